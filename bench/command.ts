@@ -1,6 +1,6 @@
 /** What a command of the bench is. */
 
-import type { Flags, Raw } from './flags.ts'
+import type { Options, Raw } from '../src/shared/command-line/options.ts'
 import type { Plan } from './options.ts'
 import type { Parts } from './report/document.ts'
 import type { Surroundings } from './run.ts'
@@ -9,8 +9,8 @@ export interface Command {
   /** Lines that `--help` begins with. */
   description: string[]
   examples: string[]
-  flags: Flags
-  /** Prints what it measures. @throws OptionsError before anything starts; Interrupted; Error in a plain sentence */
+  flags: Options
+  /** Prints what it measures. @throws UsageError before anything starts; Interrupted; Error in a plain sentence */
   run(raw: Raw, around: Surroundings): Promise<Outcome>
 }
 

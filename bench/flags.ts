@@ -1,65 +1,6 @@
-/** Flags of a command line as a table: sentence, check and default of each; what is wrong is told all at once. */
+/** Checks of the values that options of the bench take. Each throws a plain sentence. */
 
 import { closeSync, openSync, readFileSync } from 'node:fs'
-
-/** `--help` shows the sentence and the default; `read` throws a plain sentence for a value that is wrong. */
-export interface Flag<T> {
-  sentence: string
-  read(text: string): T
-  fallback?: string | number
-  /** Takes no value. */
-  isSwitch?: true
-}
-
-export type Flags = Readonly<Record<string, Flag<unknown>>>
-
-/** Undefined for what was not given and has no default. */
-export type Values<F extends Flags> = { [K in keyof F]: F[K] extends Flag<infer T> ? T : never }
-
-/** As the argument parser leaves it. */
-export type Raw = Readonly<Record<string, unknown>>
-
-export class OptionsError extends Error {
-  constructor(errors: readonly string[]) {
-    super(errors.join('\n'))
-    this.name = 'OptionsError'
-  }
-}
-
-/** @throws OptionsError naming everything that is wrong */
-export function readFlags<F extends Flags>(flags: F, raw: Raw): Values<F> {
-  const errors: string[] = []
-  const values: Record<string, unknown> = {}
-  for (const [name, flag] of Object.entries(flags)) {
-    const given = raw[name] ?? flag.fallback
-    try {
-      values[name] = readOne(flag, given)
-    } catch (error) {
-      errors.push(`--${name} ${String(given)}: ${(error as Error).message}`)
-    }
-  }
-  if (errors.length > 0) throw new OptionsError(errors)
-  return values as Values<F>
-}
-
-function readOne({ read, isSwitch }: Flag<unknown>, given: unknown): unknown {
-  if (isSwitch) return given === true
-  if (given === undefined) return undefined
-  if (typeof given !== 'string' && typeof given !== 'number') throw new Error('give it one value')
-  return read(String(given))
-}
-
-export function flag<T>(sentence: string, read: (text: string) => T, fallback: string | number): Flag<T> {
-  return { sentence, read, fallback }
-}
-
-export function optional<T>(sentence: string, read: (text: string) => T): Flag<T | undefined> {
-  return { sentence, read }
-}
-
-export function isGiven(sentence: string): Flag<boolean> {
-  return { sentence, read: () => true, isSwitch: true }
-}
 
 export const text = (value: string): string => value
 

@@ -1,8 +1,8 @@
 /** `npm run bench` without a command: scenarios on one server, or on several in turn. */
 
+import type { Raw } from '../src/shared/command-line/options.ts'
 import type { Command, Outcome } from './command.ts'
 import { contest, withServers } from './contest.ts'
-import type { Raw } from './flags.ts'
 import { FLAGS, parseOptions } from './options.ts'
 import { renderSummary } from './report/comparison.ts'
 import { isGood } from './report/result.ts'

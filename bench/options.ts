@@ -1,5 +1,15 @@
 /** The command line of the bench: every option with its check, its default and its sentence for `--help`. */
 
+import {
+  isGiven,
+  type Options as OptionTable,
+  option,
+  optional,
+  type Raw,
+  readOptions,
+  UsageError,
+  type Values,
+} from '../src/shared/command-line/options.ts'
 import { isLoopback, portOf, type Target } from './client/target.ts'
 import * as flags from './flags.ts'
 import { findListener } from './measure/find-server.ts'
@@ -7,7 +17,7 @@ import type { ResponderPlaces } from './responder/responders.ts'
 import { ANSWERED_TYPES } from './scenario/challenge.ts'
 import { SCENARIO_NAMES, type ScenarioName } from './scenario/table.ts'
 
-const { contentOf, flag, integer, isGiven, matching, number, optional, output, someOf, text, url } = flags
+const { contentOf, integer, matching, number, output, someOf, text, url } = flags
 
 /** Of what a closed loop just before has reached, or operations per second. */
 export type Rate = { ofMaximum: number } | { perSecond: number }
@@ -63,35 +73,35 @@ export const SECONDS = number(0.001, 604_800)
 const SOME_SECONDS = number(0, 604_800)
 
 export const FLAGS = {
-  directory: flag('URL of the ACME directory', url, 'https://localhost:8443/directory'),
-  scenario: flag(`What to do, in turn if several, or "all": ${SCENARIO_NAMES.join(',')}`, readScenarios, 'full-flow'),
-  clients: flag('Clients that each begin an operation when their last one ended', integer(1, 100_000), 16),
-  processes: flag('Generator processes the clients are divided among', integer(1, 1024), 1),
+  directory: option('URL of the ACME directory', url, 'https://localhost:8443/directory'),
+  scenario: option(`What to do, in turn if several, or "all": ${SCENARIO_NAMES.join(',')}`, readScenarios, 'full-flow'),
+  clients: option('Clients that each begin an operation when their last one ended', integer(1, 100_000), 16),
+  processes: option('Generator processes the clients are divided among', integer(1, 1024), 1),
   accounts: optional('Accounts used in turn (default: one per client)', integer(1, 500_000)),
-  duration: flag('Seconds to measure', SECONDS, 10),
+  duration: option('Seconds to measure', SECONDS, 10),
   count: optional('Operations to measure, instead of a duration', COUNT),
-  warmup: flag('Seconds to run before measuring', SOME_SECONDS, 2),
+  warmup: option('Seconds to run before measuring', SOME_SECONDS, 2),
   rate: optional('Open loop: operations per second, such as 500, or 25%,50% of what a closed loop reaches', readRates),
   connections: optional('Open loop: most connections (default: four for each client)', integer(1, 100_000)),
-  challenge: flag(
+  challenge: option(
     `Challenge that clients choose: ${ANSWERED_TYPES.join(', ')}, or one that needs no answer (accept-all-01 with --start)`,
     matching(/^[a-z0-9-]+$/, 'must be the name of a method such as http-01'),
     'http-01',
   ),
-  'renewal-reads': flag('Scenario renewal: reads of renewal information before each', integer(0, 1_000_000), 60),
-  'domain-suffix': flag(
+  'renewal-reads': option('Scenario renewal: reads of renewal information before each', integer(0, 1_000_000), 60),
+  'domain-suffix': option(
     'End of the names that are ordered',
     matching(/^(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/, 'must look like .test or .bench.example.com'),
     '.test',
   ),
-  'responder-host': flag('Address that answers challenges', text, '127.0.0.1'),
-  'http01-port': flag('Port that answers http-01; 0 answers none', PORT, 5002),
-  'dns-port': flag('Port of the name server that answers the dns methods; 0 answers none', PORT, 5053),
-  'tlsalpn01-port': flag('Port that answers tls-alpn-01; 0 answers none', PORT, 5001),
+  'responder-host': option('Address that answers challenges', text, '127.0.0.1'),
+  'http01-port': option('Port that answers http-01; 0 answers none', PORT, 5002),
+  'dns-port': option('Port of the name server that answers the dns methods; 0 answers none', PORT, 5053),
+  'tlsalpn01-port': option('Port that answers tls-alpn-01; 0 answers none', PORT, 5001),
   'ca-cert': optional('PEM file of the roots to trust for TLS', contentOf),
   insecure: isGiven('Accept any TLS certificate'),
   root: optional('PEM file of the root that issued chains must lead to', contentOf),
-  timeout: flag('Seconds to wait for an answer, and for a validation', SECONDS, 30),
+  timeout: option('Seconds to wait for an answer, and for a validation', SECONDS, 30),
   'server-pid': optional(
     'Process id of the service, and of what is not below it, such as 12,34 (default: who listens there); 0 for none',
     readPids,
@@ -116,7 +126,7 @@ export const FLAGS = {
   ),
   json: optional('File to write the results to', output),
   html: optional('File to write a report with plots to', output),
-} satisfies flags.Flags
+} satisfies OptionTable
 
 /** What services that the bench starts have ways of their own for. */
 const NOT_WHEN_STARTED = [
@@ -128,9 +138,9 @@ const CONNECTIONS_PER_CLIENT = 4
 const PATIENCE_MS = 5000
 const REPEAT_OF_SEVERAL = 3
 
-/** @throws OptionsError */
-export function parseOptions(raw: flags.Raw): Plan {
-  const values = flags.readFlags(FLAGS, raw)
+/** @throws UsageError */
+export function parseOptions(raw: Raw): Plan {
+  const values = readOptions(FLAGS, raw)
   const { clients, processes, compare, beside = [], against = [], rate = [] } = values
   const start = values.start || compare !== undefined
   const several = compare !== undefined || beside.length + against.length > 0
@@ -152,7 +162,7 @@ export function parseOptions(raw: flags.Raw): Plan {
       (name) => `--${name}: --compare and --start start services themselves and know it`,
     ),
   ]
-  if (errors.length > 0) throw new flags.OptionsError(errors)
+  if (errors.length > 0) throw new UsageError(errors.join('\n'))
   return plan
 }
 
@@ -160,7 +170,7 @@ function isOther(given: unknown, { fallback }: { fallback?: unknown }): boolean 
   return given !== undefined && given !== false && given !== fallback
 }
 
-function optionsOf(values: flags.Values<typeof FLAGS>, rates: Rate[], isStarted: boolean): Options {
+function optionsOf(values: Values<typeof FLAGS>, rates: Rate[], isStarted: boolean): Options {
   const { directory, clients, processes, count, workers, connections, insecure } = values
   return {
     ...{ directoryUrl: directory, caCertificates: values['ca-cert'], insecure, rootCertificate: values.root },

@@ -5,9 +5,10 @@
  * nothing that a flood leaves behind can hide between two runs.
  */
 
+import { option, type Raw, readOptions } from '../src/shared/command-line/options.ts'
 import type { Command, Outcome } from './command.ts'
 import { withServers } from './contest.ts'
-import { flag, number, type Raw, readFlags } from './flags.ts'
+import { number } from './flags.ts'
 import { unlessInterrupted } from './interrupt.ts'
 import { type Latency, latencyOf, percentileMs } from './measure/histogram.ts'
 import { type Slot, sumOfSlots } from './measure/stats.ts'
@@ -20,9 +21,9 @@ import type { ScenarioName } from './scenario/table.ts'
 
 const { rate: _, compare: __, repeat: ___, ...COMMON } = FLAGS
 const OWN_FLAGS = {
-  flood: flag('Seconds of the flood', number(2, 604_800), 60),
-  calm: flag('Seconds before the flood and after it', number(2, 604_800), 15),
-  factor: flag('Rate of the flood, in multiples of the maximum; calm is half of the maximum', number(1, 1000), 2),
+  flood: option('Seconds of the flood', number(2, 604_800), 60),
+  calm: option('Seconds before the flood and after it', number(2, 604_800), 15),
+  factor: option('Rate of the flood, in multiples of the maximum; calm is half of the maximum', number(1, 1000), 2),
 }
 type Settings = { flood: number; calm: number; factor: number }
 
@@ -50,7 +51,7 @@ export const command: Command = {
 }
 
 async function overloadServers(raw: Raw, around: Surroundings): Promise<Outcome> {
-  const settings = readFlags(OWN_FLAGS, raw)
+  const settings = readOptions(OWN_FLAGS, raw)
   const plan = parseOptions({ ...raw, connections: raw['connections'] ?? CONNECTIONS })
   return await withServers(plan, around, async (contestants) => {
     const overload: OverloadResult[] = []

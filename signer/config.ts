@@ -15,7 +15,7 @@ import { isSection, withSections } from '../src/shared/config-file/sections.ts'
 import { describeFileError } from '../src/shared/lib/file-error.ts'
 import { EXTENDED_KEY_USAGES, type ExtendedKeyUsage, KEY_USAGES } from '../src/shared/pki/oids.ts'
 import { RSA_BITS_LIMIT } from '../src/shared/pki/weak-key.ts'
-import { DEFAULT_MAX_FRAME_BYTES } from './protocol.ts'
+import { DEFAULT_MAX_FRAME_BYTES } from './protocol/frames.ts'
 
 const KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
 export type KeyType = (typeof KEY_TYPES)[number]

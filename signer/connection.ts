@@ -5,25 +5,11 @@ import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { type Counters, noteError } from './counters.ts'
 import type { MethodHandlers } from './methods/method.ts'
-import {
-  checkProof,
-  decodeMeta,
-  encodeError,
-  encodeFrame,
-  encodeHello,
-  encodeWelcome,
-  type Frame,
-  FrameReader,
-  HANDSHAKE_MAX_FRAME_BYTES,
-  KIND,
-  METHODS,
-  type MethodName,
-  methodOfCode,
-  NONCE_BYTES,
-  SignerProtocolError,
-  SignerRefusal,
-  SignerUnavailable,
-} from './protocol.ts'
+import { encodeError } from './protocol/error-frames.ts'
+import { SignerProtocolError, SignerRefusal, SignerUnavailable } from './protocol/errors.ts'
+import { decodeMeta, encodeFrame, type Frame, FrameReader, KIND } from './protocol/frames.ts'
+import { checkProof, encodeHello, encodeWelcome, HANDSHAKE_MAX_FRAME_BYTES, NONCE_BYTES } from './protocol/handshake.ts'
+import { METHODS, type MethodName, methodOfCode } from './protocol/methods.ts'
 
 export interface ConnectionLimits {
   frameBytes: number

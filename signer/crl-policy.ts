@@ -14,7 +14,7 @@ import { DerError } from '../src/shared/pki/der.ts'
 import { type CrlHeader, type ReadCrlEntry, TbsCertListReader } from '../src/shared/pki/tbs-cert-list-reader.ts'
 import { checkCrlForms } from './extension-forms.ts'
 import { isCrlUrlAllowed, type SigningPolicy } from './policy.ts'
-import { SignerRefusal } from './protocol.ts'
+import { SignerRefusal } from './protocol/errors.ts'
 import { SerialSet } from './serial-set.ts'
 
 /** Building a list of millions of entries takes minutes between its thisUpdate and this check. */

@@ -15,7 +15,7 @@ import { type KeyLoader, readKeySecret } from './keys/load-key.ts'
 import { TokenError } from './keys/pkcs11/error.ts'
 import type { KeyState, SigningKey } from './keys/signing-key.ts'
 import { compilePolicy, type SigningPolicy } from './policy.ts'
-import { TEST_MESSAGE } from './protocol.ts'
+import { TEST_MESSAGE } from './protocol/methods.ts'
 import { SignQueue } from './sign-queue.ts'
 import { TokenBucket } from './token-bucket.ts'
 

@@ -19,7 +19,7 @@ import { crlMethods } from './methods/sign-crl.ts'
 import { testSignMethod } from './methods/test-sign.ts'
 import { atKey, inspectPlaces, openNumbers } from './places.ts'
 import { dropPrivileges, isRoot } from './privileges.ts'
-import { readSharedSecret } from './protocol.ts'
+import { readSharedSecret } from './protocol/shared-secret.ts'
 import { listen, prepareSocket, type SignerServer } from './server.ts'
 import { SignedSerials } from './signed-serials.ts'
 import type { SigningService } from './signing.ts'
@@ -105,8 +105,7 @@ async function startDaemon(options: ServeOptions, log: Logger): Promise<Daemon> 
   serials.recall(lines)
   const service: SigningService = { issuers, audit, serials, counters: createCounters() }
   const server = await startServer(options, log, { secret, service, crlNumbers })
-  announce(log, config, issuers, audit)
-  return new Daemon({
+  const daemon = new Daemon({
     options,
     log,
     service,
@@ -114,6 +113,9 @@ async function startDaemon(options: ServeOptions, log: Logger): Promise<Daemon> 
     keys,
     rollover: new IssuerRollover({ service, issuerOptions, started: config, log }),
   })
+  // Last: a SIGHUP that follows this line at once must find its listener.
+  announce(log, config, issuers, audit)
+  return daemon
 }
 
 async function openAudit({ audit: { file, max_bytes } }: SignerConfig, log: Logger): Promise<OpenedAudit> {

@@ -1,7 +1,7 @@
 /** The order in which requests use a key that works in another thread or device. */
 
 import { IdleSignal } from '../src/shared/lib/idle-signal.ts'
-import { SignerUnavailable } from './protocol.ts'
+import { SignerUnavailable } from './protocol/errors.ts'
 
 /** Node fires a longer timer at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1

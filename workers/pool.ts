@@ -10,7 +10,6 @@ import { Piscina } from 'piscina'
 import { IdleSignal } from '../src/shared/lib/idle-signal.ts'
 import type { CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationJob, ValidationVerdict } from './job.ts'
 import { WorkerPoolError } from './pool-error.ts'
-import { type Places, placesOf, withoutShared } from './shared-settings.ts'
 import { WorkerThread } from './worker-thread.ts'
 
 export interface WorkerPoolOptions {
@@ -18,13 +17,11 @@ export interface WorkerPoolOptions {
   concurrentTasksPerThread: number
   /** Jobs that may wait while all threads are full. */
   maxQueue: number
-  /** Setting objects that many jobs refer to. */
-  shared?: readonly object[]
   /** Called with the error that stopped a thread, for the log. */
   onThreadError?: (error: Error) => void
   /** Compiled module whose exports are the tasks. */
   taskFile?: URL
-  /** Worker data of the threads, instead of `shared`. */
+  /** Worker data of the threads. */
   threadData?: object
   heapLimits?: { maxOldGenerationSizeMb: number; maxYoungGenerationSizeMb: number }
   /** How long after its deadline a silent task marks its thread as stuck. */
@@ -58,7 +55,6 @@ export class WorkerPool {
   readonly #options: WorkerPoolOptions
   readonly #graceMs: number
   readonly #capacity: number
-  readonly #places: Places
   readonly #piscina: Piscina
   readonly #threads: readonly WorkerThread[]
   readonly #sweep: NodeJS.Timeout
@@ -75,7 +71,6 @@ export class WorkerPool {
     this.#options = options
     this.#graceMs = graceMs
     this.#capacity = threads * options.concurrentTasksPerThread
-    this.#places = placesOf(options.shared ?? [])
     const piscina = startThreads({ ...options, taskFile: new URL('./worker-thread-task.js', import.meta.url) })
     this.#piscina = piscina
     this.#threads = Array.from(
@@ -132,7 +127,7 @@ export class WorkerPool {
     this.#running++
     try {
       const overdueAt = performance.now() + timeoutMs + this.#graceMs
-      return (await this.#nextThread().run(task, withoutShared(job, this.#places), overdueAt)) as T
+      return (await this.#nextThread().run(task, job, overdueAt)) as T
     } catch (cause) {
       if (this.#closing) throw closed(cause)
       throw new WorkerPoolError('lost', 'the validation did not come to an end', { cause })
@@ -187,7 +182,7 @@ function closed(cause?: unknown): WorkerPoolError {
 
 /** Starts threads that run one task each. They know only the service data that a task receives. */
 export function startThreads(
-  options: Pick<WorkerPoolOptions, 'threads' | 'shared' | 'threadData' | 'heapLimits' | 'onThreadError'> & {
+  options: Pick<WorkerPoolOptions, 'threads' | 'threadData' | 'heapLimits' | 'onThreadError'> & {
     taskFile: URL
   },
 ): Piscina {
@@ -195,7 +190,7 @@ export function startThreads(
     filename: options.taskFile.href,
     minThreads: options.threads,
     maxThreads: options.threads,
-    workerData: options.threadData ?? options.shared ?? [],
+    workerData: options.threadData,
     // Atomics.wait would stop an idle thread's event loop, so closing sockets would stay open.
     atomics: 'disabled',
     recordTiming: false,

@@ -2,7 +2,7 @@
 
 import { readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
-import { OptionsError } from '../flags.ts'
+import { UsageError } from '../../src/shared/command-line/options.ts'
 import { outputOf } from './program.ts'
 
 export interface Build {
@@ -16,21 +16,21 @@ export interface Build {
 /** Of the compiled bench: its folder is dist/bench/servers. */
 export const OWN_ROOT = path.resolve(import.meta.dirname, '../../..')
 
-/** @throws OptionsError when there is no git work tree here. */
+/** @throws UsageError when there is no git work tree here. */
 export async function ownBuild(signal: AbortSignal): Promise<Build> {
   const commit = await commitOf('HEAD', signal)
   const changes = await outputOf('git', ['status', '--porcelain', '--untracked-files=no'], OWN_ROOT, signal)
   return { name: `this tree (${short(commit)}${changes === '' ? '' : ' with changes'})`, commit, root: OWN_ROOT }
 }
 
-/** @throws OptionsError when `ref` names no commit of this repository. */
+/** @throws UsageError when `ref` names no commit of this repository. */
 export async function commitOf(ref: string, signal: AbortSignal): Promise<string> {
   const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`]
   try {
     return await outputOf('git', args, OWN_ROOT, signal)
   } catch (cause) {
     if (signal.aborted) throw cause
-    throw new OptionsError([`--compare ${ref}: no such commit, branch or tag in the git repository ${OWN_ROOT}`])
+    throw new UsageError(`--compare ${ref}: no such commit, branch or tag in the git repository ${OWN_ROOT}`)
   }
 }
 

@@ -3,8 +3,7 @@
  * it.
  *
  * 1. Group. Lines that arrive in one turn of the event loop, or during a write, form a group: at
- *    most 512 lines or 256 KiB. Groups begin at least 4 ms apart, because each costs 110 to 150 µs
- *    of CPU: two P-256 signatures.
+ *    most 512 lines or 256 KiB.
  * 2. Write. The file is open with O_DSYNC, so one write is also its fdatasync. A crash can tear the
  *    last line; a loss of power can leave anything in the blocks of the last group.
  * 3. Release. Only now do the signatures of the group leave. A crash before this loses signatures
@@ -24,15 +23,13 @@
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, renameSync, type Stats, statSync, write } from 'node:fs'
 import path from 'node:path'
 import { IdleSignal } from '../../src/shared/lib/idle-signal.ts'
-import { SignerUnavailable } from '../protocol.ts'
+import { SignerUnavailable } from '../protocol/errors.ts'
 import { type AuditLine, type AuditRecord, type ChainPlace, sha256Hex } from './line.ts'
 import { hasRoom, isWantOfRoom } from './room.ts'
 import { segmentName } from './segments.ts'
 import { keepAside, MAX_GROUP_BYTES, openAtTail, openForAppending, syncDirectory, type Tail } from './tail.ts'
 
 const MAX_GROUP_LINES = 512
-/** At 1,000 signatures a second a group has four lines and delays a client by two milliseconds. */
-const GROUP_INTERVAL_MS = 4
 const ROOM_CHECK_MS = 1000
 
 interface Pending {
@@ -71,8 +68,6 @@ export class AuditChain {
   #pending: Pending[] = []
   #writing = false
   #scheduled = false
-  /** In the time of `performance.now()`. */
-  #nextGroupAt = 0
   #failure: Error | undefined
   #roomCheck: NodeJS.Timeout | undefined
   #isClosed = false
@@ -145,15 +140,12 @@ export class AuditChain {
   #scheduleGroup(): void {
     if (this.#writing || this.#scheduled || this.#pending.length === 0) return
     this.#scheduled = true
-    const waitMs = this.#nextGroupAt - performance.now()
-    if (waitMs > 0) setTimeout(() => this.#writeGroup(), waitMs)
-    else setImmediate(() => this.#writeGroup())
+    setImmediate(() => this.#writeGroup())
   }
 
   #writeGroup(): void {
     this.#scheduled = false
     this.#writing = true
-    this.#nextGroupAt = performance.now() + GROUP_INTERVAL_MS
     const group = this.#takeGroup()
     const bytes = Buffer.from(group.map(({ line }) => `${line}\n`).join(''))
     this.#write(bytes, (error) => {

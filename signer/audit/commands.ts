@@ -24,8 +24,8 @@ export async function verifyCommand(file: string): Promise<boolean> {
 
 interface TailOptions {
   lines: number
-  follow?: boolean
-  json?: boolean
+  follow: boolean
+  json: boolean
 }
 
 export async function tailCommand(file: string, { lines: count, follow, json }: TailOptions): Promise<boolean> {
@@ -45,10 +45,10 @@ export async function tailCommand(file: string, { lines: count, follow, json }: 
 
 interface ExportOptions {
   format: string
-  since?: string
-  until?: string
-  issuer?: string
-  serial?: string | number
+  since: string | undefined
+  until: string | undefined
+  issuer: string | undefined
+  serial: string | undefined
 }
 
 export async function exportCommand(file: string, options: ExportOptions): Promise<boolean> {
@@ -59,7 +59,7 @@ export async function exportCommand(file: string, options: ExportOptions): Promi
     since: timeOf('--since', options.since),
     until: timeOf('--until', options.until),
     issuer: options.issuer,
-    serial: options.serial === undefined ? undefined : String(options.serial).toLowerCase(),
+    serial: options.serial?.toLowerCase(),
   }
   for await (const text of exportAudit(file, selection, format)) {
     if (!process.stdout.write(text)) await once(process.stdout, 'drain')

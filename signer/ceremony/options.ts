@@ -12,41 +12,35 @@ import type { SigningPlan } from './sign-request.ts'
 
 /** Location of a key, as on the command line. */
 interface KeyPlaceOptions {
-  library?: string
-  token?: string
-  slot?: string
-  label?: string
-  id?: string
-  'pin-file'?: string
-  'pin-env'?: string
-  'passphrase-file'?: string
-  'passphrase-env'?: string
-  'passphrase-prompt'?: boolean
+  library: string | undefined
+  token: string | undefined
+  slot: string | undefined
+  label: string | undefined
+  id: string | undefined
+  'pin-file': string | undefined
+  'pin-env': string | undefined
+  'passphrase-file': string | undefined
+  'passphrase-env': string | undefined
+  'passphrase-prompt': boolean
 }
 
 export interface KeygenOptions extends KeyPlaceOptions {
   type: string
   hash: string
   out: string
-  subject?: string
-  'root-days'?: string
-  'path-length'?: string
+  subject: string | undefined
+  'root-days': string | undefined
+  'path-length': string | undefined
 }
 
 export interface SignRequestOptions extends KeyPlaceOptions {
   hash: string
   out: string
   'path-length': string
-  root?: string
-  key?: string
-  days?: string
+  root: string | undefined
+  key: string | undefined
+  days: string | undefined
 }
-
-/** Options that take a text. Without this list `--id 01` would become the number 1. */
-export const CEREMONY_TEXTS = [
-  ...['type', 'hash', 'subject', 'out', 'root-days', 'path-length', 'library', 'token', 'slot', 'label', 'id'],
-  ...['pin-file', 'pin-env', 'passphrase-file', 'passphrase-env', 'root', 'key', 'days'],
-]
 
 const TOKEN_OPTIONS = ['token', 'slot', 'label', 'id', 'pin-file', 'pin-env'] as const
 const FILE_OPTIONS = ['passphrase-file', 'passphrase-env', 'passphrase-prompt'] as const
@@ -61,7 +55,6 @@ const SESSION_WAIT_SECONDS = 30
  * @throws Error in one sentence
  */
 export async function readPlan(options: KeygenOptions, program: string): Promise<CeremonyPlan> {
-  refuseTwice(options)
   const { subject, out } = options
   if (!subject) throw new Error('give the name of the CA: --subject "CN=Example Root CA,O=Example,C=DE"')
   const hash = readHash(options.hash)
@@ -79,7 +72,6 @@ export async function readPlan(options: KeygenOptions, program: string): Promise
 
 /** `signRequest` reads the PIN or passphrase later. @throws Error in one sentence */
 export function readSigningPlan(request: string, options: SignRequestOptions, program: string): SigningPlan {
-  refuseTwice(options)
   const { root, out } = options
   if (!root) throw new Error('give the certificate of the root: --root root.pem')
   const days = readWhole('days', options.days, 1, MAX_ROOT_DAYS)
@@ -106,11 +98,6 @@ function fileKey(options: SignRequestOptions): KeyConfig {
   if (!options.key) throw new Error('say where the key of the root is: --key FILE, or --library for a token')
   const { file, env, prompt } = passphraseSource(options)
   return { file: options.key, passphrase_file: file, passphrase_env: env, passphrase_prompt: prompt }
-}
-
-function refuseTwice(options: object): void {
-  const twice = Object.entries(options).find(([name, value]) => name !== '_' && Array.isArray(value))
-  if (twice) throw new Error(`--${twice[0]} is given twice`)
 }
 
 function readHash(hash: string): CeremonyPlan['hash'] {

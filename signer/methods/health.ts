@@ -1,7 +1,7 @@
 /** `health`: live counters and states of tokens. Only `testSign` shows that a key really signs. */
 
 import type { Issuer } from '../issuers.ts'
-import type { MethodResult } from '../protocol.ts'
+import type { MethodResult } from '../protocol/methods.ts'
 import type { SigningService } from '../signing.ts'
 import type { MethodHandler } from './method.ts'
 

@@ -1,6 +1,6 @@
 /** The type of a method handler, from the method table of the protocol. */
 
-import type { MethodName, MethodParams, MethodResult } from '../protocol.ts'
+import type { MethodName, MethodParams, MethodResult } from '../protocol/methods.ts'
 
 export interface Call {
   /** When the client stops waiting, in the time of `performance.now()`. */

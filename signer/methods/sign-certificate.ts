@@ -7,7 +7,7 @@
 
 import { sha256Hex } from '../audit/line.ts'
 import { auditNames, checkTbsCertificate } from '../policy.ts'
-import { SignerNameRefusal, SignerRefusal } from '../protocol.ts'
+import { SignerNameRefusal, SignerRefusal } from '../protocol/errors.ts'
 import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
 import type { MethodHandler } from './method.ts'
 

@@ -1,7 +1,7 @@
 /** `testSign`: makes a real but useless signature, to test key and audit chain. */
 
 import { sha256Hex } from '../audit/line.ts'
-import { TEST_MESSAGE } from '../protocol.ts'
+import { TEST_MESSAGE } from '../protocol/methods.ts'
 import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
 import type { MethodHandler } from './method.ts'
 

@@ -17,6 +17,8 @@ export interface AcmeExchange extends Concerned {
   address: string
   now: Date
   scheme: Scheme
+  /** Why the request was refused. */
+  refusal?: Problem | undefined
 }
 
 type Scheme = 'http' | 'https'
@@ -45,60 +47,21 @@ export function createAcmeApplication(
   context: AcmeContext,
   security: Record<Scheme, readonly Header[]>,
 ): AcmeApplication {
-  const { urls, nonces, limits } = context
+  const { urls, limits } = context
+  const replies = new AcmeReplies(context, security)
   const directory: AcmeReply = { status: 200, body: renderDirectory(context) }
-  const directoryUrl = urls.fixed('directory')
-
-  const fixedFor = (scheme: Scheme) =>
-    new FixedHeaders([...fixedAcmeHeaders(directoryUrl, security[scheme]), ...ANY_ORIGIN])
-  const fixed: Record<Scheme, FixedHeaders> = { http: fixedFor('http'), https: fixedFor('https') }
-
-  function render(reply: AcmeReply, { requestId, now, scheme }: AcmeExchange): HttpReply {
-    return renderReply(reply, { nonce: nonces.issue(now.getTime()), requestId, fixedHeaders: fixed[scheme] })
-  }
-
-  function problem(refusal: Problem, exchange: AcmeExchange): HttpReply {
-    const rendered = render(problemReply(refusal), exchange)
-    const { allow } = refusal.options
-    return allow ? { ...rendered, headers: [...rendered.headers, ['Allow', allow.join(', ')] as const] } : rendered
-  }
-
-  function preflight(allowed: readonly string[], exchange: AcmeExchange): HttpReply {
-    const rendered = render({ status: 204 }, exchange)
-    const methods = allowed.join(', ')
-    return {
-      ...rendered,
-      headers: [...rendered.headers, ['Allow', methods], ['Access-Control-Allow-Methods', methods], ...PREFLIGHT],
-    }
-  }
-
-  function replyTo(work: Promise<AcmeReply>, exchange: AcmeExchange): Promise<HttpReply> {
-    return work.then(
-      (reply) => {
-        if (reply.made) Object.assign(exchange, reply.made)
-        return render(reply, exchange)
-      },
-      (error) => {
-        if (error instanceof Problem) return problem(error, exchange)
-        throw error
-      },
-    )
-  }
 
   function handleSigned(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
     const endpoint = ENDPOINTS[match.resource as SignedResource]
     const { requestId, address, now } = exchange
     const gated = { concerned: exchange, http, match, requestId, address, now }
-    return replyTo(runEndpoint(endpoint, gated, context), exchange)
+    return replies.after(runEndpoint(endpoint, gated, context), exchange)
   }
 
   /** RFC 8555 §7.2: 200 to HEAD, 204 to GET. */
   function handleNewNonce(method: string, exchange: AcmeExchange): HttpReply | Promise<HttpReply> {
-    const reply = () => render({ status: method === 'HEAD' ? 200 : 204 }, exchange)
-    const refused = (error: unknown) => {
-      if (error instanceof Problem) return problem(error, exchange)
-      throw error
-    }
+    const reply = () => replies.render({ status: method === 'HEAD' ? 200 : 204 }, exchange)
+    const refused = (error: unknown) => replies.refused(error, exchange)
     try {
       return limits.visit('new_nonce', exchange.address).charge()?.then(reply, refused) ?? reply()
     } catch (error) {
@@ -108,20 +71,71 @@ export function createAcmeApplication(
 
   return {
     match: (path) => urls.match(path),
-    problem,
-    notFound: (exchange) => problem(noSuchResource(), exchange),
+    problem: (problem, exchange) => replies.problem(problem, exchange),
+    notFound: (exchange) => replies.problem(noSuchResource(), exchange),
     handle(http, match, exchange) {
       const allowed = methodsOf(match.resource)
-      if (http.method === 'OPTIONS') return preflight(allowed, exchange)
+      if (http.method === 'OPTIONS') return replies.preflight(allowed, exchange)
       if (!allowed.includes(http.method)) {
         const detail = `this resource answers ${allowed.join(', ')}, not this method`
-        return problem(new Problem('malformed', detail, { status: 405, allow: allowed }), exchange)
+        return replies.problem(new Problem('malformed', detail, { status: 405, allow: allowed }), exchange)
       }
       if (http.method === 'POST') return handleSigned(http, match, exchange)
-      if (match.resource === 'directory') return render(directory, exchange)
-      if (match.resource === 'renewalInfo') return replyTo(renewalInfo(match.id, context, exchange.now), exchange)
+      if (match.resource === 'directory') return replies.render(directory, exchange)
+      if (match.resource === 'renewalInfo') return replies.after(renewalInfo(match.id, context, exchange.now), exchange)
       return handleNewNonce(http.method, exchange)
     },
+  }
+}
+
+/** Makes replies of results and problems, with the headers that every ACME response carries. */
+class AcmeReplies {
+  readonly #nonces: AcmeContext['nonces']
+  readonly #fixed: Record<Scheme, FixedHeaders>
+
+  constructor({ urls, nonces }: AcmeContext, security: Record<Scheme, readonly Header[]>) {
+    const directoryUrl = urls.fixed('directory')
+    const fixedFor = (scheme: Scheme) =>
+      new FixedHeaders([...fixedAcmeHeaders(directoryUrl, security[scheme]), ...ANY_ORIGIN])
+    this.#nonces = nonces
+    this.#fixed = { http: fixedFor('http'), https: fixedFor('https') }
+  }
+
+  render(reply: AcmeReply, { requestId, now, scheme }: AcmeExchange): HttpReply {
+    const nonce = this.#nonces.issue(now.getTime())
+    return renderReply(reply, { nonce, requestId, fixedHeaders: this.#fixed[scheme] })
+  }
+
+  problem(refusal: Problem, exchange: AcmeExchange): HttpReply {
+    exchange.refusal = refusal
+    const rendered = this.render(problemReply(refusal), exchange)
+    const { allow } = refusal.options
+    return allow ? { ...rendered, headers: [...rendered.headers, ['Allow', allow.join(', ')] as const] } : rendered
+  }
+
+  preflight(allowed: readonly string[], exchange: AcmeExchange): HttpReply {
+    const rendered = this.render({ status: 204 }, exchange)
+    const methods = allowed.join(', ')
+    return {
+      ...rendered,
+      headers: [...rendered.headers, ['Allow', methods], ['Access-Control-Allow-Methods', methods], ...PREFLIGHT],
+    }
+  }
+
+  /** @throws what is no Problem */
+  refused(error: unknown, exchange: AcmeExchange): HttpReply {
+    if (error instanceof Problem) return this.problem(error, exchange)
+    throw error
+  }
+
+  after(work: Promise<AcmeReply>, exchange: AcmeExchange): Promise<HttpReply> {
+    return work.then(
+      (reply) => {
+        if (reply.made) Object.assign(exchange, reply.made)
+        return this.render(reply, exchange)
+      },
+      (error) => this.refused(error, exchange),
+    )
   }
 }
 

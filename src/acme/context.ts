@@ -4,13 +4,13 @@ import type { AbuseBudget } from '../overload/abuse-budget.ts'
 import type { AccountCache } from '../services/account-cache.ts'
 import type { ChainDownload } from '../services/chain-download.ts'
 import type { Finalization } from '../services/finalization.ts'
-import type { InstanceBoard } from '../services/instance-board.ts'
 import type { Issuance } from '../services/issuance.ts'
 import type { Ordering } from '../services/ordering.ts'
 import type { RateLimiter } from '../services/rate-limiter.ts'
 import type { Registration } from '../services/registration.ts'
 import type { Renewal } from '../services/renewal.ts'
 import type { RevocationService } from '../services/revocation.ts'
+import type { SharedFlags } from '../services/shared-flags.ts'
 import type { ChallengeTriggers } from '../services/validation.ts'
 import type { ValidationWaits } from '../services/validation-waits.ts'
 import type { AccountKeyPolicy } from '../shared/protocol/jwk.ts'
@@ -54,7 +54,7 @@ export interface AcmeContext {
   nonces: Nonces
   limits: RateLimiter
   budget: AbuseBudget
-  board: Pick<InstanceBoard, 'isOn'>
+  flags: Pick<SharedFlags, 'isOn'>
   accounts: AccountCache
   registration: Registration
   ordering: Ordering

@@ -143,7 +143,7 @@ export async function runEndpoint(
   }
   requireValid(signer, context)
   const payload = readPayload(jws.payload, endpoint.payload)
-  if (endpoint.pausedInMaintenance && context.board.isOn('maintenance')) throw inMaintenance()
+  if (endpoint.pausedInMaintenance && context.flags.isOn('maintenance')) throw inMaintenance()
   if (endpoint.needsCurrentTerms && isAccount(signer)) {
     const looking = context.registration.requireCurrentTerms(signer)
     if (looking) await looking

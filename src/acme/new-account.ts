@@ -17,7 +17,7 @@ export const newAccount = acmeEndpoint({
       externalAccountBinding: z.unknown().optional(),
     }),
   },
-  async handle({ signer, payload, jws, visit, now }, { registration, urls, settings }) {
+  async handle({ signer, payload, jws, visit, address, now }, { registration, urls, settings }) {
     await visit?.charge()
     const request = {
       key: signer,
@@ -26,6 +26,7 @@ export const newAccount = acmeEndpoint({
       onlyReturnExisting: payload.onlyReturnExisting ?? false,
       externalAccountBinding: payload.externalAccountBinding,
       url: jws.header.url,
+      address,
     }
     const { created, account } = await registration.register(request, now)
     const terms = settings.directoryMeta.termsOfService

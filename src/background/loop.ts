@@ -19,6 +19,9 @@ export interface Loop {
   stop(): Promise<void>
 }
 
+/** A longer timer of Node.js fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
 export function startLoop({ name, intervalMs, round, onError, onRecovered }: LoopOptions): Loop {
   let healthy = true
   let stopped = false
@@ -40,7 +43,10 @@ export function startLoop({ name, intervalMs, round, onError, onRecovered }: Loo
 
   function pause(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, typeof intervalMs === 'number' ? intervalMs : intervalMs())
+      const timer = setTimeout(
+        resolve,
+        Math.min(LONGEST_TIMER_MS, typeof intervalMs === 'number' ? intervalMs : intervalMs()),
+      )
       wake = () => {
         clearTimeout(timer)
         resolve()

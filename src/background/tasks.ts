@@ -21,6 +21,8 @@ export interface BackgroundEvents {
   failed(task: string, error: unknown): void
   /** Called when a round succeeds after a failed one. */
   recovered(task: string): void
+  /** A round of this instance has ended. @param error of one that failed */
+  ran(task: string, nextInMs: number, error?: unknown): void
 }
 
 export interface BackgroundWorkers {
@@ -46,8 +48,15 @@ export function startBackgroundTasks(
       onRecovered: events.recovered,
       async round() {
         await lead(role, async () => {
+          const nextInMs = typeof intervalMs === 'number' ? intervalMs : intervalMs()
           events.began(name)
-          events.ended(name, await round())
+          try {
+            events.ended(name, await round())
+            events.ran(name, nextInMs)
+          } catch (error) {
+            events.ran(name, nextInMs, error)
+            throw error
+          }
         })
       },
     }),

@@ -8,11 +8,12 @@
  */
 
 import { createPublicKey, createVerify, type KeyObject } from 'node:crypto'
-import { CRL_PIECE_BYTES, SignerNameRefusal, SignerRefusal, TEST_MESSAGE } from '../../signer/protocol.ts'
+import { SignerNameRefusal, SignerRefusal } from '../../signer/protocol/errors.ts'
+import { CRL_PIECE_BYTES, TEST_MESSAGE } from '../../signer/protocol/methods.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { assembleCertificate, parseCertificate } from '../shared/pki/certificate.ts'
 import { verifySignature } from '../shared/pki/signature.ts'
-import { type CaBackend, CaError, type CaIssuer, type SignOptions, type StreamedTbs } from './backend.ts'
+import { type CaBackend, CaError, type CaHealth, type CaIssuer, type SignOptions, type StreamedTbs } from './backend.ts'
 import { SignerClient, type SignerClientOptions, type SignerDescription } from './signer-client.ts'
 
 export interface SignerBackendOptions extends Omit<SignerClientOptions, 'onConnect'> {
@@ -34,76 +35,123 @@ interface KnownIssuer extends CaIssuer {
 }
 
 /** Starts connecting at once; `issuers()` is empty until the first connection stands. */
-export function createSignerBackend(options: SignerBackendOptions): CaBackend {
-  let issuers: readonly KnownIssuer[] = []
-  let rejected: string | undefined
-  const client = new SignerClient({
-    ...options,
-    onConnect(description) {
-      issuers = readIssuers(description)
-      options.onConnect?.({ version: description.version, issuers })
-    },
-  })
+export class SignerBackend implements CaBackend {
+  readonly kind = 'signer'
+  readonly #options: SignerBackendOptions
+  readonly #client: SignerClient
+  readonly #refreshing: NodeJS.Timeout
+  #issuers: readonly KnownIssuer[] = []
+  #rejected: string | undefined
 
-  const refreshing = setInterval(() => {
-    if (!client.connected) return
-    // Without an answer the issuers stay as they are; a new connection describes them again.
-    client
-      .describe(DESCRIBE_EVERY_MS)
-      .then(adoptIssuers, () => undefined)
-      .catch(keepIssuers)
-  }, DESCRIBE_EVERY_MS).unref()
-
-  function adoptIssuers(description: SignerDescription): void {
-    const described = readIssuers(description)
-    rejected = undefined
-    if (fingerprintOf(described) === fingerprintOf(issuers)) return
-    issuers = described
-    options.onIssuersChanged?.(issuers)
+  constructor(options: SignerBackendOptions) {
+    this.#options = options
+    this.#client = new SignerClient({
+      ...options,
+      onConnect: (description) => {
+        this.#issuers = readIssuers(description)
+        options.onConnect?.({ version: description.version, issuers: this.#issuers })
+      },
+    })
+    this.#refreshing = setInterval(() => this.#refreshIssuers(), DESCRIBE_EVERY_MS).unref()
   }
 
-  function keepIssuers(reason: Error): void {
-    if (reason.message === rejected) return
-    rejected = reason.message
-    options.onIssuersRejected?.(reason)
+  issuers(): readonly CaIssuer[] {
+    return this.#issuers
+  }
+
+  outage(): undefined {
+    return undefined
+  }
+
+  unreachable(): Error | undefined {
+    return this.#client.failure
+  }
+
+  signCertificate(id: string, tbs: Buffer, options: SignOptions): Promise<Buffer> {
+    return asCaError(this.#signCertificate(id, tbs, options))
+  }
+
+  signCrl(id: string, tbs: StreamedTbs, options: SignOptions): Promise<Buffer> {
+    return asCaError(this.#signCrl(id, tbs, options))
+  }
+
+  testSign({ timeoutMs }: { timeoutMs: number }): Promise<{ issuer: string; durationMs: number }[]> {
+    return asCaError(this.#testSign(timeoutMs))
+  }
+
+  health({ timeoutMs }: { timeoutMs: number }): Promise<CaHealth> {
+    return asCaError(this.#health(timeoutMs))
+  }
+
+  close(): Promise<void> {
+    clearInterval(this.#refreshing)
+    return this.#client.close()
+  }
+
+  #refreshIssuers(): void {
+    if (!this.#client.connected) return
+    // Without an answer the issuers stay as they are; a new connection describes them again.
+    this.#client
+      .describe(DESCRIBE_EVERY_MS)
+      .then(
+        (description) => this.#adoptIssuers(description),
+        () => undefined,
+      )
+      .catch((reason: Error) => this.#keepIssuers(reason))
+  }
+
+  #adoptIssuers(description: SignerDescription): void {
+    const described = readIssuers(description)
+    this.#rejected = undefined
+    if (fingerprintOf(described) === fingerprintOf(this.#issuers)) return
+    this.#issuers = described
+    this.#options.onIssuersChanged?.(this.#issuers)
+  }
+
+  #keepIssuers(reason: Error): void {
+    if (reason.message === this.#rejected) return
+    this.#rejected = reason.message
+    this.#options.onIssuersRejected?.(reason)
   }
 
   /** A reply of the daemon implies that its issuers are known, so a missing one was removed. */
-  function requireIssuer(id: string): KnownIssuer {
-    const issuer = issuers.find((known) => known.id === id)
+  #requireIssuer(id: string): KnownIssuer {
+    const issuer = this.#issuers.find((known) => known.id === id)
     if (issuer) return issuer
     throw new CaError(`the signer has no issuer ${id}`, { retryable: true })
   }
 
-  async function signCertificate(id: string, tbs: Buffer, requester: string, timeoutMs: number): Promise<Buffer> {
-    const { payload } = await client.call('signCertificate', { issuer: id, requester }, { timeoutMs, payload: tbs })
-    const issuer = requireIssuer(id)
+  async #signCertificate(id: string, tbs: Buffer, { timeoutMs, requester }: SignOptions): Promise<Buffer> {
+    const request = { issuer: id, requester }
+    const { payload } = await this.#client.call('signCertificate', request, { timeoutMs, payload: tbs })
+    const issuer = this.#requireIssuer(id)
     requireSignature(issuer, tbs, payload)
     return assembleCertificate(tbs, issuer.signatureAlgorithm, payload)
   }
 
-  async function signCrl(id: string, tbs: StreamedTbs, { timeoutMs, requester }: SignOptions): Promise<Buffer> {
-    const { meta } = await client.call('beginCrl', { issuer: id, requester, bytes: tbs.length }, { timeoutMs })
-    const { upload } = meta
+  async #signCrl(id: string, tbs: StreamedTbs, { timeoutMs, requester }: SignOptions): Promise<Buffer> {
+    const begin = { issuer: id, requester, bytes: tbs.length }
+    const { upload } = (await this.#client.call('beginCrl', begin, { timeoutMs })).meta
     const verifying = beginVerification(tbs.signatureAlgorithm)
     let offset = 0
     for await (const piece of inPieces(tbs.pieces, CRL_PIECE_BYTES)) {
-      await client.call('appendCrl', { upload, offset }, { timeoutMs, payload: piece })
+      await this.#client.call('appendCrl', { upload, offset }, { timeoutMs, payload: piece })
       verifying.update(piece)
       offset += piece.length
     }
-    const { payload: signature } = await client.call('signCrl', { upload }, { timeoutMs })
-    if (verifying.isBy(requireIssuer(id).publicKey, signature)) return signature
+    const { payload: signature } = await this.#client.call('signCrl', { upload }, { timeoutMs })
+    if (verifying.isBy(this.#requireIssuer(id).publicKey, signature)) return signature
     throw new CaError(`the signature of the CRL by issuer ${id} does not verify`, { retryable: true })
   }
 
-  async function testSign(timeoutMs: number) {
+  async #testSign(timeoutMs: number) {
     // The first connection also loads the issuers.
-    await client.call('health', {}, { timeoutMs })
+    await this.#client.call('health', {}, { timeoutMs })
     return Promise.all(
-      issuers.map(async (issuer) => {
+      this.#issuers.map(async (issuer) => {
         const startedAt = performance.now()
-        const { payload } = await client.call('testSign', { issuer: issuer.id, requester: 'test' }, { timeoutMs })
+        const request = { issuer: issuer.id, requester: 'test' }
+        const { payload } = await this.#client.call('testSign', request, { timeoutMs })
         requireSignature(issuer, TEST_MESSAGE, payload)
         return { issuer: issuer.id, durationMs: performance.now() - startedAt }
       }),
@@ -111,24 +159,9 @@ export function createSignerBackend(options: SignerBackendOptions): CaBackend {
   }
 
   /** Omits why a token is away: that may name slots and other keys, and health is public. */
-  async function health(timeoutMs: number) {
-    const { signing, tokens = [] } = (await client.call('health', {}, { timeoutMs })).meta
+  async #health(timeoutMs: number): Promise<CaHealth> {
+    const { signing, tokens = [] } = (await this.#client.call('health', {}, { timeoutMs })).meta
     return { signing, tokens: tokens.map(({ issuer, status, since }) => ({ issuer, status, since })) }
-  }
-
-  return {
-    kind: 'signer',
-    issuers: () => issuers,
-    outage: () => undefined,
-    signCertificate: (id, tbs, { timeoutMs, requester }) => asCaError(signCertificate(id, tbs, requester, timeoutMs)),
-    signCrl: (id, tbs, options) => asCaError(signCrl(id, tbs, options)),
-    testSign: ({ timeoutMs }) => asCaError(testSign(timeoutMs)),
-    unreachable: () => client.failure,
-    health: ({ timeoutMs }) => asCaError(health(timeoutMs)),
-    close() {
-      clearInterval(refreshing)
-      return client.close()
-    },
   }
 }
 

@@ -10,27 +10,18 @@
 
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
+import { decodeError } from '../../signer/protocol/error-frames.ts'
+import { SecretMismatch, SignerProtocolError, SignerRefusal, SignerUnavailable } from '../../signer/protocol/errors.ts'
 import {
-  checkWelcome,
   DEFAULT_MAX_FRAME_BYTES,
-  decodeError,
-  decodeHello,
   decodeMeta,
   encodeFrame,
-  encodeProof,
   type Frame,
   FrameReader,
   KIND,
-  METHODS,
-  type MethodName,
-  type MethodParams,
-  type MethodResult,
-  NONCE_BYTES,
-  SecretMismatch,
-  SignerProtocolError,
-  SignerRefusal,
-  SignerUnavailable,
-} from '../../signer/protocol.ts'
+} from '../../signer/protocol/frames.ts'
+import { checkWelcome, decodeHello, encodeProof, NONCE_BYTES } from '../../signer/protocol/handshake.ts'
+import { METHODS, type MethodName, type MethodParams, type MethodResult } from '../../signer/protocol/methods.ts'
 
 export interface SignerDescription {
   version: string

@@ -8,9 +8,9 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { readSharedSecret } from '../../signer/protocol.ts'
+import { readSharedSecret } from '../../signer/protocol/shared-secret.ts'
 import type { Config } from '../config/schema.ts'
-import { readEabSecret } from '../main/settings/eab-secret.ts'
+import { readEabSecret } from '../settings/eab-secret.ts'
 import type { ConfigNotice } from '../shared/config-file/notice.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 

@@ -7,4 +7,12 @@
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../shared/lib/user-signals.ts'
 
 ignoreUserSignals(RELOAD_OR_STOP, (sentence) => process.stderr.write(`chancery: ${sentence}\n`))
-await import('./command-line.ts')
+const typed = process.argv.slice(2)
+const isRemote = typed.some((word) => /^--server(?:=|$)/.test(word))
+const [{ runProgram }, program] = await Promise.all([
+  import('../shared/command-line/program.ts'),
+  isRemote
+    ? import('./remote/program.ts').then(({ remoteProgram }) => remoteProgram(typed))
+    : import('./program.ts').then(({ CHANCERY }) => CHANCERY),
+])
+await runProgram(program, typed)

@@ -32,39 +32,15 @@ const when = (
   keys,
 })
 
-/** Without `token_secret`: bindings are encrypted under it. */
-const ADMIN_KEYS = [
-  'enabled',
-  'base_path',
-  'token_expiry_seconds',
-  'initial_admin_email',
-  'password_length',
-  'default_page_size',
-  'max_page_size',
-].map((key) => `admin_api.${key}`)
-
 const OTHER_BACKENDS = ['ca.external', 'ca.acme_proxy', 'ca.extension_settings']
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
   when('ca.backend', 'this backend is', ({ ca }) => ca.backend !== 'internal' && ca.backend !== 'hsm', OTHER_BACKENDS),
-  when('smtp.enabled', 'sending mail is', (c) => c.smtp.enabled, ['smtp']),
-  when('logging.audit.enabled', 'the audit log is', (c) => c.logging.audit.enabled, ['logging.audit']),
-  when('logging.audit.file', 'the audit log is', (c) => c.logging.audit.file !== null),
-  when('logging.audit.syslog', 'the audit log is', (c) => c.logging.audit.syslog),
-  when('notifications.enabled', 'notifications are', (c) => c.notifications.enabled, ['notifications']),
-  {
-    path: 'hooks.registered',
-    feature: 'hooks are',
-    uses: (c) => c.hooks.registered.flatMap((hook, index) => (hook.enabled ? [`hooks.registered[${index}]`] : [])),
-    keys: ['hooks'],
-  },
-  when('nonce.audit_consumed', 'the record of used nonces is', (c) => c.nonce.audit_consumed),
-  when('admin_api.enabled', 'the Admin API is', (c) => c.admin_api.enabled, ADMIN_KEYS),
-  when('metrics.auth_required', 'an admin token is', (c) => c.metrics.auth_required),
-  when('ct_logging.enabled', 'certificate transparency is', (c) => c.ct_logging.enabled, ['ct_logging']),
-  when('audit_retention.enabled', 'the audit log is', (c) => c.audit_retention.enabled, ['audit_retention']),
-  when('audit_export.webhook_url', 'audit export is', (c) => c.audit_export.webhook_url !== null, ['audit_export']),
-  when('audit_export.syslog_host', 'audit export is', (c) => c.audit_export.syslog_host !== null, ['audit_export']),
+  when(
+    'ct_logging.submit_precert',
+    'to embed timestamps, the signer would have to sign each certificate twice, which is',
+    (c) => c.ct_logging.enabled && c.ct_logging.submit_precert,
+  ),
 ]
 
 export interface Inert {
@@ -90,10 +66,6 @@ export const WITHOUT_EFFECT: readonly Inert[] = [
     path: 'ca.deferred_signing_timeout',
     because: () =>
       'has no effect: no backend of this version signs later; ca.signer.timeout_seconds bounds a signature',
-  },
-  {
-    path: 'retention.expiration_notice_max_age_days',
-    because: () => 'has no effect: this version sends no expiration warnings, and keeps no records of them',
   },
 ]
 

@@ -2,7 +2,8 @@
 
 import { formatPath, splitPath, type Violation } from '../shared/config-file/notice.ts'
 import { ABSENT_FEATURES, type AbsentFeature, keysOfFeature } from './availability.ts'
-import { type IsSet, RULES } from './rules.ts'
+import type { IsSet } from './rules/rule.ts'
+import { RULES } from './rules.ts'
 import type { Config } from './schema.ts'
 import { WARNINGS } from './warnings.ts'
 
@@ -48,8 +49,10 @@ function judgeRules(
   return rules
     .filter((rule) => [rule.path, ...(rule.reads ?? [])].every(isSound))
     .flatMap((rule) => {
-      const message = rule.check(config, isSet)
-      return message === undefined ? [] : [{ path: splitPath(rule.path), message }]
+      const found = rule.check(config, isSet)
+      if (found === undefined) return []
+      const { path, message } = typeof found === 'string' ? { path: rule.path, message: found } : found
+      return [{ path: splitPath(path), message }]
     })
 }
 

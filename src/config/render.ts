@@ -37,11 +37,10 @@ at [configuration.schema.json](configuration.schema.json).
   \`ca.hsm\` (with \`ca.backend: hsm\`) or \`ca.signer.socket\`. Everything else has a default.
 - A key with ${LIVE} takes effect on SIGHUP; every other key takes effect after a restart.
 - In a key, \`<name>\` stands for a name of your choice, \`[]\` for an entry of a list, \`*\` for each section that *Default* names.
-- An unknown key is an error, and so is a key that is written twice. \`_comment\` (a text or a list of texts) may stand at
-  the top, under \`ca\` and in each entry of \`hooks.registered\`.
-- \`\${VAR}\` and \`\${VAR:-default}\` are replaced by environment variables before anything is checked, where they are the
-  whole value. The result is always a text, so numbers, true and false cannot come from a variable. A variable that is
-  unset and has no default is an error; a variable that is set but empty counts as set.
+- An unknown key is an error, and so is one written twice. \`_comment\` (a text or a list of texts) may stand at the top,
+  under \`ca\` and in each entry of \`hooks.registered\`.
+- \`\${VAR}\` and \`\${VAR:-default}\` are replaced by environment variables where they are the whole value. The result is
+  always a text, never a number or a switch. An unset variable without a default is an error; an empty one counts as set.
 - An optional text that is empty counts as left out. A path starts with a slash and does not end with one.
 - The values are YAML 1.2: switches are \`true\` and \`false\`; \`yes\` and \`on\` are texts.
 `
@@ -170,8 +169,8 @@ const cell = (text: string) => text.replaceAll('|', '\\|')
 function renderAbsent(): string {
   return `## Not in this version
 
-These keys and sections are accepted, so that the configuration of a later version can be read. To ask for one of their features is an
-error; the JSON Schema describes them: ${ABSENT_KEYS.map((key) => `\`${key}\``).join(', ')}.
+These keys are accepted, so that the configuration of a later version can be read. To ask for one of their features is an error; the JSON
+Schema describes them: ${ABSENT_KEYS.map((key) => `\`${key}\``).join(', ')}.
 `
 }
 

@@ -3,10 +3,10 @@
  * values.
  */
 
+import { isNotificationType } from '../domain/notification.ts'
 import { WITHOUT_EFFECT } from './availability.ts'
-import type { IsSet } from './rules.ts'
+import type { IsSet } from './rules/rule.ts'
 import type { Config } from './schema.ts'
-import { NOTIFICATION_TYPES } from './sections/events.ts'
 
 export interface WarningRule {
   path: string
@@ -19,6 +19,8 @@ export interface WarningRule {
 const SPARE_CONNECTIONS = 5
 const FEW_CONNECTIONS = 10
 const LONG_CONNECTION_TIMEOUT_SECONDS = 15
+/** As many as HMAC-SHA-256 has (RFC 7518 §3.2). */
+const ADVISED_SECRET_BYTES = 32
 const ONE_DAY_SECONDS = 86400
 
 const warn = (
@@ -100,6 +102,25 @@ export const WARNINGS: readonly WarningRule[] = [
       c.security.rate_limits.enabled && c.security.rate_limits.backend === 'memory' && c.nonce.store === 'database',
     'is memory, which counts within this instance only; with nonce.store database several instances share the load, and so should their counters',
   ),
+  {
+    path: 'admin_api.token_secret',
+    check({ admin_api: { token_secret: secret } }) {
+      const bytes = secret === null ? ADVISED_SECRET_BYTES : Buffer.byteLength(secret)
+      return bytes < ADVISED_SECRET_BYTES
+        ? `has ${bytes} bytes; at least ${ADVISED_SECRET_BYTES} random ones are advised, for it signs the tokens of administrators`
+        : undefined
+    },
+  },
+  warn(
+    'audit_retention.enabled',
+    (c) => c.audit_retention.enabled && !c.admin_api.enabled,
+    'has no effect while admin_api.enabled is false',
+  ),
+  warn(
+    'nonce.audit_consumed',
+    (c) => c.nonce.audit_consumed,
+    'is true: each signed request writes one more row, which is kept for audit_retention.max_age_days; watch the size of the table nonce_audit',
+  ),
   warn(
     'acme.eab_reusable',
     (c) => c.acme.eab_reusable && !c.acme.eab_required,
@@ -163,7 +184,8 @@ export const WARNINGS: readonly WarningRule[] = [
   ),
   warn(
     'notifications.enabled',
-    (c) => c.notifications.enabled && !c.smtp.enabled,
+    (c, isSet) =>
+      (isSet('notifications.enabled') || isSet('smtp.enabled')) && c.notifications.enabled && !c.smtp.enabled,
     'is true while smtp.enabled is false; notifications are recorded and not sent',
     ['notifications.enabled'],
   ),
@@ -171,7 +193,7 @@ export const WARNINGS: readonly WarningRule[] = [
     path: 'notifications.disabled_types',
     check: (c) =>
       c.notifications.disabled_types
-        .filter((type) => !(NOTIFICATION_TYPES as readonly string[]).includes(type))
+        .filter((type) => !isNotificationType(type))
         .map((type) => `${JSON.stringify(type)} is no notification type`),
   },
   {

@@ -62,10 +62,13 @@ export function checkIdentifiers(
     if ('problem' in verdict) refused.push({ type: verdict.problem, detail: verdict.detail, identifier })
     else accepted.push(verdict)
   }
-  if (refused.length === 1) throw new Problem((refused[0] as Subproblem).type, (refused[0] as Subproblem).detail)
+  const identifiers = refused.flatMap(({ identifier }) => identifier ?? [])
+  if (refused.length === 1)
+    throw new Problem((refused[0] as Subproblem).type, (refused[0] as Subproblem).detail, { refused: identifiers })
   if (refused.length > 1)
     throw new Problem('compound', `${refused.length} identifiers were refused; see the subproblems`, {
       subproblems: refused,
+      refused: identifiers,
     })
 
   const seen = new Set<string>()

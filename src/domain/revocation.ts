@@ -31,6 +31,9 @@ export function revocationReasonName(reason: number): string {
  */
 const ACCEPTED: readonly number[] = [0, KEY_COMPROMISE, 3, 4, 5, 9]
 
+/** What an administrator may give: beside those, cACompromise. */
+export const ADMINISTRATORS_REASONS: readonly number[] = [...ACCEPTED, 2].sort()
+
 /** @throws Problem badRevocationReason */
 export function checkRevocationReason(reason: number | undefined): number {
   if (reason === undefined) return 0

@@ -4,11 +4,13 @@ import type { AcmeApplication, AcmeExchange } from '../acme/application.ts'
 import { requestIdFor } from '../http/common-headers.ts'
 import type { HttpRequest } from '../http/message.ts'
 import type { WaitingRequest } from '../overload/overload-control.ts'
+import type { Problem } from '../shared/protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../shared/protocol/urls.ts'
 
 const PROBES = new Set(['/livez', '/healthz', '/readyz'])
 
-export const isProbe = (path: string): boolean => PROBES.has(path)
+/** @param localPath without the path of the external URL */
+export const isProbe = (localPath: string): boolean => PROBES.has(localPath)
 
 export interface EffectiveClient {
   address: string
@@ -20,19 +22,27 @@ export class Exchange implements AcmeExchange, WaitingRequest {
   readonly now = new Date()
   readonly startedAt = performance.now()
   readonly requestId: string
+  /** Without the path of the external URL. */
+  readonly localPath: string
   /** The client's address, read behind trusted proxies. */
   readonly address: string
   readonly scheme: 'http' | 'https'
   accountId: string | undefined
   orderId: string | undefined
+  refusal: Problem | undefined
   /** The metrics label; `none` until the request is routed. */
   resource = 'none'
   readonly #matchPath: AcmeApplication['match']
   /** False until the path is looked up. */
   #match: ResourceMatch | undefined | false = false
 
-  constructor(http: HttpRequest, { address, scheme }: EffectiveClient, matchPath: AcmeApplication['match']) {
+  constructor(
+    { http, localPath }: { http: HttpRequest; localPath: string },
+    { address, scheme }: EffectiveClient,
+    matchPath: AcmeApplication['match'],
+  ) {
     this.http = http
+    this.localPath = localPath
     this.requestId = requestIdFor(http.header('x-request-id'))
     this.address = address
     this.scheme = scheme
@@ -49,7 +59,7 @@ export class Exchange implements AcmeExchange, WaitingRequest {
   }
 
   get isProbe(): boolean {
-    return isProbe(this.http.path)
+    return isProbe(this.localPath)
   }
 
   get isGone(): boolean {

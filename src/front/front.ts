@@ -12,14 +12,17 @@
 
 import type { Logger } from 'pino'
 import type { AcmeApplication } from '../acme/application.ts'
+import type { AdminGate } from '../admin/gate.ts'
 import { isRefusing, PRESSURE_RETRY_AFTER } from '../domain/pool-pressure.ts'
 import { createForwarding, type ProxySettings } from '../http/forwarded.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import type { OverloadControl } from '../overload/overload-control.ts'
-import type { InstanceBoard } from '../services/instance-board.ts'
+import type { SharedFlags } from '../services/shared-flags.ts'
 import { CommandDropped } from '../shared/lib/batcher.ts'
 import type { Problem } from '../shared/protocol/problem.ts'
+import { behindExternalPath } from '../shared/protocol/urls.ts'
+import type { AnswerEvents } from './answer-events.ts'
 import type { Deadlines } from './deadlines.ts'
 import { type EffectiveClient, Exchange, isProbe } from './exchange.ts'
 import { crlReplyTo, type OperationsOptions, operationsReply } from './operations.ts'
@@ -34,13 +37,18 @@ import {
 
 export interface FrontOptions extends OperationsOptions {
   acme: AcmeApplication
-  board: Pick<InstanceBoard, 'admission'>
+  flags: Pick<SharedFlags, 'admission'>
   overload: OverloadControl<HttpReply>
   deadlines: Deadlines
   metrics: Metrics
   log: Logger
   proxy: ProxySettings
+  /** Undefined when the Admin API is off or has a listener of its own. */
+  admin: AdminGate | undefined
   scheme: 'http' | 'https'
+  events: Pick<AnswerEvents, 'answered'>
+  /** Path of `server.external_url`; health and metrics answer below it and at the root. */
+  externalPath: string
 }
 
 /** Headers the fronts read; the adapter drops all others. */
@@ -76,12 +84,23 @@ export class Front {
    * Checks the head of a request. @returns its refusal, or undefined when the request may continue
    */
   admit(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
+    if (this.#isAdministration(http)) return undefined
     return this.#guard(http) ?? this.#refuse(http)
   }
 
   handle(http: HttpRequest): HttpReply | Promise<HttpReply> {
     const exchange = this.#begin(http)
+    if (this.#isAdministration(http)) return this.#process(exchange)
     return this.#overload.run(exchange, () => this.#process(exchange))
+  }
+
+  /**
+   * Overload of ACME refuses no administrator: maintenance and revocation may be the cure. An
+   * address that has spent its budget on refused requests is treated as any other.
+   */
+  #isAdministration(http: HttpRequest): boolean {
+    const { admin } = this.#options
+    return admin?.owns(http.path) === true && !this.#overload.isHeldBack(this.#effectiveClient(http).address)
   }
 
   onError(error: unknown, http: HttpRequest): HttpReply {
@@ -91,7 +110,11 @@ export class Front {
   /** Answers a request that the HTTP server rejected itself. */
   answerWith(problem: Problem, http: HttpRequest): HttpReply | Promise<HttpReply> {
     const exchange = this.#begin(http)
-    return this.#deliver(this.#finish(this.#acme.problem(problem, exchange), exchange), exchange)
+    const { admin, securityHeaders } = this.#options
+    const reply = admin?.owns(http.path)
+      ? admin.refuseBody(problem.status === 413, exchange.requestId, securityHeaders[exchange.scheme]).reply
+      : this.#acme.problem(problem, exchange)
+    return this.#deliver(this.#finish(reply, exchange), exchange)
   }
 
   /** Refuses a body because the buffer memory is full. */
@@ -101,12 +124,16 @@ export class Front {
   }
 
   #begin(http: HttpRequest): Exchange {
-    return new Exchange(http, this.#effectiveClient(http), this.#acme.match)
+    return new Exchange({ http, localPath: this.#local(http) }, this.#effectiveClient(http), this.#acme.match)
+  }
+
+  #local({ path }: HttpRequest): string {
+    return behindExternalPath(path, this.#options.externalPath)
   }
 
   #guard(http: HttpRequest): HttpReply | undefined {
-    const tier = this.#options.board.admission()
-    if (!isRefusing(tier) || isProbe(http.path)) return undefined
+    const tier = this.#options.flags.admission()
+    if (!isRefusing(tier) || isProbe(this.#local(http))) return undefined
     this.#options.metrics.pressureRejections.inc({ tier })
     return this.#unlogged(PRESSURE_PROBLEMS[tier], this.#begin(http))
   }
@@ -118,7 +145,8 @@ export class Front {
     const refusal = this.#overload.refuse({
       address: () => begun().address,
       resource: () => {
-        if (isProbe(http.path) || http.path === this.#options.metricsPath()) return 'probe'
+        const { localPath, isProbe } = begun()
+        if (isProbe || localPath === this.#options.metricsPath()) return 'probe'
         // An unknown path costs as much as the directory.
         return begun().target ?? 'directory'
       },
@@ -150,11 +178,19 @@ export class Front {
   #route(exchange: Exchange): HttpReply | Promise<HttpReply> {
     const { http } = exchange
     if (http.path.length + http.query.length > MAX_URL_BYTES) return this.#acme.problem(URL_TOO_LONG, exchange)
+    if (this.#options.admin?.owns(http.path)) return this.#administer(exchange, this.#options.admin)
     const { match } = exchange
     if (!match) return operationsReply(exchange, this.#options) ?? this.#acme.notFound(exchange)
     exchange.resource = match.resource
     if (match.resource === 'crl') return crlReplyTo(match.id, exchange, this.#options, this.#acme)
     return this.#acme.handle(http, match, exchange)
+  }
+
+  async #administer(exchange: Exchange, admin: AdminGate): Promise<HttpReply> {
+    const fixed = this.#options.securityHeaders[exchange.scheme]
+    const { reply, resource } = await admin.handle(exchange, fixed)
+    exchange.resource = resource
+    return reply
   }
 
   #finishLater(reply: Promise<HttpReply>, exchange: Exchange): Promise<HttpReply> {
@@ -183,8 +219,9 @@ export class Front {
   }
 
   #finish(reply: HttpReply, exchange: Exchange): HttpReply {
-    const { metrics, log } = this.#options
+    const { metrics, log, events } = this.#options
     const { http, requestId, address, accountId, orderId, resource, startedAt } = exchange
+    events.answered(exchange, reply.status)
     const seconds = (performance.now() - startedAt) / 1000
     metrics.requests.answered(http.method, reply.status, resource, seconds)
     // An address without budget causes thousands of these replies; the log has one line for all of

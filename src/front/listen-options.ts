@@ -7,7 +7,7 @@ import { CRL_REQUEST_HEADERS } from '../ops/crl.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { type Front, type FrontOptions, KEPT_HEADERS } from './front.ts'
 
-export interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'proxy' | 'log'> {
+export interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'proxy' | 'log' | 'admin'> {
   config: FrontThreadData['config']
   tls: FrontThreadData['tls']
   front: Front
@@ -27,7 +27,7 @@ const AMBIGUOUS_LENGTH = new Problem(
 )
 
 export function frontListenOptions(options: FrontListenOptions): ListenOptions {
-  const { config, tls, front, overload, proxy, isTrustedProxy, log } = options
+  const { config, tls, front, overload, proxy, isTrustedProxy, log, admin } = options
   const maxBodyBytes = config.security.max_request_body_bytes
   const tooLarge = new Problem('malformed', `a request body may have at most ${maxBodyBytes} bytes`, { status: 413 })
   const handler = closing((http) => front.handle(http), config.server.keepalive)
@@ -36,6 +36,7 @@ export function frontListenOptions(options: FrontListenOptions): ListenOptions {
     port: config.server.port,
     ...(tls && { tls }),
     maxBodyBytes,
+    ...(admin && { maxBodyBytesOf: (path) => (admin.owns(path) ? admin.maxBodyBytes : undefined) }),
     maxBufferedBytes: Math.max(MAX_BUFFERED_BYTES, 16 * maxBodyBytes),
     isTrustedProxy,
     admit: (http) => front.admit(http),

@@ -1,6 +1,7 @@
 /** The resources of a front beside ACME: probes, metrics, and CRLs. */
 
 import type { AcmeApplication } from '../acme/application.ts'
+import type { AdminGate } from '../admin/gate.ts'
 import type { Header } from '../http/header.ts'
 import type { HttpReply } from '../http/message.ts'
 import { type CrlDocument, crlReply } from '../ops/crl.ts'
@@ -13,8 +14,10 @@ export interface OperationsOptions {
   version: string
   /** Headers of every response, by the scheme of the client's connection. */
   securityHeaders: Record<'http' | 'https', readonly Header[]>
-  /** Undefined when metrics are off. */
+  /** Undefined when metrics are off. Below the path of the external URL. */
   metricsPath(): string | undefined
+  /** Asks for the token of an administrator (`metrics.auth_required`). */
+  metricsGuard: Pick<AdminGate, 'refuse'> | undefined
   health(): Promise<HealthReport>
   exposition(): Promise<string>
   /** Undefined when no CRL is published. */
@@ -37,7 +40,7 @@ export function operationsReply(
 ): HttpReply | Promise<HttpReply> | undefined {
   if (!isRead(exchange)) return undefined
   const headers = headersOf(exchange, options)
-  switch (exchange.http.path) {
+  switch (exchange.localPath) {
     case '/livez':
       return livezReply(options.version, headers)
     case '/healthz':
@@ -45,13 +48,23 @@ export function operationsReply(
     case '/readyz':
       return options.health().then((report) => readyzReply(report, headers))
     case options.metricsPath():
-      return options.exposition().then((body) => ({
-        status: 200,
-        headers: [['Content-Type', METRICS_CONTENT_TYPE], ['Cache-Control', 'no-store'], ...headers],
-        body,
-      }))
+      return metricsReply(exchange, options, headers)
     default:
       return undefined
+  }
+}
+
+async function metricsReply(
+  exchange: Exchange,
+  { metricsGuard, securityHeaders, exposition }: OperationsOptions,
+  headers: readonly Header[],
+): Promise<HttpReply> {
+  const refusal = metricsGuard && (await metricsGuard.refuse(exchange, securityHeaders[exchange.scheme]))
+  if (refusal) return refusal
+  return {
+    status: 200,
+    headers: [['Content-Type', METRICS_CONTENT_TYPE], ['Cache-Control', 'no-store'], ...headers],
+    body: await exposition(),
   }
 }
 

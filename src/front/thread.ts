@@ -6,31 +6,39 @@
 import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { createAcmeApplication } from '../acme/application.ts'
+import { AdminGate, type AdminPort } from '../admin/gate.ts'
 import { createSecurityHeaders } from '../http/common-headers.ts'
 import { trustedProxies } from '../http/forwarded.ts'
 import type { HttpReply } from '../http/message.ts'
 import type { HttpServer } from '../http/server.ts'
 import { listen } from '../http/uws.ts'
+import { connectCa } from '../main/ca.ts'
+import { createEventWriter } from '../main/event-writer.ts'
 import { createLogger, PINO_LEVELS } from '../main/logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../main/messages.ts'
 import { openThreadNonces } from '../main/nonces.ts'
-import { crlMaxAgeSeconds } from '../main/settings/issuance.ts'
-import { liveSettings, overloadSettings, proxySettings, threadDatabaseSettings } from '../main/settings/server.ts'
-import { caaAnswerDeadlineMs } from '../main/validation/caa-checks.ts'
-import { mailDomainsThrough } from '../main/validation/mail-domain-checks.ts'
-import { connectCa, createAcmeContext, createStores } from '../main/wiring.ts'
+import { createStores } from '../main/stores.ts'
 import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { BUSY } from '../overload/admission.ts'
 import { TICK_MS } from '../overload/overload.ts'
 import { OverloadControl } from '../overload/overload-control.ts'
 import { type Actor, type ActorRef, spawn } from '../runtime/actor.ts'
 import { runThread, type ThreadContext } from '../runtime/thread-entry.ts'
-import { type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
+import { RefusalTally } from '../services/events/abuse-summary.ts'
+import { openSharedFlags, type SharedFlags } from '../services/shared-flags.ts'
 import type { AttemptEnded, DispatchValidation, ValidationRequest } from '../services/validation.ts'
-import { gatherTurns } from '../shared/lib/gather.ts'
+import { adminSettings } from '../settings/admin.ts'
+import { crlMaxAgeSeconds } from '../settings/issuance.ts'
+import { liveSettings, overloadSettings, proxySettings, threadDatabaseSettings } from '../settings/server.ts'
+import { batchPerTick } from '../shared/lib/batch-per-tick.ts'
 import { sharedWork } from '../shared/lib/shared-work.ts'
+import { externalPathOf } from '../shared/protocol/urls.ts'
 import { type Database, openDatabase } from '../store/database.ts'
 import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
+import { caaAnswerDeadlineMs } from '../validation/caa-checks.ts'
+import { mailDomainsThrough } from '../validation/mail-domain-checks.ts'
+import { createAcmeContext } from './acme-context.ts'
+import { AnswerEvents } from './answer-events.ts'
 import { listenForCrls } from './crl-port.ts'
 import { createFrontCrls } from './crls.ts'
 import { createDeadlines } from './deadlines.ts'
@@ -47,7 +55,10 @@ const SUPERVISOR_DEADLINE_MS = 4_000
  * Any client may request health and metrics, and they share the port of the validation hand-over.
  */
 const OPERATIONS = { intervalMs: 0, mostWaiting: 1_024 }
+/** Exceeds the supervisor's own deadline. */
+const ADMIN_DEADLINE_MS = 40_000
 const POOL_REPORT_MS = 100
+const REFUSALS_REPORT_MS = 5_000
 type Context = ThreadContext<FrontThreadData, SupervisorMessages>
 type Parts = Awaited<ReturnType<typeof assemble>>
 
@@ -67,12 +78,11 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
   const db = openDatabase(threadDatabaseSettings(config), (error) =>
     log.warn({ reason: error.message }, 'database connection lost'),
   )
-  const board = openInstanceBoard(data.board)
-  reportPoolTo(board, data.front, db)
-  const ca = connectCa({ config, signer: data.signer, board, metrics, log })
-  const { nonces, close: closeNonces } = await openThreadNonces(config, data.nonce, db, (error) =>
-    log.debug({ err: error }, 'nonce epochs could not be read'),
-  )
+  const flags = openSharedFlags(data.flags)
+  reportPoolTo(flags, data.front, db)
+  const eventWriter = createEventWriter(db, log, metrics)
+  const ca = connectCa({ config, signer: data.signer, flags, metrics, log })
+  const { nonces, close: closeNonces } = await openThreadNonces(config, data.nonce, db, log)
   const proxy = proxySettings(config)
   const isTrustedProxy = trustedProxies(proxy)
   const overload = new OverloadControl<HttpReply>({
@@ -81,7 +91,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     events: overloadEvents(log, metrics),
   })
   const context = createAcmeContext({
-    shared: { config, methods, db, stores: createStores(db), ca, instanceId, metrics, log },
+    thread: { config, methods, db, stores: createStores(db), ca, instanceId, metrics, log, eventWriter },
     memory: data,
     nonces,
     budget: overload.budget,
@@ -97,7 +107,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
   const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
   /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
-  return { log, metrics, db, board, ca, closeNonces, proxy, isTrustedProxy, overload, context, crls, live }
+  return { log, metrics, db, eventWriter, flags, ca, closeNonces, proxy, isTrustedProxy, overload, context, crls, live }
 }
 
 const sumOf = (servers: readonly HttpServer[], value: (server: HttpServer) => number): number =>
@@ -109,21 +119,26 @@ async function startServers(
   parts: Parts,
 ): Promise<HttpServer[]> {
   const { config, version, tls } = data
-  const { board, overload, metrics, log, proxy, isTrustedProxy, context, crls, live } = parts
+  const { flags, overload, metrics, log, eventWriter, proxy, isTrustedProxy, context, crls, live } = parts
   const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
   const acme = createAcmeApplication(context, securityHeaders)
+  const gate = adminGate(config, supervisor)
   const frontOptions: FrontOptions = {
-    ...{ acme, board, overload, metrics, log, version, proxy, securityHeaders },
+    ...{ acme, flags, overload, metrics, log, version, proxy, securityHeaders },
     deadlines: createDeadlines(config.server.timeout),
     scheme: tls ? 'https' : 'http',
+    events: new AnswerEvents({ writer: eventWriter, refusals: refusalsTo(supervisor, log) }),
+    externalPath: externalPathOf(config.server.external_url),
     metricsPath: () => live.metricsPath,
     health: sharedWork(() => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
     crl: config.crl.enabled ? crls : undefined,
+    admin: config.admin_api.listen === null ? gate : undefined,
+    metricsGuard: config.metrics.auth_required ? gate : undefined,
     exposition: sharedWork(() => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
   }
   const servers: HttpServer[] = []
   const listenOptions = frontListenOptions({
-    ...{ config, tls, overload, proxy, isTrustedProxy, log },
+    ...{ config, tls, overload, proxy, isTrustedProxy, log, admin: frontOptions.admin },
     front: new Front(frontOptions),
     openConnections: () => sumOf(servers, (server) => server.openConnections),
     recycle: () => requestRecycle('server.max_requests is reached'),
@@ -149,6 +164,17 @@ function startTicks({ db, overload }: Parts, servers: readonly HttpServer[]): vo
   }, TICK_MS).unref()
 }
 
+/** @returns undefined when there is no Admin API */
+function adminGate(config: FrontThreadData['config'], supervisor: ActorRef<SupervisorMessages>): AdminGate | undefined {
+  if (!config.admin_api.enabled) return undefined
+  const port: AdminPort = {
+    request: (request) => supervisor.ask('admin', request, ADMIN_DEADLINE_MS),
+    next: (stream) => supervisor.ask('adminNext', stream, ADMIN_DEADLINE_MS),
+    cancel: (stream) => supervisor.tell('adminCancel', stream),
+  }
+  return new AdminGate({ port, ...adminSettings(config) })
+}
+
 /** Handles the supervisor's messages. */
 function spawnActor(name: string, { log, metrics, context, crls, live }: Parts): Actor<FrontMessages> {
   return spawn<FrontMessages>({
@@ -165,8 +191,8 @@ function spawnActor(name: string, { log, metrics, context, crls, live }: Parts):
         live.metricsPath = settings.metricsPath
       },
       crls: crls.replace,
-      attempts: (news) => {
-        context.challenges.ended(news)
+      attempts: (ended) => {
+        context.challenges.ended(ended)
         return undefined
       },
     }),
@@ -174,7 +200,7 @@ function spawnActor(name: string, { log, metrics, context, crls, live }: Parts):
 }
 
 async function drain(parts: Parts, servers: readonly HttpServer[], deadlineMs: number): Promise<void> {
-  const { overload, context, closeNonces, ca, db } = parts
+  const { overload, context, closeNonces, ca, db, eventWriter } = parts
   const deadline = performance.now() + deadlineMs
   overload.release()
   context.validationWaits.release()
@@ -184,6 +210,7 @@ async function drain(parts: Parts, servers: readonly HttpServer[], deadlineMs: n
     await new Promise((resolve) => setTimeout(resolve, 10))
   await closeNonces()
   await ca.close()
+  await eventWriter.close()
   await db.close()
 }
 
@@ -198,14 +225,29 @@ function createUtilization(): () => number {
   }
 }
 
+/** Sums of the thread go to the supervisor, which has one summary for the instance. */
+function refusalsTo(supervisor: ActorRef<SupervisorMessages>, log: Logger): RefusalTally {
+  const tally = new RefusalTally()
+  setInterval(() => {
+    const counts = tally.take()
+    if (!counts) return
+    try {
+      supervisor.tell('refusals', counts)
+    } catch (error) {
+      log.debug({ err: error }, 'counts of refusals were lost')
+    }
+  }, REFUSALS_REPORT_MS).unref()
+  return tally
+}
+
 /** Hands over all validations of one tick in one message. */
 function validationsThrough(
   supervisor: ActorRef<SupervisorMessages>,
   front: number,
   log: Logger,
-  onLost: (news: readonly AttemptEnded[]) => void,
+  onLost: (attempts: readonly AttemptEnded[]) => void,
 ): DispatchValidation {
-  return gatherTurns<ValidationRequest>((requests) => {
+  return batchPerTick<ValidationRequest>((requests) => {
     try {
       supervisor.tell('validate', { front, requests })
     } catch (error) {
@@ -218,11 +260,11 @@ function validationsThrough(
 }
 
 /**
- * Writes this thread's pool figures to the board, at once and then several times a second. Input is
- * read first, so that a thread blocked for a second does not report answers as outstanding.
+ * Writes this thread's pool figures to the shared flags, at once and then several times a second.
+ * Input is read first, or a thread that was blocked would report answers as outstanding.
  */
-function reportPoolTo(board: InstanceBoard, front: number, db: Database): void {
-  const report = () => board.reportPool(front, db.pressure())
+function reportPoolTo(flags: SharedFlags, front: number, db: Database): void {
+  const report = () => flags.reportPool(front, db.pressure())
   report()
   setInterval(() => setImmediate(report), POOL_REPORT_MS).unref()
 }

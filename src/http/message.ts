@@ -27,9 +27,19 @@ export interface HttpReply {
   headers: readonly Header[]
   /** Written after them; shared by many replies. */
   fixedHeaders?: FixedHeaders
+  /** The whole body, or its first piece when `rest` is given. */
   body: string | Buffer
+  /** The rest of a body whose length is not known; asked for when the client has taken enough. */
+  rest?: BodyRest
   /** The connection ends after this reply. */
   closes?: true
+}
+
+export interface BodyRest {
+  /** The next piece; undefined at the end. A rejection cuts the connection, so that it shows. */
+  next(): Promise<string | undefined>
+  /** The client went away. */
+  cancel(): void
 }
 
 /** A handler that throws or rejects is answered by `onError`. */

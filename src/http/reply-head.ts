@@ -6,7 +6,7 @@
  */
 import { STATUS_CODES } from 'node:http'
 import { headerBlock } from './header.ts'
-import type { HttpReply } from './message.ts'
+import type { BodyRest, HttpReply } from './message.ts'
 
 /** Status lines by code; a code outside the registry is sent with an empty reason. */
 const STATUS_LINES: readonly (string | undefined)[] = Array.from({ length: 600 }, (_, status) =>
@@ -21,6 +21,7 @@ export interface ReplyHead {
   block: string
   body: string | Buffer
   closes: boolean
+  rest: BodyRest | undefined
 }
 
 /**
@@ -31,12 +32,12 @@ export interface ReplyHead {
 export function headOf(reply: HttpReply): ReplyHead {
   const status = STATUS_LINES[reply.status]
   if (status === undefined) throw new TypeError(`no such HTTP status: ${reply.status}`)
-  const { headers, fixedHeaders, body } = reply
+  const { headers, fixedHeaders, body, rest } = reply
   if (typeof body !== 'string' && !Buffer.isBuffer(body)) throw new TypeError('the reply has no body')
   const closes = reply.closes === true
   if (headers.length === 0)
-    return { status, firstName: fixedHeaders?.firstName, block: fixedHeaders?.block ?? '', body, closes }
+    return { status, firstName: fixedHeaders?.firstName, block: fixedHeaders?.block ?? '', body, closes, rest }
   const block = headerBlock(headers)
   const all = fixedHeaders ? block + fixedHeaders.lines : block
-  return { status, firstName: headers[0]?.[0], block: all, body, closes }
+  return { status, firstName: headers[0]?.[0], block: all, body, closes, rest }
 }

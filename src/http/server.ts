@@ -8,6 +8,8 @@ export interface ListenOptions {
   port: number
   tls?: { certPath: string; keyPath: string }
   maxBodyBytes: number
+  /** Another limit for some paths; undefined for `maxBodyBytes`. */
+  maxBodyBytesOf?(path: string): number | undefined
   /** Lower-case names that `HttpRequest.header` answers. Others are always undefined. */
   keptHeaders: readonly string[]
   /** Kept headers whose lines are joined by commas (RFC 9110 §5.3); of others the first counts. */

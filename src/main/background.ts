@@ -3,31 +3,38 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { ExtensionThreadData } from '../../workers/extension/task.ts'
+import type { RunRecorder } from '../background/run-recorder.ts'
 import type { BackgroundEvents, BackgroundTask } from '../background/tasks.ts'
 import type { CaBackend } from '../ca/backend.ts'
+import { connectionTrouble } from '../ca/signer-check.ts'
 import type { Config } from '../config/schema.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
 import type { CrlBuilder } from '../services/crl-builder.ts'
+import type { EventWriter } from '../services/events/event-writer.ts'
 import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { type RecoveryOptions, recoverIssuances } from '../services/recovery.ts'
 import { deleteOld, type RetainedTable } from '../services/retention.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
+import { expiryLifetimes, retentionPolicy } from '../settings/orders.ts'
+import { nonceAuditSeconds, nonceLifetimeSeconds } from '../settings/server.ts'
+import { adoptionRules } from '../settings/validation.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
 import type { RetentionPage } from '../store/retention-store.ts'
 import { createFailureLog } from './failure-log.ts'
-import { expiryLifetimes, retentionPolicy } from './settings/orders.ts'
-import { nonceLifetimeSeconds } from './settings/server.ts'
-import { adoptionRules } from './settings/validation.ts'
-import { connectionTrouble } from './signer-check.ts'
-import type { Stores } from './wiring.ts'
+import type { AdminThread } from './start-admin.ts'
+import type { Stores } from './stores.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
 const ADOPTION = 'challenge_adoption'
+export const EXPIRATION = 'expiration_warnings'
 /** Publishes a revocation within 5 s. Revocations between two rounds share a list. */
 const CRL_LOOK_MS = 1_000
 const QUOTA_SWEEP_INTERVAL_MS = 3_600_000
+/** A first cut of a year's entries. */
+const AUDIT_CUT_DEADLINE_MS = 600_000
+const DAY_MS = 86_400_000
 
 export interface BackgroundParts {
   config: Config
@@ -42,113 +49,135 @@ export interface BackgroundParts {
   onExpired(kind: ExpiringKind, page: ExpiryPage): void
   onDeleted(table: RetainedTable, page: RetentionPage, seconds: number): void
   presentSince(): number | undefined
-  /** `crls` is undefined when no CRL is published. */
   ca: Pick<CaBackend, 'outage' | 'unreachable'>
+  /** Undefined when no CRL is published. */
   crls: CrlBuilder | undefined
+  /** Undefined when the Admin API is off. */
+  admin: AdminThread | undefined
   isStopping(): boolean
 }
 
-export function backgroundTasks({
-  config,
-  live,
-  extensions,
-  instanceId,
-  stores,
-  issuance,
-  ca,
-  dispatcher,
-  onRecovered,
-  onExpired,
-  onDeleted,
-  presentSince,
-  crls,
-  isStopping,
-}: BackgroundParts): BackgroundTask[] {
-  const { background_worker: challengeWorker } = config.challenges
-  const pollMs = challengeWorker.poll_seconds * 1000
-  const roundsPerPoll = Math.ceil(pollMs / RECOVERY_INTERVAL_MS)
-  let adoptions = 0
-  /** Skips a round that needs signatures while the CA cannot sign. */
-  const whileSigning = (round: () => Promise<number>) => async () => (ca.outage() ? 0 : round())
+export function backgroundTasks(parts: BackgroundParts): BackgroundTask[] {
+  const { config, crls, admin } = parts
   return [
-    {
-      name: 'stale_processing_recovery',
-      role: 'cleanup',
-      intervalMs: RECOVERY_INTERVAL_MS,
-      round: whileSigning(() =>
-        recoverIssuances({
-          store: stores.issuance,
-          complete: (issuing) => issuance.recover(issuing),
-          instanceId,
-          // A thread may still be working on a younger intent.
-          ownAfterSeconds: config.ca.signer.timeout_seconds + 5,
-          othersAfterSeconds: Math.max(
-            config.order.stale_processing_threshold_seconds,
-            config.ca.signer.timeout_seconds + 5,
-          ),
-          onRecovered,
-        }),
-      ),
+    recoveryTask(parts),
+    expiryTask(parts),
+    ...(config.retention.enabled ? [retentionTask(parts)] : []),
+    adoptionTask(parts),
+    ...(admin && config.audit_retention.enabled ? [auditRetentionTask(config, admin)] : []),
+    ...(crls ? [crlTask(parts, crls)] : []),
+    ...sweepTasks(parts),
+  ]
+}
+
+function recoveryTask({ config, instanceId, stores, issuance, ca, onRecovered }: BackgroundParts): BackgroundTask {
+  const { order } = config
+  // A thread may still be working on a younger intent.
+  const ownAfterSeconds = config.ca.signer.timeout_seconds + 5
+  return {
+    name: 'stale_processing_recovery',
+    role: 'cleanup',
+    intervalMs: RECOVERY_INTERVAL_MS,
+    async round() {
+      // The round needs signatures.
+      if (ca.outage()) return 0
+      return recoverIssuances({
+        store: stores.issuance,
+        complete: (issuing) => issuance.recover(issuing),
+        instanceId,
+        ownAfterSeconds,
+        othersAfterSeconds: Math.max(order.stale_processing_threshold_seconds, ownAfterSeconds),
+        onRecovered,
+      })
     },
-    {
-      name: 'order_expiry',
-      role: 'cleanup',
-      intervalMs: config.order.cleanup_interval_seconds * 1000,
-      round: () => expireOverdue({ store: stores.expiry, lifetimes: expiryLifetimes(config), onExpired, isStopping }),
-    },
-    ...(config.retention.enabled
-      ? [
-          {
-            name: 'retention',
-            role: 'retention' as const,
-            intervalMs: config.retention.cleanup_loop_interval_seconds * 1000,
-            round: () =>
-              deleteOld({
-                store: stores.retention,
-                policy: retentionPolicy(config),
-                onDeleted,
-                isStopping,
-                rest: (ms) => sleep(ms),
-              }),
-          },
-        ]
-      : []),
-    {
-      name: ADOPTION,
-      role: 'challenge',
-      // Challenges of a dead instance are adopted before the next poll.
-      intervalMs: pollMs / roundsPerPoll,
-      round: () =>
-        adoptChallenges({
-          store: stores.authorizations,
-          instanceId,
-          rules: adoptionRules(config, extensions, adoptions++ % roundsPerPoll === 0),
-          dispatcher,
-          presentSince,
-        }),
-    },
+  }
+}
+
+function expiryTask({ config, stores, onExpired, isStopping }: BackgroundParts): BackgroundTask {
+  return {
+    name: 'order_expiry',
+    role: 'cleanup',
+    intervalMs: config.order.cleanup_interval_seconds * 1000,
+    round: () => expireOverdue({ store: stores.expiry, lifetimes: expiryLifetimes(config), onExpired, isStopping }),
+  }
+}
+
+function retentionTask({ config, stores, onDeleted, isStopping }: BackgroundParts): BackgroundTask {
+  return {
+    name: 'retention',
+    role: 'retention',
+    intervalMs: config.retention.cleanup_loop_interval_seconds * 1000,
+    round: () =>
+      deleteOld({
+        store: stores.retention,
+        policy: retentionPolicy(config),
+        onDeleted,
+        isStopping,
+        rest: (ms) => sleep(ms),
+      }),
+  }
+}
+
+/** The admin thread has the key of the log's chain. */
+function auditRetentionTask({ audit_retention }: Config, admin: AdminThread): BackgroundTask {
+  const { max_age_days, cleanup_interval_seconds } = audit_retention
+  return {
+    name: 'audit_retention',
+    role: 'audit',
+    intervalMs: cleanup_interval_seconds * 1000,
+    round: () => admin.ref.ask('cutAuditLog', new Date(Date.now() - max_age_days * DAY_MS), AUDIT_CUT_DEADLINE_MS),
+  }
+}
+
+function adoptionTask(parts: BackgroundParts): BackgroundTask {
+  const { config, extensions, instanceId, stores, dispatcher, presentSince } = parts
+  const pollMs = config.challenges.background_worker.poll_seconds * 1000
+  const roundsPerPoll = Math.ceil(pollMs / RECOVERY_INTERVAL_MS)
+  let rounds = 0
+  return {
+    name: ADOPTION,
+    role: 'challenge',
+    // Challenges of a dead instance are adopted before the next poll.
+    intervalMs: pollMs / roundsPerPoll,
+    round: () =>
+      adoptChallenges({
+        store: stores.authorizations,
+        instanceId,
+        rules: adoptionRules(config, extensions, rounds++ % roundsPerPoll === 0),
+        dispatcher,
+        presentSince,
+      }),
+  }
+}
+
+function crlTask({ stores, ca }: BackgroundParts, builder: CrlBuilder): BackgroundTask {
+  return {
+    name: 'crl_rebuild',
+    role: 'crl',
+    intervalMs: CRL_LOOK_MS,
+    round: () => crlRound(builder, stores.crls, ca),
+  }
+}
+
+/** Counters that are no longer needed. */
+function sweepTasks({ config, live, stores }: BackgroundParts): BackgroundTask[] {
+  return [
     {
       name: 'rate_limit_gc',
       role: 'cleanup',
       intervalMs: () => live().security.rate_limits.gc_interval_seconds * 1000,
       round: () => stores.rateLimits.sweep(live().security.rate_limits.gc_max_age_seconds),
     },
-    ...(crls
-      ? [
-          {
-            name: 'crl_rebuild',
-            role: 'crl' as const,
-            intervalMs: CRL_LOOK_MS,
-            round: () => crlRound(crls, stores.crls, ca),
-          },
-        ]
-      : []),
     { name: 'quota_gc', role: 'cleanup', intervalMs: QUOTA_SWEEP_INTERVAL_MS, round: () => stores.usage.sweep() },
     {
       name: 'nonce_gc',
       role: 'cleanup',
       intervalMs: config.nonce.gc_interval_seconds * 1000,
-      round: () => stores.nonces.sweep(nonceLifetimeSeconds(config)),
+      round: async () => {
+        const redeemed = await stores.nonces.sweep(nonceLifetimeSeconds(config))
+        // Switched off, too: what was recorded still leaves in its time.
+        return redeemed + (await stores.nonceAudit.sweep(nonceAuditSeconds(config)))
+      },
     },
   ]
 }
@@ -168,7 +197,7 @@ async function crlRound(
   return 0
 }
 
-export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvents {
+export function backgroundEvents(log: Logger, metrics: Metrics, recorder: RunRecorder): BackgroundEvents {
   const failures = createFailureLog(log)
   return {
     began(task) {
@@ -184,9 +213,11 @@ export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvent
     failed(task, error) {
       metrics.workerErrors.inc({ task })
       if (task === ADOPTION) metrics.challengeWorkerErrors.inc()
+      if (task === EXPIRATION) metrics.expirationErrors.inc()
       failures.failed(task, error)
     },
     recovered: failures.recovered,
+    ran: (task, nextInMs, error) => recorder.ran(task, nextInMs, error),
   }
 }
 
@@ -194,11 +225,20 @@ export function backgroundEvents(log: Logger, metrics: Metrics): BackgroundEvent
 export function workEvents(
   log: Logger,
   metrics: Metrics,
+  eventWriter: Pick<EventWriter, 'write'>,
 ): Pick<BackgroundParts, 'onRecovered' | 'onExpired' | 'onDeleted'> {
   return {
     onRecovered({ certificateId, accountId, orderId }, outcome) {
       metrics.issuancesRecovered.inc({ outcome })
       log.warn({ certificateId, accountId, orderId, outcome }, 'interrupted issuance recovered')
+      // A certificate without an order is the service's own.
+      if (orderId !== undefined && outcome === 'recorded')
+        eventWriter.write({
+          kind: 'order.recovered',
+          subject: orderId,
+          accountId,
+          data: { order_id: orderId, account_id: accountId, certificate_id: certificateId },
+        })
     },
     onExpired(kind, { expired, challenges }) {
       const counter = { order: metrics.ordersExpired, authorization: metrics.authorizationsExpired }[kind]

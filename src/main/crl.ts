@@ -5,18 +5,19 @@
 
 import type { Logger } from 'pino'
 import { createCrlPool } from '../../workers/crl-pool.ts'
-import { startLoop } from '../background/loop.ts'
+import { type Loop, startLoop } from '../background/loop.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
 import { crlName } from '../domain/crl-shard.ts'
 import type { HealthReport } from '../ops/health.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
-import { CrlBuilder, issuerKeyOf, MalformedCrl } from '../services/crl-builder.ts'
+import { CrlBuilder, type CrlEvents, type CrlPolicy, issuerKeyOf, MalformedCrl } from '../services/crl-builder.ts'
 import { type CrlCache, createCrlCache } from '../services/crl-cache.ts'
-import { startSchedule } from '../shared/lib/cron.ts'
+import { crlPolicy, defaultIssuerId } from '../settings/issuance.ts'
+import { type Schedule, startSchedule } from '../shared/lib/cron.ts'
+import type { PublishedCrl } from '../store/crl-store.ts'
 import type { SharedCrl } from './messages.ts'
-import { crlPolicy, defaultIssuerId } from './settings/issuance.ts'
-import type { Stores } from './wiring.ts'
+import type { Stores } from './stores.ts'
 
 export interface CrlParts {
   config: Config
@@ -27,116 +28,131 @@ export interface CrlParts {
   isStopping(): boolean
 }
 
-export interface Crls {
-  builder: CrlBuilder
-  shared(): readonly SharedCrl[]
-  /** Reads new lists now. @throws database errors */
-  refresh(): Promise<void>
-  /** Calls `share` with the lists at every check, even when none has changed. */
-  follow(share: (crls: readonly SharedCrl[]) => void): void
-  health(): NonNullable<HealthReport['checks']['crl']>
-  stop(): Promise<void>
-}
-
 const LOOK_MS = 1_000
 /** Extra time beyond the schedule for a build on a busy machine. */
 const GRACE_MS = 60_000
 
 /** @throws database errors */
-export async function startCrls({ config, stores, ca, metrics, log, isStopping }: CrlParts): Promise<Crls> {
+export async function startCrls(parts: CrlParts): Promise<Crls> {
+  const { config, stores, ca, metrics } = parts
   const policy = crlPolicy(config)
   if (policy.shards > 1) await stores.crls.useShards(policy.shards)
-  let share: (crls: readonly SharedCrl[]) => void = () => {}
-  const cache = createCrlCache(stores.crls, () => share(shared()))
-  function shared(): SharedCrl[] {
-    const id = defaultIssuerId(config, ca)
-    return cache.served().map((crl) => ({ ...crl, isDefault: crl.name === id }))
-  }
-  const look = async () => {
-    await cache.refresh()
-    report(cache, metrics)
-  }
-  await look()
+  const cache = createCrlCache(stores.crls)
+  await cache.refresh()
+  report(cache, metrics)
   beginAtZero(metrics.crlFailures, ...ca.issuers().map(({ id }) => ({ crl: id })))
+  // Made after everything that may fail, because its thread and schedule run until it is stopped.
+  return new Crls(parts, policy, cache)
+}
 
-  // Started after everything that may fail, because thread and schedule run until they are stopped.
-  const pool = createCrlPool((error) => log.error({ err: error }, 'CRL thread failed'))
-  let scheduledAt: Date | undefined
-  const schedule =
-    config.crl.schedule === null
-      ? undefined
-      : startSchedule(config.crl.schedule, (at) => {
-          scheduledAt = at
-        })
+export class Crls {
+  readonly builder: CrlBuilder
+  readonly #parts: CrlParts
+  readonly #policy: CrlPolicy
+  readonly #cache: CrlCache
+  readonly #pool: ReturnType<typeof createCrlPool>
+  readonly #schedule: Schedule | undefined
+  #scheduledAt: Date | undefined
+  #loop: Loop | undefined
+  #share: (crls: readonly SharedCrl[]) => void = () => {}
 
-  const builder = new CrlBuilder(
-    {
+  constructor(parts: CrlParts, policy: CrlPolicy, cache: CrlCache) {
+    const { config, stores, ca, log, isStopping } = parts
+    this.#parts = parts
+    this.#policy = policy
+    this.#cache = cache
+    this.#pool = createCrlPool((error) => log.error({ err: error }, 'CRL thread failed'))
+    if (config.crl.schedule !== null)
+      this.#schedule = startSchedule(config.crl.schedule, (at) => {
+        this.#scheduledAt = at
+      })
+    const builderParts = {
       store: stores.crls,
       certificates: stores.certificates,
       ca,
-      encode: pool.encode,
-      scheduledAt: () => scheduledAt,
+      encode: this.#pool.encode,
+      scheduledAt: () => this.#scheduledAt,
       isStopping,
-      events: {
-        built({ name, number, entries, bytes, seconds }) {
-          metrics.crlBuilds.inc({ crl: name })
-          metrics.crlBuildSeconds.set({ crl: name }, seconds)
-          const facts = { crl: name, number: String(number), entries, bytes, ms: Math.round(seconds * 1000) }
-          log.info({ event: 'crl_published', ...facts }, 'CRL published')
-          look().catch((error) => log.debug({ err: error }, 'published CRLs could not be read'))
-        },
-        failed(name, error) {
-          metrics.crlFailures.inc({ crl: name })
-          if (error instanceof MalformedCrl) metrics.alarms.inc()
-          log.error({ event: 'crl_failed', crl: name, err: error }, 'the CRL could not be built; it is tried again')
-        },
-      },
-    },
-    policy,
-  )
-
-  function isStale(): boolean {
-    const now = Date.now()
-    const overdue = ({ thisUpdate, nextUpdate, startedAt }: ReturnType<CrlCache['published']>[number]) => {
-      const dueAt = policy.intervalMs === undefined ? scheduledAt?.getTime() : thisUpdate.getTime() + policy.intervalMs
-      const graceMs = GRACE_MS + (policy.intervalMs ?? 0)
-      const isLate = dueAt !== undefined && startedAt.getTime() < dueAt && now > dueAt + graceMs
-      return isLate || now >= nextUpdate.getTime()
+      events: this.#builderEvents(),
     }
-    return ca.issuers().some(({ nameDer, keyIdentifier }) => {
-      const issuerKey = issuerKeyOf(nameDer, keyIdentifier)
-      const lists = cache.published().filter((crl) => crl.issuerKey.equals(issuerKey))
-      return lists.length === 0 || lists.some(overdue)
+    this.builder = new CrlBuilder(builderParts, policy)
+  }
+
+  /** The published lists, for the front threads. */
+  shared(): readonly SharedCrl[] {
+    const id = defaultIssuerId(this.#parts.config, this.#parts.ca)
+    return this.#cache.served().map((crl) => ({ ...crl, isDefault: crl.name === id }))
+  }
+
+  /** Reads the lists now, and shares them. @throws database errors */
+  async refresh(): Promise<void> {
+    await this.#cache.refresh()
+    report(this.#cache, this.#parts.metrics)
+    this.#share(this.shared())
+  }
+
+  /**
+   * Calls `share` with the lists at every check, even when none has changed: a thread may have been
+   * starting when they did.
+   */
+  follow(share: (crls: readonly SharedCrl[]) => void): void {
+    this.#share = share
+    this.#loop = startLoop({
+      name: 'crl_follow',
+      intervalMs: LOOK_MS,
+      round: () => this.refresh(),
+      onError: (_, error) => this.#unreadable(error),
     })
   }
 
-  let loop: ReturnType<typeof startLoop> | undefined
-  return {
-    builder,
-    shared,
-    refresh: look,
-    follow(next) {
-      share = next
-      loop = startLoop({
-        name: 'crl_follow',
-        intervalMs: LOOK_MS,
-        async round() {
-          await look()
-          // Shares again for a thread that was starting when the lists changed.
-          share(shared())
-        },
-        onError: (_, error) => log.debug({ err: error }, 'published CRLs could not be read'),
-      })
-    },
-    health() {
-      const stale = isStale()
-      return { status: stale ? 'error' : 'ok', stale }
-    },
-    async stop() {
-      await schedule?.stop()
-      await loop?.stop()
-      await pool.close()
-    },
+  health(): NonNullable<HealthReport['checks']['crl']> {
+    const stale = this.#isStale()
+    return { status: stale ? 'error' : 'ok', stale }
+  }
+
+  async stop(): Promise<void> {
+    await this.#schedule?.stop()
+    await this.#loop?.stop()
+    await this.#pool.close()
+  }
+
+  #builderEvents(): CrlEvents {
+    const { metrics, log } = this.#parts
+    return {
+      built: ({ name, number, entries, bytes, seconds }) => {
+        metrics.crlBuilds.inc({ crl: name })
+        metrics.crlBuildSeconds.set({ crl: name }, seconds)
+        const facts = { crl: name, number: String(number), entries, bytes, ms: Math.round(seconds * 1000) }
+        log.info({ event: 'crl_published', ...facts }, 'CRL published')
+        this.refresh().catch((error) => this.#unreadable(error))
+      },
+      failed(name, error) {
+        metrics.crlFailures.inc({ crl: name })
+        if (error instanceof MalformedCrl) metrics.alarms.inc()
+        log.error({ event: 'crl_failed', crl: name, err: error }, 'the CRL could not be built; it is tried again')
+      },
+    }
+  }
+
+  #unreadable(error: unknown): void {
+    this.#parts.log.debug({ err: error }, 'published CRLs could not be read')
+  }
+
+  #isStale(): boolean {
+    const now = Date.now()
+    return this.#parts.ca.issuers().some(({ nameDer, keyIdentifier }) => {
+      const issuerKey = issuerKeyOf(nameDer, keyIdentifier)
+      const lists = this.#cache.published().filter((crl) => crl.issuerKey.equals(issuerKey))
+      return lists.length === 0 || lists.some((crl) => this.#isOverdue(crl, now))
+    })
+  }
+
+  #isOverdue({ thisUpdate, nextUpdate, startedAt }: PublishedCrl, now: number): boolean {
+    const { intervalMs } = this.#policy
+    const dueAt = intervalMs === undefined ? this.#scheduledAt?.getTime() : thisUpdate.getTime() + intervalMs
+    const graceMs = GRACE_MS + (intervalMs ?? 0)
+    const isLate = dueAt !== undefined && startedAt.getTime() < dueAt && now > dueAt + graceMs
+    return isLate || now >= nextUpdate.getTime()
   }
 }
 

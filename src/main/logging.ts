@@ -15,6 +15,8 @@ export const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERRO
 /** Values of these members are redacted, down to two levels. */
 const SECRET_MEMBERS = new Set([
   'password',
+  // What a statement was given: slonik's errors carry it.
+  'values',
   'secret',
   'pin',
   'token_secret',

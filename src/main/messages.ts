@@ -1,22 +1,60 @@
 /** The messages between front threads and the supervisor: plain data over the actor runtime. */
 
 import type { CaaFinding, MailDomainFinding } from '../../workers/job.ts'
+import type { AdminMessages, AdminReply, AdminRequest } from '../admin/message.ts'
 import type { Config } from '../config/schema.ts'
+import type { RegisteredHook } from '../hooks/registered-hook.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { ThreadAnswer } from '../ops/thread-metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
+import type { RefusalCounts } from '../services/events/abuse-summary.ts'
 import type { AttemptEnded, ValidationRequest } from '../services/validation.ts'
-import type { LiveSettings } from './settings/server.ts'
-import type { ChallengeMethods } from './validation/extensions.ts'
+import type { LiveSettings } from '../settings/server.ts'
+import type { ChallengeMethods } from '../validation/extensions.ts'
 
 /** Messages that front threads send to the supervisor. */
 export type SupervisorMessages = {
   validate: { message: { front: number; requests: readonly ValidationRequest[] }; reply: undefined }
+  /** What a front thread has refused since its last message. */
+  refusals: { message: RefusalCounts; reply: undefined }
   caa: { message: CaaCheckRequest; reply: readonly CaaFinding[] | undefined }
   mailDomains: { message: readonly string[]; reply: readonly MailDomainFinding[] | undefined }
   health: { message: undefined; reply: HealthReport }
   metrics: { message: undefined; reply: string }
+  /** For the admin thread. */
+  admin: { message: AdminRequest; reply: AdminReply }
+  adminNext: { message: string; reply: string | undefined }
+  adminCancel: { message: string; reply: undefined }
+}
+
+/** Of the admin thread: requests of the fronts, and what the supervisor asks. */
+export type AdminThreadMessages = AdminMessages & {
+  metrics: { message: undefined; reply: ThreadAnswer }
+  /** Deletes entries of the audit log older than this. */
+  cutAuditLog: { message: Date; reply: number }
+}
+
+/** Of the events thread. */
+export type EventsThreadMessages = {
+  metrics: { message: undefined; reply: ThreadAnswer }
+  /** The configuration after SIGHUP. */
+  live: { message: Config; reply: undefined }
+}
+
+/** Worker data of the events thread. */
+export interface EventsThreadData {
+  config: Config
+  hooks: readonly RegisteredHook[]
+  instanceId: number
+}
+
+/** Worker data of the admin thread. */
+export interface AdminThreadData {
+  config: Config
+  version: string
+  /** A person reads standard error, and no log keeps it. */
+  isInteractive: boolean
 }
 
 /** A published list, as the supervisor sends it to the fronts. */
@@ -47,8 +85,8 @@ export interface FrontThreadData {
   changes: SharedArrayBuffer
   /** The instance's rate-limit counters. */
   rateTable: SharedArrayBuffer
-  /** Memory of the instance board, and the thread's row in it. */
-  board: SharedArrayBuffer
+  /** Memory of the shared flags, and the thread's row in it. */
+  flags: SharedArrayBuffer
   front: number
   /** Published lists at the thread's start; later ones arrive as messages. */
   crls: readonly SharedCrl[]

@@ -5,21 +5,23 @@
  */
 
 import type { Config } from '../config/schema.ts'
+import { loadHooks } from '../hooks/load.ts'
 import { assertPortFree } from '../http/port-check.ts'
 import { createMetrics } from '../ops/metrics.ts'
+import { eabSecretBox } from '../settings/eab-secret.ts'
+import { liveSettings, urlSettings } from '../settings/server.ts'
+import { loadChallengeMethods } from '../validation/extensions.ts'
 import { awaitDatabase } from './await-database.ts'
-import { loadBlockedKeys } from './blocked-keys.ts'
 import { PINO_LEVELS } from './logging.ts'
 import { followSwitches } from './server-switches.ts'
-import { eabSecretBox } from './settings/eab-secret.ts'
-import { liveSettings, urlSettings } from './settings/server.ts'
+import { startAdmin } from './start-admin.ts'
 import { startBackground, startCrlPart, startSupervisor } from './start-background.ts'
 import { startCa, startIssuance } from './start-ca.ts'
 import { type StartContext, Teardown } from './start-context.ts'
-import { prepareSchema, startDatabase } from './start-database.ts'
+import { applyBlockedKeys, prepareSchema, startDatabase } from './start-database.ts'
+import { startEvents } from './start-events.ts'
 import { startFronts } from './start-fronts.ts'
 import { startValidation } from './start-validation.ts'
-import { loadChallengeMethods } from './validation/extensions.ts'
 
 export interface ServeOptions extends Pick<StartContext, 'config' | 'version' | 'log' | 'onStep' | 'onBroken'> {
   /** Aborts the wait for an unreachable database. */
@@ -58,6 +60,7 @@ async function start(context: StartContext, stopping: AbortSignal) {
   // Every front reads the secret itself; this call reports an error once and early.
   eabSecretBox(config)
   const methods = await loadChallengeMethods(config)
+  const hooks = await loadHooks(config)
   warnOfAutoAccept(context)
   onStep('checking the database')
   await awaitDatabase(() => prepareSchema(config, log), log, stopping)
@@ -71,13 +74,15 @@ async function start(context: StartContext, stopping: AbortSignal) {
 
   onStep('starting the validation workers')
   const validation = await startValidation(context, database, issuance, methods)
-  const switches = await followSwitches(database.db, ca.board, log)
+  const switches = await followSwitches(database.db, ca.flags, log)
   teardown.add(() => switches.stop())
 
   const parts = { methods, database, ca, issuance, validation }
   const crl = await startCrlPart(context, parts)
-  const background = startBackground(context, parts, crl)
-  const supervisor = startSupervisor(context, parts, crl, background)
+  const events = await startEvents(context, database, hooks)
+  const admin = await startAdmin(context)
+  const background = startBackground(context, parts, crl, admin)
+  const supervisor = startSupervisor(context, parts, { crl, background, admin, events })
 
   onStep(`starting ${config.server.workers} front threads`)
   const fronts = await startFronts(context, parts, crl, supervisor)
@@ -86,8 +91,9 @@ async function start(context: StartContext, stopping: AbortSignal) {
     directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,
     signerPid: ca.signer.pid,
     async apply(next: Config) {
-      await loadBlockedKeys(next, database.db, log)
+      await applyBlockedKeys(next, database.db, log)
       now.config = next
+      await events.apply(next)
       background.wake()
       log.level = PINO_LEVELS[liveSettings(next).logLevel]
       await fronts.apply(next)

@@ -6,7 +6,7 @@
 import type { Logger } from 'pino'
 import { type Loop, startLoop } from '../background/loop.ts'
 import { SERVER_SWITCHES, type ServerSwitch } from '../domain/server-switch.ts'
-import type { InstanceBoard } from '../services/instance-board.ts'
+import type { SharedFlags } from '../services/shared-flags.ts'
 import { keysOf } from '../shared/lib/keys.ts'
 import type { Database } from '../store/database.ts'
 import { createServerSettings } from '../store/server-settings.ts'
@@ -20,17 +20,17 @@ const MESSAGES: Record<ServerSwitch, { event: string; on: string; off: string }>
 }
 
 /**
- * Copies the database's switches to the board. They stay as they are while the database is
- * unreachable.
+ * Copies the database's switches to the shared flags. They stay as they are while the database
+ * is unreachable.
  */
-export async function followSwitches(db: Database, board: InstanceBoard, log: Logger): Promise<Loop> {
+export async function followSwitches(db: Database, flags: SharedFlags, log: Logger): Promise<Loop> {
   const settings = createServerSettings(db)
   const look = async () => {
     const positions = await settings.switches()
     for (const name of keysOf(SERVER_SWITCHES)) {
       const { on } = positions[name]
-      if (on === board.isOn(name)) continue
-      board.setSwitch(name, on)
+      if (on === flags.isOn(name)) continue
+      flags.setSwitch(name, on)
       log.warn({ event: MESSAGES[name].event, enabled: on }, MESSAGES[name][on ? 'on' : 'off'])
     }
   }

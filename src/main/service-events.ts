@@ -4,12 +4,17 @@ import type { Logger } from 'pino'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import type { ActorRef } from '../runtime/actor.ts'
 import type { ThreadEvent } from '../runtime/thread.ts'
+import type { ChallengeEvents } from '../services/events/challenge-events.ts'
 import type { AttemptEnded, ValidationRequest } from '../services/validation.ts'
 import type { DispatcherEvents } from '../services/validation-dispatcher.ts'
-import { gatherTurns } from '../shared/lib/gather.ts'
+import { batchPerTick } from '../shared/lib/batch-per-tick.ts'
 import type { FrontMessages } from './messages.ts'
 
-export function dispatcherEvents(log: Logger, metrics: Metrics): Omit<DispatcherEvents, 'news'> {
+export function dispatcherEvents(
+  log: Logger,
+  metrics: Metrics,
+  challenges: ChallengeEvents,
+): Omit<DispatcherEvents, 'ended'> {
   beginAtZero(metrics.caaChecks, { result: 'failed' })
   return {
     attempted(request, record) {
@@ -17,6 +22,7 @@ export function dispatcherEvents(log: Logger, metrics: Metrics): Omit<Dispatcher
       metrics.challengesValidated.inc({ result })
       metrics.validationDuration.observe({ type }, ms / 1000)
       if (caa) metrics.caaChecks.inc({ result: caa })
+      challenges.ended(request, record)
       if (!log.isLevelEnabled('info')) return
       const { steps: evidence, ...facts } = record
       log.info({ event: 'validation', ...subjectOf(request), ...facts, evidence }, 'validation attempt')
@@ -38,21 +44,21 @@ export function dispatcherEvents(log: Logger, metrics: Metrics): Omit<Dispatcher
  * Sends each front thread its validation results, one message per tick. A thread under replacement
  * misses them, and its waiting requests time out.
  */
-export function attemptNews(
+export function endedAttemptsTo(
   fronts: number,
   refOf: (front: number) => ActorRef<FrontMessages> | undefined,
   log: Logger,
-): DispatcherEvents['news'] {
-  const tellers = Array.from({ length: fronts }, (_, front) =>
-    gatherTurns<AttemptEnded>((news) => {
+): DispatcherEvents['ended'] {
+  const senders = Array.from({ length: fronts }, (_, front) =>
+    batchPerTick<AttemptEnded>((attempts) => {
       try {
-        refOf(front)?.tell('attempts', news)
+        refOf(front)?.tell('attempts', attempts)
       } catch (error) {
         log.debug({ front, err: error }, 'a front thread was not told how validations ended')
       }
     }),
   )
-  return (front, news) => tellers[front]?.(news)
+  return (front, attempt) => senders[front]?.(attempt)
 }
 
 function subjectOf({ authorizationId, accountId, type, identifier, requestId }: ValidationRequest) {

@@ -1,14 +1,21 @@
 /** CRLs and background tasks of the supervisor, and the actors that answer front threads. */
 
+import { RunRecorder } from '../background/run-recorder.ts'
 import { type BackgroundWorkers, startBackgroundTasks } from '../background/tasks.ts'
+import { AbuseSummary } from '../services/events/abuse-summary.ts'
+import { readWorkers, recordRuns } from '../store/background-run-store.ts'
+import type { ChallengeMethods } from '../validation/extensions.ts'
 import { backgroundEvents, backgroundTasks, workEvents } from './background.ts'
 import { type Crls, startCrls } from './crl.ts'
+import { expirationTasks } from './expiration-tasks.ts'
+import { startResolverCheck } from './resolver-check.ts'
+import type { AdminThread } from './start-admin.ts'
 import type { CaPart, IssuancePart } from './start-ca.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
+import type { Events } from './start-events.ts'
 import type { ValidationPart } from './start-validation.ts'
 import { type Supervisor, spawnSupervisor } from './supervisor.ts'
-import type { ChallengeMethods } from './validation/extensions.ts'
 
 /** The parts started before these. */
 export interface EarlierParts {
@@ -38,9 +45,16 @@ export async function startCrlPart(
 }
 
 export function startBackground(
-  { config, metrics, log, now }: StartContext,
-  { methods, database: { presence }, ca: { ca }, issuance: { stores, issuance }, validation }: EarlierParts,
+  { config, metrics, log, now, teardown }: StartContext,
+  {
+    methods,
+    database: { db, presence, eventWriter },
+    ca: { ca },
+    issuance: { stores, issuance },
+    validation,
+  }: EarlierParts,
   crl: Crls | undefined,
+  admin: AdminThread | undefined,
 ): BackgroundWorkers {
   const tasks = backgroundTasks({
     config,
@@ -51,31 +65,52 @@ export function startBackground(
     issuance,
     ca,
     dispatcher: validation.dispatcher,
-    ...workEvents(log, metrics),
+    ...workEvents(log, metrics, eventWriter),
     presentSince: presence.presentSince,
     crls: crl?.builder,
+    admin,
     isStopping: () => now.stopping,
   })
-  return startBackgroundTasks(tasks, presence.lead, backgroundEvents(log, metrics))
+  const recorder = new RunRecorder({
+    write: (runs) => recordRuns(db, presence.instanceId, runs),
+    onError: (error) => log.debug({ err: error }, 'runs of background tasks could not be recorded'),
+  })
+  teardown.add(() => recorder.stop())
+  const warnings = expirationTasks({ config, live: () => now.config, db, metrics, isStopping: () => now.stopping })
+  return startBackgroundTasks([...tasks, ...warnings], presence.lead, backgroundEvents(log, metrics, recorder))
+}
+
+interface LaterParts {
+  crl: Crls | undefined
+  background: BackgroundWorkers
+  admin: AdminThread | undefined
+  events: Events
 }
 
 export function startSupervisor(
   { config, metrics, log, teardown, fronts, now }: StartContext,
-  { database: { db }, ca: { ca, board }, validation }: EarlierParts,
-  crl: Crls | undefined,
-  background: BackgroundWorkers,
+  { database: { db, presence, eventWriter }, ca: { ca, flags }, validation }: EarlierParts,
+  { crl, background, admin, events }: LaterParts,
 ): Supervisor {
+  const refusals = new AbuseSummary(eventWriter, presence.instanceId)
+  teardown.add(async () => refusals.stop())
+  const resolvers = config.dns.resolvers.length > 0 ? startResolverCheck(config.dns.resolvers) : undefined
+  teardown.add(async () => resolvers?.stop())
   const supervisor = spawnSupervisor({
-    ...{ log, metrics, db, ca, board },
+    ...{ log, metrics, db, ca, flags },
     ...validation,
+    admin,
+    events,
+    refusals,
     fronts: () => fronts,
     workers: () => ({
       challenge: background.isHealthy('challenge'),
-      cleanup: background.isHealthy('cleanup') && background.isHealthy('retention'),
-      // This version sends no expiration warnings.
-      expiration: false,
+      cleanup: (['cleanup', 'retention', 'audit'] as const).every((role) => background.isHealthy(role)),
+      expiration: background.isHealthy('expiration'),
     }),
+    background: () => readWorkers(db),
     crl: () => crl?.health(),
+    dnsResolver: () => resolvers?.status(),
     isStopping: () => now.stopping,
   })
   teardown.add(async () => supervisor.stop())

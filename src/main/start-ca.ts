@@ -4,17 +4,20 @@
 
 import path from 'node:path'
 import type { CaBackend } from '../ca/backend.ts'
+import { requireTestSignatures } from '../ca/signer-check.ts'
+import { type SignerPlace, startSignerProcess } from '../ca/signer-process.ts'
 import { announcingAuthorizations } from '../services/flow-cache.ts'
-import { allocateInstanceBoard, type InstanceBoard, openInstanceBoard } from '../services/instance-board.ts'
 import type { Issuance } from '../services/issuance.ts'
+import { allocateSharedFlags, openSharedFlags, type SharedFlags } from '../services/shared-flags.ts'
+import { signerProgram } from '../settings/signer.ts'
 import { allocateChangeCounters, openChangeCounters } from '../shared/lib/change-counters.ts'
-import { requireTestSignatures } from './signer-check.ts'
-import { type SignerPlace, startSignerProcess } from './signer-process.ts'
+import type { ChallengeMethods } from '../validation/extensions.ts'
+import { connectCa } from './ca.ts'
+import { createThreadIssuance } from './issuance.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
+import { createStores, type Stores } from './stores.ts'
 import { refreshServerCertificate } from './tls.ts'
-import type { ChallengeMethods } from './validation/extensions.ts'
-import { connectCa, createStores, createThreadIssuance, type Stores } from './wiring.ts'
 
 const SIGNER_FIRST_ANSWER_MS = 15_000
 const SIGNER_STOP_MS = 10_000
@@ -26,27 +29,27 @@ export interface SignerPart extends SignerPlace {
 export interface CaPart {
   signer: SignerPart
   ca: CaBackend
-  board: InstanceBoard
-  boardMemory: SharedArrayBuffer
+  flags: SharedFlags
+  flagsMemory: SharedArrayBuffer
 }
 
 export async function startCa(context: StartContext): Promise<CaPart> {
   const { config, metrics, log, teardown } = context
   const signer = await startSigner(context)
-  const boardMemory = allocateInstanceBoard(config.server.workers)
-  const board = openInstanceBoard(boardMemory)
-  const ca = connectCa({ config, signer, board, metrics, log })
+  const flagsMemory = allocateSharedFlags(config.server.workers)
+  const flags = openSharedFlags(flagsMemory)
+  const ca = connectCa({ config, signer, flags, metrics, log })
   teardown.add(() => ca.close())
   // A service that cannot sign would accept orders and never finish them.
   await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS)
-  return { signer, ca, board, boardMemory }
+  return { signer, ca, flags, flagsMemory }
 }
 
 async function startSigner({ config, log, teardown }: StartContext): Promise<SignerPart> {
   const { socket, secret_file } = config.ca.signer
   if (socket !== null && secret_file !== null)
     return { socketPath: socket, secretFile: path.resolve(secret_file), pid: () => undefined }
-  const child = await startSignerProcess(config, log)
+  const child = await startSignerProcess(signerProgram(config), log)
   teardown.add(() => child.stop(SIGNER_STOP_MS))
   return child
 }
@@ -62,7 +65,7 @@ export interface IssuancePart {
 
 export async function startIssuance(
   { config, metrics, log, teardown, onStep }: StartContext,
-  { db, presence: { instanceId } }: DatabasePart,
+  { db, presence: { instanceId }, eventWriter }: DatabasePart,
   { ca }: CaPart,
   methods: ChallengeMethods,
 ): Promise<IssuancePart> {
@@ -72,7 +75,7 @@ export async function startIssuance(
     ...plainStores,
     authorizations: announcingAuthorizations(plainStores.authorizations, openChangeCounters(changes)),
   }
-  const issuance = createThreadIssuance({ config, methods, db, stores, ca, instanceId, metrics, log })
+  const issuance = createThreadIssuance({ config, methods, db, stores, ca, instanceId, metrics, log, eventWriter })
   if (config.server.tls.self_issued_names.length > 0) onStep('checking the server certificate')
   const refreshCertificate = () => refreshServerCertificate(config, issuance)
   await refreshCertificate()

@@ -2,14 +2,16 @@
 
 import type { Logger } from 'pino'
 import type { Config } from '../config/schema.ts'
+import { loadBlockedKeys } from '../services/blocked-keys.ts'
+import type { EventWriter } from '../services/events/event-writer.ts'
+import { databaseSettings } from '../settings/server.ts'
 import { type Database, openDatabase } from '../store/database.ts'
 import { durabilityWarnings } from '../store/durability.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
-import { loadBlockedKeys } from './blocked-keys.ts'
+import { createEventWriter } from './event-writer.ts'
 import { keepNonceEpochs } from './nonces.ts'
-import { databaseSettings } from './settings/server.ts'
 import type { StartContext } from './start-context.ts'
 
 /** PostgreSQL notices a dead predecessor's closed socket within this time. */
@@ -18,6 +20,7 @@ const PREDECESSOR_GRACE_MS = 5_000
 export interface DatabasePart {
   db: Database
   presence: InstancePresence
+  eventWriter: EventWriter
 }
 
 /** May run while the database is unreachable. */
@@ -26,7 +29,7 @@ export async function prepareSchema(config: Config, log: Logger): Promise<void> 
   for (const { name } of await migrate(databaseSettings(config))) log.info({ migration: name }, 'database migrated')
 }
 
-export async function startDatabase({ config, log, teardown, now }: StartContext): Promise<DatabasePart> {
+export async function startDatabase({ config, log, metrics, teardown, now }: StartContext): Promise<DatabasePart> {
   const db = openDatabase(databaseSettings(config), (error) =>
     log.warn({ reason: error.message }, 'database connection lost'),
   )
@@ -34,8 +37,10 @@ export async function startDatabase({ config, log, teardown, now }: StartContext
   // (docs/decisions/statement-groups.md).
   db.pipeline.keepDistance(GROUP_DISTANCE_MS)
   teardown.add(() => db.close())
+  const eventWriter = createEventWriter(db, log, metrics)
+  teardown.add(() => eventWriter.close())
   for (const warning of await durabilityWarnings(db)) log.warn({ event: 'database_durability' }, warning)
-  await loadBlockedKeys(config, db, log)
+  await applyBlockedKeys(config, db, log)
   const presence = await announceInstance(databaseSettings(config), (error) => {
     if (!now.stopping) log.warn({ reason: error.message }, 'presence connection lost')
   })
@@ -47,7 +52,7 @@ export async function startDatabase({ config, log, teardown, now }: StartContext
     )
     teardown.add(() => epochs.stop())
   }
-  return { db, presence }
+  return { db, presence, eventWriter }
 }
 
 /**
@@ -63,4 +68,11 @@ async function requireNonceOwnership(presence: InstancePresence): Promise<void> 
       )
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
+}
+
+/** Called at the start and at SIGHUP. */
+export async function applyBlockedKeys({ security }: Config, db: Database, log: Logger): Promise<void> {
+  if (security.blocked_keys_file === null) return
+  const listed = await loadBlockedKeys(security.blocked_keys_file, db)
+  log.info({ event: 'blocked_keys', ...listed }, 'blocked keys read')
 }

@@ -4,12 +4,12 @@ import { randomBytes } from 'node:crypto'
 import type { Config } from '../config/schema.ts'
 import type { ActorRef } from '../runtime/actor.ts'
 import { superviseThread } from '../runtime/thread.ts'
+import { liveSettings } from '../settings/server.ts'
 import { allocateReplayWindow } from '../shared/lib/replay-window.ts'
 import { allocateSharedTable } from '../shared/lib/shared-table.ts'
 import type { Crls } from './crl.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { threadEvents } from './service-events.ts'
-import { liveSettings } from './settings/server.ts'
 import type { EarlierParts } from './start-background.ts'
 import type { StartContext } from './start-context.ts'
 import { renewServerCertificate, tlsFiles } from './tls.ts'
@@ -58,7 +58,7 @@ export async function startFronts(
 
 function threadData(
   { config, version }: StartContext,
-  { methods, database, ca: { signer, boardMemory }, issuance: { changes } }: EarlierParts,
+  { methods, database, ca: { signer, flagsMemory }, issuance: { changes } }: EarlierParts,
   crl: Crls | undefined,
 ): FrontThreadData[] {
   const shared: Omit<FrontThreadData, 'front'> = {
@@ -70,7 +70,7 @@ function threadData(
     nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
     changes,
     rateTable: allocateSharedTable(),
-    board: boardMemory,
+    flags: flagsMemory,
     crls: crl?.shared() ?? [],
     tls: tlsFiles(config),
   }

@@ -3,20 +3,21 @@
  * queue.
  */
 
+import { corroborated } from '../mpic/perspectives.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
+import { ChallengeEvents } from '../services/events/challenge-events.ts'
 import type { AskForMailDomains } from '../services/mail-domains.ts'
 import { type DispatcherEvents, ValidationDispatcher } from '../services/validation-dispatcher.ts'
-import { attemptNews, dispatcherEvents } from './service-events.ts'
-import { dispatchLimits, staleSeconds, validationPolicy } from './settings/validation.ts'
+import { dispatchLimits, staleSeconds, validationPolicy } from '../settings/validation.ts'
+import { createCaaChecks, createCaaJobFactory } from '../validation/caa-checks.ts'
+import type { ChallengeMethods } from '../validation/extensions.ts'
+import { createJobFactory } from '../validation/jobs.ts'
+import { createMailDomainChecks } from '../validation/mail-domain-checks.ts'
+import { createValidationPools } from '../validation/pools.ts'
+import { dispatcherEvents, endedAttemptsTo } from './service-events.ts'
 import type { IssuancePart } from './start-ca.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
-import { createCaaChecks, createCaaJobFactory } from './validation/caa-checks.ts'
-import type { ChallengeMethods } from './validation/extensions.ts'
-import { createJobFactory, sharedSettings } from './validation/jobs.ts'
-import { createMailDomainChecks } from './validation/mail-domain-checks.ts'
-import { corroborated } from './validation/perspectives.ts'
-import { createValidationPools } from './validation/pools.ts'
 
 /**
  * A validation takes 0.5 ms of CPU and up to seconds of waiting, so few threads run many at once.
@@ -28,14 +29,14 @@ const VALIDATION_STOP_MS = 1_000
 
 export interface ValidationPart {
   dispatcher: ValidationDispatcher
-  tellNews: DispatcherEvents['news']
+  sendEnded: DispatcherEvents['ended']
   checkCaa: AskForCaa
   checkMailDomains: AskForMailDomains
 }
 
 export async function startValidation(
   context: StartContext,
-  { presence: { instanceId, presentSince } }: DatabasePart,
+  { presence: { instanceId, presentSince }, eventWriter }: DatabasePart,
   { stores }: IssuancePart,
   methods: ChallengeMethods,
 ): Promise<ValidationPart> {
@@ -45,21 +46,27 @@ export async function startValidation(
   const validators = await corroborated(pool, config, metrics)
   teardown.add(async () => validators.stop())
   const caaJob = createCaaJobFactory(config)
-  const tellNews = attemptNews(config.server.workers, (front) => fronts[front]?.ref, log)
+  const jobOf = createJobFactory(config, methods, version, caaJob)
+  const policy = validationPolicy(config, methods.extensions)
+  const challenges = new ChallengeEvents(eventWriter, policy)
+  const sendEnded = endedAttemptsTo(config.server.workers, (front) => fronts[front]?.ref, log)
   const dispatcher = new ValidationDispatcher({
     validate: validators.validate,
-    jobFor: createJobFactory(config, methods, version, caaJob),
+    jobFor(request) {
+      challenges.begins(request)
+      return jobOf(request)
+    },
     store: stores.authorizations,
-    policy: validationPolicy(config, methods.extensions),
+    policy,
     instanceId,
     presentSince,
     limits,
     claimFreshMs: (staleSeconds(config, methods.extensions) / 2) * 1000,
-    events: { ...dispatcherEvents(log, metrics), news: tellNews },
+    events: { ...dispatcherEvents(log, metrics, challenges), ended: sendEnded },
   })
   return {
     dispatcher,
-    tellNews,
+    sendEnded,
     checkCaa: createCaaChecks({ jobFor: caaJob, checkCaa: validators.checkCaa, metrics, log }),
     checkMailDomains: createMailDomainChecks({ config, checkMailDomains: pool.checkMailDomains, log }),
   }
@@ -74,7 +81,6 @@ function startPools({ config, log, teardown }: StartContext, methods: ChallengeM
       concurrentTasksPerThread: Math.ceil(total / VALIDATION_THREADS),
       maxQueue: total,
     },
-    sharedSettings(config),
     (error) => log.error({ err: error }, 'validation thread failed'),
   )
   teardown.add(() => pool.close(VALIDATION_STOP_MS))

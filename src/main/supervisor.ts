@@ -1,41 +1,51 @@
 /**
- * The supervisor's service to the front threads, in two actors.
+ * The supervisor's service to the front threads, in three actors.
  *
- * One takes validations, CAA and MX checks; the other answers health and metrics. Frequent health
- * or metrics requests therefore cannot block validations.
+ * One takes validations, CAA and MX checks; the others answer health and metrics, and hand over to
+ * the admin thread. Frequent requests of one kind therefore cannot block the others.
  */
 
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
-import type { HealthReport } from '../ops/health.ts'
+import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
+import { createProbe, type Probe, type ProbeParts } from '../ops/probe.ts'
 import { createThreadMetrics } from '../ops/thread-metrics.ts'
 import { type ActorRef, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
-import type { InstanceBoard } from '../services/instance-board.ts'
+import type { AbuseSummary } from '../services/events/abuse-summary.ts'
 import type { AskForMailDomains } from '../services/mail-domains.ts'
+import type { SharedFlags } from '../services/shared-flags.ts'
 import type { DispatcherEvents, DispatcherLoad, ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import { keysOf } from '../shared/lib/keys.ts'
 import { sharedWork } from '../shared/lib/shared-work.ts'
 import type { Database } from '../store/database.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
-import { createProbe, type Probe } from './probe.ts'
+import type { AdminThread } from './start-admin.ts'
+import type { Events } from './start-events.ts'
 
 export interface SupervisorParts {
   log: Logger
   metrics: Metrics
   db: Database
   ca: CaBackend
-  board: InstanceBoard
+  flags: SharedFlags
   dispatcher: ValidationDispatcher
-  tellNews: DispatcherEvents['news']
+  sendEnded: DispatcherEvents['ended']
   checkCaa: AskForCaa
   checkMailDomains: AskForMailDomains
+  /** Undefined when the Admin API is off. */
+  admin: AdminThread | undefined
+  events: Pick<Events, 'thread'>
+  refusals: AbuseSummary
   fronts(): readonly SupervisedThread<FrontMessages>[]
   workers(): HealthReport['checks']['workers']
+  background: ProbeParts['background']
   /** Undefined when no CRL is published. */
   crl(): HealthReport['checks']['crl']
+  /** Undefined when no name server is configured. */
+  dnsResolver(): CheckStatus | undefined
   isStopping(): boolean
 }
 
@@ -50,7 +60,13 @@ const OPERATIONS_LIMIT = 256
 const EXPOSITION_INTERVAL_MS = 1_000
 
 type Operations = Pick<SupervisorMessages, 'health' | 'metrics'>
-type Work = Omit<SupervisorMessages, keyof Operations>
+type Administration = Pick<SupervisorMessages, 'admin' | 'adminNext' | 'adminCancel'>
+type Work = Omit<SupervisorMessages, keyof Operations | keyof Administration>
+
+/** Requests for the admin thread from all fronts; each front has fewer open. */
+const ADMIN_LIMIT = 1_024
+/** Exceeds the 25 s that a bulk revocation waits. */
+const ADMIN_DEADLINE_MS = 35_000
 
 export interface Supervisor extends ActorRef<SupervisorMessages> {
   stop(): void
@@ -59,8 +75,11 @@ export interface Supervisor extends ActorRef<SupervisorMessages> {
 export function spawnSupervisor(parts: SupervisorParts): Supervisor {
   const work = spawnWork(parts)
   const operations = spawnOperations(parts)
-  const actorFor = (kind: keyof SupervisorMessages) =>
-    (kind === 'health' || kind === 'metrics' ? operations : work) as unknown as ActorRef<SupervisorMessages>
+  const administration = spawnAdministration(parts)
+  const actors = { health: operations, metrics: operations } as const
+  const admins = { admin: administration, adminNext: administration, adminCancel: administration } as const
+  const byKind: Partial<Record<keyof SupervisorMessages, unknown>> = { ...actors, ...admins }
+  const actorFor = (kind: keyof SupervisorMessages) => (byKind[kind] ?? work) as ActorRef<SupervisorMessages>
   return {
     name: 'supervisor',
     tell: (kind, message) => actorFor(kind).tell(kind, message),
@@ -68,6 +87,7 @@ export function spawnSupervisor(parts: SupervisorParts): Supervisor {
     stop() {
       work.stop()
       operations.stop()
+      administration.stop()
     },
   }
 }
@@ -87,8 +107,12 @@ function spawnWork(parts: SupervisorParts) {
           // The claim stays in the database; the challenge worker adopts it when it is stale.
           const { authorizationId } = request
           log.warn({ authorizationId }, 'the validation queue is full')
-          parts.tellNews(front, { authorizationId })
+          parts.sendEnded(front, { authorizationId })
         }
+        return undefined
+      },
+      refusals: (counts) => {
+        parts.refusals.add(counts)
         return undefined
       },
       caa: parts.checkCaa,
@@ -113,6 +137,23 @@ function spawnOperations(parts: SupervisorParts) {
   })
 }
 
+/** Hands requests over to the admin thread, and its replies back. */
+function spawnAdministration({ log, admin }: SupervisorParts) {
+  const thread = () => admin?.ref ?? Promise.reject(new Error('the Admin API is off'))
+  return spawn<Administration>({
+    name: 'administration',
+    mailboxLimit: ADMIN_LIMIT,
+    concurrency: ADMIN_LIMIT,
+    restart: RESTART,
+    onFailure: ({ error }) => log.error({ err: error }, 'administration actor failed'),
+    start: () => ({
+      admin: async (request) => (await thread()).ask('request', request, ADMIN_DEADLINE_MS),
+      adminNext: async (stream) => (await thread()).ask('next', stream, ADMIN_DEADLINE_MS),
+      adminCancel: async (stream) => (await thread()).ask('cancel', stream, ADMIN_DEADLINE_MS),
+    }),
+  })
+}
+
 function createExposition(parts: SupervisorParts, probe: Probe): () => Promise<string> {
   const { metrics, dispatcher } = parts
   const threadMetrics = createThreadMetrics()
@@ -122,12 +163,14 @@ function createExposition(parts: SupervisorParts, probe: Probe): () => Promise<s
     const readiness = probe.readiness()
     metrics.uptime.set(Math.floor((Date.now() - startedAt) / 1000))
     reportLoad(dispatcher.load(), metrics)
-    metrics.maintenance.set(parts.board.isOn('maintenance') ? 1 : 0)
-    metrics.signingStopped.set(parts.board.isOn('stopSigning') ? 1 : 0)
+    metrics.maintenance.set(parts.flags.isOn('maintenance') ? 1 : 0)
+    metrics.signingStopped.set(parts.flags.isOn('stopSigning') ? 1 : 0)
     metrics.threads.set(parts.fronts().filter(({ status }) => status === 'running').length)
-    const answers = Promise.allSettled(
-      parts.fronts().map(({ ref }) => ref.ask('metrics', undefined, FRONT_DEADLINE_MS)),
-    )
+    const asked = parts.fronts().map(({ ref }) => ref.ask('metrics', undefined, FRONT_DEADLINE_MS))
+    if (parts.admin) asked.push(parts.admin.ref.ask('metrics', undefined, FRONT_DEADLINE_MS))
+    const events = parts.events.thread()
+    if (events) asked.push(events.ref.ask('metrics', undefined, FRONT_DEADLINE_MS))
+    const answers = Promise.allSettled(asked)
     const { isCaUp, isDatabaseUp, isReady } = await readiness
     metrics.caUp.set(isCaUp ? 1 : 0)
     metrics.databaseUp.set(isDatabaseUp ? 1 : 0)

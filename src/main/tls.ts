@@ -8,8 +8,8 @@ import type { Logger } from 'pino'
 import { type Loop, startLoop } from '../background/loop.ts'
 import type { Config } from '../config/schema.ts'
 import type { Issuance } from '../services/issuance.ts'
+import { ensureServerCertificate, type ServerCertificateFiles } from '../services/server-certificate.ts'
 import { createFailureLog } from './failure-log.ts'
-import { ensureServerCertificate, type ServerCertificateFiles } from './server-certificate.ts'
 
 const CERTIFICATE_CHECK_INTERVAL_MS = 3_600_000
 

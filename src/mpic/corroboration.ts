@@ -26,13 +26,6 @@ export interface CorroborationOptions {
   onAnswer?(perspective: string, check: CheckType, result: Answer['result']): void
 }
 
-export interface Corroboration {
-  /** Returns the verdict unchanged unless it is positive and not corroborated. */
-  verdict(job: ValidationJob, verdict: ValidationVerdict): Promise<ValidationVerdict>
-  /** The same for CAA checks alone. */
-  findings(job: CaaJob, findings: readonly CaaFinding[]): Promise<CaaFinding[]>
-}
-
 const GRACE_MS = 1000
 
 /** The perspectives' common result for one question. */
@@ -45,23 +38,71 @@ interface Outcome {
   evidence: EvidenceStep[]
 }
 
-export function createCorroboration(options: CorroborationOptions): Corroboration {
-  const { perspectives, policy, newTraceId } = options
+export class Corroboration {
+  readonly #options: CorroborationOptions
 
-  async function ask(request: MpicRequest): Promise<Outcome> {
+  constructor(options: CorroborationOptions) {
+    this.#options = options
+  }
+
+  /** Returns the verdict unchanged unless it is positive and not corroborated. */
+  async verdict(job: ValidationJob, verdict: ValidationVerdict): Promise<ValidationVerdict> {
+    if (!verdict.ok) return verdict
+    const traceId = this.#options.newTraceId()
+    const control = dcvRequest(job, traceId)
+    // The configuration refuses such methods. This check keeps a job without a question from
+    // passing.
+    if (!control) return failed(verdict, 'serverInternal', `${job.type} cannot be corroborated`, [], false)
+    const caa = job.caa
+    const [ofControl, ...ofCaa] = await Promise.all([
+      this.#ask(control),
+      ...(caa?.subjects ?? []).map((subject) => this.#ask(caaRequest(subject, caa as CaaJob, traceId))),
+    ])
+    const evidence = [ofControl, ...ofCaa].flatMap((outcome) => outcome.evidence)
+    if (!ofControl.isMet) {
+      const problem = ofControl.isContradicted ? 'unauthorized' : 'serverInternal'
+      return failed(verdict, problem, `control was shown here, but ${ofControl.summary}`, evidence)
+    }
+    const missed = ofCaa.find(({ isMet }) => !isMet)
+    if (!missed) return { ...verdict, evidence: [...verdict.evidence, ...evidence] }
+    const [problem, result] = missed.isContradicted
+      ? (['caa', 'forbidden'] as const)
+      : (['serverInternal', 'failed'] as const)
+    const detail = `the CAA records seen here permit this certificate, but ${missed.summary}`
+    return { ...failed(verdict, problem, detail, evidence), caa: result }
+  }
+
+  /** The same for CAA checks alone. */
+  async findings(job: CaaJob, findings: readonly CaaFinding[]): Promise<CaaFinding[]> {
+    const traceId = this.#options.newTraceId()
+    return Promise.all(
+      findings.map(async (finding, index): Promise<CaaFinding> => {
+        const subject = job.subjects[index]
+        if (!subject || finding.result === 'forbidden' || finding.result === 'failed') return finding
+        const outcome = await this.#ask(caaRequest(subject, job, traceId))
+        const evidence = [...finding.evidence, ...outcome.evidence]
+        if (outcome.isMet) return { ...finding, evidence }
+        const detail = `the CAA records of ${subject.name} seen here permit this certificate, but ${outcome.summary}`
+        return { result: outcome.isContradicted ? 'forbidden' : 'failed', detail, evidence }
+      }),
+    )
+  }
+
+  async #ask(request: MpicRequest): Promise<Outcome> {
+    const { perspectives, policy, timeoutMs, graceMs = GRACE_MS, onAnswer } = this.#options
     const startedAt = performance.now()
     const controller = new AbortController()
     // Each perspective adds a listener, so the default limit would warn.
     setMaxListeners(0, controller.signal)
-    const timer = setTimeout(() => controller.abort(), options.timeoutMs)
+    const timer = setTimeout(() => controller.abort(), timeoutMs)
     let grace: NodeJS.Timeout | undefined
     const steps: EvidenceStep[] = []
     const votes: Vote[] = perspectives.map(({ region }) => ({ region, vote: 'pending' }))
     let isContradicted = false
 
     await Promise.all(
-      perspectives.map(async ({ name, region, ask: askOne }, index) => {
-        const { result, reason } = await askOne(request, controller.signal)
+      perspectives.map(async ({ name, region, ask }, index) => {
+        const { result, reason } = await ask(request, controller.signal)
         const ms = Math.round(performance.now() - startedAt)
         const check = request.check_type
         steps[index] = {
@@ -73,76 +114,33 @@ export function createCorroboration(options: CorroborationOptions): Corroboratio
           ...(reason && { reason }),
           ms,
         }
-        options.onAnswer?.(name, check, result)
+        onAnswer?.(name, check, result)
         isContradicted ||= result === 'refused'
         votes[index] = { region, vote: result === 'corroborated' ? 'yes' : 'no' }
-        if (judgeQuorum(votes, policy) !== 'open')
-          grace ??= setTimeout(() => controller.abort(), options.graceMs ?? GRACE_MS)
+        if (judgeQuorum(votes, policy) !== 'open') grace ??= setTimeout(() => controller.abort(), graceMs)
       }),
     )
     clearTimeout(timer)
     clearTimeout(grace)
-    return { ...tally(request, votes), isContradicted, evidence: [...steps, tally(request, votes).step] }
+    const { step, ...outcome } = tally(request, votes, policy)
+    return { ...outcome, isContradicted, evidence: [...steps, step] }
   }
+}
 
-  function tally(request: MpicRequest, votes: readonly Vote[]) {
-    const isMet = judgeQuorum(votes, policy) === 'met'
-    const corroborated = votes.filter(({ vote }) => vote === 'yes').length
-    const needed = neededCorroborations(votes.length, policy)
-    const { minRegions } = policy
-    const inRegions = minRegions > 1 ? ` in ${minRegions} regions` : ''
-    const step: EvidenceStep = {
-      step: 'corroboration',
-      check: request.check_type,
-      ...{ of: votes.length, corroborated, needed, ...(minRegions > 1 && { minRegions }) },
-      result: isMet ? 'corroborated' : 'not corroborated',
-    }
-    const summary = `${corroborated} of ${votes.length} remote perspectives corroborate it, and ${needed}${inRegions} must`
-    return { isMet, summary, step }
+function tally(request: MpicRequest, votes: readonly Vote[], policy: QuorumPolicy) {
+  const isMet = judgeQuorum(votes, policy) === 'met'
+  const corroborated = votes.filter(({ vote }) => vote === 'yes').length
+  const needed = neededCorroborations(votes.length, policy)
+  const { minRegions } = policy
+  const inRegions = minRegions > 1 ? ` in ${minRegions} regions` : ''
+  const step: EvidenceStep = {
+    step: 'corroboration',
+    check: request.check_type,
+    ...{ of: votes.length, corroborated, needed, ...(minRegions > 1 && { minRegions }) },
+    result: isMet ? 'corroborated' : 'not corroborated',
   }
-
-  return {
-    async verdict(job, verdict) {
-      if (!verdict.ok) return verdict
-      const traceId = newTraceId()
-      const control = dcvRequest(job, traceId)
-      // The configuration refuses such methods. This check keeps a job without a question from
-      // passing.
-      if (!control) return failed(verdict, 'serverInternal', `${job.type} cannot be corroborated`, [], false)
-      const caa = job.caa
-      const [ofControl, ...ofCaa] = await Promise.all([
-        ask(control),
-        ...(caa?.subjects ?? []).map((subject) => ask(caaRequest(subject, caa as CaaJob, traceId))),
-      ])
-      const evidence = [ofControl, ...ofCaa].flatMap((outcome) => outcome.evidence)
-      if (!ofControl.isMet) {
-        const problem = ofControl.isContradicted ? 'unauthorized' : 'serverInternal'
-        return failed(verdict, problem, `control was shown here, but ${ofControl.summary}`, evidence)
-      }
-      const missed = ofCaa.find(({ isMet }) => !isMet)
-      if (!missed) return { ...verdict, evidence: [...verdict.evidence, ...evidence] }
-      const [problem, result] = missed.isContradicted
-        ? (['caa', 'forbidden'] as const)
-        : (['serverInternal', 'failed'] as const)
-      const detail = `the CAA records seen here permit this certificate, but ${missed.summary}`
-      return { ...failed(verdict, problem, detail, evidence), caa: result }
-    },
-
-    async findings(job, findings) {
-      const traceId = newTraceId()
-      return Promise.all(
-        findings.map(async (finding, index): Promise<CaaFinding> => {
-          const subject = job.subjects[index]
-          if (!subject || finding.result === 'forbidden' || finding.result === 'failed') return finding
-          const outcome = await ask(caaRequest(subject, job, traceId))
-          const evidence = [...finding.evidence, ...outcome.evidence]
-          if (outcome.isMet) return { ...finding, evidence }
-          const detail = `the CAA records of ${subject.name} seen here permit this certificate, but ${outcome.summary}`
-          return { result: outcome.isContradicted ? 'forbidden' : 'failed', detail, evidence }
-        }),
-      )
-    },
-  }
+  const summary = `${corroborated} of ${votes.length} remote perspectives corroborate it, and ${needed}${inRegions} must`
+  return { isMet, summary, step }
 }
 
 /** Retryable: routes and records often differ between places for only a short time. */

@@ -38,7 +38,20 @@ export interface HealthReport {
     }
     /** Absent when no CRL is published. */
     crl?: { status: CheckStatus; stale: boolean }
-    workers: { challenge: boolean; cleanup: boolean; expiration: boolean }
+    /** Absent without `dns.resolvers`. */
+    dns_resolver?: { status: CheckStatus }
+    workers: {
+      challenge: boolean
+      cleanup: boolean
+      expiration: boolean
+      /** Of all instances. Absent when the database does not say. */
+      tasks?: Readonly<Record<string, { leader: number; last_run: string; next_run: string; errors: number }>>
+    }
+    /** Consumers of events; absent when there are none. One that is behind is a warning. */
+    events?: {
+      status: 'ok' | 'behind'
+      consumers: Readonly<Record<string, { waiting: number; oldest_seconds: number }>>
+    }
   }
   /** /readyz shows it when the pool is the reason. */
   pool: PoolHealth
@@ -57,7 +70,7 @@ export function livezReply(version: string, headers: readonly Header[]): HttpRep
   return jsonReply(200, { alive: true, version }, headers)
 }
 
-/** Shows everything except the pool. Worker states never change the status code. */
+/** Shows everything except the pool. Workers and name servers never change the status code. */
 export function healthzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
   const healthy = isHealthy(report)
   const { pool: _, ...shown } = report

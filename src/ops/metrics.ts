@@ -8,34 +8,62 @@ const VALIDATION_BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30,
 /** Seconds; each page is small so that it blocks nothing for long. */
 const RETENTION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
+/** Makes metrics of one registry, all named `service_…`. */
+function metricFactory(registry: Registry) {
+  const registers = [registry]
+  return {
+    counter: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+      new Counter<L>({ name: `service_${name}`, help, labelNames, registers }),
+    gauge: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+      new Gauge<L>({ name: `service_${name}`, help, labelNames, registers }),
+    histogram: <L extends string>(name: string, help: string, labelNames: readonly L[], buckets: number[]) =>
+      new Histogram<L>({ name: `service_${name}`, help, labelNames, buckets, registers }),
+  }
+}
+
+type MetricFactory = ReturnType<typeof metricFactory>
+
 /**
- * Names every metric in this one place. Alerting counters with labels start at 0 (`beginAtZero`),
+ * Names every metric in this one file. Alerting counters with labels start at 0 (`beginAtZero`),
  * because Prometheus sees no increase in a series that begins with its first event.
  */
 export function createMetrics() {
   const registry = new Registry()
-  const registers = [registry]
-  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
-    new Counter<L>({ name: `service_${name}`, help, labelNames, registers })
-  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
-    new Gauge<L>({ name: `service_${name}`, help, labelNames, registers })
-
+  const factory = metricFactory(registry)
   return {
     registry,
+    requests: new RequestMetrics(),
+    ...resourceMetrics(factory),
+    ...validationMetrics(factory),
+    ...backgroundMetrics(factory),
+    ...signingMetrics(factory),
+    ...refusalMetrics(factory),
+    ...crlMetrics(factory),
+    ...instanceMetrics(factory),
+  }
+}
+
+function resourceMetrics({ counter }: MetricFactory) {
+  return {
     accountsCreated: counter('accounts_created_total', 'Accounts registered.'),
     accountsDeactivated: counter('accounts_deactivated_total', 'Accounts deactivated by their holders.'),
+    accountsRevoked: counter('accounts_revoked_total', 'Accounts revoked with their binding credential.'),
     ordersCreated: counter('orders_created_total', 'Orders created.'),
     certificatesIssued: counter('certificates_issued_total', 'Certificates signed and recorded.'),
     certificatesRevoked: counter('certificates_revoked_total', 'Certificates revoked.'),
+  }
+}
+
+function validationMetrics({ counter, gauge, histogram }: MetricFactory) {
+  return {
     challengesValidated: counter('challenges_validated_total', 'Finished validation attempts.', ['result']),
     validationsInterrupted: counter('validations_interrupted_total', 'Validation attempts without a verdict.'),
-    validationDuration: new Histogram({
-      name: 'service_validation_duration_seconds',
-      help: 'Time of one validation attempt, from the hand-over to its verdict.',
-      labelNames: ['type'],
-      buckets: VALIDATION_BUCKETS,
-      registers,
-    }),
+    validationDuration: histogram(
+      'validation_duration_seconds',
+      'Time of one validation attempt, from the hand-over to its verdict.',
+      ['type'],
+      VALIDATION_BUCKETS,
+    ),
     validationsKnown: gauge('validations', 'Challenges this instance has in processing.'),
     validationsRunning: gauge('validations_running', 'Validation attempts under way.'),
     validationsWaiting: gauge('validations_waiting', 'Challenges that wait, by what they wait for.', ['for']),
@@ -48,30 +76,68 @@ export function createMetrics() {
       'check',
       'result',
     ]),
+  }
+}
+
+function backgroundMetrics({ counter, gauge, histogram }: MetricFactory) {
+  return {
     ordersExpired: counter('orders_expired_total', 'Orders that were not finalized in time.'),
     authorizationsExpired: counter('authorizations_expired_total', 'Authorizations whose time was over.'),
     challengesExpired: counter('challenges_expired_total', 'Challenges that nobody met in time.'),
     retentionDeleted: counter('retention_deleted_total', 'Rows that were deleted because of their age.', ['table']),
-    retentionPageSeconds: new Histogram({
-      name: 'service_retention_page_seconds',
-      help: 'Time of one transaction of the deletion.',
-      labelNames: ['table'],
-      buckets: RETENTION_BUCKETS,
-      registers,
-    }),
-    caSigningErrors: counter('ca_signing_errors_total', 'Signatures the CA backend did not make.'),
-    alarms: counter('alarms_total', 'Broken invariants; each is in the log with its reason.'),
+    retentionPageSeconds: histogram(
+      'retention_page_seconds',
+      'Time of one transaction of the deletion.',
+      ['table'],
+      RETENTION_BUCKETS,
+    ),
     issuancesRecovered: counter('issuances_recovered_total', 'Interrupted issuances taken up again.', ['outcome']),
+    expirationWarnings: counter('expiration_warnings_sent_total', 'Warnings of certificates that expire.'),
+    expirationErrors: counter('expiration_worker_errors_total', 'Failed rounds of the expiration worker.'),
+    certificatesExpiring: gauge(
+      'certificates_expiring',
+      'Certificates that expire within so many days, revoked ones too; by the instance that looked last.',
+      ['days'],
+    ),
     workerRuns: counter('cleanup_runs_total', 'Rounds of a background task.', ['task']),
     workerErrors: counter('cleanup_errors_total', 'Failed rounds of a background task.', ['task']),
+  }
+}
+
+function signingMetrics({ counter, gauge }: MetricFactory) {
+  return {
+    caSigningErrors: counter('ca_signing_errors_total', 'Signatures the CA backend did not make.'),
+    alarms: counter('alarms_total', 'Broken invariants; each is in the log with its reason.'),
+    caCircuitOpened: counter(
+      'ca_circuit_opened_total',
+      'Times that a thread left the CA backend alone after failures in a row.',
+    ),
+    issuerNotAfter: gauge(
+      'issuer_not_after_seconds',
+      'notAfter of an issuer certificate of the signer, in seconds since 1970.',
+      ['issuer'],
+    ),
+    signingStopped: gauge('signing_stopped', '1 while the operator has stopped all signing.'),
+  }
+}
+
+function refusalMetrics({ counter, gauge }: MetricFactory) {
+  return {
+    notificationsRecorded: counter('notifications_recorded_total', 'Mails that were written, one for each recipient.', [
+      'type',
+    ]),
+    notificationsSent: counter('notifications_sent_total', 'Attempts to send a mail.', ['result']),
+    eventDeliveries: counter('event_deliveries_total', 'Deliveries of events.', ['consumer', 'result']),
+    eventsDropped: counter('events_dropped_total', 'Events that were lost because too many waited to be written.'),
     rateLimited: counter('rate_limited_total', 'Requests refused by a rate limit or a quota.', ['category']),
     pressureRejections: counter('pool_rejections_total', 'Requests refused by the pool pressure guard.', ['tier']),
-    requests: new RequestMetrics(),
     requestsShed: counter('requests_shed_total', 'Requests and connections turned away under overload.', ['reason']),
     overloadedThreads: gauge('overloaded_threads', 'Front threads that are turning requests away.'),
-    maintenance: gauge('maintenance_mode', '1 while in maintenance.'),
-    threads: gauge('front_threads', 'Front threads that are running.'),
-    uptime: gauge('uptime_seconds', 'Seconds since the service started.'),
+  }
+}
+
+function crlMetrics({ counter, gauge }: MetricFactory) {
+  return {
     crlBuilds: counter('crl_builds_total', 'Lists that were built, signed and published.', ['crl']),
     crlFailures: counter('crl_build_failures_total', 'Lists that could not be built or signed.', ['crl']),
     crlBuildSeconds: gauge(
@@ -88,24 +154,17 @@ export function createMetrics() {
     crlNextUpdate: gauge('crl_next_update_seconds', 'nextUpdate of the list that is served, in seconds since 1970.', [
       'crl',
     ]),
+  }
+}
+
+function instanceMetrics({ gauge }: MetricFactory) {
+  return {
+    maintenance: gauge('maintenance_mode', '1 while in maintenance.'),
+    threads: gauge('front_threads', 'Front threads that are running.'),
+    uptime: gauge('uptime_seconds', 'Seconds since the service started.'),
     ready: gauge('ready', '1 while requests should be sent here, as /readyz says.'),
     caUp: gauge('ca_up', '1 while the CA backend answers and could sign.'),
     databaseUp: gauge('database_up', '1 while the database answers.'),
-    issuerNotAfter: gauge(
-      'issuer_not_after_seconds',
-      'notAfter of an issuer certificate of the signer, in seconds since 1970.',
-      ['issuer'],
-    ),
-    signingStopped: new Gauge({
-      name: 'service_signing_stopped',
-      help: '1 while the operator has stopped all signing.',
-      registers,
-    }),
-    caCircuitOpened: new Counter({
-      name: 'service_ca_circuit_opened_total',
-      help: 'Times that a thread left the CA backend alone after failures in a row.',
-      registers,
-    }),
   }
 }
 

@@ -45,22 +45,9 @@ export function runThread<
 >(setup: (context: ThreadContext<D, S>) => Promise<ThreadLife<T>>): void {
   const { name, data, control, app, mailboxLimit } = workerData as ThreadStart
   const supervisor = connect<ToSupervisor>(control, 'supervisor', CONTROL_LIMIT)
-  const releases: (() => void)[] = []
+  const releases = new Releases()
   let life: ThreadLife<T> | undefined
   let ending = false
-  let recycling = false
-
-  const releaseAll = (): unknown => {
-    let failure: unknown
-    for (let release = releases.pop(); release !== undefined; release = releases.pop()) {
-      try {
-        release()
-      } catch (error) {
-        failure ??= error
-      }
-    }
-    return failure
-  }
 
   const crash = (error: unknown): void => {
     if (ending) return
@@ -68,14 +55,14 @@ export function runThread<
     try {
       supervisor.tell('crashed', toErrorData(error))
     } finally {
-      releaseAll()
+      releases.run()
       process.exit(1)
     }
   }
 
   const stop = async (deadlineMs: number): Promise<void> => {
     if (life !== undefined) await within(life.drain(deadlineMs), deadlineMs, undefined)
-    const failure = releaseAll()
+    const failure = releases.run()
     if (failure !== undefined) return crash(failure)
     ending = true
     process.exit(0)
@@ -83,7 +70,7 @@ export function runThread<
 
   process.on('uncaughtException', crash)
   process.on('unhandledRejection', crash)
-  process.on('exit', releaseAll)
+  process.on('exit', () => releases.run())
 
   const controlled = spawn<ToThread>({
     name: `${name} control`,
@@ -102,20 +89,47 @@ export function runThread<
     name,
     data: data as D,
     supervisor: connect<S>(app, 'supervisor', mailboxLimit),
-    atExit: (release) => releases.push(release),
-    requestRecycle: (reason) => {
-      if (recycling) return
-      recycling = true
-      // The supervisor reports a failed replacement itself; here it only allows a new request.
-      const over = (): void => {
-        recycling = false
-      }
-      supervisor.ask('recycle', { reason }, RECYCLE_DEADLINE_MS).then(over, over)
-    },
+    atExit: (release) => releases.add(release),
+    requestRecycle: recycling(supervisor),
   }
   setup(context).then((value) => {
     life = value
     if (value.actor !== undefined) expose(app, value.actor, (_kind, error) => crash(error))
     supervisor.tell('ready', undefined)
   }, crash)
+}
+
+/** What a thread must close before it ends. */
+class Releases {
+  readonly #releases: (() => void)[] = []
+
+  add(release: () => void): void {
+    this.#releases.push(release)
+  }
+
+  /** Runs each release once, the last one first. @returns the first failure */
+  run(): unknown {
+    let failure: unknown
+    for (let release = this.#releases.pop(); release !== undefined; release = this.#releases.pop()) {
+      try {
+        release()
+      } catch (error) {
+        failure ??= error
+      }
+    }
+    return failure
+  }
+}
+
+function recycling(supervisor: ActorRef<ToSupervisor>): (reason: string) => void {
+  let isUnderWay = false
+  // The supervisor reports a failed replacement itself; here it only allows a new request.
+  const over = () => {
+    isUnderWay = false
+  }
+  return (reason) => {
+    if (isUnderWay) return
+    isUnderWay = true
+    supervisor.ask('recycle', { reason }, RECYCLE_DEADLINE_MS).then(over, over)
+  }
 }

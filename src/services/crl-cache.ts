@@ -25,11 +25,7 @@ export interface CrlCache {
   refresh(): Promise<void>
 }
 
-/** @param onChange gets all lists after each change */
-export function createCrlCache(
-  store: Pick<CrlStore, 'published' | 'piece'>,
-  onChange: (crls: readonly ServedCrl[]) => void,
-): CrlCache {
+export function createCrlCache(store: Pick<CrlStore, 'published' | 'piece'>): CrlCache {
   let published: readonly PublishedCrl[] = []
   let served: readonly ServedCrl[] = []
   let last: Promise<void> = Promise.resolve()
@@ -66,9 +62,7 @@ export function createCrlCache(
       if (current) next.push(current)
     }
     published = found
-    if (next.length === served.length && next.every((crl, at) => crl === served[at])) return
     served = next
-    onChange(served)
   }
 
   return {

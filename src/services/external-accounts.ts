@@ -1,9 +1,8 @@
-/** External account binding (RFC 8555 §7.3.4): checks of bindings, and creation of credentials. */
+/** External account binding (RFC 8555 §7.3.4): checks of bindings. */
 
 import { randomBytes } from 'node:crypto'
-import { encodeBase64url } from '../shared/lib/base64url.ts'
+import { isAllowed } from '../domain/allowlist.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
-import { uuidv7 } from '../shared/lib/uuid.ts'
 import {
   type BindingContext,
   type ExternalAccountBinding,
@@ -13,7 +12,7 @@ import {
 import type { AccountKeyPolicy } from '../shared/protocol/jwk.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { NewAccount } from '../store/account-store.ts'
-import type { EabCredential, EabStore, NewEabCredential } from '../store/eab-store.ts'
+import type { EabStore, EabVerification } from '../store/eab-store.ts'
 
 export interface ExternalAccountPolicy {
   required: boolean
@@ -29,6 +28,9 @@ export interface ProvenBinding {
   jws: ExternalAccountBinding['jws']
 }
 
+/** `address` is the client's. */
+export type BindingRequest = Pick<BindingContext, 'url' | 'key'> & { address: string }
+
 export interface ExternalAccounts {
   /**
    * Undefined without a binding when none is required. An optional binding is checked too: a client
@@ -36,7 +38,7 @@ export interface ExternalAccounts {
    *
    * @throws Problem externalAccountRequired, malformed, badSignatureAlgorithm, unauthorized
    */
-  prove(binding: unknown, request: Pick<BindingContext, 'url' | 'key'>): Promise<ProvenBinding | undefined>
+  prove(binding: unknown, request: BindingRequest, now: Date): Promise<ProvenBinding | undefined>
   /** False, with nothing written, if the key has an account or the credential was just used. */
   register(account: NewAccount, binding: ProvenBinding): Promise<boolean>
   lostCredential(binding: ProvenBinding): Problem
@@ -54,7 +56,7 @@ export function createExternalAccounts(
   const decoy = box && { id: 'decoy', sealedKey: box.seal(randomBytes(MAC_KEY_BYTES), 'decoy') }
 
   return {
-    async prove(value, request) {
+    async prove(value, { address, url, key }, now) {
       if (value === undefined) {
         if (policy.required)
           throw new Problem(
@@ -64,7 +66,7 @@ export function createExternalAccounts(
         return undefined
       }
       if (!box || !decoy) return undefined
-      const binding = parseExternalAccountBinding(value, { ...request, accountKeys: policy.accountKeys })
+      const binding = parseExternalAccountBinding(value, { url, key, accountKeys: policy.accountKeys })
       const credential = await store.findForVerification(binding.kid)
       // An unknown kid is checked with a decoy key, so that it takes as long as a known one.
       const { id, sealedKey } = credential ?? decoy
@@ -73,8 +75,7 @@ export function createExternalAccounts(
       const proven = verifyBindingMac(binding, macKey)
       // One message for both, which does not reveal which kids exist.
       if (!credential || !proven) throw refused('no credential has this kid and this HMAC key')
-      if (credential.revoked) throw refused('the credential has been revoked')
-      if (credential.used && !policy.reusable) throw refused('the credential has been used by another account')
+      requireUsable(credential, policy, address, now)
       return { credentialId: credential.id, kid: binding.kid, jws: binding.jws }
     },
 
@@ -85,22 +86,20 @@ export function createExternalAccounts(
   }
 }
 
-function refused(detail: string): Problem {
-  return new Problem('unauthorized', `externalAccountBinding: ${detail}`)
+/** @throws Problem unauthorized */
+function requireUsable(credential: EabVerification, { reusable }: ExternalAccountPolicy, address: string, now: Date) {
+  const { revoked, used, usesLeft, expiresAt, allowedNetworks } = credential
+  if (revoked) throw refused('the credential has been revoked')
+  if (expiresAt && expiresAt <= now) throw refused('the credential has expired')
+  if (usesLeft === undefined && used && !reusable) throw refused('the credential has been used by another account')
+  if (usesLeft !== undefined && usesLeft <= 0)
+    throw refused('as many accounts have registered with the credential as may')
+  if (allowedNetworks && !isAllowed({ type: 'ip', value: address }, allowedNetworks.map(networkOf)))
+    throw refused('the credential may not be used from this address')
 }
 
-/**
- * Creates a credential. Only this call returns its HMAC key.
- * @returns undefined when the kid is taken
- */
-export async function createEabCredential(
-  store: EabStore,
-  box: SecretBox,
-  wanted: Omit<NewEabCredential, 'id' | 'sealedKey'>,
-  now: Date,
-): Promise<{ credential: EabCredential; hmacKey: string } | undefined> {
-  const id = uuidv7(now.getTime())
-  const key = randomBytes(MAC_KEY_BYTES)
-  const credential = await store.create({ ...wanted, id, sealedKey: box.seal(key, id) })
-  return credential && { credential, hmacKey: encodeBase64url(key) }
+const networkOf = (value: string) => ({ type: 'ip' as const, value })
+
+function refused(detail: string): Problem {
+  return new Problem('unauthorized', `externalAccountBinding: ${detail}`)
 }

@@ -1,11 +1,11 @@
 /** Orders and authorizations: creation, reading, deactivation (RFC 8555 §7.4, §7.5). */
 
+import { randomBytes } from 'node:crypto'
 import { type Approval, approvalOf } from '../domain/approval.ts'
 import { type CertificateProfile, chooseProfile } from '../domain/certificate-profile.ts'
 import { checkIdentifiers, type IdentifierPolicy, type RequestedIdentifier } from '../domain/identifier-policy.ts'
 import type { Account, Authorization, Order } from '../domain/records.ts'
 import { checkRequestedValidity, orderExpiry, type RequestedValidity } from '../domain/validity.ts'
-import { randomOctets } from '../shared/lib/random.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { offeredChallengeTypes } from '../shared/protocol/challenge.ts'
 import { authorizedIdentifier, type Identifier, isWildcard } from '../shared/protocol/identifier.ts'
@@ -220,7 +220,7 @@ export class Ordering {
       identifier: authorizedIdentifier(identifier),
       wildcard: isWildcard(identifier),
       // RFC 8555 §8 wants 128 bits; 256 bits, because clients may expect 43 characters.
-      token: randomOctets(32).toString('base64url'),
+      token: randomBytes(32).toString('base64url'),
       offered: offeredChallengeTypes(identifier, this.#options.policy.identifiers.enabledChallenges),
       expiresAt: new Date(now.getTime() + lifetimeMs),
     }

@@ -17,7 +17,7 @@ export interface Quotas {
 }
 
 export interface QuotaEvents {
-  exceeded(kind: UsageKind, accountId: string): void
+  exceeded(kind: UsageKind, accountId: string, limit: number): void
   /** The day then counts one too many. */
   refundFailed(kind: UsageKind, accountId: string, error: unknown): void
 }
@@ -31,7 +31,7 @@ export function createQuotas(store: UsageStore, policy: QuotaPolicy, events: Quo
       if (limit === 0) return work()
       const day = await store.charge[kind]({ accountId, limit })
       if (day === undefined) {
-        events.exceeded(kind, accountId)
+        events.exceeded(kind, accountId, limit)
         throw refusal(kind, limit)
       }
       let isUsed = false

@@ -35,6 +35,8 @@ export interface RegistrationRequest {
   externalAccountBinding: unknown
   /** The request's URL, which the binding must repeat. */
   url: string
+  /** Of the client. */
+  address: string
 }
 
 export interface RegistrationEvents {
@@ -81,7 +83,7 @@ export class Registration {
     }
     let admitted: Admitted
     try {
-      admitted = await this.#admit(request)
+      admitted = await this.#admit(request, now)
     } catch (refusal) {
       // Rules for new accounts do not apply to an existing one (RFC 8555 §7.3.1).
       const existing = refusal instanceof Problem && (await store.findByThumbprint(key.thumbprint))
@@ -150,11 +152,12 @@ export class Registration {
   }
 
   /** Checks a new account. @throws Problem */
-  async #admit({ contacts, termsAgreed, externalAccountBinding, key, url }: RegistrationRequest): Promise<Admitted> {
+  async #admit(request: RegistrationRequest, now: Date): Promise<Admitted> {
+    const { contacts, termsAgreed, externalAccountBinding, key } = request
     const { policy, externalAccounts, requireMailDomains } = this.#options
     requireTerms(termsAgreed, policy)
     const checked = checkContacts(contacts, policy.contacts)
-    const binding = await externalAccounts.prove(externalAccountBinding, { url, key })
+    const binding = await externalAccounts.prove(externalAccountBinding, request, now)
     await this.#requireUnblocked(key)
     // Last, so that refused requests cause no DNS look-ups.
     if (requireMailDomains) await requireMailDomains(checked)

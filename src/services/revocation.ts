@@ -15,7 +15,7 @@ import { unlessStale } from './stale-account.ts'
 export type Revoker = { requester: Requester } | { certificateKey: AccountKey }
 
 export interface RevocationEvents {
-  revoked(certificate: Certificate, reason: number): void
+  revoked(certificate: Pick<Certificate, 'id' | 'accountId' | 'serialNumber'>, reason: number): void
 }
 
 export interface RevocationService {

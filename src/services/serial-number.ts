@@ -7,7 +7,7 @@
  * the certificates table enforces uniqueness.
  */
 
-import { randomOctets } from '../shared/lib/random.ts'
+import { randomBytes } from 'node:crypto'
 
 export type SerialNumberSource = () => Buffer | Promise<Buffer>
 
@@ -18,7 +18,7 @@ function positive(serial: Buffer): Buffer {
 }
 
 export function randomSerialNumbers(): SerialNumberSource {
-  return () => positive(randomOctets(17))
+  return () => positive(randomBytes(17))
 }
 
 /** Numbers in a range from the database. The unused rest at exit is only a gap. */
@@ -32,7 +32,7 @@ export function databaseSerialNumbers(nextRange: () => Promise<bigint>): SerialN
 
   function take(): Buffer {
     const serial = Buffer.alloc(16)
-    randomOctets(8).copy(serial)
+    randomBytes(8).copy(serial)
     serial.writeBigInt64BE(next++, 8)
     return positive(serial)
   }

@@ -2,8 +2,9 @@
  * Nonces of `nonce.store: database`: each instance accepts, once, the nonces of every other.
  *
  * A nonce is a character for the key epoch and a sealed block (`shared/protocol/nonce-seal.ts`).
- * Its counter is the thread's lane, 3 bytes, and a count, 3 bytes. The count may wrap: the time is
- * redeemed too, and no thread issues 2^24 nonces in a tenth of a second.
+ * Its counter is the thread's fixed field, 3 bytes, and a count, 3 bytes (the construction of NIST
+ * SP 800-38D, 8.2.1). The count may wrap: the time is redeemed too, and no thread issues 2^24
+ * nonces in a tenth of a second.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -49,7 +50,7 @@ const isSame = (one: NonceEpoch, other: NonceEpoch) =>
 
 /** @throws when the database cannot be asked, or no epoch has been made yet */
 export async function openSharedNonces(store: NonceStore, expirySeconds: number): Promise<SharedNonces> {
-  const lane = await store.nextLane()
+  const fixedField = await store.nextFixedField()
   let epochs = new Map<string, OpenEpoch>()
   let count = 0
   let batch: string[] = []
@@ -86,7 +87,7 @@ export async function openSharedNonces(store: NonceStore, expirySeconds: number)
   }
 
   function makeBatch(nowMs: number, epoch: OpenEpoch): void {
-    batch = epoch.seal.sealBatch(lane * COUNT_LIMIT + count, nowMs).map((sealed) => markOf(epoch.id) + sealed)
+    batch = epoch.seal.sealBatch(fixedField * COUNT_LIMIT + count, nowMs).map((sealed) => markOf(epoch.id) + sealed)
     count = (count + NONCE_BATCH) % COUNT_LIMIT
     batchMadeMs = nowMs
     batchSeal = epoch.seal

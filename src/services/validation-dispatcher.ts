@@ -24,7 +24,7 @@ export interface DispatcherEvents {
   /** No verdict, or no record of it; it is retried while the challenge is claimed. */
   interrupted(request: ValidationRequest, error: unknown): void
   /** For each front that handed the challenge over, after each recorded or superseded attempt. */
-  news(front: number, news: AttemptEnded): void
+  ended(front: number, attempt: AttemptEnded): void
 }
 
 /** Current numbers, for metrics. */
@@ -130,7 +130,7 @@ export class ValidationDispatcher {
     // Another thread triggered it before this outcome was recorded.
     if (this.#decided.has(request.authorizationId)) {
       this.#options.events.superseded(request)
-      if (front !== undefined) this.#options.events.news(front, { authorizationId: request.authorizationId })
+      if (front !== undefined) this.#options.events.ended(front, { authorizationId: request.authorizationId })
       return true
     }
     return this.#admit(request, front)
@@ -221,7 +221,7 @@ export class ValidationDispatcher {
   }
 
   #tell({ fronts, request: { authorizationId } }: Known, recorded?: RecordedAttempt): void {
-    for (const front of fronts) this.#options.events.news(front, { authorizationId, ...(recorded && { recorded }) })
+    for (const front of fronts) this.#options.events.ended(front, { authorizationId, ...(recorded && { recorded }) })
   }
 
   #supersede(known: Known): void {

@@ -9,39 +9,66 @@ import { ACCOUNT_STATUSES, type AccountStatus } from '../domain/account-state.ts
 import {
   allOf,
   behind,
+  createdBetween,
   type Fragment,
   hasIndex,
+  instant,
   type ListPage,
   readPage,
   unbounded,
   upTo,
   type Walk,
 } from './list-page.ts'
-import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { account } from './status-sql.ts'
 
 export interface AccountFilter {
-  status?: AccountStatus
+  status?: AccountStatus | undefined
   /** One of its contacts, such as `mailto:ops@example.com`. */
-  contact?: string
+  contact?: string | undefined
+  /** Part of one of its contacts, in any case. */
+  contactPart?: string | undefined
   /** Key id of the credential it was registered with. */
-  eabKid?: string
+  eabKid?: string | undefined
+  /** Registered with some credential. */
+  eabOnly?: boolean | undefined
+  /** Neither instant is included. */
+  createdAfter?: Date | undefined
+  createdBefore?: Date | undefined
 }
 
 const Row = z.object({
   id: z.string(),
   status: z.enum(ACCOUNT_STATUSES),
   thumbprint: z.string(),
+  jwk: z.string(),
   contacts: z.array(z.string()),
+  terms_agreed: z.boolean(),
+  eab_kid: z.string().nullable(),
   created_at: z.date(),
+  updated_at: z.date(),
 })
 export type ListedAccount = z.infer<typeof Row>
 const Id = z.object({ id: z.string() })
 
+const columns = sql.fragment`
+  a.id, a.status, a.thumbprint, a.jwk, a.contacts, a.terms_agreed, a.created_at,
+  coalesce(a.updated_at, a.created_at) AS updated_at,
+  (SELECT kid FROM eab_credentials WHERE id = a.eab_credential_id) AS eab_kid`
+
+const WithProfile = Row.extend({ csr_profile_id: z.string().nullable() })
+export type FoundAccount = z.infer<typeof WithProfile>
+
+export function findAccount(db: CommonQueryMethods, id: string): Promise<FoundAccount | null> {
+  return db.maybeOne(rowsOf(WithProfile)`
+    SELECT ${columns}, (SELECT csr_profile_id FROM account_csr_profiles WHERE account_id = a.id) AS csr_profile_id
+      FROM accounts a WHERE a.id = ${id}`)
+}
+
 /** @param after the cursor of the previous page */
 export async function listAccounts(
   db: DatabasePool,
-  { status, contact, eabKid }: AccountFilter,
+  { status, contact, contactPart, eabKid, eabOnly, createdAfter, createdBefore }: AccountFilter,
   after: string | undefined,
   limit: number,
 ): Promise<ListPage<ListedAccount>> {
@@ -51,7 +78,16 @@ export async function listAccounts(
   const accounts = hasContacts
     ? sql.fragment`(SELECT * FROM accounts WHERE contacts @> ${sql.array([contact], 'text')} OFFSET 0)`
     : sql.fragment`accounts`
+  const bounds = createdBetween(id, createdAfter, createdBefore)
   const fits: Fragment[] = [
+    ...bounds,
+    ...(createdAfter === undefined ? [] : [sql.fragment`a.created_at > ${instant(createdAfter)}`]),
+    ...(createdBefore === undefined ? [] : [sql.fragment`a.created_at < ${instant(createdBefore)}`]),
+    ...(eabOnly ? [sql.fragment`a.eab_credential_id IS NOT NULL`] : []),
+    // Not LIKE, which has wildcards.
+    ...(contactPart === undefined
+      ? []
+      : [sql.fragment`EXISTS (SELECT FROM unnest(a.contacts) k WHERE strpos(lower(k), lower(${contactPart})) > 0)`]),
     ...(status === undefined ? [] : [sql.fragment`a.status = ${status}`]),
     // Repeats the index's condition, so that the partial index serves either status.
     ...(status === undefined || status === 'valid' ? [] : [constantSql(`a.status ${account.isNot('valid')}`)]),
@@ -64,13 +100,14 @@ export async function listAccounts(
     cursorOf: (row) => row.id,
     async windowEnd(from, rows) {
       const row = await db.maybeOne(rowsOf(Id)`
-        SELECT a.id FROM accounts a WHERE ${allOf([behind(id, from)])} ORDER BY a.id DESC OFFSET ${rows - 1} LIMIT 1`)
+        SELECT a.id FROM accounts a WHERE ${allOf([behind(id, from), ...bounds])}
+         ORDER BY a.id DESC OFFSET ${rows - 1} LIMIT 1`)
       return row?.id
     },
     async read(from, end, count) {
       return [
         ...(await db.any(rowsOf(Row)`
-          SELECT a.id, a.status, a.thumbprint, a.contacts, a.created_at FROM ${accounts} a
+          SELECT ${columns} FROM ${accounts} a
            WHERE ${allOf([behind(id, from), upTo(id, end), ...fits])}
            ORDER BY a.id DESC LIMIT ${count}`)),
       ]

@@ -103,7 +103,7 @@ const UPDATE_CONTACTS: Statement = {
   name: 'account-update-contacts',
   // accounts_pkey, one row each
   text: `
-    UPDATE accounts SET contacts = ARRAY(SELECT jsonb_array_elements_text(i.wanted))
+    UPDATE accounts SET contacts = ARRAY(SELECT jsonb_array_elements_text(i.wanted)), updated_at = now()
       FROM unnest($1::uuid[], $2::integer[], $3::jsonb[]) AS i (account_id, version, wanted)
      WHERE id = i.account_id AND key_version = i.version AND status ${account.is('valid')}
     RETURNING ${COLUMNS}`,
@@ -113,7 +113,8 @@ const AGREE_TO_TERMS: Statement = {
   name: 'account-agree-to-terms',
   // accounts_pkey, one row
   text: `
-    UPDATE accounts SET terms_agreed = true, terms_version = $2 WHERE id = $1 AND status ${account.is('valid')}
+    UPDATE accounts SET terms_agreed = true, terms_version = $2, updated_at = now()
+     WHERE id = $1 AND status ${account.is('valid')}
     RETURNING ${COLUMNS}`,
 }
 
@@ -127,7 +128,7 @@ const AGREE_ALL_TO_TERMS: Statement = {
     WITH page AS (
       SELECT id FROM accounts WHERE id > $2 ORDER BY id LIMIT ${TERMS_PAGE}
     ), agreed AS (
-      UPDATE accounts a SET terms_agreed = true, terms_version = $1
+      UPDATE accounts a SET terms_agreed = true, terms_version = $1, updated_at = now()
         FROM page WHERE a.id = page.id AND a.status ${account.is('valid')} AND a.terms_version IS DISTINCT FROM $1
       RETURNING a.id
     )
@@ -141,7 +142,7 @@ const DEACTIVATE: Statement = {
   // belong to can only be reached through the account.
   text: `
     WITH gone AS (
-      UPDATE accounts SET status = ${account.after('deactivate')}
+      UPDATE accounts SET status = ${account.after('deactivate')}, updated_at = now()
         FROM unnest($1::uuid[], $2::integer[]) AS i (account_id, version)
        WHERE id = i.account_id AND key_version = i.version AND status ${account.allows('deactivate')} RETURNING ${COLUMNS}
     ), authorizations_gone AS (
@@ -150,6 +151,17 @@ const DEACTIVATE: Statement = {
          AND (status ${authorization.is('valid')} OR status ${authorization.is('pending')} AND validating_by IS NOT NULL)
     )
     SELECT ${COLUMNS} FROM gone`,
+}
+
+const FIND_VERSION: Statement = {
+  name: 'account-find-version',
+  text: 'SELECT key_version FROM accounts WHERE id = $1 FOR UPDATE',
+}
+
+/** By an administrator; in a transaction. @returns false when it is not valid */
+export async function deactivateAccount(tx: Pick<Database, 'query'>, id: string): Promise<boolean> {
+  const [account] = await tx.query<{ key_version: number }>(FIND_VERSION, [id])
+  return account !== undefined && (await tx.query(DEACTIVATE, [[id], [account.key_version]])).length > 0
 }
 
 /**
@@ -162,7 +174,7 @@ export const MAX_FORMER_KEYS = 10
 const CHANGE_KEY: Statement = {
   name: 'account-change-key',
   text: `
-    UPDATE accounts SET jwk = $3, thumbprint = $4, key_version = key_version + 1,
+    UPDATE accounts SET jwk = $3, thumbprint = $4, key_version = key_version + 1, updated_at = now(),
            former_thumbprints =
              (former_thumbprints || thumbprint)[greatest(1, cardinality(former_thumbprints) + 2 - ${MAX_FORMER_KEYS}):]
      WHERE id = $1 AND key_version = $2 AND status ${account.is('valid')}
@@ -171,63 +183,12 @@ const CHANGE_KEY: Statement = {
 }
 
 export function createAccountStore(db: Database): AccountStore {
-  const find = batched(db, async (ids: readonly string[]) => {
-    const rows = await db.pipeline.run<AccountRow>(FIND, [ids])
-    const byId = decodeById(rows)
-    return ids.map((id) => byId.get(id))
-  })
-
-  const findByThumbprint = batched(db, async (thumbprints: readonly string[]) => {
-    const rows = await db.pipeline.run<AccountRow>(FIND_BY_THUMBPRINT, [thumbprints])
-    const byThumbprint = new Map(rows.map((row) => [row.thumbprint, decode(row)]))
-    return thumbprints.map((thumbprint) => byThumbprint.get(thumbprint))
-  })
-
-  /** Whether this command made the row. */
-  const insert = batched(db, async (accounts: readonly NewAccount[]) => {
-    const rows = await db.pipeline.run<{ id: string }>(CREATE, [
-      accounts.map((a) => a.id),
-      accounts.map((a) => a.thumbprint),
-      accounts.map((a) => a.jwk),
-      accounts.map((a) => JSON.stringify(a.contacts)),
-      accounts.map((a) => a.termsAgreed),
-      accounts.map((a) => a.termsVersion ?? null),
-    ])
-    const made = new Set(rows.map((row) => row.id))
-    return accounts.map((a) => made.has(a.id))
-  })
-
-  // By key: requests of one account wait for its row here, and not each in a statement that others wait behind.
-  const updateContacts = batched(
-    db,
-    async (updates: readonly { requester: Requester; contacts: readonly string[] }[]) => {
-      const rows = await db.pipeline.run<AccountRow>(UPDATE_CONTACTS, [
-        updates.map(({ requester }) => requester.accountId),
-        updates.map(({ requester }) => requester.keyVersion),
-        updates.map(({ contacts }) => JSON.stringify(contacts)),
-      ])
-      const byId = decodeById(rows)
-      return updates.map(({ requester }) => byId.get(requester.accountId))
-    },
-    { keyOf: ({ requester }) => requester.accountId },
-  )
-
-  const deactivate = batched(
-    db,
-    async (requesters: readonly Requester[]) => {
-      const rows = await db.pipeline.run<AccountRow>(DEACTIVATE, [
-        requesters.map(({ accountId }) => accountId),
-        requesters.map(({ keyVersion }) => keyVersion),
-      ])
-      const byId = decodeById(rows)
-      return requesters.map(({ accountId }) => byId.get(accountId))
-    },
-    { keyOf: ({ accountId }) => accountId },
-  )
-
+  const lookups = createLookups(db)
+  const { findByThumbprint } = lookups
+  const insert = createInsert(db)
   return {
-    find,
-    findByThumbprint,
+    ...lookups,
+    ...createUpdates(db),
     async create(account) {
       if (await insert(account)) {
         return { created: true, account: { ...account, status: 'valid', keyVersion: 1 } }
@@ -236,7 +197,6 @@ export function createAccountStore(db: Database): AccountStore {
       if (!existing) throw new Error('an account that blocked an insert by its thumbprint must exist')
       return { created: false, account: existing }
     },
-    updateContacts: (requester, contacts) => updateContacts({ requester, contacts }),
     async agreeToTerms(accountId, version) {
       return decodeFirst(await db.query<AccountRow>(AGREE_TO_TERMS, [accountId, version]))
     },
@@ -250,20 +210,89 @@ export function createAccountStore(db: Database): AccountStore {
       }
       return total
     },
-    deactivate,
-    async changeKey({ accountId, keyVersion }, { jwk, thumbprint }) {
-      const changed = await db
-        .query<AccountRow>(CHANGE_KEY, [accountId, keyVersion, jwk, thumbprint])
-        .catch((error: { code?: string }) => {
-          if (error.code === '23505') return [] // another account took the key between the check and the write
-          throw error
-        })
-      if (changed[0]) return decode(changed[0])
-      const [current, holder] = await Promise.all([find(accountId), findByThumbprint(thumbprint)])
-      const isCurrent = current?.status === 'valid' && current.keyVersion === keyVersion
-      return isCurrent && holder ? { taken: holder.id } : undefined
-    },
+    changeKey: (requester, key) => changeKey(db, lookups, requester, key),
   }
+}
+
+type Lookups = Pick<AccountStore, 'find' | 'findByThumbprint'>
+
+function createLookups(db: Database): Lookups {
+  return {
+    find: batched(db, async (ids: readonly string[]) => {
+      const rows = await db.pipeline.run<AccountRow>(FIND, [ids])
+      const byId = decodeById(rows)
+      return ids.map((id) => byId.get(id))
+    }),
+    findByThumbprint: batched(db, async (thumbprints: readonly string[]) => {
+      const rows = await db.pipeline.run<AccountRow>(FIND_BY_THUMBPRINT, [thumbprints])
+      const byThumbprint = new Map(rows.map((row) => [row.thumbprint, decode(row)]))
+      return thumbprints.map((thumbprint) => byThumbprint.get(thumbprint))
+    }),
+  }
+}
+
+/** @returns a command that says whether it made the row */
+function createInsert(db: Database) {
+  return batched(db, async (accounts: readonly NewAccount[]) => {
+    const rows = await db.pipeline.run<{ id: string }>(CREATE, [
+      accounts.map((a) => a.id),
+      accounts.map((a) => a.thumbprint),
+      accounts.map((a) => a.jwk),
+      accounts.map((a) => JSON.stringify(a.contacts)),
+      accounts.map((a) => a.termsAgreed),
+      accounts.map((a) => a.termsVersion ?? null),
+    ])
+    const made = new Set(rows.map((row) => row.id))
+    return accounts.map((a) => made.has(a.id))
+  })
+}
+
+/** By key: requests of one account wait for its row here, and hold up nobody else's statement. */
+function createUpdates(db: Database): Pick<AccountStore, 'updateContacts' | 'deactivate'> {
+  const updateContacts = batched(
+    db,
+    async (updates: readonly { requester: Requester; contacts: readonly string[] }[]) => {
+      const rows = await db.pipeline.run<AccountRow>(UPDATE_CONTACTS, [
+        updates.map(({ requester }) => requester.accountId),
+        updates.map(({ requester }) => requester.keyVersion),
+        updates.map(({ contacts }) => JSON.stringify(contacts)),
+      ])
+      const byId = decodeById(rows)
+      return updates.map(({ requester }) => byId.get(requester.accountId))
+    },
+    { keyOf: ({ requester }) => requester.accountId },
+  )
+  const deactivate = batched(
+    db,
+    async (requesters: readonly Requester[]) => {
+      const rows = await db.pipeline.run<AccountRow>(DEACTIVATE, [
+        requesters.map(({ accountId }) => accountId),
+        requesters.map(({ keyVersion }) => keyVersion),
+      ])
+      const byId = decodeById(rows)
+      return requesters.map(({ accountId }) => byId.get(accountId))
+    },
+    { keyOf: ({ accountId }) => accountId },
+  )
+  return { updateContacts: (requester, contacts) => updateContacts({ requester, contacts }), deactivate }
+}
+
+async function changeKey(
+  db: Database,
+  { find, findByThumbprint }: Lookups,
+  { accountId, keyVersion }: Requester,
+  { jwk, thumbprint }: Parameters<AccountStore['changeKey']>[1],
+): ReturnType<AccountStore['changeKey']> {
+  const changed = await db
+    .query<AccountRow>(CHANGE_KEY, [accountId, keyVersion, jwk, thumbprint])
+    .catch((error: { code?: string }) => {
+      if (error.code === '23505') return [] // another account took the key between the check and the write
+      throw error
+    })
+  if (changed[0]) return decode(changed[0])
+  const [current, holder] = await Promise.all([find(accountId), findByThumbprint(thumbprint)])
+  const isCurrent = current?.status === 'valid' && current.keyVersion === keyVersion
+  return isCurrent && holder ? { taken: holder.id } : undefined
 }
 
 function decode(row: AccountRow): Account {

@@ -1,6 +1,6 @@
 /**
  * SQL of the keys blocked by a file (`security.blocked_keys_file`): rows of `blocked_keys` without
- * a certificate. Rows of revocations have one.
+ * a certificate. Rows of revocations have one, and those of administrators say so.
  */
 
 import type { Database, Statement } from './database.ts'
@@ -12,7 +12,7 @@ const LISTED: Statement = {
   name: 'blocked-keys-listed',
   // blocked_keys_pkey
   text: `
-    SELECT spki_sha256 AS key, certificate_id IS NULL AS listed FROM blocked_keys
+    SELECT spki_sha256 AS key, certificate_id IS NULL AND NOT by_administrator AS listed FROM blocked_keys
      WHERE spki_sha256 > $1 ORDER BY spki_sha256 LIMIT ${PAGE}`,
 }
 
@@ -23,7 +23,7 @@ const ADD: Statement = {
 
 const REMOVE: Statement = {
   name: 'blocked-keys-remove',
-  text: 'DELETE FROM blocked_keys WHERE spki_sha256 = ANY($1::bytea[]) AND certificate_id IS NULL',
+  text: 'DELETE FROM blocked_keys WHERE spki_sha256 = ANY($1::bytea[]) AND certificate_id IS NULL AND NOT by_administrator',
 }
 
 /**

@@ -23,7 +23,7 @@ export interface CertificateImport {
   /** The issuance whose intent a backup holds without its certificate. */
   findIntent(serialNumber: Buffer): Promise<{ certificateId: string; tbs: Buffer } | undefined>
   hasAccount(id: string): Promise<boolean>
-  /** Records it as issued at its notBefore. False when its serial number is known. */
+  /** Records it as issued at its notBefore. False when a certificate has its serial number. */
   record(certificate: ForgottenCertificate): Promise<boolean>
 }
 
@@ -40,12 +40,47 @@ const RECORD: Statement = {
     INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
                               spki_sha256, issued_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $6)
+    ON CONFLICT (serial_number) DO UPDATE
+       SET account_id = EXCLUDED.account_id, names = EXCLUDED.names, not_before = EXCLUDED.not_before,
+           not_after = EXCLUDED.not_after, der = EXCLUDED.der, spki_sha256 = EXCLUDED.spki_sha256
+     WHERE certificates.der = '' AND certificates.issuer_fingerprint = EXCLUDED.issuer_fingerprint
+    RETURNING id`,
+}
+
+const RECORD_UNSEEN: Statement = {
+  name: 'record-unseen-certificate',
+  // Nothing may be recorded beside an issuance that recovery completes.
+  text: `
+    INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+    SELECT $1, $2, $3, '{}', now(), $4, '' WHERE NOT EXISTS (SELECT FROM issuance_intents WHERE serial_number = $2)
     ON CONFLICT (serial_number) DO NOTHING RETURNING id`,
+}
+
+export interface UnseenCertificate {
+  id: string
+  serialNumber: Buffer
+  issuerFingerprint: Buffer
+  /** Its CRL entry stays until then. */
+  notAfter: Date
+}
+
+/**
+ * A certificate of which only issuer and serial number are known, so that it can be revoked; its
+ * `der` is empty until it is imported. False when its serial number is known or being issued.
+ */
+export async function recordUnseen(db: Pick<Database, 'query'>, certificate: UnseenCertificate): Promise<boolean> {
+  const { id, serialNumber, issuerFingerprint, notAfter } = certificate
+  return (await db.query(RECORD_UNSEEN, [id, serialNumber, issuerFingerprint, notAfter])).length > 0
+}
+
+/** Every issuer that has signed something here. */
+export function listIssuers(db: Pick<Database, 'query'>): Promise<{ fingerprint: Buffer; certificate: Buffer }[]> {
+  return db.query(ISSUER_CERTIFICATES, [])
 }
 
 export function createCertificateImport(db: Database): CertificateImport {
   return {
-    issuers: () => db.query(ISSUER_CERTIFICATES, []),
+    issuers: () => listIssuers(db),
     async findIntent(serialNumber) {
       const [intent] = await db.query<{ certificateId: string; tbs: Buffer }>(FIND_INTENT, [serialNumber])
       return intent

@@ -7,11 +7,11 @@
  */
 
 import { z } from 'zod/v4'
-import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import {
   ALL_ROWS,
   allOf,
   behind,
+  createdBetween,
   type Fragment,
   hasIndex,
   instant,
@@ -21,25 +21,35 @@ import {
   upTo,
   type Walk,
 } from './list-page.ts'
-import { type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { type CommonQueryMethods, type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 export interface CertificateFilter {
-  accountId?: string
+  accountId?: string | undefined
   /** Lower-case hexadecimal. */
-  serialNumber?: string
+  serialNumber?: string | undefined
+  /** SHA-256 of the certificate in lower-case hexadecimal. */
+  fingerprint?: string | undefined
   /** One of its names as in the order, `*.` for a wildcard. */
-  name?: string
-  status?: CertificateStatus
+  name?: string | undefined
+  /** A name that one of its names is, or lies below. */
+  nameSuffix?: string | undefined
+  /** The CA profile of its order. */
+  profile?: string | undefined
+  status?: CertificateStatus | undefined
   /** SHA-256 of the issuer certificate in lower-case hexadecimal. */
-  issuer?: string
+  issuer?: string | undefined
   /** The first is included, the second is not. */
-  expiresAfter?: Date
-  expiresBefore?: Date
-  issuedAfter?: Date
-  issuedBefore?: Date
+  expiresAfter?: Date | undefined
+  expiresBefore?: Date | undefined
+  issuedAfter?: Date | undefined
+  issuedBefore?: Date | undefined
 }
 
-/** As the Admin API names them; a revoked certificate stays revoked after its expiry. */
+/** Orders that an index has: by time of issuance, and by expiry. */
+export const CERTIFICATE_SORTS = ['-issued_at', 'not_after', '-not_after'] as const
+export type CertificateSort = (typeof CERTIFICATE_SORTS)[number]
+
+/** As the Admin API names them; `expired` includes revoked ones that have expired. */
 export const CERTIFICATE_STATUSES = ['active', 'revoked', 'expired'] as const
 export type CertificateStatus = (typeof CERTIFICATE_STATUSES)[number]
 
@@ -49,6 +59,8 @@ const Row = z.object({
   order_id: z.string().nullable(),
   serial_number: z.string(),
   issuer_fingerprint: z.string(),
+  /** Null where only issuer and serial number are known (certificate-import.ts). */
+  fingerprint: z.string().nullable(),
   names: z.array(z.string()),
   not_before: z.date(),
   not_after: z.date(),
@@ -61,24 +73,48 @@ const Id = z.object({ id: z.string() })
 
 const columns = sql.fragment`
   c.id, c.account_id, c.order_id, encode(c.serial_number, 'hex') AS serial_number,
-  encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, c.names, c.not_before, c.not_after, c.issued_at, c.revoked_at,
-  c.revocation_reason`
+  encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, encode(sha256(nullif(c.der, '')), 'hex') AS fingerprint, c.names,
+  c.not_before, c.not_after, c.issued_at, c.revoked_at, c.revocation_reason`
 
-/** Rows are committed after their key was made: recovery may complete an issuance a day later. */
-const LATE_MS = 86_400_000
+const WithDer = Row.extend({ der: z.instanceof(Buffer) })
+export type FoundCertificate = z.infer<typeof WithDer>
+
+/** @param serialNumber lower-case hexadecimal without leading zero octets */
+export function findCertificateBySerial(
+  db: CommonQueryMethods,
+  serialNumber: string,
+): Promise<FoundCertificate | null> {
+  return db.maybeOne(rowsOf(WithDer)`
+    SELECT ${columns}, c.der FROM certificates c WHERE c.serial_number = decode(${serialNumber}, 'hex')`)
+}
+
+/** certificates_fingerprint */
+export function findCertificateByFingerprint(
+  db: CommonQueryMethods,
+  fingerprint: string,
+): Promise<FoundCertificate | null> {
+  return db.maybeOne(rowsOf(WithDer)`
+    SELECT ${columns}, c.der FROM certificates c WHERE ${hasFingerprint(fingerprint)}`)
+}
 
 /** Conditions on `c`. */
 function conditionsOf(filter: CertificateFilter): Fragment[] {
-  const { accountId, serialNumber, name, status, issuer, expiresAfter, expiresBefore, issuedAfter, issuedBefore } =
-    filter
+  const { accountId, serialNumber, fingerprint, name, nameSuffix, profile, status, issuer } = filter
+  const { expiresAfter, expiresBefore, issuedAfter, issuedBefore } = filter
   return [
     ...(accountId === undefined ? [] : [sql.fragment`c.account_id = ${accountId}`]),
     ...(serialNumber === undefined ? [] : [sql.fragment`c.serial_number = decode(${serialNumber}, 'hex')`]),
-    ...(name === undefined ? [] : [sql.fragment`c.names @> ${sql.array([name], 'text')}`]),
+    ...(fingerprint === undefined ? [] : [hasFingerprint(fingerprint)]),
+    ...(name === undefined ? [] : [hasName(name)]),
+    ...(nameSuffix === undefined ? [] : [isBelow(nameSuffix)]),
+    ...(profile === undefined
+      ? []
+      : // As a join, it would begin with all orders.
+        [sql.fragment`(SELECT profile FROM orders WHERE id = c.order_id) = ${profile}`]),
     ...(issuer === undefined ? [] : [sql.fragment`c.issuer_fingerprint = decode(${issuer}, 'hex')`]),
     ...(status === 'revoked' ? [sql.fragment`c.revoked_at IS NOT NULL`] : []),
     ...(status === 'active' ? [sql.fragment`c.revoked_at IS NULL AND c.not_after > now()`] : []),
-    ...(status === 'expired' ? [sql.fragment`c.revoked_at IS NULL AND c.not_after <= now()`] : []),
+    ...(status === 'expired' ? [sql.fragment`c.not_after <= now()`] : []),
     ...(expiresAfter === undefined ? [] : [sql.fragment`c.not_after >= ${instant(expiresAfter)}`]),
     ...(expiresBefore === undefined ? [] : [sql.fragment`c.not_after < ${instant(expiresBefore)}`]),
     ...(issuedAfter === undefined ? [] : [sql.fragment`c.issued_at >= ${instant(issuedAfter)}`]),
@@ -87,39 +123,49 @@ function conditionsOf(filter: CertificateFilter): Fragment[] {
   ]
 }
 
+const hasFingerprint = (fingerprint: string) => sql.fragment`sha256(c.der) = decode(${fingerprint}, 'hex')`
+const hasName = (name: string) => sql.fragment`c.names @> ${sql.array([name], 'text')}`
+
+/** Not LIKE, which has wildcards. */
+const isBelow = (suffix: string) => sql.fragment`
+  EXISTS (SELECT FROM unnest(c.names) n WHERE n = ${suffix} OR right(n, ${suffix.length + 1}) = ${`.${suffix}`})`
+
 /**
  * Newest first. With bounds of the expiry, the earliest expiry is first; for active or expired
  * ones, the latest.
  * @param after the cursor of the page before
+ * @param sort another order, for the price of reading more where the filters have an index
  */
 export async function listCertificates(
   db: DatabasePool,
   filter: CertificateFilter,
   after: string | undefined,
   limit: number,
+  sort?: CertificateSort,
 ): Promise<ListPage<ListedCertificate>> {
   const fits = conditionsOf(filter)
   const { issuer, ...others } = filter
-  const { accountId, serialNumber, name, status, expiresAfter, expiresBefore } = filter
-  if (accountId !== undefined) return readPage(alongAccount(db, accountId, fits), after, limit)
+  const { accountId, serialNumber, fingerprint, name, status, expiresAfter, expiresBefore } = filter
+  const byExpiry = (direction: 'ascending' | 'descending') =>
+    readPage(alongExpiry(db, fits, filter, direction), after, limit)
   if (serialNumber !== undefined) return readPage(unbounded(alongIds(db, fits, [])), after, limit)
+  if (fingerprint !== undefined) return readPage(alongFound(db, hasFingerprint(fingerprint), fits), after, limit)
+  if (sort === 'not_after') return byExpiry('ascending')
+  if (sort === '-not_after') return byExpiry('descending')
+  if (accountId !== undefined) return readPage(alongAccount(db, accountId, fits), after, limit)
   if (name !== undefined && (await hasIndex(db, 'certificates_names')))
-    return readPage(alongName(db, name, fits), after, limit)
+    return readPage(alongFound(db, hasName(name), fits), after, limit)
   if (status === 'revoked') return readPage(alongRevoked(db, fits), after, limit)
-  if (expiresAfter ?? expiresBefore) return readPage(alongExpiry(db, fits, filter, 'ascending'), after, limit)
-  if (status !== undefined) return readPage(alongExpiry(db, fits, filter, 'descending'), after, limit)
+  if (sort === undefined && (expiresAfter ?? expiresBefore)) return byExpiry('ascending')
+  if (sort === undefined && status !== undefined) return byExpiry('descending')
   if (issuer !== undefined && (await hasIndex(db, 'certificates_issuer')))
     return readPage(alongIssuer(db, issuer, conditionsOf(others)), after, limit)
   return readPage(alongIds(db, fits, boundsOf(filter)), after, limit)
 }
 
 /** Bounds on the id, which contains the time of issuance. */
-function boundsOf({ issuedAfter, issuedBefore }: CertificateFilter): Fragment[] {
-  return [
-    ...(issuedAfter ? [sql.fragment`c.id > ${lowestUuidv7(issuedAfter.getTime() - LATE_MS)}`] : []),
-    ...(issuedBefore ? [sql.fragment`c.id < ${lowestUuidv7(issuedBefore.getTime() + LATE_MS)}`] : []),
-  ]
-}
+const boundsOf = ({ issuedAfter, issuedBefore }: CertificateFilter) =>
+  createdBetween(sql.fragment`c.id`, issuedAfter, issuedBefore)
 
 const cursorOf = ({ id }: ListedCertificate) => id
 
@@ -188,10 +234,10 @@ function alongAccount(db: DatabasePool, accountId: string, fits: readonly Fragme
 }
 
 /**
- * certificates_names, forced: the planner expects thousands of certificates a name and would read
- * all by id.
+ * certificates_names or certificates_fingerprint, forced: the planner expects thousands of
+ * certificates a name and would read all by id.
  */
-function alongName(db: DatabasePool, name: string, fits: readonly Fragment[]): Walk<ListedCertificate> {
+function alongFound(db: DatabasePool, found: Fragment, fits: readonly Fragment[]): Walk<ListedCertificate> {
   const id = sql.fragment`c.id`
   return {
     cursorOf,
@@ -199,7 +245,7 @@ function alongName(db: DatabasePool, name: string, fits: readonly Fragment[]): W
     async read(after, _end, limit) {
       return [
         ...(await db.any(rowsOf(Row)`
-          SELECT ${columns} FROM (SELECT * FROM certificates WHERE names @> ${sql.array([name], 'text')} OFFSET 0) c
+          SELECT ${columns} FROM (SELECT * FROM certificates c WHERE ${found} OFFSET 0) c
            WHERE ${allOf([behind(id, after), ...fits])} ORDER BY c.id DESC LIMIT ${limit}`)),
       ]
     },

@@ -13,8 +13,10 @@ export interface Revocation {
   reason: number
   /** SHA-256 of the SubjectPublicKeyInfo, to block the key too. */
   blockedKey: Buffer | undefined
-  /** The requesting account; undefined for the holder of the certificate's key. */
+  /** The requesting account; undefined for the holder of the certificate's key, and administrators. */
   requester: Requester | undefined
+  /** Now when undefined; of a list that an older database had published. */
+  revokedAt?: Date | undefined
 }
 
 export interface CertificateStore {
@@ -66,19 +68,22 @@ const AUTHORIZED_NAMES: Statement = {
 
 const REVOKE: Statement = {
   name: 'certificate-revoke',
+  // certificates_pkey, one row each
   text: `
     WITH asking AS (
       SELECT WHERE $4::uuid IS NULL
              OR EXISTS (SELECT FROM accounts a WHERE a.id = $4 AND a.key_version = $5 AND a.status ${account.is('valid')})
     ), revoked AS (
-      UPDATE certificates SET revoked_at = date_trunc('second', now()), revocation_reason = $2
-       WHERE id = $1 AND revoked_at IS NULL AND EXISTS (SELECT FROM asking) RETURNING id
+      UPDATE certificates c SET revoked_at = date_trunc('second', coalesce($6::timestamptz, now())), revocation_reason = $2
+        FROM unnest($1::uuid[], $3::bytea[]) AS i (id, blocked_key)
+       WHERE c.id = i.id AND c.revoked_at IS NULL AND EXISTS (SELECT FROM asking) RETURNING c.id, i.blocked_key
     ), blocked AS (
       -- A key that a file has listed stays blocked when the file lists it no more.
-      INSERT INTO blocked_keys AS b (spki_sha256, certificate_id) SELECT $3, id FROM revoked WHERE $3::bytea IS NOT NULL
+      INSERT INTO blocked_keys AS b (spki_sha256, certificate_id)
+      SELECT DISTINCT ON (blocked_key) blocked_key, id FROM revoked WHERE blocked_key IS NOT NULL ORDER BY blocked_key, id
       ON CONFLICT (spki_sha256) DO UPDATE SET certificate_id = EXCLUDED.certificate_id WHERE b.certificate_id IS NULL
     )
-    SELECT NOT EXISTS (SELECT FROM asking) AS stale, EXISTS (SELECT FROM revoked) AS moved`,
+    SELECT NOT EXISTS (SELECT FROM asking) AS stale, ARRAY(SELECT id::text FROM revoked) AS revoked`,
 }
 
 const IS_KEY_BLOCKED: Statement = {
@@ -100,6 +105,45 @@ const FIND_ISSUER: Statement = {
 export const ISSUER_CERTIFICATES: Statement = {
   name: 'issuer-certificates',
   text: 'SELECT fingerprint, certificate FROM issuers',
+}
+
+/** Every revocation, whoever asks for it. False when it was revoked already. */
+export async function revokeCertificate(
+  db: Pick<Database, 'query'>,
+  { certificateId, reason, blockedKey, requester, revokedAt }: Revocation,
+): Promise<boolean | StaleAccount> {
+  const [row] = await db.query<{ stale: boolean; revoked: string[] }>(REVOKE, [
+    [certificateId],
+    reason,
+    [blockedKey ?? null],
+    requester?.accountId ?? null,
+    requester?.keyVersion ?? null,
+    revokedAt ?? null,
+  ])
+  return row?.stale ? STALE_ACCOUNT : row?.revoked.length === 1
+}
+
+/** Those of a page, for an administrator. @returns the ids that were not revoked before */
+export async function revokeCertificates(
+  db: Pick<Database, 'query'>,
+  certificates: readonly Pick<Revocation, 'certificateId' | 'blockedKey'>[],
+  reason: number,
+): Promise<string[]> {
+  const [row] = await db.query<{ revoked: string[] }>(REVOKE, [
+    certificates.map(({ certificateId }) => certificateId),
+    reason,
+    certificates.map(({ blockedKey }) => blockedKey ?? null),
+    ...[null, null, null],
+  ])
+  return row?.revoked ?? []
+}
+
+export async function findIssuerChain(
+  db: Pick<Database, 'query'>,
+  fingerprint: string,
+): Promise<readonly Buffer[] | undefined> {
+  const rows = await db.query<{ chain: Buffer[] }>(FIND_ISSUER, [fingerprint])
+  return rows[0]?.chain
 }
 
 interface CertificateRow {
@@ -132,26 +176,14 @@ export function createCertificateStore(db: Database): CertificateStore {
       const rows = await db.query<{ all_authorized: boolean | null }>(AUTHORIZED_NAMES, [accountId, names])
       return rows[0]?.all_authorized === true
     },
-    async revoke({ certificateId, reason, blockedKey, requester }) {
-      const [row] = await db.query<{ stale: boolean; moved: boolean }>(REVOKE, [
-        certificateId,
-        reason,
-        blockedKey ?? null,
-        requester?.accountId ?? null,
-        requester?.keyVersion ?? null,
-      ])
-      return row?.stale ? STALE_ACCOUNT : row?.moved === true
-    },
+    revoke: (revocation) => revokeCertificate(db, revocation),
     async isKeyBlocked(spkiSha256) {
       return (await db.query(IS_KEY_BLOCKED, [spkiSha256])).length > 0
     },
     async saveIssuer(fingerprint, certificate, chain) {
       await db.query(SAVE_ISSUER, [fingerprint, certificate, chain])
     },
-    async findIssuerChain(fingerprint) {
-      const rows = await db.query<{ chain: Buffer[] }>(FIND_ISSUER, [fingerprint])
-      return rows[0]?.chain
-    },
+    findIssuerChain: (fingerprint) => findIssuerChain(db, fingerprint),
   }
 }
 

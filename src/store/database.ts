@@ -10,9 +10,7 @@ import { type Batched, Batcher, type CommandTraits } from '../shared/lib/batcher
 import { awaitDiskAtCommit } from './durability.ts'
 import pg from './pg.ts'
 import { type SslMode, tlsOptions } from './pg-tls.ts'
-import { createPipeline, type Pipeline } from './pipeline.ts'
-import type { Statement } from './statement-group.ts'
-import { UnfitValue } from './wire-values.ts'
+import { createPipeline, type Pipeline, type Statement } from './pipeline.ts'
 
 export type { Statement }
 
@@ -51,6 +49,13 @@ export interface Database {
   close(): Promise<void>
 }
 
+const PING: Statement = { name: 'ping', text: 'SELECT 1' }
+
+/** Asks the database for an answer. @throws connection errors */
+export async function ping(db: Pick<Database, 'query'>): Promise<void> {
+  await db.query(PING, [])
+}
+
 /**
  * A hundred times what a batch takes. A busy machine or a checkpoint of the database stays below.
  */
@@ -62,14 +67,16 @@ export const STUCK_MS = 1_000
  */
 const KEYED_PLANS =
   '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan'
-/** wire-values.ts reads bytea in hexadecimal; this overrides the setting of the role. */
-const OUTPUT = '-c bytea_output=hex'
+
+/** A query is sent without waiting for the answer to the one before. */
+const PIPELINED: object = { pipeline: true }
 
 /** Values are parsed as by pg; rows contain no bigint. */
 export function openDatabase(settings: DatabaseSettings, onError: (error: Error) => void): Database {
   const pool = new pg.Pool({
     ...connectionOptions(settings),
-    options: `${KEYED_PLANS} ${OUTPUT}`,
+    options: KEYED_PLANS,
+    ...PIPELINED,
     onConnect: awaitDiskAtCommit,
     max: settings.maxConnections,
     min: Math.min(settings.minConnections ?? 0, settings.maxConnections),
@@ -157,7 +164,6 @@ export function connectionOptions(settings: DatabaseSettings): pg.ClientConfig {
  * a value of one command; 40P01 is a deadlock lost to another batch.
  */
 export function isWorthSplitting(error: unknown): boolean {
-  if (error instanceof UnfitValue) return true
   return error instanceof pg.DatabaseError && /^(?:22|23|40P01$)/.test(error.code ?? '')
 }
 

@@ -8,8 +8,7 @@
  * and rate limits pay nothing: transactions on unlogged tables alone wait for no disk.
  */
 
-import type pg from './pg.ts'
-import type { Statement } from './statement-group.ts'
+import type { Statement } from './pipeline.ts'
 
 const AWAIT_DISK = `
   SELECT set_config('synchronous_commit', 'local', false) WHERE current_setting('synchronous_commit') = 'off'`
@@ -18,7 +17,7 @@ const AWAIT_DISK = `
  * Call it on a new connection, before its first statement.
  * @throws the connection's failure; the connection must not be used then
  */
-export async function awaitDiskAtCommit(client: pg.ClientBase): Promise<void> {
+export async function awaitDiskAtCommit(client: { query(text: string): Promise<unknown> }): Promise<void> {
   await client.query(AWAIT_DISK)
 }
 

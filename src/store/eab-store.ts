@@ -1,33 +1,12 @@
 /**
- * SQL of the credentials of external account binding (RFC 8555 §7.3.4).
- *
- * The credential's row is the lock for all that depends on it. Registration, revocation and changes
- * to its grants lock it before they read accounts.
+ * SQL of registration with a binding credential (RFC 8555 §7.3.4). Administrators' statements are
+ * in admin/credential-store.ts.
  */
 
 import type { Batched } from '../shared/lib/batcher.ts'
 import type { ExternalAccountBinding } from '../shared/protocol/external-account-binding.ts'
 import type { NewAccount } from './account-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
-import { account, authorization, order } from './status-sql.ts'
-
-/** Without its key. */
-export interface EabCredential {
-  id: string
-  kid: string
-  label: string | undefined
-  createdBy: string | undefined
-  /** The account registered with it last. */
-  accountId: string | undefined
-  used: boolean
-  usedAt: Date | undefined
-  revoked: boolean
-  createdAt: Date
-  /** CA profiles its accounts may order; undefined for all. */
-  profiles: readonly string[] | undefined
-  /** In CIDR notation; undefined for none. */
-  preapprovedNetworks: readonly string[] | undefined
-}
 
 /** Facts that the check of a binding needs. */
 export interface EabVerification {
@@ -35,16 +14,11 @@ export interface EabVerification {
   sealedKey: Buffer
   used: boolean
   revoked: boolean
-}
-
-export interface NewEabCredential {
-  id: string
-  kid: string
-  label: string | undefined
-  sealedKey: Buffer
-  createdBy: string | undefined
-  profiles?: readonly string[] | undefined
-  preapprovedNetworks?: readonly string[] | undefined
+  expiresAt: Date | undefined
+  /** Accounts that may still register with it; undefined leaves it to `acme.eab_reusable`. */
+  usesLeft: number | undefined
+  /** In CIDR notation; undefined for any. */
+  allowedNetworks: readonly string[] | undefined
 }
 
 export interface BoundAccount {
@@ -53,14 +27,6 @@ export interface BoundAccount {
   binding: ExternalAccountBinding['jws']
   /** `acme.eab_reusable`: a used credential may be used again. */
   reusable: boolean
-}
-
-export interface EabRevocation {
-  credential: EabCredential
-  /** Every valid account registered with it, before this call. */
-  linkedAccounts: string[]
-  /** Accounts that this call revoked. */
-  revokedAccounts: string[]
 }
 
 export interface EabStore {
@@ -72,33 +38,15 @@ export interface EabStore {
    * an account.
    */
   register(bound: BoundAccount): Promise<boolean>
-  /** Undefined when the kid is taken. */
-  create(credential: NewEabCredential): Promise<EabCredential | undefined>
-  findByKid(kid: string): Promise<EabCredential | undefined>
-  /**
-   * Revokes the credential, its valid accounts and their authorizations; may be repeated. Undefined
-   * when there is no such credential.
-   */
-  revoke(id: string): Promise<EabRevocation | undefined>
 }
-
-const COLUMNS = `id, kid, label, created_by, account_id, used, used_at, revoked, created_at, profiles,
-           preapproved_networks::text[]`
 
 const FIND_FOR_VERIFICATION: Statement = {
   name: 'eab-find-for-verification',
   // eab_credentials_kid_key, one row each
-  text: 'SELECT id, kid, hmac_key, used, revoked FROM eab_credentials WHERE kid = ANY ($1::text[])',
-}
-
-/**
- * Locks a credential before its grants change; concurrent registrations have then finished copying
- * them.
- */
-export const LOCK_CREDENTIAL: Statement = {
-  name: 'eab-lock-credential',
-  // eab_credentials_pkey
-  text: 'SELECT id FROM eab_credentials WHERE id = $1 FOR UPDATE',
+  text: `
+    SELECT id, kid, hmac_key, used, revoked, expires_at, max_uses - uses AS uses_left,
+           allowed_networks::text[] AS allowed_networks
+      FROM eab_credentials WHERE kid = ANY ($1::text[])`,
 }
 
 const REGISTER: Statement = {
@@ -107,7 +55,9 @@ const REGISTER: Statement = {
   // account comes before the mark, so that a key with an account does not use up the credential.
   text: `
     WITH credential AS (
-      SELECT id, profiles, preapproved_networks FROM eab_credentials WHERE id = $6 AND NOT revoked AND ($8 OR NOT used) FOR UPDATE
+      SELECT id, profiles, preapproved_networks FROM eab_credentials
+       WHERE id = $6 AND NOT revoked AND coalesce(uses < max_uses, $8 OR NOT used) AND coalesce(expires_at > now(), true)
+         FOR UPDATE
     ), made AS (
       INSERT INTO accounts (id, thumbprint, jwk, contacts, terms_agreed, terms_version, eab_credential_id,
                             external_account_binding, allowed_profiles, preapproved_networks)
@@ -115,7 +65,7 @@ const REGISTER: Statement = {
       ON CONFLICT (thumbprint) DO NOTHING
       RETURNING id, eab_credential_id
     ), used AS (
-      UPDATE eab_credentials c SET used = true, used_at = coalesce(c.used_at, now()), account_id = made.id
+      UPDATE eab_credentials c SET used = true, uses = c.uses + 1, used_at = coalesce(c.used_at, now()), account_id = made.id
         FROM made WHERE c.id = made.eab_credential_id
     )
     SELECT id FROM made`,
@@ -123,79 +73,34 @@ const REGISTER: Statement = {
 
 const HAND_ON: Statement = {
   name: 'eab-hand-on',
+  // What is being deleted is waited for, and then left out.
   text: `
     WITH allowed AS (
       INSERT INTO account_allowed_identifiers (account_id, identifier_id, eab_credential_id)
-      SELECT $1, identifier_id, eab_credential_id FROM eab_allowed_identifiers WHERE eab_credential_id = $2
+      SELECT $1, n.id, $2 FROM eab_allowed_identifiers e JOIN allowed_identifiers n ON n.id = e.identifier_id
+       WHERE e.eab_credential_id = $2 FOR KEY SHARE OF n
     )
     INSERT INTO account_csr_profiles (account_id, csr_profile_id, eab_credential_id, assigned_by)
-    SELECT $1, csr_profile_id, eab_credential_id, assigned_by FROM eab_csr_profiles WHERE eab_credential_id = $2`,
+    SELECT $1, p.id, $2, e.assigned_by FROM eab_csr_profiles e JOIN csr_profiles p ON p.id = e.csr_profile_id
+     WHERE e.eab_credential_id = $2 FOR KEY SHARE OF p`,
 }
 
-const CREATE: Statement = {
-  name: 'eab-create',
-  text: `
-    INSERT INTO eab_credentials (id, kid, label, hmac_key, created_by, profiles, preapproved_networks)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)
-    ON CONFLICT (kid) DO NOTHING
-    RETURNING ${COLUMNS}`,
-}
-
-const FIND_BY_KID: Statement = {
-  name: 'eab-find-by-kid',
-  text: `SELECT ${COLUMNS} FROM eab_credentials WHERE kid = $1`,
-}
-
-const REVOKE: Statement = {
-  name: 'eab-revoke',
-  text: `UPDATE eab_credentials SET revoked = true WHERE id = $1 RETURNING ${COLUMNS}`,
-}
-
-const REVOKE_ACCOUNTS: Statement = {
-  name: 'eab-revoke-accounts',
-  // accounts_eab_credential; authorizations_reusable for valid authorizations, the open orders for
-  // pending ones. A pending pre-authorization keeps its status, because only the account reaches
-  // it.
-  text: `
-    WITH linked AS (
-      SELECT id FROM accounts WHERE eab_credential_id = $1 AND status ${account.allows('revoke')} FOR UPDATE
-    ), revoked AS (
-      UPDATE accounts a SET status = ${account.after('revoke')} FROM linked
-       WHERE a.id = linked.id AND a.status ${account.allows('revoke')} RETURNING a.id
-    ), concerned AS (
-      SELECT z.id FROM authorizations z JOIN revoked ON z.account_id = revoked.id WHERE z.status ${authorization.is('valid')}
-      UNION
-      SELECT unnest(o.authorization_ids) FROM orders o JOIN revoked ON o.account_id = revoked.id
-       WHERE o.status ${order.is('open')}
-    ), deactivated AS (
-      UPDATE authorizations z SET status = ${authorization.after('deactivate')}, validating_by = NULL, validating_since = NULL
-        FROM concerned WHERE z.id = concerned.id AND z.status ${authorization.allows('deactivate')}
-    )
-    SELECT linked.id, revoked.id IS NOT NULL AS revoked FROM linked LEFT JOIN revoked USING (id) ORDER BY linked.id`,
-}
-
-interface CredentialRow {
+interface VerificationRow {
   id: string
   kid: string
-  label: string | null
-  created_by: string | null
-  account_id: string | null
+  hmac_key: Buffer
   used: boolean
-  used_at: Date | null
   revoked: boolean
-  created_at: Date
-  profiles: string[] | null
-  preapproved_networks: string[] | null
+  expires_at: Date | null
+  uses_left: number | null
+  allowed_networks: string[] | null
 }
 
 export function createEabStore(db: Database): EabStore {
   return {
     findForVerification: batched(db, async (kids: readonly string[]) => {
-      type Row = { id: string; kid: string; hmac_key: Buffer; used: boolean; revoked: boolean }
-      const rows = await db.pipeline.run<Row>(FIND_FOR_VERIFICATION, [kids])
-      const byKid = new Map(
-        rows.map(({ id, kid, hmac_key: sealedKey, used, revoked }) => [kid, { id, sealedKey, used, revoked }]),
-      )
+      const rows = await db.pipeline.run<VerificationRow>(FIND_FOR_VERIFICATION, [kids])
+      const byKid = new Map(rows.map((row) => [row.kid, verificationOf(row)]))
       return kids.map((kid) => byKid.get(kid))
     }),
 
@@ -209,46 +114,12 @@ export function createEabStore(db: Database): EabStore {
         return made.length > 0
       })
     },
-
-    async create({ id, kid, label, sealedKey, createdBy, profiles, preapprovedNetworks }) {
-      const facts = [id, kid, label ?? null, sealedKey, createdBy ?? null]
-      const rows = await db.query<CredentialRow>(CREATE, [...facts, profiles ?? null, preapprovedNetworks ?? null])
-      return rows[0] && decode(rows[0])
-    },
-
-    async findByKid(kid) {
-      const rows = await db.query<CredentialRow>(FIND_BY_KID, [kid])
-      return rows[0] && decode(rows[0])
-    },
-
-    revoke: (id) =>
-      db.transaction(async (tx) => {
-        const [row] = await tx.query<CredentialRow>(REVOKE, [id])
-        if (!row) return undefined
-        // A separate statement: only one that starts after the lock sees what a registration has
-        // just made.
-        const linked = await tx.query<{ id: string; revoked: boolean }>(REVOKE_ACCOUNTS, [id])
-        return {
-          credential: decode(row),
-          linkedAccounts: linked.map((account) => account.id),
-          revokedAccounts: linked.filter(({ revoked }) => revoked).map((account) => account.id),
-        }
-      }),
   }
 }
 
-function decode(row: CredentialRow): EabCredential {
-  return {
-    id: row.id,
-    kid: row.kid,
-    label: row.label ?? undefined,
-    createdBy: row.created_by ?? undefined,
-    accountId: row.account_id ?? undefined,
-    used: row.used,
-    usedAt: row.used_at ?? undefined,
-    revoked: row.revoked,
-    createdAt: row.created_at,
-    profiles: row.profiles ?? undefined,
-    preapprovedNetworks: row.preapproved_networks ?? undefined,
-  }
-}
+const verificationOf = (row: VerificationRow): EabVerification => ({
+  ...{ id: row.id, sealedKey: row.hmac_key, used: row.used, revoked: row.revoked },
+  expiresAt: row.expires_at ?? undefined,
+  usesLeft: row.uses_left ?? undefined,
+  allowedNetworks: row.allowed_networks ?? undefined,
+})

@@ -50,6 +50,7 @@ const Evidence = z.object({
 
 const Authorization = z.object({
   id: z.string(),
+  account_id: z.string(),
   identifier_type: z.string(),
   identifier_value: z.string(),
   wildcard: z.boolean(),
@@ -108,6 +109,7 @@ export interface InspectStore {
   findOrder(
     id: string,
   ): Promise<{ order: InspectedOrder; authorizations: readonly InspectedAuthorization[] } | undefined>
+  findAuthorization(id: string): Promise<InspectedAuthorization | undefined>
   findCertificate(id: string): Promise<InspectedCertificate | undefined>
   /** @param serialNumber lower-case hex without leading zero octets. */
   findCertificateBySerial(serialNumber: string): Promise<InspectedCertificate | undefined>
@@ -123,6 +125,10 @@ const certificateColumns = sql.fragment`
   id, account_id, order_id, encode(serial_number, 'hex') AS serial_number, names, not_before, not_after, der, issued_at,
   revoked_at, revocation_reason`
 
+const authorizationColumns = sql.fragment`
+  z.id, z.account_id, identifier_type, identifier_value, wildcard, expires_at, token, offered, attempts, evidence,
+  ${constantSql(STATUS_NOW)} AS status`
+
 export function createInspectStore(db: DatabasePool): InspectStore {
   return {
     async findOrder(id) {
@@ -132,11 +138,18 @@ export function createInspectStore(db: DatabasePool): InspectStore {
           FROM orders WHERE id = ${id}`)
       if (!order) return undefined
       const authorizations = await db.any(rowsOf(Authorization)`
-        SELECT z.id, identifier_type, identifier_value, wildcard, expires_at, token, offered, attempts,
-               evidence, ${constantSql(STATUS_NOW)} AS status
+        SELECT ${authorizationColumns}
           FROM unnest(${sql.array(order.authorization_ids, 'uuid')}) WITH ORDINALITY AS i (id, ord)
           JOIN authorizations z USING (id) ORDER BY ord`)
       return { order, authorizations }
+    },
+
+    async findAuthorization(id) {
+      return orUndefined(
+        await db.maybeOne(
+          rowsOf(Authorization)`SELECT ${authorizationColumns} FROM authorizations z WHERE z.id = ${id}`,
+        ),
+      )
     },
 
     async findCertificate(id) {

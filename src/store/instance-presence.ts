@@ -18,10 +18,16 @@ import pg from './pg.ts'
 const PRESENCE_CLASS = 712100
 
 /**
- * Background work that one instance at a time does (712002 is that of expiration warnings). Tasks
- * of one role exclude each other across instances, so a task with long rounds has its own role.
+ * Background work that one instance at a time does. Tasks of one role exclude each other across instances, so a task with long rounds has its own role.
  */
-const LEADER_LOCKS = { cleanup: 712001, challenge: 712003, retention: 712004, crl: 712948 } as const
+const LEADER_LOCKS = {
+  cleanup: 712001,
+  expiration: 712002,
+  challenge: 712003,
+  retention: 712004,
+  audit: 712005,
+  crl: 712948,
+} as const
 export type LeaderRole = keyof typeof LEADER_LOCKS
 
 const RECONNECT_DELAY_MS = 500
@@ -48,23 +54,101 @@ export async function announceInstance(
   settings: DatabaseSettings,
   onLost: (error: Error) => void,
 ): Promise<InstancePresence> {
-  // Positive and 31 bits: both halves of an advisory key are signed, pg_locks shows them unsigned.
-  const instanceId = randomInt(1, 2 ** 31 - 1)
-  let closed = false
-  /** While no connection holds the lock: before the first, and from a loss to the next. */
-  let down = true
-  let client = await connect(false)
-  down = false
-  let since = performance.now()
+  const connection = new PresenceConnection(settings, onLost)
+  await connection.open()
+  return {
+    instanceId: connection.instanceId,
+    presentSince: () => connection.presentSince,
+    async liveInstances() {
+      const text = 'SELECT id FROM live_instances() AS id ORDER BY id'
+      const rows = await connection.query<{ id: number }>(connection.client, text)
+      return rows.map((row) => row.id)
+    },
+    async lead(role, work) {
+      const holder = connection.client
+      const lock = [LEADER_LOCKS[role]]
+      const rows = await connection.query<{ mine: boolean }>(holder, 'SELECT pg_try_advisory_lock($1) AS mine', lock)
+      if (!rows[0]?.mine) return false
+      try {
+        await work()
+      } finally {
+        // A lost connection has released the lock already.
+        if (connection.isUp(holder)) await connection.query(holder, 'SELECT pg_advisory_unlock($1)', lock)
+      }
+      return true
+    },
+    close: () => connection.close(),
+  }
+}
 
-  async function connect(isAgain: boolean): Promise<pg.Client> {
-    const next = new pg.Client({ ...connectionOptions(settings), keepAlive: true })
-    next.on('error', (error) => lose(next, error))
+/** The connection that holds the presence lock. It is replaced when it is lost. */
+class PresenceConnection {
+  /** 31 bits: both halves of an advisory key are signed, and pg_locks shows them unsigned. */
+  readonly instanceId = randomInt(1, 2 ** 31 - 1)
+  readonly #settings: DatabaseSettings
+  readonly #onLost: (error: Error) => void
+  #client: pg.Client | undefined
+  #closed = false
+  /** Undefined while no connection holds the lock: before the first, and after a loss. */
+  #since: number | undefined
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(settings: DatabaseSettings, onLost: (error: Error) => void) {
+    this.#settings = settings
+    this.#onLost = onLost
+  }
+
+  /** Called once, before everything else. @throws connection errors */
+  async open(): Promise<void> {
+    this.#adopt(await this.#connect(false))
+  }
+
+  /** The newest connection, which may be lost. */
+  get client(): pg.Client {
+    if (!this.#client) throw new Error('the presence connection has not been opened')
+    return this.#client
+  }
+
+  get presentSince(): number | undefined {
+    return this.#since
+  }
+
+  isUp(holder: pg.Client): boolean {
+    return holder === this.#client && this.#since !== undefined
+  }
+
+  /**
+   * One statement at a time: the roles share the connection, and queueing in pg is deprecated since
+   * pg 8.
+   */
+  query<R extends pg.QueryResultRow>(holder: pg.Client, text: string, values: unknown[] = []): Promise<R[]> {
+    const rows = this.#last.then(async () => (await holder.query<R>(text, values)).rows)
+    // The caller gets the error; the next statement only waits. An error without a server code
+    // means that the connection is lost.
+    this.#last = rows.catch((error) => {
+      if (!(error instanceof pg.DatabaseError)) this.#lose(holder, error)
+    })
+    return rows
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#client?.end()
+  }
+
+  #adopt(client: pg.Client): void {
+    this.#client = client
+    this.#since = performance.now()
+  }
+
+  async #connect(isAgain: boolean): Promise<pg.Client> {
+    const next = new pg.Client({ ...connectionOptions(this.#settings), keepAlive: true })
+    next.on('error', (error) => this.#lose(next, error))
     try {
       await next.connect()
       // A silent former connection may live for hours at the server, and keep its locks.
-      if (isAgain) await next.query(END_FORMER, [PRESENCE_CLASS, instanceId])
-      await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, instanceId])
+      if (isAgain) await next.query(END_FORMER, [PRESENCE_CLASS, this.instanceId])
+      await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, this.instanceId])
       return next
     } catch (error) {
       await next.end().catch(() => undefined) // the first error says what was wrong
@@ -72,70 +156,26 @@ export async function announceInstance(
     }
   }
 
-  function lose(lost: pg.Client, error: Error): void {
-    if (closed || down || lost !== client) return
-    down = true
-    onLost(error)
+  #lose(lost: pg.Client, error: Error): void {
+    if (this.#closed || !this.isUp(lost)) return
+    this.#since = undefined
+    this.#onLost(error)
     // With a statement under way, as after a time-out, pg destroys the socket without waiting for a
     // reply.
     void lost.end()
-    void reconnect()
+    void this.#reconnect()
   }
 
-  /**
-   * One statement at a time: the roles share the connection, and queueing in pg is deprecated since
-   * pg 8.
-   */
-  let last: Promise<unknown> = Promise.resolve()
-  function query<R extends pg.QueryResultRow>(holder: pg.Client, text: string, values: unknown[] = []): Promise<R[]> {
-    const rows = last.then(async () => (await holder.query<R>(text, values)).rows)
-    // The caller gets the error; the next statement only waits. An error without a server code
-    // means that the connection is lost.
-    last = rows.catch((error) => {
-      if (!(error instanceof pg.DatabaseError)) lose(holder, error)
-    })
-    return rows
-  }
-
-  async function reconnect(): Promise<void> {
-    while (!closed) {
+  async #reconnect(): Promise<void> {
+    while (!this.#closed) {
       await new Promise((resolve) => setTimeout(resolve, RECONNECT_DELAY_MS))
       try {
-        const next = await connect(true)
-        if (closed) return await next.end()
-        client = next
-        down = false
-        since = performance.now()
-        return
+        const next = await this.#connect(true)
+        if (this.#closed) return await next.end()
+        return this.#adopt(next)
       } catch (error) {
-        onLost(error as Error)
+        this.#onLost(error as Error)
       }
     }
-  }
-
-  return {
-    instanceId,
-    presentSince: () => (down ? undefined : since),
-    async liveInstances() {
-      const rows = await query<{ id: number }>(client, 'SELECT id FROM live_instances() AS id ORDER BY id')
-      return rows.map((row) => row.id)
-    },
-    async lead(role, work) {
-      const holder = client
-      const lock = [LEADER_LOCKS[role]]
-      const rows = await query<{ mine: boolean }>(holder, 'SELECT pg_try_advisory_lock($1) AS mine', lock)
-      if (!rows[0]?.mine) return false
-      try {
-        await work()
-      } finally {
-        // A lost connection has released the lock already.
-        if (holder === client && !down) await query(holder, 'SELECT pg_advisory_unlock($1)', lock)
-      }
-      return true
-    },
-    async close() {
-      closed = true
-      await client.end()
-    },
   }
 }

@@ -7,6 +7,7 @@
  */
 
 import { z } from 'zod/v4'
+import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import { type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 export interface ListPage<T> {
@@ -115,3 +116,14 @@ export function upTo(column: Fragment, end: string | undefined): Fragment {
 }
 
 export const instant = (at: Date): Fragment => sql.fragment`${at.toISOString()}::timestamptz`
+
+/** Rows are committed after their key was made: recovery may complete an issuance a day later. */
+const LATE_MS = 86_400_000
+
+/** Bounds on a key, which contains the time at which it was made. */
+export function createdBetween(column: Fragment, after: Date | undefined, before: Date | undefined): Fragment[] {
+  return [
+    ...(after ? [sql.fragment`${column} > ${lowestUuidv7(after.getTime() - LATE_MS)}`] : []),
+    ...(before ? [sql.fragment`${column} < ${lowestUuidv7(before.getTime() + LATE_MS)}`] : []),
+  ]
+}

@@ -31,8 +31,8 @@ export interface Redemption {
 export interface NonceStore {
   /** Epochs whose redemptions are all known, oldest first. */
   epochs(): Promise<NonceEpoch[]>
-  /** A number below 2^24 that no other thread had among the last 2^24. */
-  nextLane(): Promise<number>
+  /** A thread's own number below 2^24, which none of the last 2^24 threads had. */
+  nextFixedField(): Promise<number>
   /**
    * True for exactly one caller in all instances; false for all when the epoch has lost its
    * redemptions.
@@ -107,7 +107,10 @@ const OVER: Statement = {
      WHERE next.active_from < now() - make_interval(secs => $1) ORDER BY e.id`,
 }
 
-const LANE: Statement = { name: 'nonce-lane', text: "SELECT nextval('nonce_lanes')::integer AS lane" }
+const NEXT_FIXED_FIELD: Statement = {
+  name: 'nonce-fixed-field',
+  text: "SELECT nextval('nonce_lanes')::integer AS fixed",
+}
 
 const statementsOf = (table: string): Record<'redeem' | 'mark' | 'empty', Statement> => ({
   redeem: {
@@ -154,9 +157,9 @@ export function createNonceStore(db: Database): NonceStore {
       return rows.map(({ id, key, made_ms, active_ms }) => ({ id, key, madeAtMs: made_ms, activeFromMs: active_ms }))
     },
 
-    async nextLane() {
-      const [row] = await db.query<{ lane: number }>(LANE, [])
-      return row?.lane as number
+    async nextFixedField() {
+      const [row] = await db.query<{ fixed: number }>(NEXT_FIXED_FIELD, [])
+      return row?.fixed as number
     },
 
     redeem: (command) => (redeemers[command.epochId % TABLES] as Batched<Redemption, boolean>)(command),

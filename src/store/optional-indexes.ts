@@ -3,15 +3,13 @@
  * certificate would pay for them.
  */
 
-import type { Database, Statement } from './database.ts'
+import { z } from 'zod/v4'
+import { type CommonQueryMethods, constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 
 /** Name → table and columns or expressions. */
 export type IndexDefinitions = Readonly<Record<string, string>>
 
-/**
- * Read before issuance for profiles with `reuse_key` or `renewal_window_days`
- * (csr-profile-store.ts).
- */
+/** Read before issuance for profiles with `reuse_key` or `renewal_window_days` (csr-profile-store.ts). */
 export const HISTORY_INDEXES: IndexDefinitions = {
   certificates_spki: 'certificates (spki_sha256)',
   certificates_names: 'certificates USING gin (names)',
@@ -30,46 +28,57 @@ export const SEARCH_INDEXES: IndexDefinitions = {
   accounts_contacts: 'accounts USING gin (contacts)',
 }
 
-const STATES: Statement = {
-  name: 'optional-index-states',
-  text: `
+const State = z.object({ name: z.string(), valid: z.boolean(), bytes: z.number() })
+const None = z.object({})
+
+/** `valid` is false while it is being made, or after an interruption. */
+export type IndexState = z.infer<typeof State>
+
+/** Of those that exist. */
+export function readIndexes(db: CommonQueryMethods, definitions: IndexDefinitions): Promise<readonly IndexState[]> {
+  return db.any(rowsOf(State)`
     SELECT n.name, i.indisvalid AS valid, pg_relation_size(i.indexrelid)::float8 AS bytes
-      FROM unnest($1::text[]) AS n (name) JOIN pg_index i ON i.indexrelid = to_regclass(n.name)`,
-}
-
-export interface IndexState {
-  name: string
-  /** False while it is being made, or after an interruption. */
-  valid: boolean
-  bytes: number
-}
-
-export function readIndexes(db: Pick<Database, 'query'>, definitions: IndexDefinitions): Promise<IndexState[]> {
-  return db.query<IndexState>(STATES, [Object.keys(definitions)])
+      FROM unnest(${sql.array(Object.keys(definitions), 'text')}) AS n (name)
+      JOIN pg_index i ON i.indexrelid = to_regclass(n.name)`)
 }
 
 /**
  * Takes minutes on a large table; CONCURRENTLY lets issuance continue. An interruption leaves an
  * invalid index.
  */
-export async function makeIndexes(db: Pick<Database, 'query'>, definitions: IndexDefinitions): Promise<void> {
-  const unfinished = (await readIndexes(db, definitions)).filter(({ valid }) => !valid)
-  await dropIndexes(
-    db,
-    unfinished.map(({ name }) => name),
-  )
-  for (const [name, definition] of Object.entries(definitions))
-    await db.query(
-      { name: `create-${name}`, text: `CREATE INDEX CONCURRENTLY IF NOT EXISTS ${name} ON ${definition}` },
-      [],
+export function makeIndexes(db: DatabasePool, definitions: IndexDefinitions): Promise<void> {
+  return withoutTimeLimit(db, async (connection) => {
+    const unfinished = (await readIndexes(connection, definitions)).filter(({ valid }) => !valid)
+    await drop(
+      connection,
+      unfinished.map(({ name }) => name),
     )
-  // No plan needs statistics of the expression, which double the ANALYZE of orders (as in migration
-  // 0012).
-  if (Object.hasOwn(definitions, 'orders_names'))
-    await db.query({ name: 'set-orders_names', text: 'ALTER INDEX orders_names ALTER COLUMN 1 SET STATISTICS 0' }, [])
+    for (const [name, definition] of Object.entries(definitions))
+      await connection.query(rowsOf(None)`
+        CREATE INDEX CONCURRENTLY IF NOT EXISTS ${sql.identifier([name])} ON ${constantSql(definition)}`)
+    // No plan needs statistics of the expression, which double the ANALYZE of orders (as in migration
+    // 0012).
+    if (Object.hasOwn(definitions, 'orders_names'))
+      await connection.query(rowsOf(None)`ALTER INDEX orders_names ALTER COLUMN 1 SET STATISTICS 0`)
+  })
 }
 
-export async function dropIndexes(db: Pick<Database, 'query'>, names: readonly string[]): Promise<void> {
+export function dropIndexes(db: DatabasePool, names: readonly string[]): Promise<void> {
+  return withoutTimeLimit(db, (connection) => drop(connection, names))
+}
+
+async function drop(connection: CommonQueryMethods, names: readonly string[]): Promise<void> {
   for (const name of names)
-    await db.query({ name: `drop-${name}`, text: `DROP INDEX CONCURRENTLY IF EXISTS ${name}` }, [])
+    await connection.query(rowsOf(None)`DROP INDEX CONCURRENTLY IF EXISTS ${sql.identifier([name])}`)
+}
+
+async function withoutTimeLimit(db: DatabasePool, work: (connection: CommonQueryMethods) => Promise<void>) {
+  await db.connect(async (connection) => {
+    await connection.query(rowsOf(None)`SET statement_timeout = 0`)
+    try {
+      await work(connection)
+    } finally {
+      await connection.query(rowsOf(None)`RESET statement_timeout`)
+    }
+  })
 }

@@ -21,14 +21,14 @@ import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { authorization, order, quoted } from './status-sql.ts'
 
 export interface OrderFilter {
-  accountId?: string
+  accountId?: string | undefined
   /** As the client sees it. */
-  status?: OrderStatus
+  status?: OrderStatus | undefined
   /** One of its identifiers. */
-  name?: string
+  name?: string | undefined
   /** The first is included, the second is not. */
-  createdAfter?: Date
-  createdBefore?: Date
+  createdAfter?: Date | undefined
+  createdBefore?: Date | undefined
 }
 
 const Row = z.object({

@@ -1,6 +1,5 @@
-/** The package pg, loaded after its patches (navigator.ts, pg-tls.ts). */
+/** The package pg, loaded after its patch (pg-tls.ts). */
 
-import './navigator.ts'
 import './pg-tls.ts'
 
 export { default } from 'pg'

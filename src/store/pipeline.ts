@@ -1,5 +1,5 @@
 /**
- * Runs hot statements in groups: one write, one implicit transaction, one commit.
+ * Runs hot statements in groups: one write, one transaction, one commit.
  *
  * One connection is enough while groups are fast. When a group takes 50 ms, a second connection
  * starts, up to the bound of the pool. The statements of a group are sorted by name on every
@@ -9,7 +9,20 @@
  */
 
 import pg from './pg.ts'
-import { createGroup, type Statement, type Wanted } from './statement-group.ts'
+
+/** A statement with a name is prepared once for each connection. */
+export interface Statement {
+  name: string
+  text: string
+}
+
+/** A statement with the promise of its rows. */
+interface Wanted {
+  statement: Statement
+  values: readonly unknown[]
+  resolve(rows: Record<string, unknown>[]): void
+  reject(error: unknown): void
+}
 
 export interface Pipeline {
   /**
@@ -51,39 +64,20 @@ const ENDS_SESSION = /^(?:57P|08|25P03)/
 
 /** @param onStart is called with each connection that starts a group */
 export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.PoolClient) => void): Pipeline {
-  let wanted: Wanted[] = []
-  let starts: (() => void)[] = []
+  const waiting = new WaitingStatements()
+  const pace = new Pace()
   /** One entry a connection in use: when its current group started. */
-  const running = new Set<{ since: number }>()
+  const running = new Set<RunningGroup>()
   let isScheduled = false
   let isTimed = false
-  let distanceMs = 0
-  let begunAt = Number.NEGATIVE_INFINITY
-
-  /**
-   * Waits at least for the end of the event-loop turn, so that requests read together share a
-   * group.
-   */
-  function whenDue(start: () => void): void {
-    const left = distanceMs === 0 ? 0 : begunAt + distanceMs - performance.now()
-    if (left > 0) setTimeout(start, left)
-    else setImmediate(start)
-  }
-
-  const isAnythingWanted = () => wanted.length > 0 || starts.length > 0
 
   function wake(): void {
-    if (isScheduled || !isAnythingWanted()) return
+    if (isScheduled || waiting.length === 0) return
     const now = performance.now()
-    let slow = 0
-    let nextSlow = Number.POSITIVE_INFINITY
-    for (const { since } of running) {
-      if (since + SLOW_MS <= now) slow++
-      else nextSlow = Math.min(nextSlow, since + SLOW_MS)
-    }
+    const { slow, nextSlow } = countSlow(running, now)
     if (running.size < Math.min(max, 1 + slow)) {
       isScheduled = true
-      whenDue(() => {
+      pace.whenDue(() => {
         isScheduled = false
         void serve()
       })
@@ -98,22 +92,13 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
     wake()
   }
 
-  function take(): Wanted[] {
-    const ready = starts
-    starts = []
-    for (const start of ready) start()
-    const group = wanted.sort((a, b) => (a.statement.name < b.statement.name ? -1 : 1))
-    wanted = []
-    return group
-  }
-
   /** Runs groups until nothing is wanted, a distance is set, or others wait for a connection. */
   async function serve(): Promise<void> {
     const turn = { since: performance.now() }
     running.add(turn)
     const client = await pool.connect().catch((error: unknown) => {
       running.delete(turn)
-      for (const { reject } of take()) reject(error)
+      for (const { reject } of waiting.takeGroup()) reject(error)
     })
     if (!client) return
     // A break between two groups shows only here; during a group it also fails the group.
@@ -124,11 +109,11 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
     client.on('error', onBreak)
     do {
       turn.since = performance.now()
-      begunAt = turn.since
+      pace.begunAt = turn.since
       onStart(client)
-      if (!(await runGroup(client, take()))) isBroken = true
+      if (!(await runGroup(client, waiting.takeGroup()))) isBroken = true
       await new Promise(setImmediate)
-    } while (!isBroken && distanceMs === 0 && isAnythingWanted() && pool.waitingCount === 0)
+    } while (!isBroken && pace.distanceMs === 0 && waiting.length > 0 && pool.waitingCount === 0)
     running.delete(turn)
     client.off('error', onBreak)
     client.release(isBroken)
@@ -138,36 +123,124 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
   return {
     run<Row>(statement: Statement, values: readonly unknown[]) {
       return new Promise<Row[]>((resolve, reject) => {
-        wanted.push({ statement, values, resolve: resolve as Wanted['resolve'], reject })
+        waiting.add({ statement, values, resolve: resolve as Wanted['resolve'], reject })
         wake()
       })
     },
     whenFree(start) {
-      starts.push(start)
+      waiting.addStart(start)
       wake()
     },
     keepDistance(ms) {
-      distanceMs = ms
+      pace.distanceMs = ms
     },
-    waiting: () => (running.size < max ? 0 : wanted.length + starts.length),
+    waiting: () => (running.size < max ? 0 : waiting.length),
   }
+}
+
+/** Statements of the next group, and callbacks that will add theirs. */
+class WaitingStatements {
+  #wanted: Wanted[] = []
+  #starts: (() => void)[] = []
+
+  get length(): number {
+    return this.#wanted.length + this.#starts.length
+  }
+
+  add(statement: Wanted): void {
+    this.#wanted.push(statement)
+  }
+
+  addStart(start: () => void): void {
+    this.#starts.push(start)
+  }
+
+  takeGroup(): Wanted[] {
+    const starts = this.#starts
+    this.#starts = []
+    for (const start of starts) start()
+    const group = this.#wanted.sort((a, b) => (a.statement.name < b.statement.name ? -1 : 1))
+    this.#wanted = []
+    return group
+  }
+}
+
+/** When the next group may start. */
+class Pace {
+  distanceMs = 0
+  begunAt = Number.NEGATIVE_INFINITY
+
+  /**
+   * Waits at least for the end of the event-loop turn, so that requests read together share a
+   * group.
+   */
+  whenDue(start: () => void): void {
+    const left = this.distanceMs === 0 ? 0 : this.begunAt + this.distanceMs - performance.now()
+    if (left > 0) setTimeout(start, left)
+    else setImmediate(start)
+  }
+}
+
+interface RunningGroup {
+  since: number
+}
+
+/** @returns how many groups are slow, and when the next one will be */
+function countSlow(running: ReadonlySet<RunningGroup>, now: number): { slow: number; nextSlow: number } {
+  let slow = 0
+  let nextSlow = Number.POSITIVE_INFINITY
+  for (const { since } of running) {
+    if (since + SLOW_MS <= now) slow++
+    else nextSlow = Math.min(nextSlow, since + SLOW_MS)
+  }
+  return { slow, nextSlow }
 }
 
 /** @returns whether the connection can be used again */
 async function runGroup(client: pg.PoolClient, group: readonly Wanted[]): Promise<boolean> {
   if (group.length === 0) return true
-  const { failure, failed, sent } = await createGroup(client, group)
-  if (!failure) return true
+  const isOne = group.length === 1
+  const { stream } = (client as unknown as { connection: pg.Connection }).connection
+  stream.cork()
+  const queries = [
+    ...(isOne ? [] : [client.query('BEGIN')]),
+    ...group.map(({ statement, values }) => client.query({ ...statement, values: values as unknown[] })),
+    // After a failure it rolls back.
+    ...(isOne ? [] : [client.query('COMMIT')]),
+  ]
+  stream.uncork()
+  const results = await Promise.allSettled(queries)
+  const failedAt = results.findIndex(({ status }) => status === 'rejected')
+  const first = isOne ? 0 : 1
+  if (failedAt >= 0) {
+    const { reason } = results[failedAt] as PromiseRejectedResult
+    if (failedAt >= first) return await recover(client, group, reason, group[failedAt - first])
+    // Without BEGIN each statement has committed alone, or failed.
+    for (const { reject } of group) reject(new Error('Connection terminated', { cause: reason }))
+    return false
+  }
+  for (const [i, { resolve }] of group.entries())
+    resolve((results[first + i] as PromiseFulfilledResult<pg.QueryResult>).value.rows)
+  return true
+}
+
+/** @returns whether the connection can be used again */
+async function recover(
+  client: pg.PoolClient,
+  group: readonly Wanted[],
+  failure: unknown,
+  failed: Wanted | undefined,
+): Promise<boolean> {
   // By code: the server translates the word for the severity.
   const isAlive = failure instanceof pg.DatabaseError && !ENDS_SESSION.test(failure.code ?? '')
-  if (!isAlive || sent.length === 1) {
-    for (const { reject } of sent) reject(failure)
+  if (!isAlive || group.length === 1) {
+    for (const { reject } of group) reject(failure)
     return isAlive
   }
-  for (const [i, one] of sent.entries()) {
+  for (const [i, one] of group.entries()) {
     if (one === failed && failure.code === CANCELLED) one.reject(failure)
     else if (!(await runGroup(client, [one]))) {
-      for (const { reject } of sent.slice(i + 1)) reject(new Error('Connection terminated', { cause: failure }))
+      for (const { reject } of group.slice(i + 1)) reject(new Error('Connection terminated', { cause: failure }))
       return false
     }
   }

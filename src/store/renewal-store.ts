@@ -32,6 +32,10 @@ export interface AdviceSelection {
 
 export interface RenewalStore {
   findBySerial: Batched<Buffer, RenewableCertificate | undefined>
+}
+
+/** The operator's advice to renew now. */
+export interface RenewalAdviceStore {
   /** Sets the advice of the selected certificates, page by page. @returns how many there are. */
   advise(selection: AdviceSelection, advice: RenewalAdvice): Promise<number>
   /** Removes their advice. @returns how many had some */
@@ -123,6 +127,15 @@ interface Row {
 }
 
 export function createRenewalStore(db: Database): RenewalStore {
+  return {
+    findBySerial: batched(db, async (serialNumbers: readonly Buffer[]) => {
+      const rows = await db.pipeline.run<Row>(FIND, [serialNumbers])
+      return resultsByOrd(rows, serialNumbers, decode)
+    }),
+  }
+}
+
+export function createRenewalAdvice(db: Pick<Database, 'query'>): RenewalAdviceStore {
   interface Page {
     changed: number
     seen: number
@@ -151,10 +164,6 @@ export function createRenewalStore(db: Database): RenewalStore {
   }
 
   return {
-    findBySerial: batched(db, async (serialNumbers: readonly Buffer[]) => {
-      const rows = await db.pipeline.run<Row>(FIND, [serialNumbers])
-      return resultsByOrd(rows, serialNumbers, decode)
-    }),
     advise: (selection, { window, explanationUrl }) =>
       change({ live: ADVISE, named: ADVISE_NAMED }, selection, [window.start, window.end, explanationUrl ?? null]),
     clear: (selection) => change({ live: CLEAR, named: CLEAR_NAMED }, selection, []),

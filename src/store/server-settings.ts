@@ -7,11 +7,15 @@ export interface SwitchPosition {
   on: boolean
   /** Undefined when it has never been thrown. */
   since: Date | undefined
+  /** Username of the administrator, or OS user of the command line. */
+  by: string | undefined
+  reason: string | undefined
 }
 
 export interface ServerSettings {
   switches(): Promise<Record<ServerSwitch, SwitchPosition>>
-  setSwitch(name: ServerSwitch, on: boolean): Promise<void>
+  /** @returns false when it was in this position already */
+  setSwitch(name: ServerSwitch, on: boolean, author: { by: string; reason: string | undefined }): Promise<boolean>
 }
 
 const READ: Statement = {
@@ -23,13 +27,17 @@ const READ: Statement = {
 const WRITE: Statement = {
   name: 'server-setting-write',
   text: `
-    INSERT INTO server_settings (key, value) VALUES ($1, $2)
-    ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value, updated_at = now()`,
+    INSERT INTO server_settings AS s (key, value)
+    SELECT $1, $2::jsonb
+     WHERE ($2::jsonb->'enabled')::boolean OR EXISTS (SELECT FROM server_settings WHERE key = $1)
+    ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value, updated_at = now()
+     WHERE s.value->'enabled' IS DISTINCT FROM EXCLUDED.value->'enabled'
+    RETURNING key`,
 }
 
 interface SettingRow {
   key: string
-  value: { enabled?: boolean }
+  value: { enabled?: boolean; by?: string; reason?: string }
   updated_at: Date
 }
 
@@ -39,12 +47,14 @@ export function createServerSettings(db: Pick<Database, 'query'>): ServerSetting
       const rows = await db.query<SettingRow>(READ, [Object.values(SERVER_SWITCHES)])
       const position = (name: ServerSwitch): SwitchPosition => {
         const row = rows.find(({ key }) => key === SERVER_SWITCHES[name])
-        return { on: row?.value.enabled === true, since: row?.updated_at }
+        const { enabled, by, reason } = row?.value ?? {}
+        return { on: enabled === true, since: row?.updated_at, by, reason }
       }
       return { maintenance: position('maintenance'), stopSigning: position('stopSigning') }
     },
-    async setSwitch(name, on) {
-      await db.query(WRITE, [SERVER_SWITCHES[name], JSON.stringify({ enabled: on })])
+    async setSwitch(name, on, { by, reason }) {
+      const value = JSON.stringify({ enabled: on, by, reason })
+      return (await db.query(WRITE, [SERVER_SWITCHES[name], value])).length > 0
     },
   }
 }

@@ -5,13 +5,22 @@
  * Only here does slonik's zod 3 meet the zod 4 of all other code.
  */
 
-import './navigator.ts'
-import { createPool, type DatabasePool, sql, stringifyDsn } from 'slonik'
+import { createPgDriverFactory } from '@slonik/pg-driver'
+import {
+  type CommonQueryMethods,
+  createPool,
+  type DatabasePool,
+  type DriverFactory,
+  type PrimitiveValueExpression,
+  sql,
+  stringifyDsn,
+} from 'slonik'
 import { z as zod3 } from 'zod'
 import type { z } from 'zod/v4'
-import { connectionOptions, type DatabaseSettings } from './database.ts'
+import { connectionOptions, type Database, type DatabaseSettings, type Statement } from './database.ts'
+import { awaitDiskAtCommit } from './durability.ts'
 
-export type { DatabasePool }
+export type { CommonQueryMethods, DatabasePool }
 export { sql }
 
 /** `sql.type` with a zod 4 schema that checks each row. A row that does not fit is an error. */
@@ -25,6 +34,38 @@ export function rowsOf<T>(schema: z.ZodType<T>) {
  */
 export function constantSql(text: string) {
   return sql.fragment(Object.assign([text], { raw: Object.freeze([text]) }))
+}
+
+/**
+ * Runs statements of the `pg` stores in a pool or transaction of slonik, so that each statement
+ * exists once.
+ */
+export function queriesOf(db: CommonQueryMethods): Pick<Database, 'query'> {
+  return {
+    async query<Row>({ text }: Statement, values: readonly unknown[]): Promise<Row[]> {
+      const query = { ...sql.unsafe``, sql: text, values: values as readonly PrimitiveValueExpression[] }
+      return [...(await db.any(query))] as Row[]
+    },
+  }
+}
+
+/** slonik's driver, but that commits of its connections wait for the disk, too. */
+const durableDriver: DriverFactory = async (configuration) => {
+  const driver = await createPgDriverFactory()(configuration)
+  return {
+    async createClient() {
+      const client = await driver.createClient()
+      client.acquire()
+      try {
+        await awaitDiskAtCommit(client)
+      } catch (error) {
+        await client.destroy()
+        throw error
+      }
+      await client.release()
+      return client
+    },
+  }
 }
 
 /** Short, because the pool is used only now and then. */
@@ -44,6 +85,7 @@ export function openCheckedDatabase(settings: DatabaseSettings): Promise<Databas
     sslMode: 'disable',
   })
   return createPool(uri, {
+    driverFactory: durableDriver,
     ...(typeof ssl === 'object' && { ssl }),
     maximumPoolSize: settings.maxConnections,
     connectionTimeout: settings.connectionTimeoutMs,
@@ -56,7 +98,7 @@ export function openCheckedDatabase(settings: DatabaseSettings): Promise<Databas
     queryRetryLimit: 1,
     transactionRetryLimit: 1,
     // slonik's default is DISCARD ALL after each use, one more round trip. Nothing here changes a
-    // session: no SET, LISTEN, temporary table or session lock.
+    // session: no LISTEN, temporary table or session lock, and no SET without a RESET.
     resetConnection: async () => undefined,
     // Dates stay as `pg` parses them, not numbers; statements cast counts to integer.
     typeParsers: [],

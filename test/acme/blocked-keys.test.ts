@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
-import { readBlockedKeys } from '../../src/main/blocked-keys.ts'
+import { readBlockedKeys } from '../../src/services/blocked-keys.ts'
 import {
   type AccountKeyPair,
   type AcmeClient,

@@ -24,7 +24,7 @@ import { chancery, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { aCertificate } from '../unit/shared/pki/support.ts'
 
-describe('a certificate that the database has forgotten', { timeout: 120_000 }, () => {
+describe('a certificate that the database has forgotten', { timeout: 300_000 }, () => {
   let service: TestService
   let responder: Responder
   let client: AcmeClient
@@ -88,6 +88,33 @@ describe('a certificate that the database has forgotten', { timeout: 120_000 }, 
     assert.ok(crl.entries.some((entry) => entry.serial === serial))
   })
 
+  test('that was revoked is revoked again from the last CRL, and an import completes its record', async () => {
+    const { der, file, serial } = await forgotten('listed.test')
+    await operate(service, 'certificate', 'import', file)
+    assert.match(await operate(service, 'certificates', 'revoke', serial, '--reason', '4'), /revoked/)
+    assert.equal((await chancery(service, 'certificates', 'revoke', serial)).code, 1)
+    await operate(service, 'crl', 'rebuild')
+    const list = (await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body
+    const crlFile = path.join(service.folder, 'last.crl')
+    writeFileSync(crlFile, list)
+    await database.query('DELETE FROM certificates WHERE der = $1', [der])
+
+    const outcome = JSON.parse(await operate(service, 'certificates', 'revoke', '--from-crl', crlFile, '--json'))
+    assert.deepEqual([outcome.recorded, outcome.revoked], [1, 0])
+    assert.equal(outcome.known, outcome.entries - 1)
+    await operate(service, 'crl', 'rebuild')
+    const entryOf = (bytes: Buffer) => readCrl(bytes).entries.find((entry) => entry.serial === serial)
+    const after = entryOf((await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body)
+    assert.deepEqual(after, entryOf(list))
+
+    assert.match(await operate(service, 'certificate', 'import', file), /^recorded/)
+    const shown = JSON.parse(await operate(service, 'inspect', 'certificate', serial, '--json'))
+    assert.deepEqual([shown.san_values, shown.status], [['listed.test'], 'revoked'])
+    writeFileSync(crlFile, der)
+    const wrong = await chancery(service, 'certificates', 'revoke', '--from-crl', crlFile)
+    assert.equal(wrong.code, 1)
+  })
+
   test('without an account is revoked by whoever controls its names, and by nobody else', async () => {
     const { der, file } = await forgotten('nobodys.test')
     await operate(service, 'certificate', 'import', file)
@@ -144,7 +171,7 @@ describe('a certificate that the database has forgotten', { timeout: 120_000 }, 
       [[fileOf('text', 'no PEM')], /text\.pem: expected -----BEGIN/, 1],
       [[path.join(service.folder, 'missing.pem')], /missing\.pem: ENOENT/, 1],
       [['--account', '01938c4e-0000-7000-8000-000000000000'], /there is no account/, 1],
-      [['--account', 'me'], /takes an account id/, 2],
+      [['--account', 'me'], /--account me: takes a UUID/, 2],
     ]
     for (const [words, complaint, code] of cases) {
       const result = await chancery(service, 'certificate', 'import', file, ...words)

@@ -12,6 +12,7 @@ import {
   registeredClient,
   send,
 } from '../support/acme-client.ts'
+import { adminConfig } from '../support/admin.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const EXTERNAL = 'https://ca.example.test/pki'
@@ -29,7 +30,9 @@ describe('a service behind a proxy, with paths of its own', () => {
           website_url: 'https://www.example.test/',
           caa_identities: ['example.test'],
         },
+        ...adminConfig(),
         proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '192.0.2.0/24'] },
+        crl: { enabled: true },
         ca: {
           profiles: {
             default: {
@@ -87,6 +90,16 @@ describe('a service behind a proxy, with paths of its own', () => {
       assert.deepEqual(order.links['index'], [DIRECTORY])
     })
   }
+
+  test('the path of external_url is in front of every URL; probes find health at the root, too', async () => {
+    for (const strip of ['', '/pki'])
+      for (const path of ['/pki/livez', '/pki/healthz', '/pki/readyz', '/pki/metrics', '/pki/api', '/pki/acme/crl'])
+        assert.equal((await get(path.slice(strip.length))).status, 200, path.slice(strip.length))
+    const { json } = await get('/pki/api/openapi.json')
+    assert.deepEqual(json.servers, [{ url: `${EXTERNAL}/api` }])
+    for (const path of ['/pkilivez', '/pki/pki/livez', '/pki', '/pki/', '/apix'])
+      assert.equal((await get(path)).status, 404, path)
+  })
 
   test('the default paths are gone where others are set', async () => {
     for (const path of ['/directory', '/acme/directory', '/acme/new-order', '/v2/start'])

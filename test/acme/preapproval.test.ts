@@ -211,7 +211,7 @@ describe('pre-approval', () => {
     [['--preapprove', '10.0.0.0/8'], /--preapprove needs --allow/],
     [['--allow', 'a.test', '--preapprove', '10.0.0.1/8'], /--preapprove: "10\.0\.0\.1\/8" is not a network/],
     [['--allow', 'a.test', '--preapprove', 'office'], /--preapprove: "office" is not an IPv4 or IPv6 address/],
-    [['--allow', 'a.test', '--preapprove', '10.0.0.0/8', '11.0.0.0/8'], /11\.0\.0\.0\/8 has no flag/],
+    [['--allow', 'a.test', '--preapprove', '10.0.0.0/8', '11.0.0.0/8'], /11\.0\.0\.0\/8 has no option/],
     [['--profile', 'none'], /there is no profile "none" in ca\.profiles \(default\)/],
   ]
   for (const [words, message] of wrong)

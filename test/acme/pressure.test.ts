@@ -20,7 +20,12 @@ describe('pool pressure guard', () => {
   let locker: pg.Client
   before(async () => {
     service = await startTestService({
-      config: { server: { workers: 1 }, database: { max_connections: CONNECTIONS } },
+      config: {
+        server: { workers: 1 },
+        database: { max_connections: CONNECTIONS },
+        // Their thread has connections of its own.
+        notifications: { enabled: false },
+      },
     })
     client = await registeredClient(service.directoryUrl)
     locker = new pg.Client(service.database.connection)

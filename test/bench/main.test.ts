@@ -94,8 +94,8 @@ describe('the bench command', () => {
 
   test('refuses words that are no command', async () => {
     const wrong: [string[], RegExp][] = [
-      [['overlaod', '--clients', '2'], /^overlaod: no such command; overload\?\n/],
-      [['--clients', '2', 'overload'], /^overload: name the command before its options\n/],
+      [['overlaod', '--clients', '2'], /^bench: unknown command: overlaod; did you mean overload\?/],
+      [['--clients', '2', 'overload'], /^bench: one word too many: overload; see /],
     ]
     for (const [args, message] of wrong) {
       const { code, output } = await bench(...args)

@@ -8,7 +8,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { stringify } from 'yaml'
 import type { Requester } from '../../src/store/account-store.ts'
-import { createEabStore } from '../../src/store/eab-store.ts'
+import { openGrants } from '../store/grants.ts'
 import {
   aName,
   anAccount,
@@ -217,14 +217,15 @@ describe('inspect, the lists', () => {
   test('eab list: newest first, a page at a time, a line each', async () => {
     const none = await chancery('eab', 'list')
     assert.deepEqual([none.code, none.out, none.complaint], [0, '', 'no credentials\n'])
-    const eab = createEabStore(store.db)
+    const grants = await openGrants(store.settings)
     const made = []
     for (const kid of ['one', 'two', 'three']) {
-      const wanted = { id: newId(), kid, label: `of ${kid}`, sealedKey: Buffer.alloc(61), createdBy: undefined }
-      made.push(await eab.create({ ...wanted, profiles: ['short', 'long'], preapprovedNetworks: ['10.0.0.0/8'] }))
+      const rights = { profiles: ['short', 'long'], preapprovedNetworks: ['10.0.0.0/8'] }
+      made.push(await grants.credential({ kid, label: `of ${kid}`, ...rights }))
     }
     const [one, two] = made
-    await eab.revoke(two?.id ?? '')
+    await grants.revoke(two?.id ?? '')
+    await grants.end()
     const first = await chancery('eab', 'list', '--limit', '2')
     assert.equal(first.complaint, `there are more: --after ${two?.id}\n`)
     const [newest, second, ...rest] = first.out.trimEnd().split('\n')
@@ -256,14 +257,18 @@ describe('inspect, the lists', () => {
       profiles: ['short', 'long'],
       preapproved_networks: ['10.0.0.0/8'],
       used_at: null,
+      expires_at: null,
+      max_uses: null,
+      uses: 0,
+      allowed_networks: null,
     })
   })
 
   test('eab list refuses what it does not take, with what is right', async () => {
     for (const [words, complaint] of [
-      [['--limit', '1001'], '--limit takes a whole number from 1 to 1000'],
-      [['--after', 'kid'], '--after takes a UUID'],
-      [['--after', newId(), '--after', newId()], '--after is given once'],
+      [['--limit', '1001'], '--limit 1001: takes a whole number from 1 to 1000'],
+      [['--after', 'kid'], '--after kid: takes a UUID'],
+      [['--after', newId(), '--after', newId()], '--after: is given twice'],
       [['--to-end'], 'unknown option: --to-end'],
     ] as const) {
       const result = await chancery('eab', 'list', ...words)
@@ -273,12 +278,12 @@ describe('inspect, the lists', () => {
   })
 
   for (const [words, complaint] of [
-    [['--status', 'gone'], '--status is one of active, revoked, expired'],
-    [['--limit', '0'], '--limit takes a whole number from 1 to 1000'],
-    [['--account', 'me'], '--account takes a UUID'],
-    [['--after', '7'], '--after takes a UUID'],
-    [['--serial', 'xyz'], '--serial takes pairs of hexadecimal digits'],
-    [['--expires-before', 'soon'], '--expires-before takes a date or an RFC 3339 time'],
+    [['--status', 'gone'], '--status gone: is one of active, revoked, expired'],
+    [['--limit', '0'], '--limit 0: takes a whole number from 1 to 1000'],
+    [['--account', 'me'], '--account me: takes a UUID'],
+    [['--after', '7'], '--after 7: takes a UUID'],
+    [['--serial', 'xyz'], '--serial xyz: takes pairs of hexadecimal digits'],
+    [['--expires-before', 'soon'], '--expires-before soon: takes a date or an RFC 3339 time'],
   ] as const) {
     test(`${words.join(' ')} is refused with what is right`, async () => {
       const result = await chancery('inspect', 'certificates', ...words)

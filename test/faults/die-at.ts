@@ -12,7 +12,7 @@ const step = process.env['CHANCERY_TEST_DIE_AT']
 const die = () => process.kill(process.pid, 'SIGKILL')
 const dieAt = (name: string) => name === step && die()
 
-/** `kind` and `method` of frames (signer/protocol.ts). */
+/** `kind` and `method` of frames (signer/protocol/frames.ts). */
 const [REQUEST, RESULT, SIGN_CERTIFICATE] = [16, 17, 3]
 /** Every TBSCertificate is a SEQUENCE, and the message of a test signature is not. */
 const SEQUENCE = 0x30

@@ -309,9 +309,14 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
     [/--passphrase-env is for a key in a file/, '--library', 'x.so', '--passphrase-env', 'B'],
     [/hexadecimal bytes/, '--library', 'x.so', '--token', 'a', '--label', 'b', '--id', 'x1'],
     [/is no attribute of a name/, '--subject', 'Example'],
-    [/--out is given twice/, '--out', 'b'],
     [/country code/, '--subject', 'CN=X,C=Germany'],
   ]
+  test('is not begun with an option given twice, which is wrong usage', async () => {
+    const { code, stderr } = await signer('keygen', '--subject', 'CN=X', '--out', at('never'), '--out', 'b')
+    assert.equal(code, 2)
+    assert.match(stderr, /--out: is given twice/)
+  })
+
   for (const [reason, ...options] of WRONG) {
     test(`is not begun with ${options.join(' ')}`, () =>
       fail(

@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CaBackend } from '../../src/ca/backend.ts'
 import { CaError } from '../../src/ca/backend.ts'
-import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { leafTbs, makeAuthority, type SignerFiles, type TokenKeyYaml, writeSignerFiles } from '../signer/authority.ts'
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
@@ -43,7 +43,7 @@ class Signer {
 
   async start(): Promise<void> {
     this.daemon = await startDaemon(this.#files.config, [], { ...this.token.env, ...this.faults.env })
-    this.backend = createSignerBackend({ socketPath: this.#files.socket, secret: this.#files.secret })
+    this.backend = new SignerBackend({ socketPath: this.#files.socket, secret: this.#files.secret })
   }
 
   sign(timeoutMs = 30_000): Promise<Buffer> {

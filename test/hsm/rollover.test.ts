@@ -6,7 +6,7 @@ import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CaBackend } from '../../src/ca/backend.ts'
-import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
@@ -36,7 +36,7 @@ describe('SIGHUP to a signer with a token', NEEDS, () => {
     const key = { library: faults.file, token: 'ca', pin_file: token.pinFile, label: 'issuing', sessions: SESSIONS }
     files = writeSignerFiles({ default: authority }, '', '{}', { default: key })
     daemon = await startDaemon(files.config, [], { ...token.env, ...faults.env })
-    backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+    backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
   })
   afterEach(async () => {
     await backend.close()

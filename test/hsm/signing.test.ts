@@ -5,7 +5,7 @@ import { verify, X509Certificate } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import type { CaBackend } from '../../src/ca/backend.ts'
-import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
 import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
 import { type AuthorityKind, leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
@@ -41,7 +41,7 @@ describe('a key in a token', NEEDS, () => {
     })
     files = writeSignerFiles(authorities, '', '{}', Object.fromEntries(keys))
     daemon = await startDaemon(files.config, [], token.env)
-    backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+    backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
     client = new SignerClient({ socketPath: files.socket, secret: files.secret })
   })
   after(async () => {

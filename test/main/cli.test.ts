@@ -75,17 +75,20 @@ describe('command line', { timeout: 300_000 }, () => {
   })
 
   const wrong: [string[], RegExp][] = [
-    [['nonsense'], /unknown command: nonsense/],
-    [['db'], /db needs one more word, one of status, migrate, search-indexes; see chancery db --help/],
-    [['inspect'], /inspect needs one more word, one of order, certificate, account, certificates, /],
-    [['inspect', 'nonsense'], /unknown command: inspect nonsense; there are inspect order, /],
+    [['nonsense'], /unknown command: nonsense; see chancery --help/],
+    [['db', 'migrat'], /unknown command: db migrat; did you mean migrate\?; see chancery db --help/],
+    [['serv'], /unknown command: serv; did you mean serve\?; see/],
+    [['db', 'status', '--debgu'], /unknown option: --debgu; did you mean --debug\?; see chancery db status --help/],
+    [['db'], /db needs one more word; see chancery db --help/],
+    [['inspect'], /inspect needs one more word; see chancery inspect --help/],
+    [['inspect', 'nonsense'], /unknown command: inspect nonsense; see chancery inspect --help/],
     [['serve'], /no configuration: give -c FILE or set SERVICE_CONFIG/],
     [['--to-end', 'inspect', 'certificates', '--name', 'a.test'], /no configuration: give -c FILE/],
     [['serve', '--nonsense'], /unknown option: --nonsense/],
-    [['-c'], /-c takes one file name/],
-    [['-c', 'a.yaml', '-c', 'b.yaml'], /-c takes one file name/],
-    [['--dev', '--port', '99999'], /--port takes a port number/],
-    [['--dev', '--port', '-1'], /--port takes a port number/],
+    [['-c'], /--config: takes one file name/],
+    [['-c', 'a.yaml', '-c', 'b.yaml'], /--config: is given twice/],
+    [['--dev', '--port', '99999'], /--port 99999: takes a port number/],
+    [['--dev', '--port', '-1'], /--port -1: takes a port number/],
     [['db', 'migrate', 'now'], /one word too many: now/],
     [['inspect', 'account', 'a', 'b'], /one word too many: b; see/],
     [['renewal', 'advise', '0a1b2c'], /one word too many: 0a1b2c; did you mean --serial 0a1b2c\?; see/],
@@ -101,9 +104,10 @@ describe('command line', { timeout: 300_000 }, () => {
   }
 
   test('a missing argument is wrong usage, and the help of the command is named', async () => {
-    const { code, output } = await chancery('inspect', 'order')
-    assert.equal(code, 2, output)
-    assert.match(output, /Insufficient arguments!\n\n +Run `\$ chancery inspect order --help`/)
+    assert.deepEqual(await chancery('inspect', 'order'), {
+      code: 2,
+      output: 'chancery: inspect order needs <uuid>; see chancery inspect order --help\n',
+    })
   })
 
   test('a file that cannot be read is one line', async () => {
@@ -125,7 +129,7 @@ describe('command line', { timeout: 300_000 }, () => {
   test('a command without a configuration says how to give one', async () => {
     assert.deepEqual(await chancery('db', 'status'), {
       code: 2,
-      output: 'chancery: no configuration: give -c FILE or set SERVICE_CONFIG; see chancery --help\n',
+      output: 'chancery: no configuration: give -c FILE or set SERVICE_CONFIG; see chancery db status --help\n',
     })
   })
 
@@ -183,14 +187,14 @@ describe('command line', { timeout: 300_000 }, () => {
       assert.equal((await chancery('-c', file, 'db', 'status')).code, 1, 'the database is still empty')
     })
 
-    test('a file with ten errors prints all ten, in the order of the file and with their lines, and ends with 1', async () => {
-      const file = path.join(folder, 'ten-errors.yaml')
+    test('a file with nine errors prints all nine, in the order of the file and with their lines, and ends with 1', async () => {
+      const file = path.join(folder, 'nine-errors.yaml')
       writeFileSync(file, TEN_ERRORS)
       for (const words of [['--validate-only'], ['serve'], ['db', 'status']]) {
         const { code, output } = await chancery('-c', file, ...words)
         assert.equal(code, 1)
         const lines = [...output.matchAll(/^[\w.[\]]+ \(line (\d+)\): \S/gm)].map(([, line]) => Number(line))
-        assert.deepEqual(lines, [2, 3, 4, 5, 8, 9, 10, 12, 15, 17], output)
+        assert.deepEqual(lines, [2, 3, 4, 5, 8, 9, 10, 12, 15], output)
       }
     })
 

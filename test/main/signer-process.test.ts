@@ -7,9 +7,10 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, afterEach, before, describe, test } from 'node:test'
 import pino from 'pino'
-import { readSharedSecret } from '../../signer/protocol.ts'
-import { createSignerBackend } from '../../src/ca/signer-backend.ts'
-import { type SignerProcess, startSignerProcess } from '../../src/main/signer-process.ts'
+import { readSharedSecret } from '../../signer/protocol/shared-secret.ts'
+import { SignerBackend } from '../../src/ca/signer-backend.ts'
+import { type SignerProcess, startSignerProcess } from '../../src/ca/signer-process.ts'
+import { signerProgram } from '../../src/settings/signer.ts'
 import { DAY_MS, makeAuthority } from '../signer/authority.ts'
 import { now, rawTbsList } from '../signer/raw-tbs-list.ts'
 import { until } from '../support/until.ts'
@@ -34,13 +35,13 @@ describe('the signer of the service', () => {
 
   async function start(patch: Tree = {}): Promise<void> {
     const internal = { root_cert_path: at('ca.pem'), root_key_path: at('ca.key') }
-    signer = await startSignerProcess(aConfig({ ca: { internal }, ...patch }), log)
+    signer = await startSignerProcess(signerProgram(aConfig({ ca: { internal }, ...patch })), log)
   }
 
   test('signs CRLs that are valid for as long as the configuration says, and none that is for longer', async () => {
     const days = 100
     await start({ crl: { enabled: true, next_update_seconds: days * 86_400 } })
-    const backend = createSignerBackend({
+    const backend = new SignerBackend({
       socketPath: signer.socketPath,
       secret: readSharedSecret(signer.secretFile),
     })

@@ -7,7 +7,7 @@ import { before, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CheckOutcome, MpicRequest } from '../../src/mpic/api.ts'
 import { createRemotePerspective, type PerspectiveSettings, type RemotePerspective } from '../../src/mpic/client.ts'
-import { type CorroborationOptions, createCorroboration } from '../../src/mpic/corroboration.ts'
+import { Corroboration, type CorroborationOptions } from '../../src/mpic/corroboration.ts'
 import { type PerspectiveServerOptions, startPerspectiveServer } from '../../src/mpic/server.ts'
 import type { CaaJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import { loopbackCertificate, type TestCertificate } from '../support/certificates.ts'
@@ -70,7 +70,7 @@ async function perspectives(t: TestContext, checks: Record<string, Check>): Prom
 }
 
 function corroboration(list: readonly RemotePerspective[], changes: Partial<CorroborationOptions> = {}) {
-  return createCorroboration({
+  return new Corroboration({
     perspectives: list,
     policy: { maxNonCorroborations: undefined, minRegions: 1 },
     timeoutMs: 20_000,

@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { verifyAuditChain } from '../../signer/audit/verify.ts'
-import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
 import { startDaemon } from './daemon.ts'
 
@@ -42,7 +42,7 @@ describe('the disk of the audit chain', { skip: !canMount && 'needs to mount a t
 
   test('fills up and is emptied: the signer says so and goes on by itself', async () => {
     const daemon = await startDaemon(files.config)
-    const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+    const backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
     const sign = () => backend.signCertificate('default', leafTbs(authority), { timeoutMs, requester: 'test' })
     await sign()
 

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { verifyAuditChain } from '../../signer/audit/verify.ts'
 import { CaError } from '../../src/ca/backend.ts'
-import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { serialNumberHex } from '../../src/shared/pki/tbs-certificate.ts'
@@ -12,7 +12,7 @@ import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './au
 import { startDaemon } from './daemon.ts'
 
 /** A daemon that is started anew on a busy machine takes seconds. */
-const PATIENCE_MS = 60_000
+const DEADLINE_MS = 60_000
 
 const authority = makeAuthority()
 
@@ -30,7 +30,7 @@ describe('a signer that is killed', () => {
     withFiles(async (files) => {
       let daemon = await startDaemon(files.config)
       const events: string[] = []
-      const backend = createSignerBackend({
+      const backend = new SignerBackend({
         socketPath: files.socket,
         secret: files.secret,
         backoffMs: { first: 10, longest: 100 },
@@ -44,7 +44,7 @@ describe('a signer that is killed', () => {
         while (running) {
           try {
             const certificate = await backend.signCertificate('default', leafTbs(authority), {
-              timeoutMs: PATIENCE_MS,
+              timeoutMs: DEADLINE_MS,
               requester: 'load',
             })
             serials.push(serialNumberHex(parseCertificate(certificate).tbs.serialNumber))
@@ -91,10 +91,10 @@ describe('a signer that is killed', () => {
 describe('the client', () => {
   test('waits for a daemon that starts later, within the deadline of the request', () =>
     withFiles(async (files) => {
-      const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+      const backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
       assert.deepEqual(backend.issuers(), [])
       const signed = backend.signCertificate('default', leafTbs(authority), {
-        timeoutMs: PATIENCE_MS,
+        timeoutMs: DEADLINE_MS,
         requester: 'early',
       })
       const daemon = await startDaemon(files.config)
@@ -107,12 +107,12 @@ describe('the client', () => {
   test('sends what was under way once more when the daemon dies and comes back within the deadline', () =>
     withFiles(async (files) => {
       const daemon = await startDaemon(files.config)
-      const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
-      await backend.testSign({ timeoutMs: PATIENCE_MS })
+      const backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
+      await backend.testSign({ timeoutMs: DEADLINE_MS })
       // Stopped, it takes the request off nobody's hands and cannot answer before it is killed.
       daemon.process.kill('SIGSTOP')
       const signed = backend.signCertificate('default', leafTbs(authority), {
-        timeoutMs: PATIENCE_MS,
+        timeoutMs: DEADLINE_MS,
         requester: 'twice',
       })
       await sleep(50)
@@ -125,7 +125,7 @@ describe('the client', () => {
 
   test('gives up at the deadline when there is no daemon, and the request may be repeated', () =>
     withFiles(async (files) => {
-      const backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+      const backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
       const startedAt = performance.now()
       await assert.rejects(
         backend.signCertificate('default', leafTbs(authority), { timeoutMs: 100, requester: 'x' }),
@@ -140,7 +140,7 @@ describe('the client', () => {
       const daemon = await startDaemon(files.config)
       const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
       try {
-        await client.call('health', {}, { timeoutMs: PATIENCE_MS })
+        await client.call('health', {}, { timeoutMs: DEADLINE_MS })
         const late = client.call('health', {}, { timeoutMs: 300 })
         // It is sent at the end of this turn.
         await Promise.resolve()
@@ -172,11 +172,11 @@ describe('the client', () => {
         onDisconnect: ({ message }) => reasons.push(message),
       })
       const startedAt = performance.now()
-      await assert.rejects(client.call('health', {}, { timeoutMs: PATIENCE_MS }), {
+      await assert.rejects(client.call('health', {}, { timeoutMs: DEADLINE_MS }), {
         name: 'SignerUnavailable',
         message: /^the signer does not hold the same secret as this service; compare [^:]+$/,
       })
-      assert.ok(performance.now() - startedAt < PATIENCE_MS / 2, 'it does not wait for what waiting will not mend')
+      assert.ok(performance.now() - startedAt < DEADLINE_MS / 2, 'it does not wait for what waiting will not mend')
       assert.match(reasons[0]!, /same secret/)
       assert.equal(client.failure?.message, reasons.at(-1))
       await client.close()

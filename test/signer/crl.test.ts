@@ -5,9 +5,10 @@ import { createHash, createPublicKey, randomBytes, verify } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { verifyAuditChain } from '../../signer/audit/verify.ts'
-import { CRL_PIECE_BYTES, SignerRefusal, SignerUnavailable } from '../../signer/protocol.ts'
+import { SignerRefusal, SignerUnavailable } from '../../signer/protocol/errors.ts'
+import { CRL_PIECE_BYTES } from '../../signer/protocol/methods.ts'
 import { type CaBackend, CaError } from '../../src/ca/backend.ts'
-import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
 import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
@@ -37,7 +38,7 @@ describe('CRLs and a running signer', { timeout: 300_000 }, () => {
   before(async () => {
     files = writeSignerFiles(authorities, 'limits: { crl_bytes: 20000000 }\n')
     daemon = await startDaemon(files.config)
-    backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+    backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
     client = new SignerClient({ socketPath: files.socket, secret: files.secret })
     await client.call('health', {}, { timeoutMs })
   })

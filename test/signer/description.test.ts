@@ -10,7 +10,7 @@ import pino from 'pino'
 import { createCounters } from '../../signer/counters.ts'
 import type { MethodHandlers } from '../../signer/methods/method.ts'
 import { listen } from '../../signer/server.ts'
-import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { until } from '../support/until.ts'
 import { makeAuthority } from './authority.ts'
 
@@ -40,7 +40,7 @@ test('an issuer that is described and cannot be used is told once, and those of 
     handlers: { describe } as unknown as MethodHandlers,
   })
   const reasons: string[] = []
-  const backend = createSignerBackend({
+  const backend = new SignerBackend({
     ...{ socketPath, secret },
     onIssuersRejected: ({ message }) => reasons.push(message),
   })

@@ -11,7 +11,10 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { verifyAuditChain } from '../../signer/audit/verify.ts'
-import { decodeError, encodeFrame, type Frame, KIND, METHODS, SignerProtocolError } from '../../signer/protocol.ts'
+import { decodeError } from '../../signer/protocol/error-frames.ts'
+import { SignerProtocolError } from '../../signer/protocol/errors.ts'
+import { encodeFrame, type Frame, KIND } from '../../signer/protocol/frames.ts'
+import { METHODS } from '../../signer/protocol/methods.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
 import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
 import { EXTENSION } from '../../src/shared/pki/oids.ts'
@@ -28,7 +31,7 @@ const MAX_BURST = 60
 const LEAST_FRAMES = 5_000
 const BOUND_MS = 40_000
 
-/** Where the fields of a frame lie, its own length field included; see protocol.ts. */
+/** Where the fields of a frame lie, its own length field included; see signer/protocol/frames.ts. */
 const AT = { kind: 4, id: 5, method: 9, metaLength: 14, meta: 16 } as const
 
 const authority = makeAuthority()

@@ -4,17 +4,11 @@ import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { verifyAuditChain } from '../../signer/audit/verify.ts'
-import {
-  decodeError,
-  decodeHello,
-  encodeFrame,
-  encodeProof,
-  type FrameKind,
-  KIND,
-  METHODS,
-  SignerProtocolError,
-  SignerUnavailable,
-} from '../../signer/protocol.ts'
+import { decodeError } from '../../signer/protocol/error-frames.ts'
+import { SignerProtocolError, SignerUnavailable } from '../../signer/protocol/errors.ts'
+import { encodeFrame, type FrameKind, KIND } from '../../signer/protocol/frames.ts'
+import { decodeHello, encodeProof } from '../../signer/protocol/handshake.ts'
+import { METHODS } from '../../signer/protocol/methods.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
 import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
 import { type Daemon, startDaemon } from './daemon.ts'

@@ -2,7 +2,8 @@
 
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
-import { decodeHello, encodeProof, type Frame, FrameReader, KIND } from '../../signer/protocol.ts'
+import { type Frame, FrameReader, KIND } from '../../signer/protocol/frames.ts'
+import { decodeHello, encodeProof } from '../../signer/protocol/handshake.ts'
 
 export interface RawConnection {
   socket: Socket

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { verifyAuditChain } from '../../signer/audit/verify.ts'
 import type { CaBackend } from '../../src/ca/backend.ts'
-import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { type Authority, leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
 import { type Daemon, startDaemon } from './daemon.ts'
 
@@ -26,7 +26,7 @@ describe('rollover', () => {
     learned = []
     files = writeSignerFiles({ current })
     daemon = await startDaemon(files.config)
-    backend = createSignerBackend({
+    backend = new SignerBackend({
       socketPath: files.socket,
       secret: files.secret,
       onIssuersChanged: (issuers) => learned.push(issuers.map(({ id }) => id)),

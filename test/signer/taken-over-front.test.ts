@@ -5,7 +5,7 @@ import { createPublicKey } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { type CaBackend, CaError } from '../../src/ca/backend.ts'
-import { createSignerBackend } from '../../src/ca/signer-backend.ts'
+import { SignerBackend } from '../../src/ca/signer-backend.ts'
 import { leafTbs, makeAuthority, type SignerFiles, spkiOf, writeSignerFiles } from './authority.ts'
 import { type Daemon, startDaemon } from './daemon.ts'
 
@@ -19,7 +19,7 @@ describe('a front that was taken over', { timeout: 300_000 }, () => {
   before(async () => {
     files = writeSignerFiles(authorities)
     daemon = await startDaemon(files.config)
-    backend = createSignerBackend({ socketPath: files.socket, secret: files.secret })
+    backend = new SignerBackend({ socketPath: files.socket, secret: files.secret })
   })
   after(async () => {
     await backend.close()

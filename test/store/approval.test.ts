@@ -1,23 +1,22 @@
 /** Authorizations that are valid without a challenge: what the credential must say when the row is made, and races with its revocation. */
 
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { isAllowed, normalizeAllowedIdentifier } from '../../src/domain/allowlist.ts'
 import type { Approval } from '../../src/domain/approval.ts'
 import type { Identifier } from '../../src/shared/protocol/identifier.ts'
 import type { Requester } from '../../src/store/account-store.ts'
-import { createAllowlistStore } from '../../src/store/allowlist-store.ts'
-import { createEabStore, type EabCredential, type EabStore } from '../../src/store/eab-store.ts'
+import type { CredentialRow } from '../../src/store/admin/credential-store.ts'
+import { createEabStore, type EabStore } from '../../src/store/eab-store.ts'
 import type { MadeOrder, NewOrder } from '../../src/store/order-store.ts'
+import { type Grants, openGrants } from './grants.ts'
 import {
   aCandidate,
   aName,
   aNewAccount,
   aNewOrder,
   anAccount,
-  newId,
   openStores,
   preAuthorizing,
   type StoreFixture,
@@ -30,15 +29,19 @@ const AUTO: Approval = { record: { ...RECORD, type: 'auto_accept' } }
 describe('approval', () => {
   let store: StoreFixture
   let eab: EabStore
-  let kids = 0
+  let grants: Grants
   before(async () => {
     store = await openStores()
     eab = createEabStore(store.db)
+    grants = await openGrants(store.settings)
   })
-  after(() => store.close())
+  after(async () => {
+    await grants.end()
+    await store.close()
+  })
 
   interface Holder {
-    credential: EabCredential
+    credential: CredentialRow
     requester: Requester
   }
 
@@ -47,16 +50,11 @@ describe('approval', () => {
     patterns: string[],
     networks: string[] | null = ['10.0.0.0/8', '2001:db8::/32'],
   ): Promise<Holder> {
-    const facts = { id: newId(), kid: `approving-${++kids}`, label: undefined, createdBy: undefined }
-    const credential = await eab.create({
-      ...facts,
-      sealedKey: randomBytes(61),
-      preapprovedNetworks: networks ?? undefined,
-    })
-    assert.ok(credential)
-    await createAllowlistStore(store.db).allowToCredential(
+    const credential = await grants.credential({ preapprovedNetworks: networks ?? undefined })
+    await grants.identifiers.grantNames(
+      grants.actor,
       credential.id,
-      patterns.map((value) => ({ id: newId(), type: /^[\d.:]/.test(value) ? 'ip' : 'dns', value })),
+      patterns.map((value) => ({ type: /^[\d.:]/.test(value) ? 'ip' : 'dns', value })),
     )
     const account = aNewAccount()
     const binding = { protected: 'aa', payload: 'bb', signature: 'cc' }
@@ -188,7 +186,7 @@ describe('approval', () => {
       assert.ok(typeof other !== 'symbol' && other.authorization.status === 'pending' && !other.approved)
     const accepted = await create(AUTO)
     assert.ok(typeof accepted !== 'symbol' && accepted.authorization.status === 'valid')
-    await eab.revoke(credential.id)
+    await grants.revoke(credential.id)
     assert.equal(typeof (await create(from('10.0.0.1'))), 'symbol', 'the account is revoked')
   })
 
@@ -207,7 +205,7 @@ describe('approval', () => {
                 from('10.0.0.1'),
               ),
             )
-      await store.meetAt(lock, 2, () => Promise.all([eab.revoke(holder.credential.id), create()]))
+      await store.meetAt(lock, 2, () => Promise.all([grants.revoke(holder.credential.id), create()]))
       const valid = await store.sql("SELECT id FROM authorizations WHERE account_id = $1 AND status = 'valid'", [
         holder.requester.accountId,
       ])
@@ -237,7 +235,6 @@ describe('approval', () => {
       network.map((value): Identifier => ({ type: 'ip', value })),
     )
     const { credential } = await aHolder([])
-    const allowlists = createAllowlistStore(store.db)
     await fc.assert(
       fc.asyncProperty(
         fc.uniqueArray(pattern, { maxLength: 3 }),
@@ -245,10 +242,7 @@ describe('approval', () => {
         async (patterns, asked) => {
           await store.sql('DELETE FROM eab_allowed_identifiers WHERE eab_credential_id = $1', [credential.id])
           const distinct = [...new Map(patterns.map((one) => [one.value, one])).values()]
-          await allowlists.allowToCredential(
-            credential.id,
-            distinct.map((one) => ({ ...one, id: newId() })),
-          )
+          await grants.identifiers.grantNames(grants.actor, credential.id, distinct)
           const rows = await store.sql<{ allowed: boolean }>(
             `SELECT credential_allows($1, type, value, wildcard) AS allowed
              FROM unnest($2::text[], $3::text[], $4::boolean[]) WITH ORDINALITY AS n (type, value, wildcard, ord) ORDER BY ord`,

@@ -137,7 +137,7 @@ describe('building CRLs', () => {
     )
 
   async function lists(): Promise<Map<string, ReadCrl & { der: Buffer; bigNumber: bigint }>> {
-    const cache = createCrlCache(createCrlStore(store.db), () => undefined)
+    const cache = createCrlCache(createCrlStore(store.db))
     await cache.refresh()
     return new Map(
       cache.served().map(({ name, der }) => {

@@ -4,16 +4,23 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { type CsrProfileStore, createCsrProfileStore } from '../../src/store/csr-profile-store.ts'
+import { HISTORY_INDEXES, makeIndexes } from '../../src/store/optional-indexes.ts'
+import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { aName, anAccount, anIntent, anIssued, aReadyOrder, openStores, type StoreFixture } from './support.ts'
 
 describe('history of issuance', () => {
   let store: StoreFixture
   let profiles: CsrProfileStore
+  let checked: DatabasePool
   before(async () => {
     store = await openStores()
     profiles = createCsrProfileStore(store.db)
+    checked = await openCheckedDatabase(store.settings)
   })
-  after(() => store.close())
+  after(async () => {
+    await checked.end()
+    await store.close()
+  })
 
   /** A certificate of a new account until 2026-04-01 (see support). */
   async function issue(names: string[], spkiSha256: Buffer, complete = true): Promise<string> {
@@ -74,7 +81,7 @@ describe('history of issuance', () => {
       { relname: 'certificates_spki', indisvalid: true },
     ]
     assert.deepEqual(await indexes(), [])
-    await profiles.prepareHistory()
+    await makeIndexes(checked, HISTORY_INDEXES)
     assert.deepEqual(await indexes(), both)
     await store.sql('DROP INDEX certificates_spki')
     // Certificates of one issuer: a unique index fails half way and stays behind.
@@ -82,7 +89,7 @@ describe('history of issuance', () => {
       store.sql('CREATE UNIQUE INDEX CONCURRENTLY certificates_spki ON certificates (issuer_fingerprint)'),
     )
     assert.deepEqual((await indexes())[1], { relname: 'certificates_spki', indisvalid: false })
-    await profiles.prepareHistory()
+    await makeIndexes(checked, HISTORY_INDEXES)
     assert.deepEqual(await indexes(), both)
   })
 })

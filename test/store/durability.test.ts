@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { openDatabase } from '../../src/store/database.ts'
 import { durabilityWarnings } from '../../src/store/durability.ts'
+import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { settingsFor } from './support.ts'
 
@@ -24,6 +25,20 @@ describe('synchronous_commit', () => {
     await client.connect()
     await client.query(`ALTER DATABASE ${database.connection.database} SET synchronous_commit = ${value}`)
     await client.end()
+  }
+
+  /** Through slonik, twice on one connection. */
+  async function seenChecked(): Promise<unknown[]> {
+    const pool = await openCheckedDatabase(settingsFor(database.connection, 1))
+    const show = sql.unsafe`SELECT current_setting('synchronous_commit') AS is, pg_backend_pid() AS pid`
+    try {
+      const first = await pool.one(show)
+      const second = await pool.transaction((tx) => tx.one(show))
+      assert.equal(first.pid, second.pid)
+      return [first.is, second.is]
+    } finally {
+      await pool.end()
+    }
   }
 
   async function seen() {
@@ -56,6 +71,7 @@ describe('synchronous_commit', () => {
         warnings.some((text) => text.startsWith('synchronous_commit is off')),
         given === 'off',
       )
+      assert.deepEqual(await seenChecked(), [expected, expected])
     })
   }
 
@@ -72,6 +88,27 @@ describe('synchronous_commit', () => {
       assert.equal(new Set(rows.flat().map(({ pid }) => pid)).size, 2)
     } finally {
       await db.close()
+    }
+  })
+
+  test('through slonik too, each of several connections is set, and once', async () => {
+    await setForDatabase('off')
+    const pool = await openCheckedDatabase(settingsFor(database.connection, 2))
+    const show = sql.unsafe`
+      SELECT current_setting('synchronous_commit') AS is, pg_backend_pid() AS pid FROM pg_sleep(0.1)`
+    try {
+      const rows = await Promise.all([pool.one(show), pool.one(show)])
+      assert.deepEqual(
+        rows.map(({ is }) => is),
+        ['local', 'local'],
+      )
+      assert.equal(new Set(rows.map(({ pid }) => pid)).size, 2)
+      // What a session sets stands until it ends: nothing sets it a second time.
+      await pool.query(sql.unsafe`SET synchronous_commit = 'off'`)
+      const later = await Promise.all([pool.one(show), pool.one(show)])
+      assert.deepEqual(later.map(({ is }) => is).toSorted(), ['local', 'off'])
+    } finally {
+      await pool.end()
     }
   })
 

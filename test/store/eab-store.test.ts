@@ -1,13 +1,13 @@
 /** SQL of binding credentials on a real database: one use, races with registration and revocation, what is handed on. */
 
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import type { NewAccount } from '../../src/store/account-store.ts'
+import type { CredentialRow } from '../../src/store/admin/credential-store.ts'
 import { type AllowlistStore, createAllowlistStore } from '../../src/store/allowlist-store.ts'
-import { type CsrProfileStore, createCsrProfileStore } from '../../src/store/csr-profile-store.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
-import { createEabStore, type EabCredential, type EabStore } from '../../src/store/eab-store.ts'
+import { createEabStore, type EabStore } from '../../src/store/eab-store.ts'
+import { type Grants, openGrants } from './grants.ts'
 import {
   aName,
   aNewAccount,
@@ -27,64 +27,40 @@ describe('binding credentials', () => {
   /** Of a second instance. */
   let otherEab: EabStore
   let allowlists: AllowlistStore
-  let profiles: CsrProfileStore
+  let grants: Grants
   before(async () => {
     store = await openStores()
     otherDb = openDatabase(store.settings, () => undefined)
     eab = createEabStore(store.db)
     otherEab = createEabStore(otherDb)
     allowlists = createAllowlistStore(store.db)
-    profiles = createCsrProfileStore(store.db)
+    grants = await openGrants(store.settings)
   })
   after(async () => {
+    await grants.end()
     await otherDb.close()
     await store.close()
   })
 
   const binding = { protected: 'aa', payload: 'bb', signature: 'cc' }
-  let kids = 0
+  const aCredential = () => grants.credential()
 
-  async function aCredential(): Promise<EabCredential> {
-    const sealedKey = randomBytes(61)
-    const made = await eab.create({
-      id: newId(),
-      kid: `kid-${++kids}`,
-      label: undefined,
-      sealedKey,
-      createdBy: undefined,
-    })
-    assert.ok(made)
-    return made
-  }
-
-  const register = (instance: EabStore, credential: EabCredential, account: NewAccount, reusable = false) =>
+  const register = (instance: EabStore, credential: CredentialRow, account: NewAccount, reusable = false) =>
     instance.register({ account, credentialId: credential.id, binding, reusable })
 
-  const lockCredential = ({ id }: EabCredential) => ({
+  const lockCredential = ({ id }: CredentialRow) => ({
     text: 'SELECT FROM eab_credentials WHERE id = $1 FOR UPDATE',
     values: [id],
   })
 
-  async function aProfile(): Promise<string> {
-    const id = newId()
-    assert.ok(
-      await profiles.create({ id, name: id, description: undefined, data: { san_maximum: 3 }, createdBy: undefined }),
-    )
-    return id
-  }
+  const aProfile = () => grants.profile()
+
+  const allowToCredential = (id: string, value: string) =>
+    grants.identifiers.grantNames(grants.actor, id, [{ type: 'dns', value }])
 
   const profileOf = async (accountId: string) =>
     (await store.sql('SELECT csr_profile_id FROM account_csr_profiles WHERE account_id = $1', [accountId]))[0]
       ?.csr_profile_id
-
-  test('a credential is as it was made, its key aside, and a kid is taken once', async () => {
-    const made = await aCredential()
-    assert.deepEqual(await eab.findByKid(made.kid), made)
-    assert.deepEqual([made.used, made.revoked, made.accountId, made.usedAt], [false, false, undefined, undefined])
-    const twin = { id: newId(), kid: made.kid, label: 'x', sealedKey: randomBytes(61), createdBy: undefined }
-    assert.equal(await eab.create(twin), undefined)
-    assert.ok(!('sealedKey' in made))
-  })
 
   test('look-ups of one batch each get their own answer, unknown kids and repeats included', async () => {
     const [one, two] = [await aCredential(), await aCredential()]
@@ -101,10 +77,10 @@ describe('binding credentials', () => {
     assert.equal(await register(eab, credential, account), true)
     const found = await store.accounts.find(account.id)
     assert.deepEqual(found, { ...account, status: 'valid', keyVersion: 1, externalAccountBinding: binding })
-    const used = await eab.findByKid(credential.kid)
+    const used = await grants.find(credential.kid)
     assert.equal(used?.used, true)
-    assert.equal(used?.accountId, account.id)
-    assert.ok(used?.usedAt instanceof Date)
+    assert.equal(used?.account_id, account.id)
+    assert.ok(used?.used_at instanceof Date)
     assert.equal(await register(eab, credential, aNewAccount()), false)
   })
 
@@ -117,7 +93,7 @@ describe('binding credentials', () => {
     assert.equal(winners(outcomes), 1)
     const made = await Promise.all(accounts.map(({ id }) => store.accounts.find(id)))
     assert.deepEqual(made.map(Boolean), outcomes)
-    assert.equal((await eab.findByKid(credential.kid))?.accountId, accounts[outcomes.indexOf(true)]?.id)
+    assert.equal((await grants.find(credential.kid))?.account_id, accounts[outcomes.indexOf(true)]?.id)
   })
 
   test('a reusable credential makes an account for each of them, and names the last', async () => {
@@ -127,7 +103,7 @@ describe('binding credentials', () => {
       Promise.all(accounts.map((account, index) => register(index % 2 ? eab : otherEab, credential, account, true))),
     )
     assert.equal(winners(outcomes), 4)
-    const last = (await eab.findByKid(credential.kid))?.accountId
+    const last = (await grants.find(credential.kid))?.account_id
     assert.ok(accounts.some(({ id }) => id === last))
   })
 
@@ -135,7 +111,7 @@ describe('binding credentials', () => {
     const { account: existing } = await anAccount(store)
     const credential = await aCredential()
     assert.equal(await register(eab, credential, aNewAccount({ thumbprint: existing.thumbprint })), false)
-    assert.equal((await eab.findByKid(credential.kid))?.used, false)
+    assert.equal((await grants.find(credential.kid))?.used, false)
 
     const wanted = aNewAccount()
     const two = [await aCredential(), await aCredential()]
@@ -143,7 +119,7 @@ describe('binding credentials', () => {
       two.map((one, index) => register(index ? eab : otherEab, one, { ...wanted, id: newId() })),
     )
     assert.equal(winners(outcomes), 1)
-    const used = await Promise.all(two.map(async ({ kid }) => (await eab.findByKid(kid))?.used))
+    const used = await Promise.all(two.map(async ({ kid }) => (await grants.find(kid))?.used))
     assert.deepEqual(used, outcomes)
   })
 
@@ -159,8 +135,8 @@ describe('binding credentials', () => {
       const account = aNewAccount()
       const [made, revocation] = await store.meetAt(lockCredential(credential), 2, () =>
         round % 2
-          ? Promise.all([register(eab, credential, account), otherEab.revoke(credential.id)])
-          : Promise.all([otherEab.revoke(credential.id), register(eab, credential, account)]).then(
+          ? Promise.all([register(eab, credential, account), grants.revoke(credential.id)])
+          : Promise.all([grants.revoke(credential.id), register(eab, credential, account)]).then(
               ([revoked, registered]) => [registered, revoked] as const,
             ),
       )
@@ -181,7 +157,7 @@ describe('binding credentials', () => {
     assert.ok(deactivated)
     await store.accounts.deactivate(requesterOf(deactivated))
 
-    const revocation = await eab.revoke(credential.id)
+    const revocation = await grants.revoke(credential.id)
     assert.deepEqual(revocation?.linkedAccounts, [first.id])
     assert.deepEqual(revocation?.revokedAccounts, [first.id])
     assert.equal(revocation?.credential.revoked, true)
@@ -189,18 +165,18 @@ describe('binding credentials', () => {
     const rows = await store.sql('SELECT status FROM authorizations WHERE id = ANY ($1)', [order.authorizationIds])
     assert.deepEqual(rows, [{ status: 'deactivated' }])
 
-    const again = await eab.revoke(credential.id)
+    const again = await grants.revoke(credential.id)
     assert.deepEqual(again?.linkedAccounts, [])
-    assert.equal(await eab.revoke(newId()), undefined)
+    assert.equal(await grants.revoke(newId()), null)
     assert.equal(await register(eab, credential, aNewAccount(), true), false)
   })
 
   test('identifiers and CSR profile of the credential are handed on at registration', async () => {
     const credential = await aCredential()
     const name = aName()
-    await allowlists.allowToCredential(credential.id, [{ id: newId(), type: 'dns', value: name }])
+    await allowToCredential(credential.id, name)
     const profile = await aProfile()
-    await profiles.assignToCredential(profile, credential.id)
+    await grants.profiles.assignToCredential(grants.actor, profile, credential.id)
     const account = aNewAccount()
     await register(eab, credential, account)
     assert.deepEqual(await allowlists.find(account.id), [{ type: 'dns', value: name }])
@@ -216,11 +192,11 @@ describe('binding credentials', () => {
       const outcomes = await store.meetAt(lockCredential(credential), 3, () =>
         Promise.all([
           register(otherEab, credential, account),
-          allowlists.allowToCredential(credential.id, [{ id: newId(), type: 'dns', value: name }]),
-          profiles.assignToCredential(profile, credential.id),
+          allowToCredential(credential.id, name),
+          grants.profiles.assignToCredential(grants.actor, profile, credential.id),
         ]),
       )
-      assert.deepEqual(outcomes, [true, true, true])
+      assert.equal(outcomes[0], true)
       assert.deepEqual(await allowlists.find(account.id), [{ type: 'dns', value: name }])
       assert.equal(await profileOf(account.id), profile)
     }
@@ -231,29 +207,34 @@ describe('binding credentials', () => {
     const account = aNewAccount()
     await register(eab, credential, account)
     const [own, handedOn] = [await aProfile(), await aProfile()]
-    assert.equal(await profiles.assignToAccount(own, account.id), true)
-    await profiles.assignToCredential(handedOn, credential.id)
+    await grants.profiles.assignToAccount(grants.actor, own, account.id)
+    await grants.profiles.assignToCredential(grants.actor, handedOn, credential.id)
     assert.equal(await profileOf(account.id), own)
-    assert.equal(await profiles.assignToAccount(own, newId()), false)
-    assert.equal(await profiles.assignToCredential(own, newId()), false)
   })
 })
 
 describe('allowlists', () => {
   let store: StoreFixture
   let allowlists: AllowlistStore
+  let grants: Grants
   before(async () => {
     store = await openStores()
     allowlists = createAllowlistStore(store.db)
+    grants = await openGrants(store.settings)
   })
-  after(() => store.close())
+  after(async () => {
+    await grants.end()
+    await store.close()
+  })
 
-  const entry = (value: string) => ({ id: newId(), type: 'dns' as const, value })
+  const entry = (value: string) => ({ type: 'dns' as const, value })
+  const allow = (accountId: string, values: string[]) =>
+    grants.identifiers.allowNames(grants.actor, accountId, values.map(entry))
 
   test('each account of a batch gets its own list; one without entries an empty one', async () => {
     const [one, two, three] = [await anAccount(store), await anAccount(store), await anAccount(store)]
-    await allowlists.allow(one.account.id, [entry('b.example'), entry('a.example')])
-    await allowlists.allow(two.account.id, [entry('a.example')])
+    await allow(one.account.id, ['b.example', 'a.example'])
+    await allow(two.account.id, ['a.example'])
     const ids = [three, one, two, one].map(({ account }) => account.id)
     const lists = await Promise.all(ids.map((id) => allowlists.find(id)))
     const both = [
@@ -269,12 +250,14 @@ describe('allowlists', () => {
 
   test('allowing is idempotent, also by two instances at once; taking away names what went', async () => {
     const { account } = await anAccount(store)
-    await Promise.all(
-      Array.from({ length: 6 }, () => allowlists.allow(account.id, [entry('x.example'), entry('y.example')])),
-    )
+    await Promise.all(Array.from({ length: 6 }, () => allow(account.id, ['x.example', 'y.example'])))
     assert.equal((await allowlists.find(account.id)).length, 2)
-    const gone = await allowlists.disallow(account.id, [entry('x.example'), entry('z.example')])
-    assert.deepEqual(gone, [{ type: 'dns', value: 'x.example' }])
-    assert.equal(await allowlists.allow(newId(), [entry('x.example')]), false)
+    const wanted = [entry('x.example'), entry('z.example')]
+    const outcomes = await grants.identifiers.disallowNames(grants.actor, account.id, wanted)
+    assert.deepEqual(
+      outcomes.map(({ outcome }) => outcome),
+      ['removed', 'absent'],
+    )
+    assert.deepEqual(await allowlists.find(account.id), [entry('y.example')])
   })
 })

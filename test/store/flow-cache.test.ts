@@ -35,7 +35,7 @@ interface Front extends Stores {
   recent: FlowCache
 }
 
-/** Front threads of one instance and its supervisor, as wiring.ts makes them. */
+/** Front threads of one instance and its supervisor, as src/front and src/main make them. */
 function instance(fronts: number, keepsOpenOrders = true) {
   const memory = allocateChangeCounters()
   const open = (): Front => {

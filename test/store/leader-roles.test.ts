@@ -5,7 +5,7 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { type BackgroundWorkers, startBackgroundTasks } from '../../src/background/tasks.ts'
 import { type BackgroundParts, backgroundTasks } from '../../src/main/background.ts'
-import { createStores } from '../../src/main/wiring.ts'
+import { createStores } from '../../src/main/stores.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
 import { leafTbs, makeAuthority } from '../signer/authority.ts'
 import { until } from '../support/until.ts'
@@ -59,6 +59,7 @@ describe('background tasks of two instances', () => {
         ended: () => told.push('ended'),
         failed: () => told.push('failed'),
         recovered: () => undefined,
+        ran: () => undefined,
       },
     )
     started.push(workers)

@@ -6,12 +6,17 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { listAccounts } from '../../src/store/account-list.ts'
-import { type CertificateFilter, listCertificates } from '../../src/store/certificate-list.ts'
+import {
+  type CertificateFilter,
+  type CertificateSort,
+  findCertificateByFingerprint,
+  listCertificates,
+} from '../../src/store/certificate-list.ts'
 import type { Database, Statement } from '../../src/store/database.ts'
 import { listEabCredentials } from '../../src/store/eab-list.ts'
 import { makeIndexes, SEARCH_INDEXES } from '../../src/store/optional-indexes.ts'
 import { listOrders } from '../../src/store/order-list.ts'
-import { createRenewalStore } from '../../src/store/renewal-store.ts'
+import { createRenewalAdvice } from '../../src/store/renewal-store.ts'
 import { createRetentionStore } from '../../src/store/retention-store.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { newId, openStores, type StoreFixture } from './support.ts'
@@ -105,7 +110,8 @@ describe('plans of long lists and walks', () => {
     )
   }
 
-  const certificates = (filter: CertificateFilter, from?: string) => () => listCertificates(spied, filter, from, 50)
+  const certificates = (filter: CertificateFilter, from?: string, sort?: CertificateSort) => () =>
+    listCertificates(spied, filter, from, 50, sort)
   const LISTS: Record<string, [() => Promise<unknown>, RegExp]> = {
     certificates: [certificates({}), /certificates_pkey/],
     'certificates behind a cursor': [certificates({}, newId()), /certificates_pkey/],
@@ -117,6 +123,30 @@ describe('plans of long lists and walks', () => {
       /certificates_not_after/,
     ],
     'certificates by time of issuance': [certificates({ issuedBefore: inDays(-1) }), /certificates_pkey/],
+    'certificates of a profile': [certificates({ profile: 'rare' }), /certificates_pkey/],
+    'certificates below a name': [certificates({ nameSuffix: 'x.example' }), /certificates_pkey/],
+    'certificates in the order of expiry': [
+      certificates({ nameSuffix: 'x.example' }, undefined, 'not_after'),
+      /certificates_not_after/,
+    ],
+    'certificates that are active, newest first': [
+      certificates({ status: 'active' }, undefined, '-issued_at'),
+      /certificates_pkey/,
+    ],
+    'certificates by fingerprint': [certificates({ fingerprint: '00'.repeat(32) }), /certificates_fingerprint/],
+    'a certificate by fingerprint': [
+      () => findCertificateByFingerprint(spied, '00'.repeat(32)),
+      /certificates_fingerprint/,
+    ],
+    'accounts by a part of a contact': [
+      () => listAccounts(spied, { contactPart: 'ops' }, undefined, 50),
+      /accounts_pkey/,
+    ],
+    'accounts of any credential': [() => listAccounts(spied, { eabOnly: true }, undefined, 50), /accounts_pkey/],
+    'accounts by time': [
+      () => listAccounts(spied, { createdAfter: inDays(-2), createdBefore: inDays(-1) }, undefined, 50),
+      /accounts_pkey/,
+    ],
     orders: [() => listOrders(spied, {}, undefined, 50), /orders_pkey/],
     'orders in processing': [() => listOrders(spied, { status: 'processing' }, undefined, 50), /orders_pkey/],
     accounts: [() => listAccounts(spied, {}, undefined, 50), /accounts_pkey/],
@@ -141,7 +171,7 @@ describe('plans of long lists and walks', () => {
     requirePlans(() => listOrders(spied, { accountId: account, status: 'invalid' }, undefined, 50), /orders_account/))
 
   test('with search indexes: certificates by name and issuer, orders by name, accounts by contact', async () => {
-    await makeIndexes(store.db, SEARCH_INDEXES)
+    await makeIndexes(checked, SEARCH_INDEXES)
     await requirePlans(certificates({ name }), /certificates_names/)
     // Of a usual issuer and of a rare one: by id, the planner would look for 50 among those of all others.
     for (const issuer of ['00', '01']) await requirePlans(certificates({ issuer }), /certificates_issuer/)
@@ -154,7 +184,7 @@ describe('plans of long lists and walks', () => {
   })
 
   test('renewal advice for all and for named certificates', async () => {
-    const renewals = createRenewalStore(spiedPg)
+    const renewals = createRenewalAdvice(spiedPg)
     const advice = { window: { start: inDays(0), end: inDays(1) }, explanationUrl: undefined }
     await requirePlans(() => renewals.advise({}, advice), /certificates_not_after/)
     await requirePlans(() => renewals.clear({}), /certificates_not_after/)

@@ -205,11 +205,6 @@ describe('pipeline', () => {
     )
   })
 
-  test('a parameter must say its type, and there must be a value for each', async () => {
-    await assert.rejects(db.pipeline.run({ name: 'untyped', text: 'SELECT $1' }, [1]), /needs a type/)
-    await assert.rejects(db.pipeline.run(DIVIDE, []), /0 values for 1 parameters/)
-  })
-
   test('values of every type come back as they were given, and as pg reads them', async () => {
     const TYPES = ['uuid', 'text', 'bytea', 'jsonb', 'integer', 'bigint', 'float8', 'boolean', 'timestamptz'] as const
     const ECHO: Statement = {
@@ -226,7 +221,8 @@ describe('pipeline', () => {
       several(fc.dictionary(fc.constantFrom('a', 'b'), text).map((value) => JSON.stringify(value))),
       several(fc.integer()),
       several(fc.maxSafeInteger()),
-      several(fc.double({ noNaN: true })),
+      // pg sends -0 as 0.
+      several(fc.double({ noNaN: true }).map((value) => value + 0)),
       several(fc.boolean()),
       several(fc.date({ min: new Date('1970-01-01'), max: new Date('9999-01-01'), noInvalidDate: true })),
       text,

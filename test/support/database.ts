@@ -56,6 +56,15 @@ export async function testDatabase(): Promise<TestDatabase> {
   }
 }
 
+/** One statement of a test on this database. */
+export async function rowsIn<R extends pg.QueryResultRow>(
+  { connection }: TestDatabase,
+  text: string,
+  values: unknown[] = [],
+): Promise<R[]> {
+  return withClient(connection, async (client) => (await client.query<R>(text, values)).rows)
+}
+
 /** An ordinary role may not end the autovacuum worker that happens to be there; without FORCE the server itself sends it away. */
 async function dropDatabase(client: pg.Client, database: string): Promise<void> {
   try {

@@ -31,6 +31,7 @@ export const DEBIAN_PACKAGES = {
   promtool: 'prometheus',
   // Debian's own, which sees the Python packages of Debian.
   python3: 'python3-cryptography',
+  rsyslogd: 'rsyslog-openssl',
   'softhsm2-util': 'softhsm2',
   'systemd-analyze': 'systemd',
   uacme: 'uacme',

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { createValidationPools, type ValidationPools } from '../../src/main/validation/pools.ts'
+import { createValidationPools, type ValidationPools } from '../../src/validation/pools.ts'
 import type { ValidatorModule } from '../../workers/extension/module.ts'
 import { BrokenValidator, probeValidators } from '../../workers/extension/probe.ts'
 import type { ExtensionJob, ValidationVerdict } from '../../workers/job.ts'
@@ -98,7 +98,6 @@ describe('modules at work', () => {
       { enabled: [], extensions: { modules, settings: { 'settings-01': { word: 'right' } } } },
       false,
       { threads: 1, concurrentTasksPerThread: 10, maxQueue: 10 },
-      [],
       (error) => errors.push(error),
     )
   })
@@ -239,7 +238,7 @@ describe('the example of docs/validators.md', () => {
     const extensions = { modules: [example], settings: { 'inventory-01': { file } } }
     assert.deepEqual(await probeValidators(extensions, 60_000), [{ type: 'inventory-01', wildcard: true, ip: false }])
     const sizes = { threads: 1, concurrentTasksPerThread: 10, maxQueue: 10 }
-    const pools = createValidationPools({ enabled: [], extensions }, false, sizes, [], (error) => assert.fail(error))
+    const pools = createValidationPools({ enabled: [], extensions }, false, sizes, (error) => assert.fail(error))
     t.after(() => pools.close(0))
     const ask = (name: string, over = {}) => pools.validate(job(name, { type: 'inventory-01', ...over }))
     assert.deepEqual(await ask('a'), { ok: true, evidence: [{ step: 'inventory', name: 'a.example', accounts: 1 }] })

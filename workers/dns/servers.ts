@@ -63,20 +63,13 @@ interface ConfiguredSources {
   zones: readonly { zone: string; source: NameSource | undefined }[]
 }
 
-/** Jobs share one settings object (shared-settings.ts). */
-const sourcesBySettings = new WeakMap<DnsSettings, ConfiguredSources>()
-
 function configuredSources(settings: DnsSettings): ConfiguredSources {
-  const known = sourcesBySettings.get(settings)
-  if (known) return known
-  const sources = {
+  return {
     base: settings.resolvers.length > 0 ? serverSource(settings.resolvers) : undefined,
     zones: settings.zones
       .map((entry) => ({ zone: normalName(entry.zone), source: zoneSource(entry) }))
       .sort((a, b) => b.zone.length - a.zone.length),
   }
-  sourcesBySettings.set(settings, sources)
-  return sources
 }
 
 /**

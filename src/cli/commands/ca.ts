@@ -4,12 +4,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { Logger } from 'pino'
+import { requireTestSignatures } from '../../ca/signer-check.ts'
+import { type SignerPlace, startSignerProcess } from '../../ca/signer-process.ts'
+import { connectSigner } from '../../main/ca.ts'
 import { createLogger } from '../../main/logging.ts'
-import { requireTestSignatures } from '../../main/signer-check.ts'
-import { type SignerPlace, startSignerProcess } from '../../main/signer-process.ts'
-import { connectSigner } from '../../main/wiring.ts'
+import { signerProgram } from '../../settings/signer.ts'
+import type { CommonOptions } from '../values.ts'
 import { signerConfig } from './checked-config.ts'
-import type { GlobalOptions } from './option-values.ts'
 
 /** A running signer answers within milliseconds, or within a second with keys in a slow HSM. */
 const TIMEOUT_MS = 5_000
@@ -19,7 +20,7 @@ const STOP_TIMEOUT_MS = 15_000
  * @returns 0: every issuer has signed
  * @throws Error in a plain sentence when the signer does not start or sign
  */
-export async function testSign(options: GlobalOptions): Promise<number> {
+export async function testSign(options: CommonOptions): Promise<number> {
   const config = await signerConfig(options)
   const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main', false)
   const { socket, secret_file } = config.ca.signer
@@ -32,7 +33,7 @@ export async function testSign(options: GlobalOptions): Promise<number> {
   const scratch = mkdtempSync(path.join(tmpdir(), 'chancery-test-sign-'))
   try {
     const signer = { ...config.ca.signer, audit_file: path.join(scratch, 'audit.jsonl') }
-    const child = await startSignerProcess({ ...config, ca: { ...config.ca, signer } }, log)
+    const child = await startSignerProcess(signerProgram({ ...config, ca: { ...config.ca, signer } }), log)
     await signOnce(child, log).finally(() => child.stop(STOP_TIMEOUT_MS))
     console.log(`signer: started for this test from ca.${config.ca.backend}`)
     return 0

@@ -1,5 +1,5 @@
 /**
- * `chancery certificate import`: records certificates that the database has lost.
+ * `chancery certificates import`: records certificates that the database has lost.
  *
  * A restored database lacks the certificates issued after its backup, which are still valid. The
  * signer's audit chain has only their serial numbers and names. Our issuer's signature proves that
@@ -9,14 +9,14 @@
 
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/schema.ts'
-import { isUuid, uuidv7 } from '../../shared/lib/uuid.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { type Certificate, parseCertificate, verifyCertificateSignature } from '../../shared/pki/certificate.ts'
 import { decodePem } from '../../shared/pki/pem.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
 import { type CertificateImport, createCertificateImport } from '../../store/certificate-import.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../../store/issuance-store.ts'
-import { CommandError, UsageError } from './errors.ts'
+import { CommandError } from '../values.ts'
 import { withDatabase } from './operator-database.ts'
 
 /**
@@ -28,7 +28,6 @@ export async function importCertificates(
   files: readonly string[],
   accountId: string | undefined,
 ): Promise<number> {
-  if (accountId !== undefined && !isUuid(accountId)) throw new UsageError('--account takes an account id')
   const certificates = files.map(readCertificate)
   return withDatabase(config, async (db) => {
     const store = createCertificateImport(db)

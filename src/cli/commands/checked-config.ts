@@ -4,35 +4,36 @@
  */
 
 import type { Config } from '../../config/schema.ts'
-import { PERSPECTIVE_SECTIONS } from '../../main/perspective-service.ts'
-import { loadChallengeMethods } from '../../main/validation/extensions.ts'
+import { loadHooks } from '../../hooks/load.ts'
 import { VERSION } from '../../main/version.ts'
+import { PERSPECTIVE_SECTIONS } from '../../mpic/perspective-service.ts'
 import { typeOf } from '../../shared/protocol/challenge.ts'
+import { loadChallengeMethods } from '../../validation/extensions.ts'
 import { inspectPerspectiveFiles, inspectServiceFiles, inspectSignerFiles } from '../configured-files.ts'
+import type { CommonOptions } from '../values.ts'
 import { readConfigFile, readConfigSections, requireFiles } from './config-file.ts'
-import { configOf, type GlobalOptions } from './option-values.ts'
 
 /** The part of the configuration that a command reads. */
 export type Scope = 'service' | 'perspective'
 
 /** Prints all warnings. @throws CommandError */
-export async function serviceConfig(options: GlobalOptions): Promise<Config> {
-  const config = await readConfigFile(configOf(options), 'said', options.dev)
-  requireFiles(configOf(options), inspectServiceFiles(config))
+export async function serviceConfig(options: CommonOptions): Promise<Config> {
+  const config = await readConfigFile(options.config, 'said', options.dev)
+  requireFiles(options.config, inspectServiceFiles(config))
   return config
 }
 
 /** @throws CommandError */
-export async function perspectiveConfig(options: GlobalOptions): Promise<Config> {
-  const config = await readConfigSections(configOf(options), PERSPECTIVE_SECTIONS)
-  requireFiles(configOf(options), inspectPerspectiveFiles(config))
+export async function perspectiveConfig(options: CommonOptions): Promise<Config> {
+  const config = await readConfigSections(options.config, PERSPECTIVE_SECTIONS)
+  requireFiles(options.config, inspectPerspectiveFiles(config))
   return config
 }
 
 /** For a command that requests a signature from the signer. @throws CommandError */
-export async function signerConfig(options: GlobalOptions): Promise<Config> {
-  const config = await readConfigFile(configOf(options))
-  requireFiles(configOf(options), inspectSignerFiles(config))
+export async function signerConfig(options: CommonOptions): Promise<Config> {
+  const config = await readConfigFile(options.config)
+  requireFiles(options.config, inspectSignerFiles(config))
   return config
 }
 
@@ -41,7 +42,7 @@ export async function signerConfig(options: GlobalOptions): Promise<Config> {
  * @returns the exit code
  * @throws CommandError with every error
  */
-export async function validateOnly(options: GlobalOptions, scope: Scope): Promise<number> {
+export async function validateOnly(options: CommonOptions, scope: Scope): Promise<number> {
   if (scope === 'perspective') {
     await perspectiveConfig(options)
     console.log(`the configuration is valid as far as ${PERSPECTIVE_SECTIONS.join(', ')} go`)
@@ -50,12 +51,14 @@ export async function validateOnly(options: GlobalOptions, scope: Scope): Promis
   const config = await serviceConfig(options)
   const { server, ca, database } = config
   const { enabled } = await loadChallengeMethods(config)
+  const hooks = await loadHooks(config)
   console.log(`chancery ${VERSION}`)
   console.log(
     `listens on ${server.bind}:${server.port} (${server.tls.cert_path === null ? 'HTTP' : 'HTTPS'}) as ${server.external_url}`,
   )
   console.log(`CA backend ${ca.backend}, signer ${ca.signer.socket ?? 'started by the service'}`)
   console.log(`challenges ${enabled.map(typeOf).join(', ')}`)
+  for (const { name, kinds } of hooks) console.log(`${name} for ${kinds.join(', ')}`)
   console.log(`database ${database.database} at ${database.host}:${database.port}`)
   console.log('the configuration is valid')
   return 0

@@ -2,8 +2,9 @@
 
 import { type ConfigError, type ConfigWarning, formatErrors, type LoadedConfig, loadConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
+import { UsageError } from '../../shared/command-line/options.ts'
 import type { FileFindings } from '../configured-files.ts'
-import { CommandError, UsageError } from './errors.ts'
+import { CommandError } from '../values.ts'
 
 /** Reads and checks the file. @throws UsageError when neither flag nor variable names one */
 export async function loadConfigFile(file: string | undefined, development = false): Promise<LoadedConfig> {

@@ -1,7 +1,7 @@
 /** `chancery db status` and `chancery db migrate`. */
 
 import type { Config } from '../../config/schema.ts'
-import { databaseSettings } from '../../main/settings/server.ts'
+import { databaseSettings } from '../../settings/server.ts'
 import { openDatabase } from '../../store/database.ts'
 import { durabilityWarnings } from '../../store/durability.ts'
 import { migrate, readSchemaState } from '../../store/migrate.ts'

@@ -4,17 +4,14 @@
 
 import type { Config } from '../../config/schema.ts'
 import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
-import { eabSecretBox } from '../../main/settings/eab-secret.ts'
-import { createEabCredential } from '../../services/external-accounts.ts'
-import type { SecretBox } from '../../shared/lib/secret-box.ts'
+import { Credentials } from '../../services/admin/credentials.ts'
+import { eabSecretBox } from '../../settings/eab-secret.ts'
+import { UsageError } from '../../shared/command-line/options.ts'
 import { isKid } from '../../shared/protocol/external-account-binding.ts'
-import { createAllowlistStore } from '../../store/allowlist-store.ts'
-import { createCsrProfileStore } from '../../store/csr-profile-store.ts'
-import { createEabStore } from '../../store/eab-store.ts'
-import { newIdentifiersOf } from './account.ts'
-import { requireProfile } from './csr-profile.ts'
-import { CommandError, UsageError } from './errors.ts'
-import { withDatabase } from './operator-database.ts'
+import { CommandError } from '../values.ts'
+import { type Administration, withAdministration } from './administration.ts'
+import { requireCredential, requireProfile } from './grant-targets.ts'
+import { identifiersOf } from './identifiers.ts'
 
 export interface NewCredentialOptions {
   kid: string | undefined
@@ -25,71 +22,70 @@ export interface NewCredentialOptions {
   profiles: readonly string[]
   /** Networks; empty for none. */
   preapprove: readonly string[]
+  expires: Date | undefined
+  maxUses: number | undefined
+  /** Networks from which accounts register; empty for all. */
+  from: readonly string[]
+  json: boolean
 }
 
 const MAX_LABEL = 255
 
 /** Prints the HMAC key, which cannot be read again later. */
 export async function createCredential(config: Config, options: NewCredentialOptions): Promise<number> {
+  const { label, expires: expiresAt, maxUses } = options
   const kid = (options.kid ?? '').trim()
   if (!isKid(kid)) throw new UsageError('--kid takes a key id of 1 to 255 characters')
-  if ((options.label ?? '').length > MAX_LABEL) throw new UsageError(`--label takes at most ${MAX_LABEL} characters`)
-  const box = requireSecretBox(config)
-  const identifiers = newIdentifiersOf(options.allow)
+  if ((label ?? '').length > MAX_LABEL) throw new UsageError(`--label takes at most ${MAX_LABEL} characters`)
+  const identifiers = identifiersOf(options.allow)
   const profiles = requireProfiles(config, options.profiles)
-  const preapprovedNetworks = networksOf(options.preapprove)
+  const preapprovedNetworks = networksOf('--preapprove', options.preapprove)
   if (preapprovedNetworks && identifiers.length === 0)
     throw new UsageError('--preapprove needs --allow: only identifiers allowed to the credential are pre-approved')
-  return withDatabase(config, async (db) => {
-    const csrProfiles = createCsrProfileStore(db)
-    const csrProfile =
-      options.csrProfile === undefined ? undefined : await requireProfile(csrProfiles, options.csrProfile)
-    const wanted = { kid, label: options.label, createdBy: undefined, profiles, preapprovedNetworks }
-    const created = await createEabCredential(createEabStore(db), box, wanted, new Date())
-    if (!created) throw new CommandError(`the kid ${JSON.stringify(kid)} is taken`)
-    const { id } = created.credential
-    if (identifiers.length > 0) await createAllowlistStore(db).allowToCredential(id, identifiers)
-    if (csrProfile) await csrProfiles.assignToCredential(csrProfile.id, id)
-    console.log(`kid       ${kid}`)
-    console.log(`hmac_key  ${created.hmacKey}`)
-    process.stderr.write('The HMAC key is not shown again.\n')
-    return 0
+  const allowedNetworks = networksOf('--from', options.from)
+  const { hmac_key, ...made } = await withAdministration(config, async (administration) => {
+    const { db, actor } = administration
+    const csrProfile = options.csrProfile === undefined ? undefined : await requireProfile(db, options.csrProfile)
+    const rights = { identifiers, csrProfile, profiles, preapprovedNetworks }
+    const wanted = { kid, label, expiresAt, maxUses, allowedNetworks, ...rights }
+    return credentialsOf(config, administration).create(actor, wanted)
   })
+  if (options.json) console.log(JSON.stringify({ id: made.id, kid, hmac_key }))
+  else console.log(`kid       ${kid}\nhmac_key  ${hmac_key}`)
+  process.stderr.write('The HMAC key is not shown again.\n')
+  return 0
 }
 
-function requireProfiles({ ca }: Config, names: readonly string[]): string[] | undefined {
+function credentialsOf(config: Config, { db, audit }: Administration): Credentials {
+  return new Credentials({ db, audit, box: eabSecretBox(config), profiles: Object.keys(config.ca.profiles) })
+}
+
+function requireProfiles({ ca }: Config, names: readonly string[]): readonly string[] | undefined {
   const unknown = names.find((name) => !Object.hasOwn(ca.profiles, name))
-  if (unknown === undefined) return names.length === 0 ? undefined : [...new Set(names)]
+  if (unknown === undefined) return names.length === 0 ? undefined : names
   throw new CommandError(
     `there is no profile ${JSON.stringify(unknown)} in ca.profiles (${Object.keys(ca.profiles).join(', ')})`,
   )
 }
 
-function networksOf(texts: readonly string[]): string[] | undefined {
+function networksOf(option: string, texts: readonly string[]): string[] | undefined {
   const networks = texts.map((text) => {
     const normal = normalizeAllowedIdentifier('ip', text)
-    if (!normal.ok) throw new UsageError(`--preapprove: ${JSON.stringify(text)} ${normal.reason}`)
+    if (!normal.ok) throw new UsageError(`${option}: ${JSON.stringify(text)} ${normal.reason}`)
     return normal.value
   })
   return networks.length === 0 ? undefined : networks
 }
 
-export async function revokeCredential(config: Config, kid: string): Promise<number> {
-  return withDatabase(config, async (db) => {
-    const store = createEabStore(db)
-    const found = await store.findByKid(kid)
-    const revocation = found && (await store.revoke(found.id))
-    if (!revocation) throw new CommandError(`there is no credential with the kid ${JSON.stringify(kid)}`)
-    console.log(`${kid} is revoked`)
-    for (const id of revocation.revokedAccounts) console.log(`account ${id} is revoked`)
+export function revokeCredential(config: Config, kid: string, json: boolean): Promise<number> {
+  return withAdministration(config, async (administration) => {
+    const { id } = await requireCredential(administration.db, kid)
+    const { revokedAccounts } = await credentialsOf(config, administration).revoke(administration.actor, id)
+    if (json) console.log(JSON.stringify({ kid, revoked_accounts: revokedAccounts }))
+    else {
+      console.log(`${kid} is revoked`)
+      for (const account of revokedAccounts) console.log(`account ${account} is revoked`)
+    }
     return 0
   })
-}
-
-function requireSecretBox(config: Config): SecretBox {
-  const box = eabSecretBox(config)
-  if (box) return box
-  throw new CommandError(
-    'there is no secret to store HMAC keys under; set acme.eab_key_file or admin_api.token_secret in the configuration',
-  )
 }

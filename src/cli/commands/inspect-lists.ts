@@ -4,52 +4,62 @@
  */
 
 import type { Config } from '../../config/schema.ts'
-import { ACCOUNT_STATUSES } from '../../domain/account-state.ts'
-import { ORDER_STATUSES } from '../../domain/order-state.ts'
+import type { AccountStatus } from '../../domain/account-state.ts'
+import type { OrderStatus } from '../../domain/order-state.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import { type AccountFilter, type ListedAccount, listAccounts } from '../../store/account-list.ts'
 import {
-  CERTIFICATE_STATUSES,
   type CertificateFilter,
+  type CertificateStatus,
   type ListedCertificate,
   listCertificates,
 } from '../../store/certificate-list.ts'
 import { type ListedOrder, listOrders, type OrderFilter } from '../../store/order-list.ts'
-import { UsageError } from './errors.ts'
+import { tableOf } from '../table.ts'
 import { statusOf } from './inspect.ts'
-import { type PageFlags, printPage, tableOf } from './list-output.ts'
-import { hexOf, instantOf, uuidOf } from './option-values.ts'
+import { type PageOptions, printPage } from './list-output.ts'
 
-/** Flags as typed. */
-export interface ListFlags extends PageFlags {
-  account?: string
-  name?: string
-  serial?: string
-  status?: string
-  issuer?: string
-  contact?: string
-  eab?: string
-  'expires-after'?: string
-  'expires-before'?: string
-  'issued-after'?: string
-  'issued-before'?: string
-  'created-after'?: string
-  'created-before'?: string
+interface CertificateOptions extends PageOptions {
+  account: string | undefined
+  name: string | undefined
+  serial: Buffer | undefined
+  status: CertificateStatus | undefined
+  issuer: Buffer | undefined
+  'expires-after': Date | undefined
+  'expires-before': Date | undefined
+  'issued-after': Date | undefined
+  'issued-before': Date | undefined
 }
 
-export function inspectCertificates(config: Config, flags: ListFlags): Promise<number> {
-  const filter: CertificateFilter = {
-    ...(flags.account !== undefined && { accountId: uuidOf('--account', flags.account) }),
-    ...(flags.name !== undefined && { name: flags.name.toLowerCase() }),
-    ...(flags.serial !== undefined && { serialNumber: withoutZeros(hexOf('--serial', flags.serial)) }),
-    ...(flags.status !== undefined && { status: oneOf('--status', CERTIFICATE_STATUSES, flags.status) }),
-    ...(flags.issuer !== undefined && { issuer: hexOf('--issuer', flags.issuer).toString('hex') }),
-    ...instants(flags, { 'expires-after': 'expiresAfter', 'expires-before': 'expiresBefore' }),
-    ...instants(flags, { 'issued-after': 'issuedAfter', 'issued-before': 'issuedBefore' }),
-  }
-  return printPage(config, flags, {
+interface OrderOptions extends PageOptions {
+  account: string | undefined
+  name: string | undefined
+  status: OrderStatus | undefined
+  'created-after': Date | undefined
+  'created-before': Date | undefined
+}
+
+interface AccountOptions extends PageOptions {
+  status: AccountStatus | undefined
+  contact: string | undefined
+  eab: string | undefined
+}
+
+export function inspectCertificates(config: Config, options: CertificateOptions): Promise<number> {
+  const filter: CertificateFilter = given({
+    accountId: options.account,
+    name: options.name?.toLowerCase(),
+    serialNumber: options.serial && withoutZeros(options.serial),
+    status: options.status,
+    issuer: options.issuer?.toString('hex'),
+    expiresAfter: options['expires-after'],
+    expiresBefore: options['expires-before'],
+    issuedAfter: options['issued-after'],
+    issuedBefore: options['issued-before'],
+  })
+  return printPage(config, options, {
     name: 'certificates',
     read: (db, after, limit) => listCertificates(db, filter, after, limit),
     render: tableOf(['id', 'serial number', 'expires', 'status', 'names'], (row: ListedCertificate) => [
@@ -72,15 +82,16 @@ export function inspectCertificates(config: Config, flags: ListFlags): Promise<n
   })
 }
 
-export function inspectOrders(config: Config, flags: ListFlags): Promise<number> {
-  const filter: OrderFilter = {
-    ...(flags.account !== undefined && { accountId: uuidOf('--account', flags.account) }),
-    ...(flags.name !== undefined && { name: flags.name.toLowerCase() }),
-    ...(flags.status !== undefined && { status: oneOf('--status', ORDER_STATUSES, flags.status) }),
-    ...instants(flags, { 'created-after': 'createdAfter', 'created-before': 'createdBefore' }),
-  }
+export function inspectOrders(config: Config, options: OrderOptions): Promise<number> {
+  const filter: OrderFilter = given({
+    accountId: options.account,
+    name: options.name?.toLowerCase(),
+    status: options.status,
+    createdAfter: options['created-after'],
+    createdBefore: options['created-before'],
+  })
   const namesOf = ({ identifiers }: ListedOrder) => identifiers.map(({ value }) => value)
-  return printPage(config, flags, {
+  return printPage(config, options, {
     name: 'orders',
     read: (db, after, limit) => listOrders(db, filter, after, limit),
     render: tableOf(['id', 'created', 'status', 'certificate', 'identifiers'], (row: ListedOrder) => [
@@ -99,15 +110,13 @@ export function inspectOrders(config: Config, flags: ListFlags): Promise<number>
   })
 }
 
-export function inspectAccounts(config: Config, flags: ListFlags): Promise<number> {
-  const filter: AccountFilter = {
-    ...(flags.status !== undefined && { status: oneOf('--status', ACCOUNT_STATUSES, flags.status) }),
-    ...(flags.contact !== undefined && {
-      contact: flags.contact.includes(':') ? flags.contact : `mailto:${flags.contact}`,
-    }),
-    ...(flags.eab !== undefined && { eabKid: flags.eab }),
-  }
-  return printPage(config, flags, {
+export function inspectAccounts(config: Config, options: AccountOptions): Promise<number> {
+  const { contact, status, eab } = options
+  const filter: AccountFilter = given({
+    ...{ status, eabKid: eab },
+    contact: contact === undefined || contact.includes(':') ? contact : `mailto:${contact}`,
+  })
+  return printPage(config, options, {
     name: 'accounts',
     read: (db, after, limit) => listAccounts(db, filter, after, limit),
     render: tableOf(['id', 'created', 'status', 'contacts'], (row: ListedAccount) => [
@@ -123,22 +132,11 @@ export function inspectAccounts(config: Config, flags: ListFlags): Promise<numbe
   })
 }
 
-function instants<K extends string>(
-  flags: ListFlags,
-  members: Partial<Record<keyof ListFlags, K>>,
-): Partial<Record<K, Date>> {
-  return Object.fromEntries(
-    Object.entries(members).flatMap(([flag, member]) => {
-      const text = flags[flag as keyof ListFlags]
-      return text === undefined ? [] : [[member, instantOf(`--${flag}`, String(text))]]
-    }),
-  ) as Partial<Record<K, Date>>
-}
+type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 
-function oneOf<T extends string>(flag: string, known: readonly T[], text: string): T {
-  const found = known.find((word) => word === text)
-  if (found === undefined) throw new UsageError(`${flag} is one of ${known.join(', ')}`)
-  return found
+/** Without the members that no option was given for. */
+function given<T extends object>(members: T): Given<T> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Given<T>
 }
 
 /** The form in the database: without leading zero octets. */

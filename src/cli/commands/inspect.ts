@@ -7,7 +7,8 @@ import { createHash } from 'node:crypto'
 import type { Config } from '../../config/schema.ts'
 import { orderStatus } from '../../domain/order-state.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
-import { databaseSettings } from '../../main/settings/server.ts'
+import { databaseSettings } from '../../settings/server.ts'
+import { UsageError } from '../../shared/command-line/options.ts'
 import { isUuid, uuidTime } from '../../shared/lib/uuid.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
@@ -21,7 +22,7 @@ import {
   MAX_STATUSES_COUNTED,
 } from '../../store/inspect-store.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
-import { CommandError, UsageError } from './errors.ts'
+import { CommandError } from '../values.ts'
 
 /** Plain members in the order of printing; also printed as JSON. */
 type Report = { [name: string]: Value }

@@ -3,21 +3,16 @@
  */
 
 import type { Config } from '../../config/schema.ts'
-import { databaseSettings } from '../../main/settings/server.ts'
+import { databaseSettings } from '../../settings/server.ts'
 import { type ListPage, type ReadPage, readToEnd } from '../../store/list-page.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../store/slonik.ts'
-import { UsageError } from './errors.ts'
-import { uuidOf } from './option-values.ts'
 
-/** Flags as typed. */
-export interface PageFlags {
-  after?: string
-  limit?: number
+export interface PageOptions {
+  after: string | undefined
+  limit: number
   'to-end'?: boolean
-  json?: boolean
+  json: boolean
 }
-
-const MAX_LIMIT = 1000
 
 /** A list: its name, and how to read and print its rows. */
 export interface List<T> {
@@ -29,19 +24,16 @@ export interface List<T> {
   render(rows: readonly T[]): string
 }
 
-export async function printPage<T>(config: Config, flags: PageFlags, list: List<T>): Promise<number> {
-  const limit = flags.limit ?? 50
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
-    throw new UsageError(`--limit takes a whole number from 1 to ${MAX_LIMIT}`)
-  const after = flags.after === undefined ? undefined : uuidOf('--after', flags.after)
+export async function printPage<T>(config: Config, options: PageOptions, list: List<T>): Promise<number> {
+  const { after, limit } = options
   const db = await openCheckedDatabase(databaseSettings(config, 1))
   try {
     const read = (from: string | undefined, rows: number) => list.read(db, from, rows)
-    const { page, code } = flags['to-end']
+    const { page, code } = options['to-end']
       ? await search(read, after, limit)
       : { page: await read(after, limit), code: 0 }
     const { rows, next, isComplete, lookedThrough } = page
-    if (flags.json) {
+    if (options.json) {
       const report = { [list.name]: rows.map(list.report), next: next ?? null, complete: isComplete }
       console.log(JSON.stringify(report, null, 2))
       return code
@@ -79,20 +71,4 @@ async function search<T>(
   })
   show('')
   return { page, code: isStopped && !page.isComplete ? INTERRUPTED : 0 }
-}
-
-/** Pads all columns but the last, so that long lists of names get no trailing spaces. */
-export function tableOf<T>(
-  heading: readonly string[],
-  cells: (row: T) => readonly string[],
-): (rows: readonly T[]) => string {
-  return (rows) => {
-    const lines = [heading, ...rows.map(cells)]
-    const widths = heading.map((_, i) => Math.max(...lines.map((line) => line[i]?.length ?? 0)))
-    return lines
-      .map((line) =>
-        line.map((cell, i) => (i === line.length - 1 ? cell : cell.padEnd(widths[i] as number))).join('  '),
-      )
-      .join('\n')
-  }
 }

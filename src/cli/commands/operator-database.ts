@@ -1,7 +1,7 @@
 /** The database for operators' commands: one connection, a long time limit, always closed. */
 
 import type { Config } from '../../config/schema.ts'
-import { databaseSettings } from '../../main/settings/server.ts'
+import { databaseSettings } from '../../settings/server.ts'
 import { type Database, openDatabase } from '../../store/database.ts'
 import { requireCurrentSchema } from '../../store/migrate.ts'
 

@@ -1,18 +1,18 @@
 /** `chancery perspective`: serves checks for other instances until a signal. */
 
 import { createLogger, lifeLog } from '../../main/logging.ts'
-import { startPerspective } from '../../main/perspective-service.ts'
 import { VERSION } from '../../main/version.ts'
+import { startPerspective } from '../../mpic/perspective-service.ts'
 import { ignoreUserSignals, STOP } from '../../shared/lib/user-signals.ts'
+import type { CommonOptions } from '../values.ts'
+import { CommandError } from '../values.ts'
 import { perspectiveConfig } from './checked-config.ts'
-import { CommandError } from './errors.ts'
-import type { GlobalOptions } from './option-values.ts'
 
 /** Time for running checks to end after the signal; each has its own time-out. */
 const GRACEFUL_MS = 30_000
 
 /** @returns the exit code. @throws CommandError when it cannot start */
-export async function runPerspective(options: GlobalOptions): Promise<number> {
+export async function runPerspective(options: CommonOptions): Promise<number> {
   const config = await perspectiveConfig(options)
   const { log, flush } = createLogger(config.logging, 'perspective', false)
   ignoreUserSignals(STOP, (sentence) => log.warn(sentence))

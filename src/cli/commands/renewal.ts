@@ -1,65 +1,63 @@
 /**
- * `chancery renewal advise` and `renewal clear`: "renew now" for a set of certificates
+ * `chancery renewals advise` and `renewals clear`: "renew now" for a set of certificates
  * (RFC 9773 §4.2).
  */
 
 import type { Config } from '../../config/schema.ts'
-import { advisedWindow } from '../../domain/renewal-window.ts'
+import { Renewals } from '../../services/admin/renewals.ts'
+import { UsageError } from '../../shared/command-line/options.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
-import { type AdviceSelection, createRenewalStore, type RenewalStore } from '../../store/renewal-store.ts'
-import { CommandError, UsageError } from './errors.ts'
-import { withDatabase } from './operator-database.ts'
-import { hexOf, instantOf } from './option-values.ts'
-import { type AdviceFlags, ANY, AT_ONCE, NO_EXPLANATION, type SelectionFlags } from './renewal-flags.ts'
+import type { AdviceSelection } from '../../store/renewal-store.ts'
+import { withAdministration } from './administration.ts'
 
-export async function adviseRenewal(config: Config, flags: AdviceFlags): Promise<number> {
-  const now = new Date()
-  const end = flags['window-end'] === AT_ONCE ? undefined : instantOf('--window-end', flags['window-end'])
-  if (end && end <= now) throw new UsageError('--window-end must lie in the future; leave it out to renew at once')
-  const explanationUrl = flags.explanation === NO_EXPLANATION ? undefined : urlOf(flags.explanation)
-  return withStore(config, async (store) => {
-    const window = advisedWindow(now, end)
-    const count = await store.advise(await selectionOf(flags, store), { window, explanationUrl })
+interface Selected {
+  serial: Buffer[]
+  issuer: Buffer | undefined
+  'issued-before': Date | undefined
+  all: boolean
+}
+
+interface Advice extends Selected {
+  'window-end': Date | undefined
+  explanation: string | undefined
+}
+
+export async function adviseRenewal(config: Config, flags: Advice): Promise<number> {
+  const windowEnd = flags['window-end']
+  if (windowEnd && windowEnd <= new Date())
+    throw new UsageError('--window-end must lie in the future; leave it out to renew at once')
+  const explanationUrl = flags.explanation === undefined ? undefined : urlOf(flags.explanation)
+  const selection = selectionOf(flags)
+  return withAdministration(config, async ({ audit, actor }) => {
+    const { certificates, window } = await new Renewals(audit).advise(actor, selection, { windowEnd, explanationUrl })
     console.log(
-      `${count} certificate(s): window ${renderTimestamp(window.start)} to ${renderTimestamp(window.end)}, or to the end of a shorter lifetime`,
+      `${certificates} certificate(s): window ${renderTimestamp(window.start)} to ${renderTimestamp(window.end)}, or to the end of a shorter lifetime`,
     )
-    return count
+    return exitCodeOf(certificates)
   })
 }
 
-export async function clearAdvice(config: Config, flags: SelectionFlags): Promise<number> {
-  return withStore(config, async (store) => {
-    const count = await store.clear(await selectionOf(flags, store))
-    console.log(`${count} certificate(s) have their usual renewal window again`)
-    return count
+export async function clearAdvice(config: Config, flags: Selected): Promise<number> {
+  const selection = selectionOf(flags)
+  return withAdministration(config, async ({ audit, actor }) => {
+    const certificates = await new Renewals(audit).clear(actor, selection)
+    console.log(`${certificates} certificate(s) have their usual renewal window again`)
+    return exitCodeOf(certificates)
   })
 }
 
-/** @returns the exit code; 1 when no certificate matches, which is probably a mistake */
-async function withStore(config: Config, work: (store: RenewalStore) => Promise<number>): Promise<number> {
-  return withDatabase(config, async (db) => ((await work(createRenewalStore(db))) > 0 ? 0 : 1))
-}
+/** That no certificate matches is probably a mistake. */
+const exitCodeOf = (certificates: number) => (certificates > 0 ? 0 : 1)
 
-async function selectionOf(flags: SelectionFlags, store: RenewalStore): Promise<AdviceSelection> {
-  const { serial, issuer, 'issued-before': issuedBefore } = flags
+function selectionOf({ serial, issuer, 'issued-before': issuedBefore, all }: Selected): AdviceSelection {
   const selection: AdviceSelection = {
-    ...(serial !== ANY && { serialNumbers: [serial].flat().map((text) => hexOf('--serial', text)) }),
-    ...(issuer !== ANY && { issuerFingerprint: await issuerOf(issuer, store) }),
-    ...(issuedBefore !== ANY && { issuedBefore: instantOf('--issued-before', issuedBefore) }),
+    ...(serial.length > 0 && { serialNumbers: serial }),
+    ...(issuer && { issuerFingerprint: issuer }),
+    ...(issuedBefore && { issuedBefore }),
   }
-  if ((Object.keys(selection).length === 0) !== flags.all)
+  if ((Object.keys(selection).length === 0) !== all)
     throw new UsageError('say which certificates: --serial, --issuer, --issued-before, or --all')
   return selection
-}
-
-async function issuerOf(text: string, store: RenewalStore): Promise<Buffer> {
-  const fingerprint = hexOf('--issuer', text)
-  const known = await store.listIssuers()
-  if (!known.includes(fingerprint.toString('hex')))
-    throw new CommandError(
-      `--issuer is the SHA-256 fingerprint of an issuer certificate; this database knows ${known.join(', ') || 'none'}`,
-    )
-  return fingerprint
 }
 
 function urlOf(text: string): string {

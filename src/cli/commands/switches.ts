@@ -4,9 +4,9 @@
 
 import type { Config } from '../../config/schema.ts'
 import type { ServerSwitch } from '../../domain/server-switch.ts'
-import { databaseSettings } from '../../main/settings/server.ts'
-import { openDatabase } from '../../store/database.ts'
-import { createServerSettings } from '../../store/server-settings.ts'
+import { Switches } from '../../services/admin/switches.ts'
+import type { SwitchPosition } from '../../store/server-settings.ts'
+import { type Administration, withAdministration } from './administration.ts'
 
 interface SwitchWords {
   on: string
@@ -28,19 +28,29 @@ const WORDS: Record<ServerSwitch, SwitchWords> = {
   },
 }
 
-/** @param on undefined only prints the state */
-export async function throwSwitch(config: Config, name: ServerSwitch, on: boolean | undefined): Promise<number> {
-  // Not withDatabase: an operator can stop signing between two schemas, and gets a quick answer.
-  const db = openDatabase(databaseSettings(config, 1), () => {})
-  try {
-    const settings = createServerSettings(db)
-    if (on !== undefined) await settings.setSwitch(name, on)
-    const position = (await settings.switches())[name]
-    const words = WORDS[name]
-    console.log(`${words[position.on ? 'on' : 'off']}${position.since ? ` since ${position.since.toISOString()}` : ''}`)
-    if (position.on) console.log(words.meaning)
-    return 0
-  } finally {
-    await db.close()
+export interface SwitchFlags {
+  /** Undefined only prints the position. */
+  on: boolean | undefined
+  reason: string | undefined
+  json: boolean
+}
+
+export async function throwSwitch(config: Config, name: ServerSwitch, flags: SwitchFlags): Promise<number> {
+  const work = ({ db, audit, actor }: Administration) => {
+    const switches = new Switches(db, audit)
+    return flags.on === undefined ? switches.position(name) : switches.set(actor, name, flags.on, flags.reason)
   }
+  // An operator can stop signing between two schemas.
+  const position = await withAdministration(config, work, 'any')
+  const { on, since = null, by = null, reason = null } = position
+  if (flags.json) console.log(JSON.stringify({ enabled: on, since, set_by: by, reason }))
+  else print(position, WORDS[name])
+  return 0
+}
+
+function print({ on, since, by, reason }: SwitchPosition, words: SwitchWords): void {
+  const author = by === undefined ? '' : ` by ${by}`
+  console.log(`${words[on ? 'on' : 'off']}${since ? ` since ${since.toISOString()}${author}` : ''}`)
+  if (reason !== undefined) console.log(`reason: ${reason}`)
+  if (on) console.log(words.meaning)
 }

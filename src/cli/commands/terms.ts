@@ -3,17 +3,14 @@
  */
 
 import type { Config } from '../../config/schema.ts'
-import { isUuid } from '../../shared/lib/uuid.ts'
 import { createAccountStore } from '../../store/account-store.ts'
-import { CommandError, UsageError } from './errors.ts'
+import { CommandError } from '../values.ts'
 import { withDatabase } from './operator-database.ts'
 
 /** @param accountId undefined for every account */
 export async function acceptTerms(config: Config, accountId: string | undefined): Promise<number> {
   const { version } = config.tos
   if (version === null) throw new CommandError('tos.version is not set: an agreement is good for ever')
-  if (accountId !== undefined && !isUuid(accountId))
-    throw new UsageError(`${JSON.stringify(accountId)} is no account id; it is the last part of the account URL`)
   return withDatabase(config, async (db) => {
     const accounts = createAccountStore(db)
     if (accountId === undefined) {

@@ -33,7 +33,7 @@ const Paths = z
     key_change: setting(urlPath('/key-change'), 'Account key change.'),
   })
   .prefault({})
-  .meta({ description: 'Paths of the resources that the directory names, below `api.base_path`.' })
+  .meta({ description: 'Paths below `api.base_path`.' })
 
 export const Acme = z
   .strictObject({
@@ -45,19 +45,19 @@ export const Acme = z
     ),
     caa_enforce: setting(
       flag(true),
-      'Check CAA records at validation, and again at finalize after eight hours. Without `caa_identities` nothing is checked.',
+      'Check CAA at validation, and at finalize after eight hours. Without `caa_identities` nothing is checked.',
     ),
     caa_unreachable_ok: setting(
       list(domainName()),
-      'Zones where a failed CAA look-up counts as no records, unless the zone above has a DS record. Elsewhere it refuses.',
+      'Zones where a failed CAA look-up counts as no records, unless the zone above has a DS record.',
     ),
     eab_required: setting(flag(false), 'New accounts need an external account binding (RFC 8555 §7.3.4).'),
     eab_reusable: setting(flag(false), 'One binding credential may be used by several accounts.'),
     eab_key_file: setting(
       optionalText(),
-      'File with at least 32 random bytes that encrypt the stored HMAC keys of credentials; `admin_api.token_secret` when absent.',
+      'File with at least 32 random bytes that encrypt stored HMAC keys; `admin_api.token_secret` when absent.',
     ),
-    orders_page_size: setting(whole(1, 50), 'Orders per page of the orders list of an account.'),
+    orders_page_size: setting(whole(1, 50), "Orders per page of an account's list."),
   })
   .prefault({})
   .meta({ description: 'The ACME interface (RFC 8555).' })
@@ -69,7 +69,7 @@ export const Api = z
         .string()
         .refine((value) => value === '' || isUrlPath(value))
         .default(''),
-      'Path in front of every ACME resource, behind the path of `server.external_url`.',
+      'Path in front of every ACME resource, behind that of `server.external_url`.',
       { expects: 'empty or a path such as /acme: a slash first, none last' },
     ),
   })
@@ -103,14 +103,17 @@ export const Nonce = z
       'Where used nonces are kept: `memory` for one instance, `database` for several behind one name.',
     ),
     expiry_seconds: setting(whole(1, 3600), 'Time a nonce stays usable.', { unit: 'seconds' }),
-    max_age_seconds: setting(optionalWhole(1), 'A stricter limit on the age of a nonce than `expiry_seconds`.', {
+    max_age_seconds: setting(optionalWhole(1), 'A stricter limit than `expiry_seconds`.', {
       unit: 'seconds',
     }),
     gc_interval_seconds: setting(whole(1, 300), 'Pause between two removals of expired nonces.', { unit: 'seconds' }),
-    length: setting(optionalWhole(16, 128), 'Without effect: every nonce is 16 bytes long before encoding.', {
+    length: setting(optionalWhole(16, 128), 'Without effect: nonces are 16 bytes before encoding.', {
       unit: 'bytes',
     }),
-    audit_consumed: setting(flag(false), 'Record each used nonce in the database.'),
+    audit_consumed: setting(
+      flag(false),
+      'Record each used nonce in the table `nonce_audit`, for `audit_retention.max_age_days`.',
+    ),
   })
   .prefault({})
   .meta({ description: 'Anti-replay nonces (RFC 8555 §6.5).' })
@@ -125,7 +128,7 @@ export const Order = z
     }),
     stale_processing_threshold_seconds: setting(
       whole(1, 600),
-      'Age at which an order in processing is recovered while its instance runs; orders of a stopped instance are recovered within seconds.',
+      'Age at which an order in processing is recovered while its instance runs; of a stopped instance, within seconds.',
       {
         unit: 'seconds',
       },
@@ -157,7 +160,7 @@ export const Tos = z
     require_agreement: setting(flag(false), 'New accounts have to agree to the terms.'),
     version: setting(
       optionalText(),
-      'Version of the terms, such as their date. Accounts that have not agreed to this version may not order.',
+      'Version of the terms, such as a date. Accounts that agreed to another may not order.',
     ),
     instructions_url: setting(
       optionalText(isHttpUrl),
@@ -178,7 +181,7 @@ export const Ari = z
     ),
     revoked_window_seconds: setting(
       optionalWhole(1),
-      'Length of the renewal window of a revoked certificate, which opens at once; the rest of its lifetime when absent.',
+      "Length of a revoked certificate's window, which opens at once; the rest of its lifetime when absent.",
       { unit: 'seconds' },
     ),
     max_retry_after_seconds: setting(

@@ -57,7 +57,7 @@ const Profile = z
     }),
     key_types: setting(
       someOf(SUBJECT_KEY_TYPES, ['RSA', 'P-256', 'P-384']),
-      'Kinds of key in certification requests. Root programs accept the default ones only.',
+      'Kinds of key in CSRs. Root programs accept the default ones only.',
     ),
     issuer: setting(
       z

@@ -36,7 +36,7 @@ const maxRetries = (count: number) =>
 const autoValidate = () =>
   setting(
     flag(true),
-    'Validate as soon as the client asks. Off: an enabled `challenges.background_worker` of any instance does it in its next round.',
+    'Validate as soon as the client asks. Off: an enabled `challenges.background_worker` of any instance does it.',
   )
 
 /**
@@ -55,7 +55,7 @@ const blockedNetworks = () =>
       '168.63.129.16/32',
       '100.100.100.200/32',
     ]),
-    'Networks that are never connected to; an empty list switches the guard off.',
+    'Networks that are never connected to; empty switches the guard off.',
   )
 
 const Http01 = z
@@ -87,10 +87,7 @@ const dnsMethod = () => ({
   ),
   max_retries: maxRetries(5),
   auto_validate: autoValidate(),
-  require_dnssec: setting(
-    flag(false),
-    'Accept only answers that a validating resolver marks as authenticated (AD bit).',
-  ),
+  require_dnssec: setting(flag(false), "Accept only answers with a validating resolver's AD bit."),
   require_authoritative: setting(flag(false), 'Ask the name servers of the zone itself; those that answer must agree.'),
 })
 
@@ -126,11 +123,11 @@ const DnsPersist01 = z
         .max(MAX_ISSUER_DOMAIN_NAMES)
         .default(() => [])
         .transform((names) => names.map(normaliseDomain)),
-      'Names of this service in published records; empty uses `acme.caa_identities`, or else the host of `server.external_url`.',
+      'Names of this service in records; empty uses `acme.caa_identities`, else the host of `server.external_url`.',
     ),
     draft: setting(
       choice(['01', '02'], '01'),
-      'Version of the draft. `02` adds its names to directory and challenge, and permits hashed account URIs in records.',
+      'Version of the draft. `02` adds its names, and permits hashed account URIs.',
       { expects: '"01" or "02", in quotes' },
     ),
     ...dnsMethod(),
@@ -165,13 +162,10 @@ const Perspective = z
       checkedText('an https:// URL without query', isPerspectiveUrl),
       'Where its Open MPIC API is; `/mpic` is added.',
     ),
-    region: setting(
-      z.enum(REGIONS).nullable().default(null),
-      'Regional Internet Registry in whose service region it stands.',
-    ),
+    region: setting(z.enum(REGIONS).nullable().default(null), 'Regional Internet Registry of its region.'),
     token: setting(optionalText(), 'Bearer token that it asks for.', { secret: true }),
-    ca_path: setting(optionalText(), 'PEM file with the CAs to trust instead of those of the system.'),
-    client_cert_path: setting(optionalText(), 'PEM file with the certificate that this service shows it.'),
+    ca_path: setting(optionalText(), "PEM file with the CAs to trust instead of the system's."),
+    client_cert_path: setting(optionalText(), "PEM file with this service's client certificate."),
     client_key_path: setting(optionalText(), 'PEM file with the key of that certificate.'),
   })
   .meta({ description: 'One perspective.' })
@@ -187,7 +181,7 @@ const Corroboration = z
     timeout_seconds: setting(whole(1, 30), 'Time that the perspectives have for one check.', { unit: 'seconds' }),
     max_non_corroborations: setting(
       optionalWhole(0),
-      'How many may fail to corroborate; when absent as in BR 3.2.2.9: none of one, one of two to five, two of more.',
+      'How many may fail to corroborate; by default (BR 3.2.2.9) none of one, one of two to five, two of more.',
     ),
     min_regions: setting(
       whole(1, 1),
@@ -201,12 +195,12 @@ const BackgroundWorker = z
   .strictObject({
     enabled: setting(
       flag(false),
-      'Validate challenges that another instance has had in processing for `stale_seconds`, and those whose method has `auto_validate` off. Challenges of a stopped instance do not need this.',
+      'Validate challenges that another running instance has had in processing for `stale_seconds`, and those of methods with `auto_validate` off.',
     ),
     poll_seconds: setting(whole(1, 10), 'Pause between two looks for such challenges.', { unit: 'seconds' }),
     stale_seconds: setting(
       whole(1, 300),
-      'Time without a result after which a challenge in processing counts as lost; at least twice the longest attempt.',
+      'Time after which a challenge in processing counts as lost; at least twice the longest attempt.',
       { unit: 'seconds' },
     ),
   })
@@ -237,7 +231,7 @@ export const Challenges = z
     max_concurrent_per_target: setting(whole(1, 10), 'Of these, of one name or address.'),
     max_waiting: setting(
       z.int().min(16).max(1_000_000).default(20_000),
-      'Challenges that wait or run in one instance, at most a quarter of them of one account; more wait in the database.',
+      'Challenges that wait or run in one instance, at most a quarter from one account; more wait in the database.',
     ),
     http01: Http01,
     dns01: Dns01,
@@ -250,7 +244,7 @@ export const Challenges = z
     ),
     perspectives: setting(
       list(Perspective),
-      'Remote perspectives with the Open MPIC API, enough of which must corroborate each validation (docs/operations/validation.md).',
+      'Remote perspectives (Open MPIC API) that must corroborate validations (docs/operations/validation.md).',
     ),
     corroboration: Corroboration,
     background_worker: BackgroundWorker,
@@ -262,12 +256,12 @@ const Zone = z
   .strictObject({
     zone: setting(
       checkedText('a domain name', (value) => isDomain(value.replace(/\.$/, ''))),
-      'The name; everything below it is meant too. The longest matching zone counts.',
+      'Name of the zone, for everything below too. The longest match counts.',
     ),
     resolvers: setting(resolverList(), 'Name servers asked for names of this zone.'),
     addresses: setting(
       list(checkedText('an IP address', (value) => isIP(value) !== 0)),
-      'Fixed addresses of every name of this zone. With empty `resolvers`, no name server is asked at all.',
+      'Fixed addresses of all names of the zone. With empty `resolvers`, no name server is asked.',
     ),
   })
   .meta({ description: 'One zone.' })
@@ -279,7 +273,7 @@ export const Dns = z
       unit: 'seconds',
     }),
     retries: setting(whole(0, 3), 'How many times name servers that stay silent are asked again.'),
-    zones: setting(list(Zone), 'Zones with resolvers or addresses of their own; they override the lists elsewhere.'),
+    zones: setting(list(Zone), 'Zones with resolvers or addresses of their own, which override other lists.'),
   })
   .prefault({})
   .meta({ description: 'Name resolution for validation and CAA.' })

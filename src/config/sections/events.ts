@@ -1,6 +1,7 @@
 /** Notices to other systems: `smtp`, `notifications`, `hooks`, `ct_logging`. */
 
 import { z } from 'zod/v4'
+import { NOTIFICATION_TYPES } from '../../domain/notification.ts'
 import {
   checkedText,
   EMAIL,
@@ -15,7 +16,7 @@ import {
   whole,
 } from '../field.ts'
 
-const HOOK_EVENTS = [
+export const HOOK_EVENTS = [
   'account.registration',
   'order.creation',
   'challenge.before_validate',
@@ -26,27 +27,6 @@ const HOOK_EVENTS = [
   'certificate.revocation',
   'certificate.delivery',
   'ct.submission',
-] as const
-
-export const NOTIFICATION_TYPES = [
-  'delivery_succeeded',
-  'delivery_failed',
-  'revocation_succeeded',
-  'revocation_failed',
-  'registration_succeeded',
-  'registration_failed',
-  'admin_user_created',
-  'admin_password_reset',
-  'expiration_warning',
-  'order_rejected',
-  'order_quota_exceeded',
-  'order_stale_recovered',
-  'challenge_failed',
-  'csr_validation_failed',
-  'account_deactivated',
-  'account_revoked',
-  'key_rollover_succeeded',
-  'authorization_deactivated',
 ] as const
 
 const MAX_HOOKS = 50
@@ -61,7 +41,15 @@ export const Smtp = z
     port: setting(port(587), 'Port of the mail server.'),
     username: setting(optionalText(), 'User name; without one there is no login.'),
     password: setting(optionalText(), 'Password of the user.', { secret: true }),
-    use_tls: setting(flag(true), 'Encrypt with STARTTLS.'),
+    use_tls: setting(flag(true), 'Encrypt. `tls` says how.'),
+    tls: setting(
+      z.enum(['starttls', 'implicit', 'none']).nullable().default(null),
+      '`starttls` requires it, `implicit` begins with TLS, `none` does without. When absent: `none` for `use_tls: false`, `implicit` for port 465, else `starttls`.',
+    ),
+    ca_file: setting(
+      optionalText(),
+      "PEM file of the CAs that the mail server's certificate must chain to; those of Node.js when absent.",
+    ),
     from_address: setting(optionalText(), 'Sender.'),
     cc: setting(emails(), 'Further recipients of every mail.'),
     bcc: setting(emails(), 'Further recipients of every mail, in the envelope only.'),
@@ -120,7 +108,7 @@ const Hook = z
     _comment: Comment,
     class: setting(
       checkedText('a module such as ./hooks/notify.js#Notify, a package or a built-in name', isModuleName),
-      'Module that handles the events.',
+      'Module that handles the events, or `webhook` (docs/hooks.md).',
     ),
     enabled: setting(flag(true), 'A disabled hook is not loaded.'),
     events: setting(list(z.enum(HOOK_EVENTS)), 'Events that are handed over; empty or absent is all of them.'),
@@ -143,14 +131,20 @@ const Hook = z
  * loads.
  */
 function isModuleName(value: string): boolean {
-  return /^(?:\.{0,2}\/|@?[A-Za-z0-9_-])[\w@./-]*(?:#[A-Za-z_$][\w$]*)?$/.test(value) && !/\.\.[^/]|[./]$/.test(value)
+  return (
+    /^(?:ext:)?(?:\.{0,2}\/|@?[A-Za-z0-9_-])[\w@./-]*(?:#[A-Za-z_$][\w$]*)?$/.test(value) &&
+    !/\.\.[^/]|[./]$/.test(value)
+  )
 }
 
 export const Hooks = z
   .strictObject({
     timeout_seconds: setting(z.int().min(1).max(300).default(30), 'Time one call may take.', { unit: 'seconds' }),
-    max_workers: setting(z.int().min(1).max(16).default(4), 'Calls that run at the same time.'),
-    max_retries: setting(whole(0, 0), 'Attempts after the first.'),
+    max_workers: setting(
+      z.int().min(1).max(16).default(4),
+      'Calls that run at the same time, shared among the hooks; each has at least one.',
+    ),
+    max_retries: setting(whole(0, 0), 'Attempts after the first; a webhook has its own `config.max_retries`.'),
     dead_letter_log: setting(optionalText(), 'File that receives calls which failed for good.'),
     registered: setting(
       z
@@ -166,14 +160,20 @@ export const Hooks = z
 const CtLog = z
   .strictObject({
     url: setting(httpUrl(), 'URL of the log.'),
-    public_key_path: setting(optionalText(), 'PEM file with the public key of the log.'),
+    public_key_path: setting(
+      optionalText(),
+      'PEM file with the public key of the log; without it, what the log answers is stored unchecked.',
+    ),
     timeout_seconds: setting(whole(1, 10), 'Time one submission may take.', { unit: 'seconds' }),
   })
   .meta({ description: 'One log.' })
 
 export const CtLogging = z
   .strictObject({
-    enabled: setting(flag(false), 'Submit certificates to transparency logs.'),
+    enabled: setting(
+      flag(false),
+      'Submit issued certificates to transparency logs, and store their signed timestamps.',
+    ),
     submit_precert: setting(flag(false), 'Submit a precertificate and embed the signed timestamps.'),
     logs: setting(list(CtLog), 'The logs.'),
   })

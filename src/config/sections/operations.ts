@@ -12,6 +12,7 @@ import {
   isEmail,
   isHttpUrl,
   optionalText,
+  optionalWhole,
   port,
   setting,
   text,
@@ -49,8 +50,11 @@ export const Database = z
 const AuditLog = z
   .strictObject({
     enabled: setting(flag(true), 'Write audit records.'),
-    file: setting(optionalText(), 'File of the audit records.'),
-    syslog: setting(flag(false), 'Send audit records to syslog.'),
+    file: setting(optionalText(), 'File of the audit records, one JSON object a line, mode 0600.'),
+    syslog: setting(
+      flag(false),
+      'Send audit records to `audit_export.syslog_host`, or without one to the syslog daemon of this host.',
+    ),
     max_file_size_bytes: setting(
       z
         .int()
@@ -63,7 +67,9 @@ const AuditLog = z
     backup_count: setting(z.int().min(1).max(100).default(10), 'Older files that are kept.'),
   })
   .prefault({})
-  .meta({ description: 'Audit records in the log.' })
+  .meta({
+    description: 'Audit records: what happened to accounts, orders and certificates, and what administrators did.',
+  })
 
 export const Logging = z
   .strictObject({
@@ -89,13 +95,24 @@ export const Metrics = z
   .prefault({})
   .meta({ description: 'Metrics.' })
 
+const AdminListen = z
+  .strictObject({
+    bind: setting(text('127.0.0.1'), 'Address of the Admin API’s own port.'),
+    port: setting(z.int().min(1).max(65535), 'That port. The public port then answers 404 for the Admin API.'),
+    cert_file: setting(optionalText(), 'PEM file with the certificate chain of that port; without it, plain HTTP.'),
+    key_file: setting(optionalText(), 'PEM file with its key.'),
+  })
+  .nullable()
+  .default(null)
+  .meta({ description: 'A port of its own for the Admin API.' })
+
 export const AdminApi = z
   .strictObject({
     enabled: setting(flag(false), 'Offer the Admin API.'),
     base_path: setting(urlPath('/api'), 'Path in front of every Admin API resource.'),
     token_secret: setting(
       optionalText(),
-      'Secret that signs tokens, at least 16 characters; 32 random bytes are advised.',
+      'Signs tokens of the Admin API, and encrypts stored HMAC keys without `acme.eab_key_file`. At least 16 bytes; 32 random ones are advised.',
       {
         secret: true,
       },
@@ -105,6 +122,16 @@ export const AdminApi = z
     password_length: setting(whole(8, 20), 'Length of generated passwords.'),
     default_page_size: setting(whole(1, 50), 'Entries per page of a list.'),
     max_page_size: setting(whole(1, 1000), 'Most entries per page a client may ask for.'),
+    max_body_bytes: setting(whole(1024, 4 * MIB), 'Largest request body.', { unit: 'bytes' }),
+    bulk_revoke_confirm_above: setting(
+      optionalWhole(0),
+      'A bulk revocation of more certificates needs their number in `confirm_count`; none does when absent.',
+    ),
+    audit_key_file: setting(
+      optionalText(),
+      'File with at least 32 random bytes, the key of the audit log’s chain; derived from `token_secret` when absent.',
+    ),
+    listen: AdminListen,
   })
   .prefault({})
   .meta({ description: 'The Admin API.' })
@@ -126,6 +153,7 @@ export const Retention = z
       'The same for an invalid authorization with its challenge, where this is less.',
     ),
     expiration_notice_max_age_days: age(90, 'records of expiration warnings'),
+    notification_max_age_days: age(90, 'notifications, sent or not,'),
     cleanup_interval_seconds: setting(whole(1, 86400), 'Pause between two runs of a deletion.', { unit: 'seconds' }),
     cleanup_loop_interval_seconds: setting(whole(1, 60), 'Pause between two looks for work that is due.', {
       unit: 'seconds',
@@ -151,6 +179,15 @@ export const AuditExport = z
     }),
     syslog_host: setting(optionalText(), 'Host that receives audit events as syslog messages.'),
     syslog_port: setting(port(514), 'Port of that host.'),
+    syslog_transport: setting(
+      z.enum(['udp', 'tcp', 'tls']).nullable().default(null),
+      'Protocol (RFC 5424 messages). UDP promises nothing: each message is sent once, cut after 2048 bytes.',
+      { defaultText: '`tls` for port 6514, else `udp`' },
+    ),
+    syslog_ca_file: setting(
+      optionalText(),
+      'PEM file with the CA certificates that the daemon’s has to chain to; without it, those that Node.js knows.',
+    ),
   })
   .prefault({})
   .meta({ description: 'Export of audit events.' })

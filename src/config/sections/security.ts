@@ -49,7 +49,7 @@ const RateLimits = z
       unit: 'seconds',
       reload: 'live',
     }),
-    gc_max_age_seconds: setting(whole(1, 7200), 'Age at which a counter that limits nothing any more is removed.', {
+    gc_max_age_seconds: setting(whole(1, 7200), 'Age at which a counter that limits nothing is removed.', {
       unit: 'seconds',
       reload: 'live',
     }),
@@ -67,11 +67,11 @@ const IdentifierPolicy = z
   .strictObject({
     allowed_domains: setting(
       list(NAME_PATTERN),
-      'Names that may be ordered; `*.x` is x, everything below it, and wildcard names. Empty allows all.',
+      'Names that may be ordered; `*.x` is x, everything below, and wildcards. Empty allows all.',
     ),
     forbidden_domains: setting(
       list(NAME_PATTERN, ['*.localhost']),
-      'Names that may not be ordered, nor wildcard names that cover them; `*.x` is x and everything below it.',
+      'Names that may not be ordered, nor wildcards that cover them; `*.x` is x and everything below.',
     ),
     allow_wildcards: setting(flag(true), 'Allow `*.` names.'),
     allow_ip: setting(flag(false), 'Allow IP addresses as identifiers (RFC 8738).'),
@@ -82,12 +82,12 @@ const IdentifierPolicy = z
     ),
     public_suffix_list: setting(
       choice(PUBLIC_SUFFIX_LISTS, 'none'),
-      '`builtin` refuses wildcard names right below a public suffix, such as `*.co.uk`, by the ICANN section of the list in this release.',
+      "`builtin` refuses wildcards right below a public suffix (`*.co.uk`), by the ICANN section of this release's list. A dns-persist-01 record at or above one then counts for no name below it.",
     ),
     max_identifier_value_length: setting(whole(1, 253), 'Longest identifier.', { unit: 'bytes' }),
     enforce_account_allowlist: setting(
       flag(false),
-      'Limit each account to the identifiers assigned to it by an administrator.',
+      'Limit each account to the identifiers that an administrator assigned.',
     ),
   })
   .prefault({})
@@ -114,15 +114,15 @@ export const Security = z
         'SHA384withECDSA',
         'SHA512withECDSA',
       ]),
-      'Signature algorithms of certification requests.',
+      'Signature algorithms of CSRs.',
     ),
-    min_csr_rsa_key_size: setting(whole(2048, 2048), 'Smallest RSA key in a certification request.', { unit: 'bits' }),
-    min_csr_ec_key_size: setting(whole(224, 256), 'Smallest elliptic-curve key in a certification request.', {
+    min_csr_rsa_key_size: setting(whole(2048, 2048), 'Smallest RSA key in a CSR.', { unit: 'bits' }),
+    min_csr_ec_key_size: setting(whole(224, 256), 'Smallest elliptic-curve key in a CSR.', {
       unit: 'bits',
     }),
     blocked_keys_file: setting(
       optionalText(),
-      'File of keys that no request and no account may have: one hexadecimal SHA-256 of a SubjectPublicKeyInfo a line, at most 1,000,000; `#` begins a comment. Each reading replaces the list of all instances.',
+      'File of keys that no request and no account may have: a hexadecimal SHA-256 of a SubjectPublicKeyInfo a line, at most 1,000,000; `#` comments. Each reading replaces the list of all instances.',
       { reload: 'live' },
     ),
     hsts_max_age_seconds: setting(

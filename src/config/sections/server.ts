@@ -33,7 +33,7 @@ const Tls = z
     key_path: setting(optionalText(), 'PEM file with the private key of the server certificate.'),
     self_issued_names: setting(
       list(z.string().min(1)),
-      'Names and addresses of a server certificate that the service issues to itself and keeps in the two files.',
+      'Names and addresses of a certificate that the service issues to itself, into the two files.',
     ),
   })
   .prefault({})
@@ -45,16 +45,14 @@ const Overload = z
   .strictObject({
     enabled: setting(
       flag(true),
-      'Refuse requests with 503 and Retry-After while others wait too long, and slow addresses whose signatures keep failing.',
+      'Refuse requests with 503 and Retry-After while others wait too long, and slow addresses whose signatures fail.',
     ),
-    target_delay_ms: setting(
-      whole(10, 100),
-      'Time that requests may wait for processor and database before new orders are turned away.',
-      { unit: 'milliseconds' },
-    ),
+    target_delay_ms: setting(whole(10, 100), 'Time that requests may wait before new orders are refused.', {
+      unit: 'milliseconds',
+    }),
     max_connections: setting(
       whole(16, 8192),
-      'Most open connections, divided among the front threads. Needs as many file descriptors.',
+      'Most open connections of all front threads. Needs as many file descriptors.',
     ),
   })
   .prefault({})
@@ -83,7 +81,7 @@ export const Server = z
       'Time a request or an SQL statement may take, then 503. Finalize answers after half of it at the latest.',
       { unit: 'seconds' },
     ),
-    graceful_timeout: setting(whole(0, 30), 'Time that running requests get to finish when the service stops.', {
+    graceful_timeout: setting(whole(0, 30), 'Time that requests get to finish at a stop.', {
       unit: 'seconds',
     }),
     keepalive: setting(
@@ -92,7 +90,7 @@ export const Server = z
       { unit: 'seconds' },
     ),
     max_requests: setting(whole(0, 0), 'Requests after which a front thread is replaced; 0 is never.'),
-    max_requests_jitter: setting(whole(0, 0), 'Upper bound of a random number added to `max_requests` per thread.'),
+    max_requests_jitter: setting(whole(0, 0), 'Random number up to this, added to `max_requests` per thread.'),
     overload: Overload,
     tls: Tls,
   })
@@ -100,10 +98,10 @@ export const Server = z
 
 export const ReverseProxy = z
   .strictObject({
-    enabled: setting(flag(false), 'Honour forwarded headers of requests that come from a trusted proxy.'),
+    enabled: setting(flag(false), 'Believe the forwarded headers of trusted proxies.'),
     trusted_proxies: setting(
       list(checkedText('an IP address or a network such as 10.0.0.0/8', isNetwork)),
-      'Addresses and networks of the proxies whose headers are believed.',
+      'Addresses and networks of the proxies to believe.',
     ),
     forwarded_for_header: setting(text('X-Forwarded-For'), 'Header with the chain of client addresses.'),
     forwarded_proto_header: setting(text('X-Forwarded-Proto'), 'Header with the scheme that the client used.'),

@@ -1,28 +1,19 @@
 /** UUIDs (RFC 9562): version 7 keys, which sort by creation time. */
 
-import { randomOctets } from './random.ts'
+import { randomBytes } from 'node:crypto'
 
 /**
  * A version 7 UUID: 48 bits of Unix milliseconds, then 74 random bits.
  * @param nowMs Unix time in milliseconds.
  */
 export function uuidv7(nowMs: number): string {
-  const ms = Math.floor(nowMs)
-  if (ms !== lastMs) {
-    const time = ms.toString(16).padStart(12, '0')
-    lastTime = `${time.slice(0, 8)}-${time.slice(8)}-7`
-    lastMs = ms
-  }
-  const octets = randomOctets(10)
+  const time = Math.floor(nowMs).toString(16).padStart(12, '0')
+  const octets = randomBytes(10)
   // The variant (RFC 9562 §4.1): the digit is 8, 9, a or b.
   octets[1] = ((octets[1] as number) & 0xf3) | 0x08
   const random = octets.toString('hex')
-  return `${lastTime}${random.slice(0, 3)}-${random.slice(3, 7)}-${random.slice(7, 19)}`
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(0, 3)}-${random.slice(3, 7)}-${random.slice(7, 19)}`
 }
-
-/** The last time and its digits: several keys are made within one millisecond. */
-let lastMs = Number.NaN
-let lastTime = ''
 
 /** Creation time of a version 7 UUID, to the millisecond. */
 export function uuidTime(uuid: string): Date {

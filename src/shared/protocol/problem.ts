@@ -77,6 +77,8 @@ export interface ProblemOptions {
   links?: readonly string[]
   /** Becomes the Allow header of a 405. */
   allow?: readonly string[]
+  /** What was refused, for events; a client reads it in the detail or the subproblems. */
+  refused?: readonly ProblemIdentifier[]
 }
 
 /** The only way for a handler to refuse. `detail` is for the reader of a client's log. */

@@ -68,6 +68,20 @@ interface Prefix {
   advertised: string
 }
 
+/** The path of `server.external_url`, without a slash at its end: empty for a whole host. */
+export const externalPathOf = (externalUrl: string): string => new URL(externalUrl).pathname.replace(/\/$/, '')
+
+/**
+ * A request path without the path of the external URL. A proxy may strip that or keep it; both
+ * paths name the same resource.
+ */
+export function behindExternalPath(path: string, externalPath: string): string {
+  if (externalPath === '' || !path.startsWith(externalPath)) return path
+  return path.length === externalPath.length || path[externalPath.length] === '/'
+    ? path.slice(externalPath.length)
+    : path
+}
+
 export class Urls {
   readonly #root: string
   readonly #paths: UrlSettings['paths']
@@ -86,11 +100,10 @@ export class Urls {
 
   constructor({ externalUrl, basePath, paths }: UrlSettings) {
     const root = externalUrl + basePath
-    const externalPath = new URL(externalUrl).pathname.replace(/\/$/, '')
     this.#root = root
     this.#paths = paths
-    // A proxy may strip the path of external_url or keep it; both paths name the same resource.
-    this.#mounts = [...new Set([externalPath + basePath, basePath])]
+    // With the path of the external URL, and without it (`behindExternalPath`).
+    this.#mounts = [...new Set([externalPathOf(externalUrl) + basePath, basePath])]
     const { renewalInfo, crl: _, ...fixed } = paths
     for (const mount of this.#mounts) {
       for (const [resource, path] of Object.entries(fixed) as [FixedResource, string][]) {

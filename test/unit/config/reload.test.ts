@@ -19,6 +19,7 @@ test('live keys are applied, the others wait for a restart and are named; what n
   assert.deepEqual(plan.live.toSorted(), [
     'logging.level',
     'metrics.enabled',
+    'notifications.expiration_warning_days',
     'security.rate_limits.new_order.requests',
     'security.rate_limits.new_order.window_seconds',
   ])
@@ -27,6 +28,7 @@ test('live keys are applied, the others wait for a restart and are named; what n
     'metrics.path',
     'security.allowed_algorithms',
     'server.port',
+    'smtp.host',
   ])
   assert.equal(plan.config.logging.level, 'DEBUG')
   assert.equal(plan.config.logging.format, 'json')

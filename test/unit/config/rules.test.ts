@@ -26,6 +26,9 @@ const CASES: [string, Tree, string[]][] = [
   ['a proxy without trusted addresses', { proxy: { enabled: true } }, ['proxy.trusted_proxies']],
   ['more connections kept than allowed', { database: { min_connections: 51 } }, ['database.min_connections']],
   ['smallest RSA key above the largest', { security: { min_rsa_key_size: 8193 } }, ['security.min_rsa_key_size']],
+  ['a hook of another language', { hooks: { registered: [{ class: 'example_pki.Hook' }] } }, ['hooks.registered']],
+  ['a webhook without a URL', { hooks: { registered: [{ class: 'webhook' }] } }, ['hooks.registered']],
+  ['a disabled hook of any kind', { hooks: { registered: [{ class: 'a.b.Hook', enabled: false }] } }, []],
   ['bindings required without a secret to store them under', { acme: { eab_required: true } }, ['acme.eab_required']],
   ['bindings required with a key file', { acme: { eab_required: true, eab_key_file: 'eab.key' } }, []],
   ['one perspective', { challenges: { perspectives: [aPerspective()] } }, []],
@@ -99,6 +102,7 @@ const CASES: [string, Tree, string[]][] = [
   ['CAA enforced without a name that records could carry', { acme: { caa_enforce: true } }, ['acme.caa_enforce']],
   ['CAA enforced with a name', { acme: { caa_enforce: true, caa_identities: ['ca.example'] } }, []],
   ['a short secret without the Admin API', { admin_api: { token_secret: 'short' } }, ['admin_api.token_secret']],
+  ['metrics that ask for a token that nobody gives', { metrics: { auth_required: true } }, ['metrics.auth_required']],
   ['one path for two resources', { acme: { paths: { new_order: '/new-account' } } }, ['acme.paths']],
   [
     'dns-persist-01 without an issuer name',
@@ -237,6 +241,22 @@ const CASES: [string, Tree, string[]][] = [
     {
       admin_api: { enabled: true, initial_admin_email: 'a@b', token_secret: '0123456789abcdef' },
       api: { base_path: '/api' },
+    },
+    ['admin_api.base_path'],
+  ],
+  [
+    'an Admin API in front of other paths',
+    {
+      admin_api: { enabled: true, initial_admin_email: 'a@b', token_secret: '0123456789abcdef' },
+      api: { base_path: '/api/acme' },
+    },
+    ['admin_api.base_path'],
+  ],
+  [
+    'an Admin API in front of the metrics',
+    {
+      admin_api: { enabled: true, initial_admin_email: 'a@b', token_secret: '0123456789abcdef' },
+      metrics: { path: '/api/metrics' },
     },
     ['admin_api.base_path'],
   ],

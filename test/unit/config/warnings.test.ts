@@ -26,11 +26,10 @@ const CASES: [string, Tree, string[]][] = [
   ['no time for idle connections', { server: { keepalive: 0 } }, []],
   ['a length of nonces', { nonce: { length: 32 } }, ['nonce.length']],
   ['a time for signatures that come later', { ca: { deferred_signing_timeout: 600 } }, ['ca.deferred_signing_timeout']],
-  [
-    'an age of notices that are not sent',
-    { retention: { expiration_notice_max_age_days: 90 } },
-    ['retention.expiration_notice_max_age_days'],
-  ],
+  ['a record of used nonces', { nonce: { audit_consumed: true } }, ['nonce.audit_consumed']],
+  ['retention of an audit log that nothing keeps', { audit_retention: { enabled: true } }, ['audit_retention.enabled']],
+  ['a secret of 31 bytes', { admin_api: { token_secret: `${'ü'.repeat(15)}x` } }, ['admin_api.token_secret']],
+  ['a secret of 32 bytes', { admin_api: { token_secret: 'ü'.repeat(16) } }, []],
   ['another worker class', { server: { worker_class: 'gthread' } }, ['server.worker_class']],
   ['trusted proxies that nobody asks', { proxy: { trusted_proxies: ['192.0.2.1'] } }, ['proxy.trusted_proxies']],
   [

@@ -36,7 +36,7 @@ function aFront(
   })
   const front = new Front({
     acme,
-    board: { admission: () => 'none' },
+    flags: { admission: () => 'none' },
     overload,
     deadlines: createDeadlines(0.05),
     metrics: createMetrics(),
@@ -44,10 +44,14 @@ function aFront(
     version: '0',
     proxy: { enabled: false, trustedProxies: [], forwardedForHeader: '', forwardedProtoHeader: '' },
     scheme: 'http',
+    events: { answered: nothing },
+    externalPath: '',
     securityHeaders: { http: [], https: [] },
     metricsPath: () => '/metrics',
     health: () => assert.fail('nobody asks'),
     crl: undefined,
+    admin: undefined,
+    metricsGuard: undefined,
     exposition: () => assert.fail('nobody asks'),
   })
   return { front, overload, admission: overload.admission }

@@ -28,13 +28,16 @@ function aSupervisor() {
     metrics,
     db: { query: async () => [] },
     ca: { unreachable: () => undefined, health: async () => ({ signing: true, tokens: [] }), issuers: () => [] },
-    board: { pool: () => ({ max: 4, size: 0, available: 4, waiting: 0 }), isOn: () => false },
+    flags: { pool: () => ({ max: 4, size: 0, available: 4, waiting: 0 }), isOn: () => false },
     dispatcher: {
       dispatch: () => ++counted.dispatched > 0,
       load: () => ({ known: 0, running: 0, waiting: {}, oldestWaitMs: 0 }),
     },
     fronts: () => [{ status: 'running', ref }],
+    events: { thread: () => undefined },
     workers: () => ({ challenge: true, cleanup: true, expiration: false }),
+    background: async () => ({ tasks: [], consumers: [] }),
+    dnsResolver: () => undefined,
     crl: () => undefined,
     isStopping: () => false,
   }

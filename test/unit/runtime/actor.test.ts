@@ -6,7 +6,7 @@ import { type ActorFailure, type ActorOptions, type Call, spawn } from '../../..
 import { ActorError } from '../../../src/runtime/errors.ts'
 
 /** Longer than a stalled machine holds a test up. */
-const PATIENCE_MS = 30_000
+const DEADLINE_MS = 30_000
 
 type Counter = {
   add: { message: number; reply: number }
@@ -55,8 +55,8 @@ function counter(options: Partial<ActorOptions<Counter>> = {}) {
 describe('an actor', () => {
   test('handles messages one by one, in order', async () => {
     const { actor, log } = counter()
-    const first = actor.ask('slow', { ms: 20, mark: 'a' }, PATIENCE_MS)
-    const second = actor.ask('slow', { ms: 1, mark: 'b' }, PATIENCE_MS)
+    const first = actor.ask('slow', { ms: 20, mark: 'a' }, DEADLINE_MS)
+    const second = actor.ask('slow', { ms: 1, mark: 'b' }, DEADLINE_MS)
     assert.deepEqual(await Promise.all([first, second]), ['a', 'b'])
     assert.deepEqual(log, ['+a', '-a', '+b', '-b'])
     actor.tell('add', 5)
@@ -66,7 +66,7 @@ describe('an actor', () => {
 
   test('with concurrency handles that many at a time', async () => {
     const { actor, log } = counter({ concurrency: 2 })
-    await Promise.all(['a', 'b', 'c'].map((mark) => actor.ask('slow', { ms: 10, mark }, PATIENCE_MS)))
+    await Promise.all(['a', 'b', 'c'].map((mark) => actor.ask('slow', { ms: 10, mark }, DEADLINE_MS)))
     assert.deepEqual(log.slice(0, 2), ['+a', '+b'])
     assert.ok(log.indexOf('+c') > Math.min(log.indexOf('-a'), log.indexOf('-b')))
     actor.stop()
@@ -75,7 +75,7 @@ describe('an actor', () => {
   test('with a full mailbox refuses at once, and accepts again when there is room', async () => {
     const { actor } = counter()
     await actor.ask('add', 0, 100)
-    const accepted = ['a', 'b', 'c', 'd'].map((mark) => actor.ask('slow', { ms: 5, mark }, PATIENCE_MS))
+    const accepted = ['a', 'b', 'c', 'd'].map((mark) => actor.ask('slow', { ms: 5, mark }, DEADLINE_MS))
     assert.equal(actor.running, 1)
     assert.equal(actor.queued, 3)
     assert.throws(() => actor.tell('add', 1), { name: 'ActorError', code: 'mailbox_full' })
@@ -87,7 +87,7 @@ describe('an actor', () => {
 
   test('does not begin what nobody waits for any more, and gives the room back', async () => {
     const { actor, log } = counter()
-    const long = actor.ask('slow', { ms: 50, mark: 'long' }, PATIENCE_MS)
+    const long = actor.ask('slow', { ms: 50, mark: 'long' }, DEADLINE_MS)
     await assert.rejects(actor.ask('slow', { ms: 0, mark: 'late' }, 10), { code: 'deadline' })
     assert.equal(actor.queued, 0)
     await long
@@ -132,7 +132,7 @@ describe('an actor', () => {
     const { actor, failures, starts } = counter()
     await actor.ask('add', 4, 100)
     actor.tell('fail', 'nobody asked')
-    const waiting = actor.ask('add', 1, PATIENCE_MS)
+    const waiting = actor.ask('add', 1, DEADLINE_MS)
     assert.equal(await waiting, 1)
     assert.equal(starts(), 2)
     assert.deepEqual(
@@ -146,7 +146,7 @@ describe('an actor', () => {
     const { actor, starts } = counter()
     await actor.ask('breakState', undefined, 100)
     assert.equal(actor.status, 'backing-off')
-    assert.equal(await actor.ask('add', 1, PATIENCE_MS), 1)
+    assert.equal(await actor.ask('add', 1, DEADLINE_MS), 1)
     assert.equal(starts(), 2)
     actor.stop()
   })
@@ -154,7 +154,7 @@ describe('an actor', () => {
   test('that fails too often escalates: what waits is rejected, what comes is refused', async () => {
     const { actor, failures } = counter({ mailboxLimit: 10 })
     for (let failure = 0; failure < 3; failure++) actor.tell('fail', `failure ${failure}`)
-    await assert.rejects(actor.ask('add', 1, PATIENCE_MS), { code: 'stopped' })
+    await assert.rejects(actor.ask('add', 1, DEADLINE_MS), { code: 'stopped' })
     assert.deepEqual(
       failures.map(({ action }) => action),
       ['restart', 'restart', 'escalate'],
@@ -171,7 +171,7 @@ describe('an actor', () => {
         throw new Error('no start')
       },
     })
-    await assert.rejects(actor.ask('add', 1, PATIENCE_MS), { code: 'stopped' })
+    await assert.rejects(actor.ask('add', 1, DEADLINE_MS), { code: 'stopped' })
     assert.equal(starts, 3)
     assert.equal(failures.at(-1)?.action, 'escalate')
   })
@@ -188,8 +188,8 @@ describe('an actor', () => {
 describe('draining an actor', () => {
   test('refuses new messages and finishes the accepted ones', async () => {
     const { actor, log } = counter()
-    const accepted = ['a', 'b'].map((mark) => actor.ask('slow', { ms: 10, mark }, PATIENCE_MS))
-    const drained = actor.drain(PATIENCE_MS)
+    const accepted = ['a', 'b'].map((mark) => actor.ask('slow', { ms: 10, mark }, DEADLINE_MS))
+    const drained = actor.drain(DEADLINE_MS)
     assert.equal(actor.status, 'draining')
     assert.throws(() => actor.tell('add', 1), { code: 'stopped' })
     assert.deepEqual(await Promise.all(accepted), ['a', 'b'])
@@ -200,16 +200,16 @@ describe('draining an actor', () => {
 
   test('before its start has ended finishes what was accepted', async () => {
     const { actor } = counter()
-    const accepted = actor.ask('add', 2, PATIENCE_MS)
-    assert.equal(await actor.drain(PATIENCE_MS), 0)
+    const accepted = actor.ask('add', 2, DEADLINE_MS)
+    assert.equal(await actor.drain(DEADLINE_MS), 0)
     assert.equal(await accepted, 2)
   })
 
   test('ends at the deadline, rejects what is left and says how much', async () => {
     const { actor } = counter()
     await actor.ask('add', 0, 100)
-    const running = actor.ask('slow', { ms: 60, mark: 'a' }, PATIENCE_MS)
-    const waiting = assert.rejects(actor.ask('add', 1, PATIENCE_MS), { code: 'stopped' })
+    const running = actor.ask('slow', { ms: 60, mark: 'a' }, DEADLINE_MS)
+    const waiting = assert.rejects(actor.ask('add', 1, DEADLINE_MS), { code: 'stopped' })
     assert.equal(await actor.drain(10), 2)
     await waiting
     assert.equal(await running, 'a')
@@ -218,7 +218,7 @@ describe('draining an actor', () => {
   test('twice gives both callers an end', async () => {
     const { actor } = counter()
     actor.tell('slow', { ms: 20, mark: 'a' })
-    assert.deepEqual(await Promise.all([actor.drain(PATIENCE_MS), actor.drain(PATIENCE_MS)]), [0, 0])
+    assert.deepEqual(await Promise.all([actor.drain(DEADLINE_MS), actor.drain(DEADLINE_MS)]), [0, 0])
   })
 })
 
@@ -239,7 +239,7 @@ describe('a mailbox', () => {
         })
         const settled = await Promise.all(outcomes)
         assert.ok(!settled.includes('other'))
-        await actor.drain(PATIENCE_MS)
+        await actor.drain(DEADLINE_MS)
         assert.equal(actor.running + actor.queued, 0)
       }),
       { numRuns: 40 },

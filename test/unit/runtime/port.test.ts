@@ -8,7 +8,7 @@ import { fromErrorData, RemoteError, toErrorData } from '../../../src/runtime/er
 import { connect, expose } from '../../../src/runtime/port.ts'
 
 /** Longer than a stalled machine holds a test up. */
-const PATIENCE_MS = 30_000
+const DEADLINE_MS = 30_000
 
 type Service = {
   double: { message: number; reply: number }
@@ -59,15 +59,15 @@ function pair(limit = 3) {
 describe('a reference over a port', () => {
   test('asks and gets the reply, structured data included', async () => {
     const { ref } = pair()
-    assert.equal(await ref.ask('double', 21, PATIENCE_MS), 42)
+    assert.equal(await ref.ask('double', 21, DEADLINE_MS), 42)
     const data = { bytes: new Uint8Array([1, 2]), map: new Map([['a', 1n]]), date: new Date(0) }
-    assert.deepEqual(await ref.ask('echo', data, PATIENCE_MS), data)
+    assert.deepEqual(await ref.ask('echo', data, DEADLINE_MS), data)
     assert.equal(ref.outstanding, 0)
   })
 
   test('gets a thrown error as data: name, message, plain properties, the stack of the origin', async () => {
     const { ref } = pair()
-    const error = await ref.ask('fail', undefined, PATIENCE_MS).then(assert.fail, (reason: RemoteError) => reason)
+    const error = await ref.ask('fail', undefined, DEADLINE_MS).then(assert.fail, (reason: RemoteError) => reason)
     assert.ok(error instanceof RemoteError)
     assert.equal(error.name, 'Refusal')
     assert.equal(error.message, 'not this one')
@@ -77,9 +77,9 @@ describe('a reference over a port', () => {
 
   test('hears that a reply cannot be cloned, and refuses a message that cannot', async () => {
     const { ref } = pair()
-    await assert.rejects(ref.ask('unclonable', undefined, PATIENCE_MS), /could not be cloned/)
+    await assert.rejects(ref.ask('unclonable', undefined, DEADLINE_MS), /could not be cloned/)
     await assert.rejects(
-      ref.ask('echo', () => 1, PATIENCE_MS),
+      ref.ask('echo', () => 1, DEADLINE_MS),
       /could not be cloned/,
     )
     assert.equal(ref.outstanding, 0)
@@ -87,12 +87,12 @@ describe('a reference over a port', () => {
 
   test('refuses more than its limit on their way, tells included, until they are taken', async () => {
     const { ref } = pair(2)
-    const first = ref.ask('double', 1, PATIENCE_MS)
+    const first = ref.ask('double', 1, DEADLINE_MS)
     ref.tell('wait', 5)
     assert.throws(() => ref.tell('wait', 5), { code: 'mailbox_full' })
-    await assert.rejects(ref.ask('double', 1, PATIENCE_MS), { code: 'mailbox_full' })
+    await assert.rejects(ref.ask('double', 1, DEADLINE_MS), { code: 'mailbox_full' })
     await first
-    assert.equal(await ref.ask('double', 4, PATIENCE_MS), 8)
+    assert.equal(await ref.ask('double', 4, DEADLINE_MS), 8)
   })
 
   test('does not give up on a reply that came while its thread was held up', async () => {
@@ -126,9 +126,9 @@ describe('a reference over a port', () => {
 
   test('hears a full mailbox of the other side; a refused tell is reported there', async () => {
     const { ref, refused } = pair(10)
-    await ref.ask('double', 1, PATIENCE_MS)
-    const waits = [0, 1, 2].map(() => ref.ask('wait', 20, PATIENCE_MS))
-    const full = ref.ask('double', 1, PATIENCE_MS)
+    await ref.ask('double', 1, DEADLINE_MS)
+    const waits = [0, 1, 2].map(() => ref.ask('wait', 20, DEADLINE_MS))
+    const full = ref.ask('double', 1, DEADLINE_MS)
     ref.tell('double', 1)
     await assert.rejects(full, { name: 'ActorError', code: 'mailbox_full' })
     await Promise.all(waits)
@@ -137,11 +137,11 @@ describe('a reference over a port', () => {
 
   test('is stopped when the other end is gone: open asks are rejected, new ones refused', async () => {
     const { ref, port2 } = pair()
-    const open = assert.rejects(ref.ask('wait', 60_000, PATIENCE_MS), { code: 'stopped' })
+    const open = assert.rejects(ref.ask('wait', 60_000, DEADLINE_MS), { code: 'stopped' })
     await sleep(10)
     port2.close()
     await open
-    await assert.rejects(ref.ask('double', 1, PATIENCE_MS), { code: 'stopped' })
+    await assert.rejects(ref.ask('double', 1, DEADLINE_MS), { code: 'stopped' })
     assert.throws(() => ref.tell('double', 1), { code: 'stopped' })
   })
 
@@ -149,7 +149,7 @@ describe('a reference over a port', () => {
     const { ref, port1, port2, actor } = pair()
     expose(port1, actor, assert.fail)
     const back = connect<Service>(port2, 'back', 5)
-    assert.deepEqual(await Promise.all([ref.ask('double', 1, PATIENCE_MS), back.ask('double', 2, PATIENCE_MS)]), [2, 4])
+    assert.deepEqual(await Promise.all([ref.ask('double', 1, DEADLINE_MS), back.ask('double', 2, DEADLINE_MS)]), [2, 4])
   })
 })
 

@@ -45,7 +45,7 @@ function aDispatcher(
   const recorded: AttemptResult[] = []
   const results: string[] = []
   const interruptions: unknown[] = []
-  const news: [number, AttemptEnded][] = []
+  const ended: [number, AttemptEnded][] = []
   const startedAt: number[] = []
   const everyType = (tries: number) =>
     Object.fromEntries(
@@ -73,11 +73,11 @@ function aDispatcher(
       attempted: (_request, { result }) => results.push(result),
       superseded: () => results.push('superseded'),
       interrupted: (_request, error) => interruptions.push(error),
-      news: (front, told) => news.push([front, told]),
+      ended: (front, attempt) => ended.push([front, attempt]),
     },
     ...over,
   })
-  return { dispatcher, recorded, results, interruptions, news, startedAt }
+  return { dispatcher, recorded, results, interruptions, ended, startedAt }
 }
 
 async function until(condition: () => boolean): Promise<void> {
@@ -243,7 +243,7 @@ describe('validation dispatcher', () => {
       },
       {
         limits: { ...LIMITS, perAccount: 3, perTarget: 100 },
-        events: { attempted: ({ accountId }) => ended.push(accountId), superseded() {}, interrupted() {}, news() {} },
+        events: { attempted: ({ accountId }) => ended.push(accountId), superseded() {}, interrupted() {}, ended() {} },
       },
     )
     for (let i = 0; i < 30; i++) dispatcher.dispatch(aRequest({ authorizationId: `slow-${i}`, accountId: 'slow' }))
@@ -373,7 +373,7 @@ describe('validation dispatcher', () => {
   test('the record of each attempt is reported, and the last one kept', async () => {
     const records: ValidationRecord[] = []
     const { dispatcher, recorded } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD), {
-      events: { attempted: (_request, record) => records.push(record), superseded() {}, interrupted() {}, news() {} },
+      events: { attempted: (_request, record) => records.push(record), superseded() {}, interrupted() {}, ended() {} },
     })
     dispatcher.dispatch(aRequest())
     await until(() => dispatcher.load().known === 0)
@@ -395,22 +395,22 @@ describe('validation dispatcher', () => {
 
   describe('a front thread that handed over', () => {
     test('is told how each attempt ended', async () => {
-      const { dispatcher, news } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
+      const { dispatcher, ended } = aDispatcher(async (_job, run) => (run === 1 ? bad(true) : GOOD))
       const request = aRequest()
       dispatcher.dispatch(request, 3)
       await until(() => dispatcher.load().known === 0)
       assert.deepEqual(
-        news.map(([front, { authorizationId, recorded }]) => [front, authorizationId, recorded?.outcome]),
+        ended.map(([front, { authorizationId, recorded }]) => [front, authorizationId, recorded?.outcome]),
         [
           [3, request.authorizationId, null],
           [3, request.authorizationId, 'valid'],
         ],
       )
-      assert.equal(news[0]?.[1].recorded?.attempt.status, 'processing')
+      assert.equal(ended[0]?.[1].recorded?.attempt.status, 'processing')
     })
 
     test('is told once, and so is another one that did so meanwhile', async () => {
-      const { dispatcher, news } = aDispatcher(async () => {
+      const { dispatcher, ended } = aDispatcher(async () => {
         await sleep(20)
         return GOOD
       })
@@ -418,30 +418,30 @@ describe('validation dispatcher', () => {
       for (const front of [0, 1, 0, 1]) dispatcher.dispatch(request, front)
       await until(() => dispatcher.load().known === 0)
       assert.deepEqual(
-        news.map(([front]) => front),
+        ended.map(([front]) => front),
         [0, 1],
       )
     })
 
     test('is told that there is nothing to record any more, of a verdict and of a claim that is lost', async () => {
-      const { dispatcher, news } = aDispatcher(async () => GOOD, {
+      const { dispatcher, ended } = aDispatcher(async () => GOOD, {
         store: { recordAttempt: async () => false, renew: async () => false },
       })
       const [unrecorded, unclaimed] = [aRequest(), aRequest({ isRepeat: true })]
       dispatcher.dispatch(unrecorded, 1)
       dispatcher.dispatch(unclaimed, 2)
       await until(() => dispatcher.load().known === 0)
-      assert.deepEqual(news, [
+      assert.deepEqual(ended, [
         [2, { authorizationId: unclaimed.authorizationId }],
         [1, { authorizationId: unrecorded.authorizationId }],
       ])
     })
 
     test('is told that the proof bounds the authorization', async () => {
-      const { dispatcher, news } = aDispatcher(async () => ({ ...GOOD, validForSeconds: 60 }))
+      const { dispatcher, ended } = aDispatcher(async () => ({ ...GOOD, validForSeconds: 60 }))
       dispatcher.dispatch(aRequest(), 0)
       await until(() => dispatcher.load().known === 0)
-      assert.equal(news[0]?.[1].recorded?.isBounded, true)
+      assert.equal(ended[0]?.[1].recorded?.isBounded, true)
     })
   })
 
@@ -456,7 +456,7 @@ describe('validation dispatcher', () => {
   })
 
   test('what was on its way while another thread had it tried and decided is not tried, and its thread told', async () => {
-    const { dispatcher, startedAt, news } = aDispatcher(async () => GOOD)
+    const { dispatcher, startedAt, ended } = aDispatcher(async () => GOOD)
     const request = aRequest({ isUnclaimed: true })
     dispatcher.dispatch(request, 0)
     await until(() => dispatcher.load().known === 0)
@@ -465,7 +465,7 @@ describe('validation dispatcher', () => {
     assert.equal(dispatcher.load().known, 0)
     assert.equal(startedAt.length, 1)
     const { authorizationId } = request
-    assert.deepEqual(news.slice(1), Array(3).fill([1, { authorizationId }]))
+    assert.deepEqual(ended.slice(1), Array(3).fill([1, { authorizationId }]))
   })
 
   test('a full queue refuses what is new, not what it has', async () => {

@@ -4,28 +4,24 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import { decodeError, encodeError } from '../../../signer/protocol/error-frames.ts'
 import {
-  checkProof,
-  checkWelcome,
-  decodeError,
-  decodeHello,
-  decodeMeta,
-  encodeError,
-  encodeFrame,
-  encodeHello,
-  encodeProof,
-  encodeWelcome,
-  type Frame,
-  FrameReader,
-  KIND,
-  METHODS,
-  readSharedSecret,
   SignerNameRefusal,
   SignerProtocolError,
   SignerRefusal,
   SignerUnavailable,
-  TEST_MESSAGE,
-} from '../../../signer/protocol.ts'
+} from '../../../signer/protocol/errors.ts'
+import { decodeMeta, encodeFrame, type Frame, FrameReader, KIND } from '../../../signer/protocol/frames.ts'
+import {
+  checkProof,
+  checkWelcome,
+  decodeHello,
+  encodeHello,
+  encodeProof,
+  encodeWelcome,
+} from '../../../signer/protocol/handshake.ts'
+import { METHODS, TEST_MESSAGE } from '../../../signer/protocol/methods.ts'
+import { readSharedSecret } from '../../../signer/protocol/shared-secret.ts'
 import { parseTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
 
 function readAll(bytes: Buffer, maxFrameBytes = 1 << 20): Frame[] {

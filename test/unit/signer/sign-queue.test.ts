@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { SignerUnavailable } from '../../../signer/protocol.ts'
+import { SignerUnavailable } from '../../../signer/protocol/errors.ts'
 import { SignQueue } from '../../../signer/sign-queue.ts'
 import { TokenBucket } from '../../../signer/token-bucket.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { SignerRefusal } from '../../../signer/protocol.ts'
+import { SignerRefusal } from '../../../signer/protocol/errors.ts'
 import { SerialSet } from '../../../signer/serial-set.ts'
 import { SignedSerials } from '../../../signer/signed-serials.ts'
 

@@ -1,0 +1,119 @@
+/** The commands of `chancery-signer` that make keys and certificates of CAs. */
+
+import { isGiven, option, optional } from '../../src/shared/command-line/options.ts'
+import { type Command, command } from '../../src/shared/command-line/program.ts'
+import { describeSoftHsm, initSoftHsm } from './init-softhsm.ts'
+import { nextSteps, runCeremony } from './keygen.ts'
+import { readPlan, readSigningPlan } from './options.ts'
+
+const text = (value: string) => value
+const HASH = option('sha256, sha384 or sha512', text, 'sha256')
+const TOKEN = {
+  token: optional('Label of the token', text),
+  slot: optional('Slot of the token', text),
+}
+const PIN = {
+  'pin-file': optional('File with the PIN; without it and --pin-env it is asked for', text),
+  'pin-env': optional('Variable with the PIN', text),
+}
+
+/** @param version of the program, for the log of a ceremony */
+export function ceremonyCommands(version: string): Command[] {
+  return [keygen(version), signRequest(version), INIT_SOFTHSM]
+}
+
+const keygen = (version: string) =>
+  command({
+    usage: 'keygen',
+    about: [
+      'Make a CA key and a self-signed root or a certificate request.',
+      '',
+      'With --root-days the certificate is a self-signed root, without it a request that another CA signs.',
+      'With --library the key is made inside a PKCS#11 token and never leaves it; otherwise it becomes key.pem in --out.',
+      'The folder --out gets root.pem or request.csr, and ceremony.log: each step with its time, the key, the fingerprints',
+      'and the hashes of the files. PIN and passphrase come from a file (mode 600), a variable or the terminal.',
+    ],
+    options: {
+      subject: optional('Name of the CA, last part first: "CN=Example Root CA,O=Example,C=DE"', text),
+      type: option('P-256, P-384, P-521, RSA-2048, RSA-3072, RSA-4096, RSA-8192 or Ed25519 (in a file)', text, 'P-256'),
+      hash: HASH,
+      out: option('Folder for what is written', text, 'ceremony'),
+      'root-days': optional('Make a self-signed root, valid for so many days', text),
+      'path-length': optional('CA certificates that may stand below this one', text),
+      library: optional('PKCS#11 library; the key is made in a token', text),
+      ...TOKEN,
+      label: optional('Label of the new key in the token', text),
+      id: optional('Id of the new key in the token, hexadecimal; without it a random one', text),
+      ...PIN,
+      'passphrase-file': optional('Encrypt the key file with the passphrase in this file', text),
+      'passphrase-env': optional('Encrypt the key file with the passphrase in this variable', text),
+      'passphrase-prompt': isGiven('Encrypt the key file with a passphrase asked for on the terminal'),
+    },
+    examples: [
+      'keygen --subject "CN=Example Root CA" --type P-384 --root-days 7300 --out root --passphrase-prompt',
+      'keygen --subject "CN=Example Issuing CA" --library libsofthsm2.so --token ca --label issuing --out issuing',
+    ],
+    async run(options) {
+      const plan = await readPlan(options, `chancery-signer ${version}`)
+      await runCeremony(plan, (line) => console.log(line))
+      for (const line of nextSteps(plan)) console.log(line)
+      return 0
+    },
+  })
+
+const signRequest = (version: string) =>
+  command({
+    usage: 'sign-request <request>',
+    about: [
+      'Sign the request of a CA with the key of a root: the other half of keygen, where the root is.',
+      '',
+      'Name and key are taken from the request; basic constraints, key usages, key identifiers, path length and validity are',
+      'what an issuer of chancery-signer needs. The key is a file (--key) or in a token (--library).',
+      'ceremony.log beside the certificate gets what was signed, with its fingerprints.',
+    ],
+    options: {
+      root: optional('Certificate of the root, PEM', text),
+      days: optional('How long the certificate is valid', text),
+      'path-length': option('CA certificates that may stand below it', text, '0'),
+      hash: HASH,
+      out: option('File for the certificate', text, 'issuer.pem'),
+      key: optional('File with the key of the root', text),
+      'passphrase-file': optional('File with its passphrase', text),
+      'passphrase-env': optional('Variable with its passphrase', text),
+      'passphrase-prompt': isGiven('Ask for its passphrase on the terminal'),
+      library: optional('PKCS#11 library; the key is in a token', text),
+      ...TOKEN,
+      label: optional('Label of the key in the token', text),
+      id: optional('Id of the key in the token, hexadecimal', text),
+      ...PIN,
+    },
+    examples: [
+      'sign-request issuing/request.csr --root root/root.pem --key root/key.pem --passphrase-prompt --days 1825',
+      'sign-request request.csr --root root.pem --library libsofthsm2.so --token root --label root --days 1825',
+    ],
+    async run(options, [request = '']) {
+      const plan = readSigningPlan(request, options, `chancery-signer ${version}`)
+      const { signRequest } = await import('./sign-request.ts')
+      await signRequest(plan, (line) => console.log(line))
+      return 0
+    },
+  })
+
+const INIT_SOFTHSM = command({
+  usage: 'init-softhsm <folder>',
+  about: [
+    'Make a SoftHSM token for development.',
+    '',
+    'It gets a folder of its own with its own configuration and random PINs, and what to put into the configuration is',
+    'printed. SoftHSM keeps keys in files: this is for trying things out, not for a CA.',
+  ],
+  options: {
+    label: option('Label of the token', text, 'chancery-dev'),
+    library: optional('SoftHSM library, where it is not in one of the usual places', text),
+  },
+  examples: ['init-softhsm ./softhsm'],
+  async run({ label, library }, [folder = '']) {
+    for (const line of describeSoftHsm(await initSoftHsm(folder, label, library))) console.log(line)
+    return 0
+  },
+})

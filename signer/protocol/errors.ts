@@ -1,0 +1,48 @@
+/** What the two ends of the signer protocol refuse each other with, as error classes. */
+
+/**
+ * Exit code of the daemon after a token refused its PIN. A parent must not restart the daemon by
+ * itself.
+ */
+export const PIN_REFUSED_EXIT_CODE = 3
+
+/** The content is out of policy. The same request will be refused again. */
+export class SignerRefusal extends Error {
+  override readonly name = 'SignerRefusal'
+}
+
+/**
+ * Marks the message of a SignerNameRefusal. A front of the previous release treats it as an
+ * ordinary refusal.
+ */
+export const NAME_REFUSAL = 'name not allowed: '
+
+/** The structure is right, but this CA does not certify one of its names. */
+export class SignerNameRefusal extends SignerRefusal {
+  /** Says which name, and why. */
+  readonly reason: string
+
+  constructor(reason: string) {
+    super(NAME_REFUSAL + reason)
+    this.reason = reason
+  }
+}
+
+/** Busy, draining, away or too late. The same request may succeed later. */
+export class SignerUnavailable extends Error {
+  override readonly name = 'SignerUnavailable'
+}
+
+/** The other end broke the protocol of these files. */
+export class SignerProtocolError extends Error {
+  override readonly name = 'SignerProtocolError'
+}
+
+/** The two ends hold different secrets. Asking again fails until an operator corrects one. */
+export class SecretMismatch extends SignerProtocolError {
+  constructor() {
+    super(
+      'the signer does not hold the same secret as this service; compare the files that secret_file names on either side',
+    )
+  }
+}

@@ -1,0 +1,112 @@
+/** The methods of the signer: codes on the wire, and strict schemas of what they take and return. */
+
+import { z } from 'zod/v4'
+
+/**
+ * Size of one piece of a TBSCertList. Reading and hashing 64 KiB blocks the daemon for 2 to 3 ms.
+ */
+export const CRL_PIECE_BYTES = 64 * 1024
+
+/**
+ * What `testSign` signs. Every X.509 structure starts with 0x30; this text starts with a letter.
+ */
+export const TEST_MESSAGE: Buffer = Buffer.from('chancery-signer test signature; not a certificate, not a CRL', 'ascii')
+
+// Names appear in log and audit lines: short, and without control characters.
+const IssuerId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
+const Requester = z.string().regex(/^[\x20-\x7e]{1,200}$/)
+const UploadId = z.string().regex(/^[0-9a-f]{32}$/)
+const Nothing = z.strictObject({})
+const Count = z.int().min(0)
+
+/**
+ * Every method with its code on the wire and the strict schemas of its meta parts. The payloads:
+ *
+ * - `signCertificate` takes the DER of a TBSCertificate and returns the signature value.
+ * - `beginCrl` announces a TBSCertList, which can have hundreds of megabytes.
+ * - `appendCrl` carries its next piece. The server replies after hashing, so other requests run
+ *   between pieces. Repeating a piece changes nothing.
+ * - `signCrl` returns the signature value; repeating it changes nothing.
+ * - `testSign` returns a signature over TEST_MESSAGE.
+ * - `describe` returns the certificates of all issuers in a row. `chain` gives the length of each
+ *   certificate; `alternates` gives the lengths for the further chains, which follow.
+ */
+export const METHODS = {
+  describe: {
+    code: 1,
+    params: Nothing,
+    result: z.strictObject({
+      version: z.string(),
+      issuers: z.array(
+        z.strictObject({
+          id: IssuerId,
+          algorithm: z.string(),
+          chain: z.array(Count).min(1),
+          alternates: z.array(z.array(Count).min(1)).optional(),
+        }),
+      ),
+    }),
+  },
+  health: {
+    code: 2,
+    params: Nothing,
+    result: z.strictObject({
+      signing: z.boolean(),
+      uptimeSeconds: z.number().min(0),
+      signatures: Count,
+      refusals: Count,
+      inFlight: Count,
+      connections: Count,
+      auditSequence: Count,
+      auditSyncs: Count,
+      lastError: z.strictObject({ at: z.string(), message: z.string() }).optional(),
+      tokens: z
+        .array(
+          z.strictObject({
+            issuer: IssuerId,
+            status: z.enum(['ready', 'away', 'refused']),
+            since: z.string(),
+            reason: z.string().optional(),
+          }),
+        )
+        .optional(),
+    }),
+  },
+  signCertificate: {
+    code: 3,
+    params: z.strictObject({ issuer: IssuerId, requester: Requester }),
+    result: Nothing,
+  },
+  testSign: {
+    code: 4,
+    params: z.strictObject({ issuer: IssuerId, requester: Requester }),
+    result: z.strictObject({ durationMs: z.number().min(0) }),
+  },
+  beginCrl: {
+    code: 5,
+    params: z.strictObject({ issuer: IssuerId, requester: Requester, bytes: z.int().min(1) }),
+    result: z.strictObject({ upload: UploadId }),
+  },
+  appendCrl: {
+    code: 6,
+    params: z.strictObject({ upload: UploadId, offset: Count }),
+    result: z.strictObject({ received: Count }),
+  },
+  signCrl: {
+    code: 7,
+    params: z.strictObject({ upload: UploadId }),
+    result: Nothing,
+  },
+} as const
+
+export type MethodName = keyof typeof METHODS
+export type MethodParams<M extends MethodName> = z.infer<(typeof METHODS)[M]['params']>
+export type MethodResult<M extends MethodName> = z.infer<(typeof METHODS)[M]['result']>
+
+const METHOD_BY_CODE: ReadonlyMap<number, MethodName> = new Map(
+  Object.entries(METHODS).map(([name, { code }]) => [code, name as MethodName]),
+)
+
+export function methodOfCode(code: number): MethodName | undefined {
+  return METHOD_BY_CODE.get(code)
+}

@@ -1,0 +1,127 @@
+/** `/allowed-identifiers`: what accounts may request where allowlists are enforced. */
+
+import { z } from 'zod/v4'
+import type { IdentifierRow, IdentifierWithAccounts } from '../store/admin/identifier-store.ts'
+import { ADMINS, endpoint } from './endpoint.ts'
+import { line, time, timestamp, uuid } from './schemas.ts'
+
+/** As the lists of an account and of a credential show it. */
+export const PlainIdentifier = z
+  .strictObject({
+    id: z.uuid(),
+    identifier_type: z.enum(['dns', 'ip']),
+    identifier_value: z.string(),
+    created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
+    created_at: timestamp(),
+  })
+  .meta({ id: 'PlainIdentifier' })
+
+export const AllowedIdentifier = z
+  .strictObject({
+    ...PlainIdentifier.shape,
+    account_ids: z
+      .array(z.uuid())
+      .meta({ description: 'Accounts that may request it, themselves or through their credential.' }),
+  })
+  .meta({ id: 'AllowedIdentifier' })
+
+export function plainIdentifierBody(row: IdentifierRow): z.input<typeof PlainIdentifier> {
+  const { id, identifier_type, identifier_value, created_by, created_at } = row
+  return { id, identifier_type, identifier_value, created_by, created_at: time(created_at) }
+}
+
+const identifierBody = (row: IdentifierWithAccounts): z.input<typeof AllowedIdentifier> => ({
+  ...plainIdentifierBody(row),
+  account_ids: row.account_ids,
+})
+
+const params = z.strictObject({ identifier_id: uuid() })
+const associationParams = z.strictObject({ identifier_id: uuid(), account_id: uuid() })
+const ONE = '/allowed-identifiers/{identifier_id}'
+const tag = 'Allowed identifiers'
+
+const listIdentifiers = endpoint({
+  ...{ id: 'listAllowedIdentifiers', method: 'GET', path: '/allowed-identifiers', tag, roles: ADMINS },
+  summary: 'Lists all identifiers, the newest first.',
+  reply: { status: 200, schema: z.array(AllowedIdentifier) },
+  handle: async (_request, { identifiers }) => ({ body: (await identifiers.list()).map(identifierBody) }),
+})
+
+const createIdentifier = endpoint({
+  ...{ id: 'createAllowedIdentifier', method: 'POST', path: '/allowed-identifiers', tag, roles: ADMINS },
+  summary: 'Makes an identifier: a name, `*.name` for it and all below, an address or a network.',
+  body: z.strictObject({ type: z.enum(['dns', 'ip']), value: line(255) }),
+  reply: { status: 201, schema: AllowedIdentifier },
+  errors: ['conflict'],
+  audit: 'identifier.create',
+  async handle({ body, author }, { identifiers }) {
+    const made = await identifiers.create(author, body)
+    return { body: { ...plainIdentifierBody(made), account_ids: [] } }
+  },
+})
+
+const getIdentifier = endpoint({
+  ...{ id: 'getAllowedIdentifier', method: 'GET', path: ONE, tag, roles: ADMINS },
+  summary: 'Shows one identifier.',
+  params,
+  reply: { status: 200, schema: AllowedIdentifier },
+  errors: ['not_found'],
+  handle: async ({ params }, { identifiers }) => ({
+    body: identifierBody(await identifiers.find(params.identifier_id)),
+  }),
+})
+
+const deleteIdentifier = endpoint({
+  ...{ id: 'deleteAllowedIdentifier', method: 'DELETE', path: ONE, tag, roles: ADMINS },
+  summary: 'Deletes an identifier; no account and no credential has it any more.',
+  params,
+  reply: { status: 204 },
+  errors: ['not_found'],
+  audit: 'identifier.delete',
+  async handle({ params, author }, { identifiers }) {
+    await identifiers.delete(author, params.identifier_id)
+    return {}
+  },
+})
+
+const addAccount = endpoint({
+  ...{ id: 'addAccountToIdentifier', method: 'PUT', path: `${ONE}/accounts/{account_id}`, tag, roles: ADMINS },
+  summary: 'Allows an identifier to an account itself.',
+  params: associationParams,
+  reply: { status: 204 },
+  errors: ['not_found'],
+  audit: 'identifier.add_account',
+  async handle({ params, author }, { identifiers }) {
+    await identifiers.allowToAccount(author, params.identifier_id, params.account_id)
+    return {}
+  },
+})
+
+const removeAccount = endpoint({
+  ...{ id: 'removeAccountFromIdentifier', method: 'DELETE', path: `${ONE}/accounts/{account_id}`, tag, roles: ADMINS },
+  summary: 'Takes it back. What the credential of the account grants stays.',
+  params: associationParams,
+  reply: { status: 204 },
+  errors: ['not_found'],
+  audit: 'identifier.remove_account',
+  async handle({ params, author }, { identifiers }) {
+    await identifiers.disallowToAccount(author, params.identifier_id, params.account_id)
+    return {}
+  },
+})
+
+const listOfAccount = endpoint({
+  ...{ id: 'listIdentifiersOfAccount', method: 'GET', path: '/accounts/{account_id}/allowed-identifiers', tag },
+  roles: ADMINS,
+  summary: 'Lists what an account may request.',
+  params: z.strictObject({ account_id: uuid() }),
+  reply: { status: 200, schema: z.array(PlainIdentifier) },
+  errors: ['not_found'],
+  handle: async ({ params }, { identifiers }) => ({
+    body: (await identifiers.ofAccount(params.account_id)).map(plainIdentifierBody),
+  }),
+})
+
+export const ALLOWED_IDENTIFIERS = [
+  ...[listIdentifiers, createIdentifier, getIdentifier, deleteIdentifier, addAccount, removeAccount, listOfAccount],
+] as const

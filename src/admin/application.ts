@@ -1,0 +1,203 @@
+/**
+ * The Admin API: from a request value to a reply value.
+ *
+ * Order of the checks: route, form of the body, token, role, parameters, query, body. Then the
+ * handler runs. A stranger without a token learns of a path only that it exists.
+ */
+
+import type { Logger } from 'pino'
+import { z } from 'zod/v4'
+import { AdminError } from '../domain/admin-error.ts'
+import type { Header } from '../http/header.ts'
+import type { SignedIn } from '../services/admin/sign-in.ts'
+import { parseJsonObject } from '../shared/lib/json.ts'
+import type { AdminContext } from './context.ts'
+import type { Answer, AnyEndpoint } from './endpoint.ts'
+import { errorReply, invalid } from './errors.ts'
+import type { AdminReply, AdminRequest } from './message.ts'
+import { Router } from './router.ts'
+import type { ReplyStreams } from './streams.ts'
+
+export interface AdminApplicationOptions {
+  endpoints: readonly AnyEndpoint[]
+  context: AdminContext
+  streams: ReplyStreams
+  /** The absolute URL of the base path, for Link headers. */
+  baseUrl: string
+  log: Logger
+}
+
+/** More at once are refused: each may hold a database connection. */
+const MOST_AT_ONCE = 64
+const BUSY_RETRY_SECONDS = 1
+/** Of a body without a token: a username and a password. */
+const MOST_OF_A_STRANGER = 8 * 1024
+/** Requests that have shown no good token yet; strangers get no more of the 64. */
+const MOST_UNKNOWN = 24
+
+export class AdminApplication {
+  readonly #options: AdminApplicationOptions
+  readonly #router: Router
+  #running = 0
+  /** Before their token is found good. */
+  #unknown = 0
+
+  constructor(options: AdminApplicationOptions) {
+    this.#options = options
+    this.#router = new Router(options.endpoints)
+  }
+
+  get running(): number {
+    return this.#running
+  }
+
+  async handle(request: AdminRequest): Promise<AdminReply> {
+    const { requestId } = request
+    let resource = 'none'
+    this.#running++
+    try {
+      if (this.#running - this.#unknown > MOST_AT_ONCE || this.#unknown >= MOST_UNKNOWN) throw busy()
+      const { endpoint, params } = this.#router.match(request.method, request.path)
+      resource = `admin ${endpoint.path}`
+      requireBody(endpoint, request)
+      const author = await this.#authorizeInTurn(endpoint, request)
+      const body = readBody(endpoint, request)
+      const answer = await endpoint.handle(
+        {
+          params: parse(endpoint.params, params, 'path') as undefined,
+          query: parse(endpoint.query, readQuery(request.query), 'query') as undefined,
+          body: parse(endpoint.body, body, 'body') as undefined,
+          ...{ author, requestId, address: request.address },
+        },
+        this.#options.context,
+      )
+      return await this.#reply(endpoint, answer, request, resource)
+    } catch (error) {
+      return errorReply(this.#known(error, requestId), requestId, resource)
+    } finally {
+      this.#running--
+    }
+  }
+
+  async #authorizeInTurn(endpoint: AnyEndpoint, request: AdminRequest): Promise<SignedIn> {
+    this.#unknown++
+    try {
+      return await this.#authorize(endpoint, request)
+    } finally {
+      this.#unknown--
+    }
+  }
+
+  /** @throws AdminError unauthorized, forbidden */
+  async #authorize(endpoint: AnyEndpoint, { authorization, address }: AdminRequest): Promise<SignedIn> {
+    // Such an endpoint's handler has no use for an author.
+    if (endpoint.roles === 'none') return undefined as unknown as SignedIn
+    const token = /^Bearer +([\x21-\x7e]{1,4096})$/i.exec(authorization ?? '')?.[1]
+    if (token === undefined)
+      throw new AdminError('unauthorized', 'a bearer token is needed; POST /auth/login gives one')
+    const author = await this.#options.context.signIn.authenticate(token, address)
+    if (!author) throw new AdminError('unauthorized', 'the token is wrong, has expired, or was logged out')
+    if (!endpoint.roles.includes(author.role))
+      throw new AdminError('forbidden', `this needs the role ${endpoint.roles.join(' or ')}`)
+    if (endpoint.needsSession && author.sessionId === undefined)
+      throw new AdminError('forbidden', 'this needs a login; an API token may not do it')
+    return author
+  }
+
+  async #reply(
+    { reply, path }: AnyEndpoint,
+    answer: Answer<unknown>,
+    request: AdminRequest,
+    resource: string,
+  ): Promise<AdminReply> {
+    const status = answer.status ?? reply.status
+    const headers: Header[] = [...(answer.headers ?? [])]
+    if (status === 204) return { status, headers, body: '', resource }
+    headers.push(['Content-Type', reply.contentType ?? 'application/json'])
+    if (answer.next) headers.push(['Link', `<${this.#nextUrl(request, answer.next)}>; rel="next"`])
+    if (answer.lines) return { status, headers, resource, ...(await this.#options.streams.open(answer.lines)) }
+    // A reply that does not fit its description is our fault, and must not leave.
+    const body = reply.schema ? reply.schema.parse(answer.body) : answer.body
+    if (body === undefined) throw new Error(`${path} gave no body`)
+    return { status, headers, resource, body: reply.contentType ? String(body) : JSON.stringify(body) }
+  }
+
+  /** Keeps the filters of the request. */
+  #nextUrl({ path, query }: AdminRequest, next: Readonly<Record<string, string>>): string {
+    const parameters = new URLSearchParams(query)
+    for (const place of PLACES) parameters.delete(place)
+    for (const [name, value] of Object.entries(next)) parameters.set(name, value)
+    return `${this.#options.baseUrl}${path}?${parameters}`
+  }
+
+  #known(error: unknown, requestId: string): AdminError {
+    if (error instanceof AdminError) return error
+    this.#options.log.error({ requestId, err: error }, 'admin request failed')
+    return new AdminError('internal', `the server failed; quote request ${requestId} to its operator`)
+  }
+}
+
+/** A link has either an offset or a cursor. */
+const PLACES = ['limit', 'offset', 'cursor']
+
+const busy = () =>
+  new AdminError('unavailable', 'too many administrative requests at once; try again', {
+    retryAfterSeconds: BUSY_RETRY_SECONDS,
+  })
+
+/** A body without a media type counts as missing, as existing clients send it. */
+const isMissing = ({ body, contentType }: AdminRequest) => body.length === 0 || contentType === undefined
+
+/** What costs nothing is checked before the token, as existing clients expect. */
+function requireBody({ body: schema, bodyIsOptional, roles }: AnyEndpoint, request: AdminRequest): void {
+  if (!schema) return
+  if (isMissing(request)) {
+    if (bodyIsOptional) return
+    throw new AdminError('invalid_request', 'a JSON object is needed as the body, with Content-Type: application/json')
+  }
+  if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(request.contentType ?? ''))
+    throw new AdminError('unsupported_media_type', 'the body must be application/json')
+  if (roles === 'none' && request.body.length > MOST_OF_A_STRANGER)
+    throw new AdminError('too_large', `the body may have at most ${MOST_OF_A_STRANGER} bytes`)
+}
+
+function readBody({ body: schema }: AnyEndpoint, request: AdminRequest): unknown {
+  if (!schema) return undefined
+  if (isMissing(request)) return {}
+  const { body } = request
+  const value = parseJsonObject(Buffer.from(body.buffer, body.byteOffset, body.byteLength))
+  if (typeof value === 'string') throw new AdminError('invalid_request', `the body ${value}`)
+  return value
+}
+
+/** @throws AdminError when a parameter is given twice */
+function readQuery(query: string): Record<string, string> {
+  const values: Record<string, string> = {}
+  for (const [name, value] of new URLSearchParams(query)) {
+    if (Object.hasOwn(values, name))
+      throw new AdminError('invalid_request', `the query has '${name.slice(0, 64)}' twice`)
+    values[name] = value
+  }
+  return values
+}
+
+const NO_QUERY = z.strictObject({})
+
+/** No text in PostgreSQL may have it. */
+function hasNul(value: unknown): boolean {
+  if (typeof value === 'string') return value.includes('\0')
+  if (typeof value !== 'object' || value === null) return false
+  return Object.entries(value).some(([name, member]) => name.includes('\0') || hasNul(member))
+}
+
+function parse(schema: z.ZodType | undefined, value: unknown, where: 'path' | 'query' | 'body'): unknown {
+  if (!schema && where !== 'query') return undefined
+  const expected = schema ?? NO_QUERY
+  if (where !== 'path' && hasNul(value))
+    throw new AdminError('invalid_request', `the ${where} has the character U+0000`)
+  const parsed = expected.safeParse(value)
+  if (parsed.success) return parsed.data
+  // No object has an id that is none.
+  if (where === 'path') throw new AdminError('not_found', 'there is no such resource')
+  throw invalid(where, parsed.error, expected)
+}

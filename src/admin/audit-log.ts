@@ -1,0 +1,83 @@
+/** `/audit-log`: what administrators did. */
+
+import { z } from 'zod/v4'
+import type { AuditFilter, StoredAuditEntry } from '../store/admin/audit-store.ts'
+import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
+import { limitOf, limitParameter } from './pages.ts'
+import { instantParameter, time, timestamp, uuid } from './schemas.ts'
+
+const AuditLogEntry = z
+  .strictObject({
+    id: z.uuid(),
+    user_id: z.uuid().nullable().meta({ description: 'Null for the command line; details.operator names its user.' }),
+    action: z.string(),
+    target_user_id: z.uuid().nullable(),
+    details: z.record(z.string(), z.unknown()),
+    ip_address: z.string().nullable(),
+    created_at: timestamp(),
+  })
+  .meta({ id: 'AuditLogEntry' })
+
+function entryBody(entry: StoredAuditEntry): z.input<typeof AuditLogEntry> {
+  const { id, userId, action, targetUserId, details, ipAddress, createdAt } = entry
+  return {
+    ...{ id, action, details },
+    user_id: userId ?? null,
+    target_user_id: targetUserId ?? null,
+    ip_address: ipAddress ?? null,
+    created_at: time(createdAt),
+  }
+}
+
+const filters = {
+  action: z.string().min(1).max(64).optional(),
+  user_id: uuid().optional(),
+  since: instantParameter().optional().meta({ description: 'Entries of this time and later.' }),
+  until: instantParameter().optional().meta({ description: 'Entries of this time and earlier.' }),
+}
+const Filters = z.strictObject(filters)
+
+const filterOf = ({ action, user_id: userId, since, until }: z.output<typeof Filters>): AuditFilter => ({
+  ...{ action, userId, since, until },
+})
+
+const cursor = z
+  .string()
+  .regex(/^\d{1,15}$/, { error: "must be the 'cursor' of a Link header" })
+  .transform(Number)
+
+const tag = 'Audit log'
+
+const listAuditLog = endpoint({
+  ...{ id: 'listAuditLog', method: 'GET', path: '/audit-log', tag, roles: BOTH_ROLES },
+  summary: 'Lists what administrators did, the newest first.',
+  query: z.strictObject({ ...filters, cursor: cursor.optional(), limit: limitParameter() }),
+  reply: { status: 200, schema: z.array(AuditLogEntry) },
+  async handle({ query }, { auditReader, pages }) {
+    const limit = limitOf(query.limit, pages)
+    const { entries, next } = await auditReader.page(filterOf(query), query.cursor, limit)
+    return {
+      body: entries.map(entryBody),
+      next: next === undefined ? undefined : { cursor: String(next), limit: String(limit) },
+    }
+  },
+})
+
+const exportAuditLog = endpoint({
+  ...{ id: 'exportAuditLog', method: 'POST', path: '/audit-log/export', tag, roles: ADMINS },
+  summary: 'Gives all entries that fit, the newest first, one JSON object a line.',
+  body: Filters,
+  bodyIsOptional: true,
+  reply: { status: 200, schema: AuditLogEntry, contentType: 'application/x-ndjson' },
+  errors: ['unavailable'],
+  audit: 'audit.export',
+  async handle({ body, author }, { auditReader }) {
+    return { lines: linesOf(auditReader.export(author, filterOf(body))) }
+  },
+})
+
+async function* linesOf(entries: AsyncIterable<StoredAuditEntry>): AsyncIterable<string> {
+  for await (const entry of entries) yield JSON.stringify(entryBody(entry))
+}
+
+export const AUDIT_LOG = [listAuditLog, exportAuditLog]

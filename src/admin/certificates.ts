@@ -1,0 +1,187 @@
+/** `/certificates`: issued certificates and their revocation. */
+
+import { z } from 'zod/v4'
+import { ADMINISTRATORS_REASONS, revocationReasonName } from '../domain/revocation.ts'
+import { HISTOGRAM_GROUPS } from '../store/admin/expiry-histogram.ts'
+import { CERTIFICATE_SORTS, CERTIFICATE_STATUSES, type ListedCertificate } from '../store/certificate-list.ts'
+import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
+import { nextOf, pageRequest, placeParameters } from './pages.ts'
+import {
+  fingerprint,
+  instantParameter,
+  line,
+  serialNumber,
+  time,
+  timeOrNull,
+  timestamp,
+  uuid,
+  wholeParameter,
+} from './schemas.ts'
+
+const Certificate = z
+  .strictObject({
+    id: z.uuid(),
+    account_id: z.uuid().nullable(),
+    order_id: z.uuid().nullable(),
+    serial_number: z.string(),
+    fingerprint: z.string().nullable().meta({ description: 'Null where only issuer and serial number are known.' }),
+    issuer_fingerprint: z.string(),
+    not_before: timestamp(),
+    not_after: timestamp(),
+    revoked_at: timestamp().nullable(),
+    revocation_reason: z.string().nullable(),
+    san_values: z.array(z.string()),
+    created_at: timestamp(),
+  })
+  .meta({ id: 'Certificate' })
+
+function certificateBody(row: ListedCertificate): z.input<typeof Certificate> {
+  const { id, account_id, order_id, serial_number, fingerprint, issuer_fingerprint, revoked_at } = row
+  return {
+    ...{ id, account_id, order_id, serial_number, fingerprint, issuer_fingerprint },
+    not_before: time(row.not_before),
+    not_after: time(row.not_after),
+    revoked_at: timeOrNull(revoked_at),
+    revocation_reason: revoked_at && revocationReasonName(row.revocation_reason ?? 0),
+    san_values: row.names,
+    created_at: time(row.issued_at),
+  }
+}
+
+const domain = () => line(255).transform((name) => name.toLowerCase())
+const params = z.strictObject({ serial: serialNumber() })
+const tag = 'Certificates'
+
+const listCertificates = endpoint({
+  ...{ id: 'listCertificates', method: 'GET', path: '/certificates', tag, roles: BOTH_ROLES },
+  summary: 'Lists certificates, the newest first; filtered by expiry, the one that expires last.',
+  query: z.strictObject({
+    account_id: uuid().optional(),
+    serial: serialNumber().optional(),
+    fingerprint: fingerprint().optional(),
+    domain: domain().optional().meta({ description: 'One of its names exactly, such as *.example.com.' }),
+    domain_suffix: domain().optional().meta({ description: 'A name that one of its names is, or lies below.' }),
+    status: z.enum(CERTIFICATE_STATUSES).optional(),
+    expiring_before: instantParameter().optional(),
+    issuer: fingerprint().optional().meta({ description: "SHA-256 of the issuer's certificate." }),
+    profile: line(255).optional(),
+    sort: z.enum(CERTIFICATE_SORTS).optional(),
+    ...placeParameters(),
+  }),
+  reply: { status: 200, schema: z.array(Certificate) },
+  async handle({ query }, { certificates, pages }) {
+    const { account_id, serial, domain, domain_suffix, expiring_before, sort, limit, offset, cursor } = query
+    const { fingerprint, status, issuer, profile } = query
+    const filter = {
+      ...{ accountId: account_id, serialNumber: serial, fingerprint, name: domain, nameSuffix: domain_suffix },
+      ...{ status, expiresBefore: expiring_before, issuer, profile },
+    }
+    const page = await certificates.list(filter, sort, pageRequest({ limit, offset, cursor }, pages))
+    return { body: page.rows.map(certificateBody), next: nextOf(page) }
+  },
+})
+
+const getCertificate = endpoint({
+  ...{ id: 'getCertificate', method: 'GET', path: '/certificates/{serial}', tag, roles: BOTH_ROLES },
+  summary: 'Shows one certificate by its serial number.',
+  params,
+  reply: { status: 200, schema: Certificate },
+  errors: ['not_found'],
+  handle: async ({ params }, { certificates }) => ({ body: certificateBody(await certificates.find(params.serial)) }),
+})
+
+const getCertificateByFingerprint = endpoint({
+  ...{ id: 'getCertificateByFingerprint', method: 'GET', tag, roles: BOTH_ROLES },
+  path: '/certificates/by-fingerprint/{fingerprint}',
+  summary: 'Shows one certificate by its SHA-256 fingerprint.',
+  params: z.strictObject({ fingerprint: fingerprint() }),
+  reply: { status: 200, schema: Certificate },
+  errors: ['not_found'],
+  handle: async ({ params }, { certificates }) => ({
+    body: certificateBody(await certificates.findByFingerprint(params.fingerprint)),
+  }),
+})
+
+const getCertificatePem = endpoint({
+  ...{ id: 'getCertificatePem', method: 'GET', path: '/certificates/{serial}/pem', tag, roles: BOTH_ROLES },
+  summary: 'Gives the certificate alone as PEM.',
+  params,
+  reply: { status: 200, schema: z.string(), contentType: 'application/x-pem-file' },
+  errors: ['not_found'],
+  handle: async ({ params }, { certificates }) => ({ body: await certificates.pem(params.serial) }),
+})
+
+const getCertificateChain = endpoint({
+  ...{ id: 'getCertificateChain', method: 'GET', path: '/certificates/{serial}/chain', tag, roles: BOTH_ROLES },
+  summary: 'Gives the certificate and its issuers as PEM.',
+  params,
+  reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
+  errors: ['not_found'],
+  handle: async ({ params }, { certificates }) => ({ body: await certificates.chain(params.serial) }),
+})
+
+export const reason = () =>
+  z.int().refine((code) => ADMINISTRATORS_REASONS.includes(code), {
+    error: `must be one of ${ADMINISTRATORS_REASONS.join(', ')} (CRLReason, RFC 5280)`,
+  })
+
+const revokeCertificate = endpoint({
+  ...{ id: 'revokeCertificate', method: 'POST', path: '/certificates/{serial}/revoke', tag, roles: ADMINS },
+  summary: 'Revokes one certificate; the reason 1, keyCompromise, also blocks its key.',
+  params,
+  body: z
+    .strictObject({
+      reason: reason().default(0),
+      issuer: fingerprint().optional().meta({
+        description: "SHA-256 of the issuer's certificate; revokes a certificate that the database has lost.",
+      }),
+      not_after: instantParameter().optional().meta({ description: "Of such a certificate; else its issuer's." }),
+    })
+    .refine(({ issuer, not_after }) => issuer !== undefined || not_after === undefined, {
+      error: "stands beside 'issuer' only",
+      path: ['not_after'],
+    }),
+  bodyIsOptional: true,
+  reply: { status: 200, schema: Certificate },
+  errors: ['not_found', 'conflict'],
+  audit: 'certificate.revoke',
+  handle: async ({ params, body, author }, { certificates }) => ({
+    body: certificateBody(
+      await certificates.revoke(author, params.serial, {
+        ...{ reason: body.reason, issuerFingerprint: body.issuer, notAfter: body.not_after },
+      }),
+    ),
+  }),
+})
+
+const Histogram = z
+  .strictObject({
+    is_estimate: z.boolean().meta({ description: 'Of many certificates a part is counted, and scaled.' }),
+    buckets: z.array(
+      z.strictObject({
+        day: z.iso.date(),
+        group: z.string().nullable().meta({ description: 'Null where the order of a certificate is gone.' }),
+        certificates: z.int(),
+      }),
+    ),
+  })
+  .meta({ id: 'ExpiryHistogram' })
+
+const getExpiryHistogram = endpoint({
+  ...{ id: 'getExpiryHistogram', method: 'GET', path: '/certificates/expiry-histogram', tag, roles: BOTH_ROLES },
+  summary: 'Counts certificates that are not revoked by the day of their end, and by issuer or profile.',
+  query: z.strictObject({
+    by: z.enum(HISTOGRAM_GROUPS).default('issuer'),
+    days: wholeParameter(1, 400).default(90),
+  }),
+  reply: { status: 200, schema: Histogram },
+  async handle({ query: { by, days } }, { certificates }) {
+    const { buckets, isEstimate } = await certificates.expiryHistogram(by, days)
+    return { body: { is_estimate: isEstimate, buckets: [...buckets] } }
+  },
+})
+
+export const CERTIFICATES = [
+  ...[listCertificates, getCertificate, getCertificateByFingerprint, getCertificatePem, getCertificateChain],
+  ...[getExpiryHistogram, revokeCertificate],
+]

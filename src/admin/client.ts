@@ -1,0 +1,139 @@
+/**
+ * The typed client of the Admin API: the console and the remote command line use it.
+ *
+ * Its types come from the descriptions; at run time it needs only their methods and paths.
+ */
+
+import type { z } from 'zod/v4'
+import type { OPERATIONS } from './endpoints.ts'
+import type { ErrorBody } from './errors.ts'
+
+type Operation = (typeof OPERATIONS)[number]
+export type OperationId = Operation['id']
+type ById<I extends OperationId> = Extract<Operation, { id: I }>
+type Given<S, K extends string> = S extends z.ZodType ? { [N in K]: z.input<S> } : { [N in K]?: undefined }
+/** Parameters, query and body of an operation, as far as it has them. */
+export type Input<I extends OperationId> = Given<ById<I>['params'], 'params'> &
+  Partial<Given<ById<I>['query'], 'query'>> &
+  Given<ById<I>['body'], 'body'>
+export type Output<I extends OperationId> =
+  NonNullable<ById<I>['reply']['schema']> extends z.ZodType
+    ? z.output<NonNullable<ById<I>['reply']['schema']>>
+    : undefined
+
+export type Routes = Readonly<Record<OperationId, readonly [method: string, path: string]>>
+
+export interface Page<T> {
+  body: T
+  status: number
+  /** Path and query of the next page, below the base path. */
+  next: string | undefined
+}
+
+/** What the service has refused; `message` is its sentence. */
+export class AdminApiError extends Error {
+  readonly status: number
+  readonly body: Partial<ErrorBody>
+
+  constructor(status: number, body: Partial<ErrorBody>) {
+    super(body.message ?? `the service answered ${status}`)
+    this.name = 'AdminApiError'
+    this.status = status
+    this.body = body
+  }
+}
+
+export interface AdminClientOptions {
+  routes: Routes
+  /** Of the base path, without a slash at its end. */
+  baseUrl: string
+  token(): string | undefined
+  fetch: typeof fetch
+}
+
+export class AdminClient {
+  readonly #options: AdminClientOptions
+
+  constructor(options: AdminClientOptions) {
+    this.#options = options
+  }
+
+  /** @throws AdminApiError; TypeError when the service cannot be reached */
+  async call<I extends OperationId>(id: I, input: Input<I>): Promise<Output<I>> {
+    return (await this.page(id, input)).body
+  }
+
+  async page<I extends OperationId>(id: I, input: Input<I>): Promise<Page<Output<I>>> {
+    const { method, path, body } = this.#request(id, input as Loose)
+    return this.#send(method, path, body) as Promise<Page<Output<I>>>
+  }
+
+  /** @param next of the page before */
+  follow<I extends OperationId>(_id: I, next: string): Promise<Page<Output<I>>> {
+    return this.#send('GET', next, undefined) as Promise<Page<Output<I>>>
+  }
+
+  /** The lines of a streamed reply. */
+  async *lines<I extends OperationId>(id: I, input: Input<I>): AsyncGenerator<string> {
+    const { method, path, body } = this.#request(id, input as Loose)
+    const response = await this.#fetch(method, path, body)
+    let rest = ''
+    const decoder = new TextDecoder()
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      yield* lines
+    }
+    if (rest !== '') yield rest
+  }
+
+  #request(id: OperationId, { params = {}, query = {}, body }: Loose) {
+    const [method, template] = this.#options.routes[id]
+    const path = template.replaceAll(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(params[name])))
+    const given = new URLSearchParams()
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value))
+    const search = given.toString()
+    return { method, path: search === '' ? path : `${path}?${search}`, body }
+  }
+
+  async #send(method: string, path: string, sent: unknown): Promise<Page<unknown>> {
+    const response = await this.#fetch(method, path, sent)
+    const text = await response.text()
+    const link = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
+    const isJson = response.headers.get('content-type')?.includes('json')
+    const body = text === '' ? undefined : isJson ? JSON.parse(text) : text
+    return { status: response.status, body, next: this.#below(link) }
+  }
+
+  /** The service names its own external URL, which may differ from the one that is asked here. */
+  #below(link: string | undefined): string | undefined {
+    if (link === undefined) return undefined
+    const { pathname, search } = new URL(link)
+    const base = new URL(this.#options.baseUrl).pathname
+    return (pathname.startsWith(base) ? pathname.slice(base.length) : pathname) + search
+  }
+
+  async #fetch(method: string, path: string, sent: unknown): Promise<Response> {
+    const token = this.#options.token()
+    const response = await this.#options.fetch(`${this.#options.baseUrl}${path}`, {
+      method,
+      // A redirect would carry the password or the token elsewhere.
+      redirect: 'error',
+      headers: {
+        accept: 'application/json',
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(sent !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(sent !== undefined && { body: JSON.stringify(sent) }),
+    })
+    if (response.ok) return response
+    const body = (await response.json().catch(() => ({}))) as Partial<ErrorBody>
+    throw new AdminApiError(response.status, body)
+  }
+}
+
+interface Loose {
+  params?: Record<string, unknown> | undefined
+  query?: Record<string, unknown> | undefined
+  body?: unknown
+}

@@ -1,0 +1,54 @@
+/** What the handlers of the Admin API work with. */
+
+import type { WorkersStatus } from '../domain/background-run.ts'
+import type { Accounts } from '../services/admin/accounts.ts'
+import type { AllowedIdentifiers } from '../services/admin/allowed-identifiers.ts'
+import type { ApiTokens } from '../services/admin/api-tokens.ts'
+import type { AuditLog } from '../services/admin/audit-log.ts'
+import type { AuditReader } from '../services/admin/audit-reader.ts'
+import type { BlockedKeys } from '../services/admin/blocked-keys.ts'
+import type { BulkRevocations } from '../services/admin/bulk-revocations.ts'
+import type { Certificates } from '../services/admin/certificates.ts'
+import type { Credentials } from '../services/admin/credentials.ts'
+import type { CrlLists } from '../services/admin/crl-lists.ts'
+import type { CsrProfiles } from '../services/admin/csr-profiles.ts'
+import type { DeadLetters } from '../services/admin/dead-letters.ts'
+import type { NotificationList } from '../services/admin/notifications.ts'
+import type { Orders } from '../services/admin/orders.ts'
+import type { Renewals } from '../services/admin/renewals.ts'
+import type { SignIn } from '../services/admin/sign-in.ts'
+import type { Switches } from '../services/admin/switches.ts'
+import type { Users } from '../services/admin/users.ts'
+
+export interface PageSettings {
+  defaultSize: number
+  maxSize: number
+}
+
+export interface AdminContext {
+  version: string
+  /** Absolute, of the base path. */
+  baseUrl: string
+  pages: PageSettings
+  /** The description of the interface (`openapi.ts`). */
+  openApi(): Record<string, unknown>
+  audit: AuditLog
+  auditReader: AuditReader
+  signIn: SignIn
+  tokens: ApiTokens
+  users: Users
+  credentials: Credentials
+  identifiers: AllowedIdentifiers
+  csrProfiles: CsrProfiles
+  switches: Switches
+  workers(): Promise<WorkersStatus>
+  deadLetters: DeadLetters
+  crls: CrlLists
+  bulkRevocations: BulkRevocations
+  accounts: Accounts
+  certificates: Certificates
+  orders: Orders
+  notifications: NotificationList
+  renewals: Renewals
+  blockedKeys: BlockedKeys
+}

@@ -1,0 +1,198 @@
+/** `/eab`: binding credentials (RFC 8555 §7.3.4) and what they grant. */
+
+import { z } from 'zod/v4'
+import type { CredentialRow } from '../store/admin/credential-store.ts'
+import { PlainIdentifier, plainIdentifierBody } from './allowed-identifiers.ts'
+import { CsrProfile, csrProfileBody } from './csr-profiles.ts'
+import { ADMINS, endpoint } from './endpoint.ts'
+import { futureInstant, line, time, timeOrNull, timestamp, uuid } from './schemas.ts'
+
+export const EabCredential = z
+  .strictObject({
+    id: z.uuid(),
+    kid: z.string(),
+    label: z.string(),
+    created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
+    account_id: z.uuid().nullable().meta({ description: 'The account registered with it last.' }),
+    used: z.boolean(),
+    used_at: timestamp().nullable(),
+    revoked: z.boolean(),
+    created_at: timestamp(),
+    profiles: z.array(z.string()).nullable().meta({ description: 'CA profiles its accounts may order; null for all.' }),
+    preapproved_networks: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'Networks from which allowed identifiers need no challenge.' }),
+    expires_at: timestamp().nullable().meta({ description: 'No account registers with it afterwards.' }),
+    max_uses: z
+      .int()
+      .nullable()
+      .meta({ description: 'Accounts that may register with it; null leaves it to acme.eab_reusable.' }),
+    uses: z.int(),
+    allowed_networks: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'Networks from which accounts may register with it; null for all.' }),
+  })
+  .meta({ id: 'EabCredential' })
+
+const EabCredentialWithKey = z
+  .strictObject({
+    ...EabCredential.shape,
+    hmac_key: z.string().meta({ description: 'base64url. Shown once; it cannot be read again.' }),
+  })
+  .meta({ id: 'EabCredentialWithKey' })
+
+function credentialBody(row: CredentialRow): z.input<typeof EabCredential> {
+  const { id, kid, label, created_by, account_id, used, used_at, revoked, created_at } = row
+  const { profiles, preapproved_networks, expires_at, max_uses, uses, allowed_networks } = row
+  return {
+    ...{ id, kid, label: label ?? '', created_by, account_id, used, used_at: timeOrNull(used_at), revoked },
+    ...{ created_at: time(created_at), profiles, preapproved_networks },
+    ...{ expires_at: timeOrNull(expires_at), max_uses, uses, allowed_networks },
+  }
+}
+
+const params = z.strictObject({ cred_id: uuid() })
+const identifierParams = z.strictObject({ cred_id: uuid(), identifier_id: uuid() })
+const profileParams = z.strictObject({ cred_id: uuid(), profile_id: uuid() })
+const tag = 'EAB credentials'
+const MOST_ENTRIES = 100
+const MOST_USES = 1_000_000
+const texts = () => z.array(line(255)).min(1).max(MOST_ENTRIES).optional()
+
+const listEab = endpoint({
+  ...{ id: 'listEabCredentials', method: 'GET', path: '/eab', tag, roles: ADMINS },
+  summary: 'Lists all credentials, the newest first.',
+  reply: { status: 200, schema: z.array(EabCredential) },
+  handle: async (_request, { credentials }) => ({ body: (await credentials.list()).map(credentialBody) }),
+})
+
+const createEab = endpoint({
+  ...{ id: 'createEabCredential', method: 'POST', path: '/eab', tag, roles: ADMINS },
+  summary: 'Makes a credential and shows its HMAC key.',
+  body: z.strictObject({
+    kid: line(255),
+    label: z.string().max(255).optional(),
+    profiles: texts(),
+    preapproved_networks: texts(),
+    expires_at: futureInstant().optional(),
+    max_uses: z.int().min(1).max(MOST_USES).optional(),
+    allowed_networks: texts(),
+  }),
+  reply: { status: 201, schema: EabCredentialWithKey },
+  errors: ['conflict', 'unavailable'],
+  audit: 'eab.create',
+  async handle({ body, author }, { credentials }) {
+    const { kid, label, profiles, preapproved_networks: preapprovedNetworks } = body
+    const { expires_at: expiresAt, max_uses: maxUses, allowed_networks: allowedNetworks } = body
+    const limits = { expiresAt, maxUses, allowedNetworks }
+    const made = await credentials.create(author, { kid, label, profiles, preapprovedNetworks, ...limits })
+    return { body: { ...credentialBody(made), hmac_key: made.hmac_key } }
+  },
+})
+
+const getEab = endpoint({
+  ...{ id: 'getEabCredential', method: 'GET', path: '/eab/{cred_id}', tag, roles: ADMINS },
+  summary: 'Shows one credential without its key.',
+  params,
+  reply: { status: 200, schema: EabCredential },
+  errors: ['not_found'],
+  handle: async ({ params }, { credentials }) => ({ body: credentialBody(await credentials.find(params.cred_id)) }),
+})
+
+const revokeEab = endpoint({
+  ...{ id: 'revokeEabCredential', method: 'POST', path: '/eab/{cred_id}/revoke', tag, roles: ADMINS },
+  summary: 'Revokes a credential, the accounts registered with it and their authorizations.',
+  params,
+  reply: { status: 200, schema: EabCredential },
+  errors: ['not_found'],
+  audit: 'eab.revoke',
+  handle: async ({ params, author }, { credentials }) => ({
+    body: credentialBody((await credentials.revoke(author, params.cred_id)).credential),
+  }),
+})
+
+const IDENTIFIERS = '/eab/{cred_id}/allowed-identifiers'
+
+const listEabIdentifiers = endpoint({
+  ...{ id: 'listIdentifiersOfEab', method: 'GET', path: IDENTIFIERS, tag, roles: ADMINS },
+  summary: 'Lists what a credential grants to its accounts.',
+  params,
+  reply: { status: 200, schema: z.array(PlainIdentifier) },
+  errors: ['not_found'],
+  handle: async ({ params }, { identifiers }) => ({
+    body: (await identifiers.ofCredential(params.cred_id)).map(plainIdentifierBody),
+  }),
+})
+
+const addEabIdentifier = endpoint({
+  ...{ id: 'addIdentifierToEab', method: 'PUT', path: `${IDENTIFIERS}/{identifier_id}`, tag, roles: ADMINS },
+  summary: 'Allows an identifier to every account of a credential, as long as it is not taken back.',
+  params: identifierParams,
+  reply: { status: 204 },
+  errors: ['not_found'],
+  audit: 'eab.add_identifier',
+  async handle({ params, author }, { identifiers }) {
+    await identifiers.allowToCredential(author, params.identifier_id, params.cred_id)
+    return {}
+  },
+})
+
+const removeEabIdentifier = endpoint({
+  ...{ id: 'removeIdentifierFromEab', method: 'DELETE', path: `${IDENTIFIERS}/{identifier_id}`, tag, roles: ADMINS },
+  summary: 'Takes it back. What is allowed to an account itself stays.',
+  params: identifierParams,
+  reply: { status: 204 },
+  errors: ['not_found'],
+  audit: 'eab.remove_identifier',
+  async handle({ params, author }, { identifiers }) {
+    await identifiers.disallowToCredential(author, params.identifier_id, params.cred_id)
+    return {}
+  },
+})
+
+const PROFILE = '/eab/{cred_id}/csr-profile'
+
+const getEabProfile = endpoint({
+  ...{ id: 'getCsrProfileOfEab', method: 'GET', path: PROFILE, tag, roles: ADMINS },
+  summary: 'Shows the CSR profile of a credential, or null.',
+  params,
+  reply: { status: 200, schema: CsrProfile.nullable() },
+  errors: ['not_found'],
+  async handle({ params }, { csrProfiles }) {
+    const profile = await csrProfiles.ofCredential(params.cred_id)
+    return { body: profile && csrProfileBody(profile) }
+  },
+})
+
+const assignEabProfile = endpoint({
+  ...{ id: 'assignCsrProfileToEab', method: 'PUT', path: `${PROFILE}/{profile_id}`, tag, roles: ADMINS },
+  summary: 'Gives a CSR profile to every account of a credential that has none of its own.',
+  params: profileParams,
+  reply: { status: 204 },
+  errors: ['not_found'],
+  audit: 'eab.assign_csr_profile',
+  async handle({ params, author }, { csrProfiles }) {
+    await csrProfiles.assignToCredential(author, params.profile_id, params.cred_id)
+    return {}
+  },
+})
+
+const unassignEabProfile = endpoint({
+  ...{ id: 'unassignCsrProfileFromEab', method: 'DELETE', path: `${PROFILE}/{profile_id}`, tag, roles: ADMINS },
+  summary: 'Takes it back. A profile of the account itself stays.',
+  params: profileParams,
+  reply: { status: 204 },
+  errors: ['not_found'],
+  audit: 'eab.unassign_csr_profile',
+  async handle({ params, author }, { csrProfiles }) {
+    await csrProfiles.unassignFromCredential(author, params.profile_id, params.cred_id)
+    return {}
+  },
+})
+
+export const EAB = [
+  ...[listEab, createEab, getEab, revokeEab, listEabIdentifiers, addEabIdentifier, removeEabIdentifier],
+  ...[getEabProfile, assignEabProfile, unassignEabProfile],
+] as const

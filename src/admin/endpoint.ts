@@ -1,0 +1,88 @@
+/**
+ * One description of each endpoint: the router, validation, roles, errors, OpenAPI document, manual
+ * and role test are made from it.
+ */
+
+import type { z } from 'zod/v4'
+import type { AdminErrorCode } from '../domain/admin-error.ts'
+import { ROLES, type Role } from '../domain/administrator.ts'
+import type { AuditAction } from '../domain/audit-chain.ts'
+import type { Header } from '../http/header.ts'
+import type { SignedIn } from '../services/admin/sign-in.ts'
+import type { AdminContext } from './context.ts'
+
+export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+export type Method = (typeof METHODS)[number]
+
+/** `A` of the tables: admins alone. */
+export const ADMINS: readonly Role[] = ['admin']
+export const BOTH_ROLES: readonly Role[] = ROLES
+
+type Shape = z.ZodType | undefined
+type Output<S extends Shape> = S extends z.ZodType ? z.output<S> : undefined
+
+export interface EndpointRequest<P, Q, B, A> {
+  params: P
+  query: Q
+  body: B
+  /** Undefined for an endpoint that asks for no token. */
+  author: A
+  address: string
+  requestId: string
+}
+
+export interface Answer<R> {
+  /** The success status of the description when absent. */
+  status?: number
+  body?: R
+  /** Query of the next page, without filters; becomes Link rel=next. */
+  next?: Readonly<Record<string, string>> | undefined
+  headers?: readonly Header[]
+  /** Lines of a streamed body, each without its line break. */
+  lines?: AsyncIterable<string>
+}
+
+export interface Endpoint<I extends string, P extends Shape, Q extends Shape, B extends Shape, R extends Shape> {
+  /** operationId of the OpenAPI document, and the name in the typed client. */
+  id: I
+  method: Method
+  /** Below the base path, with parameters in braces: `/users/{user_id}`. */
+  path: string
+  /** Further paths with the same meaning. */
+  aliases?: readonly string[]
+  tag: string
+  /** One sentence. */
+  summary: string
+  /** `none`: no token is needed. */
+  roles: readonly Role[] | 'none'
+  /** Refused for an API token: what outlives the token or takes over its maker. */
+  needsSession?: true
+  params?: P
+  query?: Q
+  body?: B
+  /** A missing or empty body counts as `{}`. */
+  bodyIsOptional?: true
+  /** 204 has no schema. */
+  reply: { status: 200 | 201 | 202 | 204; orStatus?: 202; schema?: R; contentType?: string }
+  /** Beside invalid_request, unauthorized and forbidden, which follow from the description. */
+  errors?: readonly AdminErrorCode[]
+  /** The entry that the audit log gets when something has changed. */
+  audit?: AuditAction
+  handle(
+    request: EndpointRequest<Output<P>, Output<Q>, Output<B>, SignedIn>,
+    context: AdminContext,
+  ): Promise<Answer<R extends z.ZodType ? z.input<R> : never>>
+}
+
+export type AnyEndpoint = Endpoint<string, Shape, Shape, Shape, Shape>
+
+/** Checks the types of one endpoint. */
+export function endpoint<
+  const I extends string,
+  P extends Shape = undefined,
+  Q extends Shape = undefined,
+  B extends Shape = undefined,
+  R extends Shape = undefined,
+>(description: Endpoint<I, P, Q, B, R>): Endpoint<I, P, Q, B, R> {
+  return description
+}

@@ -1,0 +1,82 @@
+/** Error replies of the Admin API. */
+
+import type { z } from 'zod/v4'
+import { AdminError, type AdminErrorCode, type FieldError } from '../domain/admin-error.ts'
+import type { Header } from '../http/header.ts'
+import { nearest } from '../shared/config-file/suggest.ts'
+import type { AdminReply } from './message.ts'
+
+const TYPE_PREFIX = 'urn:chancery:admin:error:'
+
+/** Both shapes: `error` and `message`, and a problem document (RFC 9457). */
+export interface ErrorBody {
+  error: AdminErrorCode
+  message: string
+  type: string
+  detail: string
+  status: number
+  request_id: string
+  fields?: readonly FieldError[]
+}
+
+export function errorReply(error: AdminError, requestId: string, resource: string): AdminReply {
+  const { code, message, status, options } = error
+  const { fields, retryAfterSeconds, allow } = options
+  const body: ErrorBody = {
+    ...{ error: code, message, type: TYPE_PREFIX + code, detail: message, status, request_id: requestId },
+    ...(fields && { fields }),
+  }
+  const headers: Header[] = [['Content-Type', 'application/problem+json']]
+  if (code === 'unauthorized') headers.push(['WWW-Authenticate', 'Bearer'])
+  if (retryAfterSeconds !== undefined) headers.push(['Retry-After', String(Math.ceil(retryAfterSeconds))])
+  if (allow) headers.push(['Allow', allow.join(', ')])
+  return { status, headers, body: JSON.stringify(body), resource }
+}
+
+/** Every wrong field in one reply. @param where such as `body` or `query` */
+export function invalid(where: string, { issues }: z.ZodError, schema: z.ZodType): AdminError {
+  const fields = issues.flatMap((issue) => fieldErrors(issue, schema))
+  const sentence = fields.map(({ field, message }) => (field === '' ? message : `'${field}' ${message}`)).join('; ')
+  return new AdminError('invalid_request', `the ${where} is not right: ${sentence}`, { fields })
+}
+
+type Issue = z.ZodError['issues'][number]
+
+function fieldErrors(issue: Issue, schema: z.ZodType): FieldError[] {
+  const at = issue.path.map(String)
+  if (issue.code !== 'unrecognized_keys') return [{ field: at.join('.'), message: sentenceOf(issue) }]
+  return issue.keys.slice(0, MOST_NAMED).map((key) => {
+    const known = nearest(key.slice(0, 64), memberNames(schema, at))
+    const field = [...at, key.slice(0, 64)].join('.')
+    return { field, message: known === undefined ? 'is unknown' : `is unknown; did you mean '${known}'?` }
+  })
+}
+
+const MOST_NAMED = 20
+
+function sentenceOf(issue: Issue): string {
+  if (issue.code === 'invalid_type' && issue.input === undefined)
+    return `is missing; it must be ${kindOf(issue.expected)}`
+  if (issue.code === 'invalid_type') return `must be ${kindOf(issue.expected)}`
+  if (issue.code === 'invalid_value')
+    return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
+  if (issue.code === 'too_small') return `must be at least ${issue.minimum}${unitOf(issue.origin)}`
+  if (issue.code === 'too_big') return `must be at most ${issue.maximum}${unitOf(issue.origin)}`
+  return issue.message
+}
+
+const kindOf = (expected: string) => (/^[aeiou]/.test(expected) ? `an ${expected}` : `a ${expected}`)
+const unitOf = (origin: string) =>
+  origin === 'string' ? ' characters long' : origin === 'array' ? ' entries long' : ''
+
+function memberNames(schema: z.ZodType, at: readonly string[]): string[] {
+  let node: unknown = schema
+  for (const member of at) node = shapeOf(node)?.[member]
+  return Object.keys(shapeOf(node) ?? {})
+}
+
+function shapeOf(node: unknown): Record<string, unknown> | undefined {
+  let inner = node as { shape?: Record<string, unknown>; unwrap?: () => unknown } | undefined
+  while (inner && !inner.shape && typeof inner.unwrap === 'function') inner = inner.unwrap() as typeof inner
+  return inner?.shape
+}

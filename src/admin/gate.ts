@@ -1,0 +1,121 @@
+/**
+ * The Admin API at an HTTP server: a front thread, which hands requests over to the admin thread,
+ * or the listener of the admin thread itself.
+ */
+
+import { AdminError } from '../domain/admin-error.ts'
+import type { Header } from '../http/header.ts'
+import type { HttpReply, HttpRequest } from '../http/message.ts'
+import { behindExternalPath } from '../shared/protocol/urls.ts'
+import { errorReply } from './errors.ts'
+import type { AdminReply, AdminRequest } from './message.ts'
+
+/** The application, in this thread or another. */
+export interface AdminPort {
+  request(request: AdminRequest): Promise<AdminReply>
+  next(stream: string): Promise<string | undefined>
+  cancel(stream: string): void
+}
+
+export interface AdminGateOptions {
+  port: AdminPort
+  /** `admin_api.base_path`, without a slash at its end. */
+  basePath: string
+  /** Path of the external URL. */
+  externalPath: string
+  maxBodyBytes: number
+}
+
+/** One request, with the client as the proxies name it. */
+export interface AdminVisit {
+  http: HttpRequest
+  requestId: string
+  address: string
+}
+
+type AdminTarget = Pick<AdminRequest, 'method' | 'path' | 'query'>
+
+export interface GateReply {
+  reply: HttpReply
+  /** What the metrics call the resource. */
+  resource: string
+}
+
+export class AdminGate {
+  readonly maxBodyBytes: number
+  readonly #options: AdminGateOptions
+
+  constructor(options: AdminGateOptions) {
+    this.#options = options
+    this.maxBodyBytes = options.maxBodyBytes
+  }
+
+  /** Whether a path is the Admin API's. */
+  owns(path: string): boolean {
+    return this.#below(path) !== undefined
+  }
+
+  /** The path below the base path; undefined for a path of others. */
+  #below(path: string): string | undefined {
+    const { basePath, externalPath } = this.#options
+    const local = behindExternalPath(path, externalPath)
+    if (!local.startsWith(basePath)) return undefined
+    return local.length === basePath.length || local[basePath.length] === '/' ? local.slice(basePath.length) : undefined
+  }
+
+  /** @param fixed headers of every reply */
+  async handle(visit: AdminVisit, fixed: readonly Header[]): Promise<GateReply> {
+    const { method, query, path } = visit.http
+    const answered = await this.#answer(visit, { method, query, path: this.#below(path) ?? '' })
+    return this.#finish(answered, visit.requestId, fixed)
+  }
+
+  /** For a resource of others that asks for a bearer token, too. @returns undefined for a good one */
+  async refuse(visit: AdminVisit, fixed: readonly Header[]): Promise<HttpReply | undefined> {
+    const answered = await this.#answer(visit, { method: 'GET', path: '/me', query: '' })
+    return answered.status === 200 ? undefined : this.#finish(answered, visit.requestId, fixed).reply
+  }
+
+  refuseWith(error: AdminError, requestId: string, fixed: readonly Header[]): GateReply {
+    return this.#finish(errorReply(error, requestId, 'none'), requestId, fixed)
+  }
+
+  /** The HTTP server refuses a body itself: it is too large, or its length is ambiguous. */
+  refuseBody(isTooLarge: boolean, requestId: string, fixed: readonly Header[]): GateReply {
+    const error = isTooLarge
+      ? new AdminError('too_large', `a body may have at most ${this.maxBodyBytes} bytes`)
+      : new AdminError('invalid_request', 'the length of the body is ambiguous')
+    return this.refuseWith(error, requestId, fixed)
+  }
+
+  #finish(answered: AdminReply, requestId: string, fixed: readonly Header[]): GateReply {
+    const { status, headers, body, stream, resource } = answered
+    const all: Header[] = [['X-Request-ID', requestId], ...headers, ['Cache-Control', 'no-store'], ...fixed]
+    return {
+      resource,
+      reply: { status, headers: all, body, ...(stream !== undefined && { rest: this.#rest(stream) }) },
+    }
+  }
+
+  async #answer({ http, requestId, address }: AdminVisit, target: AdminTarget): Promise<AdminReply> {
+    const { port } = this.#options
+    try {
+      return await port.request({
+        ...{ requestId, address, ...target },
+        authorization: http.header('authorization'),
+        contentType: http.header('content-type'),
+        body: http.body,
+      })
+    } catch (cause) {
+      const error = new AdminError('unavailable', 'the Admin API is starting or too busy; try again', {
+        ...{ cause, retryAfterSeconds: 2 },
+      })
+      return errorReply(error, requestId, 'none')
+    }
+  }
+
+  #rest(stream: string) {
+    const { port } = this.#options
+    return { next: () => port.next(stream), cancel: () => port.cancel(stream) }
+  }
+}

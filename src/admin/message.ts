@@ -1,0 +1,37 @@
+/** Requests and replies of the Admin API as values: they cross threads as messages. */
+
+import type { Header } from '../http/header.ts'
+
+export interface AdminRequest {
+  requestId: string
+  method: string
+  /** Below `admin_api.base_path`; empty for the bare base path. */
+  path: string
+  /** Without `?`. */
+  query: string
+  authorization: string | undefined
+  contentType: string | undefined
+  body: Uint8Array
+  /** The client's address, read behind trusted proxies. */
+  address: string
+}
+
+export interface AdminReply {
+  status: number
+  headers: Header[]
+  /** The whole body, or its first piece when `stream` is given. */
+  body: string
+  /** Names the rest of the body; its reader asks for piece after piece. */
+  stream?: string
+  /** The endpoint's path, for the metrics label. */
+  resource: string
+}
+
+/** The messages of the admin thread. */
+export type AdminMessages = {
+  request: { message: AdminRequest; reply: AdminReply }
+  /** The next piece; undefined at the end. Rejects when the stream has failed or is unknown. */
+  next: { message: string; reply: string | undefined }
+  /** Its reader went away. */
+  cancel: { message: string; reply: undefined }
+}

@@ -1,0 +1,60 @@
+/** Pages of lists by `limit` and `offset`, or by `cursor`. */
+
+import { z } from 'zod/v4'
+import { AdminError } from '../domain/admin-error.ts'
+import { MOST_OFFSET, type PageOfList, type PageRequest } from '../services/admin/list-pages.ts'
+import type { PageSettings } from './context.ts'
+import { uuid, wholeParameter } from './schemas.ts'
+
+export const limitParameter = () => wholeParameter(1, 999_999_999).optional()
+export const offsetParameter = () => wholeParameter(0, 999_999_999).default(0)
+
+export function limitOf(limit: number | undefined, { defaultSize, maxSize }: PageSettings): number {
+  if (limit === undefined) return defaultSize
+  if (limit <= maxSize) return limit
+  throw wrong('limit', `must be at most ${maxSize}`)
+}
+
+/** @throws AdminError for an offset too far; a cursor goes further */
+export function requireNear(offset: number): void {
+  if (offset > MOST_OFFSET)
+    throw wrong('offset', `must be at most ${MOST_OFFSET}; begin with an empty 'cursor' to read further`)
+}
+
+/** Query of a list that goes on by offset or, begun with an empty value, by cursor. */
+export const placeParameters = () => ({
+  limit: limitParameter(),
+  offset: wholeParameter(0, 999_999_999).optional(),
+  cursor: z
+    .union([z.literal(''), uuid()], { error: "must be empty for the first page, or taken from a page's Link" })
+    .optional(),
+})
+
+export interface Place {
+  limit?: number | undefined
+  offset?: number | undefined
+  cursor?: string | undefined
+}
+
+/** @throws AdminError for an offset too far, or beside a cursor */
+export function pageRequest({ limit, offset = 0, cursor }: Place, settings: PageSettings): PageRequest {
+  requireNear(offset)
+  if (cursor !== undefined && offset > 0) throw wrong('offset', "cannot stand beside 'cursor'")
+  return { limit: limitOf(limit, settings), offset, cursor }
+}
+
+/** The query of the next page, for Link. */
+export function nextOf({ next, limit }: PageOfList<unknown> & { limit: number }) {
+  if (next === undefined) return undefined
+  const place = next.offset === undefined ? { cursor: next.cursor } : { offset: String(next.offset) }
+  return { limit: String(limit), ...place }
+}
+
+/** The rows of a page of which one more than `limit` was read. */
+export function offsetPage<T>(rows: readonly T[], limit: number, offset: number) {
+  const next = rows.length > limit ? { limit: String(limit), offset: String(offset + limit) } : undefined
+  return { rows: rows.slice(0, limit), next }
+}
+
+const wrong = (field: string, message: string) =>
+  new AdminError('invalid_request', `the query is not right: '${field}' ${message}`, { fields: [{ field, message }] })

@@ -1,0 +1,127 @@
+/** The manual of the Admin API, made from its OpenAPI document. */
+
+import { ADMIN_ERRORS } from '../domain/admin-error.ts'
+import { type Content, type Described, type Document, describedApi, type Operation, type Schema } from './described.ts'
+
+const INTRODUCTION = `# Admin API
+
+\`npm run docs\` makes this page from the descriptions in \`src/admin\`. A running service has them as an
+OpenAPI 3.1 document at \`GET {base_path}/openapi.json\`. Keys of its configuration: \`admin_api\` in
+[configuration.md](configuration.md).
+
+- **Paths** are below \`admin_api.base_path\` (\`/api\`), which is below the path of \`server.external_url\`.
+- **Tokens.** \`POST /auth/login\` gives a token for \`Authorization: Bearer …\`. It ends after
+  \`admin_api.token_expiry_seconds\`, by logout and by a new password. \`POST /tokens\` makes one for machines.
+- **Roles.** \`admin\` may do everything, \`auditor\` reads what its column shows.
+- **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most \`admin_api.max_body_bytes\`.
+  An unknown member is an error. A star marks what is required.
+- **Times** are RFC 3339 in UTC. Those of a request may have another offset; a date alone means midnight UTC.
+- **Lists** have the newest first. Those with \`limit\` come in pages of \`admin_api.default_page_size\`, at most
+  \`max_page_size\`. \`Link: <URL>; rel="next"\` leads to the next page with the same filters; the last page has none.
+- **Errors** are \`application/problem+json\` (RFC 9457: \`type\`, \`detail\`, \`status\`) with \`error\` (one of the codes
+  below), \`message\` (the same as \`detail\`), \`request_id\` and, for a wrong request, \`fields\`: every wrong member.
+- **Limits.** Five failed logins in 300 seconds lock a username and an address for 900 seconds: 429 with
+  \`Retry-After\`. More than 64 requests or 8 exports at once get 503 with \`Retry-After\`.
+`
+
+export function renderAdminApi(): string {
+  const { document, operations } = describedApi()
+  const sections = document.tags.map(({ name }) => {
+    const rows = operations.filter(({ operation }) => operation.tags.includes(name)).map(rowOf)
+    return `## ${name}\n\n${table(['Endpoint', 'Roles', 'Request', 'Reply', 'Errors', 'Audit action'], rows)}`
+  })
+  return [INTRODUCTION, errorTable(), ...sections, objects(document)].join('\n')
+}
+
+function errorTable(): string {
+  return table(
+    ['Code', 'Status'],
+    Object.entries(ADMIN_ERRORS).map(([code, status]) => [`\`${code}\``, String(status)]),
+  )
+}
+
+function rowOf({ method, path, operation }: Described): string[] {
+  const { summary, security, responses } = operation
+  const [[status = '', success] = [], ...errors] = Object.entries(responses)
+  return [
+    `\`${method} ${path}\` ${summary}`,
+    security ? 'no token' : (operation['x-roles'] ?? []).join(', '),
+    requestOf(operation),
+    // Every member of a reply is there; a star would say nothing.
+    `${status} ${contentOf(success?.content).replaceAll('`* ', '` ')}`.trim(),
+    errors.map(([code]) => code).join(', '),
+    operation['x-audit-action'] ? `\`${operation['x-audit-action']}\`` : '',
+  ]
+}
+
+function requestOf({ parameters, requestBody }: Operation): string {
+  const query = parameters
+    .filter((parameter) => parameter.in === 'query')
+    .map(({ name, required, schema, description }) =>
+      memberOf(name, description === undefined ? schema : { ...schema, description }, required),
+    )
+  const body = requestBody && contentOf(requestBody.content)
+  return [
+    ...(query.length > 0 ? [`query: ${query.join('; ')}`] : []),
+    ...(body ? [requestBody.required ? `body: ${body}` : `body, may be absent: ${body}`] : []),
+  ].join('<br>')
+}
+
+function contentOf(content: Content | undefined): string {
+  const [[type, { schema }] = ['', { schema: {} }]] = Object.entries(content ?? {})
+  if (!content) return ''
+  return type === 'application/json' ? typeOf(schema) : `\`${type}\``
+}
+
+function objects({ components: { schemas } }: Document): string {
+  const sections = Object.entries(schemas)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, schema]) => {
+      const { properties, required = [] } = schema
+      if (!properties) return `### ${name}\n\n${typeOf(schema)}\n`
+      const rows = Object.entries(properties).map(([member, one]) => [
+        `\`${member}\`${required.includes(member) ? '' : ' (may be absent)'}`,
+        ...[typeOf(one).replaceAll('`* ', '` '), one.description ?? ''],
+      ])
+      return `### ${name}\n\n${table(['Member', 'Type', 'Notes'], rows)}`
+    })
+  return `## Objects\n\n${sections.join('\n')}`
+}
+
+function typeOf(schema: Schema): string {
+  const { $ref, type, format, anyOf, items, properties, required = [], additionalProperties } = schema
+  if ($ref !== undefined) return linkTo($ref)
+  if (schema.const !== undefined) return `\`${schema.const}\``
+  if (schema.enum) return schema.enum.map((value) => `\`${value}\``).join(' or ')
+  if (anyOf) return anyOf.map(typeOf).join(' or ')
+  if (items) return `array of ${typeOf(items)}`
+  if (properties) {
+    const members = Object.entries(properties).map(([name, one]) => memberOf(name, one, required.includes(name)))
+    return `{ ${members.join('; ')} }`
+  }
+  if (typeof additionalProperties === 'object') return `object with values of ${typeOf(additionalProperties)}`
+  return FORMATS[format ?? ''] ?? (type === undefined ? 'any value' : [type].flat().join(' or '))
+}
+
+const FORMATS: Readonly<Record<string, string>> = { 'date-time': 'timestamp', uuid: 'UUID' }
+
+function memberOf(name: string, schema: Schema, isRequired: boolean): string {
+  const { description, default: fallback } = schema
+  const notes = [
+    ...(fallback === undefined || fallback === null
+      ? []
+      : [`default \`${typeof fallback === 'string' ? fallback : JSON.stringify(fallback)}\``]),
+    ...(description === undefined ? [] : [description.replace(/\.$/, '')]),
+  ]
+  return `\`${name}\`${isRequired ? '*' : ''} ${typeOf(schema)}${notes.length > 0 ? ` (${notes.join(', ')})` : ''}`
+}
+
+function linkTo(reference: string): string {
+  const name = reference.slice(reference.lastIndexOf('/') + 1)
+  return `[${name}](#${name.toLowerCase()})`
+}
+
+function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  return `${[line(heading), line(heading.map(() => '---')), ...rows.map(line)].join('\n')}\n`
+}

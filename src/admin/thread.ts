@@ -1,0 +1,114 @@
+/** The admin thread: the Admin API's application, its database pool, and perhaps its own listener. */
+
+import { threadId } from 'node:worker_threads'
+import type { Logger } from 'pino'
+import type { HttpServer } from '../http/server.ts'
+import { createLogger } from '../main/logging.ts'
+import type { AdminThreadData, AdminThreadMessages } from '../main/messages.ts'
+import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
+import { spawn } from '../runtime/actor.ts'
+import { runThread } from '../runtime/thread-entry.ts'
+import { adminDatabaseSettings, adminSettings, adminTls, requireAuditKey } from '../settings/admin.ts'
+import { proxySettings } from '../settings/server.ts'
+import { openCheckedDatabase } from '../store/slonik.ts'
+import { AdminApplication } from './application.ts'
+import { AuditUpkeep } from './audit-upkeep.ts'
+import type { AdminContext } from './context.ts'
+import { ENDPOINTS } from './endpoints.ts'
+import { AdminGate, type AdminPort } from './gate.ts'
+import { listenForAdministrators } from './listener.ts'
+import { ReplyStreams } from './streams.ts'
+import { createAdminContext } from './use-cases.ts'
+
+/** Requests of all fronts together; the application answers what exceeds its own bound. */
+const MAILBOX_LIMIT = 1_024
+const DRAIN_POLL_MS = 10
+
+runThread<AdminThreadData, AdminThreadMessages>(async ({ name, data, atExit }) => {
+  const { log, flush } = createLogger(data.config.logging, name, true)
+  atExit(flush)
+  const metrics = createMetrics()
+  const db = await openCheckedDatabase(adminDatabaseSettings(data.config))
+  const streams = new ReplyStreams()
+  const { baseUrl } = adminSettings(data.config)
+  const context = createAdminContext(data, db, { log, metrics })
+  await makeFirstAdministrator(data, context, log)
+  context.bulkRevocations.start()
+  const application = new AdminApplication({ endpoints: ENDPOINTS, context, streams, baseUrl, log })
+  const server = listenIfWanted(data, application, streams, metrics, log)
+  atExit(() => server?.close())
+  const upkeep = new AuditUpkeep({ db, key: requireAuditKey(data.config), log })
+  const actor = spawn<AdminThreadMessages>({
+    name,
+    mailboxLimit: MAILBOX_LIMIT,
+    concurrency: MAILBOX_LIMIT,
+    restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
+    onFailure: ({ error }) => log.error({ err: error }, 'admin actor failed'),
+    start: () => ({
+      request: (request) => application.handle(request),
+      next: (stream) => streams.next(stream),
+      cancel: (stream) => {
+        streams.cancel(stream)
+        return undefined
+      },
+      metrics: async () => ({ threadId, snapshot: await takeSnapshot(metrics) }),
+      cutAuditLog: (before) => upkeep.cut(before),
+    }),
+  })
+  return {
+    actor,
+    async drain(deadlineMs) {
+      const deadline = performance.now() + deadlineMs
+      // A request that waits for its job is answered with the job's URL.
+      const jobs = context.bulkRevocations.stop()
+      await server?.drain(deadlineMs)
+      while (application.running > 0 && performance.now() < deadline)
+        await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
+      await jobs
+      await upkeep.stop()
+      await db.end()
+    },
+  }
+})
+
+/** A password must not reach a log, so that only a terminal is told one. */
+async function makeFirstAdministrator(
+  { config, isInteractive }: AdminThreadData,
+  { users }: AdminContext,
+  log: Logger,
+): Promise<void> {
+  const email = config.admin_api.initial_admin_email
+  if (!isInteractive || email === null) {
+    if ((await users.list()).length === 0)
+      log.warn({ event: 'no_administrator' }, 'there is no administrator; make one with: chancery admin create-user')
+    return
+  }
+  const service = { userId: undefined, username: 'bootstrap', role: 'admin', ipAddress: undefined } as const
+  const made = await users.bootstrap(service, email)
+  if (made)
+    process.stderr.write(
+      `\nThe first administrator:\n  username  admin\n  password  ${made.password}\nIt is not shown again.\n\n`,
+    )
+}
+
+/** @returns undefined when the fronts hand the requests over */
+function listenIfWanted(
+  { config }: AdminThreadData,
+  application: AdminApplication,
+  streams: ReplyStreams,
+  metrics: Metrics,
+  log: Logger,
+): HttpServer | undefined {
+  const { listen } = config.admin_api
+  if (!listen) return undefined
+  const port: AdminPort = {
+    request: (request) => application.handle(request),
+    next: (stream) => streams.next(stream),
+    cancel: (stream) => streams.cancel(stream),
+  }
+  return listenForAdministrators({
+    ...{ bind: listen.bind, port: listen.port, tls: adminTls(config), proxy: proxySettings(config), metrics, log },
+    gate: new AdminGate({ port, ...adminSettings(config) }),
+    hstsMaxAgeSeconds: config.security.hsts_max_age_seconds,
+  })
+}

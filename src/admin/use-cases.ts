@@ -1,0 +1,70 @@
+/** Makes the use cases of the Admin API. */
+
+import type { Logger } from 'pino'
+import type { AdminThreadData } from '../main/messages.ts'
+import type { Metrics } from '../ops/metrics.ts'
+import { bulkRevocationEvents, revocationEvents } from '../ops/revocation-events.ts'
+import { Accounts } from '../services/admin/accounts.ts'
+import { AllowedIdentifiers } from '../services/admin/allowed-identifiers.ts'
+import { ApiTokens } from '../services/admin/api-tokens.ts'
+import { AuditLog } from '../services/admin/audit-log.ts'
+import { AuditReader } from '../services/admin/audit-reader.ts'
+import { BlockedKeys } from '../services/admin/blocked-keys.ts'
+import { BulkRevocations } from '../services/admin/bulk-revocations.ts'
+import { Certificates } from '../services/admin/certificates.ts'
+import { Credentials } from '../services/admin/credentials.ts'
+import { CrlLists } from '../services/admin/crl-lists.ts'
+import { CsrProfiles } from '../services/admin/csr-profiles.ts'
+import { DeadLetters } from '../services/admin/dead-letters.ts'
+import { HistoryIndexes, INDEX_WAIT_MS } from '../services/admin/history-indexes.ts'
+import { NotificationList } from '../services/admin/notifications.ts'
+import { Orders } from '../services/admin/orders.ts'
+import { PasswordHasher } from '../services/admin/passwords.ts'
+import { Renewals } from '../services/admin/renewals.ts'
+import { SignIn } from '../services/admin/sign-in.ts'
+import { Switches } from '../services/admin/switches.ts'
+import { Users } from '../services/admin/users.ts'
+import { adminSettings, requireAuditKey } from '../settings/admin.ts'
+import { eabSecretBox } from '../settings/eab-secret.ts'
+import { staleCrlAfterMs } from '../settings/issuance.ts'
+import { readWorkers } from '../store/background-run-store.ts'
+import { type DatabasePool, queriesOf } from '../store/slonik.ts'
+import type { AdminContext } from './context.ts'
+import { ENDPOINTS } from './endpoints.ts'
+import { openApiDocument } from './openapi.ts'
+
+export function createAdminContext(
+  { config, version }: AdminThreadData,
+  db: DatabasePool,
+  reporting: { log: Logger; metrics: Metrics },
+): AdminContext {
+  const settings = adminSettings(config)
+  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
+  const audit = new AuditLog(db, requireAuditKey(config))
+  const passwords = new PasswordHasher()
+  return {
+    ...{ version, baseUrl, pages, audit },
+    openApi: () => openApiDocument(ENDPOINTS, { version, baseUrl }),
+    signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
+    users: new Users({ db, audit, passwords, passwordLength }),
+    switches: new Switches(db, audit),
+    workers: () => readWorkers(queriesOf(db)),
+    deadLetters: new DeadLetters(db, audit),
+    crls: new CrlLists({ db, audit, staleAfterMs: staleCrlAfterMs(config) }),
+    tokens: new ApiTokens(db, audit),
+    auditReader: new AuditReader(db, audit),
+    accounts: new Accounts(db, audit),
+    certificates: new Certificates({ db, audit, events: revocationEvents(reporting) }),
+    orders: new Orders(db),
+    notifications: new NotificationList(db, audit),
+    renewals: new Renewals(audit),
+    blockedKeys: new BlockedKeys(db, audit),
+    bulkRevocations: new BulkRevocations({ db, audit, events: bulkRevocationEvents(reporting), confirmAbove }),
+    credentials: new Credentials({
+      ...{ db, audit, box: eabSecretBox(config), profiles: Object.keys(config.ca.profiles) },
+      events: { accountsRevoked: (count) => reporting.metrics.accountsRevoked.inc(count) },
+    }),
+    identifiers: new AllowedIdentifiers({ db, audit }),
+    csrProfiles: new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, INDEX_WAIT_MS) }),
+  }
+}

@@ -1,0 +1,118 @@
+/** `/users` and `/me`: administrators. */
+
+import { z } from 'zod/v4'
+import { isMailAddress, isUsername, MAIL_RULE, ROLES, USERNAME_RULE } from '../domain/administrator.ts'
+import type { UserRow } from '../store/admin/user-store.ts'
+import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
+import { time, timeOrNull, timestamp, uuid } from './schemas.ts'
+
+export const User = z
+  .strictObject({
+    id: z.uuid(),
+    username: z.string(),
+    email: z.string(),
+    role: z.enum(ROLES),
+    enabled: z.boolean(),
+    created_at: timestamp(),
+    updated_at: timestamp(),
+    last_login_at: timestamp().nullable(),
+  })
+  .meta({ id: 'User' })
+
+const UserWithPassword = z
+  .strictObject({ ...User.shape, password: z.string().meta({ description: 'Shown once; it cannot be read again.' }) })
+  .meta({ id: 'UserWithPassword' })
+
+export function userBody(user: UserRow): z.input<typeof User> {
+  const { id, username, email, role, enabled, created_at, updated_at, last_login_at } = user
+  return {
+    ...{ id, username, email, role, enabled },
+    created_at: time(created_at),
+    updated_at: time(updated_at),
+    last_login_at: timeOrNull(last_login_at),
+  }
+}
+
+const trimmed = () => z.string().transform((text) => text.trim())
+const USERNAME = trimmed().refine(isUsername, { error: USERNAME_RULE })
+const MAIL = trimmed().refine(isMailAddress, { error: MAIL_RULE })
+const params = z.strictObject({ user_id: uuid() })
+const tag = 'Users'
+
+const listUsers = endpoint({
+  ...{ id: 'listUsers', method: 'GET', path: '/users', tag, roles: BOTH_ROLES },
+  summary: 'Lists all users, the newest first.',
+  reply: { status: 200, schema: z.array(User) },
+  handle: async (_request, { users }) => ({ body: (await users.list()).map(userBody) }),
+})
+
+const createUser = endpoint({
+  ...{ id: 'createUser', method: 'POST', path: '/users', tag, roles: ADMINS, needsSession: true },
+  summary: 'Makes a user and shows the generated password.',
+  body: z.strictObject({ username: USERNAME, email: MAIL, role: z.enum(ROLES).default('auditor') }),
+  reply: { status: 201, schema: UserWithPassword },
+  errors: ['conflict', 'rate_limited'],
+  audit: 'user.create',
+  async handle({ body, author }, { users }) {
+    const { password, ...user } = await users.create(author, body)
+    return { body: { ...userBody(user), password } }
+  },
+})
+
+const getUser = endpoint({
+  ...{ id: 'getUser', method: 'GET', path: '/users/{user_id}', tag, roles: BOTH_ROLES },
+  summary: 'Shows one user.',
+  params,
+  reply: { status: 200, schema: User },
+  errors: ['not_found'],
+  handle: async ({ params }, { users }) => ({ body: userBody(await users.find(params.user_id)) }),
+})
+
+const updateUser = endpoint({
+  ...{ id: 'updateUser', method: 'PATCH', path: '/users/{user_id}', tag, roles: ADMINS },
+  summary: 'Changes role or access of a user, at once.',
+  params,
+  body: z
+    .strictObject({ enabled: z.boolean().optional(), role: z.enum(ROLES).optional() })
+    .refine((change) => Object.keys(change).length > 0, { error: "has neither 'enabled' nor 'role'" }),
+  reply: { status: 200, schema: User },
+  errors: ['not_found', 'conflict'],
+  audit: 'user.update',
+  handle: async ({ params, body, author }, { users }) => ({
+    body: userBody(await users.update(author, params.user_id, body)),
+  }),
+})
+
+const deleteUser = endpoint({
+  ...{ id: 'deleteUser', method: 'DELETE', path: '/users/{user_id}', tag, roles: ADMINS },
+  summary: 'Deletes a user with all sessions and API tokens.',
+  params,
+  reply: { status: 204 },
+  errors: ['not_found', 'conflict'],
+  audit: 'user.delete',
+  async handle({ params, author }, { users }) {
+    await users.delete(author, params.user_id)
+    return {}
+  },
+})
+
+const getMe = endpoint({
+  ...{ id: 'getMe', method: 'GET', path: '/me', tag, roles: BOTH_ROLES },
+  summary: 'Shows the user of the token.',
+  reply: { status: 200, schema: User },
+  handle: async ({ author }, { users }) => ({ body: userBody(await users.find(author.userId)) }),
+})
+
+const resetMyPassword = endpoint({
+  ...{ id: 'resetMyPassword', method: 'POST', path: '/me/reset-password', tag, roles: BOTH_ROLES, needsSession: true },
+  summary: 'Generates a new password and ends all sessions of the user.',
+  reply: { status: 200, schema: UserWithPassword },
+  errors: ['forbidden', 'rate_limited'],
+  audit: 'user.reset_password',
+  async handle({ author }, { users }) {
+    const { password, ...user } = await users.resetPassword(author, author.userId)
+    return { body: { ...userBody(user), password } }
+  },
+})
+
+export const USERS = [listUsers, createUser, getUser, updateUser, deleteUser, getMe, resetMyPassword] as const

@@ -1,0 +1,19 @@
+/** `chancery eab reseal`: HMAC keys move from a former secret to the configured one. */
+
+import type { Config } from '../../config/schema.ts'
+import { resealCredentials } from '../../services/admin/eab-reseal.ts'
+import { eabSecretBox, formerEabBoxes } from '../../settings/eab-secret.ts'
+import { CommandError } from '../values.ts'
+import { withAdministration } from './administration.ts'
+
+export async function resealKeys(config: Config, oldSecretFile: string, json: boolean): Promise<number> {
+  const former = formerEabBoxes(oldSecretFile)
+  const current = eabSecretBox(config)
+  if (!current) throw new CommandError('there is no new secret; set acme.eab_key_file or admin_api.token_secret')
+  const { resealed, kept } = await withAdministration(config, ({ audit, actor }) =>
+    resealCredentials(audit, actor, former, current),
+  )
+  if (json) console.log(JSON.stringify({ resealed, kept }))
+  else console.log(`${resealed} resealed, ${kept} were under the new secret already`)
+  return 0
+}

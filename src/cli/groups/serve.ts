@@ -1,0 +1,45 @@
+/** `chancery serve` and `chancery perspective`: what runs until a signal. */
+
+import { isGiven, option, optional } from '../../shared/command-line/options.ts'
+import { plain } from '../command.ts'
+import { oneOf, port, text, whole } from '../values.ts'
+
+const DEV_OPTIONS = {
+  'data-dir': option('With --dev: where the CA and the database live', text, process.env.CHANCERY_DATA ?? 'data'),
+  port: option('With --dev: port of the ACME interface', port, 8443),
+  'http01-port': option('With --dev: port that http-01 asks', port, 5002),
+  'dns01-port': optional(
+    'With --dev: offer dns-01, dns-account-01 and dns-persist-01, and ask a name server at this port of 127.0.0.1 about .test',
+    port,
+  ),
+  validator: optional('With --dev: offer the method of a validator module, ./path/file.js#ExportName', text),
+  'tlsalpn01-port': option('With --dev: port that tls-alpn-01 asks', port, 5001),
+  workers: optional('With --dev: number of front threads', whole(1, 1024)),
+  crl: isGiven('With --dev: publish a CRL, and name it in certificates'),
+  'crl-port': option('With --dev and --crl: port that serves the CRL over plain HTTP', port, 5003),
+  'log-level': option(
+    'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL',
+    oneOf(['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL']),
+    'WARNING',
+  ),
+}
+
+export const SERVE = [
+  plain({
+    usage: 'serve',
+    about: 'Run the service',
+    isDefault: true,
+    options: DEV_OPTIONS,
+    examples: ['-c /etc/chancery/config.yaml serve', '-c config.yaml --validate-only', '--dev'],
+    run: async (options) => (await import('../commands/serve.ts')).serve(options),
+  }),
+  plain(
+    {
+      usage: 'perspective',
+      about: 'Corroborate for other instances: an HTTPS server that speaks the Open MPIC API',
+      examples: ['-c perspective.yaml perspective'],
+      run: async (options) => (await import('../commands/perspective.ts')).runPerspective(options),
+    },
+    'perspective',
+  ),
+]

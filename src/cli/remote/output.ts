@@ -1,0 +1,33 @@
+/** Replies of the Admin API on a terminal: lists as tables, objects as lines, or all as JSON. */
+
+import { tableOf } from '../table.ts'
+
+type Row = Readonly<Record<string, unknown>>
+
+/** Of a list without columns of its own. */
+const MOST_COLUMNS = 6
+
+/** Texts of strangers must not steer the terminal. */
+const shown = (text: string) => text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\ufffd')
+
+function cell(value: unknown): string {
+  if (value === null || value === undefined) return '-'
+  if (Array.isArray(value) && value.every((one) => typeof one !== 'object')) return value.map(cell).join(',') || '-'
+  return shown(typeof value === 'object' ? JSON.stringify(value) : String(value))
+}
+
+export function printRows(rows: readonly Row[], columns: readonly string[] | undefined): void {
+  const names = columns ?? Object.keys(rows[0] ?? {}).slice(0, MOST_COLUMNS)
+  if (rows.length === 0) console.error('none')
+  else console.log(tableOf<Row>(names, (row) => names.map((name) => cell(row[name])))(rows))
+}
+
+export function printReply(body: unknown): void {
+  if (body === null) console.error('none')
+  else if (typeof body === 'string') process.stdout.write(body.endsWith('\n') ? body : `${body}\n`)
+  else {
+    const members = Object.entries(body ?? {})
+    const width = Math.max(...members.map(([name]) => name.length))
+    for (const [name, value] of members) console.log(`${name.padEnd(width)}  ${cell(value)}`)
+  }
+}

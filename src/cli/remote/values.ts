@@ -1,0 +1,49 @@
+/** Options of a remote command, made from the schemas of the descriptions. */
+
+import { readFileSync } from 'node:fs'
+import type { Schema } from '../../admin/described.ts'
+import type { Option } from '../../shared/command-line/options.ts'
+import { oneOf, text } from '../values.ts'
+
+/** Where it names no type, any of the first that is not null. */
+function plain(schema: Schema, definitions: Readonly<Record<string, Schema>>): Schema {
+  if (schema.$ref !== undefined)
+    return plain(definitions[schema.$ref.slice(schema.$ref.lastIndexOf('/') + 1)] ?? {}, definitions)
+  const choice = schema.anyOf?.find(({ type }) => type !== 'null')
+  return choice ? plain(choice, definitions) : schema
+}
+
+export function optionFor(
+  schema: Schema,
+  definitions: Readonly<Record<string, Schema>>,
+  isRequired: boolean,
+): Option<unknown> {
+  const { enum: known, type, format, items } = plain(schema, definitions)
+  const sentence = (kind: string) =>
+    [schema.description?.replace(/\.$/, '') ?? kind, ...(isRequired ? ['needed'] : [])].join('; ')
+  if (known) return { sentence: sentence(known.join(', ')), read: oneOf(known.map(String)) }
+  if (type === 'boolean') return { sentence: sentence('true or false'), read: flag }
+  if (type === 'integer' || type === 'number') return { sentence: sentence('A number'), read: number }
+  if (type === 'array' && plain(items ?? {}, definitions).type === 'string')
+    return { sentence: sentence('A text; repeat for several'), read: text, kind: 'several' }
+  if (type === 'object' || type === 'array')
+    return { sentence: sentence('JSON, or @ and the name of a file'), read: json }
+  return { sentence: sentence(KINDS[format ?? ''] ?? 'A text'), read: text }
+}
+
+const KINDS: Readonly<Record<string, string>> = { 'date-time': 'A time, or a date', uuid: 'A UUID' }
+
+const flag = (value: string) => oneOf(['true', 'false'])(value) === 'true'
+
+function number(value: string): number {
+  if (/^-?\d{1,15}$/.test(value)) return Number(value)
+  throw new Error('takes a whole number')
+}
+
+export function json(value: string): unknown {
+  try {
+    return JSON.parse(value.startsWith('@') ? readFileSync(value.slice(1), 'utf8') : value)
+  } catch (error) {
+    throw new Error(`takes JSON, or @ and the name of a file with it: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,63 @@
+/** What `class` of a registered hook names: a built-in, a module, or a class of another program. */
+
+import { z } from 'zod/v4'
+import { type ModuleReference, parseModuleReference } from '../shared/lib/module-reference.ts'
+import { isHttpUrl } from './field.ts'
+
+export type HookClass =
+  | { kind: 'webhook' }
+  | { kind: 'module'; reference: ModuleReference }
+  | { kind: 'unusable'; why: string }
+
+const WITH_CT = 'certificate transparency is set up in ct_logging; take this entry out'
+
+/** The reference's names beside ours. */
+const BUILT_IN: Readonly<Record<string, HookClass>> = {
+  webhook: { kind: 'webhook' },
+  'audit-export': { kind: 'webhook' },
+  'acmeeh.hooks.audit_export_hook.AuditWebhookHook': { kind: 'webhook' },
+  'ct-submission': { kind: 'unusable', why: WITH_CT },
+  'acmeeh.hooks.ct_hook.CTSubmissionHook': { kind: 'unusable', why: WITH_CT },
+}
+
+/** Dotted, and the last part in capitals; no package on npm is named so. */
+const PYTHON = /^\w+(?:\.\w+)*\.([A-Z]\w*)$/
+
+export function hookClassOf(text: string): HookClass {
+  const builtIn = BUILT_IN[text]
+  if (builtIn) return builtIn
+  const [, className] = PYTHON.exec(text) ?? []
+  if (className !== undefined)
+    return {
+      kind: 'unusable',
+      why: `is a Python class; hooks are JavaScript modules here: write ext:./hooks/${className.toLowerCase()}.js#${className}, or webhook with config.url (docs/hooks.md)`,
+    }
+  const reference = parseModuleReference(text.replace(/^ext:/, ''))
+  if (!reference) return { kind: 'unusable', why: 'is no module such as ext:./hooks/notify.js#Notify' }
+  return { kind: 'module', reference }
+}
+
+const WebhookConfig = z.strictObject({
+  url: z.string().refine(isHttpUrl, 'must be an http or https URL').optional(),
+  /** The reference's name of `url`. */
+  webhook_url: z.string().refine(isHttpUrl, 'must be an http or https URL').optional(),
+  secret: z.string().min(16, 'must have at least 16 characters').optional(),
+  ca_file: z.string().min(1).optional(),
+  allow_private: z.boolean().default(false),
+  max_retries: z.int().min(0).max(100).default(10),
+  timeout_seconds: z.int().min(1).max(300).optional(),
+})
+
+export type WebhookConfig = Omit<z.output<typeof WebhookConfig>, 'url' | 'webhook_url'> & { url: string }
+
+/** @returns a sentence for what is wrong with the settings of a built-in webhook */
+export function readWebhookConfig(config: Readonly<Record<string, unknown>>): WebhookConfig | string {
+  const read = WebhookConfig.safeParse(config)
+  if (!read.success) {
+    const [issue] = read.error.issues
+    return `of a webhook is wrong: ${[...(issue?.path ?? []), issue?.message ?? ''].join(' ')}`
+  }
+  const { url, webhook_url: other, ...rest } = read.data
+  const target = url ?? other
+  return target === undefined ? 'of a webhook needs url' : { ...rest, url: target }
+}

@@ -1,0 +1,116 @@
+/** Rules for the backend that signs and for the profiles of certificates. */
+
+import type { Config } from '../schema.ts'
+import { not, type Rule, required } from './rule.ts'
+
+const ownKey = (c: Config) => c.ca.backend === 'internal' && c.ca.signer.socket === null
+const proxied = (c: Config) => c.ca.backend === 'acme_proxy'
+/** A separate signer has the token in its own configuration. */
+const token = (c: Config) => c.ca.backend === 'hsm' && c.ca.signer.socket === null
+const TOKEN_READS = ['ca.backend', 'ca.signer.socket']
+const OWN_KEY = 'ca.backend internal needs it, or ca.signer.socket in its place'
+
+export const CA: readonly Rule[] = [
+  required('ca.internal.root_cert_path', ownKey, (c) => c.ca.internal.root_cert_path, OWN_KEY, [
+    'ca.backend',
+    'ca.signer.socket',
+  ]),
+  required('ca.internal.root_key_path', ownKey, (c) => c.ca.internal.root_key_path, OWN_KEY, [
+    'ca.backend',
+    'ca.signer.socket',
+  ]),
+  required(
+    'ca.signer.secret_file',
+    (c) => c.ca.signer.socket !== null,
+    (c) => c.ca.signer.secret_file,
+    'ca.signer.socket needs the secret that the signer asks for',
+    ['ca.signer.socket'],
+  ),
+  required(
+    'ca.acme_proxy.directory_url',
+    proxied,
+    (c) => c.ca.acme_proxy.directory_url,
+    'ca.backend acme_proxy needs it',
+    ['ca.backend'],
+  ),
+  required('ca.acme_proxy.email', proxied, (c) => c.ca.acme_proxy.email, 'ca.backend acme_proxy needs it', [
+    'ca.backend',
+  ]),
+  required(
+    'ca.acme_proxy.challenge_handler',
+    proxied,
+    (c) => c.ca.acme_proxy.challenge_handler,
+    'ca.backend acme_proxy needs it',
+    ['ca.backend'],
+  ),
+  required(
+    'ca.external.sign_url',
+    (c) => c.ca.backend === 'external',
+    (c) => c.ca.external.sign_url,
+    'ca.backend external needs it',
+    ['ca.backend'],
+  ),
+  required('ca.hsm.pkcs11_library', token, (c) => c.ca.hsm.pkcs11_library, 'ca.backend hsm needs it', TOKEN_READS),
+  required(
+    'ca.hsm.token_label',
+    (c) => token(c) && c.ca.hsm.slot_id === null,
+    (c) => c.ca.hsm.token_label,
+    'ca.backend hsm needs it, or slot_id in its place',
+    [...TOKEN_READS, 'ca.hsm.slot_id'],
+  ),
+  required(
+    'ca.hsm.key_label',
+    (c) => token(c) && c.ca.hsm.key_id === null,
+    (c) => c.ca.hsm.key_label,
+    'ca.backend hsm needs it, or key_id in its place',
+    [...TOKEN_READS, 'ca.hsm.key_id'],
+  ),
+  required('ca.hsm.issuer_cert_path', token, (c) => c.ca.hsm.issuer_cert_path, 'ca.backend hsm needs it', TOKEN_READS),
+  required(
+    'ca.hsm.pin',
+    (c) => token(c) && c.ca.hsm.login_required,
+    (c) => c.ca.hsm.pin,
+    'ca.hsm.login_required needs it',
+    [...TOKEN_READS, 'ca.hsm.login_required'],
+  ),
+  not(
+    'ca.default_validity_days',
+    ['ca.max_validity_days'],
+    (c) => c.ca.default_validity_days > c.ca.max_validity_days,
+    (c) => `is ${c.ca.default_validity_days}; must be at most ca.max_validity_days, which is ${c.ca.max_validity_days}`,
+  ),
+  {
+    path: 'ca.serial_source',
+    reads: ['ca.internal.serial_source', 'ca.hsm.serial_source'],
+    check(c, isSet) {
+      const older = c.ca.backend === 'hsm' ? c.ca.hsm.serial_source : c.ca.internal.serial_source
+      if (!isSet('ca.serial_source') || older === null || older === c.ca.serial_source) return undefined
+      return `is ${c.ca.serial_source}, but the same setting below the backend says ${older}; keep one of the two`
+    },
+  },
+  {
+    path: 'ca.profiles',
+    check(c) {
+      const wrong = Object.entries(c.ca.profiles).find(([, profile]) =>
+        profile.key_usages.some((usage) => usage === 'key_cert_sign' || usage === 'crl_sign'),
+      )
+      return (
+        wrong &&
+        `${wrong[0]} has key_cert_sign or crl_sign; these belong to CA certificates, which are not issued here, so leave them out`
+      )
+    },
+  },
+  {
+    path: 'ca.profiles',
+    reads: ['ca.max_validity_days'],
+    check(c) {
+      const wrong = Object.entries(c.ca.profiles).find(
+        ([, profile]) => (profile.validity_days ?? 0) > (profile.max_validity_days ?? c.ca.max_validity_days),
+      )
+      return (
+        wrong &&
+        `${wrong[0]} has a validity_days above its max_validity_days or ca.max_validity_days; must be at most that`
+      )
+    },
+  },
+]

@@ -1,0 +1,29 @@
+/** Who administers: roles, and the person or program behind an administrative action. */
+
+export const ROLES = ['admin', 'auditor'] as const
+export type Role = (typeof ROLES)[number]
+
+/** The author of an action, as the audit log names it. */
+export interface Actor {
+  /** Undefined for the command line. */
+  userId: string | undefined
+  username: string
+  role: Role
+  /** Undefined for the command line. */
+  ipAddress: string | undefined
+  /** The API token that was used instead of a login. */
+  apiTokenId?: string
+  /** The OS user of the command line. */
+  operator?: string
+}
+
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
+
+/** What the log, a terminal and a CSV file may show without harm. */
+const isLine = (text: string, most: number) => text.length >= 1 && text.length <= most && !INVISIBLE.test(text)
+
+export const USERNAME_RULE = 'must be 1 to 128 characters long, without white space or control characters'
+export const isUsername = (text: string) => isLine(text, 128) && !/\s/.test(text)
+
+export const MAIL_RULE = 'must be an e-mail address of at most 512 characters'
+export const isMailAddress = (text: string) => isLine(text, 512) && /^[^\s@]+@[^\s@]+$/.test(text)

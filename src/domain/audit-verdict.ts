@@ -1,0 +1,97 @@
+/** Whether the chain of the audit log is whole: entry by entry, in the order of their numbers. */
+
+import { type AuditEntry, auditMac, cutSeal, isSameMac } from './audit-chain.ts'
+
+export interface NotedHead {
+  sequence: number
+  mac: Buffer
+}
+
+export interface AuditVerdict {
+  /** How many were read. */
+  entries: number
+  head: NotedHead
+  /** Retention deleted everything up to here; 0 for nothing. */
+  cutSequence: number
+  /** Sentences; at most `MOST_FAULTS`. None for a whole chain. */
+  faults: readonly string[]
+}
+
+const MOST_FAULTS = 20
+
+const HEAD = /^(?<sequence>\d{1,15}):(?<mac>[0-9a-f]{64})?$/i
+
+/** As the log line has it: `12:9f86…`. */
+export const renderHead = ({ sequence, mac }: NotedHead) => `${sequence}:${mac.toString('hex')}`
+
+export function parseHead(text: string): NotedHead | undefined {
+  const { sequence, mac } = HEAD.exec(text.trim())?.groups ?? {}
+  return sequence === undefined ? undefined : { sequence: Number(sequence), mac: Buffer.from(mac ?? '', 'hex') }
+}
+
+export interface AuditCheckOptions {
+  key: Buffer
+  head: NotedHead
+  cut: NotedHead & { seal: Buffer | undefined }
+  /** Written down elsewhere: it finds a cut tail that the database does not show. */
+  noted: NotedHead | undefined
+}
+
+export class AuditCheck {
+  readonly #options: AuditCheckOptions
+  readonly #faults: string[] = []
+  #last: NotedHead
+  #entries = 0
+  #unfit = 0
+
+  constructor(options: AuditCheckOptions) {
+    const { key, head, cut, noted } = options
+    this.#options = options
+    this.#last = cut
+    const isSealed = cut.seal !== undefined && isSameMac(cut.seal, cutSeal(key, cut.sequence, cut.mac))
+    if (cut.sequence > 0 && !isSealed) this.#fault(`the cut at ${cut.sequence} was not made by retention`)
+    if (noted && noted.sequence > head.sequence)
+      this.#fault(`the entries ${head.sequence + 1} to ${noted.sequence} are missing at the end`)
+    if (noted && noted.sequence < cut.sequence)
+      this.#fault(`the noted head ${noted.sequence} cannot be compared: retention has cut the log at ${cut.sequence}`)
+    this.#compareNoted(cut)
+  }
+
+  /** Entries in the order of their sequence numbers, from the cut on. */
+  add(entry: AuditEntry & { mac: Buffer }): void {
+    const { sequence, mac } = entry
+    const expected = this.#last.sequence + 1
+    this.#entries++
+    if (sequence > expected) this.#fault(missing(expected, sequence - 1))
+    else if (!isSameMac(mac, auditMac(this.#options.key, this.#last.mac, entry))) {
+      this.#unfit++
+      this.#fault(`entry ${sequence} was changed, or moved, or written under another key`)
+    }
+    this.#last = { sequence, mac }
+    this.#compareNoted(this.#last)
+  }
+
+  verdict(): AuditVerdict {
+    const { head, cut } = this.#options
+    const last = this.#last
+    if (last.sequence < head.sequence) this.#fault(`${missing(last.sequence + 1, head.sequence)} at the end`)
+    else if (last.sequence > head.sequence || !isSameMac(last.mac, head.mac))
+      this.#fault(`the head, ${head.sequence}, is not that of the last entry, ${last.sequence}`)
+    const isOtherKey = this.#unfit > 1 && this.#unfit === this.#entries
+    const faults = isOtherKey ? ['no entry fits: the key is not the one the log was written under'] : this.#faults
+    return { entries: this.#entries, head, cutSequence: cut.sequence, faults }
+  }
+
+  #compareNoted({ sequence, mac }: NotedHead): void {
+    const { noted } = this.#options
+    if (noted?.sequence === sequence && !isSameMac(noted.mac, mac))
+      this.#fault(`entry ${sequence} is not the one of the noted head`)
+  }
+
+  #fault(sentence: string): void {
+    if (this.#faults.length < MOST_FAULTS) this.#faults.push(sentence)
+  }
+}
+
+const missing = (first: number, last: number) =>
+  first === last ? `entry ${first} is missing` : `the entries ${first} to ${last} are missing`

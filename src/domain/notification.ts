@@ -1,0 +1,53 @@
+/** Notifications: their types and statuses, and which of them an account may cause only so often. */
+
+export const NOTIFICATION_TYPES = [
+  'delivery_succeeded',
+  'delivery_failed',
+  'revocation_succeeded',
+  'revocation_failed',
+  'registration_succeeded',
+  'registration_failed',
+  'admin_user_created',
+  'admin_password_reset',
+  'expiration_warning',
+  'order_rejected',
+  'order_quota_exceeded',
+  'order_stale_recovered',
+  'challenge_failed',
+  'csr_validation_failed',
+  'account_deactivated',
+  'account_revoked',
+  'key_rollover_succeeded',
+  'authorization_deactivated',
+] as const
+export type NotificationType = (typeof NOTIFICATION_TYPES)[number]
+
+export const isNotificationType = (text: string): text is NotificationType =>
+  (NOTIFICATION_TYPES as readonly string[]).includes(text)
+
+/** `failed` is tried again while its row says when. */
+export const NOTIFICATION_STATUSES = ['pending', 'sent', 'failed'] as const
+export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number]
+
+export interface NotificationLimit {
+  /** To one recipient of an account; without an account, to all recipients together. */
+  most: number
+  withinMs: number
+}
+
+const HOUR_MS = 3_600_000
+
+/** Recorded and never sent: whoever gave the address has not shown that it is theirs. */
+export const NEVER_SENT: NotificationType = 'registration_failed'
+
+/** A client that repeats its mistake would fill a mailbox. The index `notifications_limited` has the same types. */
+export const NOTIFICATION_LIMITS: Partial<Record<NotificationType, NotificationLimit>> = {
+  order_quota_exceeded: { most: 1, withinMs: 24 * HOUR_MS },
+  order_rejected: { most: 5, withinMs: HOUR_MS },
+  csr_validation_failed: { most: 5, withinMs: HOUR_MS },
+  challenge_failed: { most: 5, withinMs: HOUR_MS },
+  registration_failed: { most: 10, withinMs: HOUR_MS },
+}
+
+/** What a template may show. */
+export type TemplateValues = Readonly<Record<string, string | number | readonly string[]>>

@@ -1,0 +1,56 @@
+/** An event as a syslog message (RFC 5424), and its frame on a stream (RFC 6587 §3.4.1, RFC 5425 §4.3). */
+
+import { renderAuditRecord } from './audit-record.ts'
+import type { EventKind, OccurredEvent } from './event.ts'
+
+export interface SyslogSender {
+  hostname: string
+  processId: number
+}
+
+/** RFC 5424 §6.2.1: log audit. */
+const FACILITY = 13
+const NOTICE = 5
+const SEVERITIES: Partial<Record<EventKind, number>> = {
+  alarm: 2,
+  'certificate.issuance_failed': 3,
+  'certificate.revocation_failed': 3,
+  'order.rejected': 4,
+  'order.csr_refused': 4,
+  'order.quota_exceeded': 4,
+  'challenge.on_failure': 4,
+  'abuse.summary': 4,
+}
+
+/** The number is that of examples (RFC 5612); this project has none of its own. */
+const STRUCTURE = 'event@32473'
+
+export function renderSyslogMessage(event: OccurredEvent, { hostname, processId }: SyslogSender): string {
+  const priority = FACILITY * 8 + (SEVERITIES[event.kind] ?? NOTICE)
+  const parameters = Object.entries({
+    id: event.id,
+    kind: event.kind,
+    subject: event.subject,
+    account: event.accountId,
+  }).flatMap(([name, value]) => (value === undefined ? [] : [` ${name}="${escapeParameter(value)}"`]))
+  const head = `<${priority}>1 ${event.occurredAt.toISOString()} ${visible(hostname, 255)} chancery ${processId} ${event.kind}`
+  return `${head} [${STRUCTURE}${parameters.join('')}] ${inAscii(renderAuditRecord(event))}`
+}
+
+/** On a stream, the length comes before the message. */
+export const octetCounted = (message: string) => `${Buffer.byteLength(message)} ${message}`
+
+/** RFC 5426 §3.2: every receiver should take so much in one datagram. */
+export const MAX_DATAGRAM = 2_048
+
+export const datagram = (message: string) => Buffer.from(message).subarray(0, MAX_DATAGRAM)
+
+/** RFC 5424 §6.3.3. */
+const escapeParameter = (value: string) => inAscii(value.replace(/["\\\]]/g, '\\$&'))
+
+/** RFC 5424 §6.2.4: visible ASCII, and a dash for nothing. */
+const visible = (value: string, most: number) => value.replace(/[^!-~]/g, '').slice(0, most) || '-'
+
+/** Without other characters, no byte-order mark is due (RFC 5424 §6.4), and a cut splits none. */
+const inAscii = (text: string) =>
+  text.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -1,0 +1,135 @@
+/** Records notifications: words and recipients are settled when the event is consumed. */
+
+import type { CommonQueryMethods } from 'slonik'
+import type { EventKind, OccurredEvent } from '../../domain/event.ts'
+import {
+  NEVER_SENT,
+  NOTIFICATION_LIMITS,
+  type NotificationType,
+  type TemplateValues,
+} from '../../domain/notification.ts'
+import type { DatabaseConsumer } from '../../services/events/consumer.ts'
+import type { NotificationSettings } from '../../settings/notifications.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
+import { findUser, listUsers } from '../../store/admin/user-store.ts'
+import {
+  countLately,
+  findHolders,
+  type Holder,
+  insertNotifications,
+  type NewNotification,
+} from '../../store/notification-store.ts'
+import type { MailTemplates } from './templates.ts'
+import { type Addressee, NOTIFIED_KINDS, noticeOf } from './types.ts'
+
+export interface NotificationConsumerOptions {
+  templates: MailTemplates
+  serverUrl: string
+  /** After the last SIGHUP. */
+  settings(): Pick<NotificationSettings, 'enabled' | 'disabledTypes'>
+  recorded(type: NotificationType, recipients: number): void
+}
+
+export class NotificationConsumer implements DatabaseConsumer {
+  readonly name = 'notifications'
+  readonly kinds: readonly EventKind[] = NOTIFIED_KINDS
+  readonly #options: NotificationConsumerOptions
+
+  constructor(options: NotificationConsumerOptions) {
+    this.#options = options
+  }
+
+  async take(events: readonly OccurredEvent[], tx: CommonQueryMethods): Promise<void> {
+    const { enabled, disabledTypes } = this.#options.settings()
+    if (!enabled) return
+    const accounts = [...new Set(events.flatMap(({ accountId }) => accountId ?? []))]
+    const holders = accounts.length === 0 ? new Map<string, Holder>() : await findHolders(tx, accounts)
+    const added: NewNotification[] = []
+    for (const event of events) {
+      const notice = noticeOf(event)
+      if (!notice || disabledTypes.includes(notice.type)) continue
+      const found = await this.#addressed(tx, event, notice.to, holders)
+      const recipients: string[] = []
+      for (const recipient of found.recipients)
+        if (await isWithinLimit(tx, event, notice.type, recipient, added)) recipients.push(recipient)
+      if (recipients.length === 0) continue
+      const values = { ...notice.values(found.data, holders.get(event.accountId ?? '')), ...this.#common(event) }
+      added.push(...this.#rows(event, notice.type, recipients, values))
+      this.#options.recorded(notice.type, recipients.length)
+    }
+    if (added.length > 0) await insertNotifications(tx, added)
+  }
+
+  #common({ occurredAt }: OccurredEvent): TemplateValues {
+    return { server_url: this.#options.serverUrl, timestamp: renderTimestamp(occurredAt) }
+  }
+
+  /** @returns recipients, and the event's data with what the mail says beyond it */
+  async #addressed(
+    tx: CommonQueryMethods,
+    { accountId, data }: OccurredEvent,
+    to: Addressee,
+    holders: ReadonlyMap<string, Holder>,
+  ) {
+    if (to === 'holder') return { recipients: addressesIn(holders.get(accountId ?? '')?.contacts), data }
+    if (to === 'contacts') return { recipients: addressesIn(data.contacts), data }
+    if (to === 'administrators') {
+      const admins = (await listUsers(tx)).filter(({ enabled, role }) => enabled && role === 'admin')
+      return { recipients: [...new Set(admins.map(({ email }) => email))], data }
+    }
+    const user = typeof data.target_user_id === 'string' ? await findUser(tx, data.target_user_id) : null
+    if (!user) return { recipients: [], data }
+    const author = typeof data.user_id === 'string' ? await findUser(tx, data.user_id) : null
+    const { username, email, role } = user
+    return {
+      recipients: [email],
+      data: { username, email, role, created_by: author?.username ?? operatorOf(data.details) },
+    }
+  }
+
+  #rows(
+    { accountId, occurredAt }: OccurredEvent,
+    type: NotificationType,
+    recipients: readonly string[],
+    values: TemplateValues,
+  ): NewNotification[] {
+    const { subject, text, html } = this.#options.templates.render(type, values)
+    const host = new URL(this.#options.serverUrl).hostname.replaceAll(/[^\w.-]/g, '')
+    return recipients.map((recipient) => {
+      const id = uuidv7(Date.now())
+      return {
+        ...{ id, type, recipient, subject, text, html, accountId },
+        ...(type === NEVER_SENT
+          ? { dueAt: undefined, error: 'never sent: the address may be of somebody else' }
+          : { dueAt: occurredAt, error: undefined }),
+        messageId: `<${id}@${host}>`,
+      }
+    })
+  }
+}
+
+const addressesIn = (contacts: unknown) =>
+  (Array.isArray(contacts) ? contacts.map(String) : [])
+    .filter((uri) => /^mailto:/i.test(uri))
+    .map((uri) => uri.slice('mailto:'.length))
+
+/** The command line has no user. */
+const operatorOf = (details: unknown) =>
+  typeof details === 'object' && details !== null && 'operator' in details ? String(details.operator) : 'the service'
+
+async function isWithinLimit(
+  tx: CommonQueryMethods,
+  { accountId }: OccurredEvent,
+  type: NotificationType,
+  recipient: string,
+  added: readonly NewNotification[],
+): Promise<boolean> {
+  const limit = NOTIFICATION_LIMITS[type]
+  if (!limit) return true
+  const isAlike = (one: NewNotification) => accountId === undefined || one.recipient === recipient
+  const here = added.filter((one) => one.type === type && one.accountId === accountId && isAlike(one))
+  if (here.length >= limit.most) return false
+  const since = new Date(Date.now() - limit.withinMs)
+  return here.length + (await countLately(tx, { accountId, type, recipient }, since)) < limit.most
+}

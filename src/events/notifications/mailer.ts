@@ -1,0 +1,186 @@
+/**
+ * Sends notifications: claims those that are due, and records what came of each.
+ *
+ * New ones are looked for every second, failed ones every `retry_interval_seconds`. A crash between
+ * the server's yes and the record of it repeats the mail, with the same Message-ID.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DatabasePool } from 'slonik'
+import type { NotificationSettings } from '../../settings/notifications.ts'
+import {
+  type ClaimedNotification,
+  claimNotifications,
+  failOverdue,
+  markFailed,
+  markSent,
+  releaseNotifications,
+} from '../../store/notification-store.ts'
+import { MAIL_CONNECTIONS, MailError, type MailTransport } from './transport.ts'
+
+export interface MailerOptions {
+  db: DatabasePool
+  instanceId: number
+  transport: Pick<MailTransport, 'send' | 'close'>
+  /** After the last SIGHUP. */
+  settings(): NotificationSettings
+  events: MailerEvents
+}
+
+export interface MailerEvents {
+  sent(notification: ClaimedNotification): void
+  /** @param willRetry whether there will be another attempt */
+  failed(notification: ClaimedNotification, reason: string, willRetry: boolean): void
+  /** Too old to be of use when sending was switched on. */
+  overdue(count: number): void
+  /** The database, not the mail server. */
+  broken(error: unknown): void
+}
+
+const LOOK_MS = 1_000
+/** Nobody wants last year's mail when sending is switched on. */
+const OVERDUE_HOURS = 24
+const OVERDUE_PAGE = 1_000
+
+export class Mailer {
+  readonly #options: MailerOptions
+  readonly #stopping = new AbortController()
+  /** Aborted at the deadline of the stop. */
+  readonly #cutOff = new AbortController()
+  #wake = new AbortController()
+  #nextRetries = 0
+  /** By performance.now(); a server that is away is left alone until then. */
+  #awayUntil = 0
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(options: MailerOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#running = this.#run()
+  }
+
+  /** Settings have changed: looks at once. */
+  wake(): void {
+    this.#nextRetries = 0
+    this.#wake.abort()
+  }
+
+  /** Mails under way end; what is cut off at the deadline is sent again later. */
+  async stop(deadlineMs: number): Promise<void> {
+    this.#stopping.abort()
+    const timer = setTimeout(() => this.#cutOff.abort(), deadlineMs)
+    await this.#running
+    clearTimeout(timer)
+    this.#options.transport.close()
+  }
+
+  async #run(): Promise<void> {
+    const { db, instanceId, events } = this.#options
+    let isReleased = false
+    while (!this.#stopping.signal.aborted) {
+      try {
+        if (!isReleased) await releaseNotifications(db, instanceId)
+        isReleased = true
+        if (await this.#round()) continue
+      } catch (error) {
+        events.broken(error)
+      }
+      this.#wake = new AbortController()
+      const signal = AbortSignal.any([this.#stopping.signal, this.#wake.signal])
+      await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined)
+    }
+  }
+
+  /** @returns whether to look again at once */
+  async #round(): Promise<boolean> {
+    const { enabled, retryIntervalMs } = this.#options.settings()
+    const now = performance.now()
+    if (!enabled || now < this.#awayUntil) return false
+    if (now >= this.#nextRetries) {
+      await this.#failOverdue()
+      if (await this.#sendDue('failed')) return true
+      this.#nextRetries = now + retryIntervalMs
+    }
+    return this.#sendDue('pending')
+  }
+
+  /** @returns whether more may be due */
+  async #sendDue(status: 'pending' | 'failed'): Promise<boolean> {
+    const { db, instanceId, settings } = this.#options
+    const { batchSize } = settings()
+    const claimed = [...(await claimNotifications(db, { instanceId, status, limit: batchSize }))]
+    const isFull = claimed.length === batchSize
+    const lanes = Math.min(MAIL_CONNECTIONS, claimed.length)
+    await Promise.all(Array.from({ length: lanes }, () => this.#sendAll(claimed)))
+    // Left behind by a server that went away, or by the end of the service.
+    if (claimed.length > 0)
+      await releaseNotifications(
+        db,
+        instanceId,
+        claimed.map(({ id }) => id),
+      )
+    return isFull && claimed.length === 0
+  }
+
+  async #sendAll(claimed: ClaimedNotification[]): Promise<void> {
+    while (!this.#stopping.signal.aborted && performance.now() >= this.#awayUntil) {
+      const notification = claimed.shift()
+      if (!notification) return
+      await this.#send(notification)
+    }
+  }
+
+  async #send(notification: ClaimedNotification): Promise<void> {
+    const { db, transport, events } = this.#options
+    const { id, recipient, subject, body_text: text, body_html: html, message_id: messageId } = notification
+    try {
+      await orAborted(transport.send({ recipient, subject, text, html, messageId }), this.#cutOff.signal)
+    } catch (error) {
+      // Cut off by the end of the service: it stays claimed until this instance is gone.
+      if (!this.#cutOff.signal.aborted) await this.#failed(notification, error)
+      return
+    }
+    await markSent(db, id)
+    events.sent(notification)
+  }
+
+  async #failed(notification: ClaimedNotification, error: unknown): Promise<void> {
+    const { db, settings, events } = this.#options
+    const trouble = error instanceof MailError ? error.trouble : 'temporary'
+    const reason = error instanceof Error ? error.message : String(error)
+    const attempts = notification.retry_count + 1
+    const { maxRetries, retryDelayMs } = settings()
+    const delayMs = trouble === 'permanent' || attempts > maxRetries ? undefined : retryDelay(settings(), attempts)
+    if (trouble === 'server') this.#awayUntil = performance.now() + retryDelayMs
+    await markFailed(db, notification.id, { error: reason, delayMs })
+    events.failed(notification, reason, delayMs !== undefined)
+  }
+
+  async #failOverdue(): Promise<void> {
+    const { db, events } = this.#options
+    const error = `not sent within ${OVERDUE_HOURS} hours, because sending mail was off or the mail server away`
+    for (let failed = OVERDUE_PAGE; failed === OVERDUE_PAGE && !this.#stopping.signal.aborted; ) {
+      failed = await failOverdue(db, { hours: OVERDUE_HOURS, error, limit: OVERDUE_PAGE })
+      if (failed > 0) events.overdue(failed)
+    }
+  }
+}
+
+/** @param attempts that have failed, 1 and up */
+export function retryDelay(
+  settings: Pick<NotificationSettings, 'retryDelayMs' | 'retryBackoffMultiplier' | 'retryMaxDelayMs'>,
+  attempts: number,
+): number {
+  const { retryDelayMs, retryBackoffMultiplier, retryMaxDelayMs } = settings
+  return Math.min(retryMaxDelayMs, retryDelayMs * retryBackoffMultiplier ** (attempts - 1))
+}
+
+function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}

@@ -1,0 +1,134 @@
+/**
+ * The words of notifications: Jinja templates in files, an operator's own first.
+ *
+ * A template is an expression over the values and cannot run code. HTML is escaped here, because the
+ * interpreter does not. A template of the operator that fails gives way to ours.
+ */
+
+import { existsSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Template } from '@huggingface/jinja'
+import { NOTIFICATION_TYPES, type NotificationType, type TemplateValues } from '../../domain/notification.ts'
+import { sampleOf } from './samples.ts'
+
+/** Compiled code is in dist/src/events/notifications; the templates are not copied there. */
+const OURS = fileURLToPath(new URL('../../../../src/events/templates/', import.meta.url))
+
+/** RFC 5322 §2.1.1 allows lines of 998; lists of mails show far less. */
+const MAX_SUBJECT = 199
+
+export interface RenderedMail {
+  /** One line of at most 199 characters. */
+  subject: string
+  text: string
+  html: string
+}
+
+type Part = 'subject.txt' | 'body.txt' | 'body.html'
+type Parts = Partial<Record<Part, Template>>
+const PARTS: readonly Part[] = ['subject.txt', 'body.txt', 'body.html']
+
+export class MailTemplates {
+  readonly #ours = new Map<NotificationType, Parts>()
+  readonly #custom = new Map<NotificationType, Parts>()
+  readonly #layout: Readonly<Record<'text' | 'html', Template>>
+  readonly #onBroken: (file: string, error: unknown) => void
+
+  /**
+   * Renders every template of the operator once, so that a broken one is known at the start.
+   * @param folder the operator's; @param onBroken told of a template of the operator that fails
+   */
+  constructor(folder: string | null, onBroken: (file: string, error: unknown) => void) {
+    this.#onBroken = onBroken
+    this.#layout = { text: new Template(read(OURS, 'layout.txt')), html: new Template(read(OURS, 'layout.html')) }
+    for (const type of NOTIFICATION_TYPES) {
+      this.#ours.set(
+        type,
+        Object.fromEntries(PARTS.map((part) => [part, new Template(read(OURS, nameOf(type, part)))])),
+      )
+      if (folder !== null) this.#custom.set(type, this.#compile(folder, type))
+    }
+  }
+
+  render(type: NotificationType, values: TemplateValues): RenderedMail {
+    const subject = oneLine(this.#part(type, 'subject.txt', values) ?? '')
+    const shown = { ...values, subject }
+    const html = this.#part(type, 'body.html', escaped(shown))
+    const text = this.#part(type, 'body.txt', shown)
+    const custom = this.#custom.get(type)
+    return {
+      subject,
+      html: custom?.['body.html'] ? html : this.#layout.html.render({ ...escaped(shown), content: html.trim() }),
+      // An operator who has only an HTML body means it for readers of text, too.
+      text: custom?.['body.txt']
+        ? text
+        : custom?.['body.html']
+          ? withoutTags(html)
+          : this.#layout.text.render({ ...shown, content: text.trim() }),
+    }
+  }
+
+  #part(type: NotificationType, part: Part, values: TemplateValues): string {
+    const custom = this.#custom.get(type)
+    try {
+      const own = custom?.[part]?.render(values)
+      if (own !== undefined) return own
+    } catch (error) {
+      // From now on ours is used; the alarm comes once.
+      delete custom?.[part]
+      this.#onBroken(nameOf(type, part), error)
+    }
+    return this.#ours.get(type)?.[part]?.render(values) ?? ''
+  }
+
+  #compile(folder: string, type: NotificationType): Parts {
+    const parts: Parts = {}
+    for (const part of PARTS) {
+      const name = nameOf(type, part)
+      if (!existsSync(path.join(folder, name))) continue
+      try {
+        const template = new Template(read(folder, name))
+        template.render(part === 'body.html' ? escaped(sampleOf(type)) : sampleOf(type))
+        parts[part] = template
+      } catch (error) {
+        this.#onBroken(name, error)
+      }
+    }
+    return parts
+  }
+}
+
+const nameOf = (type: NotificationType, part: Part) => `${type}_${part}`
+const read = (folder: string, name: string) => readFileSync(path.join(folder, name), 'utf8')
+
+/** Line breaks would begin another header. */
+function oneLine(text: string): string {
+  const line = text.replaceAll(/[\p{Cc}\u2028\u2029\s]+/gu, ' ').trim()
+  return line.length > MAX_SUBJECT ? `${line.slice(0, MAX_SUBJECT - 1).trimEnd()}…` : line
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+const escapeHtml = (text: string) => text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] as string)
+
+function escaped(values: TemplateValues): TemplateValues {
+  const each = ([name, value]: [string, TemplateValues[string]]) => [
+    name,
+    typeof value === 'string' ? escapeHtml(value) : typeof value === 'number' ? value : value.map(escapeHtml),
+  ]
+  return Object.fromEntries(Object.entries(values).map(each as never))
+}
+
+function withoutTags(html: string): string {
+  const text = html
+    .replaceAll(/<(style|script|title)\b[\s\S]*?<\/\1>/gi, '')
+    .replaceAll(/<\/(?:p|div|tr|h\d|li)>|<br\s*\/?>/gi, '\n')
+    .replaceAll(/<[^>]*>/g, '')
+  const plain = text.replaceAll(/&(?:amp|lt|gt|quot|#39);/g, (entity) => {
+    return Object.keys(ENTITIES).find((character) => ENTITIES[character] === entity) ?? entity
+  })
+  return `${plain
+    .replaceAll(/[ \t]+/g, ' ')
+    .replaceAll(/\n\s*\n\s*\n+/g, '\n\n')
+    .trim()}\n`
+}

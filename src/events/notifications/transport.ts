@@ -1,0 +1,134 @@
+/** SMTP: one pool of connections to the mail server, and what its refusals mean. */
+
+import nodemailer from 'nodemailer'
+import type { MailSettings } from '../../settings/notifications.ts'
+
+export interface OutgoingMail {
+  recipient: string
+  subject: string
+  text: string
+  html: string
+  messageId: string
+}
+
+/** `permanent`: this mail will never be taken. `server`: no mail is taken at the moment. */
+export type MailTrouble = 'permanent' | 'temporary' | 'server'
+
+export class MailError extends Error {
+  readonly trouble: MailTrouble
+
+  constructor(message: string, trouble: MailTrouble) {
+    super(message)
+    this.trouble = trouble
+  }
+}
+
+export const MAIL_CONNECTIONS = 4
+/** A connection that stays long gathers what servers count against it. */
+const MAILS_OF_A_CONNECTION = 100
+const MAX_ERROR = 300
+
+/** Errors about the connection or the login concern every mail. */
+const OF_SERVER = new Set([
+  'ECONNECTION',
+  'ETIMEDOUT',
+  'ESOCKET',
+  'EDNS',
+  'ETLS',
+  'EAUTH',
+  'EPROTOCOL',
+  'EPROXY',
+  'ENOAUTH',
+])
+
+export class MailTransport {
+  readonly #settings: MailSettings
+  #pool: ReturnType<typeof openPool>
+
+  constructor(settings: MailSettings) {
+    this.#settings = settings
+    this.#pool = openPool(settings)
+  }
+
+  /** @throws MailError */
+  async send(mail: OutgoingMail): Promise<void> {
+    const { from, cc, bcc, timeoutMs } = this.#settings
+    const { recipient, subject, text, html, messageId } = mail
+    const sending = this.#pool.sendMail({
+      ...{ from, to: recipient, cc: [...cc], subject, text, html, messageId },
+      envelope: { from, to: [recipient, ...cc, ...bcc] },
+      headers: { 'Auto-Submitted': 'auto-generated', 'List-Id': this.#listId() },
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    })
+    const { rejected, rejectedErrors } = await this.#within(sending, timeoutMs)
+    // Taken for others of the envelope: the library calls that a success.
+    const isRefused = rejected.some((address: string | { address: string }) => addressOf(address) === recipient)
+    if (isRefused) throw mailError(rejectedErrors?.[0] ?? new Error('the recipient was refused'))
+  }
+
+  /** Connects, greets, and signs in. @throws MailError */
+  async probe(): Promise<void> {
+    await this.#within(this.#pool.verify(), this.#settings.timeoutMs)
+  }
+
+  /** Idle connections end at once, busy ones with their mail. */
+  close(): void {
+    this.#pool.close()
+  }
+
+  /** A server that dribbles keeps within every limit of the library. */
+  async #within<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        this.#pool.close()
+        this.#pool = openPool(this.#settings)
+        reject(new MailError(`the mail server did not finish within ${timeoutMs / 1000} s`, 'server'))
+      }, timeoutMs)
+    })
+    try {
+      return await Promise.race([work, late])
+    } catch (error) {
+      throw error instanceof MailError ? error : mailError(error as Error)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #listId(): string {
+    const host = new URL(this.#settings.serverUrl).hostname.replaceAll(/[^\w.-]/g, '')
+    return `<notifications.${host}>`
+  }
+}
+
+function openPool({ host, port, tls, ca, login, timeoutMs }: MailSettings) {
+  return nodemailer.createTransport({
+    pool: true,
+    maxConnections: MAIL_CONNECTIONS,
+    maxMessages: MAILS_OF_A_CONNECTION,
+    ...{ host, port, connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs },
+    secure: tls === 'implicit',
+    requireTLS: tls === 'starttls',
+    ignoreTLS: tls === 'none',
+    tls: { minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) },
+    ...(login && { auth: login }),
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+}
+
+const addressOf = (address: string | { address: string }) => (typeof address === 'string' ? address : address.address)
+
+/** RFC 5321 §4.2.1: 4yz may pass, 5yz will not. */
+function mailError(error: Error & { code?: string; responseCode?: number; response?: string }): MailError {
+  const { code = '', responseCode = 0, response, message } = error
+  const text = (response ?? message)
+    .replaceAll(/[\p{Cc}\s]+/gu, ' ')
+    .trim()
+    .slice(0, MAX_ERROR)
+  if (code === 'EAUTH') return new MailError(`the mail server refuses the login: ${text}`, 'server')
+  // Also with a status: 502 to STARTTLS is no verdict about the mail.
+  if (OF_SERVER.has(code) || responseCode === 421) return new MailError(text, 'server')
+  return new MailError(text, responseCode >= 500 ? 'permanent' : 'temporary')
+}

@@ -1,0 +1,143 @@
+/** Which event becomes which notification, and with which values. Values hold no secret. */
+
+import type { EventData, EventKind, OccurredEvent } from '../../domain/event.ts'
+import type { NotificationType, TemplateValues } from '../../domain/notification.ts'
+import type { Holder } from '../../store/notification-store.ts'
+
+export type Addressee = 'holder' | 'administrators' | 'user' | 'contacts'
+
+interface Notice {
+  type: NotificationType
+  /** Whom to write to: the account's contacts, all administrators, the user or the contacts of the event. */
+  to: Addressee
+  values(data: EventData, holder: Holder | undefined): TemplateValues
+}
+
+const NAMES_IN_SUMMARY = 3
+
+/** Undefined for an administrator's action that nobody is told of. */
+export function noticeOf({ kind, data }: Pick<OccurredEvent, 'kind' | 'data'>): Notice | undefined {
+  if (kind === 'admin.action') return ADMIN_ACTIONS[String(data.action)]
+  return NOTICES[kind]
+}
+
+const holder = (type: NotificationType, values: Notice['values']): Notice => ({ type, to: 'holder', values })
+
+const NOTICES: Partial<Record<EventKind, Notice>> = {
+  'certificate.issuance': holder('delivery_succeeded', (data) => ({
+    ...named(namesOf(data)),
+    ...texts(data, 'serial_number', 'not_after', 'order_id', 'certificate_id'),
+  })),
+  'certificate.issuance_failed': holder('delivery_failed', withError),
+  'certificate.revocation': holder('revocation_succeeded', (data) => ({
+    ...named(namesOf(data)),
+    ...texts(data, 'serial_number', 'reason'),
+  })),
+  'certificate.revocation_failed': {
+    type: 'revocation_failed',
+    to: 'administrators',
+    values: (data) => ({ ...withError(data), ...texts(data, 'serial_number', 'reason') }),
+  },
+  'certificate.expiration': holder('expiration_warning', (data) => ({
+    ...named(namesOf(data)),
+    ...texts(data, 'certificate_id', 'serial_number', 'not_after'),
+    warning_days: Number(data.warning_days),
+    days_left: Number(data.warning_days) === 1 ? '1 day' : `${data.warning_days} days`,
+  })),
+  'account.registration': holder('registration_succeeded', (data) => ({
+    ...texts(data, 'account_id'),
+    contacts: listOf(data.contacts),
+  })),
+  'account.registration_failed': {
+    type: 'registration_failed',
+    to: 'contacts',
+    values: (data) => ({ contacts: listOf(data.contacts), error_detail: detailOf(data) }),
+  },
+  'account.deactivation': holder('account_deactivated', (data) => ({
+    ...texts(data, 'account_id'),
+    deactivated_authorizations: Number(data.deactivated_authorizations ?? 0),
+  })),
+  'account.revocation': holder('account_revoked', (data, account) => ({
+    ...texts(data, 'account_id'),
+    reason: data.reason ? text(data.reason) : account?.revoked_kid ? `eab_revoked:${account.revoked_kid}` : 'revoked',
+    deactivated_authorizations: Number(data.deactivated_authorizations ?? 0),
+  })),
+  'account.key_change': holder('key_rollover_succeeded', (data) =>
+    texts(data, 'account_id', 'old_thumbprint', 'new_thumbprint'),
+  ),
+  'authorization.deactivation': holder('authorization_deactivated', (data) => ({
+    ...texts(data, 'authorization_id', 'identifier', 'identifier_type'),
+    invalidated_orders: Number(data.invalidated_orders ?? 0),
+  })),
+  'order.rejected': holder('order_rejected', (data) => {
+    const rejected = namesOf(data, 'rejected_identifiers')
+    const summary = rejected.length === 0 ? 'names that are not allowed' : summaryOf(rejected)
+    return { rejected_identifiers: rejected, summary, error_detail: detailOf(data) }
+  }),
+  'order.quota_exceeded': holder('order_quota_exceeded', (data) => ({
+    quota_limit: Number(data.quota_limit ?? data.limit ?? 0),
+    attempted_identifiers: namesOf(data, 'attempted_identifiers'),
+  })),
+  'order.csr_refused': holder('csr_validation_failed', withError),
+  'order.recovered': holder('order_stale_recovered', (data) => ({
+    ...named(namesOf(data)),
+    ...texts(data, 'order_id'),
+  })),
+  'challenge.on_failure': holder('challenge_failed', (data) => ({
+    identifier: text(data.identifier ?? data.identifier_value),
+    ...texts(data, 'challenge_type'),
+    error_detail: detailOf(data),
+  })),
+}
+
+const ofUser = (type: NotificationType): Notice => ({
+  type,
+  to: 'user',
+  values: (data) => texts(data, 'username', 'email', 'role', 'created_by'),
+})
+
+const ADMIN_ACTIONS: Record<string, Notice> = {
+  'user.create': ofUser('admin_user_created'),
+  'user.reset_password': ofUser('admin_password_reset'),
+}
+
+export const NOTIFIED_KINDS: readonly EventKind[] = [...(Object.keys(NOTICES) as EventKind[]), 'admin.action']
+
+function withError(data: EventData): TemplateValues {
+  return { ...named(namesOf(data)), ...texts(data, 'order_id'), error_detail: detailOf(data) }
+}
+
+/** What the client was told; an attempt's `error` is for the operator and may say more. */
+function detailOf({ error_detail, problem, error }: EventData): string {
+  const found = error_detail ?? problem ?? error
+  if (typeof found === 'object' && found !== null && 'detail' in found) return text(found.detail)
+  return text(found ?? 'no reason was given')
+}
+
+/** Texts, or identifiers with a value. */
+function namesOf(data: EventData, ...members: string[]): string[] {
+  const found = [...members, 'domains', 'identifiers'].map((member) => data[member]).find(Array.isArray)
+  return listOf(found)
+}
+
+function listOf(value: unknown): string[] {
+  if (!Array.isArray(value)) return []
+  return value.map((one) => text(typeof one === 'object' && one !== null && 'value' in one ? one.value : one))
+}
+
+const named = (domains: string[]) => ({ domains, summary: summaryOf(domains) })
+
+function summaryOf(names: readonly string[]): string {
+  const rest = names.length - NAMES_IN_SUMMARY
+  return rest > 1
+    ? `${names.slice(0, NAMES_IN_SUMMARY).join(', ')} and ${rest} more`
+    : names.slice(0, NAMES_IN_SUMMARY + 1).join(', ')
+}
+
+const texts = <K extends string>(data: EventData, ...members: K[]) =>
+  Object.fromEntries(members.map((member) => [member, text(data[member])])) as Record<K, string>
+
+/** Control characters of a stranger's text would end lines of a mail. */
+function text(value: unknown): string {
+  return value === undefined || value === null ? '' : String(value).replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+}

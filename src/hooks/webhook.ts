@@ -1,0 +1,126 @@
+/**
+ * POSTs events to the operator's URL: CloudEvents 1.0 in JSON, signed with HMAC-SHA-256.
+ *
+ * The address is checked where the connection is made, so a name that changes in between gains
+ * nothing. Redirects are not followed: they would pass by that check.
+ */
+
+import { createHmac } from 'node:crypto'
+import { lookup } from 'node:dns'
+import http, { type IncomingMessage, type RequestOptions } from 'node:http'
+import https from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
+import { type AddressPolicy, createAddressPolicy } from '../../workers/address-policy.ts'
+import type { OccurredEvent } from '../domain/event.ts'
+import type { WebhookHook } from './registered-hook.ts'
+
+/** Loopback, private and link-local networks, and the metadata services of clouds. */
+const PRIVATE = [
+  ...['127.0.0.0/8', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '169.254.0.0/16'],
+  ...['::1/128', 'fe80::/10', 'fc00::/7', '168.63.129.16/32', '192.0.0.0/24', '198.18.0.0/15'],
+]
+
+/** A receiver that names a later time would stop all events of its subject. */
+const MAX_RETRY_AFTER_MS = 3_600_000
+
+export class WebhookError extends Error {
+  /** Another attempt would get the same answer. */
+  readonly isFinal: boolean
+  readonly retryAfterMs: number
+
+  constructor(message: string, { isFinal = false, retryAfterMs = 0 } = {}) {
+    super(message)
+    this.name = 'WebhookError'
+    this.isFinal = isFinal
+    this.retryAfterMs = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS)
+  }
+}
+
+export class Webhook {
+  readonly #hook: WebhookHook
+  readonly #policy: AddressPolicy
+
+  constructor(hook: WebhookHook) {
+    this.#hook = hook
+    this.#policy = createAddressPolicy(hook.allowPrivate ? [] : PRIVATE)
+  }
+
+  /** @throws WebhookError, and errors of the connection */
+  async post(event: OccurredEvent, context: object, signal: AbortSignal): Promise<void> {
+    const body = JSON.stringify(this.#cloudEvent(event, context))
+    const { status, retryAfter } = await this.#send(body, signal)
+    if (status >= 200 && status < 300) return
+    if (status >= 500 || status === 429)
+      throw new WebhookError(`the receiver answered ${status}`, { retryAfterMs: retryAfterMsOf(retryAfter) })
+    const advice = status >= 300 && status < 400 ? '; redirects are not followed' : ''
+    throw new WebhookError(`the receiver answered ${status}${advice}`, { isFinal: true })
+  }
+
+  /** CloudEvents 1.0 §3.1; the id is that of the event, so that a repetition is recognised. */
+  #cloudEvent({ id, kind, subject, occurredAt }: OccurredEvent, context: object): object {
+    return {
+      ...{ specversion: '1.0', id, source: this.#hook.source, type: `chancery.${kind}` },
+      ...{ subject, time: occurredAt.toISOString(), datacontenttype: 'application/json', data: context },
+    }
+  }
+
+  #send(body: string, signal: AbortSignal): Promise<{ status: number; retryAfter: string | undefined }> {
+    const url = new URL(this.#hook.url)
+    const literal = url.hostname.replace(/^\[|\]$/g, '')
+    if (isIP(literal) !== 0 && this.#policy.isBlocked(literal)) throw blocked()
+    const { request } = url.protocol === 'https:' ? https : http
+    return new Promise((resolve, reject) => {
+      const sent = request(url, { ...this.#options(body), signal }, (answer: IncomingMessage) => {
+        answer.resume()
+        answer.on('error', () => undefined)
+        resolve({ status: answer.statusCode ?? 0, retryAfter: answer.headers['retry-after'] })
+      })
+      sent.on('error', reject)
+      sent.end(body)
+    })
+  }
+
+  #options(body: string): RequestOptions & { ca?: string } {
+    const { secret, ca } = this.#hook
+    return {
+      method: 'POST',
+      // A connection for each: the address of a kept one would not be checked again.
+      agent: false,
+      lookup: this.#lookup,
+      headers: {
+        'Content-Type': 'application/cloudevents+json; charset=utf-8',
+        'Content-Length': Buffer.byteLength(body),
+        'User-Agent': 'chancery',
+        ...(secret !== undefined && { 'Chancery-Signature': signatureOf(body, secret) }),
+      },
+      ...(ca !== undefined && { ca }),
+    }
+  }
+
+  readonly #lookup: LookupFunction = (host, options, callback) => {
+    lookup(host, { ...options, all: true }, (error, found) => {
+      if (error) return callback(error, [])
+      const allowed = found.filter(({ address }) => !this.#policy.isBlocked(address))
+      const [first] = allowed
+      if (!first) return callback(blocked(), [])
+      if (options.all) callback(null, allowed)
+      else callback(null, first.address, first.family)
+    })
+  }
+}
+
+const blocked = () =>
+  new WebhookError('the URL leads to a private address; allow_private: true permits it', { isFinal: true })
+
+/** `t=SECONDS,v1=HEX`, over the time, a dot and the body: an old request cannot be sent again later. */
+export function signatureOf(body: string, secret: string, seconds = Math.floor(Date.now() / 1000)): string {
+  return `t=${seconds},v1=${createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')}`
+}
+
+/** RFC 9110 §10.2.3: seconds or a date. */
+function retryAfterMsOf(text: string | undefined): number {
+  if (text === undefined) return 0
+  if (/^\d+$/.test(text)) return Number(text) * 1000
+  const at = Date.parse(text)
+  return Number.isNaN(at) ? 0 : Math.max(0, at - Date.now())
+}

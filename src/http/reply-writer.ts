@@ -1,0 +1,228 @@
+/**
+ * Writes replies: at once, after the turn, or in pieces as the socket takes them.
+ * The rules of the library that it keeps are listed in `uws.ts`.
+ */
+
+import type { HttpResponse } from 'uWebSockets.js'
+import type { Exchange, Exchanges } from './exchange.ts'
+import { BARE_500, type HandlerCalls } from './handler-calls.ts'
+import type { LiveRequest } from './live-request.ts'
+import type { BodyRest, HttpReply } from './message.ts'
+import { pourBody } from './pour-body.ts'
+import { headOf, type ReplyHead } from './reply-head.ts'
+
+/** Larger reply bodies go to the socket in pieces, not into its buffer at once. */
+const STREAMED_REPLY_BYTES = 64 * 1024
+
+/**
+ * Bytes that one turn of the event loop hands to a socket; they take well below a millisecond.
+ * Without a bound, 42 MB through TLS held up all other requests for 60 ms.
+ */
+const TURN_BYTES = 256 * 1024
+
+/**
+ * Replies sent in the turn that read their requests; others wait for its end
+ * (`docs/decisions/unread-replies.md`). 10,000 requests of one read blocked the thread for 1.4 s.
+ */
+const PROMPT_REPLIES = 16
+
+/**
+ * Replies without a body before one ends its connection: nothing shows whether they are read.
+ * nginx ends every connection after 1,000 requests.
+ */
+const BODILESS_REPLIES = { least: 128, most: 384 }
+
+function bodilessReplies(): number {
+  const { least, most } = BODILESS_REPLIES
+  return least + Math.floor(Math.random() * (most - least))
+}
+
+function afterTurn(reply: HttpReply): Promise<HttpReply> {
+  return new Promise((resolve) => setImmediate(resolve, reply))
+}
+
+/** The next piece for the socket. A string is short and ASCII, so it is one piece. */
+function pieceOf(body: string | Buffer, offset: number): string | Buffer {
+  return typeof body === 'string' ? body.slice(offset) : body.subarray(offset, offset + TURN_BYTES)
+}
+
+export class ReplyWriter {
+  /** Every connection ends with its next reply. */
+  isDraining = false
+  readonly #exchanges: Exchanges
+  readonly #calls: HandlerCalls
+  #repliesOfTurn = 0
+  #bodilessLeft = bodilessReplies()
+
+  constructor(exchanges: Exchanges, calls: HandlerCalls) {
+    this.#exchanges = exchanges
+    this.#calls = calls
+  }
+
+  send(res: HttpResponse, request: LiveRequest, reply: HttpReply | Promise<HttpReply>): void {
+    if (reply instanceof Promise || !this.#isPrompt()) {
+      request.detach()
+      this.finishLater(this.#exchanges.begin(res, request), reply instanceof Promise ? reply : afterTurn(reply))
+    } else {
+      request.release()
+      this.#write(res, request, reply, false)
+    }
+  }
+
+  /** A refusal in the turn that read its request. */
+  sendNow(res: HttpResponse, request: LiveRequest, reply: HttpReply, thenClose: boolean): void {
+    this.#write(res, request, reply, thenClose)
+  }
+
+  /** The handler's reply to a request whose body has arrived. */
+  complete(exchange: Exchange, reply: HttpReply | Promise<HttpReply>): void {
+    if (reply instanceof Promise) this.finishLater(exchange, reply)
+    else if (this.#isPrompt()) this.finish(exchange, reply)
+    else this.finishLater(exchange, afterTurn(reply))
+  }
+
+  /**
+   * Counts a reply that is ready in the turn of its request.
+   * @returns false when it has to wait for the end of the turn
+   */
+  #isPrompt(): boolean {
+    if (this.#repliesOfTurn === 0)
+      setImmediate(() => {
+        this.#repliesOfTurn = 0
+      })
+    return ++this.#repliesOfTurn <= PROMPT_REPLIES
+  }
+
+  /** Sends a refusal. A pending one stops reading the body, so its connection ends after it. */
+  finishBy(exchange: Exchange, reply: HttpReply | Promise<HttpReply>, thenClose: boolean): void {
+    if (!(reply instanceof Promise)) {
+      this.finish(exchange, reply, thenClose)
+      return
+    }
+    exchange.res.pause()
+    this.finishLater(exchange, reply, true)
+  }
+
+  finishLater(exchange: Exchange, reply: Promise<HttpReply>, thenClose = false): void {
+    reply.then(
+      (value) => this.finish(exchange, value, thenClose),
+      (error) => {
+        // After an abort no reply is sent, but `onError` still logs the failure.
+        this.finish(exchange, this.#calls.errorReply(error, exchange.request))
+      },
+    )
+  }
+
+  finish(exchange: Exchange, reply: HttpReply, thenClose = false): void {
+    if (exchange.over) {
+      reply.rest?.cancel()
+      return
+    }
+    const { res, request } = exchange
+    res.cork(() => {
+      if (this.#write(res, request, reply, thenClose, exchange)) this.#exchanges.settle(exchange)
+    })
+  }
+
+  /** @returns false while the rest of a large body follows; `exchange` is settled after it */
+  #write(res: HttpResponse, request: LiveRequest, reply: HttpReply, thenClose: boolean, exchange?: Exchange): boolean {
+    const { status, block, firstName, body, closes, rest } = this.#head(reply, request)
+    const close = thenClose || this.isDraining || closes
+    if (status !== '200 OK') res.writeStatus(status)
+    if (firstName !== undefined) res.writeHeader(firstName, block)
+
+    const hasNoLength = status.startsWith('204') || status.startsWith('304')
+    if (rest && !hasNoLength && request.method !== 'HEAD') {
+      void this.#pour(exchange ?? this.#exchanges.begin(res, request), body, rest)
+      return false
+    }
+    rest?.cancel()
+    if (hasNoLength || request.method === 'HEAD') {
+      const length = hasNoLength ? undefined : Buffer.byteLength(body)
+      if (close || this.#isLastBodiless()) return this.#endHeadAndClose(res, request, length, exchange)
+      // The library's own call for a length without a body leaves the response pending.
+      if (length !== undefined) res.writeHeader('Content-Length', String(length))
+      res.endWithoutBody()
+      return true
+    }
+    // Other than ASCII as octets: in Node.js 24 the library writes such a string as Latin-1.
+    const isShortAscii = body.length <= STREAMED_REPLY_BYTES && Buffer.byteLength(body) === body.length
+    const octets = typeof body === 'string' && !isShortAscii ? Buffer.from(body) : body
+    if (octets.length === 0 || (close && octets.length <= STREAMED_REPLY_BYTES)) {
+      res.end(octets, close)
+      return true
+    }
+    if (close) res.writeHeader('Connection', 'close')
+    return this.#stream(res, request, octets, exchange)
+  }
+
+  #isLastBodiless(): boolean {
+    if (--this.#bodilessLeft > 0) return false
+    this.#bodilessLeft = bodilessReplies()
+    return true
+  }
+
+  /**
+   * Not every version of the library closes after a reply without a body, and none after an unread
+   * one. A line break in the last value ends the head; the pending response can be closed.
+   */
+  #endHeadAndClose(res: HttpResponse, request: LiveRequest, length: number | undefined, pending?: Exchange): boolean {
+    const exchange = pending ?? this.#exchanges.begin(res, request)
+    if (length !== undefined) res.writeHeader('Content-Length', String(length))
+    res.writeHeader('Connection', 'close')
+    res.writeHeader('Date', `${new Date().toUTCString()}\r\n`)
+    setImmediate(() => {
+      if (exchange.over) return
+      this.#exchanges.settle(exchange)
+      res.close()
+    })
+    return false
+  }
+
+  #stream(res: HttpResponse, request: LiveRequest, body: string | Buffer, exchange: Exchange | undefined): boolean {
+    const [accepted, complete] = res.tryEnd(pieceOf(body, 0), body.length)
+    if (complete) return true
+    const pending = exchange ?? this.#exchanges.begin(res, request)
+    const goOn = () =>
+      setImmediate(() => {
+        if (!pending.over) res.cork(() => next(res.getWriteOffset()))
+      })
+    const next = (offset: number): boolean => {
+      const [taken, done] = res.tryEnd(pieceOf(body, offset), body.length)
+      if (done) this.#exchanges.settle(pending)
+      else if (taken) goOn()
+      return taken
+    }
+    // Continues when a full socket has room again.
+    res.onWritable(next)
+    if (accepted) goOn()
+    return false
+  }
+
+  async #pour(exchange: Exchange, first: string | Buffer, rest: BodyRest): Promise<void> {
+    const { res, request } = exchange
+    try {
+      if (!(await pourBody(exchange, first, rest))) return
+    } catch (error) {
+      this.#calls.errorReply(error, request)
+      if (!exchange.over) res.close()
+      return
+    }
+    exchange.onOver = undefined
+    res.cork(() => res.end())
+    this.#exchanges.settle(exchange)
+  }
+
+  /** Faults of a reply are found here, before its first byte is written. */
+  #head(reply: HttpReply, request: LiveRequest): ReplyHead {
+    try {
+      return headOf(reply)
+    } catch (error) {
+      try {
+        return headOf(this.#calls.errorReply(error, request))
+      } catch {
+        return headOf(BARE_500)
+      }
+    }
+  }
+}

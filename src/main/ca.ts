@@ -1,0 +1,62 @@
+/** The CA of a thread: its connection to the signer, and what guards it. */
+
+import type { Logger } from 'pino'
+import { readSharedSecret } from '../../signer/protocol/shared-secret.ts'
+import type { CaBackend } from '../ca/backend.ts'
+import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
+import { guardBackend } from '../ca/guarded-backend.ts'
+import { SignerBackend } from '../ca/signer-backend.ts'
+import type { SignerPlace } from '../ca/signer-process.ts'
+import type { Config } from '../config/schema.ts'
+import type { Metrics } from '../ops/metrics.ts'
+import type { SharedFlags } from '../services/shared-flags.ts'
+
+export function connectSigner(signer: SignerPlace, log: Logger): CaBackend {
+  let logged: string | undefined
+  return new SignerBackend({
+    socketPath: signer.socketPath,
+    secret: readSharedSecret(signer.secretFile),
+    onConnect({ version, issuers }) {
+      logged = undefined
+      log.debug({ version, issuers: issuers.map(({ id }) => id) }, 'signer connected')
+    },
+    onIssuersChanged: (issuers) =>
+      log.info({ issuers: issuers.map(({ id }) => id) }, 'the signer has other issuers now'),
+    onIssuersRejected: ({ message }) =>
+      log.error({ reason: message }, 'the signer has issuers that cannot be used; those of before stay'),
+    onDisconnect({ message }) {
+      // A long outage repeats the same reason at every attempt.
+      log[message === logged ? 'debug' : 'warn']({ reason: message }, 'signer not reachable')
+      logged = message
+    },
+  })
+}
+
+/** The CA for issuance, with the stop switch and the circuit breaker (`ca.circuit_breaker_*`). */
+export function connectCa({
+  config,
+  signer,
+  flags,
+  metrics,
+  log,
+}: {
+  config: Config
+  signer: SignerPlace
+  flags: SharedFlags
+  metrics: Metrics
+  log: Logger
+}): CaBackend {
+  const failures = config.ca.circuit_breaker_failure_threshold
+  const recoveryMs = config.ca.circuit_breaker_recovery_timeout * 1000
+  const breaker = createCircuitBreaker(
+    { failures, recoveryMs },
+    {
+      opened() {
+        metrics.caCircuitOpened.inc()
+        log.error({ failures, recoveryMs }, 'the CA backend failed again and again; it is left alone for a while')
+      },
+      closed: () => log.warn('the CA backend is available again'),
+    },
+  )
+  return guardBackend(connectSigner(signer, log), breaker, () => flags.isOn('stopSigning'))
+}

@@ -1,0 +1,17 @@
+/** The event writer of a thread, with its log lines and metrics. */
+
+import type { Logger } from 'pino'
+import { beginAtZero, type Metrics } from '../ops/metrics.ts'
+import { EventWriter } from '../services/events/event-writer.ts'
+import type { Database } from '../store/database.ts'
+
+export function createEventWriter(db: Database, log: Logger, metrics: Metrics): EventWriter {
+  beginAtZero(metrics.eventsDropped)
+  return new EventWriter({
+    db,
+    events: {
+      dropped: (count) => metrics.eventsDropped.inc(count),
+      postponed: (error) => log.warn({ err: error }, 'events could not be written'),
+    },
+  })
+}

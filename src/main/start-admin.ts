@@ -1,0 +1,34 @@
+/** The admin thread, and the way from the fronts to it. */
+
+import { superviseThread } from '../runtime/thread.ts'
+import { auditKeyOf } from '../settings/admin.ts'
+import type { AdminThreadData, AdminThreadMessages } from './messages.ts'
+import { threadEvents } from './service-events.ts'
+import type { StartContext } from './start-context.ts'
+
+const READY_TIMEOUT_MS = 30_000
+const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
+
+export type AdminThread = ReturnType<typeof superviseThread<AdminThreadMessages>>
+
+/** @returns undefined when the Admin API is off */
+export async function startAdmin({ config, version, log, teardown, onBroken }: StartContext) {
+  if (!config.admin_api.enabled) return undefined
+  // The thread reads the key itself; this call reports an error once and early.
+  auditKeyOf(config)
+  const data: AdminThreadData = { config, version, isInteractive: process.stderr.isTTY === true }
+  const stopMs = config.server.graceful_timeout * 1000
+  const thread = superviseThread<AdminThreadMessages>({
+    name: 'admin',
+    entry: new URL('../admin/thread.js', import.meta.url),
+    data,
+    mailboxLimit: 4096,
+    readyTimeoutMs: READY_TIMEOUT_MS,
+    stopTimeoutMs: stopMs,
+    restart: RESTART,
+    onEvent: threadEvents(log, onBroken),
+  })
+  teardown.add(() => thread.stop(stopMs))
+  await thread.start()
+  return thread
+}

@@ -1,0 +1,172 @@
+/**
+ * The probes behind the health endpoints and the readiness gauges: database, CA backend, CRL.
+ *
+ * A health check asks every issuer for a signature and is cached for three seconds. A scrape signs
+ * nothing: it asks the signer's state and uses the last signature's result. No probe waits for a
+ * signer that is known to be unreachable.
+ */
+
+import type { CaBackend, CaHealth } from '../ca/backend.ts'
+import { isBehind, type WorkersStatus } from '../domain/background-run.ts'
+import { pressureTier } from '../domain/pool-pressure.ts'
+import type { SharedFlags } from '../services/shared-flags.ts'
+import { within } from '../shared/lib/time-limit.ts'
+import { type Database, ping } from '../store/database.ts'
+import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from './health.ts'
+
+export interface ProbeParts {
+  db: Pick<Database, 'query'>
+  ca: Pick<CaBackend, 'testSign' | 'unreachable' | 'health'>
+  flags: Pick<SharedFlags, 'pool' | 'isOn'>
+  workers(): HealthReport['checks']['workers']
+  /** Of all instances, from the database. */
+  background(): Promise<WorkersStatus>
+  /** Undefined when no CRL is published. */
+  crl(): HealthReport['checks']['crl']
+  /** Undefined when no name server is configured. */
+  dnsResolver(): CheckStatus | undefined
+  isStopping(): boolean
+}
+
+export interface Readiness {
+  isCaUp: boolean
+  /** Also true while all its connections are in use. */
+  isDatabaseUp: boolean
+  isReady: boolean
+}
+
+export interface Probe {
+  /** Used by the health endpoints. */
+  health(): Promise<HealthReport>
+  /** Used by a scrape: whether the signer could sign, and whether the instance is ready. */
+  readiness(): Promise<Readiness>
+}
+
+type CaCheck = HealthReport['checks']['ca_backend']
+
+/** Caches a health check, so that not every request costs a signature. */
+const PROBE_LIFE_MS = 3_000
+/** How long a failed signature counts for scrapes. */
+const VERDICT_LIFE_MS = 30_000
+const PROBE_TIMEOUT_MS = 2_000
+/** The signer answers this from memory, without a signature. */
+const CA_HEALTH_TIMEOUT_MS = 1_000
+
+export function createProbe(parts: ProbeParts): Probe {
+  const { ca, flags } = parts
+  let last: { at: number; circumstances: string; report: Promise<HealthReport> } | undefined
+  let signed: { at: number; status: CheckStatus } | undefined
+
+  /** A cached report is void once these change. */
+  const circumstances = () => [flags.isOn('stopSigning'), ca.unreachable() !== undefined].join()
+
+  const trouble = (): CaTrouble => (ca.unreachable() ? 'signer not reachable' : 'CA backend unavailable')
+
+  async function withSignature(): Promise<CaCheck> {
+    if (flags.isOn('stopSigning')) return { status: 'stopped', ...shown(await caHealth()) }
+    const status = ca.unreachable() ? 'error' : await checkOf(ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS }))
+    if (!ca.unreachable()) signed = { at: performance.now(), status }
+    // Asked after the signature, because only a signature detects a lost token.
+    const tokens = shown(await caHealth())
+    return status === 'ok' ? { status, ...tokens } : { status, ...tokens, reason: trouble() }
+  }
+
+  async function isCaUp(): Promise<boolean> {
+    if (signed?.status === 'error' && performance.now() - signed.at < VERDICT_LIFE_MS) return false
+    const health = await caHealth()
+    return health?.signing === true && health.tokens.every(({ status }) => status === 'ready')
+  }
+
+  /** @returns undefined when the signer does not answer */
+  async function caHealth(): Promise<CaHealth | undefined> {
+    if (ca.unreachable()) return undefined
+    return ca.health({ timeoutMs: CA_HEALTH_TIMEOUT_MS }).catch(() => undefined)
+  }
+
+  async function report(checkCa: () => Promise<CaCheck>): Promise<HealthReport> {
+    const numbers = flags.pool()
+    const { max, size, available, waiting } = numbers
+    const pool = { max, size, available, waiting }
+    const isExhausted = pressureTier(numbers) === 'exhausted'
+    const [database, ca_backend] = await Promise.all([
+      isExhausted ? ('ok' as const) : within(checkOf(ping(parts.db)), PROBE_TIMEOUT_MS, 'error'),
+      checkCa(),
+    ])
+    const crl = parts.crl()
+    const dnsResolver = parts.dnsResolver()
+    return {
+      checks: {
+        database: isExhausted ? 'pool_exhausted' : { status: database, pool },
+        ca_backend,
+        ...(crl && { crl }),
+        ...(dnsResolver && { dns_resolver: { status: dnsResolver } }),
+        workers: parts.workers(),
+      },
+      pool,
+      maintenance_mode: flags.isOn('maintenance'),
+      shutting_down: parts.isStopping(),
+    }
+  }
+
+  return {
+    async health() {
+      const [now, current] = [performance.now(), circumstances()]
+      if (!last || last.circumstances !== current || now - last.at > PROBE_LIFE_MS)
+        last = { at: now, circumstances: current, report: withBackground(report(withSignature), parts) }
+      return {
+        ...(await last.report),
+        maintenance_mode: flags.isOn('maintenance'),
+        shutting_down: parts.isStopping(),
+      }
+    },
+    async readiness() {
+      const isUp = await isCaUp()
+      const found = await report(async () => ({
+        status: flags.isOn('stopSigning') ? 'stopped' : isUp ? 'ok' : 'error',
+      }))
+      const { database } = found.checks
+      const isDatabaseUp = database === 'pool_exhausted' || database.status === 'ok'
+      return { isCaUp: isUp, isDatabaseUp, isReady: unreadiness(found) === undefined }
+    },
+  }
+}
+
+/** Background work is shown, and decides nothing. */
+async function withBackground(found: Promise<HealthReport>, parts: Pick<ProbeParts, 'background'>) {
+  const asked = parts.background().catch(() => undefined)
+  const [report, background] = await Promise.all([found, within(asked, PROBE_TIMEOUT_MS, undefined)])
+  return background ? { ...report, checks: { ...report.checks, ...shownBackground(report, background) } } : report
+}
+
+function shownBackground({ checks }: HealthReport, { tasks, consumers }: WorkersStatus) {
+  return {
+    workers: {
+      ...checks.workers,
+      tasks: Object.fromEntries(
+        tasks.map(({ name, leader, lastRunAt, nextRunAt, errors }) => [
+          name,
+          { leader, last_run: lastRunAt.toISOString(), next_run: nextRunAt.toISOString(), errors },
+        ]),
+      ),
+    },
+    ...(consumers.length > 0 && {
+      events: {
+        status: consumers.some(isBehind) ? ('behind' as const) : ('ok' as const),
+        consumers: Object.fromEntries(
+          consumers.map(({ name, waiting, oldestSeconds }) => [name, { waiting, oldest_seconds: oldestSeconds }]),
+        ),
+      },
+    }),
+  }
+}
+
+function shown(health: CaHealth | undefined): Pick<CaCheck, 'tokens'> {
+  return health && health.tokens.length > 0 ? { tokens: health.tokens } : {}
+}
+
+async function checkOf(check: Promise<unknown>): Promise<CheckStatus> {
+  return check.then(
+    (): CheckStatus => 'ok',
+    (): CheckStatus => 'error',
+  )
+}

@@ -1,0 +1,233 @@
+/**
+ * Identifiers that administrators allow to accounts and to binding credentials.
+ *
+ * What a credential grants holds for every account registered with it, as long as it is granted. A
+ * grant to an account itself stands beside it; taking one back leaves the other.
+ */
+
+import type { DatabasePool } from 'slonik'
+import { AdminError, notFound } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import { type AllowedIdentifier, normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import {
+  accountExists,
+  findCredential,
+  lockCredential,
+  lockGrantsOfAccount,
+} from '../../store/admin/credential-store.ts'
+import {
+  allowToAccount,
+  allowToCredential,
+  deleteIdentifier,
+  disallowToAccount,
+  disallowToCredential,
+  findIdentifier,
+  findIdentifierByValue,
+  type IdentifierRow,
+  type IdentifierWithAccounts,
+  insertIdentifier,
+  listIdentifiers,
+  listIdentifiersOfAccount,
+  listIdentifiersOfCredential,
+  lockIdentifier,
+} from '../../store/admin/identifier-store.ts'
+import type { AuditLog, Note, Transaction } from './audit-log.ts'
+
+export interface AllowedIdentifiersOptions {
+  db: DatabasePool
+  audit: AuditLog
+}
+
+/** What became of a grant to an account: `kept` when its credential goes on granting it. */
+export type Withdrawal = 'absent' | 'removed' | 'kept'
+
+export class AllowedIdentifiers {
+  readonly #db: DatabasePool
+  readonly #audit: AuditLog
+
+  constructor({ db, audit }: AllowedIdentifiersOptions) {
+    this.#db = db
+    this.#audit = audit
+  }
+
+  list(): Promise<readonly IdentifierWithAccounts[]> {
+    return listIdentifiers(this.#db)
+  }
+
+  async find(id: string): Promise<IdentifierWithAccounts> {
+    return (await findIdentifier(this.#db, id)) ?? Promise.reject(notFound('allowed identifier'))
+  }
+
+  async ofAccount(accountId: string): Promise<readonly IdentifierRow[]> {
+    if (!(await accountExists(this.#db, accountId))) throw notFound('account')
+    return listIdentifiersOfAccount(this.#db, accountId)
+  }
+
+  async ofCredential(credentialId: string): Promise<readonly IdentifierRow[]> {
+    if (!(await findCredential(this.#db, credentialId))) throw notFound('credential')
+    return listIdentifiersOfCredential(this.#db, credentialId)
+  }
+
+  /** @param wanted as typed */
+  create(actor: Actor, wanted: AllowedIdentifier): Promise<IdentifierRow> {
+    const normal = normalizeAllowedIdentifier(wanted.type, wanted.value)
+    if (!normal.ok) throw wrongValue(normal.reason)
+    return this.#audit.transaction(actor, async (tx, note) => {
+      const identifier = { type: wanted.type, value: normal.value }
+      const made = await insertNew(tx, note, actor, identifier)
+      if (!made) throw new AdminError('conflict', `the ${wanted.type} identifier ${normal.value} is there already`)
+      return made
+    })
+  }
+
+  delete(actor: Actor, id: string): Promise<void> {
+    return this.#audit.transaction(actor, async (tx, note) => {
+      const gone = await deleteIdentifier(tx, id)
+      if (!gone) throw notFound('allowed identifier')
+      note('identifier.delete', detailsOf(gone))
+    })
+  }
+
+  allowToAccount(actor: Actor, identifierId: string, accountId: string): Promise<void> {
+    return this.#audit.transaction(actor, async (tx, note) => {
+      const identifier = await this.#require(tx, identifierId)
+      if (!(await accountExists(tx, accountId))) throw notFound('account')
+      if (await allowToAccount(tx, identifierId, accountId))
+        note('identifier.add_account', { ...detailsOf(identifier), account_id: accountId })
+    })
+  }
+
+  disallowToAccount(actor: Actor, identifierId: string, accountId: string): Promise<Withdrawal> {
+    return this.#audit.transaction(actor, async (tx, note) => {
+      if (!(await lockGrantsOfAccount(tx, accountId))) throw notFound('account')
+      return withdraw(tx, note, await this.#require(tx, identifierId), accountId)
+    })
+  }
+
+  allowToCredential(actor: Actor, identifierId: string, credentialId: string): Promise<void> {
+    return this.#audit.transaction(actor, async (tx, note) => {
+      if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
+      await grant(tx, note, await this.#require(tx, identifierId), credentialId)
+    })
+  }
+
+  disallowToCredential(actor: Actor, identifierId: string, credentialId: string): Promise<void> {
+    return this.#audit.transaction(actor, async (tx, note) => {
+      if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
+      await ungrant(tx, note, await this.#require(tx, identifierId), credentialId)
+    })
+  }
+
+  /** Makes what is missing among the identifiers, which are in normal form. */
+  allowNames(actor: Actor, accountId: string, identifiers: readonly AllowedIdentifier[]): Promise<void> {
+    return this.#audit.transaction(actor, async (tx, note) => {
+      if (!(await accountExists(tx, accountId))) throw notFound('account')
+      for (const identifier of identifiers) {
+        const row = await findOrInsert(tx, note, actor, identifier)
+        if (await allowToAccount(tx, row.id, accountId))
+          note('identifier.add_account', { ...detailsOf(row), account_id: accountId })
+      }
+    })
+  }
+
+  disallowNames(
+    actor: Actor,
+    accountId: string,
+    identifiers: readonly AllowedIdentifier[],
+  ): Promise<{ identifier: AllowedIdentifier; outcome: Withdrawal }[]> {
+    return this.#audit.transaction(actor, async (tx, note) => {
+      if (!(await lockGrantsOfAccount(tx, accountId))) throw notFound('account')
+      const outcomes = []
+      for (const identifier of identifiers) {
+        const row = await findIdentifierByValue(tx, identifier)
+        outcomes.push({ identifier, outcome: row ? await withdraw(tx, note, row, accountId) : ('absent' as const) })
+      }
+      return outcomes
+    })
+  }
+
+  /** The same for a credential. */
+  grantNames(actor: Actor, credentialId: string, identifiers: readonly AllowedIdentifier[]): Promise<void> {
+    return this.#audit.transaction(actor, async (tx, note) => {
+      if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
+      await grantNames(tx, note, actor, credentialId, identifiers)
+    })
+  }
+
+  withdrawNames(
+    actor: Actor,
+    credentialId: string,
+    identifiers: readonly AllowedIdentifier[],
+  ): Promise<{ identifier: AllowedIdentifier; outcome: Withdrawal }[]> {
+    return this.#audit.transaction(actor, async (tx, note) => {
+      if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
+      const outcomes = []
+      for (const identifier of identifiers) {
+        const row = await findIdentifierByValue(tx, identifier)
+        const isGone = row !== null && (await ungrant(tx, note, row, credentialId))
+        outcomes.push({ identifier, outcome: isGone ? ('removed' as const) : ('absent' as const) })
+      }
+      return outcomes
+    })
+  }
+
+  async #require(tx: Transaction, id: string): Promise<IdentifierRow> {
+    return (await lockIdentifier(tx, id)) ?? Promise.reject(notFound('allowed identifier'))
+  }
+}
+
+/** For a credential that is locked or was made in this transaction. */
+export async function grantNames(
+  tx: Transaction,
+  note: Note,
+  actor: Actor,
+  credentialId: string,
+  identifiers: readonly AllowedIdentifier[],
+): Promise<void> {
+  for (const identifier of identifiers)
+    await grant(tx, note, await findOrInsert(tx, note, actor, identifier), credentialId)
+}
+
+async function grant(tx: Transaction, note: Note, identifier: IdentifierRow, credentialId: string): Promise<void> {
+  if (await allowToCredential(tx, identifier.id, credentialId))
+    note('eab.add_identifier', { eab_id: credentialId, ...detailsOf(identifier) })
+}
+
+async function ungrant(tx: Transaction, note: Note, identifier: IdentifierRow, credentialId: string) {
+  const isGone = await disallowToCredential(tx, identifier.id, credentialId)
+  if (isGone) note('eab.remove_identifier', { eab_id: credentialId, ...detailsOf(identifier) })
+  return isGone
+}
+
+async function withdraw(tx: Transaction, note: Note, identifier: IdentifierRow, accountId: string) {
+  const outcome = await disallowToAccount(tx, identifier.id, accountId)
+  if (outcome !== 'absent') note('identifier.remove_account', { ...detailsOf(identifier), account_id: accountId })
+  return outcome
+}
+
+async function insertNew(tx: Transaction, note: Note, actor: Actor, identifier: AllowedIdentifier) {
+  const wanted = { id: uuidv7(Date.now()), ...identifier, createdBy: actor.userId }
+  const made = await insertIdentifier(tx, wanted)
+  if (made) note('identifier.create', detailsOf(made))
+  return made
+}
+
+async function findOrInsert(tx: Transaction, note: Note, actor: Actor, identifier: AllowedIdentifier) {
+  const row =
+    (await findIdentifierByValue(tx, identifier)) ??
+    (await insertNew(tx, note, actor, identifier)) ??
+    (await findIdentifierByValue(tx, identifier))
+  if (row) return row
+  throw new AdminError('conflict', `${identifier.value} is being changed by somebody else; try again`)
+}
+
+const detailsOf = ({ id, identifier_type, identifier_value }: IdentifierRow) => ({
+  identifier_id: id,
+  ...{ identifier_type, identifier_value },
+})
+
+const wrongValue = (reason: string) =>
+  new AdminError('invalid_request', `the body is not right: 'value' ${reason}`, {
+    fields: [{ field: 'value', message: reason }],
+  })

@@ -1,0 +1,250 @@
+/**
+ * Bulk revocation: a job in the database, moved page by page. Each page is one transaction under
+ * the job's row lock, so a job goes on wherever its instance ended, and no certificate is missed.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DatabasePool } from 'slonik'
+import { AdminError, notFound } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import { KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { parseCertificate } from '../../shared/pki/certificate.ts'
+import { hashSpki } from '../../shared/pki/spki.ts'
+import {
+  countMatching,
+  FIRST_ID,
+  findJob,
+  insertJob,
+  listJobs,
+  listResults,
+  lockOpenJob,
+  moveJob,
+  nextTargets,
+  nextWindow,
+  noteMatching,
+  noteOutcomes,
+  type RevocationFilter,
+  type RevocationJob,
+  type RevocationResult,
+  standingJobs,
+  usePlansByKey,
+} from '../../store/admin/bulk-revocation-store.ts'
+import { revokeCertificates } from '../../store/certificate-store.ts'
+import { queriesOf } from '../../store/slonik.ts'
+import type { AuditLog, Note, Transaction } from './audit-log.ts'
+
+export interface BulkRevocationEvents {
+  revoked(jobId: string, count: number, reason: number): void
+  failed(jobId: string, error: unknown): void
+}
+
+export interface BulkRevocationsOptions {
+  db: DatabasePool
+  audit: AuditLog
+  events: BulkRevocationEvents
+  /** More certificates need their number repeated. */
+  confirmAbove: number
+}
+
+export interface WantedRevocation {
+  filter: RevocationFilter
+  /** CRLReason. */
+  reason: number
+  confirmCount: number | undefined
+}
+
+export interface DryRun {
+  matched: number
+  alreadyRevoked: number
+  /** The first of them. */
+  serialNumbers: string[]
+}
+
+/** About 50 ms; with the pause behind it, some thousand certificates a second. */
+const PAGE = 500
+/** Half of a connection stays free, whatever a page takes. */
+const MOST_REST_MS = 500
+const SAMPLES = 100
+const MOST_ERRORS = 50
+const MOST_LOGGED_SERIALS = 100
+/** After this, another instance takes a job up. */
+const STANDING_SECONDS = 5
+const LOOK_MS = 2_000
+const POLL_MS = 100
+
+export class BulkRevocations {
+  readonly #options: BulkRevocationsOptions
+  #queue: Promise<void> = Promise.resolve()
+  readonly #queued = new Set<string>()
+  #timer: NodeJS.Timeout | undefined
+  #isStopping = false
+
+  constructor(options: BulkRevocationsOptions) {
+    this.#options = options
+  }
+
+  /** Takes up what an instance has left, now and from time to time. */
+  start(): void {
+    const look = () => {
+      standingJobs(this.#options.db, STANDING_SECONDS)
+        .then((ids) => {
+          for (const id of ids) this.#enqueue(id)
+        })
+        .catch((error) => this.#options.events.failed('', error))
+    }
+    look()
+    this.#timer = setInterval(look, LOOK_MS).unref()
+  }
+
+  /** Ends after the page in hand; the job goes on elsewhere, or at the next start. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    clearInterval(this.#timer)
+    await this.#queue
+  }
+
+  async dryRun(filter: RevocationFilter): Promise<DryRun> {
+    const until = new Date()
+    const found: DryRun = { matched: 0, alreadyRevoked: 0, serialNumbers: [] }
+    let afterId = FIRST_ID
+    for (;;) {
+      const window = await nextWindow(this.#options.db, filter, afterId)
+      const samples = SAMPLES - found.serialNumbers.length
+      const counted = await countMatching(this.#options.db, filter, { window, until, samples })
+      found.matched += counted.matched
+      found.alreadyRevoked += counted.revoked
+      found.serialNumbers.push(...counted.serial_numbers)
+      if (window.endId === undefined) return found
+      afterId = window.endId
+    }
+  }
+
+  /** @throws AdminError invalid_request with the number that would have to be confirmed */
+  async begin(author: Actor, { filter, reason, confirmCount }: WantedRevocation): Promise<RevocationJob> {
+    if (Number.isFinite(this.#options.confirmAbove)) await this.#requireConfirmed(filter, confirmCount)
+    const job = await this.#options.audit.transaction(author, async (tx, note) => {
+      const begun = await insertJob(tx, { id: uuidv7(Date.now()), filter, reason, author })
+      note('certificate.bulk_revoke', {
+        job_id: begun.id,
+        phase: 'begun',
+        filter,
+        reason: revocationReasonName(reason),
+      })
+      return begun
+    })
+    this.#enqueue(job.id)
+    return job
+  }
+
+  /** @returns the job when it is done, or as it stands after so long */
+  async wait(id: string, waitMs: number): Promise<RevocationJob> {
+    const deadline = performance.now() + waitMs
+    for (;;) {
+      const job = await this.find(id)
+      if (job.status === 'done' || this.#isStopping || performance.now() > deadline) return job
+      await sleep(POLL_MS)
+    }
+  }
+
+  async find(id: string): Promise<RevocationJob> {
+    return (await findJob(this.#options.db, id)) ?? Promise.reject(notFound('bulk revocation'))
+  }
+
+  list(limit: number, offset: number): Promise<readonly RevocationJob[]> {
+    return listJobs(this.#options.db, limit, offset)
+  }
+
+  /** The first that were not revoked, at most 50. */
+  async errorsOf({ id, failed }: RevocationJob): Promise<readonly RevocationResult[]> {
+    return failed === 0 ? [] : listResults(this.#options.db, id, { limit: MOST_ERRORS, onlyFailed: true })
+  }
+
+  async results(id: string, afterId: string | undefined, limit: number): Promise<readonly RevocationResult[]> {
+    await this.find(id)
+    return listResults(this.#options.db, id, { ...(afterId !== undefined && { afterId }), limit })
+  }
+
+  async #requireConfirmed(filter: RevocationFilter, confirmCount: number | undefined): Promise<void> {
+    const { matched } = await this.dryRun(filter)
+    if (matched <= this.#options.confirmAbove || matched === confirmCount) return
+    const message = `must be ${matched}, the number of certificates that the filter matches now`
+    throw new AdminError('invalid_request', `the body is not right: 'confirm_count' ${message}`, {
+      fields: [{ field: 'confirm_count', message }],
+    })
+  }
+
+  /** One job after the other, so that several cost ACME no more than one. */
+  #enqueue(id: string): void {
+    if (this.#queued.has(id) || this.#isStopping) return
+    this.#queued.add(id)
+    this.#queue = this.#queue
+      .then(() => this.#run(id))
+      .catch((error) => this.#options.events.failed(id, error))
+      .finally(() => this.#queued.delete(id))
+  }
+
+  async #run(id: string): Promise<void> {
+    while (!this.#isStopping) {
+      const startedAt = performance.now()
+      if (!(await this.#step(id))) return
+      await sleep(Math.min(performance.now() - startedAt, MOST_REST_MS))
+    }
+  }
+
+  /** @returns false when the job is done, or another instance moves it */
+  async #step(id: string): Promise<boolean> {
+    const { db, audit, events } = this.#options
+    const waiting = await findJob(db, id)
+    if (!waiting) return false
+    const moved = await audit.transaction(waiting.author, async (tx, note) => {
+      const job = await lockOpenJob(tx, id)
+      if (!job) return undefined
+      const next = job.status === 'matching' ? await match(tx, job) : await revokePage(tx, job)
+      await moveJob(tx, next)
+      if (next.status === 'done') noteEnd(note, next)
+      return { job, next }
+    })
+    if (!moved) return false
+    const revoked = moved.next.revoked - moved.job.revoked
+    if (revoked > 0) events.revoked(id, revoked, moved.job.reason)
+    return moved.next.status !== 'done'
+  }
+}
+
+async function match(tx: Transaction, job: RevocationJob): Promise<RevocationJob> {
+  const window = await nextWindow(tx, job.filter, job.after_id)
+  const total_matched = job.total_matched + (await noteMatching(tx, job, window))
+  if (window.endId !== undefined) return { ...job, total_matched, after_id: window.endId }
+  return { ...job, total_matched, after_id: FIRST_ID, status: 'revoking' }
+}
+
+async function revokePage(tx: Transaction, job: RevocationJob): Promise<RevocationJob> {
+  await usePlansByKey(tx)
+  const withDer = job.reason === KEY_COMPROMISE
+  const targets = await nextTargets(tx, job, { limit: PAGE, withDer })
+  const certificates = targets.map(({ id: certificateId, der }) => ({
+    certificateId,
+    blockedKey: der?.length ? hashSpki(parseCertificate(der).tbs.spki) : undefined,
+  }))
+  const revoked = await revokeCertificates(queriesOf(tx), certificates, job.reason)
+  const ids = targets.map(({ id }) => id)
+  await noteOutcomes(tx, job.id, ids, revoked)
+  return {
+    ...job,
+    after_id: ids.at(-1) ?? job.after_id,
+    revoked: job.revoked + revoked.length,
+    failed: job.failed + ids.length - revoked.length,
+    status: targets.length < PAGE ? 'done' : 'revoking',
+  }
+}
+
+function noteEnd(note: Note, { id, filter, reason, revoked, failed }: RevocationJob): void {
+  const { serial_numbers: serials, ...others } = filter
+  const shown = serials && {
+    serial_numbers: serials.slice(0, MOST_LOGGED_SERIALS),
+    serial_numbers_total: serials.length,
+  }
+  const facts = { job_id: id, filter: { ...others, ...shown }, reason: revocationReasonName(reason) }
+  note('certificate.bulk_revoke', { ...facts, revoked, errors: failed })
+}

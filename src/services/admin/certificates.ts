@@ -1,0 +1,179 @@
+/** Certificates as administrators see them, and their revocation. */
+
+import type { DatabasePool } from 'slonik'
+import { AdminError, notFound } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import { KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { parseCertificate } from '../../shared/pki/certificate.ts'
+import { encodePem } from '../../shared/pki/pem.ts'
+import { hashSpki } from '../../shared/pki/spki.ts'
+import { expiryHistogram, type HistogramGroup } from '../../store/admin/expiry-histogram.ts'
+import { listIssuers, recordUnseen } from '../../store/certificate-import.ts'
+import {
+  type CertificateFilter,
+  type CertificateSort,
+  type FoundCertificate,
+  findCertificateByFingerprint,
+  findCertificateBySerial,
+  listCertificates,
+} from '../../store/certificate-list.ts'
+import { findIssuerChain, revokeCertificate } from '../../store/certificate-store.ts'
+import { queriesOf } from '../../store/slonik.ts'
+import type { RevocationEvents } from '../revocation.ts'
+import type { AuditLog, Transaction } from './audit-log.ts'
+import { type PageRequest, readPageOf } from './list-pages.ts'
+import { readOwnCrl } from './own-crl.ts'
+
+export interface CertificatesOptions {
+  db: DatabasePool
+  audit: AuditLog
+  events: RevocationEvents
+}
+
+export class Certificates {
+  readonly #options: CertificatesOptions
+
+  constructor(options: CertificatesOptions) {
+    this.#options = options
+  }
+
+  /** Newest first; by expiry, the latest first, where nothing but expiry narrows the list. */
+  list(filter: CertificateFilter, sort: CertificateSort | undefined, page: PageRequest) {
+    const { expiresBefore, status, accountId, name } = filter
+    const isByExpiry = (expiresBefore !== undefined || status === 'expired') && (accountId ?? name) === undefined
+    const order = sort ?? (isByExpiry ? '-not_after' : '-issued_at')
+    return readPageOf((after, limit) => listCertificates(this.#options.db, filter, after, limit, order), page)
+  }
+
+  /** @param serialNumber lower-case hexadecimal without leading zero octets */
+  async find(serialNumber: string): Promise<FoundCertificate> {
+    return known(await findCertificateBySerial(this.#options.db, serialNumber))
+  }
+
+  /** @param fingerprint SHA-256 in lower-case hexadecimal */
+  async findByFingerprint(fingerprint: string): Promise<FoundCertificate> {
+    return known(await findCertificateByFingerprint(this.#options.db, fingerprint))
+  }
+
+  expiryHistogram(by: HistogramGroup, days: number) {
+    return expiryHistogram(this.#options.db, by, days)
+  }
+
+  async pem(serialNumber: string): Promise<string> {
+    return encodePem('CERTIFICATE', known(withDer(await this.find(serialNumber))).der)
+  }
+
+  /** The certificate and its issuers, the root included where it is known. */
+  async chain(serialNumber: string): Promise<string> {
+    const { der, issuer_fingerprint } = known(withDer(await this.find(serialNumber)))
+    const issuers = (await findIssuerChain(queriesOf(this.#options.db), issuer_fingerprint)) ?? []
+    return [der, ...issuers].map((certificate) => encodePem('CERTIFICATE', certificate)).join('')
+  }
+
+  /**
+   * @throws AdminError not_found for a certificate that the database lacks and whose issuer is not
+   *   named; conflict when it is revoked already
+   */
+  async revoke(actor: Actor, serialNumber: string, wanted: WantedRevocation): Promise<FoundCertificate> {
+    const revoked = await this.#options.audit.transaction(actor, async (tx, note) => {
+      const { certificate, isUnseen } = await findOrRecord(tx, serialNumber, wanted)
+      const blockedKey = await revokeOne(tx, certificate, wanted)
+      if (blockedKey === false) throw new AdminError('conflict', 'the certificate is revoked already')
+      note('certificate.revoke', {
+        serial_number: serialNumber,
+        certificate_id: certificate.id,
+        reason: revocationReasonName(wanted.reason),
+        blocked_key: blockedKey?.toString('hex'),
+        ...(isUnseen && { issuer_fingerprint: certificate.issuer_fingerprint }),
+      })
+      return known(await findCertificateBySerial(tx, serialNumber))
+    })
+    this.#options.events.revoked(subjectOf(revoked), wanted.reason)
+    return revoked
+  }
+
+  /** All entries of a list that one of our issuers has signed, after the loss of a database. */
+  async revokeFromCrl(actor: Actor, der: Buffer): Promise<CrlOutcome> {
+    const revoked: { certificate: FoundCertificate; reason: number }[] = []
+    const outcome = await this.#options.audit.transaction(actor, async (tx, note) => {
+      const crl = readOwnCrl(der, await listIssuers(queriesOf(tx)))
+      const counts = { entries: crl.entries.length, revoked: 0, recorded: 0, known: 0 }
+      for (const { serialNumber, reason, revokedAt } of crl.entries) {
+        const wanted = { reason, revokedAt, issuerFingerprint: crl.issuerFingerprint }
+        const { certificate, isUnseen } = await findOrRecord(tx, serialNumber, wanted)
+        const isNew = (await revokeOne(tx, certificate, wanted)) !== false
+        counts[!isNew ? 'known' : isUnseen ? 'recorded' : 'revoked'] += 1
+        if (isNew) revoked.push({ certificate, reason })
+      }
+      if (revoked.length > 0)
+        note('certificate.bulk_revoke', { crl_number: crl.number, issuer: crl.issuerFingerprint, ...counts })
+      return counts
+    })
+    for (const { certificate, reason } of revoked) this.#options.events.revoked(subjectOf(certificate), reason)
+    return outcome
+  }
+}
+
+export interface WantedRevocation {
+  /** CRLReason; keyCompromise blocks the key for good. */
+  reason: number
+  /** Of a certificate that the database may have lost, in lower-case hexadecimal. */
+  issuerFingerprint?: string | undefined
+  /** Of such a certificate; its issuer's when undefined. */
+  notAfter?: Date | undefined
+  revokedAt?: Date | undefined
+}
+
+/** Entries of a list: revoked now, revoked and unknown until now, revoked before. */
+export interface CrlOutcome {
+  entries: number
+  revoked: number
+  recorded: number
+  known: number
+}
+
+const withDer = (certificate: FoundCertificate) => (certificate.der.length > 0 ? certificate : null)
+
+const subjectOf = ({ id, account_id, serial_number }: FoundCertificate) => ({
+  ...{ id, accountId: account_id ?? undefined, serialNumber: serial_number },
+})
+
+/** @returns the key it has blocked, if any; false when the certificate was revoked already */
+async function revokeOne(
+  tx: Transaction,
+  { id, der }: FoundCertificate,
+  { reason, revokedAt }: WantedRevocation,
+): Promise<Buffer | undefined | false> {
+  const isKeyKnown = reason === KEY_COMPROMISE && der.length > 0
+  const blockedKey = isKeyKnown ? hashSpki(parseCertificate(der).tbs.spki) : undefined
+  const revocation = { certificateId: id, reason, blockedKey, requester: undefined, revokedAt }
+  return (await revokeCertificate(queriesOf(tx), revocation)) === true && blockedKey
+}
+
+async function findOrRecord(tx: Transaction, serialNumber: string, wanted: WantedRevocation) {
+  const { issuerFingerprint, notAfter } = wanted
+  const found = await findCertificateBySerial(tx, serialNumber)
+  if (issuerFingerprint === undefined) return { certificate: known(found), isUnseen: false }
+  if (found && found.issuer_fingerprint !== issuerFingerprint)
+    throw new AdminError('conflict', `another issuer has given the serial number ${serialNumber}`)
+  if (found) return { certificate: found, isUnseen: false }
+  const queries = queriesOf(tx)
+  const issuer = (await listIssuers(queries)).find(
+    ({ fingerprint }) => fingerprint.toString('hex') === issuerFingerprint,
+  )
+  if (!issuer) throw new AdminError('invalid_request', 'no issuer of this database has this fingerprint')
+  const isRecorded = await recordUnseen(queries, {
+    id: uuidv7(Date.now()),
+    serialNumber: Buffer.from(serialNumber, 'hex'),
+    issuerFingerprint: issuer.fingerprint,
+    notAfter: notAfter ?? parseCertificate(issuer.certificate).tbs.notAfter,
+  })
+  if (!isRecorded) throw new AdminError('conflict', `the certificate ${serialNumber} is just being issued; try again`)
+  return { certificate: known(await findCertificateBySerial(tx, serialNumber)), isUnseen: true }
+}
+
+function known(certificate: FoundCertificate | null): FoundCertificate {
+  if (certificate) return certificate
+  throw notFound('certificate')
+}

@@ -1,0 +1,168 @@
+/**
+ * Sessions of administrators: JSON Web Tokens (RFC 7519, HS256) whose `jti` names a row.
+ *
+ * A token is good only while its row, its user and the user's role say so, read with each request.
+ */
+
+import { createHash } from 'node:crypto'
+import { errors, jwtVerify, SignJWT } from 'jose'
+import type { DatabasePool } from 'slonik'
+import { AdminError } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import { addressSubject, usernameSubject } from '../../domain/login-limit.ts'
+import { countedAddress } from '../../domain/rate-limit.ts'
+import { isUuid, uuidv7 } from '../../shared/lib/uuid.ts'
+import {
+  countFailure,
+  deleteSession,
+  findApiToken,
+  findSession,
+  forgetFailures,
+  forgetOldFailures,
+  insertSession,
+  isKnownAddress,
+  lockedFor,
+  noteLoginAddress,
+} from '../../store/admin/session-store.ts'
+import {
+  findUserForLogin,
+  lockUserForLogin,
+  noteLogin,
+  replaceHash,
+  type UserForLogin,
+  type UserRow,
+} from '../../store/admin/user-store.ts'
+import type { AuditLog } from './audit-log.ts'
+import type { PasswordHasher } from './passwords.ts'
+
+export interface SignInOptions {
+  db: DatabasePool
+  audit: AuditLog
+  passwords: PasswordHasher
+  tokenSecret: string
+  tokenExpirySeconds: number
+}
+
+/** The author of a request; `sessionId` is absent for an API token. */
+export type SignedIn = Actor & { userId: string; sessionId?: string }
+
+const ISSUER = 'chancery'
+/** An API token: this, then 256 random bits in base64url. */
+export const API_TOKEN_PREFIX = 'chancery_'
+
+const API_TOKEN = /^chancery_[\w-]{43}$/
+
+export const hashApiToken = (token: string): Buffer => createHash('sha256').update(token).digest()
+
+export class SignIn {
+  readonly #options: SignInOptions
+  readonly #key: Uint8Array
+
+  constructor(options: SignInOptions) {
+    this.#options = options
+    this.#key = new TextEncoder().encode(options.tokenSecret)
+  }
+
+  /** @throws AdminError unauthorized, rate_limited */
+  async login(username: string, password: string, ipAddress: string): Promise<{ token: string; user: UserRow }> {
+    const { db, passwords } = this.#options
+    await this.#requireUnlocked(username, ipAddress)
+    const user = await findUserForLogin(db, username)
+    const { matches, isOutdated } = await passwords.verify(user?.password_hash, password)
+    if (!user || !matches || !user.enabled) {
+      await this.#requireUnlocked(username, ipAddress)
+      await this.#failed(username, user?.id, ipAddress)
+      throw new AdminError('unauthorized', 'the username or the password is wrong')
+    }
+    // Of guesses sent at once, those behind the lock count for nothing, right or wrong.
+    await this.#requireUnlocked(username, ipAddress)
+    const { password_hash: _, ...shown } = user
+    const betterHash = isOutdated ? await passwords.hash(password) : undefined
+    return { token: await this.#begin(user, ipAddress, betterHash), user: shown }
+  }
+
+  /** @returns undefined when the token is not, or no longer, good */
+  async authenticate(token: string, ipAddress: string): Promise<SignedIn | undefined> {
+    if (token.startsWith(API_TOKEN_PREFIX)) {
+      if (!API_TOKEN.test(token)) return undefined
+      const found = await findApiToken(this.#options.db, hashApiToken(token))
+      if (!found) return undefined
+      const { user_id, username, role, token_id } = found
+      return { userId: user_id, username, role, ipAddress, apiTokenId: token_id }
+    }
+    const sessionId = await this.#sessionOf(token)
+    const author = sessionId === undefined ? null : await findSession(this.#options.db, sessionId)
+    if (!author || sessionId === undefined) return undefined
+    return { userId: author.user_id, username: author.username, role: author.role, ipAddress, sessionId }
+  }
+
+  /** @throws AdminError invalid_request for an API token, which is revoked instead */
+  async logout(author: SignedIn): Promise<void> {
+    const { sessionId } = author
+    if (sessionId === undefined)
+      throw new AdminError('invalid_request', 'an API token has no session; revoke it with DELETE /tokens/{id}')
+    await this.#options.audit.transaction(author, async (tx, note) => {
+      await deleteSession(tx, sessionId)
+      note('auth.logout')
+    })
+  }
+
+  async #begin(user: UserForLogin, ipAddress: string, betterHash: string | undefined): Promise<string> {
+    const { audit, tokenExpirySeconds } = this.#options
+    const id = uuidv7(Date.now())
+    const expiresAt = new Date(Date.now() + tokenExpirySeconds * 1000)
+    await audit.transaction({ userId: user.id, ipAddress }, async (tx, note) => {
+      // A password that was reset while this one was verified is the one that counts.
+      if (!(await lockUserForLogin(tx, user)))
+        throw new AdminError('unauthorized', 'the username or the password is wrong')
+      if (betterHash !== undefined) await replaceHash(tx, user.id, betterHash)
+      await noteLogin(tx, user.id)
+      await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
+      // Those of the address stay: who has one password could guess another in between.
+      await forgetFailures(tx, [usernameSubject(user.username)])
+      await insertSession(tx, { id, userId: user.id, ipAddress, expiresAt })
+      note('auth.login', { username: user.username })
+    })
+    return new SignJWT({ role: user.role, username: user.username })
+      .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
+      .setIssuer(ISSUER)
+      .setSubject(user.id)
+      .setJti(id)
+      .setIssuedAt()
+      .setExpirationTime(Math.floor(expiresAt.getTime() / 1000))
+      .sign(this.#key)
+  }
+
+  async #sessionOf(token: string): Promise<string | undefined> {
+    try {
+      const { payload } = await jwtVerify(token, this.#key, { algorithms: ['HS256'], issuer: ISSUER, typ: 'JWT' })
+      return payload.jti !== undefined && isUuid(payload.jti) ? payload.jti : undefined
+    } catch (error) {
+      if (error instanceof errors.JOSEError) return undefined
+      throw error
+    }
+  }
+
+  /** Locked means locked, with the right password too. */
+  async #requireUnlocked(username: string, ipAddress: string): Promise<void> {
+    const { db } = this.#options
+    const subjects = (await isKnownAddress(db, username, countedAddress(ipAddress)))
+      ? [addressSubject(ipAddress)]
+      : [addressSubject(ipAddress), usernameSubject(username)]
+    const seconds = await lockedFor(db, subjects)
+    if (seconds > 0)
+      throw new AdminError('rate_limited', `too many failed logins; try again in ${seconds} seconds`, {
+        retryAfterSeconds: seconds,
+      })
+  }
+
+  async #failed(username: string, userId: string | undefined, ipAddress: string): Promise<void> {
+    const { audit, db } = this.#options
+    await forgetOldFailures(db)
+    await audit.transaction({ userId, ipAddress }, async (tx, note) => {
+      const locked = await countFailure(tx, [addressSubject(ipAddress), usernameSubject(username)])
+      note('auth.login_failed', { username }, userId)
+      for (const subject of locked) note('auth.locked', { subject }, userId)
+    })
+  }
+}

@@ -1,0 +1,188 @@
+/** Administrators: create, change, delete, new passwords. The last enabled admin stays one. */
+
+import type { DatabasePool } from 'slonik'
+import { AdminError, notFound } from '../../domain/admin-error.ts'
+import type { Actor, Role } from '../../domain/administrator.ts'
+import { usernameSubject } from '../../domain/login-limit.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { deleteSessionsOf, forgetFailures } from '../../store/admin/session-store.ts'
+import { revokeApiTokensOf } from '../../store/admin/token-store.ts'
+import {
+  countEnabledAdmins,
+  deleteUser,
+  findUser,
+  findUserByName,
+  insertUser,
+  listUsers,
+  lockUsers,
+  setPassword,
+  type UserRow,
+  updateUser,
+} from '../../store/admin/user-store.ts'
+import type { AuditLog, Transaction } from './audit-log.ts'
+import { generatePassword, type PasswordHasher } from './passwords.ts'
+
+export interface UsersOptions {
+  db: DatabasePool
+  audit: AuditLog
+  passwords: PasswordHasher
+  passwordLength: number
+}
+
+export interface WantedUser {
+  username: string
+  email: string
+  role: Role
+}
+
+/** The password is in this value only; nothing can read it again. */
+export type UserWithPassword = UserRow & { password: string }
+
+/** A user of another service, with the hash that it kept. */
+export interface ImportedUser extends WantedUser {
+  enabled: boolean
+  passwordHash: string
+}
+
+export class Users {
+  readonly #options: UsersOptions
+
+  constructor(options: UsersOptions) {
+    this.#options = options
+  }
+
+  list(): Promise<readonly UserRow[]> {
+    return listUsers(this.#options.db)
+  }
+
+  async find(id: string): Promise<UserRow> {
+    return (await findUser(this.#options.db, id)) ?? Promise.reject(notFound('user'))
+  }
+
+  async findByName(username: string): Promise<UserRow> {
+    const found = await findUserByName(this.#options.db, username)
+    if (found) return found
+    throw new AdminError('not_found', `there is no user ${JSON.stringify(username)}`)
+  }
+
+  async create(actor: Actor, { username, email, role }: WantedUser): Promise<UserWithPassword> {
+    const { password, passwordHash } = await this.#newPassword()
+    return this.#options.audit.transaction(actor, async (tx, note) => {
+      const user = await insertUser(tx, { id: uuidv7(Date.now()), username, email, role, passwordHash })
+      if (!user) throw new AdminError('conflict', `there is a user ${JSON.stringify(username)} already`)
+      note('user.create', { username, role }, user.id)
+      return { ...user, password }
+    })
+  }
+
+  /**
+   * Makes the first administrator, `admin`.
+   * @returns undefined when there is a user already
+   */
+  async bootstrap(author: Actor, email: string): Promise<UserWithPassword | undefined> {
+    const { db, audit } = this.#options
+    if ((await listUsers(db)).length > 0) return undefined
+    const { password, passwordHash } = await this.#newPassword()
+    return audit.transaction(author, async (tx, note) => {
+      // Of instances that start at once, one makes it.
+      await lockUsers(tx)
+      if ((await listUsers(tx)).length > 0) return undefined
+      const user = await insertUser(tx, {
+        id: uuidv7(Date.now()),
+        username: 'admin',
+        email,
+        role: 'admin',
+        passwordHash,
+      })
+      if (!user) return undefined
+      note('user.create', { username: user.username, role: user.role, bootstrap: true }, user.id)
+      return { ...user, password }
+    })
+  }
+
+  update(actor: Actor, id: string, change: { enabled?: boolean | undefined; role?: Role | undefined }) {
+    return this.#options.audit.transaction(actor, async (tx, note) => {
+      const before = await this.#lock(tx, id)
+      const { enabled = before.enabled, role = before.role } = change
+      if (enabled === before.enabled && role === before.role) return before
+      const after = await updateUser(tx, id, { enabled, role })
+      await requireAnAdmin(tx)
+      // A disabled user gets neither sessions nor API tokens back when enabled again.
+      if (!enabled) await this.#endAccess(tx, id)
+      note('user.update', changesOf(before, after), id)
+      return after
+    })
+  }
+
+  delete(actor: Actor, id: string): Promise<void> {
+    return this.#options.audit.transaction(actor, async (tx, note) => {
+      const { username } = await this.#lock(tx, id)
+      await deleteUser(tx, id)
+      await requireAnAdmin(tx)
+      note('user.delete', { username }, id)
+    })
+  }
+
+  /** Ends every session and API token of the user. */
+  async resetPassword(actor: Actor, id: string): Promise<UserWithPassword> {
+    const { password, passwordHash } = await this.#newPassword()
+    return this.#options.audit.transaction(actor, async (tx, note) => {
+      if (!(await findUser(tx, id))) throw notFound('user')
+      const user = await setPassword(tx, id, passwordHash)
+      const tokens = await this.#endAccess(tx, id)
+      note('user.reset_password', { revoked_tokens: tokens }, id)
+      return { ...user, password }
+    })
+  }
+
+  /** Ends the lock of a username. @returns whether failures were counted */
+  unlock(actor: Actor, { id, username }: UserRow): Promise<boolean> {
+    return this.#options.audit.transaction(actor, async (tx, note) => {
+      const wasCounted = (await forgetFailures(tx, [usernameSubject(username)])) > 0
+      if (wasCounted) note('user.unlock', { username }, id)
+      return wasCounted
+    })
+  }
+
+  /** All of them in one commit. @returns the usernames that are taken, whose users stay as they are */
+  import(actor: Actor, users: readonly ImportedUser[]): Promise<string[]> {
+    return this.#options.audit.transaction(actor, async (tx, note) => {
+      const taken: string[] = []
+      for (const user of users) {
+        const { username, role } = user
+        const made = await insertUser(tx, { ...user, id: uuidv7(Date.now()) })
+        if (made) note('user.import', { username, role }, made.id)
+        else taken.push(username)
+      }
+      return taken
+    })
+  }
+
+  /** @returns how many API tokens it revoked */
+  async #endAccess(tx: Transaction, id: string): Promise<number> {
+    await deleteSessionsOf(tx, id)
+    return revokeApiTokensOf(tx, id)
+  }
+
+  async #newPassword() {
+    const password = generatePassword(this.#options.passwordLength)
+    return { password, passwordHash: await this.#options.passwords.hash(password) }
+  }
+
+  async #lock(tx: Transaction, id: string): Promise<UserRow> {
+    await lockUsers(tx)
+    return (await findUser(tx, id)) ?? Promise.reject(notFound('user'))
+  }
+}
+
+async function requireAnAdmin(tx: Transaction): Promise<void> {
+  if ((await countEnabledAdmins(tx)) > 0) return
+  throw new AdminError('conflict', 'this is the last enabled admin; make another one first')
+}
+
+function changesOf(before: UserRow, after: UserRow) {
+  return {
+    ...(before.enabled !== after.enabled && { enabled: { before: before.enabled, after: after.enabled } }),
+    ...(before.role !== after.role && { role: { before: before.role, after: after.role } }),
+  }
+}

@@ -1,0 +1,42 @@
+/** The two ways to take events, and what both have in common. */
+
+import type { CommonQueryMethods } from 'slonik'
+import type { EventKind, OccurredEvent } from '../../domain/event.ts'
+
+interface Consumer {
+  /** The same in every instance that has it. */
+  name: string
+  kinds: readonly EventKind[]
+}
+
+/**
+ * Writes to the database alone: its work and the end of the delivery are one transaction, so each
+ * event counts exactly once.
+ */
+export interface DatabaseConsumer extends Consumer {
+  take(events: readonly OccurredEvent[], tx: CommonQueryMethods): Promise<void>
+}
+
+/** Reaches out: at least once, and at most `concurrency` at the same time. */
+export interface ExternalConsumer extends Consumer {
+  concurrency: number
+  /** One attempt; `signal` ends it then. */
+  timeoutMs: number
+  /** Milliseconds before the next attempt; undefined makes it a dead letter. @param failures 1 and up */
+  retryDelayMs(failures: number, error: unknown): number | undefined
+  deliver(event: OccurredEvent, signal: AbortSignal): Promise<void>
+}
+
+export interface ConsumerEvents {
+  delivered(consumer: string, event: OccurredEvent): void
+  postponed(consumer: string, event: OccurredEvent, error: unknown): void
+  buried(consumer: string, event: OccurredEvent, error: unknown): void
+  /** The database, not the consumer. */
+  failed(consumer: string, error: unknown): void
+}
+
+/** Looks are cheap: one index range that is empty. */
+export const LOOK_MS = 500
+
+/** Registrations are renewed so that a consumer in use is not taken for an abandoned one. */
+export const REGISTRATION_MS = 3_600_000

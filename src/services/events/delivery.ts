@@ -1,0 +1,107 @@
+/** Delivers events to every consumer of this instance until it is stopped. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DatabasePool } from 'slonik'
+import { removeOldCounts } from '../../store/event-statistics-store.ts'
+import { registerConsumer, removeUnseenConsumers } from '../../store/event-store.ts'
+import {
+  type ConsumerEvents,
+  type DatabaseConsumer,
+  type ExternalConsumer,
+  LOOK_MS,
+  REGISTRATION_MS,
+} from './consumer.ts'
+import { isFull, takeBatch } from './database-delivery.ts'
+import { ExternalDelivery } from './external-delivery.ts'
+
+export interface EventDeliveryOptions {
+  db: DatabasePool
+  instanceId: number
+  database: readonly DatabaseConsumer[]
+  external: readonly ExternalConsumer[]
+  events: ConsumerEvents & {
+    /** Consumers that no instance has any more, removed with what waited for them. */
+    abandoned(names: readonly string[]): void
+  }
+}
+
+/** Longer than any maintenance of all instances together. */
+const ABANDONED_DAYS = 7
+
+export class EventDelivery {
+  readonly #options: EventDeliveryOptions
+  readonly #database: DatabaseConsumer[]
+  readonly #external: readonly ExternalDelivery[]
+  readonly #loops: Promise<void>[] = []
+  readonly #stopping = new AbortController()
+
+  constructor(options: EventDeliveryOptions) {
+    this.#options = options
+    this.#database = [...options.database]
+    const { db, instanceId, events } = options
+    this.#external = options.external.map((consumer) => new ExternalDelivery({ db, instanceId, consumer, events }))
+  }
+
+  /** Returns when the writers know what is wanted. */
+  async start(): Promise<void> {
+    await this.#register()
+    for (const delivery of this.#external) await delivery.release()
+    const { external } = this.#options
+    for (const consumer of this.#database) this.#take(consumer)
+    this.#external.forEach((delivery, index) => {
+      this.#loop(external[index]?.name ?? '', async () => (await delivery.round()) > 0)
+    })
+    this.#loops.push(this.#keepRegistered())
+  }
+
+  /** A consumer that the configuration asks for later. */
+  async add(consumer: DatabaseConsumer): Promise<void> {
+    this.#database.push(consumer)
+    await registerConsumer(this.#options.db, consumer.name, consumer.kinds)
+    this.#take(consumer)
+  }
+
+  /** What is under way ends, or is cut off at the deadline and delivered again later. */
+  async stop(deadlineMs: number): Promise<void> {
+    this.#stopping.abort()
+    await Promise.all([...this.#loops, ...this.#external.map((delivery) => delivery.stop(deadlineMs))])
+  }
+
+  #take(consumer: DatabaseConsumer): void {
+    this.#loop(consumer.name, async () => isFull(await takeBatch(this.#options.db, consumer)))
+  }
+
+  /** @param round returns whether to look again at once */
+  #loop(name: string, round: () => Promise<boolean>): void {
+    const run = async () => {
+      while (!this.#stopping.signal.aborted) {
+        const again = await round().catch((error) => {
+          this.#options.events.failed(name, error)
+          return false
+        })
+        if (!again) await this.#pause(LOOK_MS)
+      }
+    }
+    this.#loops.push(run())
+  }
+
+  async #keepRegistered(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      await this.#pause(REGISTRATION_MS)
+      if (!this.#stopping.signal.aborted)
+        await this.#register().catch((error) => this.#options.events.failed('registration', error))
+    }
+  }
+
+  async #register(): Promise<void> {
+    const { db, external, events } = this.#options
+    for (const { name, kinds } of [...this.#database, ...external]) await registerConsumer(db, name, kinds)
+    const abandoned = await removeUnseenConsumers(db, ABANDONED_DAYS)
+    if (abandoned.length > 0) events.abandoned(abandoned)
+    await removeOldCounts(db)
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
+  }
+}

@@ -1,0 +1,68 @@
+/** Settings of the Admin API, for its thread, the fronts and the command line. */
+
+import { hkdfSync } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import type { Config } from '../config/schema.ts'
+import { describeFileError } from '../shared/lib/file-error.ts'
+import { externalPathOf } from '../shared/protocol/urls.ts'
+import type { DatabaseSettings } from '../store/database.ts'
+import { ADMIN_CONNECTIONS, databaseSettings } from './server.ts'
+
+/** A shorter file is a mistake, such as a truncated one. */
+const MIN_KEY_BYTES = 32
+
+/** @throws Error in one sentence when the key of the audit log cannot be read */
+export function adminSettings(config: Config) {
+  const { admin_api, server } = config
+  const basePath = withoutSlash(admin_api.base_path)
+  return {
+    basePath,
+    externalPath: externalPathOf(server.external_url),
+    /** Absolute, for links. */
+    baseUrl: `${withoutSlash(server.external_url)}${basePath}`,
+    maxBodyBytes: admin_api.max_body_bytes,
+    pages: { defaultSize: admin_api.default_page_size, maxSize: admin_api.max_page_size },
+    tokenSecret: admin_api.token_secret ?? '',
+    tokenExpirySeconds: admin_api.token_expiry_seconds,
+    passwordLength: admin_api.password_length,
+    confirmAbove: admin_api.bulk_revoke_confirm_above ?? Number.POSITIVE_INFINITY,
+  }
+}
+
+/** The key of the audit log's chain: a file's, or derived from `admin_api.token_secret`. */
+export function auditKeyOf({ admin_api }: Config): Buffer | undefined {
+  const { audit_key_file: file, token_secret: secret } = admin_api
+  if (file !== null) return readAuditKey(path.resolve(file))
+  return secret === null ? undefined : Buffer.from(hkdfSync('sha256', secret, '', 'chancery: audit log', MIN_KEY_BYTES))
+}
+
+/** @throws Error when there is neither */
+export function requireAuditKey(config: Config): Buffer {
+  const key = auditKeyOf(config)
+  if (key) return key
+  throw new Error('there is no key for the audit log; set admin_api.token_secret or admin_api.audit_key_file')
+}
+
+function readAuditKey(file: string): Buffer {
+  let key: Buffer
+  try {
+    key = readFileSync(file)
+  } catch (cause) {
+    throw new Error(`admin_api.audit_key_file: ${file}: cannot be read: ${describeFileError(cause)}`, { cause })
+  }
+  if (key.length >= MIN_KEY_BYTES) return key
+  throw new Error(`admin_api.audit_key_file: ${file} has ${key.length} bytes; it needs at least ${MIN_KEY_BYTES}`)
+}
+
+/** Of `admin_api.listen`; undefined for plain HTTP. */
+export function adminTls({ admin_api: { listen } }: Config): { certPath: string; keyPath: string } | undefined {
+  if (!listen || listen.cert_file === null || listen.key_file === null) return undefined
+  return { certPath: path.resolve(listen.cert_file), keyPath: path.resolve(listen.key_file) }
+}
+
+export function adminDatabaseSettings(config: Config): DatabaseSettings {
+  return databaseSettings(config, ADMIN_CONNECTIONS)
+}
+
+const withoutSlash = (text: string) => text.replace(/\/$/, '')

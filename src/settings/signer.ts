@@ -1,0 +1,107 @@
+/** The configuration of a signer that the service starts itself, from `ca.internal` or `ca.hsm`. */
+
+import path from 'node:path'
+import type { SignerPlace, SignerProgram } from '../ca/signer-process.ts'
+import type { Config } from '../config/schema.ts'
+import { SUBJECT_KEY_KINDS } from '../domain/subject-key.ts'
+import { keyUsagesFor } from '../shared/pki/extensions.ts'
+
+/** Signing options without a key in the service's configuration keep the signer's defaults. */
+const ISSUER_ID = 'default'
+const PIN_VARIABLE = 'CHANCERY_SIGNER_PIN'
+/** The largest value the signer accepts; no request waits that long. */
+const MAX_SESSION_WAIT_SECONDS = 3600
+
+export function signerProgram(config: Config): SignerProgram {
+  return {
+    auditFile: auditFileOf(config.ca),
+    environment: signerEnvironment(config.ca),
+    configFor: (place) => signerConfig(config, place),
+  }
+}
+
+/**
+ * A PKCS#11 library may need any vendor variable, so it gets them all; the same user could read
+ * them anyway. The PIN is a variable too, so that no file holds it.
+ */
+function signerEnvironment({ backend, hsm }: Config['ca']): NodeJS.ProcessEnv {
+  const { PATH } = process.env
+  if (backend !== 'hsm') return { PATH, NODE_OPTIONS: '' }
+  return {
+    ...process.env,
+    NODE_OPTIONS: '',
+    ...(hsm.login_required && hsm.pin !== null && { [PIN_VARIABLE]: hsm.pin }),
+  }
+}
+
+function signerConfig(config: Config, place: SignerPlace): object {
+  const { ca, logging } = config
+  const issuer = ca.backend === 'hsm' ? tokenIssuer(ca.hsm) : fileIssuer(ca.internal)
+  return {
+    socket: place.socketPath,
+    secret_file: place.secretFile,
+    audit: { file: auditFileOf(ca) },
+    log: { level: logging.level === 'DEBUG' ? 'debug' : 'info' },
+    issuers: [{ id: ISSUER_ID, ...issuer, policy: signerPolicy(config) }],
+  }
+}
+
+function auditFileOf({ backend, internal, hsm, signer }: Config['ca']): string {
+  const beside = backend === 'hsm' ? hsm.issuer_cert_path : internal.root_key_path
+  return path.resolve(signer.audit_file ?? path.join(path.dirname(beside ?? '.'), 'signer-audit.jsonl'))
+}
+
+function fileIssuer(internal: Config['ca']['internal']): object {
+  return {
+    certificate: path.resolve(internal.root_cert_path ?? ''),
+    ...(internal.chain_path !== null && { chain: path.resolve(internal.chain_path) }),
+    hash: internal.hash_algorithm,
+    key: { file: path.resolve(internal.root_key_path ?? '') },
+  }
+}
+
+function tokenIssuer(hsm: Config['ca']['hsm']): object {
+  const library = hsm.pkcs11_library ?? ''
+  return {
+    certificate: path.resolve(hsm.issuer_cert_path ?? ''),
+    ...(hsm.chain_path !== null && { chain: path.resolve(hsm.chain_path) }),
+    hash: hsm.hash_algorithm,
+    key: {
+      pkcs11: {
+        library: library.includes('/') ? path.resolve(library) : library,
+        ...(hsm.token_label !== null && { token: hsm.token_label }),
+        ...(hsm.slot_id !== null && { slot: hsm.slot_id }),
+        ...(hsm.login_required ? { pin_env: PIN_VARIABLE } : { login: false }),
+        ...(hsm.key_label !== null && { label: hsm.key_label }),
+        ...(hsm.key_id !== null && { id: hsm.key_id }),
+        type: hsm.key_type,
+        sessions: hsm.session_pool_size,
+        session_wait: Math.min(MAX_SESSION_WAIT_SECONDS, hsm.session_pool_timeout_seconds),
+      },
+    },
+  }
+}
+
+/** Allows only what the profiles need, so that a compromised front can obtain nothing more. */
+function signerPolicy({ ca, order, crl }: Config): object {
+  const profiles = Object.values(ca.profiles)
+  const union = <T>(values: (profile: (typeof profiles)[number]) => readonly T[]) => [
+    ...new Set(profiles.flatMap((profile) => [...values(profile)])),
+  ]
+  const keyUsages = union((profile) => profile.key_usages)
+  const leavesKeyUsageOut = profiles.some(({ key_types, key_usages }) =>
+    key_types.some((type) => keyUsagesFor(SUBJECT_KEY_KINDS[type], key_usages).length === 0),
+  )
+  const extendedKeyUsages = union((profile) => profile.extended_key_usages)
+  return {
+    // One day more than the longest profile, for a validity requested to the second.
+    max_validity_days: Math.min(3660, ca.max_validity_days + 1),
+    // An order may request a start up to its own expiry, and backdating adds to that.
+    max_start_offset_days: Math.min(3660, (order.expiry_seconds + ca.backdate_seconds) / 86_400 + 1),
+    max_crl_validity_days: Math.ceil(crl.next_update_seconds / 86_400),
+    key_types: union((profile) => profile.key_types),
+    ...(keyUsages.length > 0 && { key_usages: keyUsages }),
+    key_usage_required: !leavesKeyUsageOut,
+    ...(extendedKeyUsages.length > 0 && { extended_key_usages: extendedKeyUsages }),
+  }
+}

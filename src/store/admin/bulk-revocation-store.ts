@@ -1,0 +1,218 @@
+/**
+ * SQL of bulk revocations (tables bulk_revocations, bulk_revocation_certificates).
+ *
+ * A filter is read in windows of ids: no statement is longer for a larger table, and the number of
+ * the last id is where another instance goes on.
+ */
+
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import type { Actor } from '../../domain/administrator.ts'
+import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
+import { rowsOf, sql } from '../slonik.ts'
+
+/** Members combine; times compare the issuance, strictly. */
+export const RevocationFilter = z.strictObject({
+  account_id: z.string().optional(),
+  /** Lower-case hexadecimal. */
+  serial_numbers: z.array(z.string()).optional(),
+  /** One of its names exactly. */
+  domain: z.string().optional(),
+  issued_before: z.string().optional(),
+  issued_after: z.string().optional(),
+})
+export type RevocationFilter = z.infer<typeof RevocationFilter>
+
+export const JOB_STATUSES = ['matching', 'revoking', 'done'] as const
+
+const Job = z.object({
+  id: z.string(),
+  filter: RevocationFilter,
+  reason: z.int(),
+  author: z.custom<Actor>(),
+  status: z.enum(JOB_STATUSES),
+  after_id: z.string(),
+  total_matched: z.int(),
+  revoked: z.int(),
+  failed: z.int(),
+  created_at: z.date(),
+  finished_at: z.date().nullable(),
+})
+export type RevocationJob = z.infer<typeof Job>
+
+const None = z.object({})
+const Id = z.object({ id: z.string() })
+const columns = sql.fragment`
+  id, filter, reason, author, status, after_id, total_matched, revoked, failed, created_at, finished_at`
+
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+/** About 20 ms where no row fits. */
+const WINDOW_ROWS = 10_000
+/** Rows are committed after their key was made: recovery may complete an issuance a day later. */
+const LATE_MS = 86_400_000
+
+export function insertJob(
+  tx: CommonQueryMethods,
+  job: Pick<RevocationJob, 'id' | 'filter' | 'reason' | 'author'>,
+): Promise<RevocationJob> {
+  const { id, filter, reason, author } = job
+  return tx.one(rowsOf(Job)`
+    INSERT INTO bulk_revocations (id, filter, reason, author)
+    VALUES (${id}, ${JSON.stringify(filter)}::jsonb, ${reason}, ${JSON.stringify(author)}::jsonb) RETURNING ${columns}`)
+}
+
+export function findJob(db: CommonQueryMethods, id: string): Promise<RevocationJob | null> {
+  return db.maybeOne(rowsOf(Job)`SELECT ${columns} FROM bulk_revocations WHERE id = ${id}`)
+}
+
+/** Newest first. */
+export async function listJobs(db: CommonQueryMethods, limit: number, offset: number) {
+  return db.any(rowsOf(Job)`
+    SELECT ${columns} FROM bulk_revocations ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`)
+}
+
+/** Jobs of instances that have ended: nobody has moved them for so long. */
+export async function standingJobs(db: CommonQueryMethods, seconds: number): Promise<string[]> {
+  const rows = await db.any(rowsOf(Id)`
+    SELECT id FROM bulk_revocations
+     WHERE status <> 'done' AND progressed_at < now() - make_interval(secs => ${seconds}) ORDER BY id`)
+  return rows.map(({ id }) => id)
+}
+
+/** Null when it is done, or another instance is moving it. */
+export function lockOpenJob(tx: CommonQueryMethods, id: string): Promise<RevocationJob | null> {
+  return tx.maybeOne(rowsOf(Job)`
+    SELECT ${columns} FROM bulk_revocations WHERE id = ${id} AND status <> 'done' FOR UPDATE SKIP LOCKED`)
+}
+
+export async function moveJob(tx: CommonQueryMethods, job: RevocationJob): Promise<void> {
+  const { id, status, after_id, total_matched, revoked, failed } = job
+  await tx.query(rowsOf(None)`
+    UPDATE bulk_revocations SET status = ${status}, after_id = ${after_id}, total_matched = ${total_matched},
+           revoked = ${revoked}, failed = ${failed}, progressed_at = clock_timestamp(),
+           finished_at = CASE WHEN ${status} = 'done' THEN clock_timestamp() END
+     WHERE id = ${id}`)
+}
+
+interface Window {
+  afterId: string
+  /** The last id of the window; undefined when nothing is behind it. */
+  endId: string | undefined
+}
+
+/** A list of serial numbers and an account have indexes of their own, and are one window. */
+export async function nextWindow(db: CommonQueryMethods, filter: RevocationFilter, afterId: string): Promise<Window> {
+  if (filter.serial_numbers ?? filter.account_id) return { afterId, endId: undefined }
+  const from = filter.issued_after && lowestUuidv7(Date.parse(filter.issued_after) - LATE_MS)
+  const begin = from && from > afterId ? from : afterId
+  const row = await db.maybeOne(rowsOf(Id)`
+    SELECT id FROM certificates WHERE id > ${begin} AND id < ${upperBound(filter)}
+     ORDER BY id OFFSET ${WINDOW_ROWS - 1} LIMIT 1`)
+  return { afterId: begin, endId: row?.id }
+}
+
+const upperBound = ({ issued_before }: RevocationFilter) =>
+  issued_before === undefined ? LAST_ID : lowestUuidv7(Date.parse(issued_before) + LATE_MS)
+
+/** Certificates of the window that have not expired, revoked ones included. */
+function matching(filter: RevocationFilter, { afterId, endId }: Window, until: Date) {
+  const { account_id, serial_numbers, domain, issued_before, issued_after } = filter
+  const conditions = [
+    sql.fragment`c.id > ${afterId} AND c.id <= ${endId ?? upperBound(filter)}`,
+    sql.fragment`c.not_after > now() AND c.issued_at <= ${until.toISOString()}::timestamptz`,
+    ...(serial_numbers ? [sql.fragment`c.serial_number IN (${serials(serial_numbers)})`] : []),
+    ...(account_id === undefined ? [] : [ofAccount(account_id, serial_numbers === undefined)]),
+    ...(domain === undefined ? [] : [sql.fragment`c.names @> ${sql.array([domain], 'text')}`]),
+    ...(issued_before === undefined ? [] : [sql.fragment`c.issued_at < ${issued_before}::timestamptz`]),
+    ...(issued_after === undefined ? [] : [sql.fragment`c.issued_at > ${issued_after}::timestamptz`]),
+  ]
+  return sql.fragment`certificates c WHERE ${sql.join(conditions, sql.fragment` AND `)}`
+}
+
+const serials = (numbers: readonly string[]) =>
+  sql.fragment`SELECT decode(s, 'hex') FROM unnest(${sql.array([...numbers], 'text')}) AS s`
+
+/** Through orders_account and certificates_imported: certificates have no index by account. */
+function ofAccount(id: string, isAlone: boolean) {
+  if (!isAlone) return sql.fragment`c.account_id = ${id}`
+  return sql.fragment`c.account_id = ${id} AND c.id IN (
+    SELECT o.certificate_id FROM orders o WHERE o.account_id = ${id} AND o.certificate_id IS NOT NULL
+    UNION ALL SELECT i.id FROM certificates i WHERE i.account_id = ${id} AND i.order_id IS NULL)`
+}
+
+const Counted = z.object({ matched: z.int(), revoked: z.int(), serial_numbers: z.array(z.string()) })
+
+/** For the dry run: numbers of a window, and its first serial numbers. */
+export function countMatching(
+  db: CommonQueryMethods,
+  filter: RevocationFilter,
+  { window, until, samples }: { window: Window; until: Date; samples: number },
+) {
+  return db.one(rowsOf(Counted)`
+    WITH found AS MATERIALIZED (SELECT c.id, c.serial_number, c.revoked_at FROM ${matching(filter, window, until)})
+    SELECT count(*)::integer AS matched, count(revoked_at)::integer AS revoked,
+           ARRAY(SELECT encode(serial_number, 'hex') FROM found ORDER BY id LIMIT ${samples}) AS serial_numbers
+      FROM found`)
+}
+
+/** Notes the certificates of a window as the job's. @returns how many */
+export async function noteMatching(tx: CommonQueryMethods, job: RevocationJob, window: Window): Promise<number> {
+  const { rowCount } = await tx.query(rowsOf(None)`
+    INSERT INTO bulk_revocation_certificates (job_id, certificate_id, serial_number)
+    SELECT ${job.id}::uuid, c.id, c.serial_number FROM ${matching(job.filter, window, job.created_at)}
+    ON CONFLICT DO NOTHING`)
+  return rowCount
+}
+
+/** Pages go by key: a plan made on fresh tables would read them whole for each page. */
+export async function usePlansByKey(tx: CommonQueryMethods): Promise<void> {
+  await tx.query(rowsOf(None)`
+    SELECT set_config(name, 'off', true) FROM unnest(ARRAY['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin']) AS name`)
+}
+
+const Target = z.object({ id: z.string(), der: z.instanceof(Buffer).nullable() })
+
+/** The next certificates whose turn it is. @param withDer for the keys to block */
+export async function nextTargets(
+  tx: CommonQueryMethods,
+  { id, after_id }: RevocationJob,
+  { limit, withDer }: { limit: number; withDer: boolean },
+) {
+  return tx.any(rowsOf(Target)`
+    SELECT b.certificate_id AS id, CASE WHEN ${withDer} THEN c.der END AS der
+      FROM bulk_revocation_certificates b JOIN certificates c ON c.id = b.certificate_id
+     WHERE b.job_id = ${id} AND b.certificate_id > ${after_id} ORDER BY b.certificate_id LIMIT ${limit}`)
+}
+
+export async function noteOutcomes(
+  tx: CommonQueryMethods,
+  jobId: string,
+  ids: readonly string[],
+  revoked: readonly string[],
+): Promise<void> {
+  await tx.query(rowsOf(None)`
+    UPDATE bulk_revocation_certificates b
+       SET outcome = CASE WHEN r.id IS NULL THEN 'already revoked' ELSE 'revoked' END
+      FROM unnest(${sql.array([...ids], 'uuid')}) AS i (id)
+      LEFT JOIN unnest(${sql.array([...revoked], 'uuid')}) AS r (id) ON r.id = i.id
+     WHERE b.job_id = ${jobId} AND b.certificate_id = i.id`)
+}
+
+const Result = z.object({ certificate_id: z.string(), serial_number: z.string(), outcome: z.string().nullable() })
+export type RevocationResult = z.infer<typeof Result>
+
+/** In the order in which they are revoked. */
+export async function listResults(
+  db: CommonQueryMethods,
+  jobId: string,
+  { afterId = FIRST_ID, limit, onlyFailed = false }: { afterId?: string; limit: number; onlyFailed?: boolean },
+) {
+  return db.any(rowsOf(Result)`
+    SELECT certificate_id, encode(serial_number, 'hex') AS serial_number, outcome FROM bulk_revocation_certificates
+     WHERE job_id = ${jobId} AND certificate_id > ${afterId}
+       AND (NOT ${onlyFailed}::boolean OR outcome <> 'revoked')
+     ORDER BY certificate_id LIMIT ${limit}`)
+}
+
+export { FIRST_ID }

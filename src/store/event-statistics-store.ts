@@ -1,0 +1,46 @@
+/** SQL of what the console shows of events: counts by hour, failures by account. */
+
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import type { OccurredEvent } from '../domain/event.ts'
+import { rowsOf, sql } from './slonik.ts'
+
+const None = z.object({})
+const DAYS = 30
+const FAILURES_OF_AN_ACCOUNT = 50
+
+export async function addEventCounts(tx: CommonQueryMethods, events: readonly OccurredEvent[]): Promise<void> {
+  await tx.query(rowsOf(None)`
+    INSERT INTO event_counts AS c (hour, kind, events)
+    SELECT date_trunc('hour', at), kind, count(*)
+      FROM unnest(${sql.array(
+        events.map(({ occurredAt }) => occurredAt.toISOString()),
+        'timestamptz',
+      )}, ${sql.array(
+        events.map(({ kind }) => kind),
+        'text',
+      )}) AS e (at, kind)
+     GROUP BY 1, 2 ORDER BY 1, 2
+    ON CONFLICT (hour, kind) DO UPDATE SET events = c.events + EXCLUDED.events`)
+}
+
+export async function addAccountFailures(tx: CommonQueryMethods, events: readonly OccurredEvent[]): Promise<void> {
+  for (const { id, kind, accountId, occurredAt, data } of events) {
+    await tx.query(rowsOf(None)`
+      INSERT INTO account_failures (account_id, event_id, kind, occurred_at, data)
+      VALUES (${accountId ?? null}, ${id}, ${kind}, ${occurredAt.toISOString()}::timestamptz, ${JSON.stringify(data)}::jsonb)
+      ON CONFLICT DO NOTHING`)
+  }
+  const accounts = [...new Set(events.map(({ accountId }) => accountId as string))]
+  // By rank, not by time: several may have happened in one millisecond.
+  await tx.query(rowsOf(None)`
+    DELETE FROM account_failures f USING (
+      SELECT event_id, row_number() OVER (PARTITION BY account_id ORDER BY occurred_at DESC, event_id DESC) AS rank
+        FROM account_failures WHERE account_id = ANY (${sql.array(accounts, 'uuid')})) ranked
+     WHERE f.event_id = ranked.event_id AND ranked.rank > ${FAILURES_OF_AN_ACCOUNT}`)
+}
+
+export async function removeOldCounts(db: CommonQueryMethods): Promise<void> {
+  await db.query(rowsOf(None)`DELETE FROM event_counts WHERE hour < now() - make_interval(days => ${DAYS})`)
+  await db.query(rowsOf(None)`DELETE FROM account_failures WHERE occurred_at < now() - make_interval(days => ${DAYS})`)
+}

@@ -1,0 +1,183 @@
+/** SQL of events: consumers, deliveries, dead letters. */
+
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import { EVENT_KINDS, type EventKind, type OccurredEvent } from '../domain/event.ts'
+import { rowsOf, sql } from './slonik.ts'
+
+export interface Delivery {
+  sequence: string
+  event: OccurredEvent
+  /** Failed attempts so far. */
+  attempts: number
+}
+
+const None = z.object({})
+
+const Row = z
+  .object({
+    sequence: z.coerce.string(),
+    event_id: z.string(),
+    kind: z.enum(EVENT_KINDS),
+    subject: z.string(),
+    account_id: z.string().nullable(),
+    occurred_at: z.date(),
+    data: z.record(z.string(), z.unknown()),
+    attempts: z.int(),
+  })
+  .transform(
+    (row): Delivery => ({
+      sequence: row.sequence,
+      attempts: row.attempts,
+      event: {
+        ...{ id: row.event_id, kind: row.kind, subject: row.subject, data: row.data },
+        accountId: row.account_id ?? undefined,
+        occurredAt: row.occurred_at,
+      },
+    }),
+  )
+
+const columns = sql.fragment`d.sequence, d.event_id, d.kind, d.subject, d.account_id, d.occurred_at, d.data, d.attempts`
+const sequences = (deliveries: readonly Pick<Delivery, 'sequence'>[]) =>
+  sql.array(
+    deliveries.map(({ sequence }) => sequence),
+    'int8',
+  )
+
+/** Says which kinds a consumer wants; repeated while an instance delivers to it. */
+export async function registerConsumer(
+  db: CommonQueryMethods,
+  name: string,
+  kinds: readonly EventKind[],
+): Promise<void> {
+  await db.query(rowsOf(None)`
+    INSERT INTO event_consumers (name, kinds) VALUES (${name}, ${sql.array([...kinds], 'text')})
+    ON CONFLICT (name) DO UPDATE SET kinds = EXCLUDED.kinds, seen_at = now()`)
+}
+
+/** Consumers that no instance has delivered to for this long leave with what waits for them. */
+export async function removeUnseenConsumers(db: CommonQueryMethods, days: number): Promise<readonly string[]> {
+  const Name = z.object({ name: z.string() })
+  const rows = await db.any(rowsOf(Name)`
+    DELETE FROM event_consumers WHERE seen_at < now() - make_interval(days => ${days}) RETURNING name`)
+  return rows.map(({ name }) => name)
+}
+
+/** Not due, or behind another event of its subject: it waits. */
+const isNext = sql.fragment`
+  d.due_at <= now() AND NOT EXISTS (
+    SELECT FROM event_deliveries e
+     WHERE e.consumer = d.consumer AND e.subject = d.subject AND e.sequence < d.sequence)`
+
+/** Locks the next deliveries for the transaction, past those of other instances. */
+export async function lockDeliveries(
+  tx: CommonQueryMethods,
+  consumer: string,
+  limit: number,
+): Promise<readonly Delivery[]> {
+  return tx.any(rowsOf(Row)`
+    SELECT ${columns} FROM event_deliveries d
+     WHERE d.consumer = ${consumer} AND d.claimed_by IS NULL AND d.due_at <= now()
+     ORDER BY d.sequence LIMIT ${limit} FOR UPDATE SKIP LOCKED`)
+}
+
+/** Takes the next deliveries for an instance; those of instances that are gone, too. */
+export async function claimDeliveries(
+  db: CommonQueryMethods,
+  consumer: string,
+  instanceId: number,
+  limit: number,
+): Promise<readonly Delivery[]> {
+  const rows = await db.any(rowsOf(Row)`
+    WITH next AS (
+      SELECT d.consumer, d.sequence FROM event_deliveries d
+       WHERE d.consumer = ${consumer} AND ${isNext}
+         AND (d.claimed_by IS NULL OR d.claimed_by NOT IN (SELECT live_instances()))
+       ORDER BY d.sequence LIMIT ${limit} FOR UPDATE OF d SKIP LOCKED
+    )
+    UPDATE event_deliveries d SET claimed_by = ${instanceId} FROM next
+     WHERE d.consumer = next.consumer AND d.sequence = next.sequence RETURNING ${columns}`)
+  return rows.toSorted((a, b) => Number(BigInt(a.sequence) - BigInt(b.sequence)))
+}
+
+/** At the start: what this instance had claimed before its thread was replaced. */
+export async function releaseDeliveries(db: CommonQueryMethods, consumer: string, instanceId: number): Promise<void> {
+  await db.query(rowsOf(None)`
+    UPDATE event_deliveries SET claimed_by = NULL WHERE consumer = ${consumer} AND claimed_by = ${instanceId}`)
+}
+
+export async function removeDeliveries(
+  tx: CommonQueryMethods,
+  consumer: string,
+  delivered: readonly Pick<Delivery, 'sequence'>[],
+): Promise<void> {
+  await tx.query(rowsOf(None)`
+    DELETE FROM event_deliveries WHERE consumer = ${consumer} AND sequence = ANY (${sequences(delivered)})`)
+}
+
+export async function postponeDelivery(
+  db: CommonQueryMethods,
+  consumer: string,
+  { sequence }: Delivery,
+  { error, delayMs }: { error: string; delayMs: number },
+): Promise<void> {
+  await db.query(rowsOf(None)`
+    UPDATE event_deliveries
+       SET attempts = attempts + 1, claimed_by = NULL, error = ${error}, due_at = now() + make_interval(secs => ${delayMs / 1000})
+     WHERE consumer = ${consumer} AND sequence = ${sequence}`)
+}
+
+/** The delivery has failed for good. */
+export async function buryDelivery(
+  db: CommonQueryMethods,
+  consumer: string,
+  { sequence }: Delivery,
+  error: string,
+): Promise<void> {
+  await db.query(rowsOf(None)`
+    WITH gone AS (
+      DELETE FROM event_deliveries WHERE consumer = ${consumer} AND sequence = ${sequence} RETURNING *
+    )
+    INSERT INTO event_dead_letters (consumer, event_id, kind, subject, account_id, occurred_at, data, attempts, error)
+    SELECT consumer, event_id, kind, subject, account_id, occurred_at, data, attempts + 1, ${error} FROM gone`)
+}
+
+const DeadLetter = z.object({
+  id: z.string(),
+  consumer: z.string(),
+  event_id: z.string(),
+  kind: z.string(),
+  subject: z.string(),
+  account_id: z.string().nullable(),
+  occurred_at: z.date(),
+  data: z.record(z.string(), z.unknown()),
+  attempts: z.int(),
+  error: z.string(),
+  failed_at: z.date(),
+})
+export type DeadLetterRow = z.infer<typeof DeadLetter>
+
+/** Newest first. */
+export async function listDeadLetters(
+  db: CommonQueryMethods,
+  limit: number,
+  offset: number,
+): Promise<readonly DeadLetterRow[]> {
+  return db.any(rowsOf(DeadLetter)`
+    SELECT id, consumer, event_id, kind, subject, account_id, occurred_at, data, attempts, error, failed_at
+      FROM event_dead_letters ORDER BY failed_at DESC, id LIMIT ${limit} OFFSET ${offset}`)
+}
+
+/** Null when there is no such letter; false when its consumer is gone. */
+export async function reviveDeadLetter(tx: CommonQueryMethods, id: string): Promise<boolean | null> {
+  const Letter = z.object({ is_wanted: z.boolean() })
+  const letter = await tx.maybeOne(rowsOf(Letter)`
+    SELECT EXISTS (SELECT FROM event_consumers c WHERE c.name = d.consumer) AS is_wanted
+      FROM event_dead_letters d WHERE id = ${id} FOR UPDATE`)
+  if (!letter?.is_wanted) return letter && false
+  await tx.query(rowsOf(None)`
+    WITH letter AS (DELETE FROM event_dead_letters WHERE id = ${id} RETURNING *)
+    INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
+    SELECT consumer, event_id, kind, subject, account_id, occurred_at, data FROM letter`)
+  return true
+}

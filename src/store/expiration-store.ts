@@ -1,0 +1,86 @@
+/**
+ * SQL of warnings of expiry. Each threshold walks along `certificates_not_after` and keeps its place,
+ * so a round reads only what has come due since the one before.
+ *
+ * Warning, mark and place are one transaction: a crash neither loses nor repeats a warning.
+ */
+
+import type { Database, Statement } from './database.ts'
+
+export interface ExpirationPage {
+  /** Certificates that were looked at. */
+  seen: number
+  warned: number
+}
+
+export interface ExpirationStore {
+  /**
+   * Warns of one page of certificates whose notAfter lies in (`from`, `until`], from where the
+   * threshold stopped.
+   */
+  warn(warningDays: number, from: Date, until: Date): Promise<ExpirationPage>
+  /** How many certificates expire between the two times; revoked ones count. */
+  count(from: Date, until: Date): Promise<number>
+}
+
+const PAGE_SIZE = 500
+
+const WARN: Statement = {
+  name: 'expiration-warn',
+  // expiration_progress_pkey, one range of certificates_not_after; for each row orders_account from
+  // the certificate's own time on, and certificates_pkey.
+  text: `
+    WITH place AS MATERIALIZED (
+      SELECT coalesce(max(not_after), $2::timestamptz) AS not_after,
+             coalesce((array_agg(certificate_id))[1], '00000000-0000-0000-0000-000000000000') AS id
+        FROM expiration_progress WHERE warning_days = $1::integer AND not_after > $2
+    ), page AS MATERIALIZED (
+      SELECT c.id, c.account_id, c.order_id, c.serial_number, c.names, c.not_after, c.revoked_at
+        FROM certificates c
+       WHERE c.not_after >= (SELECT not_after FROM place) AND c.not_after <= $3
+         AND (c.not_after, c.id) > (SELECT not_after, id FROM place)
+       ORDER BY c.not_after, c.id LIMIT ${PAGE_SIZE}
+    ), due AS (
+      SELECT * FROM page p
+       WHERE p.revoked_at IS NULL AND p.account_id IS NOT NULL
+         AND NOT EXISTS (SELECT FROM replacements r JOIN orders o ON o.id = r.order_id
+                          WHERE r.certificate_id = p.id AND o.certificate_id IS NOT NULL)
+         AND NOT EXISTS (SELECT FROM orders o JOIN certificates n ON n.id = o.certificate_id
+                          WHERE o.account_id = p.account_id AND o.id > coalesce(p.order_id, '00000000-0000-0000-0000-000000000000') AND n.revoked_at IS NULL
+                            AND n.not_after > p.not_after AND n.names @> p.names)
+    ), marked AS (
+      INSERT INTO expiration_notices (certificate_id, warning_days) SELECT id, $1 FROM due
+      ON CONFLICT DO NOTHING RETURNING certificate_id
+    ), told AS MATERIALIZED (
+      SELECT emit_event('certificate.expiration', p.id::text, p.account_id, jsonb_build_object(
+               'certificate_id', p.id, 'account_id', p.account_id, 'serial_number', encode(p.serial_number, 'hex'),
+               'domains', p.names, 'not_after', rfc3339(p.not_after), 'warning_days', $1::integer))
+        FROM marked m JOIN page p ON p.id = m.certificate_id
+    ), moved AS (
+      INSERT INTO expiration_progress (warning_days, not_after, certificate_id)
+      SELECT $1, not_after, id FROM page ORDER BY not_after DESC, id DESC LIMIT 1
+      ON CONFLICT (warning_days) DO UPDATE SET not_after = excluded.not_after, certificate_id = excluded.certificate_id
+    )
+    SELECT (SELECT count(*)::integer FROM page) AS seen, (SELECT count(*)::integer FROM told) AS warned`,
+}
+
+const COUNT: Statement = {
+  name: 'expiration-count',
+  // Reads certificates_not_after alone.
+  text: 'SELECT count(*)::integer AS expiring FROM certificates WHERE not_after > $1 AND not_after <= $2',
+}
+
+export const isFullPage = ({ seen }: ExpirationPage) => seen === PAGE_SIZE
+
+export function createExpirationStore(db: Database): ExpirationStore {
+  return {
+    async warn(warningDays, from, until) {
+      const [page] = await db.query<ExpirationPage>(WARN, [warningDays, from, until])
+      return page ?? { seen: 0, warned: 0 }
+    },
+    async count(from, until) {
+      const [row] = await db.query<{ expiring: number }>(COUNT, [from, until])
+      return row?.expiring ?? 0
+    },
+  }
+}

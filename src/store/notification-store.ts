@@ -1,0 +1,191 @@
+/** SQL of notifications: recording, claims of the mailer, and the list of the Admin API. */
+
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import {
+  NEVER_SENT,
+  NOTIFICATION_STATUSES,
+  type NotificationStatus,
+  type NotificationType,
+} from '../domain/notification.ts'
+import { lowestUuidv7 } from '../shared/lib/uuid.ts'
+import { rowsOf, sql } from './slonik.ts'
+
+const None = z.object({})
+const Id = z.object({ id: z.string() })
+const Count = z.object({ rows: z.int() })
+
+export interface NewNotification {
+  id: string
+  type: NotificationType
+  recipient: string
+  subject: string
+  text: string
+  html: string
+  accountId: string | undefined
+  /** When the event was; undefined for what is recorded only. */
+  dueAt: Date | undefined
+  /** Why it is recorded only. */
+  error: string | undefined
+  messageId: string
+}
+
+export async function insertNotifications(tx: CommonQueryMethods, added: readonly NewNotification[]): Promise<void> {
+  const column = (value: (one: NewNotification) => string | null, type: string) => sql.array(added.map(value), type)
+  await tx.query(rowsOf(None)`
+    INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, account_id, due_at,
+                               error_detail, message_id, status)
+    SELECT *, CASE WHEN due_at IS NULL THEN 'failed' ELSE 'pending' END FROM unnest(
+      ${column(({ id }) => id, 'uuid')}, ${column(({ type }) => type, 'text')},
+      ${column(({ recipient }) => recipient, 'text')}, ${column(({ subject }) => subject, 'text')},
+      ${column(({ text }) => text, 'text')}, ${column(({ html }) => html, 'text')},
+      ${column(({ accountId }) => accountId ?? null, 'uuid')},
+      ${column(({ dueAt }) => dueAt?.toISOString() ?? null, 'timestamptz')},
+      ${column(({ error }) => error ?? null, 'text')}, ${column(({ messageId }) => messageId, 'text')}
+    ) AS n (id, type, recipient, subject, text, html, account_id, due_at, error, message_id)`)
+}
+
+const Holder = z.object({ id: z.string(), contacts: z.array(z.string()), revoked_kid: z.string().nullable() })
+export type Holder = z.infer<typeof Holder>
+
+/** Whom to write to for each account, and the credential whose revocation may have ended it. */
+export async function findHolders(tx: CommonQueryMethods, accountIds: readonly string[]): Promise<Map<string, Holder>> {
+  const rows = await tx.any(rowsOf(Holder)`
+    SELECT a.id, a.contacts, CASE WHEN e.revoked THEN e.kid END AS revoked_kid
+      FROM accounts a LEFT JOIN eab_credentials e ON e.id = a.eab_credential_id
+     WHERE a.id = ANY (${sql.array([...accountIds], 'uuid')})`)
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+/** How many of a limited type went to a recipient of the account lately; without an account, to anybody. */
+export async function countLately(
+  tx: CommonQueryMethods,
+  { accountId, type, recipient }: Pick<NewNotification, 'accountId' | 'type' | 'recipient'>,
+  since: Date,
+): Promise<number> {
+  const subject = accountId
+    ? sql.fragment`account_id = ${accountId} AND recipient = ${recipient}`
+    : sql.fragment`account_id IS NULL`
+  const { rows } = await tx.one(rowsOf(Count)`
+    SELECT count(*)::integer AS rows FROM notifications
+     WHERE ${subject} AND notification_type = ${type} AND id > ${lowestUuidv7(since.getTime())}
+       AND notification_type IN ('order_quota_exceeded', 'order_rejected', 'csr_validation_failed', 'challenge_failed',
+                                 'registration_failed')`)
+  return rows
+}
+
+const Claimed = z.object({
+  id: z.string(),
+  recipient: z.string(),
+  subject: z.string(),
+  body_text: z.string(),
+  body_html: z.string(),
+  retry_count: z.int(),
+  message_id: z.string(),
+})
+export type ClaimedNotification = z.infer<typeof Claimed>
+
+/** Takes due rows for an instance, and those of instances that are gone. */
+export function claimNotifications(
+  db: CommonQueryMethods,
+  { instanceId, status, limit }: { instanceId: number; status: 'pending' | 'failed'; limit: number },
+): Promise<readonly ClaimedNotification[]> {
+  return db.any(rowsOf(Claimed)`
+    WITH next AS (
+      SELECT id FROM notifications
+       WHERE status = ${status} AND due_at <= now()
+         AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT live_instances()))
+       ORDER BY due_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
+    )
+    UPDATE notifications n SET claimed_by = ${instanceId} FROM next WHERE n.id = next.id
+    RETURNING n.id, n.recipient, n.subject, n.body_text, n.body_html, n.retry_count, n.message_id`)
+}
+
+/** At the start, what a replaced thread had claimed; later, what was not tried. */
+export async function releaseNotifications(
+  db: CommonQueryMethods,
+  instanceId: number,
+  ids?: readonly string[],
+): Promise<void> {
+  const these = ids ? sql.fragment`AND id = ANY (${sql.array([...ids], 'uuid')})` : sql.fragment``
+  await db.query(rowsOf(None)`
+    UPDATE notifications SET claimed_by = NULL WHERE due_at IS NOT NULL AND claimed_by = ${instanceId} ${these}`)
+}
+
+export async function markSent(db: CommonQueryMethods, id: string): Promise<void> {
+  await db.query(rowsOf(None)`
+    UPDATE notifications SET status = 'sent', sent_at = now(), due_at = NULL, claimed_by = NULL, error_detail = NULL
+     WHERE id = ${id}`)
+}
+
+/** @param delayMs before the next attempt; undefined when there will be none */
+export async function markFailed(
+  db: CommonQueryMethods,
+  id: string,
+  { error, delayMs }: { error: string; delayMs: number | undefined },
+): Promise<void> {
+  await db.query(rowsOf(None)`
+    UPDATE notifications
+       SET status = 'failed', retry_count = retry_count + 1, claimed_by = NULL, error_detail = ${error},
+           due_at = now() + make_interval(secs => ${delayMs === undefined ? null : delayMs / 1000})
+     WHERE id = ${id}`)
+}
+
+/** Fails what has waited longer than `hours`, a page at a time. @returns how many */
+export async function failOverdue(
+  db: CommonQueryMethods,
+  { hours, error, limit }: { hours: number; error: string; limit: number },
+): Promise<number> {
+  const rows = await db.any(rowsOf(Id)`
+    WITH overdue AS (
+      SELECT id FROM notifications
+       WHERE status = 'pending' AND due_at < now() - make_interval(hours => ${hours})
+       ORDER BY due_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
+    )
+    UPDATE notifications n SET status = 'failed', due_at = NULL, claimed_by = NULL, error_detail = ${error}
+      FROM overdue WHERE n.id = overdue.id RETURNING n.id`)
+  return rows.length
+}
+
+const Listed = z.object({
+  id: z.string(),
+  notification_type: z.string(),
+  recipient: z.string(),
+  subject: z.string(),
+  status: z.enum(NOTIFICATION_STATUSES),
+  account_id: z.string().nullable(),
+  error_detail: z.string().nullable(),
+  retry_count: z.int(),
+  created_at: z.date(),
+  sent_at: z.date().nullable(),
+})
+export type ListedNotification = z.infer<typeof Listed>
+
+/** The newest first. */
+export function listNotifications(
+  db: CommonQueryMethods,
+  { status, limit, offset }: { status: NotificationStatus | undefined; limit: number; offset: number },
+): Promise<readonly ListedNotification[]> {
+  const ofStatus = status ? sql.fragment`WHERE status = ${status}` : sql.fragment``
+  return db.any(rowsOf(Listed)`
+    SELECT id, notification_type, recipient, subject, status, account_id, error_detail, retry_count, created_at, sent_at
+      FROM notifications ${ofStatus} ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`)
+}
+
+/** Queues all failed ones again, but for those that are recorded only. @returns how many */
+export async function requeueFailed(tx: CommonQueryMethods): Promise<number> {
+  const { rowCount } = await tx.query(rowsOf(None)`
+    UPDATE notifications SET status = 'pending', retry_count = 0, due_at = now(), error_detail = NULL
+     WHERE status = 'failed' AND notification_type <> ${NEVER_SENT}
+       AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT live_instances()))`)
+  return rowCount
+}
+
+/** Deletes a page of sent and failed ones older than this. @returns how many */
+export async function purgeNotifications(tx: CommonQueryMethods, before: Date, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(rowsOf(None)`
+    DELETE FROM notifications WHERE id IN (
+      SELECT id FROM notifications
+       WHERE status IN ('sent', 'failed') AND id < ${lowestUuidv7(before.getTime())} LIMIT ${limit})`)
+  return rowCount
+}

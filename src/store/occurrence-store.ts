@@ -1,0 +1,49 @@
+/** SQL of events without a change of their own: which kinds are wanted, and a batch of new ones. */
+
+import type { EventKind, NewEvent } from '../domain/event.ts'
+import type { Database, Statement } from './database.ts'
+
+const WANTED: Statement = {
+  name: 'events-wanted',
+  text: 'SELECT DISTINCT unnest(kinds) AS kind FROM event_consumers',
+}
+
+/** Writers on the request path know ids; what else consumers are told is read here, once a batch. */
+const WRITE: Statement = {
+  name: 'events-write',
+  // certificates_pkey, orders_pkey
+  text: `
+    SELECT emit_event(e.kind, e.subject, e.account_id, e.data || CASE
+        WHEN e.kind = 'certificate.delivery' THEN coalesce(
+          (SELECT jsonb_build_object('serial_number', encode(c.serial_number, 'hex'), 'domains', c.names)
+             FROM certificates c WHERE c.id = e.subject::uuid), '{}')
+        WHEN e.kind IN ('order.csr_refused', 'order.recovered') THEN coalesce(
+          (SELECT jsonb_build_object('identifiers', o.identifiers) FROM orders o WHERE o.id = e.subject::uuid), '{}')
+        ELSE '{}' END)
+      FROM (SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::jsonb[])
+              WITH ORDINALITY AS u (kind, subject, account_id, data, place) ORDER BY place) e`,
+}
+
+export async function readWantedKinds(db: Pick<Database, 'query'>): Promise<ReadonlySet<EventKind>> {
+  const rows = await db.query<{ kind: EventKind }>(WANTED, [])
+  return new Set(rows.map(({ kind }) => kind))
+}
+
+export async function writeEvents(db: Pick<Database, 'query'>, events: readonly NewEvent[]): Promise<void> {
+  await db.query(WRITE, [
+    events.map(({ kind }) => kind),
+    events.map(({ subject }) => subject),
+    events.map(({ accountId }) => accountId ?? null),
+    events.map(({ data }) => jsonbOf(data)),
+  ])
+}
+
+/** jsonb refuses U+0000 and lone surrogates, and clients choose names and texts. */
+function jsonbOf(data: object): string {
+  const json = JSON.stringify(data)
+  if (!json.includes('\\u')) return json
+  return JSON.stringify(data, (_name, value) =>
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: U+0000 is what is looked for
+    typeof value === 'string' ? value.replace(/\u0000|\p{Surrogate}/gu, '\ufffd') : value,
+  )
+}

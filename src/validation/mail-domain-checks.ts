@@ -1,0 +1,78 @@
+/** MX checks for registration, on the supervisor's side and on the front's. */
+
+import type { Logger } from 'pino'
+import type { MailDomainFinding, MailDomainJob } from '../../workers/job.ts'
+import { WorkerPoolError } from '../../workers/pool-error.ts'
+import type { Config } from '../config/schema.ts'
+import type { AskForMailDomains } from '../services/mail-domains.ts'
+import { dnsSettings } from './jobs.ts'
+
+/** Low, because the checks share the supervisor's actor and need no account yet. */
+const MAX_AT_ONCE = 8
+
+/** Time for a check to wait in the pool before the front continues without it. */
+const QUEUE_MS = 5_000
+
+/** Covers the MX look-up and the address look-up that follows when there is no MX record. */
+function timeoutMs({ dns }: Config): number {
+  return 2 * dns.timeout_seconds * 1000
+}
+
+export interface MailDomainChecksOptions {
+  config: Config
+  checkMailDomains(job: MailDomainJob): Promise<MailDomainFinding[]>
+  log: Logger
+}
+
+/**
+ * Answers undefined when too many checks run or the workers fail. Each unchecked domain is logged.
+ */
+export function createMailDomainChecks({ config, checkMailDomains, log }: MailDomainChecksOptions): AskForMailDomains {
+  let running = 0
+
+  async function check(domains: readonly string[]): Promise<readonly MailDomainFinding[] | undefined> {
+    running++
+    try {
+      return await checkMailDomains({ domains, timeoutMs: timeoutMs(config), dns: dnsSettings(config) })
+    } catch (error) {
+      if (!(error instanceof WorkerPoolError)) throw error
+      logUnchecked(log, domains, error.message)
+      return undefined
+    } finally {
+      running--
+    }
+  }
+
+  return async (domains) => {
+    if (running >= MAX_AT_ONCE) {
+      logUnchecked(log, domains, `${MAX_AT_ONCE} checks are running already`)
+      return undefined
+    }
+    const findings = await check(domains)
+    for (const [index, finding] of (findings ?? []).entries())
+      if (finding.result === 'failed') logUnchecked(log, domains.slice(index, index + 1), finding.reason)
+    return findings
+  }
+}
+
+type AskSupervisor = (domains: readonly string[], deadlineMs: number) => ReturnType<AskForMailDomains>
+
+/**
+ * Sends the checks of a front thread to the supervisor; undefined when the check is off. A contact
+ * is accepted when the supervisor does not answer.
+ */
+export function mailDomainsThrough(ask: AskSupervisor, config: Config, log: Logger): AskForMailDomains | undefined {
+  if (!config.email.validate_mx) return undefined
+  return async (domains) => {
+    try {
+      return await ask(domains, timeoutMs(config) + QUEUE_MS)
+    } catch (error) {
+      logUnchecked(log, domains, error instanceof Error ? error.message : String(error))
+      return undefined
+    }
+  }
+}
+
+function logUnchecked(log: Logger, domains: readonly string[], reason: string): void {
+  log.warn({ event: 'mx_unchecked', domains, reason }, 'a contact is accepted although its mail domain was not checked')
+}

@@ -1,0 +1,286 @@
+/** Attacks on the Admin API: tokens, logins, races. Two instances share a database. */
+
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import {
+  type AdminClient,
+  adminConfig,
+  administrator,
+  adminRequest,
+  clientWith,
+  createAdministrator,
+  signIn,
+  TOKEN_SECRET,
+} from '../support/admin.ts'
+import { withQuery } from '../support/revoked.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const TWO = { ...adminConfig(), nonce: { store: 'database' } }
+const CONFIG = { ...TWO, proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '::1'] } }
+const WRONG = 'not the password'
+
+const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+function sign(header: object, payload: object, secret: string, hash = 'sha256'): string {
+  const text = `${encode(header)}.${encode(payload)}`
+  return `${text}.${createHmac(hash, secret).update(text).digest('base64url')}`
+}
+
+const payloadOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] as string, 'base64url').toString())
+
+describe('attacks on the Admin API', () => {
+  let service: TestService
+  let other: TestService
+  let admin: AdminClient
+  before(async () => {
+    service = await startTestService({ config: CONFIG })
+    other = await startTestService({ config: CONFIG, beside: service })
+    admin = await administrator(service, 'alice')
+  })
+  after(async () => {
+    await other?.dispose()
+    await service.dispose()
+  })
+  beforeEach(() => forgetFailures())
+
+  const sql = (text: string, values: unknown[] = []) =>
+    withQuery(service.database.connection, (query) => query(text, values))
+  const forgetFailures = () => sql('DELETE FROM admin_login_limits')
+  const login = (username: string, password: string, address: string, at = service) =>
+    adminRequest(at.baseUrl, 'POST', '/auth/login', {
+      body: { username, password },
+      headers: { 'x-forwarded-for': address },
+    })
+  const refuses = async (token: string, what: string) =>
+    assert.equal((await clientWith(service.baseUrl, token).get('/me')).status, 401, what)
+  const entries = async (action: string) =>
+    (await admin.get(`/audit-log?action=${action}`)).json as { details: Record<string, unknown>; ip_address: string }[]
+
+  describe('tokens', () => {
+    const header = { alg: 'HS256', typ: 'JWT' }
+
+    test('the way in which tokens are forged here makes a good one', async () => {
+      const token = sign(header, payloadOf(admin.token), TOKEN_SECRET)
+      assert.equal((await clientWith(service.baseUrl, token).get('/me')).status, 200)
+    })
+
+    test('another secret, another algorithm and another type are refused', async () => {
+      const payload = payloadOf(admin.token)
+      await refuses(sign(header, payload, `${TOKEN_SECRET}x`), 'another secret')
+      await refuses(sign(header, payload, ''), 'an empty secret')
+      await refuses(`${encode({ alg: 'none', typ: 'JWT' })}.${encode(payload)}.`, 'alg none')
+      await refuses(`${encode({ alg: 'none' })}.${encode(payload)}.${admin.token.split('.')[2]}`, 'none, signed')
+      await refuses(sign({ ...header, alg: 'RS256' }, payload, TOKEN_SECRET), 'RS256')
+      await refuses(sign({ ...header, alg: 'HS512' }, payload, TOKEN_SECRET, 'sha512'), 'HS512')
+      await refuses(sign({ ...header, typ: 'at+jwt' }, payload, TOKEN_SECRET), 'typ')
+      await refuses(sign({ ...header, crit: ['x'], x: 1 }, payload, TOKEN_SECRET), 'crit')
+      await refuses(sign(header, { ...payload, iss: 'somebody' }, TOKEN_SECRET), 'iss')
+    })
+
+    test('an expired token, one without a session, and an altered one are refused', async () => {
+      const payload = payloadOf(admin.token)
+      await refuses(sign(header, { ...payload, exp: Math.floor(Date.now() / 1000) - 1 }, TOKEN_SECRET), 'exp')
+      await refuses(sign(header, { ...payload, jti: '01938c4e-0000-7000-8000-000000000000' }, TOKEN_SECRET), 'jti')
+      await refuses(sign(header, { ...payload, jti: "' OR true --" }, TOKEN_SECRET), 'jti that is no UUID')
+      const [first, , signature] = admin.token.split('.')
+      await refuses(`${first}.${encode({ ...payload, role: 'admin', sub: 'x' })}.${signature}`, 'altered')
+      for (const nonsense of ['x', '..', 'chancery_', `chancery_${'A'.repeat(43)}`, `${admin.token}x`])
+        await refuses(nonsense, nonsense)
+    })
+
+    test('the role in a token counts for nothing', async () => {
+      const auditor = await administrator(service, 'rolf', 'auditor')
+      const token = sign(header, { ...payloadOf(auditor.token), role: 'admin' }, TOKEN_SECRET)
+      assert.equal((await clientWith(service.baseUrl, token).get('/tokens')).status, 403)
+    })
+
+    test('after logout here, the token is dead on another instance', async () => {
+      const user = await administrator(service, 'lola')
+      const there = clientWith(other.baseUrl, user.token)
+      assert.equal((await there.get('/me')).status, 200)
+      await user.send('POST', '/auth/logout')
+      assert.equal((await there.get('/me')).status, 401)
+    })
+
+    test('a session that the database has ended is dead before its token expires', async () => {
+      const user = await administrator(service, 'eddy')
+      await sql('UPDATE admin_sessions SET expires_at = now() WHERE id = $1', [payloadOf(user.token).jti])
+      await refuses(user.token, 'ended session')
+    })
+
+    test('a change of role counts in the session that runs', async () => {
+      const user = await administrator(service, 'rita')
+      const { id } = (await user.get('/me')).json
+      await clientWith(other.baseUrl, admin.token).send('PATCH', `/users/${id}`, { role: 'auditor' })
+      assert.equal((await user.send('POST', '/tokens', { name: 'x' })).status, 403)
+    })
+  })
+
+  describe('logins', () => {
+    test('unknown user, wrong password and disabled user get the same answer', async () => {
+      await createAdministrator(service.database, 'wendy')
+      const password = await createAdministrator(service.database, 'denis', 'auditor')
+      await sql("UPDATE admin_users SET enabled = false WHERE username = 'denis'")
+      const replies = [
+        await login('nobody', WRONG, '192.0.2.1'),
+        await login('wendy', WRONG, '192.0.2.1'),
+        await login('denis', password, '192.0.2.1'),
+      ]
+      const seen = replies.map(({ status, json: { request_id: _, ...body } }) => JSON.stringify([status, body]))
+      assert.equal(new Set(seen).size, 1)
+      assert.equal(replies[0]?.status, 401)
+    })
+
+    test('an unknown user costs the time of a known one', async () => {
+      await createAdministrator(service.database, 'tim')
+      const times: Record<'tim' | 'nobody', number[]> = { tim: [], nobody: [] }
+      for (let round = 0; round < 11; round++)
+        for (const name of ['tim', 'nobody'] as const) {
+          await forgetFailures()
+          const startedAt = performance.now()
+          await login(name, WRONG, '192.0.2.2')
+          times[name].push(performance.now() - startedAt)
+        }
+      const median = (values: number[]) => values.toSorted((a, b) => a - b)[5] as number
+      // Without a hash, an unknown user is refused ten times as fast.
+      const ratio = median(times.tim) / median(times.nobody)
+      assert.ok(ratio > 1 / 3 && ratio < 3, `known/unknown ${ratio.toFixed(2)}`)
+    })
+
+    test('five failures lock a username on every instance, with audit entries', async () => {
+      const password = await createAdministrator(service.database, 'umberto')
+      for (let i = 1; i <= 5; i++) assert.equal((await login('Umberto', WRONG, `192.0.2.${10 + i}`)).status, 401)
+      const reply = await login('umberto', password, '192.0.2.30', other)
+      assert.deepEqual([reply.status, reply.json.error], [429, 'rate_limited'])
+      const wait = Number(reply.headers.get('retry-after'))
+      assert.ok(wait > 0 && wait <= 900, `${wait}`)
+      const [locked] = await entries('auth.locked')
+      assert.deepEqual([locked?.details.subject, locked?.ip_address], ['username umberto', '192.0.2.15'])
+      const [failed] = await entries('auth.login_failed')
+      assert.equal(failed?.details.username, 'Umberto')
+    })
+
+    test('five failures lock an address, for every username', async () => {
+      const password = await createAdministrator(service.database, 'adele')
+      for (let i = 1; i <= 5; i++) assert.equal((await login(`guess${i}`, WRONG, '192.0.2.40')).status, 401)
+      assert.equal((await login('adele', password, '192.0.2.40')).status, 429)
+      assert.equal((await login('adele', password, '192.0.2.41')).status, 200)
+    })
+
+    test('a locked username locks no address from which the user has come lately', async () => {
+      const password = await createAdministrator(service.database, 'karla')
+      assert.equal((await login('karla', password, '192.0.2.50')).status, 200)
+      for (let i = 1; i <= 5; i++) await login('karla', WRONG, `192.0.2.${60 + i}`)
+      assert.equal((await login('karla', password, '192.0.2.70')).status, 429)
+      assert.equal((await login('karla', password, '192.0.2.50')).status, 200)
+      for (let i = 1; i <= 5; i++) await login('karla', WRONG, `192.0.2.${60 + i}`)
+      await sql("UPDATE admin_login_addresses SET last_login_at = now() - interval '25 hours'")
+      assert.equal((await login('karla', password, '192.0.2.50')).status, 429)
+    })
+
+    test('guesses sent at once are not more guesses', async () => {
+      const password = await createAdministrator(service.database, 'paul')
+      const guesses = Array.from({ length: 30 }, (_, i) =>
+        login('paul', `guess ${i}`, `198.51.100.${i}`, i % 2 ? other : service),
+      )
+      const replies = await Promise.all(guesses)
+      assert.ok(replies.every(({ status }) => status === 401 || status === 429))
+      assert.equal((await login('paul', password, '198.51.100.99')).status, 429)
+    })
+
+    test('a client cannot choose the address that is counted', async () => {
+      const direct = await startTestService({ config: TWO, beside: service })
+      try {
+        for (let i = 1; i <= 5; i++) await login(`spoof${i}`, WRONG, `203.0.113.${i}`, direct)
+        assert.equal((await login('nobody', WRONG, '203.0.113.9', direct)).status, 429)
+      } finally {
+        await direct.dispose()
+      }
+    })
+  })
+
+  describe('requests', () => {
+    test('members that nobody may set are refused', async () => {
+      const { id } = (await admin.get('/me')).json
+      const attempts: [string, string, Record<string, unknown>, string][] = [
+        ['POST', '/users', { username: 'm', email: 'm@example.com', password_hash: 'x' }, 'password_hash'],
+        ['POST', '/users', { username: 'm', email: 'm@example.com', id }, 'id'],
+        ['PATCH', `/users/${id}`, { enabled: true, username: 'root' }, 'username'],
+        ['POST', '/tokens', { name: 'x', created_by: id }, 'created_by'],
+        ['POST', '/auth/login', { username: 'a', password: 'b', role: 'admin' }, 'role'],
+      ]
+      for (const [method, path, body, field] of attempts) {
+        const reply = await admin.send(method, path, body)
+        assert.deepEqual([reply.status, reply.json.fields[0].field], [400, field], `${method} ${path}`)
+      }
+      const proto = await admin.send('POST', '/tokens', '{"name":"x","__proto__":{"role":"admin"}}')
+      assert.equal(proto.status, 400)
+    })
+
+    test('no other origin is let in, and no cookie counts', async () => {
+      const headers = { origin: 'https://evil.example', cookie: `token=${admin.token}` }
+      for (const [method, token] of [
+        ['OPTIONS', undefined],
+        ['GET', undefined],
+        ['GET', admin.token],
+      ] as const) {
+        const reply = await adminRequest(service.baseUrl, method, '/users', { headers, ...(token && { token }) })
+        assert.deepEqual(
+          [...reply.headers.keys()].filter((name) => name.startsWith('access-control')),
+          [],
+        )
+        if (!token) assert.ok(reply.status >= 400)
+      }
+      const form = await adminRequest(service.baseUrl, 'POST', '/auth/login', {
+        body: 'username=alice&password=x',
+        headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded' },
+      })
+      assert.equal(form.status, 415)
+    })
+
+    test('wildcards and quotes of SQL mean themselves', async () => {
+      for (const action of ['%', 'user.%', 'user_create', "' OR true --", '*'])
+        assert.deepEqual((await admin.get(`/audit-log?action=${encodeURIComponent(action)}`)).json, [])
+    })
+
+    test('no text of a request becomes a header or a line', async () => {
+      const crlf = encodeURIComponent('a\r\nX-Evil: 1')
+      for (const path of [`/audit-log?action=${crlf}&limit=1`, `/audit-log?cursor=${crlf}`, `/users/${crlf}`])
+        assert.equal((await admin.get(path)).headers.get('x-evil'), null)
+      for (const name of ['a\r\nb', 'a\u202eb', 'a\u0000'])
+        assert.equal((await admin.send('POST', '/tokens', { name })).status, 400)
+      await login('x\r\n{"event":"forged"}', WRONG, '192.0.2.80')
+      assert.equal(
+        service.log.some(({ event }) => event === 'forged'),
+        false,
+      )
+    })
+  })
+
+  describe('two administrators at once', () => {
+    const admins = async () =>
+      Number((await sql("SELECT count(*) FROM admin_users WHERE role = 'admin' AND enabled"))[0]?.count)
+
+    for (const [what, method, body] of [
+      ['delete', 'DELETE', undefined],
+      ['demote', 'PATCH', { role: 'auditor' }],
+      ['disable', 'PATCH', { enabled: false }],
+    ] as const)
+      test(`of two who ${what} each other, one stays an admin`, async () => {
+        for (let round = 0; round < 3; round++) {
+          await sql('DELETE FROM admin_users')
+          const [anna, bert] = [await administrator(service, 'anna'), await administrator(service, 'bert')]
+          const [annaId, bertId] = [(await anna.get('/me')).json.id, (await bert.get('/me')).json.id]
+          const replies = await Promise.all([
+            anna.send(method, `/users/${bertId}`, body),
+            clientWith(other.baseUrl, bert.token).send(method, `/users/${annaId}`, body),
+          ])
+          assert.equal(await admins(), 1, replies.map(({ status }) => status).join())
+          assert.equal(replies.filter(({ status }) => status < 300).length, 1)
+        }
+        await sql('DELETE FROM admin_users')
+        admin = await signIn(service.baseUrl, 'alice', await createAdministrator(service.database, 'alice'))
+      })
+  })
+})

@@ -1,0 +1,159 @@
+/** The chain of the audit log on a real database: what verification finds, and what retention may cut. */
+
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { parseHead, renderHead } from '../../src/domain/audit-verdict.ts'
+import { AuditLog } from '../../src/services/admin/audit-log.ts'
+import { AuditRetention } from '../../src/services/admin/audit-retention.ts'
+import { verifyAuditLog } from '../../src/services/admin/audit-verification.ts'
+import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
+import { settingsFor } from '../store/support.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { withQuery } from '../support/revoked.ts'
+
+const KEY = Buffer.alloc(32, 7)
+const AUTHOR = { userId: undefined, ipAddress: '192.0.2.1', operator: 'root' }
+const FAR = new Date('2999-01-01')
+
+describe('the chain of the audit log', () => {
+  let database: TestDatabase
+  let db: DatabasePool
+  before(async () => {
+    database = await testDatabase()
+    db = await openCheckedDatabase(settingsFor(database.connection, 2))
+  })
+  after(async () => {
+    await db.end()
+    await database.drop()
+  })
+
+  /** As somebody with every right in the database, but without the key. */
+  const tamper = (...statements: string[]) =>
+    withQuery(database.connection, async (query) => {
+      await query('ALTER TABLE admin_audit_log DISABLE TRIGGER USER')
+      for (const statement of statements) await query(statement)
+      await query('ALTER TABLE admin_audit_log ENABLE TRIGGER USER')
+    })
+  const faults = async (head?: string, key = KEY) =>
+    (await verifyAuditLog(db, key, head === undefined ? undefined : parseHead(head))).faults
+  const retention = () => new AuditRetention({ db, key: KEY, audit: new AuditLog(db, KEY) })
+  const record = async (count: number) => {
+    const audit = new AuditLog(db, KEY)
+    for (let i = 0; i < count; i++) await audit.record(AUTHOR, 'maintenance.set', { b: i, a: { d: 1.5, c: ['ü'] } })
+  }
+
+  beforeEach(async () => {
+    await tamper(
+      'DELETE FROM admin_audit_log',
+      "UPDATE admin_audit_head SET sequence = 0, mac = '', cut_sequence = 0, cut_mac = '', cut_seal = NULL",
+    )
+    await record(6)
+  })
+
+  test('an untouched log is whole, and so is an empty one', async () => {
+    const verdict = await verifyAuditLog(db, KEY, undefined)
+    assert.deepEqual([verdict.entries, verdict.head.sequence, verdict.faults], [6, 6, []])
+    assert.deepEqual(await faults(renderHead(verdict.head)), [])
+    await tamper('DELETE FROM admin_audit_log', "UPDATE admin_audit_head SET sequence = 0, mac = ''")
+    assert.deepEqual(await faults(), [])
+  })
+
+  test('entries of many at once are one chain', async () => {
+    const audit = new AuditLog(db, KEY)
+    await Promise.all(Array.from({ length: 20 }, () => audit.record(AUTHOR, 'auth.login')))
+    assert.deepEqual(await faults(), [])
+  })
+
+  const changes: [string, RegExp, ...string[]][] = [
+    ['a change', /^entry 3 was changed/, "UPDATE admin_audit_log SET ip_address = '::1' WHERE sequence = 3"],
+    ['a change of details', /^entry 3 was/, `UPDATE admin_audit_log SET details = '{"b":9}' WHERE sequence = 3`],
+    ['a later time', /^entry 3 was/, "UPDATE admin_audit_log SET created_at = created_at + '1 s' WHERE sequence = 3"],
+    ['a removal', /^entry 3 is missing/, 'DELETE FROM admin_audit_log WHERE sequence = 3'],
+    [
+      'a removal whose followers move up',
+      /^entry 3 was changed, or moved/,
+      'DELETE FROM admin_audit_log WHERE sequence = 3',
+      'UPDATE admin_audit_log SET sequence = -sequence WHERE sequence > 3',
+      'UPDATE admin_audit_log SET sequence = -sequence - 1 WHERE sequence < 0',
+    ],
+    [
+      'another order',
+      /^entry 3 was changed, or moved/,
+      'UPDATE admin_audit_log SET sequence = -3 WHERE sequence = 3',
+      'UPDATE admin_audit_log SET sequence = 3 WHERE sequence = 4',
+      'UPDATE admin_audit_log SET sequence = 4 WHERE sequence = -3',
+    ],
+    ['a cut tail', /^the entries 5 to 6 are missing at the end/, 'DELETE FROM admin_audit_log WHERE sequence > 4'],
+    ['a removed beginning', /^the entries 1 to 2 are missing/, 'DELETE FROM admin_audit_log WHERE sequence < 3'],
+    [
+      'an invented cut',
+      /^the cut at 2 was not made by retention/,
+      'DELETE FROM admin_audit_log WHERE sequence < 3',
+      `UPDATE admin_audit_head SET cut_sequence = 2, cut_seal = 'x',
+              cut_mac = (SELECT substr(mac, 1) FROM admin_audit_log WHERE sequence = 3)`,
+    ],
+    [
+      'an added entry',
+      /^entry 7 was/,
+      `INSERT INTO admin_audit_log SELECT 7, gen_random_uuid(), user_id, action, target_user_id, details, ip_address,
+              created_at, mac FROM admin_audit_log WHERE sequence = 6`,
+    ],
+  ]
+  for (const [name, expected, ...statements] of changes)
+    test(`${name} is found`, async () => {
+      await tamper(...statements)
+      assert.match((await faults()).join('\n'), expected)
+    })
+
+  test('a cut tail whose head was moved back is found by a head noted elsewhere', async () => {
+    const { head } = await verifyAuditLog(db, KEY, undefined)
+    await tamper(
+      'DELETE FROM admin_audit_log WHERE sequence > 4',
+      'UPDATE admin_audit_head SET sequence = 4, mac = (SELECT mac FROM admin_audit_log WHERE sequence = 4)',
+    )
+    assert.deepEqual(await faults(), [])
+    assert.match((await faults(renderHead(head))).join('\n'), /^the entries 5 to 6 are missing at the end/)
+    await record(2)
+    assert.match((await faults(renderHead(head))).join('\n'), /^entry 6 is not the one of the noted head/)
+  })
+
+  test('another key is named as such', async () => {
+    assert.match((await faults(undefined, Buffer.alloc(32, 8))).join('\n'), /^no entry fits: the key/)
+  })
+
+  test('ordinary statements neither change nor delete entries', async () => {
+    await withQuery(database.connection, async (query) => {
+      for (const statement of [
+        "UPDATE admin_audit_log SET action = 'x'",
+        'DELETE FROM admin_audit_log',
+        'TRUNCATE admin_audit_log',
+      ])
+        await assert.rejects(query(statement), /append-only/)
+    })
+  })
+
+  test('retention deletes what is old, says so, and the rest verifies', async () => {
+    const { head } = await verifyAuditLog(db, KEY, undefined)
+    await tamper("UPDATE admin_audit_log SET created_at = '2020-01-01' WHERE sequence <= 4")
+    assert.equal(await retention().cut(new Date('2021-01-01')), 4)
+    const verdict = await verifyAuditLog(db, KEY, head)
+    assert.deepEqual([verdict.entries, verdict.cutSequence, verdict.faults], [3, 4, []])
+    await withQuery(database.connection, async (query) => {
+      const [entry] = await query("SELECT details FROM admin_audit_log WHERE action = 'audit.cut'")
+      assert.deepEqual(entry?.details, { entries: 4, last_sequence: 4, before: '2021-01-01T00:00:00.000Z' })
+    })
+    assert.equal(await retention().cut(new Date('2021-01-01')), 0)
+    assert.equal((await verifyAuditLog(db, KEY, undefined)).head.sequence, 7)
+  })
+
+  test('an old entry behind a young one stays, for the chain has no holes', async () => {
+    await tamper("UPDATE admin_audit_log SET created_at = '2020-01-01' WHERE sequence IN (1, 2, 5)")
+    assert.equal(await retention().cut(new Date('2021-01-01')), 2)
+  })
+
+  test('retention of everything leaves its own entry', async () => {
+    assert.equal(await retention().cut(FAR), 6)
+    const verdict = await verifyAuditLog(db, KEY, undefined)
+    assert.deepEqual([verdict.entries, verdict.head.sequence, verdict.faults], [1, 7, []])
+  })
+})

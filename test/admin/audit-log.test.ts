@@ -1,0 +1,127 @@
+/** The audit log, over HTTP against a whole service. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { withQuery } from '../support/revoked.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+interface Entry {
+  id: string
+  action: string
+  user_id: string | null
+  details: Record<string, unknown>
+  created_at: string
+}
+
+describe('the audit log', () => {
+  let service: TestService
+  let admin: AdminClient
+  let auditor: AdminClient
+  before(async () => {
+    const retention = { enabled: true, max_age_days: 30, cleanup_interval_seconds: 1 }
+    service = await startTestService({ config: { ...adminConfig(), audit_retention: retention } })
+    admin = await administrator(service, 'alice')
+    auditor = await administrator(service, 'audrey', 'auditor')
+    for (let i = 0; i < 7; i++)
+      await admin.send('POST', '/users', { username: `user${i}`, email: 'u@example.com', role: 'auditor' })
+  })
+  after(() => service.dispose())
+
+  const entries = async (query = '') => (await auditor.get(`/audit-log${query}`)).json as Entry[]
+
+  test('an entry says who did what, to whom, from where', async () => {
+    const [entry] = await entries('?action=user.create&limit=1')
+    const me = (await admin.get('/me')).json
+    assert.deepEqual(Object.keys(entry ?? {}).sort(), [
+      ...['action', 'created_at', 'details', 'id', 'ip_address', 'target_user_id', 'user_id'],
+    ])
+    assert.deepEqual(entry?.details, { username: 'user6', role: 'auditor' })
+    assert.equal(entry?.user_id, me.id)
+  })
+
+  test('the newest come first, and Link carries the filters to the end', async () => {
+    const seen: string[] = []
+    let next: string | undefined = '/audit-log?action=user.create&limit=4'
+    while (next !== undefined) {
+      const reply = await auditor.get(next)
+      assert.equal(reply.status, 200, reply.text)
+      for (const entry of reply.json as Entry[]) {
+        assert.equal(entry.action, 'user.create')
+        seen.push(entry.details.username as string)
+      }
+      const link: string | undefined = /<([^>]+)>; rel="next"/.exec(reply.headers.get('link') ?? '')?.[1]
+      next = link === undefined ? undefined : link.slice(link.indexOf('/audit-log'))
+    }
+    assert.deepEqual(seen, [...['user6', 'user5', 'user4', 'user3', 'user2', 'user1', 'user0'], 'audrey', 'alice'])
+  })
+
+  test('filters: user, time', async () => {
+    const me = (await admin.get('/me')).json
+    assert.ok((await entries(`?user_id=${me.id}`)).every((entry) => entry.user_id === me.id))
+    const [newest] = await entries('?limit=1')
+    const at = encodeURIComponent(newest?.created_at ?? '')
+    assert.equal((await entries(`?since=${at}`))[0]?.id, newest?.id)
+    assert.equal((await entries(`?until=${at}`))[0]?.id, newest?.id)
+    assert.deepEqual(await entries('?since=2999-01-01'), [])
+    assert.deepEqual(await entries('?until=2020-01-01T00:00:00Z'), [])
+    assert.deepEqual(await entries('?action=no.such'), [])
+  })
+
+  test('every wrong parameter is named', async () => {
+    const reply = await auditor.get('/audit-log?user_id=x&since=monday&limit=0&cursor=abc&offset=3')
+    assert.equal(reply.status, 400)
+    const fields = reply.json.fields.map(({ field }: { field: string }) => field).sort()
+    assert.deepEqual(fields, ['cursor', 'limit', 'offset', 'since', 'user_id'])
+  })
+
+  test('an export is NDJSON of everything, with and without a body, and is audited itself', async () => {
+    const whole = await admin.send('POST', '/audit-log/export')
+    assert.equal(whole.status, 200)
+    assert.equal(whole.headers.get('content-type'), 'application/x-ndjson')
+    const lines = whole.text.trimEnd().split('\n')
+    assert.deepEqual((JSON.parse(lines.at(-1) ?? '') as Entry).details.username, 'alice')
+    const [noted] = await entries('?limit=1')
+    assert.deepEqual([noted?.action, noted?.details], ['audit.export', { filters: {} }])
+    const some = await admin.send('POST', '/audit-log/export', { action: 'user.create', since: '2020-01-01' })
+    assert.equal(some.text.trimEnd().split('\n').length, 9)
+    assert.equal(lines.length >= 9, true)
+  })
+
+  test('a wrong filter exports nothing; an auditor may not export', async () => {
+    const reply = await admin.send('POST', '/audit-log/export', { since: 'monday', aktion: 'x' })
+    assert.deepEqual([reply.status, reply.json.fields.length], [400, 2])
+    assert.equal((await auditor.send('POST', '/audit-log/export')).status, 403)
+  })
+
+  test('its head goes to the log', async () => {
+    const line = await service.untilLogged('a head', ({ event }) => event === 'audit_head')
+    assert.match(String(line.head), /^\d+:(?:[0-9a-f]{64})?$/)
+  })
+
+  test('retention cuts what is old, and leaves an entry', async () => {
+    await withQuery(service.database.connection, async (query) => {
+      await query('ALTER TABLE admin_audit_log DISABLE TRIGGER USER')
+      await query("UPDATE admin_audit_log SET created_at = '2020-01-01' WHERE sequence = 1")
+      await query('ALTER TABLE admin_audit_log ENABLE TRIGGER USER')
+    })
+    const cut = await until('a cut', async () => (await entries('?action=audit.cut'))[0])
+    assert.deepEqual([cut.details.entries, cut.details.last_sequence, cut.user_id], [1, 1, null])
+  })
+
+  test('an export longer than a page of the database is whole', async () => {
+    await withQuery(service.database.connection, async (query) => {
+      await query(`
+        INSERT INTO admin_audit_log (sequence, id, action, details, created_at, mac)
+        SELECT 1000000 + n, gen_random_uuid(), 'crl.rebuild', '{}', now(), '' FROM generate_series(1, 2500) AS n`)
+      await query('UPDATE admin_audit_head SET sequence = 1002500')
+    })
+    const reply = await admin.send('POST', '/audit-log/export', { action: 'crl.rebuild' })
+    const ids = reply.text
+      .trimEnd()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as Entry).id)
+    assert.equal(new Set(ids).size, 2500)
+  })
+})

@@ -1,0 +1,221 @@
+/** Bulk revocation over the Admin API: filters, dry run, results, confirmation, and a job that outlives its instance. */
+
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { rowsIn } from '../support/database.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+interface Made {
+  account?: string
+  names?: string[]
+  issuedAt?: string
+  notAfter?: string
+}
+
+const ACCOUNT = '01938c4e-0000-7000-8000-000000000001'
+const DAY_MS = 86_400_000
+let made = 0
+
+/** Rows as an import leaves them; nothing here reads the certificates themselves. */
+async function certificates(service: TestService, count: number, { account, names, issuedAt, notAfter }: Made = {}) {
+  const serials: string[] = []
+  const ids: string[] = []
+  for (let i = 0; i < count; i++) {
+    serials.push((0x1000_0000 + ++made).toString(16))
+    ids.push(uuidv7(Date.parse(issuedAt ?? new Date().toISOString())))
+  }
+  await rowsIn(
+    service.database,
+    `INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der, issued_at)
+     SELECT id, $3, decode(serial, 'hex'), '\\x01', $4, $5::timestamptz, $6, '\\x00', $5::timestamptz
+       FROM unnest($1::uuid[], $2::text[]) AS i (id, serial)`,
+    [
+      ids,
+      serials,
+      account ?? null,
+      names ?? ['a.test'],
+      issuedAt ?? new Date(Date.now() - 1000).toISOString(),
+      notAfter ?? new Date(Date.now() + DAY_MS).toISOString(),
+    ],
+  )
+  return serials
+}
+
+describe('bulk revocation', () => {
+  let service: TestService
+  let admin: AdminClient
+  let auditor: AdminClient
+  before(async () => {
+    service = await startTestService({ config: adminConfig() })
+    admin = await administrator(service, 'alice')
+    auditor = await administrator(service, 'audrey', 'auditor')
+  })
+  after(() => service.dispose())
+  beforeEach(() => rowsIn(service.database, 'DELETE FROM certificates'))
+
+  const revoke = (filter: unknown, more: Record<string, unknown> = {}) =>
+    admin.send('POST', '/certificates/bulk-revoke', { filter, ...more })
+  const revokedSerials = async () =>
+    (
+      await rowsIn<{ serial: string }>(
+        service.database,
+        `SELECT encode(serial_number, 'hex') AS serial FROM certificates WHERE revoked_at IS NOT NULL ORDER BY 1`,
+      )
+    ).map(({ serial }) => serial)
+
+  test('serial numbers in any spelling are revoked, and counted', async () => {
+    const [first = '', second = ''] = await certificates(service, 3)
+    const spelled = `00:${first.toUpperCase().replaceAll(/(..)(?=.)/g, '$1:')}`
+    const reply = await revoke({ serial_numbers: [spelled, second, 'abcdef'] }, { reason: 4 })
+    assert.equal(reply.status, 200, reply.text)
+    const { job_id, ...result } = reply.json
+    assert.deepEqual(result, { revoked: 2, errors: [], errors_total: 0, total_matched: 2 })
+    assert.deepEqual(await revokedSerials(), [first, second].sort())
+    const rows = await rowsIn(service.database, 'SELECT DISTINCT revocation_reason FROM certificates')
+    assert.deepEqual(rows.map(({ revocation_reason }) => revocation_reason).sort(), [4, null])
+    const job = await auditor.get(`/bulk-revocations/${job_id}`)
+    assert.deepEqual([job.json.status, job.json.created_by, job.json.revoked], ['done', 'alice', 2])
+  })
+
+  test('the members of a filter combine, times are strict, and what has expired is left alone', async () => {
+    const names = ['b.test', '*.b.test']
+    const past = '2026-01-02T00:00:00Z'
+    const [wanted] = await certificates(service, 1, { account: ACCOUNT, names, issuedAt: past })
+    await certificates(service, 1, { account: ACCOUNT, names: ['c.test'], issuedAt: past })
+    await certificates(service, 1, { names, issuedAt: past })
+    await certificates(service, 1, { account: ACCOUNT, names })
+    await certificates(service, 1, { account: ACCOUNT, names, issuedAt: past, notAfter: '2026-01-03T00:00:00Z' })
+    const filter = { account_id: ACCOUNT, domain: '*.B.test', issued_before: '2026-02-01' }
+    assert.equal((await revoke({ ...filter, issued_before: past })).json.total_matched, 0)
+    assert.equal((await revoke({ ...filter, issued_after: past })).json.total_matched, 0)
+    assert.equal((await revoke({ ...filter, issued_after: '2026-01-01' })).json.revoked, 1)
+    assert.deepEqual(await revokedSerials(), [wanted])
+  })
+
+  test('a dry run counts all, shows a hundred, and changes nothing', async () => {
+    await certificates(service, 130, { names: ['dry.test'] })
+    const before = (await admin.get('/bulk-revocations')).json.length
+    const reply = await revoke({ domain: 'dry.test' }, { dry_run: true })
+    assert.deepEqual(
+      [reply.json.dry_run, reply.json.matching_certificates, reply.json.serial_numbers.length],
+      [true, 130, 100],
+    )
+    assert.deepEqual(await revokedSerials(), [])
+    assert.equal((await admin.get('/bulk-revocations')).json.length, before)
+  })
+
+  test('what was revoked before is an error, of which fifty are shown', async () => {
+    await certificates(service, 60, { names: ['again.test'] })
+    await revoke({ domain: 'again.test' })
+    const [fresh] = await certificates(service, 1, { names: ['again.test'] })
+    const again = await revoke({ domain: 'again.test' })
+    const { revoked, errors, errors_total, total_matched } = again.json
+    assert.deepEqual([revoked, errors.length, errors_total, total_matched], [1, 50, 60, 61])
+    assert.equal(errors[0].error, 'already revoked')
+    const results = await admin.get(`/bulk-revocations/${again.json.job_id}/certificates?limit=100`)
+    const outcomes = results.json.map(({ outcome }: { outcome: string }) => outcome)
+    assert.deepEqual(new Set(outcomes), new Set(['revoked', 'already revoked']))
+    assert.ok(results.json.some((row: { serial_number: string; outcome: string }) => row.serial_number === fresh))
+  })
+
+  test('thousands go page by page, count in the metric, and are in the audit log as they begin and end', async () => {
+    const revokedBefore = await metric()
+    await certificates(service, 2_300, { names: ['many.test'] })
+    const reply = await revoke({ domain: 'many.test' }, { reason: 5 })
+    assert.deepEqual([reply.status, reply.json.revoked, reply.json.total_matched], [200, 2_300, 2_300])
+    const rows = await rowsIn<{ details: Record<string, unknown> }>(
+      service.database,
+      `SELECT details FROM admin_audit_log WHERE action = 'certificate.bulk_revoke'
+        AND details->>'job_id' = $1 ORDER BY sequence`,
+      [reply.json.job_id],
+    )
+    const expected = { job_id: reply.json.job_id, filter: { domain: 'many.test' }, reason: 'cessationOfOperation' }
+    assert.deepEqual(rows, [
+      { details: { ...expected, phase: 'begun' } },
+      { details: { ...expected, revoked: 2_300, errors: 0 } },
+    ])
+    await until('they are counted', async () => (await metric()) === revokedBefore + 2_300)
+    const first = await admin.get(`/bulk-revocations/${reply.json.job_id}/certificates?limit=1000`)
+    assert.equal(first.json.length, 1000)
+    assert.match(first.headers.get('link') ?? '', /cursor=.*rel="next"/)
+  })
+
+  test('what is wrong is 400 and names the member', async () => {
+    for (const [body, field] of [
+      [{}, 'filter'],
+      [{ filter: {} }, 'filter'],
+      [{ filter: null }, 'filter'],
+      [{ filter: { acount_id: ACCOUNT } }, 'filter.acount_id'],
+      [{ filter: { account_id: 'x' } }, 'filter.account_id'],
+      [{ filter: { serial_numbers: ['xyz'] } }, 'filter.serial_numbers.0'],
+      [{ filter: { serial_numbers: '01' } }, 'filter.serial_numbers'],
+      [{ filter: { issued_before: 'yesterday' } }, 'filter.issued_before'],
+      [{ filter: { domain: 'a.test' }, reason: 6 }, 'reason'],
+      [{ filter: { domain: 'a.test' }, reason: '1' }, 'reason'],
+      [{ filter: { domain: 'a.test' }, dry_run: 'yes' }, 'dry_run'],
+      [{ filter: { domain: 'a.test' }, dryrun: true }, 'dryrun'],
+    ] as const) {
+      const reply = await admin.send('POST', '/certificates/bulk-revoke', body)
+      assert.equal(reply.status, 400, JSON.stringify(body))
+      assert.ok(
+        reply.json.fields.some((wrong: { field: string }) => wrong.field === field),
+        reply.text,
+      )
+    }
+    assert.equal((await revoke({ serial_numbers: [] })).json.total_matched, 0)
+    assert.equal((await admin.get(`/bulk-revocations/${ACCOUNT}`)).status, 404)
+    assert.equal((await auditor.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'a' } })).status, 403)
+  })
+
+  async function metric(): Promise<number> {
+    const text = await (await fetch(`${service.baseUrl}/metrics`)).text()
+    return Number(/^service_certificates_revoked_total (\d+)$/m.exec(text)?.[1] ?? 0)
+  }
+})
+
+test('a job goes on after its instance was killed, and every certificate has its outcome', async (context) => {
+  const first = await startTestService({ config: adminConfig() })
+  context.after(() => first.dispose())
+  const admin = await administrator(first, 'alice')
+  await certificates(first, 8_000, { names: ['crash.test'] })
+  const cutOff = admin
+    .send('POST', '/certificates/bulk-revoke', { filter: { domain: 'crash.test' } })
+    .catch(() => 'gone')
+  const progress = async () =>
+    (await rowsIn<{ revoked: number }>(first.database, 'SELECT revoked FROM bulk_revocations'))[0]?.revoked ?? 0
+  await until('it has begun', async () => (await progress()) > 0)
+  await first.kill()
+  await cutOff
+  assert.ok((await progress()) < 8_000, 'the job was over too soon')
+
+  const next = await startTestService({ continueFrom: first, config: adminConfig() })
+  context.after(() => next.dispose())
+  await until('it is done', async () => (await progress()) === 8_000)
+  const open = await rowsIn(next.database, 'SELECT FROM bulk_revocation_certificates WHERE outcome IS NULL')
+  assert.equal(open.length, 0)
+  await until('it is logged', async () => {
+    const entries = await rowsIn(
+      next.database,
+      `SELECT FROM admin_audit_log WHERE action = 'certificate.bulk_revoke' AND user_id IS NOT NULL AND NOT details ? 'phase'`,
+    )
+    return entries.length === 1
+  })
+})
+
+test('above a configured number, the number has to be repeated', async (context) => {
+  const service = await startTestService({ config: adminConfig({ bulk_revoke_confirm_above: 2 }) })
+  context.after(() => service.dispose())
+  const admin = await administrator(service, 'alice')
+  await certificates(service, 3, { names: ['three.test'] })
+  const filter = { domain: 'three.test' }
+  for (const more of [{}, { confirm_count: 2 }]) {
+    const refused = await admin.send('POST', '/certificates/bulk-revoke', { filter, ...more })
+    assert.equal(refused.status, 400)
+    assert.match(refused.json.message, /'confirm_count' must be 3,/)
+  }
+  const done = await admin.send('POST', '/certificates/bulk-revoke', { filter, confirm_count: 3 })
+  assert.deepEqual([done.status, done.json.revoked], [200, 3])
+})

@@ -1,0 +1,50 @@
+/** Deliveries that failed for good, over HTTP and from the command line. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { rowsIn } from '../support/database.ts'
+import { operate } from '../support/operator.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+describe('dead letters', () => {
+  let service: TestService
+  let admin: AdminClient
+  before(async () => {
+    service = await startTestService({ config: adminConfig() })
+    admin = await administrator(service, 'alice')
+  })
+  after(() => service.dispose())
+
+  const bury = async (consumer: string): Promise<string> => {
+    const [row] = await rowsIn<{ id: string }>(
+      service.database,
+      `INSERT INTO event_dead_letters (consumer, event_id, kind, subject, occurred_at, data, attempts, error)
+       VALUES ($1, gen_random_uuid(), 'alarm', 'x', now(), '{"reason": "why"}', 3, 'no') RETURNING id`,
+      [consumer],
+    )
+    return row?.id ?? ''
+  }
+
+  test('they are listed with their payload, and sent again once', async () => {
+    await rowsIn(service.database, `INSERT INTO event_consumers (name, kinds) VALUES ('away', '{alarm}')`, [])
+    const id = await bury('away')
+    const [letter] = (await admin.get('/events/dead')).json
+    assert.deepEqual([letter.id, letter.consumer, letter.data, letter.attempts], [id, 'away', { reason: 'why' }, 3])
+    assert.equal((await admin.send('POST', `/events/dead/${id}/retry`)).status, 204)
+    assert.deepEqual((await admin.get('/events/dead')).json, [])
+    const waiting = await rowsIn<{ event_id: string }>(
+      service.database,
+      `SELECT event_id FROM event_deliveries WHERE consumer = 'away' AND data->>'reason' = 'why'`,
+      [],
+    )
+    assert.deepEqual(waiting, [{ event_id: letter.event_id }])
+    assert.equal((await admin.send('POST', `/events/dead/${id}/retry`)).status, 404)
+  })
+
+  test('one whose consumer is gone stays', async () => {
+    const id = await bury('gone')
+    assert.equal((await admin.send('POST', `/events/dead/${id}/retry`)).status, 409)
+    assert.match(await operate(service, 'events', 'dead'), new RegExp(`^${id} .*gone +alarm +3 attempts`, 'm'))
+  })
+})

@@ -1,0 +1,183 @@
+/** Binding credentials over the Admin API (RFC 8555 §7.3.4). */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { type AcmeClient, closeConnections, createAcmeClient } from '../support/acme-client.ts'
+import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { accountIdOf, boundClient, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
+import { bindingFor } from '../support/operator.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const keyOf = ({ kid, hmac_key }: MadeCredential) => ({ kid, hmacKey: Buffer.from(hmac_key, 'base64url') })
+
+describe('binding credentials', () => {
+  let service: TestService
+  let admin: AdminClient
+  let auditor: AdminClient
+  before(async () => {
+    service = await startTestService({
+      config: { ...adminConfig(), acme: { eab_required: true }, metrics: { enabled: true } },
+    })
+    admin = await administrator(service, 'alice')
+    auditor = await administrator(service, 'audrey', 'auditor')
+  })
+  after(async () => {
+    await service.dispose()
+    closeConnections()
+  })
+
+  let kids = 0
+  const create = (more: object = {}) => made<MadeCredential>(admin, '/eab', { kid: `kid-${++kids}`, ...more })
+  const read = async (id: string) => (await admin.get(`/eab/${id}`)).json
+
+  test('the key is shown once, when it is made', async () => {
+    const reply = await admin.send('POST', '/eab', { kid: ' shown ', label: 'of the team' })
+    assert.equal(reply.status, 201)
+    const { hmac_key, ...facts } = reply.json
+    assert.match(hmac_key, /^[A-Za-z0-9_-]{43}$/)
+    assert.deepEqual([facts.kid, facts.label, facts.used, facts.revoked], ['shown', 'of the team', false, false])
+    assert.deepEqual([facts.account_id, facts.used_at], [null, null])
+    assert.equal(facts.created_by, (await admin.get('/me')).json.id)
+    assert.deepEqual(await read(facts.id), facts)
+    const [newest] = (await admin.get('/eab')).json
+    assert.deepEqual(newest, facts)
+    const [entry] = await newestEntries(admin, 1)
+    assert.deepEqual(entry, { action: 'eab.create', details: { eab_id: facts.id, kid: 'shown', label: 'of the team' } })
+  })
+
+  test('an account that registers with it uses it up', async () => {
+    const credential = await create()
+    const client = await boundClient(service, credential)
+    const used = await read(credential.id)
+    assert.deepEqual([used.used, used.account_id], [true, accountIdOf(client)])
+    assert.match(used.used_at, /Z$/)
+  })
+
+  test('a taken kid is a conflict; what is missing or wrong is named', async () => {
+    const { kid } = await create()
+    assert.equal((await admin.send('POST', '/eab', { kid })).status, 409)
+    for (const [body, field] of [
+      [{}, 'kid'],
+      [{ kid: '  ' }, 'kid'],
+      [{ kid: 'x'.repeat(256) }, 'kid'],
+      [{ kid: 'a\nb' }, 'kid'],
+      [{ kid: 'long-label', label: 'x'.repeat(256) }, 'label'],
+      [{ kid: 'ca-profile', profiles: ['none'] }, 'profiles'],
+      [{ kid: 'network', preapproved_networks: ['10.0.0.1/8'] }, 'preapproved_networks'],
+      [{ kid: 'past', expires_at: '2020-01-01' }, 'expires_at'],
+      [{ kid: 'none', max_uses: 0 }, 'max_uses'],
+      [{ kid: 'anywhere', allowed_networks: [] }, 'allowed_networks'],
+      [{ kid: 'mass', revoked: true }, 'revoked'],
+    ] as const) {
+      const reply = await admin.send('POST', '/eab', body)
+      assert.equal(reply.status, 400, JSON.stringify(body))
+      assert.deepEqual(
+        reply.json.fields.map((one: { field: string }) => one.field),
+        [field],
+      )
+    }
+  })
+
+  test('revocation takes the account with it, may be repeated, and is audited each time', async () => {
+    const credential = await create()
+    const client = await boundClient(service, credential)
+    const order = await client.newOrder(['pending.test'])
+    for (let time = 0; time < 2; time++) {
+      const reply = await admin.send('POST', `/eab/${credential.id}/revoke`)
+      assert.deepEqual([reply.status, reply.json.revoked, 'hmac_key' in reply.json], [200, true, false])
+    }
+    assert.equal((await client.post(client.kid)).status, 401)
+    assert.equal((await client.post(String(order.headers.location))).status, 401)
+    const facts = { eab_id: credential.id, kid: credential.kid }
+    const accounts = [accountIdOf(client)]
+    assert.deepEqual(await newestEntries(admin, 2), [
+      { action: 'eab.revoke', details: { ...facts, linked_accounts: [], revoked_accounts: [] } },
+      { action: 'eab.revoke', details: { ...facts, linked_accounts: accounts, revoked_accounts: accounts } },
+    ])
+    const late = await createAcmeClient(service.directoryUrl)
+    const refused = await late.newAccount({ externalAccountBinding: bindingFor(late, keyOf(credential)) })
+    assert.equal(refused.status, 403)
+  })
+
+  test('an account that its holder deactivated stays deactivated', async () => {
+    const credential = await create()
+    const client: AcmeClient = await boundClient(service, credential)
+    await client.post(client.kid, { status: 'deactivated' })
+    await admin.send('POST', `/eab/${credential.id}/revoke`)
+    const [entry] = await newestEntries(admin, 1)
+    assert.deepEqual([entry?.details['linked_accounts'], entry?.details['revoked_accounts']], [[], []])
+  })
+
+  async function refusal(credential: MadeCredential): Promise<string> {
+    const client = await createAcmeClient(service.directoryUrl)
+    const answer = await client.newAccount({ externalAccountBinding: bindingFor(client, keyOf(credential)) })
+    assert.deepEqual([answer.status, answer.json.type], [403, 'urn:ietf:params:acme:error:unauthorized'], answer.text)
+    return answer.json.detail
+  }
+
+  test('as many accounts register with it as max_uses says, also at once', async () => {
+    const credential = await create({ max_uses: 3 })
+    const clients: AcmeClient[] = []
+    for (let client = 0; client < 5; client++) clients.push(await createAcmeClient(service.directoryUrl))
+    const answers = await Promise.all(
+      clients.map((client) => client.newAccount({ externalAccountBinding: bindingFor(client, keyOf(credential)) })),
+    )
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 201, 201, 403, 403])
+    const { uses, max_uses } = await read(credential.id)
+    assert.deepEqual([uses, max_uses], [3, 3])
+    assert.match(await refusal(credential), /as many accounts have registered/)
+  })
+
+  test('nobody registers with it after expires_at', async () => {
+    const expires_at = new Date(Date.now() + 1_000).toISOString()
+    const credential = await create({ expires_at })
+    assert.equal((await read(credential.id)).expires_at, expires_at)
+    await new Promise((resolve) => setTimeout(resolve, Date.parse(expires_at) - Date.now() + 50))
+    assert.match(await refusal(credential), /has expired/)
+  })
+
+  test('it is good from its networks only', async () => {
+    const inside = await create({ allowed_networks: ['127.0.0.0/8', '::1'] })
+    assert.deepEqual((await read(inside.id)).allowed_networks, ['127.0.0.0/8', '::1/128'])
+    await boundClient(service, inside)
+    const outside = await create({ allowed_networks: ['192.0.2.0/24', '2001:db8::/32'] })
+    assert.match(await refusal(outside), /may not be used from this address/)
+    assert.equal((await read(outside.id)).used, false)
+  })
+
+  test('unknown ids are 404', async () => {
+    for (const [method, path] of [
+      ['GET', `/eab/${NOBODY}`],
+      ['GET', '/eab/x'],
+      ['POST', `/eab/${NOBODY}/revoke`],
+      ['GET', `/eab/${NOBODY}/csr-profile`],
+    ] as const)
+      assert.equal((await admin.send(method, path)).status, 404, path)
+  })
+
+  test('auditors have no access', async () => {
+    const { id } = await create()
+    for (const [method, path] of [
+      ['GET', '/eab'],
+      ['GET', `/eab/${id}`],
+      ['POST', `/eab/${id}/revoke`],
+    ] as const)
+      assert.equal((await auditor.send(method, path)).status, 403, path)
+  })
+
+  test('keys are neither in the audit log nor in the log of the service', async () => {
+    const { hmac_key } = await create()
+    const { text } = await admin.get('/audit-log?limit=100')
+    assert.ok(!text.includes(hmac_key))
+    assert.ok(!JSON.stringify(service.log).includes(hmac_key))
+  })
+
+  test('accounts revoked with their credential are counted', async () => {
+    await until('the metric to count the account', async () =>
+      /^service_accounts_revoked_total(?:\{[^}]*\})? 1$/m.test(
+        await (await fetch(`${service.baseUrl}/metrics`)).text(),
+      ),
+    )
+  })
+})

@@ -1,0 +1,195 @@
+/** Where the Admin API listens, `admin_api.listen` or the public port, and what every reply of it has. */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { type IncomingMessage, request as overHttp } from 'node:http'
+import { request as overTls } from 'node:https'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
+import { type AdminClient, adminConfig, administrator, adminRequest, clientWith } from '../support/admin.ts'
+import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
+import { freePort } from '../support/free-port.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+/** Of streamed replies at once. */
+const MOST_EXPORTS = 8
+const MAX_BODY_BYTES = 2_048
+
+async function query(service: TestService, text: string): Promise<void> {
+  const client = new pg.Client(service.database.connection)
+  await client.connect()
+  await client.query(text)
+  await client.end()
+}
+
+/** More than sockets hold: an export stands still until somebody reads it. */
+const fillAuditLog = (service: TestService) =>
+  query(
+    service,
+    `INSERT INTO admin_audit_log (sequence, id, action, details, created_at, mac)
+     SELECT -n, gen_random_uuid(), 'user.create', jsonb_build_object('username', repeat('x', 2000)), now(), '\\x00'
+       FROM generate_series(1, 15000) n`,
+  )
+
+/** A reader that reads the head of the reply and nothing more. */
+function slowExport(base: string, { token }: AdminClient): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}` }
+    const outgoing = overHttp(`${base}/api/audit-log/export`, { method: 'POST', agent: false, headers }, resolve)
+    outgoing.on('error', reject)
+    outgoing.end()
+  })
+}
+
+function leave(readers: readonly IncomingMessage[]): void {
+  for (const reader of readers) {
+    reader.on('error', () => undefined)
+    reader.destroy()
+  }
+}
+
+for (const where of ['a port of its own', 'the public port'] as const) {
+  describe(`the Admin API on ${where}`, { timeout: 300_000 }, () => {
+    const isOwn = where === 'a port of its own'
+    let service: TestService
+    let base: string
+    let admin: AdminClient
+    before(async () => {
+      const port = await freePort()
+      service = await startTestService({
+        config: {
+          ...adminConfig({ max_body_bytes: MAX_BODY_BYTES, ...(isOwn && { listen: { port } }) }),
+          server: { max_requests: 60, graceful_timeout: 30 },
+          logging: { level: 'DEBUG' },
+          security: { max_request_body_bytes: 8_192 },
+        },
+      })
+      base = isOwn ? `http://127.0.0.1:${port}` : service.baseUrl
+      admin = await administrator({ baseUrl: base, database: service.database }, 'alice')
+    })
+    after(() => service.dispose())
+
+    test('the other port knows nothing of it', async () => {
+      assert.equal((await admin.get('/me')).status, 200)
+      if (!isOwn) return
+      const headers = { token: admin.token }
+      assert.equal((await adminRequest(service.baseUrl, 'GET', '/me', headers)).status, 404)
+      assert.equal((await adminRequest(service.baseUrl, 'POST', '/auth/login', { body: {} })).status, 404)
+      for (const place of ['/directory', '/healthz', '/metrics', '/', '/apis', '/ap'])
+        assert.equal((await fetch(base + place)).status, 404, place)
+      assert.equal((await fetch(service.directoryUrl)).status, 200)
+    })
+
+    test('every reply has the id of its request, is not stored, and has the security headers', async () => {
+      const headers = { 'x-request-id': 'ticket-4711' }
+      for (const [path, token, status] of [
+        ['/me', admin.token, 200],
+        ['/me', undefined, 401],
+        ['/nothing', admin.token, 404],
+      ] as const) {
+        const reply = await adminRequest(base, 'GET', path, { headers, ...(token !== undefined && { token }) })
+        assert.equal(reply.status, status)
+        assert.equal(reply.headers.get('x-request-id'), 'ticket-4711')
+        assert.equal(reply.headers.get('cache-control'), 'no-store')
+        assert.equal(reply.headers.get('x-content-type-options'), 'nosniff')
+        assert.equal(reply.headers.get('x-frame-options'), 'DENY')
+        assert.match(String(reply.headers.get('content-security-policy')), /default-src 'none'/)
+        // RFC 6797 §7.2
+        assert.equal(reply.headers.get('strict-transport-security'), null)
+        if (status !== 200) assert.equal(reply.json.request_id, 'ticket-4711')
+      }
+      assert.match(String((await admin.get('/me')).headers.get('x-request-id')), /^[0-9a-f-]{36}$/)
+    })
+
+    test('a body above admin_api.max_body_bytes is refused with 413; ACME keeps its own limit', async () => {
+      const body = (bytes: number) => JSON.stringify({ username: 'u', password: 'p'.repeat(bytes - 30) })
+      const login = (bytes: number) => adminRequest(base, 'POST', '/auth/login', { body: body(bytes) })
+      assert.notEqual((await login(MAX_BODY_BYTES - 100)).status, 413)
+      const refused = await login(MAX_BODY_BYTES + 100)
+      assert.deepEqual([refused.status, refused.json.error], [413, 'too_large'])
+      assert.equal(refused.headers.get('cache-control'), 'no-store')
+      const { newAccount } = (await (await fetch(service.directoryUrl)).json()) as { newAccount: string }
+      const acme = async (bytes: number) => {
+        const headers = { 'content-type': 'application/jose+json' }
+        return (await fetch(newAccount, { method: 'POST', headers, body: body(bytes) })).status
+      }
+      assert.deepEqual([await acme(MAX_BODY_BYTES + 100), await acme(9_000)], [400, 413])
+    })
+
+    test('requests are counted', async () => {
+      const counted = async () => {
+        const text = await (await fetch(`${service.baseUrl}/metrics`)).text()
+        return Number(/^service_http_requests_total\{method="PATCH",status="404"\} (\d+)$/m.exec(text)?.[1] ?? 0)
+      }
+      const before = await counted()
+      assert.equal((await admin.send('PATCH', '/nothing', {})).status, 404)
+      await until('it is counted', async () => (await counted()) === before + 1)
+    })
+
+    test('SIGHUP and the replacement of front threads end no session', async () => {
+      service.process.kill('SIGHUP')
+      await service.waitForLog('configuration read again')
+      const replaced = () => service.log.some((line) => JSON.stringify(line).includes('server.max_requests is reached'))
+      await until('a front thread is replaced', async () => {
+        assert.equal((await fetch(service.directoryUrl, { headers: { connection: 'close' } })).status, 200)
+        return replaced()
+      })
+      for (let i = 0; i < 20; i++) assert.equal((await admin.get('/me')).status, 200)
+    })
+
+    test('readers that do not read stop nobody, and leave nothing behind', async () => {
+      await fillAuditLog(service)
+      const readers = await Promise.all(Array.from({ length: MOST_EXPORTS }, () => slowExport(base, admin)))
+      assert.deepEqual(new Set(readers.map(({ statusCode }) => statusCode)), new Set([200]))
+      assert.equal((await admin.get('/users')).status, 200)
+      const tooMany = await admin.send('POST', '/audit-log/export')
+      assert.deepEqual([tooMany.status, tooMany.headers.get('retry-after')], [503, '10'])
+      leave(readers)
+      await until('all of them are forgotten', async () => {
+        const next = await Promise.all(Array.from({ length: MOST_EXPORTS }, () => slowExport(base, admin)))
+        leave(next)
+        return next.every(({ statusCode }) => statusCode === 200)
+      })
+    })
+
+    test('SIGTERM waits for the reply to a request', async (context) => {
+      const locker = new pg.Client(service.database.connection)
+      await locker.connect()
+      context.after(() => locker.end())
+      await locker.query('BEGIN')
+      await locker.query('LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE')
+      const pending = admin.get('/accounts')
+      await until('the request waits', async () => {
+        const { rows } = await locker.query('SELECT FROM pg_locks WHERE NOT granted')
+        return rows.length > 0
+      })
+      const stopped = service.stop()
+      await service.waitForLog('service stopping')
+      await locker.query('COMMIT')
+      assert.equal((await pending).status, 200)
+      assert.equal(await stopped, 0)
+    })
+  })
+}
+
+test('over TLS, with HSTS', { timeout: 120_000 }, async (context) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-test-'))
+  context.after(() => rmSync(folder, { recursive: true }))
+  const files = writeCertificate(folder, 'admin', await loopbackCertificate())
+  const port = await freePort()
+  const listen = { port, cert_file: files.cert, key_file: files.key }
+  const service = await startTestService({ config: adminConfig({ listen }) })
+  context.after(() => service.dispose())
+  const reply = await new Promise<IncomingMessage>((resolve, reject) => {
+    const options = { ca: readFileSync(files.cert), agent: false }
+    overTls(`https://127.0.0.1:${port}/api/me`, options, resolve).on('error', reject).end()
+  })
+  reply.resume()
+  assert.equal(reply.statusCode, 401)
+  assert.match(String(reply.headers['strict-transport-security']), /^max-age=\d+/)
+  await assert.rejects(adminRequest(`http://127.0.0.1:${port}`, 'GET', '/me'))
+  assert.equal((await clientWith(service.baseUrl, 'x').get('/me')).status, 404)
+})

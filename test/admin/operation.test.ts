@@ -1,0 +1,139 @@
+/** Switches, CRL rebuild and notifications of the Admin API and the command line. */
+
+import assert from 'node:assert/strict'
+import { userInfo } from 'node:os'
+import { after, before, describe, test } from 'node:test'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { rowsIn } from '../support/database.ts'
+import { operate } from '../support/operator.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+describe('what administrators switch', () => {
+  let service: TestService
+  let admin: AdminClient
+  let auditor: AdminClient
+  before(async () => {
+    service = await startTestService({ config: { ...adminConfig(), crl: { enabled: true } } })
+    admin = await administrator(service, 'alice')
+    auditor = await administrator(service, 'audrey', 'auditor')
+  })
+  after(() => service.dispose())
+
+  const chancery = (...words: string[]) => operate(service, ...words)
+  const health = async () => (await fetch(`${service.baseUrl}/healthz`)).json() as Promise<Record<string, unknown>>
+  const audited = (action: string) =>
+    rowsIn<{ user_id: string | null; details: Record<string, unknown> }>(
+      service.database,
+      'SELECT user_id, details FROM admin_audit_log WHERE action = $1 ORDER BY sequence',
+      [action],
+    )
+
+  test('maintenance is set with a reason, and says who set it since when', async () => {
+    const off = await admin.get('/maintenance')
+    assert.deepEqual(off.json, { maintenance_mode: false, since: null, set_by: null, reason: null })
+    const on = await admin.send('POST', '/maintenance', { enabled: true, reason: 'moving house' })
+    assert.equal(on.status, 200, on.text)
+    assert.deepEqual([on.json.maintenance_mode, on.json.set_by, on.json.reason], [true, 'alice', 'moving house'])
+    assert.deepEqual((await admin.get('/maintenance')).json, on.json)
+    await until('every thread knows', async () => (await health()).maintenance_mode === true)
+    await admin.send('POST', '/maintenance', { enabled: false })
+    assert.deepEqual(
+      (await audited('maintenance.set')).map(({ details }) => details),
+      [{ enabled: true, reason: 'moving house' }, { enabled: false }],
+    )
+  })
+
+  test('a switch that is there already changes nothing and is not logged', async () => {
+    const first = await admin.send('POST', '/signing', { stopped: true })
+    const again = await admin.send('POST', '/signing', { stopped: true, reason: 'again' })
+    assert.deepEqual(again.json, first.json)
+    assert.equal((await audited('signing.stop')).length, 1)
+    await until('signing is stopped', async () => JSON.stringify(await health()).includes('"stopped"'))
+    assert.equal((await admin.send('POST', '/signing', { stopped: false })).json.signing_stopped, false)
+    assert.equal((await audited('signing.resume')).length, 1)
+  })
+
+  test('the switches take strict booleans, from admins', async () => {
+    for (const body of [undefined, {}, { enabled: 'true' }, { enabled: 1 }, { enabled: null }, { enabled: true, x: 1 }])
+      assert.equal((await admin.send('POST', '/maintenance', body)).status, 400, JSON.stringify(body))
+    assert.equal((await auditor.get('/maintenance')).status, 403)
+    assert.equal((await auditor.send('POST', '/signing', { stopped: true })).status, 403)
+  })
+
+  test('the commands set the same switches in the name of the OS user', async () => {
+    assert.match(
+      await chancery('maintenance', 'on', '--reason', 'from a shell'),
+      /^maintenance is on since 2.* by .*$/m,
+    )
+    const seen = await admin.get('/maintenance')
+    assert.deepEqual([seen.json.set_by, seen.json.reason], [userInfo().username, 'from a shell'])
+    const off = JSON.parse(await chancery('maintenance', 'off', '--json'))
+    assert.equal(off.enabled, false)
+    const entries = (await audited('maintenance.set')).slice(-2)
+    assert.deepEqual(
+      entries.map(({ user_id, details }) => [user_id, details.operator]),
+      [
+        [null, userInfo().username],
+        [null, userInfo().username],
+      ],
+    )
+  })
+
+  test('POST /crl/rebuild answers when the new list is there', async () => {
+    const reply = await admin.send('POST', '/crl/rebuild')
+    assert.equal(reply.status, 200, reply.text)
+    const { last_rebuild, ...rest } = reply.json
+    assert.deepEqual(rest, { stale: false, error: null, revoked_count: 0 })
+    assert.ok(last_rebuild >= 0 && last_rebuild < 25, String(last_rebuild))
+    assert.match(await chancery('crl', 'rebuild', '--json'), /"number":"\d+"/)
+    assert.equal((await audited('crl.rebuild')).length, 2)
+  })
+
+  test('notifications are listed, queued again, and purged', async () => {
+    for (const [status, daysAgo] of [
+      ['sent', 40],
+      ['failed', 0],
+      ['pending', 0],
+    ] as const)
+      await rowsIn(
+        service.database,
+        `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, message_id, status, retry_count)
+         VALUES ($1, 'account_deactivated', 'ops@example.com', 'A subject', '', '', '', $2, 4)`,
+        [uuidv7(Date.now() - daysAgo * 86_400_000), status],
+      )
+    const listed = await admin.get('/notifications?status=failed')
+    assert.equal(listed.status, 200, listed.text)
+    assert.equal(listed.json[0].retry_count, 4)
+    const first = await admin.get('/notifications?limit=1')
+    assert.match(String(first.headers.get('link')), /limit=1&offset=1>; rel="next"/)
+    assert.deepEqual((await admin.send('POST', '/notifications/retry')).json, { retried: 1 })
+    assert.deepEqual((await admin.get('/notifications?status=failed')).json, [])
+    assert.equal((await admin.send('POST', '/notifications/purge', { days: 0 })).status, 400)
+    assert.deepEqual((await admin.send('POST', '/notifications/purge')).json, { purged: 1 })
+    assert.equal((await audited('notification.retry')).length, 1)
+    assert.equal((await audited('notification.purge')).length, 1)
+    assert.equal((await auditor.get('/notifications')).status, 403)
+  })
+
+  test('the commands list, queue and purge notifications, and show the words of a mail', async () => {
+    const [{ id } = { id: '' }] = await rowsIn<{ id: string }>(
+      service.database,
+      "UPDATE notifications SET status = 'failed', error_detail = '550 unknown user' RETURNING id",
+    )
+    assert.notEqual(id, '')
+    assert.match(await chancery('notifications', 'list', '--status', 'failed'), /ops@example\.com.*550 unknown user/)
+    assert.match(await chancery('notifications', 'retry'), /^\d+ queued again/m)
+    assert.match(await chancery('notifications', 'purge', '--days', '1'), /^0 deleted/m)
+    assert.match(await chancery('mail', 'preview', 'expiration_warning'), /^Subject: Certificate expires in 7 days/)
+  })
+})
+
+test('without CRLs there is none to rebuild: 503', async (context) => {
+  const service = await startTestService({ config: adminConfig() })
+  context.after(() => service.dispose())
+  const admin = await administrator(service, 'alice')
+  const reply = await admin.send('POST', '/crl/rebuild')
+  assert.deepEqual([reply.status, reply.json.message], [503, 'crl.enabled is false: there is no CRL to rebuild'])
+})

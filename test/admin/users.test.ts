@@ -1,0 +1,120 @@
+/** Users and sessions of the Admin API, over HTTP against a whole service. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { type AdminClient, adminConfig, administrator, adminRequest, signIn } from '../support/admin.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+describe('users of the Admin API', () => {
+  let service: TestService
+  let admin: AdminClient
+  let auditor: AdminClient
+  before(async () => {
+    service = await startTestService({ config: adminConfig() })
+    admin = await administrator(service, 'alice')
+    auditor = await administrator(service, 'audrey', 'auditor')
+  })
+  after(() => service.dispose())
+
+  const makeUser = async (username: string, role = 'auditor') => {
+    const reply = await admin.send('POST', '/users', { username, email: `${username}@example.com`, role })
+    assert.equal(reply.status, 201, reply.text)
+    return reply.json
+  }
+
+  test('the bare base path names the service', async () => {
+    const reply = await adminRequest(service.baseUrl, 'GET', '')
+    assert.equal(reply.status, 200)
+    assert.equal(reply.json.name, 'chancery')
+    assert.equal(reply.headers.get('cache-control'), 'no-store')
+    assert.match(reply.headers.get('content-security-policy') ?? '', /default-src 'none'/)
+  })
+
+  test('a created user gets a password of every class of characters, once, and can sign in with it', async () => {
+    const made = await makeUser('bob')
+    for (const wanted of [/[A-Z]/, /[a-z]/, /\d/, /[!@#$%^&*\-_+=]/, /^.{20}$/]) assert.match(made.password, wanted)
+    const bob = await signIn(service.baseUrl, 'bob', made.password)
+    const me = await bob.get('/me')
+    assert.equal(me.json.username, 'bob')
+    assert.equal('password' in me.json, false)
+    assert.deepEqual((await admin.get(`/users/${made.id}`)).json.role, 'auditor')
+  })
+
+  test('a taken username is a conflict, in any case of its letters', async () => {
+    await makeUser('carol')
+    const reply = await admin.send('POST', '/users', { username: 'CAROL', email: 'c@example.com' })
+    assert.equal(reply.status, 409)
+    assert.deepEqual([reply.json.error, reply.json.status], ['conflict', 409])
+    assert.equal(reply.json.message, reply.json.detail)
+  })
+
+  test('every wrong member is named, and what is right', async () => {
+    const reply = await admin.send('POST', '/users', { usrname: 'x', email: 'nowhere', role: 'root' })
+    assert.equal(reply.status, 400)
+    assert.deepEqual(reply.json.fields.map(({ field }: { field: string }) => field).sort(), [
+      'email',
+      'role',
+      'username',
+      'usrname',
+    ])
+    assert.match(reply.text, /did you mean 'username'/)
+    assert.match(reply.text, /must be one of \\"admin\\", \\"auditor\\"/)
+  })
+
+  test('an auditor reads users and changes none', async () => {
+    assert.equal((await auditor.get('/users')).status, 200)
+    const reply = await auditor.send('POST', '/users', { username: 'eve', email: 'eve@example.com' })
+    assert.deepEqual([reply.status, reply.json.error], [403, 'forbidden'])
+  })
+
+  test('without a token: 401 with WWW-Authenticate', async () => {
+    const reply = await adminRequest(service.baseUrl, 'GET', '/users')
+    assert.equal(reply.status, 401)
+    assert.equal(reply.headers.get('www-authenticate'), 'Bearer')
+  })
+
+  test('logout ends the token', async () => {
+    const { password } = await makeUser('dave')
+    const dave = await signIn(service.baseUrl, 'dave', password)
+    const reply = await dave.send('POST', '/auth/logout')
+    assert.deepEqual(reply.json, { status: 'logged_out' })
+    assert.equal((await dave.get('/me')).status, 401)
+  })
+
+  test('a change of role counts at once; a disabled user is out', async () => {
+    const { id, password } = await makeUser('erin', 'admin')
+    const erin = await signIn(service.baseUrl, 'erin', password)
+    assert.equal((await admin.send('PATCH', `/users/${id}`, { role: 'auditor' })).json.role, 'auditor')
+    assert.equal((await erin.send('DELETE', `/users/${id}`)).status, 403)
+    assert.equal((await admin.send('PATCH', `/users/${id}`, { enabled: false })).json.enabled, false)
+    assert.equal((await erin.get('/me')).status, 401)
+  })
+
+  test('a new password ends every session', async () => {
+    const { password } = await makeUser('frank')
+    const [first, second] = [
+      await signIn(service.baseUrl, 'frank', password),
+      await signIn(service.baseUrl, 'frank', password),
+    ]
+    const reply = await first.send('POST', '/me/reset-password')
+    assert.notEqual(reply.json.password, password)
+    assert.deepEqual([(await first.get('/me')).status, (await second.get('/me')).status], [401, 401])
+    await signIn(service.baseUrl, 'frank', reply.json.password)
+  })
+
+  test('the last enabled admin is neither disabled, demoted nor deleted', async () => {
+    const me = (await admin.get('/me')).json
+    const others = (await admin.get('/users')).json.filter(
+      (user: { role: string; enabled: boolean; id: string }) =>
+        user.role === 'admin' && user.enabled && user.id !== me.id,
+    )
+    for (const { id } of others) await admin.send('DELETE', `/users/${id}`)
+    for (const [method, body] of [
+      ['PATCH', { enabled: false }],
+      ['PATCH', { role: 'auditor' }],
+      ['DELETE', undefined],
+    ] as const)
+      assert.equal((await admin.send(method, `/users/${me.id}`, body)).status, 409)
+    assert.equal((await admin.get('/me')).json.role, 'admin')
+  })
+})

@@ -1,0 +1,175 @@
+/** `chancery admin`, `users`, `audit` and `eab reseal`: administrators from the command line. */
+
+import assert from 'node:assert/strict'
+import { scryptSync } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { type AdminClient, adminConfig, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
+import { chancery, createCredential, operate } from '../support/operator.ts'
+import { withQuery } from '../support/revoked.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const WERKZEUG_PASSWORD = 'a password of the former server'
+
+function werkzeugHash(password: string): string {
+  const digest = scryptSync(password, 'saltsaltsaltsalt', 64, { N: 32768, r: 8, p: 1, maxmem: 2 ** 27 })
+  return `scrypt:32768:8:1$saltsaltsaltsalt$${digest.toString('hex')}`
+}
+
+describe('administration from the command line', () => {
+  let service: TestService
+  let admin: AdminClient
+  before(async () => {
+    service = await startTestService({ config: adminConfig() })
+  })
+  after(() => service.dispose())
+
+  const run = (...words: string[]) => chancery(service, ...words)
+  const file = (name: string, text: string) => {
+    const at = path.join(service.folder, name)
+    writeFileSync(at, text)
+    return at
+  }
+
+  test('the first administrator: a password printed once, the address of the configuration', async () => {
+    const { code, stdout, stderr } = await run('admin', 'create-user')
+    assert.equal(code, 0, stderr)
+    const password = /^password {2}(\S{20})$/m.exec(stdout)?.[1] ?? ''
+    admin = await signIn(service.baseUrl, 'admin', password)
+    const me = (await admin.get('/me')).json
+    assert.deepEqual([me.role, me.email], ['admin', 'admin@example.com'])
+    const again = await run('admin', 'create-user')
+    assert.equal(again.code, 1)
+    assert.match(again.stderr, /there is a user "admin" already/)
+  })
+
+  test('users are made, listed, changed and deleted, with the operator in the audit log', async () => {
+    const made = JSON.parse(await operate(service, 'users', 'create', 'bob', '--email', 'b@example.com', '--json'))
+    assert.equal(made.role, 'auditor')
+    await signIn(service.baseUrl, 'bob', made.password)
+    assert.match(await operate(service, 'users', 'list'), /^bob +auditor +enabled/m)
+    assert.match(await operate(service, 'users', 'update', 'bob', '--role', 'admin'), /bob is admin, enabled/)
+    const reset = JSON.parse(await operate(service, 'users', 'reset-password', 'BOB', '--json'))
+    assert.notEqual(reset.password, made.password)
+    await operate(service, 'users', 'delete', 'bob')
+    assert.equal((await run('users', 'delete', 'bob')).code, 1)
+    const [entry] = (await admin.get('/audit-log?action=user.delete')).json
+    assert.deepEqual([entry.user_id, typeof entry.details.operator], [null, 'string'])
+  })
+
+  test('the last admin stays', async () => {
+    const { code, stderr } = await run('users', 'update', 'admin', '--enabled', 'false')
+    assert.equal(code, 1)
+    assert.match(stderr, /last enabled admin/)
+  })
+
+  test('wrong usage is told before anything happens', async () => {
+    for (const words of [
+      ['users', 'update', 'admin'],
+      ['users', 'create', 'x', '--role', 'root'],
+      ['audit', 'verify', '--head', 'x'],
+      ['eab', 'reseal'],
+    ])
+      assert.equal((await run(...words)).code, 2, words.join(' '))
+    assert.equal((await run('users', 'create', 'a b')).code, 1)
+  })
+
+  test('a locked username is unlocked', async () => {
+    const { password } = JSON.parse(await operate(service, 'users', 'create', 'locked', '--json'))
+    const login = (word: string) =>
+      adminRequest(service.baseUrl, 'POST', '/auth/login', { body: { username: 'locked', password: word } })
+    for (let i = 0; i < 5; i++) await login('wrong')
+    assert.equal((await login(password)).status, 429)
+    assert.match(await operate(service, 'users', 'unlock', 'locked'), /may log in again/)
+    assert.match(await operate(service, 'users', 'unlock', 'locked'), /no failed logins/)
+    // Its address is locked for itself.
+    await withQuery(service.database.connection, (query) => query('DELETE FROM admin_login_limits'))
+    assert.equal((await login(password)).status, 200)
+  })
+
+  test('users of another server come with their hashes, and get a better one with the first login', async () => {
+    const hash = werkzeugHash(WERKZEUG_PASSWORD)
+    const user = (username: string) => ({ username, email: 'x@example.com', role: 'auditor', password_hash: hash })
+    const array = file('users.json', JSON.stringify([user('ida'), { ...user('ivo'), enabled: false }]))
+    assert.match(await operate(service, 'users', 'import', array), /2 users are imported/)
+    const lines = file('users.ndjson', `${JSON.stringify(user('ida'))}\n${JSON.stringify(user('iris'))}\n`)
+    const second = JSON.parse(await operate(service, 'users', 'import', lines, '--json'))
+    assert.deepEqual(second, { imported: 1, taken: ['ida'] })
+    await signIn(service.baseUrl, 'ida', WERKZEUG_PASSWORD)
+    await withQuery(service.database.connection, async (query) => {
+      const [row] = await query("SELECT password_hash FROM admin_users WHERE username = 'ida'")
+      assert.match(String(row?.password_hash), /^\$argon2id\$/)
+    })
+    await signIn(service.baseUrl, 'ida', WERKZEUG_PASSWORD)
+  })
+
+  test('a file with anything wrong in it imports nobody, and shows no hash', async () => {
+    const wrong = file(
+      'wrong.json',
+      JSON.stringify([{ username: 'a b', email: 'x', role: 'root', password_hash: 'md5:secret', admin: true }, 7]),
+    )
+    const { code, stderr } = await run('users', 'import', wrong)
+    assert.equal(code, 1)
+    for (const name of ['username', 'email', 'role', 'password_hash', 'admin'])
+      assert.match(stderr, new RegExp(`'${name}'`))
+    assert.match(stderr, /user 2: is not a JSON object/)
+    assert.doesNotMatch(stderr, /secret/)
+    assert.equal((await run('users', 'import', file('broken.json', '{"username": "hash of x"'))).code, 1)
+  })
+
+  test('audit verify: whole, against a head noted earlier, and after a change', async () => {
+    const verdict = JSON.parse(await operate(service, 'audit', 'verify', '--json'))
+    assert.deepEqual([verdict.whole, verdict.faults], [true, []])
+    assert.match(await operate(service, 'audit', 'verify', '--head', verdict.head), /the audit log is whole/)
+    const ahead = `${verdict.entries + 5}:${'0'.repeat(64)}`
+    const cut = await run('audit', 'verify', '--head', ahead)
+    assert.equal(cut.code, 1)
+    assert.match(cut.stderr, /missing at the end/)
+    await withQuery(service.database.connection, async (query) => {
+      await query('ALTER TABLE admin_audit_log DISABLE TRIGGER USER')
+      await query("UPDATE admin_audit_log SET ip_address = '192.0.2.9' WHERE sequence = 2")
+      await query('ALTER TABLE admin_audit_log ENABLE TRIGGER USER')
+    })
+    const changed = await run('audit', 'verify')
+    assert.equal(changed.code, 1)
+    assert.match(changed.stderr, /^entry 2 was changed/m)
+  })
+
+  test('eab reseal moves every key to the new secret, or none', async () => {
+    const credential = await createCredential(service, 'team-a')
+    await createCredential(service, 'team-b')
+    const sealed = () =>
+      withQuery(service.database.connection, (query) => query('SELECT kid, hmac_key FROM eab_credentials ORDER BY kid'))
+    const before = await sealed()
+    // The same service with another secret.
+    const folder = path.join(service.folder, 'changed')
+    mkdirSync(folder)
+    const config = readFileSync(path.join(service.folder, 'config.yaml'), 'utf8')
+    assert.ok(config.includes(TOKEN_SECRET))
+    writeFileSync(
+      path.join(folder, 'config.yaml'),
+      config.replace(TOKEN_SECRET, 'another secret of 32 bytes or more, too'),
+    )
+    const reseal = (name: string, text: string) =>
+      chancery({ folder }, 'eab', 'reseal', '--old-secret-file', file(name, text), '--json')
+    const wrong = await reseal('wrong-secret', 'neither of the two secrets')
+    assert.equal(wrong.code, 1)
+    assert.match(wrong.stderr, /"team-a" opens under neither secret; nothing is changed/)
+    assert.deepEqual(await sealed(), before)
+    const first = await reseal('old-secret', `${TOKEN_SECRET}\n`)
+    assert.deepEqual(JSON.parse(first.stdout), { resealed: 2, kept: 0 })
+    assert.deepEqual(JSON.parse((await reseal('old-secret', TOKEN_SECRET)).stdout), { resealed: 0, kept: 2 })
+    // Back again: under the former secret the former key opens.
+    const back = await chancery(
+      service,
+      'eab',
+      'reseal',
+      '--json',
+      '--old-secret-file',
+      file('new-secret', 'another secret of 32 bytes or more, too'),
+    )
+    assert.deepEqual(JSON.parse(back.stdout), { resealed: 2, kept: 0 })
+    assert.equal(credential.hmacKey.length, 32)
+  })
+})

@@ -1,0 +1,95 @@
+/** `chancery eab`, `identifiers` and `profiles` on a database without a service, and the entries that they leave. */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { registeredClient } from '../support/acme-client.ts'
+import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { accountIdOf, newestEntries } from '../support/bound.ts'
+import { chancery, operate } from '../support/operator.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
+
+describe('commands about grants', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-grants-'))
+  let service: TestService
+  let admin: AdminClient
+  let account: string
+  before(async () => {
+    service = await startTestService({ config: adminConfig() })
+    admin = await administrator(service, 'alice')
+    account = accountIdOf(await registeredClient(service.directoryUrl))
+  })
+  after(async () => {
+    await service.dispose()
+    rmSync(folder, { recursive: true })
+  })
+
+  const run = (...words: string[]) => operate(service, ...words)
+
+  test('eab create takes limits, prints JSON on request, and eab list shows them', async () => {
+    const limits = ['--expires', '2999-01-01', '--max-uses', '20', '--from', '10.0.0.0/8', '--from', '192.0.2.1']
+    const made = JSON.parse(await run('eab', 'create', '--kid', 'limited', ...limits, '--json'))
+    assert.match(made.hmac_key, /^[A-Za-z0-9_-]{43}$/)
+    const shown = (await admin.get(`/eab/${made.id}`)).json
+    assert.deepEqual([shown.expires_at, shown.max_uses, shown.uses], ['2999-01-01T00:00:00.000Z', 20, 0])
+    assert.deepEqual([shown.allowed_networks, shown.created_by], [['10.0.0.0/8', '192.0.2.1/32'], null])
+    assert.match(
+      await run('eab', 'list'),
+      /limited .*expires 2999-\S+ {2}uses 0 of 20 {2}from 10\.0\.0\.0\/8,192\.0\.2\.1/,
+    )
+    const [entry] = await newestEntries(admin, 1)
+    assert.equal(entry?.action, 'eab.create')
+    assert.equal(typeof entry?.details['operator'], 'string')
+  })
+
+  test('identifiers: for an account and for a credential, each way taken back by itself', async () => {
+    await run('eab', 'create', '--kid', 'granting')
+    await run('identifiers', 'allow', 'a.test', '*.b.test', '--account', account)
+    await run('identifiers', 'allow', 'a.test', '--eab', 'granting')
+    assert.equal(await run('identifiers', 'list', '--account', account), 'dns  *.b.test\ndns  a.test\n')
+    assert.equal(await run('identifiers', 'list', '--eab', 'granting'), 'dns  a.test\n')
+    assert.match(await run('identifiers', 'list'), /^dns {2}a\.test {2}accounts 1$/m)
+    assert.equal(await run('identifiers', 'disallow', 'a.test', '--eab', 'granting'), 'removed  a.test\n')
+    assert.equal(JSON.parse(await run('identifiers', 'list', '--account', account, '--json')).identifiers.length, 2)
+    assert.equal((await chancery(service, 'identifiers', 'disallow', 'a.test', '--eab', 'granting')).code, 1)
+    assert.equal(await run('identifiers', 'delete', 'a.test', '*.b.test'), 'deleted  a.test\ndeleted  *.b.test\n')
+    assert.equal(await run('accounts', 'allowed', account), 'nothing is allowed to this account\n')
+    assert.equal(await run('identifiers', 'create', '10.0.0.0/8'), 'created  10.0.0.0/8\n')
+    const again = await chancery(service, 'identifiers', 'create', '10.0.0.0/8')
+    assert.equal(again.code, 1)
+    assert.match(again.stderr, /is there already/)
+  })
+
+  test('profiles: create, replace, assign, validate, unassign, delete', async () => {
+    const file = path.join(folder, 'servers.json')
+    const write = (profile_data: object) => writeFileSync(file, JSON.stringify({ name: 'servers', profile_data }))
+    write({ san_maximum: 3 })
+    await run('profiles', 'create', file)
+    await run('profiles', 'assign', 'servers', '--account', account)
+    const effective = async () => (await admin.get(`/accounts/${account}/csr-profile`)).json?.profile_data
+    assert.deepEqual(await effective(), { san_maximum: 3 })
+    write({ san_maximum: 0 })
+    await run('profiles', 'replace', file)
+    assert.deepEqual(await effective(), { san_maximum: 0 })
+    const csr = path.join(folder, 'www.csr')
+    writeFileSync(csr, await aCsr(P256_KEY, { names: [{ type: 'dns', value: 'www.test' }] }))
+    const wrong = await chancery(service, 'profiles', 'validate', 'servers', csr)
+    assert.deepEqual([wrong.code, wrong.stdout], [1, '1 subject alternative names; the maximum is 0\n'])
+    await run('profiles', 'unassign', 'servers', '--account', account)
+    assert.equal(await effective(), undefined)
+    assert.equal(JSON.parse(await run('profiles', 'list', '--json')).profiles.length, 1)
+    await run('profiles', 'delete', 'servers')
+    assert.equal(await run('profiles', 'list'), 'there are no CSR profiles\n')
+  })
+
+  test('the former names mean the same, and are not in the help', async () => {
+    assert.equal(await run('csr-profile', 'list'), 'there are no CSR profiles\n')
+    assert.equal(await run('account', 'allowed', account), 'nothing is allowed to this account\n')
+    const help = await run('--help')
+    assert.match(help, /profiles assign/)
+    assert.doesNotMatch(help, /csr-profile (create|list|assign)|\baccount allow/)
+  })
+})

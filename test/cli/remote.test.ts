@@ -1,0 +1,184 @@
+/** `chancery --server URL …`: administration from another machine. */
+
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { ENDPOINTS } from '../../src/admin/endpoints.ts'
+import { remoteProgram } from '../../src/cli/remote/program.ts'
+import { WORDS } from '../../src/cli/remote/words.ts'
+import { adminConfig, createAdministrator } from '../support/admin.ts'
+import type { CommandResult } from '../support/operator.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+
+test('the words stand for operations that there are, and api has every operation', () => {
+  const ids = ENDPOINTS.map(({ id }) => id)
+  assert.deepEqual(
+    WORDS.flatMap(({ operations }) => operations).filter((id) => !ids.includes(id)),
+    [],
+  )
+  const usages = remoteProgram(['api']).commands.map(({ usage }) => usage.split(' ')[1])
+  for (const id of ids) assert.ok(usages.includes(id), id)
+})
+
+test('an option is a switch in every command or in none, as the command line is read once for all', () => {
+  for (const asked of [['api'], []]) {
+    const kinds = new Map<string, boolean>()
+    const { commands, options } = remoteProgram(asked)
+    for (const table of [options, ...commands.map(({ options }) => options)])
+      for (const [name, { kind }] of Object.entries(table ?? {})) {
+        assert.equal(kinds.get(name) ?? kind === 'switch', kind === 'switch', name)
+        kinds.set(name, kind === 'switch')
+      }
+  }
+})
+
+describe('from another machine', () => {
+  let service: TestService
+  let folder: string
+  let tokens: string
+  let password: string
+  before(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-remote-'))
+    tokens = path.join(folder, 'chancery', 'tokens.json')
+    service = await startTestService({ config: adminConfig({ default_page_size: 2 }) })
+    password = await createAdministrator(service.database, 'ann')
+    const { code, stderr } = await remote(['login', '--username', 'ann'], { input: `${password}\n` })
+    assert.equal(code, 0, stderr)
+  })
+  after(async () => {
+    await service.dispose()
+    rmSync(folder, { recursive: true })
+  })
+
+  function remote(
+    words: string[],
+    {
+      input = '',
+      env = {},
+      server = service.baseUrl,
+    }: { input?: string; env?: Record<string, string>; server?: string } = {},
+  ): Promise<CommandResult> {
+    const child = spawn(process.execPath, [CLI, '--server', server, ...words], {
+      env: { ...process.env, XDG_CONFIG_HOME: folder, ...env },
+    })
+    let [stdout, stderr] = ['', '']
+    child.stdout.on('data', (chunk) => {
+      stdout += chunk
+    })
+    child.stderr.on('data', (chunk) => {
+      stderr += chunk
+    })
+    child.stdin.end(input)
+    return new Promise((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })))
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: replies of any shape
+  async function json(...words: string[]): Promise<any> {
+    const { code, stdout, stderr } = await remote([...words, '--json'])
+    assert.equal(code, 0, stderr)
+    return JSON.parse(stdout)
+  }
+
+  async function refused(words: string[], code: number, sentence: RegExp, options = {}): Promise<void> {
+    const got = await remote(words, options)
+    assert.equal(got.code, code, got.stdout)
+    assert.match(got.stderr, sentence)
+  }
+
+  test('login keeps a token that only its owner can read', async () => {
+    assert.equal(statSync(tokens).mode & 0o777, 0o600)
+    assert.deepEqual(Object.keys(JSON.parse(readFileSync(tokens, 'utf8'))), [`${service.baseUrl}/api`])
+    assert.equal((await json('me', 'show')).username, 'ann')
+  })
+
+  test('users are made, listed, changed and deleted by their names', async () => {
+    const made = await remote(['users', 'create', 'bob', '--email', 'bob@example.com'])
+    assert.match(made.stdout, /^password +\S{20}$/m)
+    assert.match(
+      (await remote(['users', 'list'])).stdout,
+      /^id +username +email +role +enabled\n(?:.*\n)*\S+ +bob +bob@example.com +auditor +true\n/,
+    )
+    assert.equal((await json('users', 'update', 'bob', '--enabled', 'false')).enabled, false)
+    assert.equal((await remote(['users', 'delete', 'bob'])).code, 0)
+    await refused(['users', 'show', 'bob'], 1, /there is no username bob/)
+  })
+
+  test('a list comes in pages, or whole', async () => {
+    const page = await remote(['audit', 'list', '--action', 'auth.login'])
+    for (const _ of [1, 2, 3]) await remote(['login', '--username', 'ann'], { input: password })
+    assert.match((await remote(['audit', 'list'])).stderr, /there are more: --all, or --cursor \d+ --limit 2/)
+    assert.match(page.stdout, /auth\.login/)
+    assert.ok((await json('audit', 'list', '--action', 'auth.login', '--all')).length > 2)
+  })
+
+  test('a stream is printed line by line', async () => {
+    const { stdout } = await remote(['audit', 'export', '--action', 'auth.login'])
+    for (const line of stdout.trim().split('\n')) assert.equal(JSON.parse(line).action, 'auth.login')
+  })
+
+  test('a credential, an identifier and a profile find each other by name', async () => {
+    assert.match((await json('eab', 'create', 'team-a', '--label', 'a team')).hmac_key, /^[\w-]{43}$/)
+    await json('identifiers', 'create', '*.a.example', '--type', 'dns')
+    assert.equal((await remote(['identifiers', 'allow', '*.a.example', '--eab', 'team-a'])).code, 0)
+    const [{ identifier_value }] = await json('identifiers', 'list', '--eab', 'team-a')
+    assert.equal(identifier_value, '*.a.example')
+    const file = path.join(folder, 'profile.json')
+    writeFileSync(file, JSON.stringify({ san_maximum: 1 }))
+    await json('profiles', 'create', 'servers', '--profile-data', `@${file}`)
+    assert.equal(await json('profiles', 'assigned', '--eab', 'team-a'), null)
+    await remote(['profiles', 'assign', 'servers', '--eab', 'team-a'])
+    assert.equal((await json('profiles', 'assigned', '--eab', 'team-a')).name, 'servers')
+    assert.equal((await json('eab', 'revoke', 'team-a')).revoked, true)
+    await refused(['identifiers', 'allow', '*.a.example'], 2, /name one of --account, --eab/)
+  })
+
+  test('switches and lists of the service', async () => {
+    assert.equal((await json('maintenance', 'on', '--reason', 'a move')).maintenance_mode, true)
+    assert.match((await remote(['maintenance', 'status'])).stdout, /^reason +a move$/m)
+    assert.equal((await json('maintenance', 'off')).maintenance_mode, false)
+    await refused(['crl', 'rebuild'], 1, /CRL/i)
+    assert.deepEqual(await json('certificates', 'list', '--expiring-before', '2100-01-01'), [])
+    assert.deepEqual(await json('accounts', 'list'), [])
+  })
+
+  test('any operation by its name, with its body as JSON', async () => {
+    const made = await json('api', 'createToken', '--body', '{"name":"robot","role":"auditor"}')
+    const { stdout } = await remote(['api', 'getMe', '--json'], { env: { CHANCERY_TOKEN: made.token } })
+    assert.equal(JSON.parse(stdout).username, 'ann')
+    assert.ok((await json('tokens', 'list')).some(({ name }: { name: string }) => name === 'robot'))
+    assert.equal((await remote(['tokens', 'revoke', 'robot'])).code, 0)
+  })
+
+  test('what is mistyped gets a suggestion, what is wrong a sentence', async () => {
+    await refused(['users', 'lst'], 2, /did you mean list\?/)
+    await refused(['api', 'lisUsers'], 2, /did you mean listUsers\?/)
+    await refused(['users', 'list', '--jsn'], 2, /did you mean --json\?/)
+    await refused(['users', 'create', 'x', '--role', 'root'], 2, /--role root: is one of admin, auditor/)
+    await refused(['users', 'create', 'x', '--email', 'nowhere'], 1, /'email' must be an e-mail address/)
+    await refused(['login', '--username', 'ann'], 1, /password is wrong/, { input: 'guess\n' })
+    await refused(['users', 'list'], 1, /a bearer token is needed.*log in with/, {
+      env: { XDG_CONFIG_HOME: `${folder}/none` },
+    })
+    await refused(['users', 'list'], 1, /cannot be reached/, { server: 'http://127.0.0.1:9' })
+    await refused(['users', 'list'], 2, /--server ftp:/, { server: 'ftp://127.0.0.1' })
+  })
+
+  test('a file of tokens that others can read is refused', async () => {
+    chmodSync(tokens, 0o644)
+    await refused(['me', 'show'], 1, /can be read by others/)
+    chmodSync(tokens, 0o600)
+  })
+
+  test('logout ends the session and forgets its token', async () => {
+    const { [`${service.baseUrl}/api`]: token = '' } = JSON.parse(readFileSync(tokens, 'utf8'))
+    assert.equal((await remote(['logout'])).code, 0)
+    assert.deepEqual(JSON.parse(readFileSync(tokens, 'utf8')), {})
+    await refused(['me', 'show'], 1, /has expired, or was logged out/, { env: { CHANCERY_TOKEN: token } })
+    await refused(['logout'], 1, /there is no login/)
+  })
+})

@@ -1,0 +1,171 @@
+/** Audit export to rsyslog, to an HTTP server and to a file: what a receiver gets, and what it misses. */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { syslogConsumer, webhookConsumer } from '../../src/services/events/audit-consumers.ts'
+import { auditFileConsumer } from '../../src/services/events/audit-file.ts'
+import { patientDelayMs } from '../../src/services/events/patience.ts'
+import { type SyslogTarget, syslogTransport } from '../../src/services/events/syslog-sender.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { type SyslogDaemon, syslogDaemon } from '../support/syslog-daemon.ts'
+import { until } from '../support/until.ts'
+import { type EventFixture, eventFixture } from './support.ts'
+
+describe('audit export', () => {
+  let fixture: EventFixture
+  let folder: string
+  before(async () => {
+    fixture = await eventFixture()
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-audit-'))
+  })
+  after(async () => {
+    await fixture.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const emit = (n: number) =>
+    fixture.run("SELECT emit_event('admin.action', $1, NULL, $2::jsonb)", [String(n), JSON.stringify({ n })])
+  async function emitMany(first: number, count: number): Promise<void> {
+    for (let n = first; n < first + count; n++) await emit(n)
+  }
+  describe('to rsyslog', requireCommand('rsyslogd'), () => {
+    let daemon: SyslogDaemon
+    before(async () => {
+      daemon = await syslogDaemon(folder)
+      await daemon.start()
+    })
+    after(() => daemon.stop())
+
+    const target = (transport: SyslogTarget['transport'], ca?: string): SyslogTarget => ({
+      ...{ host: 'localhost', port: daemon.ports[transport], transport, ca },
+    })
+    /** Numbers of the events that the daemon has written down. */
+    const received = () => daemon.lines().map((line) => Number(/"data":\{"n":(\d+)\}/.exec(line)?.[1]))
+
+    for (const transport of ['udp', 'tcp', 'tls'] as const)
+      test(`a message over ${transport} has priority, kind and id in their places`, async () => {
+        const syslog = syslogTransport(target(transport, readFileSync(daemon.caFile, 'utf8')))
+        const running = await fixture.delivering(syslogConsumer(syslog), `syslog-${transport}`)
+        await emit(transport.length)
+        await until('it is delivered', async () => (await fixture.waiting(running.consumer)) === 0)
+        const line = await until('it is written', () => daemon.lines().at(-1))
+        assert.match(
+          line,
+          /^109 chancery admin\.action \[event@32473 id="[0-9a-f-]{36}" kind="admin\.action" subject="3"\] \{"event":"admin\.action",/,
+        )
+        await running.stop()
+        await running.forget()
+        syslog.close()
+      })
+
+    test('a receiver that nobody vouches for gets nothing', async () => {
+      const syslog = syslogTransport(target('tls'))
+      await assert.rejects(syslog.send('x'), /self-signed certificate/)
+      const elsewhere = syslogTransport({ ...target('tls', readFileSync(daemon.caFile, 'utf8')), host: '127.0.0.1' })
+      await assert.rejects(elsewhere.send('x'), /does not match/)
+    })
+
+    test('a daemon that is killed and comes back has missed nothing', async () => {
+      const syslog = syslogTransport(target('tls', readFileSync(daemon.caFile, 'utf8')))
+      const running = await fixture.delivering(syslogConsumer(syslog), 'syslog-away')
+      await emitMany(1000, 20)
+      await until('the first are written', () => received().includes(1019))
+      await daemon.kill()
+      await emitMany(2000, 20)
+      await until('an attempt has failed', async () => {
+        const rows = await fixture.run('SELECT FROM event_deliveries WHERE attempts > 0', [])
+        return rows.length > 0
+      })
+      await daemon.start()
+      await until('all are delivered', async () => (await fixture.waiting(running.consumer)) === 0, 90_000)
+      const numbers = new Set(received())
+      for (let n = 0; n < 20; n++) assert.ok(numbers.has(1000 + n) && numbers.has(2000 + n), `${n}`)
+      await running.stop()
+      await running.forget()
+      syslog.close()
+    })
+  })
+
+  test('a webhook gets each event, and again what it did not take', async () => {
+    const bodies: { event: string; event_id: string; data: { n: number } }[] = []
+    let refusals = 2
+    const server = createServer((request, response) => {
+      let body = ''
+      request.on('data', (chunk: Buffer) => {
+        body += chunk
+      })
+      request.on('end', () => {
+        bodies.push(JSON.parse(body))
+        response.writeHead(refusals-- > 0 ? 503 : 204).end()
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const running = await fixture.delivering(webhookConsumer(`http://127.0.0.1:${port}/events?token=secret`), 'webhook')
+    await emitMany(0, 5)
+    await until('all are taken', async () => (await fixture.waiting(running.consumer)) === 0, 60_000)
+    assert.equal(bodies.length, 7)
+    assert.equal(new Set(bodies.map(({ event_id }) => event_id)).size, 5)
+    assert.equal(bodies[0]?.event, 'admin.action')
+    await running.stop()
+    await running.forget()
+    server.closeAllConnections()
+    server.close()
+  })
+
+  test('an error of the webhook does not name its URL', async () => {
+    const consumer = webhookConsumer('http://127.0.0.1:9/?token=secret')
+    const event = {
+      id: 'i',
+      kind: 'alarm',
+      subject: 's',
+      accountId: undefined,
+      occurredAt: new Date(),
+      data: {},
+    } as const
+    const ended = AbortSignal.timeout(5_000)
+    await assert.rejects(consumer.deliver(event, ended), (error: Error) => {
+      assert.match(error.message, /^the webhook is not reachable/)
+      return !error.message.includes('secret')
+    })
+  })
+
+  test('a receiver may be away for days before an event is given up', () => {
+    const delays = Array.from({ length: 4_000 }, (_, index) => patientDelayMs(index + 1, new Error('away')))
+    assert.deepEqual(delays.slice(0, 8), [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
+    assert.ok(delays.every((delay) => delay !== undefined))
+    assert.equal(patientDelayMs(6_000, new Error('away')), undefined)
+  })
+
+  test('the file has mode 0600, begins anew when it is full, and keeps its former ones', async () => {
+    const file = path.join(folder, 'audit.log')
+    const consumer = await auditFileConsumer({ path: file, maxBytes: 2_000, backups: 2 })
+    assert.equal(statSync(file).mode & 0o777, 0o600)
+    const running = await fixture.delivering(consumer, 'file')
+    await emitMany(0, 40)
+    await until('all are written', async () => (await fixture.waiting(running.consumer)) === 0)
+    const sizes = [file, `${file}.1`, `${file}.2`].map((name) => statSync(name).size)
+    assert.ok(
+      sizes.every((size) => size > 0 && size <= 2_000),
+      `${sizes}`,
+    )
+    assert.equal(statSync(`${file}.1`).mode & 0o777, 0o600)
+    assert.throws(() => statSync(`${file}.3`), /ENOENT/)
+    renameSync(file, `${file}.moved`)
+    await emit(41)
+    await until('a new file is begun', async () => (await fixture.waiting(running.consumer)) === 0)
+    assert.equal(JSON.parse(readFileSync(file, 'utf8')).data.n, 41)
+    await running.stop()
+    await running.forget()
+  })
+
+  test('a file that cannot be written is an error at the start', async () => {
+    const settings = { path: path.join(folder, 'absent', 'audit.log'), maxBytes: 2_000, backups: 2 }
+    await assert.rejects(auditFileConsumer(settings), /^Error: cannot write to logging\.audit\.file .*ENOENT$/)
+  })
+})

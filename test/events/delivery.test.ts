@@ -1,0 +1,239 @@
+/** Events: written with the change, delivered at least once, in order, by any instance. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { z } from 'zod/v4'
+
+import type { ExternalConsumer } from '../../src/services/events/consumer.ts'
+import { takeBatch } from '../../src/services/events/database-delivery.ts'
+import { ExternalDelivery } from '../../src/services/events/external-delivery.ts'
+import { STATISTICS } from '../../src/services/events/statistics.ts'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { registerConsumer, removeUnseenConsumers } from '../../src/store/event-store.ts'
+import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import { type DatabasePool, openCheckedDatabase, rowsOf } from '../../src/store/slonik.ts'
+import { settingsFor } from '../store/support.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
+
+const None = z.object({})
+const Count = z.object({ rows: z.int() })
+/** A promise that the test resolves; Node.js 20 has no Promise.withResolvers. */
+function gate() {
+  let resolve = (): void => undefined
+  const promise = new Promise<void>((done) => {
+    resolve = done
+  })
+  return { promise, resolve }
+}
+
+const silent = { delivered: () => {}, postponed: () => {}, buried: () => {}, failed: () => {} }
+
+describe('events', () => {
+  let database: TestDatabase
+  let db: DatabasePool
+  let presence: InstancePresence
+  before(async () => {
+    database = await testDatabase()
+    db = await openCheckedDatabase(settingsFor(database.connection, 6))
+    presence = await announceInstance(settingsFor(database.connection), () => undefined)
+  })
+  after(async () => {
+    await presence.close()
+    await db.end()
+    await database.drop()
+  })
+
+  const run = (query: ReturnType<ReturnType<typeof rowsOf>>) => db.query(query)
+  const waiting = async (consumer: string) =>
+    (await db.one(rowsOf(Count)`SELECT count(*)::integer AS rows FROM event_deliveries WHERE consumer = ${consumer}`))
+      .rows
+  const emit = (kind: string, subject: string, data = '{}', account: string | null = null) =>
+    run(rowsOf(None)`SELECT emit_event(${kind}, ${subject}, ${account}, ${data}::jsonb)`)
+  async function anAccount(): Promise<string> {
+    const id = uuidv7(Date.now())
+    await run(rowsOf(None)`INSERT INTO accounts (id, thumbprint, jwk) VALUES (${id}, ${id}, '{}')`)
+    return id
+  }
+  function consumer(over: Partial<ExternalConsumer> & { name: string }): ExternalConsumer {
+    return {
+      kinds: ['alarm'],
+      concurrency: 4,
+      timeoutMs: 5_000,
+      retryDelayMs: () => 0,
+      deliver: async () => undefined,
+      ...over,
+    }
+  }
+  const delivery = (of: ExternalConsumer, instanceId = presence.instanceId) =>
+    new ExternalDelivery({ db, instanceId, consumer: of, events: silent })
+
+  const rounds = (of: ExternalDelivery, what: string, isDone: () => Promise<boolean>) =>
+    until(what, async () => {
+      await of.round()
+      return isDone()
+    })
+
+  test('nothing is written that nobody has asked for', async () => {
+    await anAccount()
+    const { rows } = await db.one(rowsOf(Count)`SELECT count(*)::integer AS rows FROM event_deliveries`)
+    assert.equal(rows, 0)
+  })
+
+  test('a change and its event are one transaction', async () => {
+    await registerConsumer(db, 'accounts', ['account.registration', 'account.deactivation', 'account.key_change'])
+    const id = await anAccount()
+    await run(rowsOf(None)`UPDATE accounts SET thumbprint = ${`${id} new`} WHERE id = ${id}`)
+    await run(rowsOf(None)`UPDATE accounts SET status = 'deactivated' WHERE id = ${id}`)
+    await db
+      .transaction(async (tx) => {
+        await tx.query(
+          rowsOf(None)`INSERT INTO accounts (id, thumbprint, jwk) VALUES (${uuidv7(Date.now())}, 'x', '{}')`,
+        )
+        throw new Error('taken back')
+      })
+      .catch(() => undefined)
+    const Kind = z.object({ kind: z.string(), data: z.record(z.string(), z.unknown()) })
+    const rows = await db.any(
+      rowsOf(Kind)`SELECT kind, data FROM event_deliveries WHERE consumer = 'accounts' ORDER BY sequence`,
+    )
+    assert.deepEqual(
+      rows.map(({ kind }) => kind),
+      ['account.registration', 'account.key_change', 'account.deactivation'],
+    )
+    assert.deepEqual(rows[1]?.data, { account_id: id, old_thumbprint: id, new_thumbprint: `${id} new` })
+  })
+
+  test('all consumers get an event under the same id', async () => {
+    for (const name of ['one', 'two', 'three']) await registerConsumer(db, name, ['account.registration'])
+    for (let n = 0; n < 3; n++) await anAccount()
+    const Ids = z.object({ ids: z.int(), rows: z.int() })
+    const counted = await db.one(rowsOf(Ids)`
+      SELECT count(DISTINCT event_id)::integer AS ids, count(*)::integer AS rows FROM event_deliveries
+       WHERE consumer = ANY ('{one,two,three}')`)
+    assert.deepEqual(counted, { ids: 3, rows: 9 })
+    await run(rowsOf(None)`DELETE FROM event_consumers WHERE name = ANY ('{one,two,three}')`)
+  })
+
+  test('an event whose transaction commits late is not passed over', async () => {
+    await registerConsumer(db, 'late', ['alarm'])
+    const seen: string[] = []
+    const late = delivery(consumer({ name: 'late', deliver: async ({ subject }) => void seen.push(subject) }))
+    const hold = gate()
+    const written = gate()
+    const holding = db.transaction(async (tx) => {
+      await tx.query(rowsOf(None)`SELECT emit_event('alarm', 'first', NULL, '{}'::jsonb)`)
+      written.resolve()
+      await hold.promise
+    })
+    await written.promise
+    await emit('alarm', 'second')
+    await rounds(late, 'the later one is delivered', async () => seen.includes('second'))
+    assert.deepEqual(seen, ['second'])
+    hold.resolve()
+    await holding
+    await rounds(late, 'the earlier one, too', async () => seen.includes('first'))
+    await late.stop(1_000)
+    assert.equal(await waiting('late'), 0)
+  })
+
+  test('events of one subject come in their order, others beside them', async () => {
+    await registerConsumer(db, 'order', ['alarm'])
+    for (const n of [1, 2, 3]) await emit('alarm', 'a', `{"n":${n}}`)
+    await emit('alarm', 'b', '{"n":9}')
+    const seen: unknown[] = []
+    let failures = 0
+    const ordered = delivery(
+      consumer({
+        name: 'order',
+        async deliver({ data }) {
+          if (data.n === 1 && failures++ < 2) throw new Error('not yet')
+          seen.push(data.n)
+        },
+      }),
+    )
+    await rounds(ordered, 'all four', async () => seen.length === 4)
+    await ordered.stop(1_000)
+    assert.deepEqual(
+      seen.filter((n) => n !== 9),
+      [1, 2, 3],
+    )
+    assert.equal(failures, 3)
+  })
+
+  test('a delivery of an instance that is gone is taken over, with the same event id', async () => {
+    await registerConsumer(db, 'takeover', ['alarm'])
+    await emit('alarm', 'x')
+    const ids: string[] = []
+    const hanging = consumer({ name: 'takeover', deliver: ({ id }) => new Promise(() => void ids.push(id)) })
+    const first = delivery(hanging, 111)
+    await rounds(first, 'the first has begun', async () => ids.length > 0)
+    // Nobody holds the presence lock of the first, so it counts as gone.
+    const taken: string[] = []
+    const second = delivery(consumer({ name: 'takeover', deliver: async ({ id }) => void taken.push(id) }))
+    await rounds(second, 'the second has it', async () => taken.length === 1)
+    await second.stop(1_000)
+    await first.stop(10)
+    assert.equal(ids[0], taken[0])
+    assert.equal(await waiting('takeover'), 0)
+  })
+
+  test('what fails for good is a dead letter with its whole payload', async () => {
+    await registerConsumer(db, 'dead', ['alarm'])
+    await emit('alarm', 'x', '{"reason":"why"}')
+    const dying = delivery(
+      consumer({
+        name: 'dead',
+        retryDelayMs: (failures) => (failures < 3 ? 0 : undefined),
+        deliver: () => Promise.reject(new Error('no')),
+      }),
+    )
+    await rounds(dying, 'it is gone', async () => (await waiting('dead')) === 0)
+    await dying.stop(1_000)
+    const Letter = z.object({ data: z.record(z.string(), z.unknown()), attempts: z.int(), error: z.string() })
+    const letter = await db.one(
+      rowsOf(Letter)`SELECT data, attempts, error FROM event_dead_letters WHERE consumer = 'dead'`,
+    )
+    assert.deepEqual(letter, { data: { reason: 'why' }, attempts: 3, error: 'no' })
+  })
+
+  test('a consumer that ignores its time limit loses its place, not the event', async () => {
+    await registerConsumer(db, 'slow', ['alarm'])
+    await emit('alarm', 'x')
+    let attempts = 0
+    const slow = delivery(
+      consumer({
+        name: 'slow',
+        concurrency: 1,
+        timeoutMs: 20,
+        deliver: () => (++attempts === 1 ? new Promise(() => {}) : Promise.resolve()),
+      }),
+    )
+    await rounds(slow, 'the second attempt', async () => (await waiting('slow')) === 0)
+    await slow.stop(1_000)
+    assert.equal(attempts, 2)
+  })
+
+  test('statistics count by hour and keep the last 50 failures of an account', async () => {
+    await registerConsumer(db, STATISTICS.name, STATISTICS.kinds)
+    const account = await anAccount()
+    for (let n = 0; n < 55; n++) await emit('order.rejected', `r${n}`, `{"n":${n}}`, account)
+    while ((await takeBatch(db, STATISTICS)) > 0);
+    const failures = await db.one(
+      rowsOf(Count)`SELECT count(*)::integer AS rows FROM account_failures WHERE account_id = ${account}`,
+    )
+    assert.equal(failures.rows, 50)
+    const counted = await db.one(rowsOf(Count)`
+      SELECT sum(events)::integer AS rows FROM event_counts WHERE kind = 'order.rejected'`)
+    assert.equal(counted.rows, 55)
+    assert.equal(await waiting(STATISTICS.name), 0)
+  })
+
+  test('a consumer without an instance leaves after its days, with what waited for it', async () => {
+    await registerConsumer(db, 'gone', ['alarm'])
+    await emit('alarm', 'x')
+    await run(rowsOf(None)`UPDATE event_consumers SET seen_at = now() - interval '8 days' WHERE name = 'gone'`)
+    assert.deepEqual(await removeUnseenConsumers(db, 7), ['gone'])
+    assert.equal(await waiting('gone'), 0)
+  })
+})

@@ -1,0 +1,331 @@
+/** Mail over SMTP, against a real server: TLS, refusals, and every way a server can go away. */
+
+import assert from 'node:assert/strict'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { after, afterEach, before, describe, test } from 'node:test'
+import type { SMTPServerOptions } from 'smtp-server'
+import { z } from 'zod/v4'
+import { Mailer, retryDelay } from '../../src/events/notifications/mailer.ts'
+import { MailError, MailTransport } from '../../src/events/notifications/transport.ts'
+import type { MailSettings, NotificationSettings } from '../../src/settings/notifications.ts'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { insertNotifications } from '../../src/store/notification-store.ts'
+import { type DatabasePool, openCheckedDatabase, rowsOf } from '../../src/store/slonik.ts'
+import { settingsFor } from '../store/support.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { until } from '../support/until.ts'
+
+const mail = {
+  recipient: 'ops@example.com',
+  subject: 'A subject',
+  text: 'The text.',
+  html: '<p>The text.</p>',
+  messageId: '<1@acme.example.com>',
+}
+
+function settings(port: number, over: Partial<MailSettings> = {}): MailSettings {
+  return {
+    ...{ host: '127.0.0.1', port, tls: 'none', ca: undefined, login: undefined, cc: [], bcc: [], timeoutMs: 5_000 },
+    from: 'Certificates <acme@example.com>',
+    serverUrl: 'https://acme.example.com',
+    ...over,
+  }
+}
+
+const refusal = (code: number, text: string) => Object.assign(new Error(text), { responseCode: code })
+
+describe('one mail', () => {
+  const open: { close(): unknown }[] = []
+  afterEach(async () => {
+    for (const one of open.splice(0)) await one.close()
+  })
+  async function server(options: SMTPServerOptions = {}): Promise<MailServer> {
+    const made = await startMailServer(options)
+    open.push(made)
+    return made
+  }
+  function transport(port: number, over: Partial<MailSettings> = {}): MailTransport {
+    const made = new MailTransport(settings(port, over))
+    open.unshift(made)
+    return made
+  }
+  const trouble = (work: Promise<void>) =>
+    work.then(
+      () => assert.fail('the mail was sent'),
+      (error) => {
+        assert.ok(error instanceof MailError, String(error))
+        return error
+      },
+    )
+
+  test('has both bodies, a stable Message-ID, List-Id and Auto-Submitted; bcc is in the envelope only', async () => {
+    const { port, mails } = await server()
+    await transport(port, { cc: ['pki@example.com'], bcc: ['archive@example.com'] }).send(mail)
+    const [received] = mails
+    assert.equal(received?.from, 'acme@example.com')
+    assert.deepEqual(received?.to, ['ops@example.com', 'pki@example.com', 'archive@example.com'])
+    const { text = '' } = received ?? {}
+    assert.match(text, /^Message-ID: <1@acme\.example\.com>\r$/m)
+    assert.match(text, /^List-Id: <notifications\.acme\.example\.com>\r$/im)
+    assert.match(text, /^Auto-Submitted: auto-generated\r$/m)
+    assert.match(text, /^Cc: pki@example\.com\r$/m)
+    assert.match(
+      text,
+      /Content-Type: text\/plain[\s\S]*The text\.[\s\S]*Content-Type: text\/html[\s\S]*<p>The text\.<\/p>/,
+    )
+    assert.doesNotMatch(text, /archive@example\.com/)
+  })
+
+  test('goes over STARTTLS or TLS to a server whose certificate is trusted, and to no other', async () => {
+    // smtp-server comes with a self-signed certificate for localhost.
+    const starttls = await server({ disabledCommands: [] })
+    const implicit = await server({ secure: true, disabledCommands: [] })
+    for (const [{ port }, tls] of [
+      [starttls, 'starttls'],
+      [implicit, 'implicit'],
+    ] as const) {
+      const error = await trouble(transport(port, { tls }).send(mail))
+      assert.equal(error.trouble, 'server')
+      assert.match(error.message, /certificate/)
+    }
+    assert.equal(starttls.mails.length + implicit.mails.length, 0)
+  })
+
+  test('never goes in the clear when STARTTLS is required', async () => {
+    const { port, mails } = await server()
+    assert.equal((await trouble(transport(port, { tls: 'starttls' }).send(mail))).trouble, 'server')
+    assert.equal(mails.length, 0)
+  })
+
+  test('a login that is refused concerns the server, not the mail, and names no password', async () => {
+    const { port } = await server({
+      authOptional: false,
+      disabledCommands: ['STARTTLS'],
+      allowInsecureAuth: true,
+      onAuth: (auth, _session, done) =>
+        auth.password === 'right' ? done(null, { user: 'acme' }) : done(refusal(535, 'wrong')),
+    })
+    const error = await trouble(transport(port, { login: { user: 'acme', pass: 'hunter2' } }).send(mail))
+    assert.equal(error.trouble, 'server')
+    assert.doesNotMatch(error.message, /hunter2/)
+    await transport(port, { login: { user: 'acme', pass: 'right' } }).send(mail)
+  })
+
+  test('5yz is for good, 4yz is not', async () => {
+    for (const [code, expected] of [
+      [550, 'permanent'],
+      [451, 'temporary'],
+    ] as const) {
+      const { port } = await server({ onRcptTo: (_address, _session, done) => done(refusal(code, 'not today')) })
+      const error = await trouble(transport(port).send(mail))
+      assert.equal(error.trouble, expected)
+      assert.match(error.message, /not today/)
+    }
+  })
+
+  test('a recipient who is refused is an error, even when the copies are taken', async () => {
+    const { port } = await server({
+      onRcptTo: ({ address }, _session, done) =>
+        address === 'ops@example.com' ? done(refusal(550, 'unknown user')) : done(),
+    })
+    const error = await trouble(transport(port, { bcc: ['archive@example.com'] }).send(mail))
+    assert.equal(error.trouble, 'permanent')
+  })
+
+  /** A server that behaves worse than a library would. */
+  async function rawServer(onConnection: (socket: Socket) => void): Promise<number> {
+    const sockets = new Set<Socket>()
+    const raw = createServer({ allowHalfOpen: true }, (socket) => {
+      sockets.add(socket)
+      socket.on('error', () => undefined)
+      onConnection(socket)
+    })
+    await new Promise<void>((resolve) => raw.listen(0, '127.0.0.1', resolve))
+    open.push({
+      close: () => {
+        for (const socket of sockets) socket.destroy()
+        return new Promise((resolve) => raw.close(resolve))
+      },
+    })
+    return (raw.address() as AddressInfo).port
+  }
+
+  test('nobody at the port, a silent server, a dribbling one and a half-closed one end within the time limit', async () => {
+    const closed = await rawServer(() => undefined)
+    await (open.pop() as { close(): Promise<void> }).close()
+    const silent = await rawServer(() => undefined)
+    const dribbling = await rawServer((socket) => {
+      const timer = setInterval(() => socket.write('220-wait\r\n'), 50)
+      socket.on('close', () => clearInterval(timer))
+    })
+    const halfClosed = await rawServer((socket) => socket.end('220 ready\r\n'))
+    for (const port of [closed, silent, dribbling, halfClosed]) {
+      const startedAt = performance.now()
+      const error = await trouble(transport(port, { timeoutMs: 500 }).send(mail))
+      assert.equal(error.trouble, 'server', `${port}: ${error.message}`)
+      assert.ok(performance.now() - startedAt < 5_000)
+    }
+  })
+})
+
+test('the wait doubles up to its cap', () => {
+  const rule = { retryDelayMs: 60_000, retryBackoffMultiplier: 2, retryMaxDelayMs: 200_000 }
+  assert.deepEqual(
+    [1, 2, 3, 9].map((attempts) => retryDelay(rule, attempts)),
+    [60_000, 120_000, 200_000, 200_000],
+  )
+})
+
+describe('the mailer', () => {
+  const Row = z.object({
+    status: z.string(),
+    retry_count: z.int(),
+    error_detail: z.string().nullable(),
+    has_due: z.boolean(),
+    sent_at: z.date().nullable(),
+  })
+  const None = z.object({})
+  let database: TestDatabase
+  let db: DatabasePool
+  const running: Mailer[] = []
+  const servers: MailServer[] = []
+  before(async () => {
+    database = await testDatabase()
+    db = await openCheckedDatabase(settingsFor(database.connection, 6))
+  })
+  afterEach(async () => {
+    for (const mailer of running.splice(0)) await mailer.stop(1_000)
+    for (const server of servers.splice(0)) await server.close()
+    await db.query(rowsOf(None)`DELETE FROM notifications`)
+  })
+  after(async () => {
+    await db.end()
+    await database.drop()
+  })
+
+  async function server(options: SMTPServerOptions = {}): Promise<MailServer> {
+    const made = await startMailServer(options)
+    servers.push(made)
+    return made
+  }
+  const fast: NotificationSettings = {
+    ...{ enabled: true, disabledTypes: [], batchSize: 50, retryIntervalMs: 50, maxRetries: 3, retryDelayMs: 50 },
+    ...{ retryBackoffMultiplier: 1, retryMaxDelayMs: 1_000 },
+  }
+  function mailer(port: number, over: Partial<NotificationSettings> = {}, instanceId = 1): Mailer {
+    const made = new Mailer({
+      db,
+      instanceId,
+      transport: new MailTransport(settings(port)),
+      settings: () => ({ ...fast, ...over }),
+      events: { sent: () => undefined, failed: () => undefined, overdue: () => undefined, broken: () => undefined },
+    })
+    running.push(made)
+    made.start()
+    return made
+  }
+  async function aNotification(ageHours = 0): Promise<string> {
+    const id = uuidv7(Date.now())
+    await insertNotifications(db, [
+      {
+        ...{ id, type: 'account_deactivated', recipient: 'ops@example.com', subject: 's', text: 't', html: 'h' },
+        ...{ accountId: undefined, error: undefined, messageId: `<${id}@acme.example.com>` },
+        dueAt: new Date(Date.now() - ageHours * 3_600_000),
+      },
+    ])
+    return id
+  }
+  const row = (id: string) =>
+    db.one(rowsOf(Row)`
+      SELECT status, retry_count, error_detail, due_at IS NOT NULL AS has_due, sent_at FROM notifications WHERE id = ${id}`)
+  const untilStatus = (id: string, status: string) =>
+    until(`${id} is ${status}`, async () => {
+      const found = await row(id)
+      return found.status === status && (status !== 'failed' || !found.has_due) ? found : undefined
+    })
+
+  test('sends what is due and records it', async () => {
+    const { port, mails } = await server()
+    const ids = [await aNotification(), await aNotification(), await aNotification()]
+    mailer(port)
+    for (const id of ids) assert.ok((await untilStatus(id, 'sent')).sent_at)
+    assert.equal(mails.length, 3)
+  })
+
+  test('greylisted mail is sent later, with the same Message-ID', async () => {
+    let attempts = 0
+    const { port, mails } = await server({
+      onRcptTo: (_address, _session, done) => (++attempts < 3 ? done(refusal(451, 'try again')) : done()),
+    })
+    const id = await aNotification()
+    mailer(port)
+    assert.equal((await untilStatus(id, 'sent')).retry_count, 2)
+    assert.match(mails[0]?.text ?? '', new RegExp(`Message-ID: <${id}@`))
+  })
+
+  test('a refusal for good is not repeated; others end after max_retries', async () => {
+    const { port } = await server({ onRcptTo: (_address, _session, done) => done(refusal(550, 'unknown user')) })
+    const id = await aNotification()
+    mailer(port)
+    const refused = await untilStatus(id, 'failed')
+    assert.equal(refused.retry_count, 1)
+    assert.match(refused.error_detail ?? '', /unknown user/)
+    const grey = await server({ onRcptTo: (_address, _session, done) => done(refusal(451, 'try again')) })
+    const other = await aNotification()
+    for (const one of running.splice(0)) await one.stop(1_000)
+    mailer(grey.port)
+    assert.equal((await untilStatus(other, 'failed')).retry_count, 4)
+  })
+
+  test('no mail is lost when the mail server dies in the middle and comes back', async () => {
+    const first = await server({ onData: (stream) => void stream.resume() })
+    const ids: string[] = []
+    for (let n = 0; n < 20; n++) ids.push(await aNotification())
+    const sending = mailer(first.port, { maxRetries: 50 })
+    await until('mails are under way', async () =>
+      (await Promise.all(ids.map(row))).every(({ status }) => status !== 'sent'),
+    )
+    await sending.stop(100)
+    running.splice(0)
+    await first.close()
+    servers.splice(0)
+    const second = await server()
+    mailer(second.port, { maxRetries: 50 })
+    for (const id of ids) await untilStatus(id, 'sent')
+    const seen = second.mails.map(({ text }) => /Message-ID: <(.*)@acme/.exec(text)?.[1])
+    assert.deepEqual(new Set(seen), new Set(ids))
+  })
+
+  test('what an instance that is gone had claimed is sent by another', async () => {
+    const { port } = await server()
+    const id = await aNotification()
+    // No presence lock is held for instance 99, so that it counts as gone.
+    await db.query(rowsOf(None)`UPDATE notifications SET claimed_by = 99 WHERE id = ${id}`)
+    mailer(port)
+    await untilStatus(id, 'sent')
+  })
+
+  test('what waited a day before sending was switched on is failed with the reason', async () => {
+    const { port, mails } = await server()
+    const old = await aNotification(25)
+    const recent = await aNotification(23)
+    mailer(port)
+    await untilStatus(recent, 'sent')
+    assert.match((await untilStatus(old, 'failed')).error_detail ?? '', /24 hours/)
+    assert.equal(mails.length, 1)
+  })
+
+  test('nothing is sent while notifications are off', async () => {
+    const { port, mails } = await server()
+    const id = await aNotification()
+    const settings = { enabled: false }
+    const switched = mailer(port, settings)
+    const seen = await row(id)
+    assert.equal(seen.status, 'pending')
+    settings.enabled = true
+    switched.wake()
+    await untilStatus(id, 'sent')
+    assert.equal(mails.length, 1)
+  })
+})

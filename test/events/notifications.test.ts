@@ -1,0 +1,328 @@
+/** Notifications: which event becomes which mail, for whom, in which words. */
+
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { z } from 'zod/v4'
+import type { EventKind } from '../../src/domain/event.ts'
+import { NOTIFICATION_TYPES } from '../../src/domain/notification.ts'
+import { NotificationConsumer } from '../../src/events/notifications/consumer.ts'
+import { sampleOf } from '../../src/events/notifications/samples.ts'
+import { MailTemplates } from '../../src/events/notifications/templates.ts'
+import { takeBatch } from '../../src/services/events/database-delivery.ts'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { insertUser } from '../../src/store/admin/user-store.ts'
+import { registerConsumer } from '../../src/store/event-store.ts'
+import { type DatabasePool, openCheckedDatabase, rowsOf, sql } from '../../src/store/slonik.ts'
+import { settingsFor } from '../store/support.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+
+/** Seen from the compiled file. */
+const EXPECTED = path.resolve(import.meta.dirname, '../../../test/fixtures/mails')
+
+const None = z.object({})
+const Row = z.object({
+  notification_type: z.string(),
+  recipient: z.string(),
+  subject: z.string(),
+  body_text: z.string(),
+  body_html: z.string(),
+  status: z.string(),
+  account_id: z.string().nullable(),
+  message_id: z.string(),
+  due_at: z.date().nullable(),
+})
+const broken: string[] = []
+const templatesIn = (folder: string | null) => new MailTemplates(folder, (file) => broken.push(file))
+
+describe('the words of all mails', () => {
+  const templates = templatesIn(null)
+
+  for (const type of NOTIFICATION_TYPES) {
+    test(`${type} reads as expected`, () => {
+      const { subject, text, html } = templates.render(type, sampleOf(type))
+      const mail = `${subject}\n\n${text}\n${html}`
+      const file = path.join(EXPECTED, `${type}.txt`)
+      if (process.env.CHANCERY_WRITE_EXPECTED) {
+        mkdirSync(EXPECTED, { recursive: true })
+        writeFileSync(file, mail)
+      }
+      assert.equal(mail, readFileSync(file, 'utf8'))
+      assert.doesNotMatch(mail, /\{\{|\}\}|undefined|: *$/m)
+    })
+  }
+
+  test('what others wrote is escaped in HTML, and does not end a line of the subject', () => {
+    const values = {
+      ...sampleOf('challenge_failed'),
+      identifier: 'a\r\nBcc: x@example.com',
+      error_detail: '<script>&"',
+    }
+    const { subject, text, html } = templates.render('challenge_failed', values)
+    assert.equal(subject, 'Challenge failed for a Bcc: x@example.com (http-01)')
+    assert.match(text, /<script>&"/)
+    assert.match(html, /&lt;script&gt;&amp;&quot;/)
+    assert.doesNotMatch(html, /<script/)
+  })
+
+  test('a subject with many names has fewer than 200 characters', () => {
+    const summary = Array.from({ length: 100 }, (_, n) => `name-${n}.example.com`).join(', ')
+    const { subject } = templates.render('delivery_succeeded', { ...sampleOf('delivery_succeeded'), summary })
+    assert.ok(subject.length < 200 && subject.endsWith('…'), subject)
+  })
+
+  test('templates of the operator come first; a broken one gives way to ours, and says so', () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'chancery-mails-'))
+    writeFileSync(path.join(folder, 'order_rejected_subject.txt'), "No: {{ rejected_identifiers | join(' + ') }}\n")
+    writeFileSync(path.join(folder, 'account_revoked_body.html'), '<h1>Gone &amp; over</h1><p>{{ reason }}</p>')
+    writeFileSync(path.join(folder, 'delivery_failed_subject.txt'), '{{ domains | nosuchfilter }}')
+    writeFileSync(path.join(folder, 'key_rollover_succeeded_body.txt'), '{% if %}')
+    broken.length = 0
+    const own = templatesIn(folder)
+    assert.deepEqual(broken.toSorted(), ['delivery_failed_subject.txt', 'key_rollover_succeeded_body.txt'])
+    assert.equal(own.render('order_rejected', sampleOf('order_rejected')).subject, 'No: shop.example.net')
+    const revoked = own.render('account_revoked', { ...sampleOf('account_revoked'), reason: 'a<b' })
+    assert.equal(revoked.html, '<h1>Gone &amp; over</h1><p>a&lt;b</p>')
+    assert.equal(revoked.text, 'Gone & over\na<b\n')
+    const ours = templates.render('delivery_failed', sampleOf('delivery_failed'))
+    assert.deepEqual(own.render('delivery_failed', sampleOf('delivery_failed')), ours)
+  })
+
+  test('a template runs no code', () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'chancery-mails-'))
+    writeFileSync(path.join(folder, 'order_rejected_subject.txt'), "{{ ''.constructor.constructor('return 1')() }}")
+    broken.length = 0
+    templatesIn(folder)
+    assert.deepEqual(broken, ['order_rejected_subject.txt'])
+  })
+})
+
+describe('notifications', () => {
+  let database: TestDatabase
+  let db: DatabasePool
+  let disabledTypes: string[] = []
+  let enabled = true
+  const consumer = new NotificationConsumer({
+    templates: templatesIn(null),
+    serverUrl: 'https://acme.example.com',
+    settings: () => ({ enabled, disabledTypes }),
+    recorded: () => undefined,
+  })
+  before(async () => {
+    database = await testDatabase()
+    db = await openCheckedDatabase(settingsFor(database.connection))
+    await registerConsumer(db, consumer.name, consumer.kinds)
+  })
+  after(async () => {
+    await db.end()
+    await database.drop()
+  })
+
+  async function anAccount(...addresses: string[]): Promise<string> {
+    const id = uuidv7(Date.now())
+    const contacts = sql.array(
+      addresses.map((address) => `mailto:${address}`),
+      'text',
+    )
+    await db.query(rowsOf(None)`
+      INSERT INTO accounts (id, thumbprint, jwk, contacts) VALUES (${id}, ${id}, '{}', ${contacts})`)
+    await taken()
+    return id
+  }
+  const emit = (kind: EventKind, account: string | null, data: object) =>
+    db.query(
+      rowsOf(None)`SELECT emit_event(${kind}, ${uuidv7(Date.now())}, ${account}, ${JSON.stringify(data)}::jsonb)`,
+    )
+  /** What was recorded since the last look. */
+  async function taken() {
+    while ((await takeBatch(db, consumer)) > 0);
+    return db.any(rowsOf(
+      Row,
+    )`DELETE FROM notifications WHERE true RETURNING notification_type, recipient, subject, body_text,
+      body_html, status, account_id, message_id, due_at`)
+  }
+  /** Recorded, and left where it is. */
+  async function recorded() {
+    while ((await takeBatch(db, consumer)) > 0);
+    return db.any(rowsOf(Row)`SELECT notification_type, recipient, subject, body_text, body_html, status, account_id,
+      message_id, due_at FROM notifications ORDER BY id`)
+  }
+
+  test('every mailto contact of the account gets a mail of its own; an account without one gets none', async () => {
+    const id = uuidv7(Date.now())
+    await db.query(rowsOf(None)`
+      INSERT INTO accounts (id, thumbprint, jwk, contacts) VALUES (${id}, ${id}, '{}', '{mailto:a@example.com,mailto:b@example.com}')`)
+    const rows = await taken()
+    assert.deepEqual(rows.map(({ recipient }) => recipient).toSorted(), ['a@example.com', 'b@example.com'])
+    for (const row of rows) {
+      assert.deepEqual([row.notification_type, row.status, row.account_id], ['registration_succeeded', 'pending', id])
+      assert.match(row.message_id, /^<[0-9a-f-]{36}@acme\.example\.com>$/)
+      assert.match(row.body_text, new RegExp(id))
+    }
+    assert.equal(new Set(rows.map(({ message_id }) => message_id)).size, 2)
+    const silent = await anAccount()
+    await emit('certificate.issuance', silent, { domains: ['a.test'] })
+    assert.deepEqual(await taken(), [])
+  })
+
+  test('what happens to an account reaches its holder in the words of its type', async () => {
+    const account = await anAccount('ops@example.com')
+    const domains = ['a.test', 'b.test', 'c.test', 'd.test', 'e.test']
+    const error = { type: 'urn:ietf:params:acme:error:badCSR', detail: 'the CSR is\nwrong' }
+    const cases: [EventKind, object, string, string][] = [
+      [
+        'certificate.issuance',
+        { domains },
+        'delivery_succeeded',
+        'Certificate issued for a.test, b.test, c.test and 2 more',
+      ],
+      [
+        'certificate.issuance_failed',
+        { identifiers: [{ type: 'dns', value: 'a.test' }], error },
+        'delivery_failed',
+        'Certificate could not be issued for a.test',
+      ],
+      ['order.csr_refused', { domains: ['a.test'], error }, 'csr_validation_failed', 'CSR refused for a.test'],
+      [
+        'certificate.revocation',
+        { domains, serial_number: '0a', reason: 'superseded' },
+        'revocation_succeeded',
+        'Certificate revoked: 0a',
+      ],
+      [
+        'order.rejected',
+        { rejected_identifiers: ['x.test'], error_detail: 'no' },
+        'order_rejected',
+        'Order rejected for x.test',
+      ],
+      [
+        'order.quota_exceeded',
+        { quota_limit: 5, attempted_identifiers: ['x.test'] },
+        'order_quota_exceeded',
+        'Order quota exceeded',
+      ],
+      [
+        'order.recovered',
+        { identifiers: [{ type: 'dns', value: 'a.test' }] },
+        'order_stale_recovered',
+        'Interrupted order completed for a.test',
+      ],
+      [
+        'challenge.on_failure',
+        { identifier_value: 'a.test', challenge_type: 'http-01', error: 'refused' },
+        'challenge_failed',
+        'Challenge failed for a.test (http-01)',
+      ],
+      ['account.deactivation', { account_id: account }, 'account_deactivated', 'ACME account deactivated'],
+      ['account.revocation', { account_id: account }, 'account_revoked', 'ACME account revoked'],
+      ['account.key_change', { account_id: account }, 'key_rollover_succeeded', 'ACME account key changed'],
+      [
+        'authorization.deactivation',
+        { identifier: 'a.test' },
+        'authorization_deactivated',
+        'Authorization deactivated for a.test',
+      ],
+      [
+        'certificate.expiration',
+        { domains: ['a.test'], warning_days: 1 },
+        'expiration_warning',
+        'Certificate expires in 1 day: a.test',
+      ],
+    ]
+    for (const [kind, data, type, subject] of cases) {
+      await emit(kind, account, data)
+      const rows = await taken()
+      assert.deepEqual(
+        rows.map((row) => [row.notification_type, row.recipient, row.subject]),
+        [[type, 'ops@example.com', subject]],
+      )
+    }
+  })
+
+  test('a mail says what the client was told, not what the operator sees, and leaves out what is not known', async () => {
+    const account = await anAccount('ops@example.com')
+    const problem = { type: 'urn:ietf:params:acme:error:incorrectResponse', detail: 'the answer was wrong' }
+    const of = { challenge_type: 'http-01', identifier_value: 'a.test' }
+    await emit('challenge.on_failure', account, { ...of, error: 'body: <secret page>', problem })
+    await emit('order.quota_exceeded', account, { quota: 'orders', limit: 5 })
+    await emit('order.rejected', account, { rejected_identifiers: [], error: { detail: 'no' } })
+    const text = (type: string) => rows.find((row) => row.notification_type === type)?.body_text ?? ''
+    const rows = await taken()
+    assert.match(text('challenge_failed'), /Reason: +the answer was wrong/)
+    assert.doesNotMatch(JSON.stringify(rows), /secret page/)
+    assert.match(text('order_quota_exceeded'), /Quota: +5 a day/)
+    for (const { body_text } of rows) assert.doesNotMatch(body_text, /: *$/m)
+  })
+
+  test('administrators are written to about themselves, without a password, and about the backend', async () => {
+    const user = { id: uuidv7(Date.now()), username: 'alice', email: 'alice@example.com', passwordHash: 'x' }
+    await insertUser(db, { ...user, role: 'admin' })
+    await insertUser(db, {
+      ...user,
+      id: uuidv7(Date.now()),
+      username: 'audrey',
+      email: 'audrey@example.com',
+      role: 'auditor',
+    })
+    const details = { username: 'alice', role: 'admin', operator: 'root', password: 'hunter2' }
+    await emit('admin.action', null, { action: 'user.create', target_user_id: user.id, user_id: null, details })
+    await emit('admin.action', null, {
+      action: 'user.reset_password',
+      target_user_id: user.id,
+      user_id: user.id,
+      details,
+    })
+    await emit('admin.action', null, { action: 'user.update', target_user_id: user.id, details })
+    await emit('certificate.revocation_failed', null, { serial_number: '0a', error: 'the backend answered 503' })
+    const rows = await taken()
+    assert.deepEqual(rows.map((row) => [row.notification_type, row.recipient, row.account_id]).toSorted(), [
+      ['admin_password_reset', 'alice@example.com', null],
+      ['admin_user_created', 'alice@example.com', null],
+      ['revocation_failed', 'alice@example.com', null],
+    ])
+    assert.doesNotMatch(JSON.stringify(rows), /hunter2/)
+    assert.match(
+      rows.find((row) => row.notification_type === 'admin_user_created')?.body_text ?? '',
+      /Created by: +root/,
+    )
+  })
+
+  test('an account is told of its quota once a day, and of failures five times an hour', async () => {
+    const account = await anAccount('ops@example.com')
+    for (let n = 0; n < 3; n++) await emit('order.quota_exceeded', account, { quota_limit: 5 })
+    for (let n = 0; n < 9; n++) await emit('challenge.on_failure', account, { identifier: `n${n}.test` })
+    const count = (rows: readonly z.infer<typeof Row>[]) =>
+      ['order_quota_exceeded', 'challenge_failed'].map(
+        (type) => rows.filter((row) => row.notification_type === type).length,
+      )
+    assert.deepEqual(count(await recorded()), [1, 5])
+    await emit('order.quota_exceeded', account, { quota_limit: 5 })
+    await emit('challenge.on_failure', account, { identifier: 'again.test' })
+    assert.deepEqual(count(await taken()), [1, 5])
+  })
+
+  test('a refused registration is recorded, and never mailed', async () => {
+    await emit('account.registration_failed', null, { contacts: ['mailto:victim@example.com'], error: 'no' })
+    const [row] = await taken()
+    assert.deepEqual([row?.recipient, row?.status, row?.due_at], ['victim@example.com', 'failed', null])
+  })
+
+  test('disabled types are not recorded; with notifications off, nothing is', async () => {
+    const account = await anAccount('ops@example.com')
+    disabledTypes = ['delivery_succeeded']
+    await emit('certificate.issuance', account, { domains: ['a.test'] })
+    await emit('account.deactivation', account, {})
+    assert.deepEqual(
+      (await taken()).map((row) => row.notification_type),
+      ['account_deactivated'],
+    )
+    disabledTypes = []
+    enabled = false
+    await emit('account.deactivation', account, {})
+    assert.deepEqual(await taken(), [])
+    enabled = true
+    assert.deepEqual(await taken(), [])
+  })
+})

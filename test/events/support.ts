@@ -1,0 +1,59 @@
+/** What the tests of consumers share: a database, an instance, and a delivery that runs. */
+
+import pg from 'pg'
+import type { ExternalConsumer } from '../../src/services/events/consumer.ts'
+import { ExternalDelivery } from '../../src/services/events/external-delivery.ts'
+import { registerConsumer } from '../../src/store/event-store.ts'
+import { announceInstance } from '../../src/store/instance-presence.ts'
+import { openCheckedDatabase } from '../../src/store/slonik.ts'
+import { settingsFor } from '../store/support.ts'
+import { testDatabase } from '../support/database.ts'
+
+const silent = { delivered: () => {}, postponed: () => {}, buried: () => {}, failed: () => {} }
+const LOOK_MS = 20
+
+export type EventFixture = Awaited<ReturnType<typeof eventFixture>>
+
+export async function eventFixture() {
+  const database = await testDatabase()
+  const db = await openCheckedDatabase(settingsFor(database.connection, 6))
+  const presence = await announceInstance(settingsFor(database.connection), () => undefined)
+  const client = new pg.Client({ ...database.connection })
+  await client.connect()
+  const run = async (text: string, values: unknown[] = []) =>
+    (await client.query<Record<string, unknown>>(text, values)).rows
+
+  return {
+    db,
+    run,
+    async waiting({ name }: ExternalConsumer): Promise<number> {
+      return (await run('SELECT FROM event_deliveries WHERE consumer = $1', [name])).length
+    },
+    /** Delivers in the background until it is stopped. */
+    async delivering(consumer: ExternalConsumer, name = consumer.name) {
+      const named = { ...consumer, name }
+      await registerConsumer(db, name, named.kinds)
+      const delivery = new ExternalDelivery({ db, instanceId: presence.instanceId, consumer: named, events: silent })
+      let stopped = false
+      const loop = (async () => {
+        while (!stopped)
+          if ((await delivery.round()) === 0) await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+      })()
+      return {
+        consumer: named,
+        async stop(deadlineMs = 2_000) {
+          stopped = true
+          await delivery.stop(deadlineMs)
+          await loop
+        },
+        forget: () => run('DELETE FROM event_consumers WHERE name = $1', [name]),
+      }
+    },
+    async close() {
+      await client.end()
+      await presence.close()
+      await db.end()
+      await database.drop()
+    },
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * Submission to transparency logs (RFC 6962). No log can be had as a package, so one is written here:
+ * it checks the chain and signs as §3.2 says, with bytes that it puts together itself.
+ */
+
+import assert from 'node:assert/strict'
+import { createHash, generateKeyPairSync, sign, X509Certificate } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { transparencyConsumer } from '../../src/services/events/transparency.ts'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { loopbackCertificate } from '../support/certificates.ts'
+import { until } from '../support/until.ts'
+import { type EventFixture, eventFixture } from './support.ts'
+
+type Behaviour = 'sign' | 'sign another' | 'unavailable' | 'refuse' | 'hang' | 'talk'
+
+class TestLog {
+  readonly keys = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  readonly #server: Server
+  /** The next answers; then it signs. */
+  answers: Behaviour[] = []
+  submissions = 0
+
+  constructor() {
+    this.#server = createServer((request, response) => {
+      let body = ''
+      request.on('data', (chunk: Buffer) => {
+        body += chunk
+      })
+      request.on('end', () => {
+        this.submissions++
+        const behaviour = this.answers.shift() ?? 'sign'
+        if (behaviour === 'unavailable') response.writeHead(503, { 'Retry-After': '1' }).end()
+        else if (behaviour === 'refuse') response.writeHead(400).end('unknown root')
+        else if (behaviour === 'talk') response.end('hello')
+        else if (behaviour !== 'hang') response.end(this.#sign(request.url ?? '', body, behaviour === 'sign another'))
+      })
+    })
+  }
+
+  async listen(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/2026`
+  }
+
+  close(): void {
+    this.#server.closeAllConnections()
+    this.#server.close()
+  }
+
+  #sign(url: string, body: string, another: boolean): string {
+    assert.equal(url, '/2026/ct/v1/add-chain')
+    const chain = (JSON.parse(body).chain as string[]).map((text) => new X509Certificate(Buffer.from(text, 'base64')))
+    const [leaf, issuer] = chain as [X509Certificate, X509Certificate]
+    assert.ok(leaf.verify(issuer.publicKey), 'the second certificate has signed the first')
+    const timestamp = 1_800_000_000_123
+    const hex = (value: number, bytes: number) => value.toString(16).padStart(bytes * 2, '0')
+    const tbs = `00${'00'}${hex(timestamp, 8)}${'0000'}${hex(leaf.raw.length, 3)}${leaf.raw.toString('hex')}${'0000'}`
+    const signed = sign('sha256', Buffer.from(another ? `${tbs}00` : tbs, 'hex'), this.keys.privateKey)
+    const spki = this.keys.publicKey.export({ type: 'spki', format: 'der' })
+    return JSON.stringify({
+      sct_version: 0,
+      id: createHash('sha256').update(spki).digest('base64'),
+      timestamp,
+      extensions: '',
+      signature: Buffer.from(`0403${hex(signed.length, 2)}${signed.toString('hex')}`, 'hex').toString('base64'),
+    })
+  }
+}
+
+describe('certificate transparency', () => {
+  let fixture: EventFixture
+  let log: TestLog
+  let url: string
+  before(async () => {
+    fixture = await eventFixture()
+    await fixture.run(`INSERT INTO event_consumers (name, kinds) VALUES ('observer', '{ct.submission}')`)
+  })
+  after(() => fixture.close())
+  beforeEach(async () => {
+    log = new TestLog()
+    url = await log.listen()
+  })
+  afterEach(() => log.close())
+
+  async function anIssuedCertificate(): Promise<string> {
+    const der = new X509Certificate((await loopbackCertificate()).cert).raw
+    const fingerprint = createHash('sha256').update(der).digest()
+    const id = uuidv7(Date.now())
+    await fixture.run('INSERT INTO issuers (fingerprint, certificate, chain) VALUES ($1, $2, $3)', [
+      ...[fingerprint, der, [der]],
+    ])
+    await fixture.run(
+      `INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+       VALUES ($1, gen_random_uuid(), gen_random_uuid(), $2, $3, '{localhost}', now(), now() + interval '1 day', $4)`,
+      [id, fingerprint.subarray(0, 16), fingerprint, der],
+    )
+    return id
+  }
+
+  async function submitting(key: 'its key' | 'no key' | 'another key' = 'its key', timeoutMs = 5_000) {
+    const keys = { 'its key': log.keys.publicKey, 'no key': undefined, 'another key': new TestLog().keys.publicKey }
+    return fixture.delivering(transparencyConsumer({ url, key: keys[key], timeoutMs }, fixture.db))
+  }
+
+  const timestampsOf = (id: string) =>
+    fixture.run(`SELECT log_url, signed_at, verified FROM signed_certificate_timestamps WHERE certificate_id = $1`, [
+      id,
+    ])
+  const submissions = (id: string) =>
+    fixture.run(`SELECT data FROM event_deliveries WHERE consumer = 'observer' AND subject = $1`, [id])
+  const deadLetter = () =>
+    fixture.run('SELECT error, attempts FROM event_dead_letters WHERE consumer LIKE $1', [`%${url}`])
+
+  /** Submits one certificate to the end. */
+  async function submit(...[key, timeoutMs]: Parameters<typeof submitting>): Promise<string> {
+    const running = await submitting(key, timeoutMs)
+    const id = await anIssuedCertificate()
+    await until('the submission has ended', async () => (await fixture.waiting(running.consumer)) === 0, 60_000)
+    await running.stop()
+    await running.forget()
+    return id
+  }
+
+  test('an issued certificate is submitted with its chain, and its timestamp is checked, stored and announced', async () => {
+    const id = await submit()
+    assert.deepEqual(await timestampsOf(id), [{ log_url: url, signed_at: new Date(1_800_000_000_123), verified: true }])
+    const [event, ...others] = (await submissions(id)) as { data: { ct_log_url: string; sct: { timestamp: number } } }[]
+    assert.equal(event?.data.ct_log_url, url)
+    assert.equal(event?.data.sct.timestamp, 1_800_000_000_123)
+    assert.equal(others.length, 0)
+  })
+
+  test('without the key of the log its answer is stored unchecked', async () => {
+    const id = await submit('no key')
+    assert.equal((await timestampsOf(id))[0]?.verified, false)
+  })
+
+  test('a timestamp that another key has signed is a dead letter', async () => {
+    const id = await submit('another key')
+    assert.deepEqual(await timestampsOf(id), [])
+    assert.deepEqual(await deadLetter(), [{ error: 'the log’s signature is wrong', attempts: 1 }])
+  })
+
+  test('a timestamp for other bytes is a dead letter', async () => {
+    log.answers = ['sign another']
+    const id = await submit()
+    assert.deepEqual([await timestampsOf(id), await submissions(id)], [[], []])
+    assert.deepEqual(await deadLetter(), [{ error: 'the log’s signature is wrong', attempts: 1 }])
+  })
+
+  test('a log that is unavailable is asked again', async () => {
+    log.answers = ['unavailable']
+    const id = await submit()
+    assert.equal(log.submissions, 2)
+    assert.equal((await timestampsOf(id)).length, 1)
+  })
+
+  test('a log that does not answer in time is asked again', async () => {
+    log.answers = ['hang']
+    const id = await submit('its key', 500)
+    assert.equal(log.submissions, 2)
+    assert.equal((await timestampsOf(id)).length, 1)
+  })
+
+  test('a log that refuses the chain is not asked again, and its reason is kept', async () => {
+    log.answers = ['refuse']
+    await submit()
+    assert.deepEqual(await deadLetter(), [{ error: 'the log answered 400: unknown root', attempts: 1 }])
+  })
+
+  test('an answer that is no timestamp is a dead letter', async () => {
+    log.answers = ['talk']
+    await submit()
+    assert.deepEqual(await deadLetter(), [{ error: 'the log’s answer is no signed timestamp', attempts: 1 }])
+  })
+})

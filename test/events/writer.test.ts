@@ -1,0 +1,213 @@
+/** Events without a change of their own: batched, bounded, and written only where somebody wants them. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { z } from 'zod/v4'
+import type { EventKind, NewEvent } from '../../src/domain/event.ts'
+import { AbuseSummary } from '../../src/services/events/abuse-summary.ts'
+import { EventWriter } from '../../src/services/events/event-writer.ts'
+import { type Database, openDatabase, type Statement } from '../../src/store/database.ts'
+import { registerConsumer } from '../../src/store/event-store.ts'
+import { type DatabasePool, openCheckedDatabase, rowsOf } from '../../src/store/slonik.ts'
+import { settingsFor } from '../store/support.ts'
+import { closeConnections, csrFor, registeredClient, startResponder } from '../support/acme-client.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const Row = z.object({ kind: z.string(), subject: z.string(), data: z.record(z.string(), z.unknown()) })
+const alarm = (subject: string, data: object = {}): NewEvent => ({
+  ...{ kind: 'alarm', subject, accountId: undefined },
+  data: { ...data },
+})
+
+describe('the event writer', () => {
+  let database: TestDatabase
+  let db: Database
+  let pool: DatabasePool
+  before(async () => {
+    database = await testDatabase()
+    db = openDatabase(settingsFor(database.connection, 2), () => undefined)
+    pool = await openCheckedDatabase(settingsFor(database.connection, 2))
+  })
+  after(async () => {
+    await db.close()
+    await pool.end()
+    await database.drop()
+  })
+
+  const rows = (consumer: string) =>
+    pool.any(
+      rowsOf(Row)`SELECT kind, subject, data FROM event_deliveries WHERE consumer = ${consumer} ORDER BY sequence`,
+    )
+
+  function writing(query: Database['query'] = db.query, maxWaiting = 100) {
+    const seen = { dropped: 0, postponed: 0, statements: [] as string[] }
+    const writer = new EventWriter({
+      maxWaiting,
+      db: {
+        query<R>(statement: Statement, values: readonly unknown[]) {
+          seen.statements.push(statement.name)
+          return query<R>(statement, values)
+        },
+      },
+      events: {
+        dropped(count) {
+          seen.dropped += count
+        },
+        postponed: () => void seen.postponed++,
+      },
+    })
+    return { writer, seen }
+  }
+
+  test('writes nothing that nobody wants, and asks once a second who does', async () => {
+    const { writer, seen } = writing()
+    for (let n = 0; n < 50; n++) writer.write(alarm(`${n}`))
+    await until('it has asked', async () => seen.statements.length > 0)
+    for (let n = 0; n < 50; n++) writer.write(alarm(`${n}`))
+    await writer.close()
+    assert.deepEqual(seen, { dropped: 0, postponed: 0, statements: ['events-wanted'] })
+  })
+
+  test('writes a batch in one statement, in its order', async () => {
+    await registerConsumer(pool, 'batch', ['alarm'])
+    const { writer, seen } = writing()
+    for (let n = 0; n < 100; n++) writer.write(alarm(`${n}`, { n }))
+    await writer.close()
+    assert.deepEqual(seen.statements, ['events-wanted', 'events-write'])
+    const written = await rows('batch')
+    assert.deepEqual(
+      written.map(({ data }) => data.n),
+      Array.from({ length: 100 }, (_, n) => n),
+    )
+  })
+
+  test('keeps what it has while the database is away, and drops and counts what is too much', async () => {
+    await registerConsumer(pool, 'away', ['alarm'])
+    let isAway = true
+    const { writer, seen } = writing(async (statement, values) => {
+      if (isAway) throw Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })
+      return db.query(statement, values)
+    }, 10)
+    for (let n = 0; n < 15; n++) writer.write(alarm(`${n}`))
+    await until('it has tried', async () => seen.postponed > 0)
+    isAway = false
+    await until('all are written', async () => (await rows('away')).length === 10)
+    assert.equal(seen.dropped, 5)
+    await writer.close()
+  })
+
+  test('writes what clients choose, whatever it is', async () => {
+    await registerConsumer(pool, 'chosen', ['alarm'])
+    const { writer, seen } = writing()
+    writer.write(alarm('odd', { text: 'a\u0000b\ud800c\\u0000' }))
+    await writer.close()
+    assert.equal(seen.dropped, 0)
+    assert.deepEqual((await rows('chosen'))[0]?.data, { text: 'a\ufffdb\ufffdc\\u0000' })
+  })
+
+  test('what strangers cause is one event a kind and interval', async () => {
+    const written: NewEvent[] = []
+    const summary = new AbuseSummary({ write: (event) => void written.push(event) }, 7, 3_600_000)
+    for (let n = 0; n < 1000; n++) summary.add({ notFound: 1, unauthorized: 2 })
+    summary.stop()
+    assert.deepEqual(
+      written.map(({ kind, data: { refusal, count, instance } }) => [kind, refusal, count, instance]),
+      [
+        ['abuse.summary', 'notFound', 1000, 7],
+        ['abuse.summary', 'unauthorized', 2000, 7],
+      ],
+    )
+  })
+})
+
+const WITHOUT_CHANGE: readonly EventKind[] = [
+  ...(['challenge.before_validate', 'challenge.after_validate', 'challenge.on_failure', 'challenge.on_retry'] as const),
+  ...([
+    'certificate.delivery',
+    'order.csr_refused',
+    'order.rejected',
+    'order.quota_exceeded',
+    'abuse.summary',
+  ] as const),
+]
+
+describe('a service', () => {
+  let service: TestService
+  let pool: DatabasePool
+  before(async () => {
+    service = await startTestService({
+      config: {
+        quotas: { enabled: true, max_orders_per_account_per_day: 3 },
+        challenges: { http01: { max_retries: 1 }, backoff_base_seconds: 1 },
+        security: { identifier_policy: { forbidden_domains: ['refused.test'] } },
+      },
+    })
+    pool = await openCheckedDatabase(settingsFor(service.database.connection, 2))
+    await registerConsumer(pool, 'all', WITHOUT_CHANGE)
+  })
+  after(async () => {
+    closeConnections()
+    await pool.end()
+    await service.dispose()
+  })
+
+  const written = (kind: EventKind) =>
+    pool.any(rowsOf(Row)`
+      SELECT kind, subject, data FROM event_deliveries WHERE consumer = 'all' AND kind = ${kind} ORDER BY sequence`)
+  async function theOne(kind: EventKind) {
+    await until(kind, async () => (await written(kind)).length > 0)
+    return (await written(kind))[0] as z.output<typeof Row>
+  }
+
+  test('writes attempts, downloads and refusals with their contexts', async (context) => {
+    const responder = await startResponder(service.http01Port)
+    context.after(() => responder.close())
+    const client = await registeredClient(service.directoryUrl)
+
+    await client.obtain(['good.test'], responder)
+    const before = await theOne('challenge.before_validate')
+    assert.deepEqual(
+      [before.data.challenge_type, before.data.identifier_type, before.data.identifier_value],
+      ['http-01', 'dns', 'good.test'],
+    )
+    assert.equal((await theOne('challenge.after_validate')).data.result, 'success')
+    const delivery = await theOne('certificate.delivery')
+    assert.match(String(delivery.data.serial_number), /^[0-9a-f]+$/)
+    assert.deepEqual(delivery.data.domains, ['good.test'])
+
+    const refused = await client.newOrder(['refused.test'])
+    assert.equal(refused.status, 400, refused.text)
+    const rejected = await theOne('order.rejected')
+    assert.deepEqual(rejected.data.rejected_identifiers, [{ type: 'dns', value: 'refused.test' }])
+
+    const order = await client.newOrder(['csr.test'])
+    await client.authorize(order, responder)
+    const csr = await csrFor(['other.test'])
+    assert.equal((await client.post(order.json.finalize, { csr })).status, 400)
+    const csrRefused = await theOne('order.csr_refused')
+    assert.deepEqual(csrRefused.data.identifiers, [{ type: 'dns', value: 'csr.test' }])
+
+    assert.equal((await client.newOrder(['third.test'])).status, 201)
+    assert.equal((await client.newOrder(['fourth.test'])).status, 429)
+    assert.equal((await theOne('order.quota_exceeded')).data.limit, 3)
+  })
+
+  test('writes no event for one refusal of a stranger', async () => {
+    assert.equal((await fetch(`${service.baseUrl}/nothing`)).status, 404)
+    assert.equal((await written('abuse.summary')).length, 0)
+  })
+
+  test('writes at its end what waits, with the summary of strangers', async () => {
+    for (let n = 0; n < 20; n++) await fetch(`${service.baseUrl}/nothing`)
+    // The counts of a front thread reach the supervisor every five seconds.
+    await new Promise((resolve) => setTimeout(resolve, 6_000))
+    assert.equal(await service.stop(), 0)
+    const summaries = await written('abuse.summary')
+    assert.deepEqual(
+      summaries.filter(({ data }) => data.refusal === 'notFound').map(({ data }) => data.count),
+      [21],
+    )
+  })
+})

@@ -1,0 +1,74 @@
+/**
+ * By hand: how long 100,000 revocations take, and how long orders wait meanwhile.
+ * `node dist/test/load/bulk-revocation.js [certificates]`
+ */
+
+import { closeConnections, registeredClient } from '../support/acme-client.ts'
+import { adminConfig, administrator } from '../support/admin.ts'
+import { rowsIn } from '../support/database.ts'
+import { startTestService } from '../support/service.ts'
+
+const COUNT = Number(process.argv[2] ?? 100_000)
+const QUIET_ORDERS = 200
+
+const service = await startTestService({ config: { ...adminConfig(), crl: { enabled: true } } })
+try {
+  const admin = await administrator(service, 'alice')
+  const client = await registeredClient(service.directoryUrl)
+  await rowsIn(
+    service.database,
+    `INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+     SELECT (lpad(to_hex(floor(extract(epoch FROM now()) * 1000)::bigint), 12, '0') || '7' || substr(md5(i::text), 1, 3)
+             || '8' || substr(md5(i::text), 4, 15))::uuid,
+            NULL, decode('10' || lpad(to_hex(i), 14, '0'), 'hex'),
+            (SELECT fingerprint FROM issuers LIMIT 1), ARRAY['bulk.test'], now(), now() + interval '90 days', sha256(i::text::bytea)
+       FROM generate_series(1, $1::integer) AS i`,
+    [COUNT],
+  )
+  let refused = 0
+  const order = async () => {
+    const startedAt = performance.now()
+    // Busy machines have the pool guard refuse some.
+    while ((await client.newOrder(['a.test'])).status !== 201) refused++
+    return performance.now() - startedAt
+  }
+  const quiet: number[] = []
+  for (let i = 0; i < QUIET_ORDERS; i++) quiet.push(await order())
+
+  const refusedBefore = refused
+  const startedAt = performance.now()
+  const reply = await admin.send('POST', '/certificates/bulk-revoke', {
+    filter: { domain: 'bulk.test' },
+    dry_run: true,
+  })
+  console.log(`dry run: ${Math.round(performance.now() - startedAt)} ms`, reply.json.matching_certificates)
+  const began = performance.now()
+  let isOver = false
+  const done = admin.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'bulk.test' } })
+  const busy: number[] = []
+  const ordering = (async () => {
+    while (!isOver) busy.push(await order())
+  })()
+  let job = (await done).json
+  while (job.status !== undefined && job.status !== 'done') {
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    job = (await admin.get(`/bulk-revocations/${job.id}`)).json
+  }
+  isOver = true
+  console.log(`refused before and meanwhile: ${refusedBefore}, ${refused - refusedBefore}`)
+  console.log(
+    `${job.revoked} revoked in ${Math.round(performance.now() - began) / 1000} s; the reply was ${(await done).status}`,
+  )
+  await ordering
+  for (const [name, times] of [
+    ['quiet', quiet],
+    ['meanwhile', busy],
+  ] as const) {
+    const sorted = [...times].sort((a, b) => a - b)
+    const at = (share: number) => sorted[Math.floor(sorted.length * share)]?.toFixed(1)
+    console.log(`new-order ${name}: ${times.length}, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`)
+  }
+} finally {
+  closeConnections()
+  await service.dispose()
+}

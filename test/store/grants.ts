@@ -1,0 +1,52 @@
+/** Binding credentials and what accounts may do, made in a test database by the use cases of administrators. */
+
+import { AllowedIdentifiers } from '../../src/services/admin/allowed-identifiers.ts'
+import { AuditLog } from '../../src/services/admin/audit-log.ts'
+import { CsrProfiles } from '../../src/services/admin/csr-profiles.ts'
+import { HistoryIndexes } from '../../src/services/admin/history-indexes.ts'
+import {
+  type CredentialRow,
+  findCredentialByKid,
+  insertCredential,
+  type NewCredential,
+  type Revocation,
+  revokeCredential,
+} from '../../src/store/admin/credential-store.ts'
+import type { DatabaseSettings } from '../../src/store/database.ts'
+import { openCheckedDatabase } from '../../src/store/slonik.ts'
+import { newId } from './support.ts'
+
+const ACTOR = { userId: undefined, username: 'tests', role: 'admin', ipAddress: undefined } as const
+
+export type Grants = Awaited<ReturnType<typeof openGrants>>
+
+export async function openGrants(settings: DatabaseSettings) {
+  const db = await openCheckedDatabase(settings)
+  const audit = new AuditLog(db, undefined)
+  const identifiers = new AllowedIdentifiers({ db, audit })
+  const profiles = new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, undefined) })
+  let kids = 0
+  return {
+    db,
+    identifiers,
+    profiles,
+    actor: ACTOR,
+    async credential(over: Partial<NewCredential> = {}): Promise<CredentialRow> {
+      const sealedKey = Buffer.alloc(61)
+      const facts = { label: undefined, createdBy: undefined, profiles: undefined, preapprovedNetworks: undefined }
+      const limits = { expiresAt: undefined, maxUses: undefined, allowedNetworks: undefined }
+      const id = newId()
+      const wanted = { id, kid: `kid-${++kids}-${id}`, sealedKey, ...facts, ...limits, ...over }
+      const made = await insertCredential(db, wanted)
+      if (!made) throw new Error(`the kid ${wanted.kid} is taken`)
+      return made
+    },
+    find: (kid: string) => findCredentialByKid(db, kid),
+    revoke: (id: string): Promise<Revocation | null> => db.transaction((tx) => revokeCredential(tx, id)),
+    async profile(data: object = { san_maximum: 3 }): Promise<string> {
+      const made = await profiles.create(ACTOR, { name: newId(), description: undefined, data })
+      return made.id
+    },
+    end: () => db.end(),
+  }
+}

@@ -1,0 +1,104 @@
+/** Administrators of a test service, and requests to its Admin API. */
+
+import type { Config } from '../../src/config/schema.ts'
+import type { Role } from '../../src/domain/administrator.ts'
+import { AuditLog } from '../../src/services/admin/audit-log.ts'
+import { PasswordHasher } from '../../src/services/admin/passwords.ts'
+import { Users } from '../../src/services/admin/users.ts'
+import { requireAuditKey } from '../../src/settings/admin.ts'
+import { openCheckedDatabase } from '../../src/store/slonik.ts'
+import { settingsFor } from '../store/support.ts'
+import type { TestDatabase } from './database.ts'
+
+export const TOKEN_SECRET = 'a secret of the tests, 32 bytes and more'
+
+/** The section of the configuration; `more` is laid over it. */
+export const adminConfig = (more: Record<string, unknown> = {}) => ({
+  admin_api: {
+    ...{ enabled: true, token_secret: TOKEN_SECRET, initial_admin_email: 'admin@example.com' },
+    ...more,
+  },
+})
+
+export interface AdminReplyText {
+  status: number
+  headers: Headers
+  text: string
+  /** Undefined for an empty body. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into replies of any shape
+  json: any
+}
+
+export interface AdminClient {
+  token: string
+  get(path: string): Promise<AdminReplyText>
+  send(method: string, path: string, body?: unknown): Promise<AdminReplyText>
+}
+
+/** One request; `path` is below the base path. */
+export async function adminRequest(
+  baseUrl: string,
+  method: string,
+  path: string,
+  { token, body, headers = {} }: { token?: string; body?: unknown; headers?: Record<string, string> } = {},
+): Promise<AdminReplyText> {
+  const response = await fetch(`${baseUrl}/api${path}`, {
+    method,
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  const isJson = response.headers.get('content-type')?.includes('json') && !text.includes('\n')
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    json: isJson && text !== '' ? JSON.parse(text) : undefined,
+  }
+}
+
+export async function signIn(baseUrl: string, username: string, password: string): Promise<AdminClient> {
+  const reply = await adminRequest(baseUrl, 'POST', '/auth/login', { body: { username, password } })
+  if (reply.status !== 200) throw new Error(`login: ${reply.status} ${reply.text}`)
+  return clientWith(baseUrl, reply.json.token)
+}
+
+export function clientWith(baseUrl: string, token: string): AdminClient {
+  return {
+    token,
+    get: (path) => adminRequest(baseUrl, 'GET', path, { token }),
+    send: (method, path, body) => adminRequest(baseUrl, method, path, { token, body }),
+  }
+}
+
+const COMMAND_LINE = { userId: undefined, username: 'tests', role: 'admin', ipAddress: undefined } as const
+
+/** Made as the command line does it. @returns the generated password */
+export async function createAdministrator(
+  database: TestDatabase,
+  username: string,
+  role: Role = 'admin',
+): Promise<string> {
+  const db = await openCheckedDatabase(settingsFor(database.connection, 1))
+  try {
+    const key = requireAuditKey({ admin_api: { audit_key_file: null, token_secret: TOKEN_SECRET } } as Config)
+    const users = new Users({ db, audit: new AuditLog(db, key), passwords: new PasswordHasher(), passwordLength: 20 })
+    const { password } = await users.create(COMMAND_LINE, { username, email: `${username}@example.com`, role })
+    return password
+  } finally {
+    await db.end()
+  }
+}
+
+/** A signed-in user of this role. */
+export async function administrator(
+  service: { baseUrl: string; database: TestDatabase },
+  username: string,
+  role: Role = 'admin',
+): Promise<AdminClient> {
+  return signIn(service.baseUrl, username, await createAdministrator(service.database, username, role))
+}

@@ -1,0 +1,152 @@
+/** The service's own server certificate: when it is issued, kept and renewed. */
+
+import assert from 'node:assert/strict'
+import { createPublicKey, type KeyObject, sign, X509Certificate } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import type { CaIssuer } from '../../../src/ca/backend.ts'
+import type { Issuance } from '../../../src/services/issuance.ts'
+import { ensureServerCertificate } from '../../../src/services/server-certificate.ts'
+import { SIGNATURE_ALGORITHMS } from '../../../src/shared/pki/algorithms.ts'
+import { assembleCertificate } from '../../../src/shared/pki/certificate.ts'
+import { type Authority, DAY_MS, leafTbs, makeAuthority } from '../../signer/authority.ts'
+
+const NOW = new Date()
+const inDays = (days: number) => new Date(NOW.getTime() + days * DAY_MS)
+
+function issuerOf(authority: Authority): CaIssuer {
+  const { certificate, nameDer, keyIdentifier, algorithm, notBefore, notAfter } = authority
+  return {
+    id: 'default',
+    certificate,
+    chain: [certificate],
+    alternateChains: [],
+    nameDer,
+    keyIdentifier,
+    signatureAlgorithm: algorithm,
+    notBefore,
+    notAfter,
+  }
+}
+
+/** Issues for 90 days and counts. */
+function anIssuance(authority: Authority) {
+  const asked: string[][] = []
+  const issuance: Pick<Issuance, 'issueToSelf' | 'issuerForSelf'> = {
+    issuerForSelf: () => issuerOf(authority),
+    async issueToSelf(names, spki) {
+      asked.push(names.map(({ type, value }) => `${type}:${value}`))
+      const values = (type: string) => names.filter((name) => name.type === type).map(({ value }) => value)
+      const tbs = leafTbs(authority, { spki: spki.der, dnsNames: values('dns'), ipAddresses: values('ip') })
+      const { hash } = SIGNATURE_ALGORITHMS[authority.algorithm]
+      const der = assembleCertificate(tbs, authority.algorithm, sign(hash, tbs, authority.privateKey as KeyObject))
+      return { der, issuer: issuerOf(authority) }
+    },
+  }
+  return { issuance, asked }
+}
+
+describe('server certificate', () => {
+  const authority = makeAuthority()
+  const names = ['localhost', '127.0.0.1']
+  let folder: string
+  let files: { certPath: string; keyPath: string }
+  let ca: ReturnType<typeof anIssuance>
+  beforeEach(() => {
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-server-certificate-'))
+    files = { certPath: path.join(folder, 'new', 'cert.pem'), keyPath: path.join(folder, 'new', 'key.pem') }
+    ca = anIssuance(authority)
+  })
+  afterEach(() => rmSync(folder, { recursive: true }))
+
+  const ensure = (over: { names?: string[]; now?: Date } = {}) =>
+    ensureServerCertificate(files, over.names ?? names, ca.issuance, over.now ?? NOW)
+
+  test('the first is issued for the names, with a key that only the owner reads', async () => {
+    assert.equal(await ensure(), true)
+    assert.deepEqual(ca.asked, [['dns:localhost', 'ip:127.0.0.1']])
+    const certificate = new X509Certificate(readFileSync(files.certPath))
+    assert.ok(certificate.checkHost('localhost') && certificate.checkIP('127.0.0.1'))
+    assert.ok(certificate.publicKey.equals(createPublicKey(readFileSync(files.keyPath))))
+    assert.equal(statSync(files.keyPath).mode & 0o777, 0o600)
+  })
+
+  test('one that is good is kept', async () => {
+    await ensure()
+    assert.equal(await ensure(), false)
+    assert.equal(await ensure({ now: inDays(59) }), false)
+    assert.equal(await ensure({ names: ['localhost'] }), false)
+    ca.issuance.issuerForSelf = () => undefined
+    assert.equal(await ensure(), false)
+    assert.equal(ca.asked.length, 1)
+  })
+
+  const SPOILED: Record<string, () => Promise<Parameters<typeof ensure>[0]>> = {
+    'of which less than a third of the lifetime is left': async () => ({ now: inDays(61) }),
+    'that is not for one of the names': async () => ({ names: [...names, 'other.test'] }),
+    'of another issuer': async () => {
+      ca = anIssuance(makeAuthority())
+      return {}
+    },
+    'whose key is missing': async () => {
+      rmSync(files.keyPath)
+      return {}
+    },
+    'whose key is that of another': async () => {
+      const key = readFileSync(files.keyPath)
+      await ensure({ names: ['other.test'] })
+      writeFileSync(files.keyPath, key)
+      return { names: ['other.test'] }
+    },
+    'that is no certificate': async () => {
+      writeFileSync(files.certPath, 'half a fi')
+      return {}
+    },
+    'whose key is no key': async () => {
+      writeFileSync(files.keyPath, '')
+      return {}
+    },
+  }
+  for (const [which, spoil] of Object.entries(SPOILED)) {
+    test(`one ${which} is replaced`, async () => {
+      await ensure()
+      const over = await spoil()
+      assert.equal(await ensure(over), true)
+      const certificate = new X509Certificate(readFileSync(files.certPath))
+      assert.ok(certificate.publicKey.equals(createPublicKey(readFileSync(files.keyPath))))
+      for (const name of over?.names ?? ['localhost']) {
+        if (name !== '127.0.0.1') assert.ok(certificate.checkHost(name), name)
+      }
+    })
+  }
+
+  // Under a supervisor that starts it again and again, each start would record a certificate.
+  for (const [which, key] of [
+    ['certificate', 'cert_path'],
+    ['key', 'key_path'],
+  ] as const) {
+    test(`nothing is issued where the ${which} could not be written, and the setting is named`, async () => {
+      writeFileSync(path.join(folder, 'file'), '')
+      const place = path.join(folder, 'file', 'x.pem')
+      files = key === 'cert_path' ? { ...files, certPath: place } : { ...files, keyPath: place }
+      await assert.rejects(ensure(), new RegExp(`^Error: server\\.tls\\.${key}: ${place}: cannot be written: E`))
+      assert.deepEqual(ca.asked, [])
+    })
+  }
+
+  test('looking whether the files can be written leaves nothing behind', async () => {
+    ca.issuance.issueToSelf = () => Promise.reject(new Error('the CA is away'))
+    await assert.rejects(ensure(), /away/)
+    assert.deepEqual(readdirSync(path.dirname(files.certPath)), [])
+  })
+
+  test('what cannot be issued leaves the old files as they are', async () => {
+    await ensure()
+    const before = readFileSync(files.certPath, 'utf8')
+    ca.issuance.issueToSelf = () => Promise.reject(new Error('the CA is away'))
+    await assert.rejects(ensure({ now: inDays(80) }), /away/)
+    assert.equal(readFileSync(files.certPath, 'utf8'), before)
+  })
+})
