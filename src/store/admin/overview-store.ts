@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import { NEVER_SENT } from '../../domain/notification.ts'
+import { NEVER_SENT, type NotificationStatus } from '../../domain/notification.ts'
 import { rowsOf, sql } from '../slonik.ts'
 
 /** Thresholds of certificates that expire, in days. */
@@ -10,6 +10,9 @@ export const EXPIRY_DAYS = [1, 7, 14, 30] as const
 
 /** Each number is counted up to this. */
 export const MOST_COUNTED = 10_000
+
+const WAITING: NotificationStatus = 'pending'
+const FAILED: NotificationStatus = 'failed'
 
 const Numbers = z.object({
   /** Unrevoked certificates that end within `EXPIRY_DAYS`, in that order. */
@@ -36,9 +39,9 @@ export function readOverviewNumbers(db: CommonQueryMethods): Promise<OverviewNum
     SELECT now() AS now, e.expiring, e.counted_until, v.validations, v.oldest_validation_seconds,
            (SELECT coalesce(sum(changes), 0)::integer FROM crl_changes) AS revoked,
            (SELECT count(*)::integer FROM (
-             SELECT FROM notifications WHERE status = 'pending' LIMIT ${MOST_COUNTED}) n) AS notifications_waiting,
+             SELECT FROM notifications WHERE status = ${WAITING} LIMIT ${MOST_COUNTED}) n) AS notifications_waiting,
            (SELECT count(*)::integer FROM (
-             SELECT FROM notifications WHERE status = 'failed' AND notification_type <> ${NEVER_SENT}
+             SELECT FROM notifications WHERE status = ${FAILED} AND notification_type <> ${NEVER_SENT}
               LIMIT ${MOST_COUNTED}) n) AS notifications_failed,
            (SELECT count(*)::integer FROM (
              SELECT FROM event_dead_letters LIMIT ${MOST_COUNTED}) d) AS dead_letters
