@@ -26,7 +26,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/domain': SHARED,
   'src/store': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
   'src/ca': [
-    ...['src/shared/lib', 'src/shared/pki', 'src/domain', 'signer/protocol'],
+    ...[...SHARED, 'src/domain', 'signer/protocol'],
     ...['src/runtime/process-identity.ts', 'src/runtime/supervision.ts'],
   ],
   'src/services': [
