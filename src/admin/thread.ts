@@ -5,7 +5,7 @@ import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { HttpServer } from '../http/server.ts'
 import { createLogger } from '../main/logging.ts'
-import type { AdminThreadData, AdminThreadMessages } from '../main/messages.ts'
+import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from '../main/messages.ts'
 import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
 import { spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
@@ -27,14 +27,14 @@ import { createAdminContext } from './use-cases.ts'
 const MAILBOX_LIMIT = 1_024
 const DRAIN_POLL_MS = 10
 
-runThread<AdminThreadData, AdminThreadMessages>(async ({ name, data, atExit }) => {
+runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, data, atExit, supervisor }) => {
   const { log, flush } = createLogger(data.config.logging, name, true)
   atExit(flush)
   const metrics = createMetrics()
   const db = await openCheckedDatabase(adminDatabaseSettings(data.config))
   const streams = new ReplyStreams()
   const { baseUrl } = adminSettings(data.config)
-  const context = createAdminContext(data, db, { log, metrics })
+  const context = createAdminContext(data, db, { log, metrics, supervisor })
   await makeFirstAdministrator(data, context, log)
   context.bulkRevocations.start()
   const application = new AdminApplication({ endpoints: ENDPOINTS, context, streams, baseUrl, log })
