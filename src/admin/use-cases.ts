@@ -31,7 +31,7 @@ import { Switches } from '../services/admin/switches.ts'
 import { Users } from '../services/admin/users.ts'
 import { adminSettings, requireAuditKey } from '../settings/admin.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
-import { staleCrlAfterMs } from '../settings/issuance.ts'
+import { renewalPolicy, staleCrlAfterMs } from '../settings/issuance.ts'
 import { sharedWork } from '../shared/lib/shared-work.ts'
 import { readWorkers } from '../store/background-run-store.ts'
 import { type DatabasePool, queriesOf } from '../store/slonik.ts'
@@ -80,7 +80,7 @@ export function createAdminContext(
     auditReader: new AuditReader(db, audit),
     auditChain: sharedWork(() => verifyAuditLog(db, auditKey, undefined), AUDIT_CHAIN),
     accounts: new Accounts(db, audit),
-    certificates: new Certificates({ db, audit, events: revocationEvents(reporting) }),
+    certificates: new Certificates({ db, audit, events: revocationEvents(reporting), renewal: renewalPolicy(config) }),
     orders: new Orders(db),
     notifications: new NotificationList(db, audit),
     renewals: new Renewals(audit),

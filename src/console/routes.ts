@@ -15,6 +15,7 @@ import { BulkRevocationPage } from './pages/bulk-revocation.tsx'
 import { BulkRevocationsPage } from './pages/bulk-revocations.tsx'
 import { CertificatePage } from './pages/certificate.tsx'
 import { CertificatesPage } from './pages/certificates.tsx'
+import { NewBulkRevocationPage } from './pages/new-bulk-revocation.tsx'
 import { OverviewPage } from './pages/overview.tsx'
 import type { PageProps } from './router.ts'
 import type { WORDS } from './words.ts'
@@ -36,5 +37,6 @@ export const ROUTES: readonly Route[] = [
     ...{ path: '/bulk-revocations', name: 'bulk', page: BulkRevocationsPage },
     ...{ needs: 'listBulkRevocations', group: 'daily' },
   },
+  { path: '/bulk-revocations/new', name: 'bulk', page: NewBulkRevocationPage, needs: 'bulkRevoke' },
   { path: '/bulk-revocations/:job', name: 'bulkRevocation', page: BulkRevocationPage, needs: 'getBulkRevocation' },
 ]
