@@ -32,13 +32,13 @@ export const ACME_PROXY: readonly Rule[] = [
   not(
     'ca.acme_proxy.eab_hmac_key',
     ['ca.backend', 'ca.acme_proxy.eab_kid'],
-    ({ ca }) => (ca.acme_proxy.eab_kid === null) !== (ca.acme_proxy.eab_hmac_key === null),
+    (c) => proxied(c) && (c.ca.acme_proxy.eab_kid === null) !== (c.ca.acme_proxy.eab_hmac_key === null),
     'belongs together with ca.acme_proxy.eab_kid; set both or none',
   ),
   not(
     'ca.acme_proxy.eab_hmac_key',
     ['ca.backend'],
-    ({ ca }) => !isBase64url((ca.acme_proxy.eab_hmac_key ?? '').replace(/=+$/, '')),
+    (c) => proxied(c) && !isBase64url((c.ca.acme_proxy.eab_hmac_key ?? '').replace(/=+$/, '')),
     'is not base64url',
   ),
 ]
