@@ -12,7 +12,7 @@ import { createGate } from './gate.ts'
 import type { ChallengeHandler } from './handlers/handler.ts'
 import { signerOf } from './order-actions.ts'
 import { createOrderAdmission } from './order-admission.ts'
-import { createOrderRun } from './order-run.ts'
+import { OrderRun } from './order-run.ts'
 import { upstreamRenewal } from './renewal.ts'
 import type { ChallengeType } from './upstream-order.ts'
 import { UpstreamProblem } from './upstream-problem.ts'
@@ -66,22 +66,23 @@ export function createAcmeProxyBackend({
   })
   const accounts = createUpstreamAccounts({ name, store, box, client, binding, readFormerKey })
   const stepTimeoutMs = STEP_TIMEOUT_MS + handler.timeoutMs
+  const orders = new OrderRun({
+    client,
+    accounts,
+    handler,
+    gate: createGate(handler.concurrency, GATE_WAIT_MS),
+    // An open order is taken a step further far more often than that.
+    admission: createOrderAdmission(settings.maxOrders, 2 * stepTimeoutMs),
+    challengeType: settings.challengeType,
+    limits: { totalMs: settings.orderTimeoutMs, readyMs: settings.readyTimeoutMs },
+    maxRetries,
+    note,
+  })
   return {
     name: 'acme_proxy',
     stepTimeoutMs,
 
-    advance: createOrderRun({
-      client,
-      accounts,
-      handler,
-      gate: createGate(handler.concurrency, GATE_WAIT_MS),
-      // An open order is taken a step further far more often than that.
-      admission: createOrderAdmission(settings.maxOrders, 2 * stepTimeoutMs),
-      challengeType: settings.challengeType,
-      limits: { totalMs: settings.orderTimeoutMs, readyMs: settings.readyTimeoutMs },
-      maxRetries,
-      note,
-    }),
+    advance: (request, state, step) => orders.advance(request, state, step),
 
     revoke: ({ certificate, reason }, signal) =>
       asCaError(async () => {

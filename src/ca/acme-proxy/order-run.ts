@@ -51,12 +51,6 @@ export interface OrderRunOptions {
   now?: () => number
 }
 
-export type AdvanceOrder = (
-  request: IssuanceRequest,
-  state: BackendState | undefined,
-  step: StepOptions,
-) => Promise<IssuanceStep>
-
 /** Nothing was done, since another order has the place. */
 const BUSY_WAIT_MS = 500
 /** A pause that an upstream asks for in the middle of an order. */
@@ -70,23 +64,26 @@ const DETAILS: Partial<Record<Failure['problem'], string>> = {
   unsupportedIdentifier: 'the CA behind this service does not certify a name of the order',
 }
 
-export function createOrderRun(options: OrderRunOptions): AdvanceOrder {
-  const {
-    client,
-    accounts,
-    handler,
-    gate,
-    admission,
-    challengeType,
-    limits,
-    maxRetries,
-    note,
-    now = Date.now,
-  } = options
+export class OrderRun {
+  readonly #options: OrderRunOptions
+  readonly #now: () => number
 
-  /** @throws CaError: nothing has begun, so the order may go to another backend */
-  async function begin(request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
-    if (step.isAbandoned) return refuse(request, { problem: 'serverInternal', reason: 'the order was given up' })
+  constructor(options: OrderRunOptions) {
+    this.#options = options
+    this.#now = options.now ?? Date.now
+  }
+
+  /** @throws CaError */
+  advance(request: IssuanceRequest, state: BackendState | undefined, step: StepOptions): Promise<IssuanceStep> {
+    return state === undefined || state === null
+      ? this.#begin(request, step)
+      : this.#proceed(state as unknown as OrderState, request, step)
+  }
+
+  /** Nothing has begun, so after an error the order may go to another backend. */
+  async #begin(request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
+    const { admission, accounts, client } = this.#options
+    if (step.isAbandoned) return this.#refuse(request, { problem: 'serverInternal', reason: 'the order was given up' })
     const pausedMs = admission.pausedForMs()
     if (pausedMs > 0) throw new CaError('the upstream asked for a pause', { retryable: true, retryAfterMs: pausedMs })
     if (!admission.admit(request.certificateId))
@@ -95,45 +92,49 @@ export function createOrderRun(options: OrderRunOptions): AdvanceOrder {
       const account = await accounts.current(step.signal)
       const created = await createOrder({ client, account, request, step })
       return typeof created === 'string'
-        ? pending(orderedState(created, now()), 0)
-        : refuse(request, created.changes.failure)
+        ? pending(orderedState(created, this.#now()), 0)
+        : this.#refuse(request, created.changes.failure)
     } catch (error) {
       admission.end(request.certificateId)
       if (error instanceof UpstreamProblem && error.retryAfterMs !== undefined)
-        admission.pauseUntil(now() + Math.min(error.retryAfterMs, LONGEST_PAUSE_MS))
-      await forgetLostAccount(error)
-      if (error instanceof UpstreamProblem && isAboutRequest(error)) return refuse(request, failureFrom(error))
+        admission.pauseUntil(this.#now() + Math.min(error.retryAfterMs, LONGEST_PAUSE_MS))
+      await this.#forgetLostAccount(error)
+      if (error instanceof UpstreamProblem && isAboutRequest(error)) return this.#refuse(request, failureFrom(error))
       throw retryable(error)
     }
   }
 
-  async function proceed(state: OrderState, request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
+  async #proceed(state: OrderState, request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
+    const { admission, accounts, client, handler, challengeType, limits } = this.#options
     admission.admit(request.certificateId)
-    const reason = step.isAbandoned && !mayHaveIssued(state) ? 'the order was given up' : overdue(state, limits, now())
-    if (reason !== undefined && state.step !== 'clean') return follow(state, failed('serverInternal', reason), request)
-    if (state.step === 'order') throw new Error('a state begins after the step order')
-    if (!claimRecords(state, request)) return pending(state, BUSY_WAIT_MS)
+    const givenUp = step.isAbandoned && !mayHaveIssued(state)
+    const reason = givenUp ? 'the order was given up' : overdue(state, limits, this.#now())
+    if (reason !== undefined && state.step !== 'clean')
+      return this.#follow(state, failed('serverInternal', reason), request)
+    if (!this.#claimRecords(state, request)) return pending(state, BUSY_WAIT_MS)
     const account = await accounts.current(step.signal).catch((error) => {
       throw retryable(error, mayHaveIssued(state))
     })
     try {
-      const context = { client, account, handler, challengeType, request, step, note: noting(request) }
-      const outcome = await act(state, context)
-      return outcome ? follow(state, outcome, request) : pending(state, 0)
+      const note = this.#noting(request)
+      const outcome = await this.#act(state, { client, account, handler, challengeType, request, step, note })
+      return outcome ? this.#follow(state, outcome, request) : pending(state, 0)
     } catch (error) {
-      return survive(state, error, request, step)
+      return this.#survive(state, error, request, step)
     }
   }
 
   /** @returns undefined when the handler has no place free */
-  function act(state: OrderState, context: ActionContext): Promise<Outcome | undefined> {
-    const action = ACTIONS[state.step as keyof typeof ACTIONS]
-    const usesHandler = state.step === 'place' || state.step === 'clean'
-    return usesHandler ? gate.run(() => action(state, context)) : action(state, context)
+  #act(state: OrderState, context: ActionContext): Promise<Outcome | undefined> {
+    const { step } = state
+    if (step === 'order') throw new Error('a state begins after the step order')
+    const usesHandler = step === 'place' || step === 'clean'
+    return usesHandler ? this.#options.gate.run(() => ACTIONS[step](state, context)) : ACTIONS[step](state, context)
   }
 
   /** A record is deleted by its name, so two orders for it take turns. */
-  function claimRecords({ step, responses }: OrderState, { certificateId }: IssuanceRequest): boolean {
+  #claimRecords({ step, responses }: OrderState, { certificateId }: IssuanceRequest): boolean {
+    const { challengeType, admission } = this.#options
     if (challengeType !== 'dns-01' || responses.length === 0) return true
     const isFree = admission.claim(
       certificateId,
@@ -143,9 +144,9 @@ export function createOrderRun(options: OrderRunOptions): AdvanceOrder {
     return isFree || step !== 'place'
   }
 
-  function follow(state: OrderState, outcome: Outcome, request: IssuanceRequest): IssuanceStep {
+  #follow(state: OrderState, outcome: Outcome, request: IssuanceRequest): IssuanceStep {
     if ('issued' in outcome) {
-      admission.end(request.certificateId)
+      this.#options.admission.end(request.certificateId)
       const [chain = [], ...alternateChains] = outcome.issued
       return { status: 'issued', chain, alternateChains }
     }
@@ -153,60 +154,53 @@ export function createOrderRun(options: OrderRunOptions): AdvanceOrder {
       const next = { ...state, looks: state.looks + 1, ...outcome.changes }
       return pending(next, Math.min(outcome.waitMs ?? lookPauseMs(state.looks), LONGEST_PAUSE_MS))
     }
-    const next = after(state, outcome.event, now(), outcome.changes)
-    if (next.step === 'collect' && next.failure) return refuse(request, next.failure)
-    if (next.step !== 'clean')
-      return pending(next, outcome.event === 'answered' ? lookPauseMs(0) : (waitOf(outcome) ?? 0))
-    return toCleaning(next, request)
+    const next = after(state, outcome.event, this.#now(), outcome.changes)
+    if (next.step === 'collect' && next.failure) return this.#refuse(request, next.failure)
+    if (next.step === 'clean') return this.#toCleaning(next, request)
+    return pending(next, outcome.event === 'answered' ? lookPauseMs(0) : (waitOf(outcome) ?? 0))
   }
 
   /** Responses that may be out there: those placed, and the one that was being placed. */
-  function toCleaning(state: OrderState, request: IssuanceRequest): IssuanceStep {
+  #toCleaning(state: OrderState, request: IssuanceRequest): IssuanceStep {
     const responses = state.responses.slice(0, state.placed + 1)
     if (responses.length > state.removed) return pending({ ...state, responses }, 0)
-    return state.failure ? refuse(request, state.failure) : pending(after(state, 'cleaned', now()), 0)
+    return state.failure ? this.#refuse(request, state.failure) : pending(after(state, 'cleaned', this.#now()), 0)
   }
 
   /** @throws CaError */
-  async function survive(
+  async #survive(
     state: OrderState,
     error: unknown,
     request: IssuanceRequest,
     { signal }: StepOptions,
   ): Promise<IssuanceStep> {
     if (signal.aborted) throw retryable(error, mayHaveIssued(state))
-    await forgetLostAccount(error)
+    await this.#forgetLostAccount(error)
     const failures = state.failures + 1
-    const isOver = failures > maxRetries && !mayHaveIssued(state)
+    const isOver = failures > this.#options.maxRetries && !mayHaveIssued(state)
     if (isPassing(error) && !isOver) {
-      noting(request)('a step of an upstream order failed and is tried again', error)
+      this.#noting(request)('a step of an upstream order failed and is tried again', error)
       const asked = error instanceof UpstreamProblem ? (error.retryAfterMs ?? 0) : 0
       return pending({ ...state, failures }, Math.min(Math.max(asked, retryPauseMs(failures)), LONGEST_PAUSE_MS))
     }
     // The CSR was refused or not sent: nothing was issued.
     if (state.step !== 'collect')
-      return follow(state, { event: 'failed', changes: { failure: failureFrom(error) } }, request)
+      return this.#follow(state, { event: 'failed', changes: { failure: failureFrom(error) } }, request)
     throw new CaError(messageOf(error), { retryable: false, cause: error, mayHaveIssued: true })
   }
 
-  async function forgetLostAccount(error: unknown): Promise<void> {
-    if (error instanceof UpstreamProblem && error.type === 'accountDoesNotExist') await accounts.forget()
+  async #forgetLostAccount(error: unknown): Promise<void> {
+    if (error instanceof UpstreamProblem && error.type === 'accountDoesNotExist') await this.#options.accounts.forget()
   }
 
-  function refuse({ certificateId }: IssuanceRequest, { problem, reason }: Failure): IssuanceStep {
-    admission.end(certificateId)
+  #refuse({ certificateId }: IssuanceRequest, { problem, reason }: Failure): IssuanceStep {
+    this.#options.admission.end(certificateId)
     return { status: 'refused', problem: problemDocument(problem, DETAILS[problem] ?? FAILED), reason }
   }
 
-  const noting =
-    ({ orderId }: IssuanceRequest) =>
-    (message: string, error: unknown) =>
-      note(message, { orderId, reason: messageOf(error) })
-
-  return (request, state, step) =>
-    state === undefined || state === null
-      ? begin(request, step)
-      : proceed(state as unknown as OrderState, request, step)
+  #noting({ orderId }: IssuanceRequest): ActionContext['note'] {
+    return (message, error) => this.#options.note(message, { orderId, reason: messageOf(error) })
+  }
 }
 
 function pending(state: OrderState, retryAfterMs: number): IssuanceStep {
