@@ -49,8 +49,8 @@ export class Notifications {
   }
 
   /** Asked only where mail is sent. */
-  smtp(): Promise<CheckStatus> {
-    return this.#probe?.status() ?? Promise.resolve('error')
+  async smtp(): Promise<CheckStatus> {
+    return this.#probe ? this.#probe.status() : 'error'
   }
 
   /** After SIGHUP. */
