@@ -24,15 +24,7 @@ export function CertificatePage({ params }: PageProps) {
   const serial = params['serial'] ?? ''
   const loaded = useApi('getCertificateDetails', { params: { serial } })
   const { data, error, reload } = loaded
-  const isUnknown = error instanceof AdminApiError && error.status === 404
-  if (isUnknown)
-    return (
-      <Page title={WORDS.pages.certificate}>
-        <Empty title={words.notFound}>
-          <a href={href('/certificates')}>{WORDS.pages.certificates}</a>
-        </Empty>
-      </Page>
-    )
+  if (isNotFound(error)) return <WithoutDetails serial={serial} />
   return (
     <Page
       title={data?.certificate.san_values[0] ?? WORDS.pages.certificate}
@@ -48,6 +40,37 @@ export function CertificatePage({ params }: PageProps) {
           </>
         )}
       </Ready>
+    </Page>
+  )
+}
+
+const isNotFound = (error: unknown) => error instanceof AdminApiError && error.status === 404
+
+/** Unknown, or known by issuer and serial number only. */
+function WithoutDetails({ serial }: { serial: string }) {
+  const { data, error } = useApi('getCertificate', { params: { serial } })
+  return (
+    <Page title={WORDS.pages.certificate}>
+      {isNotFound(error) ? (
+        <Empty title={words.notFound}>
+          <a href={href('/certificates')}>{WORDS.pages.certificates}</a>
+        </Empty>
+      ) : (
+        <Problem error={error} />
+      )}
+      {data && (
+        <>
+          <p>{words.unusable}</p>
+          <Facts
+            rows={[
+              [WORDS.certificates.serial, <Copyable key="serial" text={data.serial_number} />],
+              [WORDS.certificates.status, <CertificateStatus key="status" certificate={data} />],
+              [words.until, <Time key="until" at={data.not_after} />],
+              [words.issuerName, data.issuer_fingerprint],
+            ]}
+          />
+        </>
+      )}
     </Page>
   )
 }
@@ -185,7 +208,7 @@ function Chain({ details: { chain, timestamps } }: { details: Details }) {
 /** Orders are pruned before certificates; then nothing is known of the validation. */
 function OrderOf({ id }: { id: string }) {
   const { data, error } = useApi('getOrder', { params: { order_id: id } })
-  if (error instanceof AdminApiError && error.status === 404) return <p class="quiet">{words.evidenceNone}</p>
+  if (isNotFound(error)) return <p class="quiet">{words.evidenceNone}</p>
   return (
     <section class="section">
       <h2>{words.evidence}</h2>
