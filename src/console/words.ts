@@ -45,6 +45,7 @@ export const WORDS = {
     profile: 'Your profile',
   },
   session: {
+    yours: 'Your session',
     title: 'Sign in',
     again: 'Sign in again',
     ended: 'Your session has ended. Sign in to go on; nothing that you typed is lost.',
@@ -105,6 +106,7 @@ export const WORDS = {
     ago: (span: string) => `${span} ago`,
     now: 'now',
     units: {
+      year: ['year', 'years'],
       day: ['day', 'days'],
       hour: ['hour', 'hours'],
       minute: ['minute', 'minutes'],
@@ -160,7 +162,7 @@ export const WORDS = {
     until: 'Until',
     issuedAt: 'Recorded',
     key: 'Key',
-    keyHash: 'Key (SHA-256 of the SPKI)',
+    keyHash: 'SPKI (SHA-256)',
     keyBlocked: 'This key is blocked: no certificate is issued for it any more.',
     signature: 'Signature',
     subject: 'Subject',
@@ -305,7 +307,7 @@ export const WORDS = {
     crl: 'CRL',
     crlAge: 'Oldest list',
     crlOff: 'not published',
-    crlEntries: (entries: string) => `${entries} entries`,
+    crlEntries: (entries: string) => `${entries} revoked`,
     maintenance: 'Maintenance',
     signing: 'Signing',
     on: 'on',

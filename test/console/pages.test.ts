@@ -7,7 +7,7 @@ import { closeConnections } from '../support/acme-client.ts'
 import { adminConfig } from '../support/admin.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { assertAccessible, ConsoleBrowser, NARROW, WIDE } from './browser.ts'
+import { assertAccessible, ConsoleBrowser, NARROW, settled, WIDE } from './browser.ts'
 import { addRows, type Issued, issue } from './seed.ts'
 
 /** What no role but the administrator's may call. */
@@ -45,14 +45,14 @@ describe('every page', { ...requireCommand('chromium'), timeout: 600_000 }, () =
     for (const { colorScheme, size } of looks)
       test(`as ${role}, ${colorScheme}, ${size.width} pixels wide`, async () => {
         const { page, complaints, close } = await browser.as(role, { colorScheme })
-        const hrefs = (await page
-          .locator('nav a[href]')
-          .evaluateAll('links => links.map((link) => link.getAttribute("href"))' as never)) as string[]
+        const hrefs = (await page.evaluate(
+          `[...document.querySelectorAll('nav a[href]')].map((link) => link.getAttribute('href'))`,
+        )) as string[]
         await page.setViewportSize(size)
         assert.ok(hrefs.length >= 3, hrefs.join(' '))
         for (const href of places([...new Set(hrefs)])) {
           await page.evaluate(`location.hash = ${JSON.stringify(href)}`)
-          await page.waitForFunction(`document.title !== '' && !document.body.innerText.includes('Loading …')`)
+          await settled(page)
           await assertAccessible(page, `${href} as ${role}, ${colorScheme}, ${size.width}`)
           const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
           assert.ok(Number(overflow) <= 0, `${href} is ${overflow} pixels too wide`)

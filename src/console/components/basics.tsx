@@ -57,7 +57,7 @@ export const Facts = ({ rows }: { rows: readonly (readonly [name: string, value:
   <dl class="facts">
     {rows
       .filter((row) => row !== false)
-      .filter(([, value]) => value !== null && value !== undefined && value !== '')
+      .filter(([, value]) => value !== null && value !== undefined && value !== '' && value !== false)
       .map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

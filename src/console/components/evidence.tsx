@@ -32,12 +32,12 @@ export function Evidence({ authorization }: { authorization: Authorization }) {
         {words.authorization(name)} <Badge tone={status === 'valid' ? 'good' : 'plain'}>{status}</Badge>
       </h3>
       {refused?.error && <p class="problem">{textOf(refused.error['detail'] ?? refused.error)}</p>}
-      {evidence ? <Attempt evidence={evidence} /> : <p class="quiet">{words.evidenceNone}</p>}
+      {evidence ? <Attempt name={name} evidence={evidence} /> : <p class="quiet">{words.evidenceNone}</p>}
     </div>
   )
 }
 
-function Attempt({ evidence }: { evidence: Record<string, unknown> }) {
+function Attempt({ name, evidence }: { name: string; evidence: Record<string, unknown> }) {
   const { type, attempt, result, at, ms, detail, steps } = evidence
   const shown = (Array.isArray(steps) ? steps : []).map(stepOf)
   return (
@@ -48,7 +48,7 @@ function Attempt({ evidence }: { evidence: Record<string, unknown> }) {
         {typeof at === 'string' && !Number.isNaN(Date.parse(at)) && <Time at={at} />}
       </p>
       {detail !== undefined && <p>{textOf(detail)}</p>}
-      <Table caption={words.evidence} columns={STEP_COLUMNS} rows={shown} rowKey={({ index }) => index} />
+      <Table caption={words.authorization(name)} columns={STEP_COLUMNS} rows={shown} rowKey={({ index }) => index} />
     </>
   )
 }

@@ -175,7 +175,7 @@ const Failures = ({ data: { failures } }: { data: Overview }) => (
   <section class="section">
     <h2>{words.failures}</h2>
     <Table
-      {...{ caption: words.failures, columns: FAILURE_COLUMNS, rows: failures }}
+      {...{ caption: words.failures, columns: FAILURE_COLUMNS, rows: failures.filter(({ events }) => events > 0) }}
       rowKey={({ kind }) => kind}
       empty={<p class="quiet">{words.failureNone}</p>}
     />
@@ -184,7 +184,7 @@ const Failures = ({ data: { failures } }: { data: Overview }) => (
 
 const ISSUER_COLUMNS = [
   { head: words.issuer, kind: 'fixed', cell: ({ id }: Overview['issuers'][number]) => id },
-  { head: words.subject, kind: 'wide', cell: ({ subject }: Overview['issuers'][number]) => subject },
+  { head: words.subject, cell: ({ subject }: Overview['issuers'][number]) => subject },
   { head: words.ends, kind: 'fixed', cell: ({ not_after }: Overview['issuers'][number]) => <Time at={not_after} /> },
 ] as const
 
@@ -223,11 +223,13 @@ function Parts({ data }: { data: Overview }) {
           ],
           [
             words.tokens,
-            instance?.ca_backend.tokens.map(({ issuer, status }) => (
-              <span key={issuer}>
-                {issuer} {state(status)}{' '}
-              </span>
-            )),
+            instance !== null &&
+              instance.ca_backend.tokens.length > 0 &&
+              instance.ca_backend.tokens.map(({ issuer, status }) => (
+                <span key={issuer}>
+                  {issuer} {state(status)}{' '}
+                </span>
+              )),
           ],
           [words.dns, instance?.dns_resolver && state(instance.dns_resolver)],
           [words.crl, <CrlState crl={data.crl} />],
