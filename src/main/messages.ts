@@ -3,6 +3,8 @@
 import type { CaaFinding, MailDomainFinding } from '../../workers/job.ts'
 import type { AdminMessages, AdminReply, AdminRequest } from '../admin/message.ts'
 import type { Config } from '../config/schema.ts'
+import type { ShownSetting } from '../config/shown.ts'
+import type { InstanceState } from '../domain/instance-state.ts'
 import type { RegisteredHook } from '../hooks/registered-hook.ts'
 import type { HealthReport } from '../ops/health.ts'
 import type { ThreadAnswer } from '../ops/thread-metrics.ts'
@@ -36,6 +38,27 @@ export type AdminThreadMessages = AdminMessages & {
   metrics: { message: undefined; reply: ThreadAnswer }
   /** Deletes entries of the audit log older than this. */
   cutAuditLog: { message: Date; reply: number }
+}
+
+/** What the admin thread asks the supervisor. */
+export type AdminQuestions = {
+  instance: { message: undefined; reply: InstanceState }
+  settings: { message: undefined; reply: ShownConfig }
+}
+
+/** The configuration in force, and what the file would change. */
+export interface ShownConfig {
+  settings: readonly ShownSetting[]
+  /** Undefined when the service runs without a file. */
+  file: { path: string; errors: readonly string[]; changes: readonly FileChange[] } | undefined
+}
+
+export interface FileChange {
+  key: string
+  /** What makes it take effect. */
+  by: 'SIGHUP' | 'restart'
+  /** Without secrets. */
+  value: unknown
 }
 
 /** Of the events thread. */

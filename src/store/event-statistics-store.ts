@@ -40,6 +40,31 @@ export async function addAccountFailures(tx: CommonQueryMethods, events: readonl
      WHERE f.event_id = ranked.event_id AND ranked.rank > ${FAILURES_OF_AN_ACCOUNT}`)
 }
 
+const Failure = z.object({
+  event_id: z.string(),
+  kind: z.string(),
+  occurred_at: z.date(),
+  data: z.record(z.string(), z.unknown()),
+})
+export type AccountFailure = z.infer<typeof Failure>
+
+/** The newest first; at most 50. */
+export function listAccountFailures(db: CommonQueryMethods, accountId: string): Promise<readonly AccountFailure[]> {
+  return db.any(rowsOf(Failure)`
+    SELECT event_id, kind, occurred_at, data FROM account_failures
+     WHERE account_id = ${accountId} ORDER BY occurred_at DESC, event_id DESC LIMIT ${FAILURES_OF_AN_ACCOUNT}`)
+}
+
+const HourlyCount = z.object({ hour: z.date(), kind: z.string(), events: z.int() })
+export type HourlyCount = z.infer<typeof HourlyCount>
+
+/** Of the last so many hours, the present one included; the oldest first. Hours without events have no row. */
+export function readEventCounts(db: CommonQueryMethods, hours: number): Promise<readonly HourlyCount[]> {
+  return db.any(rowsOf(HourlyCount)`
+    SELECT hour, kind, events::integer AS events FROM event_counts
+     WHERE hour > now() - make_interval(hours => ${hours}) ORDER BY hour, kind`)
+}
+
 export async function removeOldCounts(db: CommonQueryMethods): Promise<void> {
   await db.query(rowsOf(None)`DELETE FROM event_counts WHERE hour < now() - make_interval(days => ${DAYS})`)
   await db.query(rowsOf(None)`DELETE FROM account_failures WHERE occurred_at < now() - make_interval(days => ${DAYS})`)
