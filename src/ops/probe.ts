@@ -14,7 +14,17 @@ import { within } from '../shared/lib/time-limit.ts'
 import { type Database, ping } from '../store/database.ts'
 import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from './health.ts'
 
+/** The backends that certificates come from. */
+export interface BackendHealth {
+  /** Name of the backend behind the signer; undefined when no certificate is signed here. */
+  signer: string | undefined
+  /** Those that issue from a CSR, and whether each is asked at the moment. */
+  others: readonly { name: string; isUp: boolean }[]
+}
+
 export interface ProbeParts {
+  /** With more than the signer, one that is up is enough. */
+  backends(): BackendHealth
   db: Pick<Database, 'query'>
   ca: Pick<CaBackend, 'testSign' | 'unreachable' | 'health'>
   flags: Pick<SharedFlags, 'pool' | 'isOn'>
@@ -62,6 +72,21 @@ export function createProbe(parts: ProbeParts): Probe {
 
   const trouble = (): CaTrouble => (ca.unreachable() ? 'signer not reachable' : 'CA backend unavailable')
 
+  async function checkBackends(): Promise<CaCheck> {
+    const { signer, others } = parts.backends()
+    const signing = await withSignature()
+    if (others.length === 0) return signing
+    const statuses = [
+      ...(signer === undefined ? [] : [[signer, { status: signing.status }] as const]),
+      ...others.map(({ name, isUp }) => [name, { status: isUp ? ('ok' as const) : ('error' as const) }] as const),
+    ]
+    const { reason, ...shownOfSigner } = signing
+    const isUp = statuses.some(([, { status }]) => status === 'ok')
+    const status = signing.status === 'stopped' ? 'stopped' : isUp ? 'ok' : 'error'
+    const why = status === 'error' ? { reason: reason ?? 'CA backend unavailable' } : {}
+    return { ...shownOfSigner, status, ...why, backends: Object.fromEntries(statuses) }
+  }
+
   async function withSignature(): Promise<CaCheck> {
     if (flags.isOn('stopSigning')) return { status: 'stopped', ...shown(await caHealth()) }
     const status = ca.unreachable() ? 'error' : await checkOf(ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS }))
@@ -72,6 +97,12 @@ export function createProbe(parts: ProbeParts): Probe {
   }
 
   async function isCaUp(): Promise<boolean> {
+    const { signer, others } = parts.backends()
+    if (others.some(({ isUp }) => isUp)) return true
+    return signer !== undefined && isSignerUp()
+  }
+
+  async function isSignerUp(): Promise<boolean> {
     if (signed?.status === 'error' && performance.now() - signed.at < VERDICT_LIFE_MS) return false
     const health = await caHealth()
     return health?.signing === true && health.tokens.every(({ status }) => status === 'ready')
@@ -112,7 +143,7 @@ export function createProbe(parts: ProbeParts): Probe {
     async health() {
       const [now, current] = [performance.now(), circumstances()]
       if (!last || last.circumstances !== current || now - last.at > PROBE_LIFE_MS)
-        last = { at: now, circumstances: current, report: withBackground(report(withSignature), parts) }
+        last = { at: now, circumstances: current, report: withBackground(report(checkBackends), parts) }
       return {
         ...(await last.report),
         maintenance_mode: flags.isOn('maintenance'),

@@ -25,7 +25,6 @@ const CASES: [string, Tree, string[]][] = [
   ['a time for idle connections', { server: { keepalive: 5 } }, ['server.keepalive']],
   ['no time for idle connections', { server: { keepalive: 0 } }, []],
   ['a length of nonces', { nonce: { length: 32 } }, ['nonce.length']],
-  ['a time for signatures that come later', { ca: { deferred_signing_timeout: 600 } }, ['ca.deferred_signing_timeout']],
   ['a record of used nonces', { nonce: { audit_consumed: true } }, ['nonce.audit_consumed']],
   ['retention of an audit log that nothing keeps', { audit_retention: { enabled: true } }, ['audit_retention.enabled']],
   ['a secret of 31 bytes', { admin_api: { token_secret: `${'ü'.repeat(15)}x` } }, ['admin_api.token_secret']],
