@@ -11,6 +11,7 @@ import type { EventWriter } from '../services/events/event-writer.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { createReceivedCertificates, type ReceptionEvents } from '../services/received-certificates.ts'
 import type { SharedFlags } from '../services/shared-flags.ts'
+import { askUpstreamRenewals } from '../services/upstream-renewals.ts'
 import { issuanceTimeoutSeconds, receptionPolicy } from '../settings/backends.ts'
 import { certificateProfiles } from '../settings/orders.ts'
 import { fingerprintSha256 } from '../shared/pki/certificate.ts'
@@ -18,6 +19,7 @@ import { parseCsr } from '../shared/pki/csr.ts'
 import { type BackendRevocation, createBackendRevocationStore } from '../store/backend-revocation-store.ts'
 import { type CsrIssuanceStore, createCsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import type { Database } from '../store/database.ts'
+import { createUpstreamRenewalStore } from '../store/upstream-renewal-store.ts'
 import type { CsrBackends } from './csr-backends.ts'
 import { issuanceEvents } from './issuance.ts'
 import type { StartContext } from './start-context.ts'
@@ -34,6 +36,7 @@ export interface CsrIssuanceParts {
 
 const ROUND_MS = 500
 const REVOCATION_ROUND_MS = 2_000
+const RENEWAL_ROUND_MS = 2_000
 
 /** @returns undefined when the signer signs everything */
 export function createCsrIssuances(
@@ -128,6 +131,7 @@ export function backendTasks(
   if (!issuances) return []
   const store = createBackendRevocationStore(db)
   const waiting = createCsrIssuanceStore(db)
+  const renewals = createUpstreamRenewalStore(db)
   const factsOf = ({ certificateId, backend, certificate, reason }: BackendRevocation) => ({
     ...{ certificateId, backend, crlReason: reason, fingerprint: fingerprintSha256(certificate) },
   })
@@ -162,6 +166,21 @@ export function backendTasks(
         setCounts(metrics.backendRevocations, backends, await store.count())
         return asked
       },
+    },
+    {
+      name: 'upstream_renewals',
+      role: 'backends',
+      intervalMs: RENEWAL_ROUND_MS,
+      round: () =>
+        askUpstreamRenewals({
+          backends,
+          store: renewals,
+          onFailed: (error, { certificateId, backend }) =>
+            log.warn(
+              { event: 'upstream_renewal_failed', certificateId, backend, reason: error.message },
+              'the CA did not say when a certificate should be renewed; it is asked again',
+            ),
+        }),
     },
   ]
 }
