@@ -35,6 +35,8 @@ export interface ProbeParts {
   crl(): HealthReport['checks']['crl']
   /** Undefined when no name server is configured. */
   dnsResolver(): CheckStatus | undefined
+  /** Undefined when no mail is sent. */
+  smtp: (() => Promise<CheckStatus>) | undefined
   isStopping(): boolean
 }
 
@@ -173,10 +175,20 @@ function withOthers(signing: CaCheck, { signer, others }: BackendHealth): CaChec
 }
 
 /** Background work is shown, and decides nothing. */
-async function withBackground(found: Promise<HealthReport>, parts: Pick<ProbeParts, 'background'>) {
+async function withBackground(found: Promise<HealthReport>, parts: Pick<ProbeParts, 'background' | 'smtp'>) {
   const asked = parts.background().catch(() => undefined)
-  const [report, background] = await Promise.all([found, within(asked, PROBE_TIMEOUT_MS, undefined)])
-  return background ? { ...report, checks: { ...report.checks, ...shownBackground(report, background) } } : report
+  const mail = parts.smtp?.().catch((): CheckStatus => 'error')
+  const [report, background, smtp] = await Promise.all([
+    found,
+    within(asked, PROBE_TIMEOUT_MS, undefined),
+    mail && within(mail, PROBE_TIMEOUT_MS, 'error'),
+  ])
+  const checks = {
+    ...report.checks,
+    ...(background && shownBackground(report, background)),
+    ...(smtp && { smtp: { status: smtp } }),
+  }
+  return { ...report, checks }
 }
 
 function shownBackground({ checks }: HealthReport, { tasks, consumers }: WorkersStatus) {
