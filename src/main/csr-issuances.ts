@@ -3,21 +3,19 @@
 import type { Logger } from 'pino'
 import type { BackgroundTask } from '../background/tasks.ts'
 import type { CaBackend } from '../ca/backend.ts'
-import { commonNameOf } from '../domain/csr-check.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { revokeAtBackends } from '../services/backend-revocations.ts'
-import { type BackendFacts, CsrIssuances, type CsrIssuancesOptions } from '../services/csr-issuances.ts'
+import { CsrIssuances, type CsrIssuancesOptions } from '../services/csr-issuances.ts'
+import type { BackendFacts } from '../services/csr-outcome.ts'
 import type { EventWriter } from '../services/events/event-writer.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { createReceivedCertificates, type ReceptionEvents } from '../services/received-certificates.ts'
 import type { SharedFlags } from '../services/shared-flags.ts'
-import { askUpstreamRenewals } from '../services/upstream-renewals.ts'
+import { issueBySigner } from '../services/signer-turn.ts'
 import { issuanceTimeoutSeconds, receptionPolicy } from '../settings/backends.ts'
 import { certificateProfiles } from '../settings/orders.ts'
-import { fingerprintSha256 } from '../shared/pki/certificate.ts'
-import { parseCsr } from '../shared/pki/csr.ts'
 import { type BackendRevocation, createBackendRevocationStore } from '../store/backend-revocation-store.ts'
-import { type CsrIssuanceStore, createCsrIssuanceStore } from '../store/csr-issuance-store.ts'
+import { createCsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import type { Database } from '../store/database.ts'
 import { createUpstreamRenewalStore } from '../store/upstream-renewal-store.ts'
 import type { CsrBackends } from './csr-backends.ts'
@@ -60,24 +58,6 @@ export function createCsrIssuances(
   })
   teardown.add(() => issuances.drain())
   return issuances
-}
-
-/** The signer in its turn of a failover. */
-async function issueBySigner(
-  row: Parameters<CsrIssuancesOptions['signer']['issue']>[0],
-  issuance: Issuance,
-  store: CsrIssuanceStore,
-  instanceId: number,
-): ReturnType<CsrIssuancesOptions['signer']['issue']> {
-  const csr = parseCsr(row.csr)
-  const { identifiers, notBefore, notAfter } = row
-  const subject = { spki: csr.spki, identifiers, commonName: commonNameOf(csr) }
-  const profile = issuance.requireProfile(row.profile)
-  const built = await issuance.build(subject, profile, { notBefore, notAfter }, new Date())
-  const issuing = await issuance.beginInPlace(built, row, (intent) => store.giveToSigner(intent, instanceId))
-  if (!issuing) return 'pending'
-  const { outcome } = await issuance.complete(issuing, built.findings)
-  return outcome === 'left to recovery' ? 'pending' : outcome
 }
 
 function backendEvents(
@@ -131,9 +111,8 @@ export function backendTasks(
   if (!issuances) return []
   const store = createBackendRevocationStore(db)
   const waiting = createCsrIssuanceStore(db)
-  const renewals = createUpstreamRenewalStore(db)
-  const factsOf = ({ certificateId, backend, certificate, reason }: BackendRevocation) => ({
-    ...{ certificateId, backend, crlReason: reason, fingerprint: fingerprintSha256(certificate) },
+  const factsOf = ({ certificateId, backend, reason }: BackendRevocation) => ({
+    ...{ certificateId, backend, crlReason: reason },
   })
   return [
     {
@@ -167,22 +146,27 @@ export function backendTasks(
         return asked
       },
     },
-    {
-      name: 'upstream_renewals',
-      role: 'backends',
-      intervalMs: RENEWAL_ROUND_MS,
-      round: () =>
-        askUpstreamRenewals({
-          backends,
-          store: renewals,
-          onFailed: (error, { certificateId, backend }) =>
-            log.warn(
-              { event: 'upstream_renewal_failed', certificateId, backend, reason: error.message },
-              'the CA did not say when a certificate should be renewed; it is asked again',
-            ),
-        }),
-    },
+    renewalTask(backends, db, log),
   ]
+}
+
+function renewalTask(backends: CsrBackends, db: Database, log: Logger): BackgroundTask {
+  const store = createUpstreamRenewalStore(db)
+  return {
+    name: 'upstream_renewals',
+    role: 'backends',
+    intervalMs: RENEWAL_ROUND_MS,
+    round: () =>
+      askUpstreamRenewals({
+        backends,
+        store,
+        onFailed: ({ message }, { certificateId, backend }) =>
+          log.warn(
+            { event: 'upstream_renewal_failed', certificateId, backend, reason: message },
+            'the CA did not say when a certificate should be renewed; it is asked again',
+          ),
+      }),
+  }
 }
 
 function setCounts(

@@ -6,11 +6,11 @@ import type { Config } from '../config/schema.ts'
 import type { ShownSetting } from '../config/shown.ts'
 import type { InstanceState } from '../domain/instance-state.ts'
 import type { RegisteredHook } from '../hooks/registered-hook.ts'
-import type { HealthReport } from '../ops/health.ts'
+import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import type { ThreadAnswer } from '../ops/thread-metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
-import type { CsrOutcome } from '../services/csr-issuances.ts'
+import type { CsrOutcome } from '../services/csr-outcome.ts'
 import type { RefusalCounts } from '../services/events/abuse-summary.ts'
 import type { AttemptEnded, ValidationRequest } from '../services/validation.ts'
 import type { LiveSettings } from '../settings/server.ts'
@@ -66,6 +66,8 @@ export type EventsThreadMessages = {
   metrics: { message: undefined; reply: ThreadAnswer }
   /** The configuration after SIGHUP. */
   live: { message: Config; reply: undefined }
+  /** Whether the mail server answers; asks it when the last answer is old. */
+  smtp: { message: undefined; reply: CheckStatus }
 }
 
 /** Worker data of the events thread. */

@@ -16,16 +16,9 @@ import { type GuardedCsrBackend, LeftAlone } from '../ca/guarded-csr-backend.ts'
 import { isSigner, LONGEST_ABANDONED_SECONDS, restSeconds } from '../domain/csr-issuance.ts'
 import { type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import type { ClaimedIssuance, CsrIssuanceStore, Progress } from '../store/csr-issuance-store.ts'
-import type { IssuanceFacts } from './issuance.ts'
+import { type BackendFacts, type CsrOutcome, factsOf } from './csr-outcome.ts'
 import type { ReceivedCertificates } from './received-certificates.ts'
 import { LAPSE_PROBLEMS } from './recovery.ts'
-
-/** `pending`: the order is still processing. */
-export type CsrOutcome = 'recorded' | 'failed' | 'pending'
-
-export interface BackendFacts extends IssuanceFacts {
-  backend: string
-}
 
 /** None may throw or wait. */
 export interface CsrIssuanceEvents {
@@ -283,10 +276,6 @@ const DAY_MS = 86_400_000
 /** Rounded, because notAfter is included (RFC 5280 §4.1.2.5). */
 function daysOf({ notBefore, notAfter }: Pick<ClaimedIssuance, 'notBefore' | 'notAfter'>): number {
   return Math.max(1, Math.round((notAfter.getTime() - notBefore.getTime()) / DAY_MS))
-}
-
-export function factsOf({ certificateId, accountId, orderId, backend }: ClaimedIssuance): BackendFacts {
-  return { certificateId, accountId, orderId, serialNumber: '', backend }
 }
 
 function asCaError(cause: unknown, { mayHaveIssued }: ClaimedIssuance): CaError {

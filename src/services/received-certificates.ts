@@ -16,7 +16,7 @@ import { parseCsr } from '../shared/pki/csr.ts'
 import { serialNumberHex } from '../shared/pki/tbs-certificate.ts'
 import { problemDocument } from '../shared/protocol/problem.ts'
 import type { ClaimedIssuance, CsrIssuanceStore } from '../store/csr-issuance-store.ts'
-import type { BackendFacts, CsrOutcome } from './csr-issuances.ts'
+import { type BackendFacts, type CsrOutcome, factsOf } from './csr-outcome.ts'
 import type { IssuanceEvents } from './issuance.ts'
 
 /** What a backend's certificates are held against. */
@@ -114,11 +114,6 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
     },
   }
 }
-
-const factsOf = ({ certificateId, accountId, orderId, backend }: ClaimedIssuance): BackendFacts => ({
-  ...{ certificateId, accountId, orderId, backend },
-  serialNumber: '',
-})
 
 /** Only what can be read can be revoked. */
 function isCertificate(der: Buffer): boolean {

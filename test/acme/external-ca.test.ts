@@ -13,7 +13,7 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
-import { type Behaviour, type ExternalCa, startExternalCa } from '../support/external-ca.ts'
+import { type Behaviour, type CaRequest, type ExternalCa, startExternalCa } from '../support/external-ca.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -92,9 +92,9 @@ describe('a service behind an external CA', { timeout: 180_000 }, () => {
       ['external'],
     )
 
-    const request = ca.requests.at(-1)
-    assert.equal(request?.headers['x-api-key'], CREDENTIAL)
-    const { csr, ...members } = request?.body as Record<string, unknown>
+    const request = ca.requests.at(-1) as CaRequest
+    assert.equal(request.headers['x-api-key'], CREDENTIAL)
+    const { csr, ...members } = request.body as Record<string, unknown>
     assert.match(csr as string, /^-----BEGIN CERTIFICATE REQUEST-----/)
     assert.deepEqual(Object.keys(members), [
       'profile',
@@ -213,7 +213,7 @@ describe('a service behind an external CA', { timeout: 180_000 }, () => {
       return rows.length > 0 && rows
     })
     assert.ok(row?.['revoked_at'])
-    const serial = (row?.['serial_number'] as Buffer).toString('hex')
+    const serial = Buffer.from(row?.['serial_number'] as Buffer).toString('hex')
     await until('its revocation at the CA', () => ca.revoked.includes(serial))
     assert.equal((await client.post(url)).json.certificate, undefined)
   })

@@ -132,6 +132,11 @@ const CASES: [string, Tree, string[]][] = [
   ],
   ['quotas without a limit', { quotas: { enabled: true } }, ['quotas.enabled']],
   [
+    'an external CA without roots, that is not told of revocations',
+    { ca: { backend: 'external', external: { sign_url: 'https://ca.test/sign' } } },
+    ['ca.external.trust_anchors', 'ca.external.revoke_url'],
+  ],
+  [
     'an Admin API without mail',
     { admin_api: { enabled: true }, smtp: { enabled: false }, notifications: { enabled: false } },
     ['admin_api.enabled'],
