@@ -1,9 +1,9 @@
 /** The events thread, where somebody wants events. */
 
+import { wantsEvents } from '../config/consumers.ts'
 import type { Config } from '../config/schema.ts'
 import type { RegisteredHook } from '../hooks/registered-hook.ts'
 import { type SupervisedThread, superviseThread } from '../runtime/thread.ts'
-import { wantsEvents } from '../settings/server.ts'
 import type { EventsThreadData, EventsThreadMessages } from './messages.ts'
 import { threadEvents } from './service-events.ts'
 import type { StartContext } from './start-context.ts'

@@ -17,7 +17,7 @@ export interface CommandResult {
 /** `chancery -c FILE …` with the configuration of the service. */
 export function chancery(service: Pick<TestService, 'folder'>, ...words: string[]): Promise<CommandResult> {
   const config = path.join(service.folder, 'config.yaml')
-  const child = spawn(process.execPath, ['--enable-source-maps', CLI, '-c', config, ...words])
+  const child = spawn(process.execPath, [CLI, '-c', config, ...words])
   let [stdout, stderr] = ['', '']
   child.stdout.on('data', (chunk) => {
     stdout += chunk
