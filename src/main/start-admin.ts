@@ -4,9 +4,8 @@ import { superviseThread } from '../runtime/thread.ts'
 import { auditKeyOf } from '../settings/admin.ts'
 import type { AdminThreadData, AdminThreadMessages } from './messages.ts'
 import { threadEvents } from './service-events.ts'
-import type { StartContext } from './start-context.ts'
+import { type StartContext, THREAD_READY_TIMEOUT_MS } from './start-context.ts'
 
-const READY_TIMEOUT_MS = 30_000
 const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
 
 export type AdminThread = ReturnType<typeof superviseThread<AdminThreadMessages>>
@@ -23,7 +22,7 @@ export async function startAdmin({ config, version, log, teardown, onBroken }: S
     entry: new URL('../admin/thread.js', import.meta.url),
     data,
     mailboxLimit: 4096,
-    readyTimeoutMs: READY_TIMEOUT_MS,
+    readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
     stopTimeoutMs: stopMs,
     restart: RESTART,
     onEvent: threadEvents(log, onBroken),
