@@ -2,8 +2,10 @@
 
 import { superviseThread } from '../runtime/thread.ts'
 import { auditKeyOf } from '../settings/admin.ts'
-import type { AdminThreadData, AdminThreadMessages } from './messages.ts'
+import { spawnAdminQuestions } from './admin-questions.ts'
+import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from './messages.ts'
 import { threadEvents } from './service-events.ts'
+import type { CaPart } from './start-ca.ts'
 import { type StartContext, THREAD_READY_TIMEOUT_MS } from './start-context.ts'
 
 const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
@@ -11,16 +13,20 @@ const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, window
 export type AdminThread = ReturnType<typeof superviseThread<AdminThreadMessages>>
 
 /** @returns undefined when the Admin API is off */
-export async function startAdmin({ config, version, log, teardown, onBroken }: StartContext) {
+export async function startAdmin(context: StartContext, { ca }: Pick<CaPart, 'ca'>) {
+  const { config, version, log, teardown, onBroken } = context
   if (!config.admin_api.enabled) return undefined
   // The thread reads the key itself; this call reports an error once and early.
   auditKeyOf(config)
   const data: AdminThreadData = { config, version, isInteractive: process.stderr.isTTY === true }
   const stopMs = config.server.graceful_timeout * 1000
-  const thread = superviseThread<AdminThreadMessages>({
+  const questions = spawnAdminQuestions(context, ca)
+  teardown.add(async () => questions.stop())
+  const thread = superviseThread<AdminThreadMessages, AdminQuestions>({
     name: 'admin',
     entry: new URL('../admin/thread.js', import.meta.url),
     data,
+    supervisor: questions,
     mailboxLimit: 4096,
     readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
     stopTimeoutMs: stopMs,

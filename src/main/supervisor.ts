@@ -46,6 +46,8 @@ export interface SupervisorParts {
   crl(): HealthReport['checks']['crl']
   /** Undefined when no name server is configured. */
   dnsResolver(): CheckStatus | undefined
+  /** Undefined when no mail is sent. */
+  smtp: ProbeParts['smtp']
   isStopping(): boolean
 }
 
