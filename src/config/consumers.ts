@@ -2,14 +2,10 @@
 
 import type { Config } from './schema.ts'
 
-/** `logging.audit.syslog` without a host means the daemon of this one. */
-export const syslogHost = ({ audit_export, logging: { audit } }: Config) =>
-  audit_export.syslog_host ?? (audit.enabled && audit.syslog ? 'localhost' : undefined)
-
-export const wantsAuditFile = ({ logging: { audit } }: Config): boolean => audit.enabled && audit.file !== null
-
-export const wantsAudit = (config: Config): boolean =>
-  config.audit_export.webhook_url !== null || syslogHost(config) !== undefined || wantsAuditFile(config)
+export function wantsAudit({ audit_export, logging: { audit } }: Config): boolean {
+  const isSent = audit_export.webhook_url !== null || audit_export.syslog_host !== null
+  return isSent || (audit.enabled && (audit.syslog || audit.file !== null))
+}
 
 export function wantsEvents(config: Config): boolean {
   const { admin_api, notifications, ct_logging, hooks } = config

@@ -1,7 +1,6 @@
 /** Where audit records go: a webhook, a syslog daemon, a file. */
 
 import { readFileSync } from 'node:fs'
-import { syslogHost } from '../config/consumers.ts'
 import type { Config } from '../config/schema.ts'
 import type { AuditFileSettings } from '../services/events/audit-file.ts'
 import type { SyslogTarget } from '../services/events/syslog-sender.ts'
@@ -10,6 +9,10 @@ import type { SyslogTarget } from '../services/events/syslog-sender.ts'
 const SYSLOG_TLS_PORT = 6514
 
 export const auditWebhookUrl = ({ audit_export }: Config): string | undefined => audit_export.webhook_url ?? undefined
+
+/** `logging.audit.syslog` without a host means the daemon of this one. */
+const syslogHost = ({ audit_export, logging: { audit } }: Config) =>
+  audit_export.syslog_host ?? (audit.enabled && audit.syslog ? 'localhost' : undefined)
 
 /** @throws Error in a sentence when the CA file cannot be read */
 export function syslogTarget(config: Config): SyslogTarget | undefined {
