@@ -3,15 +3,19 @@
 import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { HttpServer } from '../http/server.ts'
+import { createEventWriter } from '../main/event-writer.ts'
 import { createLogger } from '../main/logging.ts'
 import type { AdminThreadData, AdminThreadMessages } from '../main/messages.ts'
 import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
 import { spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
+import { AuditLog } from '../services/admin/audit-log.ts'
+import { AuditWatch } from '../services/admin/audit-watch.ts'
 import { adminDatabaseSettings, adminSettings, adminTls, requireAuditKey } from '../settings/admin.ts'
 import { proxySettings } from '../settings/server.ts'
-import { openCheckedDatabase } from '../store/slonik.ts'
+import { openCheckedDatabase, queriesOf } from '../store/slonik.ts'
 import { AdminApplication } from './application.ts'
+import { auditAlarm } from './audit-alarm.ts'
 import { AuditUpkeep } from './audit-upkeep.ts'
 import type { AdminContext } from './context.ts'
 import { ENDPOINTS } from './endpoints.ts'
@@ -31,13 +35,16 @@ runThread<AdminThreadData, AdminThreadMessages>(async ({ name, data, atExit }) =
   const db = await openCheckedDatabase(adminDatabaseSettings(data.config))
   const streams = new ReplyStreams()
   const { baseUrl } = adminSettings(data.config)
-  const context = createAdminContext(data, db, { log, metrics })
+  const eventWriter = createEventWriter(queriesOf(db), log, metrics)
+  const key = requireAuditKey(data.config)
+  const watch = new AuditWatch({ db, key, events: auditAlarm(data.auditState, { log, metrics, eventWriter }) })
+  const context = createAdminContext(data, db, { log, metrics, audit: new AuditLog(db, key, watch) })
   await makeFirstAdministrator(data, context, log)
   context.bulkRevocations.start()
   const application = new AdminApplication({ endpoints: ENDPOINTS, context, streams, baseUrl, log })
   const server = listenIfWanted(data, application, streams, metrics, log)
   atExit(() => server?.close())
-  const upkeep = new AuditUpkeep({ db, key: requireAuditKey(data.config), log })
+  const upkeep = new AuditUpkeep({ db, key, audit: context.audit, watch, log })
   const actor = spawn<AdminThreadMessages>({
     name,
     mailboxLimit: MAILBOX_LIMIT,
@@ -66,6 +73,7 @@ runThread<AdminThreadData, AdminThreadMessages>(async ({ name, data, atExit }) =
         await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
       await jobs
       await upkeep.stop()
+      await eventWriter.close()
       await db.end()
     },
   }

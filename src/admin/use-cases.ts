@@ -7,7 +7,7 @@ import { bulkRevocationEvents, revocationEvents } from '../ops/revocation-events
 import { Accounts } from '../services/admin/accounts.ts'
 import { AllowedIdentifiers } from '../services/admin/allowed-identifiers.ts'
 import { ApiTokens } from '../services/admin/api-tokens.ts'
-import { AuditLog } from '../services/admin/audit-log.ts'
+import type { AuditLog } from '../services/admin/audit-log.ts'
 import { AuditReader } from '../services/admin/audit-reader.ts'
 import { BlockedKeys } from '../services/admin/blocked-keys.ts'
 import { BulkRevocations } from '../services/admin/bulk-revocations.ts'
@@ -24,7 +24,7 @@ import { Renewals } from '../services/admin/renewals.ts'
 import { SignIn } from '../services/admin/sign-in.ts'
 import { Switches } from '../services/admin/switches.ts'
 import { Users } from '../services/admin/users.ts'
-import { adminSettings, requireAuditKey } from '../settings/admin.ts'
+import { adminSettings } from '../settings/admin.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { staleCrlAfterMs } from '../settings/issuance.ts'
 import { readWorkers } from '../store/background-run-store.ts'
@@ -36,11 +36,10 @@ import { openApiDocument } from './openapi.ts'
 export function createAdminContext(
   { config, version }: AdminThreadData,
   db: DatabasePool,
-  reporting: { log: Logger; metrics: Metrics },
+  { audit, ...reporting }: { log: Logger; metrics: Metrics; audit: AuditLog },
 ): AdminContext {
   const settings = adminSettings(config)
   const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
-  const audit = new AuditLog(db, requireAuditKey(config))
   const passwords = new PasswordHasher()
   return {
     ...{ version, baseUrl, pages, audit },

@@ -111,6 +111,7 @@ export function startSupervisor(
     background: () => readWorkers(db),
     crl: () => crl?.health(),
     dnsResolver: () => resolvers?.status(),
+    auditLog: () => admin?.auditLog(),
     isStopping: () => now.stopping,
   })
   teardown.add(async () => supervisor.stop())

@@ -124,7 +124,7 @@ export class BulkRevocations {
   async begin(author: Actor, { filter, reason, confirmCount }: WantedRevocation): Promise<RevocationJob> {
     if (Number.isFinite(this.#options.confirmAbove)) await this.#requireConfirmed(filter, confirmCount)
     const job = await this.#options.audit.transaction(author, async (tx, note) => {
-      const begun = await insertJob(tx, { id: uuidv7(Date.now()), filter, reason, author })
+      const begun = await insertJob(tx, { id: uuidv7(Date.now()), filter, reason, author: withoutSession(author) })
       note('certificate.bulk_revoke', {
         job_id: begun.id,
         phase: 'begun',
@@ -197,7 +197,7 @@ export class BulkRevocations {
     const { db, audit, events } = this.#options
     const waiting = await findJob(db, id)
     if (!waiting) return false
-    const moved = await audit.transaction(waiting.author, async (tx, note) => {
+    const moved = await audit.onward(waiting.author, async (tx, note) => {
       const job = await lockOpenJob(tx, id)
       if (!job) return undefined
       const next = job.status === 'matching' ? await match(tx, job) : await revokePage(tx, job)
@@ -211,6 +211,9 @@ export class BulkRevocations {
     return moved.next.status !== 'done'
   }
 }
+
+/** The job outlives the session. */
+const withoutSession = ({ sessionId: _, ...author }: Actor): Actor => author
 
 async function match(tx: Transaction, job: RevocationJob): Promise<RevocationJob> {
   const window = await nextWindow(tx, job.filter, job.after_id)

@@ -73,6 +73,11 @@ export async function lockUsers(tx: CommonQueryMethods): Promise<void> {
   await tx.query(rowsOf(None)`LOCK TABLE admin_users IN SHARE ROW EXCLUSIVE MODE`)
 }
 
+/** A login that holds its user's row must not wait for who has locked the users. */
+export async function holdUsers(tx: CommonQueryMethods): Promise<void> {
+  await tx.query(rowsOf(None)`LOCK TABLE admin_users IN ROW EXCLUSIVE MODE`)
+}
+
 export async function countEnabledAdmins(tx: CommonQueryMethods): Promise<number> {
   const Count = z.object({ admins: z.int() })
   const row = await tx.one(rowsOf(Count)`

@@ -38,6 +38,7 @@ function aSupervisor() {
     workers: () => ({ challenge: true, cleanup: true, expiration: false }),
     background: async () => ({ tasks: [], consumers: [] }),
     dnsResolver: () => undefined,
+    auditLog: () => undefined,
     crl: () => undefined,
     isStopping: () => false,
   }

@@ -41,6 +41,7 @@ function aProbe(script: Scripted) {
     background: async () => ({ tasks: [], consumers: [] }),
     crl: () => undefined,
     dnsResolver: () => undefined,
+    auditLog: () => undefined,
     isStopping: () => false,
   }
   return { probe: createProbe(parts), asked }

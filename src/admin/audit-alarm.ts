@@ -1,0 +1,34 @@
+/** The alarm that the audit log is no longer whole: log, event, metric and health. */
+
+import type { Logger } from 'pino'
+import type { Metrics } from '../ops/metrics.ts'
+import type { AuditWatchEvents } from '../services/admin/audit-watch.ts'
+import type { EventWriter } from '../services/events/event-writer.ts'
+
+/**
+ * It is told once, and stands in health and metrics until the log is whole again.
+ * @param state one Int32, which the supervisor reads for its health
+ */
+export function auditAlarm(
+  state: SharedArrayBuffer,
+  { log, metrics, eventWriter }: { log: Logger; metrics: Metrics; eventWriter: Pick<EventWriter, 'write'> },
+): AuditWatchEvents {
+  function show(isBroken: 0 | 1): void {
+    Atomics.store(new Int32Array(state), 0, isBroken)
+    metrics.auditLogBroken.set(isBroken)
+  }
+  show(0)
+  const message = 'the end of the audit log was cut or changed'
+  return {
+    missing(fault) {
+      show(1)
+      metrics.alarms.inc()
+      log.fatal({ event: 'alarm', reason: fault }, message)
+      eventWriter.write({ kind: 'alarm', subject: 'audit_log', accountId: undefined, data: { message, reason: fault } })
+    },
+    found() {
+      show(0)
+      log.warn({ event: 'audit_log_restored' }, 'the audit log has its end again')
+    },
+  }
+}
