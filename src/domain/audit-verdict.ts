@@ -117,7 +117,9 @@ export function tailFault(remembered: NotedHead | undefined, tail: AuditTail, ke
     return `the head, ${head.sequence}, is not that of the last entry`
   if (!remembered || remembered.sequence === 0 || remembered.sequence <= cut.sequence) return undefined
   if (!rememberedMac) return missing(remembered.sequence, remembered.sequence)
-  return isSameMac(rememberedMac, remembered.mac) ? undefined : `entry ${remembered.sequence} is another one than it was`
+  return isSameMac(rememberedMac, remembered.mac)
+    ? undefined
+    : `entry ${remembered.sequence} is another one than it was`
 }
 
 const missing = (first: number, last: number) =>

@@ -129,11 +129,18 @@ describe('the audit log', () => {
     })
     const line = await service.untilLogged('an alarm', ({ event }) => event === 'alarm')
     assert.match(String(line.reason), /^entry \d+ is missing at the end$/)
-    await until('health shows it', async () => JSON.stringify((await health()).checks.audit_log) === '{"status":"error"}')
+    await until(
+      'health shows it',
+      async () => JSON.stringify((await health()).checks.audit_log) === '{"status":"error"}',
+    )
     assert.equal((await health()).status, 'ok')
     await until('the gauge shows it', async () => (await gauge()) === '1')
-    const told = await until('consumers are told', async () =>
-      (await rowsIn<{ data: object }>(service.database, "SELECT data FROM event_deliveries WHERE kind = 'alarm'", []))[0],
+    const told = await until(
+      'consumers are told',
+      async () =>
+        (
+          await rowsIn<{ data: object }>(service.database, "SELECT data FROM event_deliveries WHERE kind = 'alarm'", [])
+        )[0],
     )
     assert.deepEqual(told.data, { message: 'the end of the audit log was cut or changed', reason: line.reason })
   })

@@ -6,8 +6,15 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
+import {
+  type AdminClient,
+  type AdminReplyText,
+  adminConfig,
+  clientWith,
+  createAdministrator,
+  signIn,
+} from '../support/admin.ts'
 import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
-import { type AdminClient, type AdminReplyText, adminConfig, clientWith, createAdministrator, signIn } from '../support/admin.ts'
 import { made } from '../support/bound.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -58,7 +65,8 @@ describe('the authority of a request under way', () => {
     })
   }
 
-  const idOf = (client: AdminClient) => JSON.parse(Buffer.from(client.token.split('.')[1] as string, 'base64url').toString()).jti
+  const idOf = (client: AdminClient) =>
+    JSON.parse(Buffer.from(client.token.split('.')[1] as string, 'base64url').toString()).jti
   const send = (client: AdminClient, id: string) => {
     const { path, body } = ADMINISTRATIVE_REQUESTS[id] as { path: string; body?: object }
     const { method } = CHANGING.find((one) => one.id === id) as { method: string }
@@ -94,14 +102,19 @@ describe('the authority of a request under way', () => {
       await sql("UPDATE admin_users SET enabled = true WHERE username = 'alice'")
     }
     const carol = await signIn(service.baseUrl, 'carol', await createAdministrator(service.database, 'carol'))
-    const gone = await overtake(["DELETE FROM admin_users WHERE username = 'carol'"], () => send(carol, 'setMaintenance'))
+    const gone = await overtake(["DELETE FROM admin_users WHERE username = 'carol'"], () =>
+      send(carol, 'setMaintenance'),
+    )
     assert.equal(gone.status, 401)
   })
 
   test('nor does an API token that has just been revoked', async () => {
     alice = await signIn(service.baseUrl, 'alice', password)
     for (const id of ['setMaintenance', 'updateUser', 'bulkRevoke', 'createEabCredential']) {
-      const { id: tokenId, token } = await made<{ id: string; token: string }>(alice, '/tokens', { name: id, role: 'admin' })
+      const { id: tokenId, token } = await made<{ id: string; token: string }>(alice, '/tokens', {
+        name: id,
+        role: 'admin',
+      })
       const change = ['UPDATE admin_api_tokens SET revoked_at = now() WHERE id = $1', tokenId] as [string, string]
       const reply = await overtake(change, () => send(clientWith(service.baseUrl, token), id))
       assert.equal(reply.status, 401, `${id} ${reply.text}`)
@@ -113,13 +126,16 @@ describe('the authority of a request under way', () => {
     const replies = await Promise.all(
       Array.from({ length: 8 }, (_, n) => client.send('POST', '/tokens', { name: `token ${n}` })),
     )
-    assert.deepEqual(replies.map(({ status }) => status), Array(8).fill(201))
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      Array(8).fill(201),
+    )
   })
 
   test('a bulk revocation goes on after the session that began it', async () => {
     const client = await signIn(service.baseUrl, 'alice', password)
     const { json } = await send(client, 'bulkRevoke')
     const [job] = await sql('SELECT author FROM bulk_revocations WHERE id = $1', [json.job_id])
-    assert.equal('sessionId' in (job?.['author'] as object), false)
+    assert.equal(Object.hasOwn((job?.['author'] ?? { sessionId: '' }) as object, 'sessionId'), false)
   })
 })

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
-import { accountIdOf, type MadeCredential, made, boundClient } from '../support/bound.ts'
+import { accountIdOf, boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 

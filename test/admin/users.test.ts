@@ -49,7 +49,16 @@ describe('users of the Admin API', () => {
   })
 
   test('a username is plain ASCII: nobody takes two that look alike for one another', async () => {
-    for (const username of ['\u212aarl', 'stra\u00dfe', 'I\u0307lse', '\u0430lice', 'a b', '-a', '.a', 'a'.repeat(129)]) {
+    for (const username of [
+      '\u212aarl',
+      'stra\u00dfe',
+      'I\u0307lse',
+      '\u0430lice',
+      'a b',
+      '-a',
+      '.a',
+      'a'.repeat(129),
+    ]) {
       const reply = await admin.send('POST', '/users', { username, email: 'x@example.com' })
       assert.deepEqual([reply.status, reply.json.fields?.[0].field], [400, 'username'], username)
     }

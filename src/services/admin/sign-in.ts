@@ -115,18 +115,22 @@ export class SignIn {
     const { audit, tokenExpirySeconds } = this.#options
     const id = uuidv7(Date.now())
     const expiresAt = new Date(Date.now() + tokenExpirySeconds * 1000)
-    await audit.transaction({ userId: user.id, ipAddress }, async (tx, note) => {
-      // A password that was reset while this one was verified is the one that counts.
-      if (!(await lockUserForLogin(tx, user)))
-        throw new AdminError('unauthorized', 'the username or the password is wrong')
-      if (betterHash !== undefined) await replaceHash(tx, user.id, betterHash)
-      await noteLogin(tx, user.id)
-      await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
-      // Those of the address stay: who has one password could guess another in between.
-      await forgetFailures(tx, [usernameSubject(user.username)])
-      await insertSession(tx, { id, userId: user.id, ipAddress, expiresAt })
-      note('auth.login', { username: user.username })
-    }, holdUsers)
+    await audit.transaction(
+      { userId: user.id, ipAddress },
+      async (tx, note) => {
+        // A password that was reset while this one was verified is the one that counts.
+        if (!(await lockUserForLogin(tx, user)))
+          throw new AdminError('unauthorized', 'the username or the password is wrong')
+        if (betterHash !== undefined) await replaceHash(tx, user.id, betterHash)
+        await noteLogin(tx, user.id)
+        await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
+        // Those of the address stay: who has one password could guess another in between.
+        await forgetFailures(tx, [usernameSubject(user.username)])
+        await insertSession(tx, { id, userId: user.id, ipAddress, expiresAt })
+        note('auth.login', { username: user.username })
+      },
+      holdUsers,
+    )
     return new SignJWT({ role: user.role, username: user.username })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
       .setIssuer(ISSUER)

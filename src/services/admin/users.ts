@@ -3,7 +3,8 @@
 import type { DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor, Role } from '../../domain/administrator.ts'
-import { usernameSubject } from '../../domain/login-limit.ts'
+import { addressSubject, usernameSubject } from '../../domain/login-limit.ts'
+import { countedAddress } from '../../domain/rate-limit.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { deleteSessionsOf, forgetFailures } from '../../store/admin/session-store.ts'
 import { revokeApiTokensOf } from '../../store/admin/token-store.ts'
@@ -15,11 +16,13 @@ import {
   insertUser,
   listUsers,
   lockUsers,
+  pagesOfUsers,
   setPassword,
   type UserRow,
   updateUser,
 } from '../../store/admin/user-store.ts'
 import type { AuditLog, Transaction, Work } from './audit-log.ts'
+import { type PageOfList, type PageRequest, readPageOf } from './list-pages.ts'
 import { generatePassword, type PasswordHasher } from './passwords.ts'
 
 export interface UsersOptions {
@@ -51,8 +54,13 @@ export class Users {
     this.#options = options
   }
 
+  /** All. */
   list(): Promise<readonly UserRow[]> {
     return listUsers(this.#options.db)
+  }
+
+  page(request: PageRequest): Promise<PageOfList<UserRow>> {
+    return readPageOf(pagesOfUsers(this.#options.db), request)
   }
 
   async find(id: string): Promise<UserRow> {
@@ -140,6 +148,15 @@ export class Users {
     return this.#options.audit.transaction(actor, async (tx, note) => {
       const wasCounted = (await forgetFailures(tx, [usernameSubject(username)])) > 0
       if (wasCounted) note('user.unlock', { username }, id)
+      return wasCounted
+    })
+  }
+
+  /** Ends the lock of an address, with its whole network for IPv6. @returns whether failures were counted */
+  unlockAddress(actor: Actor, address: string): Promise<boolean> {
+    return this.#options.audit.transaction(actor, async (tx, note) => {
+      const wasCounted = (await forgetFailures(tx, [addressSubject(address)])) > 0
+      if (wasCounted) note('user.unlock', { address: countedAddress(address) })
       return wasCounted
     })
   }

@@ -1,6 +1,7 @@
 /** A program of commands: finds the one that is meant, reads its options, runs it and sets the exit code. */
 
 import sade, { type Sade } from 'sade'
+import { printable } from '../lib/printable.ts'
 import { type Options, type Raw, readOptions, UsageError, type Values } from './options.ts'
 
 export interface Command<O extends Options = Options> {
@@ -66,7 +67,8 @@ export async function runProgram(program: Program, typed: readonly string[]): Pr
     const near = meant && (await import('../config-file/suggest.ts')).nearest(meant.word, meant.known)
     const topic = [typedAs, ...(chosen ? wordsOf(chosen) : words.slice(0, Math.min(group.length, 1)))].join(' ')
     const advice = isUsage ? `${near === undefined ? '' : `; did you mean ${near}?`}; see ${topic} --help` : ''
-    process.stderr.write(`${name}: ${flags.includes('--debug') && !isUsage ? stack : message}${advice}\n`)
+    const told = flags.includes('--debug') && !isUsage ? stack : message
+    process.stderr.write(`${name}: ${printable(String(told))}${advice}\n`)
     process.exitCode = isUsage ? 2 : ((await program.exitCodeOf?.(error)) ?? 1)
   }
 }

@@ -3,6 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { ROLES, type Role } from '../../domain/administrator.ts'
+import { pageById, type ReadPage } from '../list-page.ts'
 import { rowsOf, sql } from '../slonik.ts'
 
 const User = z.object({
@@ -40,6 +41,13 @@ export function insertUser(db: CommonQueryMethods, user: NewUser): Promise<UserR
 
 export async function listUsers(db: CommonQueryMethods): Promise<readonly UserRow[]> {
   return db.any(rowsOf(User)`SELECT ${columns} FROM admin_users ORDER BY id DESC`)
+}
+
+/** Along admin_users_pkey. */
+export function pagesOfUsers(db: CommonQueryMethods): ReadPage<UserRow> {
+  return pageById(sql.fragment`id`, (condition, limit) =>
+    db.any(rowsOf(User)`SELECT ${columns} FROM admin_users WHERE ${condition} ORDER BY id DESC LIMIT ${limit}`),
+  )
 }
 
 export function findUser(db: CommonQueryMethods, id: string): Promise<UserRow | null> {
