@@ -1,7 +1,7 @@
 /** `/eab`: binding credentials (RFC 8555 §7.3.4) and what they grant. */
 
 import { z } from 'zod/v4'
-import type { CredentialRow } from '../store/admin/credential-store.ts'
+import { type CredentialRow, MOST_COUNTED } from '../store/admin/credential-store.ts'
 import { PlainIdentifier, plainIdentifierBody } from './allowed-identifiers.ts'
 import { CsrProfile, csrProfileBody } from './csr-profiles.ts'
 import { ADMINS, endpoint } from './endpoint.ts'
@@ -106,6 +106,26 @@ const getEab = endpoint({
   handle: async ({ params }, { credentials }) => ({ body: credentialBody(await credentials.find(params.cred_id)) }),
 })
 
+const upTo = () => z.int().meta({ description: `Counted up to ${MOST_COUNTED}.` })
+const EabCascade = z
+  .strictObject({
+    accounts: upTo(),
+    account_ids: z.array(z.uuid()).meta({ description: 'The first 100.' }),
+    authorizations: upTo(),
+    orders: z.int().meta({ description: `Open ones. Counted up to ${MOST_COUNTED}.` }),
+    certificates: z.int().meta({ description: `They stay valid. Counted up to ${MOST_COUNTED}.` }),
+  })
+  .meta({ id: 'EabCascade' })
+
+const getEabCascade = endpoint({
+  ...{ id: 'getCascadeOfEab', method: 'GET', path: '/eab/{cred_id}/cascade', tag, roles: ADMINS },
+  summary: 'Counts what a revocation would take with it, and the certificates that would stay valid.',
+  params,
+  reply: { status: 200, schema: EabCascade },
+  errors: ['not_found'],
+  handle: async ({ params }, { credentials }) => ({ body: await credentials.cascade(params.cred_id) }),
+})
+
 const revokeEab = endpoint({
   ...{ id: 'revokeEabCredential', method: 'POST', path: '/eab/{cred_id}/revoke', tag, roles: ADMINS },
   summary: 'Revokes a credential, the accounts registered with it and their authorizations.',
@@ -200,6 +220,6 @@ const unassignEabProfile = endpoint({
 })
 
 export const EAB = [
-  ...[listEab, createEab, getEab, revokeEab, listEabIdentifiers, addEabIdentifier, removeEabIdentifier],
+  ...[listEab, createEab, getEab, getEabCascade, revokeEab, listEabIdentifiers, addEabIdentifier, removeEabIdentifier],
   ...[getEabProfile, assignEabProfile, unassignEabProfile],
 ] as const

@@ -1,14 +1,16 @@
 /** Makes the use cases of the Admin API. */
 
 import type { Logger } from 'pino'
-import type { AdminThreadData } from '../main/messages.ts'
+import type { AdminQuestions, AdminThreadData } from '../main/messages.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { bulkRevocationEvents, revocationEvents } from '../ops/revocation-events.ts'
+import type { ActorRef } from '../runtime/actor.ts'
 import { Accounts } from '../services/admin/accounts.ts'
 import { AllowedIdentifiers } from '../services/admin/allowed-identifiers.ts'
 import { ApiTokens } from '../services/admin/api-tokens.ts'
 import type { AuditLog } from '../services/admin/audit-log.ts'
 import { AuditReader } from '../services/admin/audit-reader.ts'
+import { verifyAuditLog } from '../services/admin/audit-verification.ts'
 import { BlockedKeys } from '../services/admin/blocked-keys.ts'
 import { BulkRevocations } from '../services/admin/bulk-revocations.ts'
 import { Certificates } from '../services/admin/certificates.ts'
@@ -16,42 +18,66 @@ import { Credentials } from '../services/admin/credentials.ts'
 import { CrlLists } from '../services/admin/crl-lists.ts'
 import { CsrProfiles } from '../services/admin/csr-profiles.ts'
 import { DeadLetters } from '../services/admin/dead-letters.ts'
+import { EventStatistics } from '../services/admin/event-statistics.ts'
 import { HistoryIndexes, INDEX_WAIT_MS } from '../services/admin/history-indexes.ts'
 import { NotificationList } from '../services/admin/notifications.ts'
 import { Orders } from '../services/admin/orders.ts'
+import { readOverview } from '../services/admin/overview.ts'
 import { PasswordHasher } from '../services/admin/passwords.ts'
+import { checkProfile } from '../services/admin/profile-check.ts'
 import { Renewals } from '../services/admin/renewals.ts'
 import { SignIn } from '../services/admin/sign-in.ts'
 import { Switches } from '../services/admin/switches.ts'
 import { Users } from '../services/admin/users.ts'
-import { adminSettings } from '../settings/admin.ts'
+import { adminSettings, requireAuditKey } from '../settings/admin.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { staleCrlAfterMs } from '../settings/issuance.ts'
+import { sharedWork } from '../shared/lib/shared-work.ts'
 import { readWorkers } from '../store/background-run-store.ts'
 import { type DatabasePool, queriesOf } from '../store/slonik.ts'
 import type { AdminContext } from './context.ts'
 import { ENDPOINTS } from './endpoints.ts'
 import { openApiDocument } from './openapi.ts'
 
+/** Exceeds the supervisor's own deadline. */
+const ANSWER_MS = 5_000
+/** The application lets no more in at once. */
+const MOST_WAITING = 64
+/** Many open pages cost as much as one. */
+const OVERVIEW = { intervalMs: 500, mostWaiting: MOST_WAITING }
+/** Reads the whole log. */
+const AUDIT_CHAIN = { intervalMs: 2_000, mostWaiting: MOST_WAITING }
+
 export function createAdminContext(
   { config, version }: AdminThreadData,
   db: DatabasePool,
-  { audit, ...reporting }: { log: Logger; metrics: Metrics; audit: AuditLog },
+  { audit, ...reporting }: { log: Logger; metrics: Metrics; audit: AuditLog; supervisor: ActorRef<AdminQuestions> },
 ): AdminContext {
   const settings = adminSettings(config)
   const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
+  const auditKey = requireAuditKey(config)
+  const switches = new Switches(db, audit)
+  const workers = () => readWorkers(queriesOf(db))
+  const crls = new CrlLists({ db, audit, staleAfterMs: staleCrlAfterMs(config) })
+  const ask = <K extends keyof AdminQuestions>(question: K) =>
+    reporting.supervisor.ask(question, undefined, ANSWER_MS) as Promise<AdminQuestions[K]['reply']>
   const passwords = new PasswordHasher()
   return {
     ...{ version, baseUrl, pages, audit },
     openApi: () => openApiDocument(ENDPOINTS, { version, baseUrl }),
     signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
     users: new Users({ db, audit, passwords, passwordLength }),
-    switches: new Switches(db, audit),
-    workers: () => readWorkers(queriesOf(db)),
+    ...{ switches, workers, crls },
+    overview: sharedWork(
+      () => readOverview({ db, crls, switches, workers, instance: () => ask('instance') }),
+      OVERVIEW,
+    ),
+    settings: () => ask('settings'),
     deadLetters: new DeadLetters(db, audit),
-    crls: new CrlLists({ db, audit, staleAfterMs: staleCrlAfterMs(config) }),
+    statistics: new EventStatistics(db),
     tokens: new ApiTokens(db, audit),
     auditReader: new AuditReader(db, audit),
+    auditChain: sharedWork(() => verifyAuditLog(db, auditKey, undefined), AUDIT_CHAIN),
     accounts: new Accounts(db, audit),
     certificates: new Certificates({ db, audit, events: revocationEvents(reporting) }),
     orders: new Orders(db),
@@ -64,6 +90,7 @@ export function createAdminContext(
       events: { accountsRevoked: (count) => reporting.metrics.accountsRevoked.inc(count) },
     }),
     identifiers: new AllowedIdentifiers({ db, audit }),
+    checkProfile: (data, profileId) => checkProfile(db, data, profileId),
     csrProfiles: new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, INDEX_WAIT_MS) }),
   }
 }

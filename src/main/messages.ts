@@ -3,8 +3,10 @@
 import type { CaaFinding, MailDomainFinding } from '../../workers/job.ts'
 import type { AdminMessages, AdminReply, AdminRequest } from '../admin/message.ts'
 import type { Config } from '../config/schema.ts'
+import type { ShownSetting } from '../config/shown.ts'
+import type { InstanceState } from '../domain/instance-state.ts'
 import type { RegisteredHook } from '../hooks/registered-hook.ts'
-import type { HealthReport } from '../ops/health.ts'
+import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import type { ThreadAnswer } from '../ops/thread-metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
@@ -35,11 +37,34 @@ export type AdminThreadMessages = AdminMessages & {
   cutAuditLog: { message: Date; reply: number }
 }
 
+/** What the admin thread asks the supervisor. */
+export type AdminQuestions = {
+  instance: { message: undefined; reply: InstanceState }
+  settings: { message: undefined; reply: ShownConfig }
+}
+
+/** The configuration in force, and what the file would change. */
+export interface ShownConfig {
+  settings: readonly ShownSetting[]
+  /** Undefined when the service runs without a file. */
+  file: { path: string; errors: readonly string[]; changes: readonly FileChange[] } | undefined
+}
+
+export interface FileChange {
+  key: string
+  /** What makes it take effect. */
+  by: 'SIGHUP' | 'restart'
+  /** Without secrets. */
+  value: unknown
+}
+
 /** Of the events thread. */
 export type EventsThreadMessages = {
   metrics: { message: undefined; reply: ThreadAnswer }
   /** The configuration after SIGHUP. */
   live: { message: Config; reply: undefined }
+  /** Whether the mail server answers; asks it when the last answer is old. */
+  smtp: { message: undefined; reply: CheckStatus }
 }
 
 /** Worker data of the events thread. */

@@ -23,7 +23,8 @@ import { startEvents } from './start-events.ts'
 import { startFronts } from './start-fronts.ts'
 import { startValidation } from './start-validation.ts'
 
-export interface ServeOptions extends Pick<StartContext, 'config' | 'version' | 'log' | 'onStep' | 'onBroken'> {
+export interface ServeOptions
+  extends Pick<StartContext, 'config' | 'version' | 'log' | 'onStep' | 'onBroken' | 'reread'> {
   /** Aborts the wait for an unreachable database. */
   stopping: AbortSignal
 }
@@ -80,9 +81,10 @@ async function start(context: StartContext, stopping: AbortSignal) {
   const parts = { methods, database, ca, issuance, validation }
   const crl = await startCrlPart(context, parts)
   const events = await startEvents(context, database, hooks)
-  const admin = await startAdmin(context)
+  const admin = await startAdmin(context, ca)
   const background = startBackground(context, parts, crl, admin)
   const supervisor = startSupervisor(context, parts, { crl, background, admin, events })
+  now.supervisor = supervisor
 
   onStep(`starting ${config.server.workers} front threads`)
   const fronts = await startFronts(context, parts, crl, supervisor)

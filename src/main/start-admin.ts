@@ -3,8 +3,10 @@
 import type { CheckStatus } from '../ops/health.ts'
 import { type SupervisedThread, superviseThread } from '../runtime/thread.ts'
 import { auditKeyOf } from '../settings/admin.ts'
-import type { AdminThreadData, AdminThreadMessages } from './messages.ts'
+import { spawnAdminQuestions } from './admin-questions.ts'
+import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from './messages.ts'
 import { threadEvents } from './service-events.ts'
+import type { CaPart } from './start-ca.ts'
 import type { StartContext } from './start-context.ts'
 
 const READY_TIMEOUT_MS = 30_000
@@ -16,23 +18,21 @@ export interface AdminThread extends SupervisedThread<AdminThreadMessages> {
 }
 
 /** @returns undefined when the Admin API is off */
-export async function startAdmin({
-  config,
-  version,
-  log,
-  teardown,
-  onBroken,
-}: StartContext): Promise<AdminThread | undefined> {
+export async function startAdmin(context: StartContext, { ca }: Pick<CaPart, 'ca'>): Promise<AdminThread | undefined> {
+  const { config, version, log, teardown, onBroken } = context
   if (!config.admin_api.enabled) return undefined
   // The thread reads the key itself; this call reports an error once and early.
   auditKeyOf(config)
   const auditState = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
   const data: AdminThreadData = { config, version, isInteractive: process.stderr.isTTY === true, auditState }
   const stopMs = config.server.graceful_timeout * 1000
-  const thread = superviseThread<AdminThreadMessages>({
+  const questions = spawnAdminQuestions(context, ca)
+  teardown.add(async () => questions.stop())
+  const thread = superviseThread<AdminThreadMessages, AdminQuestions>({
     name: 'admin',
     entry: new URL('../admin/thread.js', import.meta.url),
     data,
+    supervisor: questions,
     mailboxLimit: 4096,
     readyTimeoutMs: READY_TIMEOUT_MS,
     stopTimeoutMs: stopMs,

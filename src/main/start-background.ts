@@ -13,7 +13,7 @@ import type { AdminThread } from './start-admin.ts'
 import type { CaPart, IssuancePart } from './start-ca.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
-import type { Events } from './start-events.ts'
+import { type Events, smtpStatus } from './start-events.ts'
 import type { ValidationPart } from './start-validation.ts'
 import { type Supervisor, spawnSupervisor } from './supervisor.ts'
 
@@ -29,10 +29,10 @@ export interface EarlierParts {
 /** @returns undefined when no CRL is published */
 export async function startCrlPart(
   { config, metrics, log, teardown, now, onStep }: StartContext,
-  { database: { presence }, ca: { ca }, issuance: { stores } }: EarlierParts,
+  { database: { presence, eventWriter }, ca: { ca }, issuance: { stores } }: EarlierParts,
 ): Promise<Crls | undefined> {
   if (!config.crl.enabled) return undefined
-  const crl = await startCrls({ config, stores, ca, metrics, log, isStopping: () => now.stopping })
+  const crl = await startCrls({ config, stores, ca, metrics, log, eventWriter, isStopping: () => now.stopping })
   teardown.add(() => crl.stop())
   // The first certificate already names its list. If another instance leads, that instance builds
   // it.
@@ -112,6 +112,7 @@ export function startSupervisor(
     crl: () => crl?.health(),
     dnsResolver: () => resolvers?.status(),
     auditLog: () => admin?.auditLog(),
+    smtp: smtpStatus(config, events),
     isStopping: () => now.stopping,
   })
   teardown.add(async () => supervisor.stop())

@@ -48,6 +48,8 @@ export interface SupervisorParts {
   dnsResolver(): CheckStatus | undefined
   /** Undefined when the Admin API is off. */
   auditLog(): CheckStatus | undefined
+  /** Undefined when no mail is sent. */
+  smtp: ProbeParts['smtp']
   isStopping(): boolean
 }
 

@@ -45,6 +45,8 @@ export interface HealthReport {
      * API.
      */
     audit_log?: { status: CheckStatus }
+    /** Absent when no mail is sent. */
+    smtp?: { status: CheckStatus }
     workers: {
       challenge: boolean
       cleanup: boolean
@@ -75,7 +77,10 @@ export function livezReply(version: string, headers: readonly Header[]): HttpRep
   return jsonReply(200, { alive: true, version }, headers)
 }
 
-/** Shows everything except the pool. Workers, name servers and the audit log never change the status code. */
+/**
+ * Shows everything except the pool. Workers, mail, name servers and the audit log never change the
+ * status code.
+ */
 export function healthzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
   const healthy = isHealthy(report)
   const { pool: _, ...shown } = report

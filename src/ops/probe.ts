@@ -27,6 +27,8 @@ export interface ProbeParts {
   dnsResolver(): CheckStatus | undefined
   /** Undefined when the Admin API is off. */
   auditLog(): CheckStatus | undefined
+  /** Undefined when no mail is sent. */
+  smtp: (() => Promise<CheckStatus>) | undefined
   isStopping(): boolean
 }
 
@@ -136,10 +138,20 @@ export function createProbe(parts: ProbeParts): Probe {
 }
 
 /** Background work is shown, and decides nothing. */
-async function withBackground(found: Promise<HealthReport>, parts: Pick<ProbeParts, 'background'>) {
+async function withBackground(found: Promise<HealthReport>, parts: Pick<ProbeParts, 'background' | 'smtp'>) {
   const asked = parts.background().catch(() => undefined)
-  const [report, background] = await Promise.all([found, within(asked, PROBE_TIMEOUT_MS, undefined)])
-  return background ? { ...report, checks: { ...report.checks, ...shownBackground(report, background) } } : report
+  const mail = parts.smtp?.().catch((): CheckStatus => 'error')
+  const [report, background, smtp] = await Promise.all([
+    found,
+    within(asked, PROBE_TIMEOUT_MS, undefined),
+    mail && within(mail, PROBE_TIMEOUT_MS, 'error'),
+  ])
+  const checks = {
+    ...report.checks,
+    ...(background && shownBackground(report, background)),
+    ...(smtp && { smtp: { status: smtp } }),
+  }
+  return { ...report, checks }
 }
 
 function shownBackground({ checks }: HealthReport, { tasks, consumers }: WorkersStatus) {

@@ -14,6 +14,7 @@ const profile = { name: 'a profile', profile_data: { san_maximum: 3 } }
 /** What it names need not be there, unless it has `{profile_id}`. By operation id, in the order of the manual. */
 export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequest>> = {
   logout: { path: '/auth/logout' },
+  logoutEverywhere: { path: '/auth/logout-everywhere' },
   createUser: { path: '/users', body: { username: 'new', email: 'new@example.com' } },
   updateUser: { path: `/users/${NOBODY}`, body: { enabled: false } },
   deleteUser: { path: `/users/${NOBODY}` },

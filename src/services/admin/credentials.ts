@@ -9,10 +9,12 @@ import { encodeBase64url } from '../../shared/lib/base64url.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import {
+  type Cascade,
   type CredentialRow,
   findCredential,
   findCredentialByKid,
   insertCredential,
+  previewRevocation,
   type Revocation,
   revokeCredential,
 } from '../../store/admin/credential-store.ts'
@@ -98,6 +100,12 @@ export class Credentials {
       if (csrProfile) await grantProfile(tx, note, actor, id, csrProfile)
       return { ...made, hmac_key: encodeBase64url(key) }
     })
+  }
+
+  /** What `revoke` would take with it now. */
+  async cascade(id: string): Promise<Cascade> {
+    await this.find(id)
+    return previewRevocation(this.#options.db, id)
   }
 
   /** With its accounts and their authorizations. May be repeated; each time is audited. */

@@ -222,7 +222,7 @@ async function requireHeld(tx: Transaction, profileId: string): Promise<ProfileR
 }
 
 /** @throws AdminError that names each wrong field */
-function profileOf(data: object): CsrProfile {
+export function profileOf(data: object): CsrProfile {
   try {
     return parseCsrProfile(data)
   } catch (error) {

@@ -1,11 +1,14 @@
 /** Notifications as administrators see them: the list, another attempt, deletion. */
 
 import type { DatabasePool } from 'slonik'
+import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import type { NotificationStatus } from '../../domain/notification.ts'
 import {
+  findNotification,
   type ListedNotification,
   listNotifications,
+  type NotificationWithBody,
   purgeNotifications,
   requeueFailed,
 } from '../../store/notification-store.ts'
@@ -27,6 +30,10 @@ export class NotificationList {
   /** The newest first. */
   page(status: NotificationStatus | undefined, limit: number, offset: number): Promise<readonly ListedNotification[]> {
     return listNotifications(this.#db, { status, limit, offset })
+  }
+
+  async find(id: string): Promise<NotificationWithBody> {
+    return (await findNotification(this.#db, id)) ?? Promise.reject(notFound('notification'))
   }
 
   /** Queues all failed ones again. @returns how many */

@@ -15,6 +15,7 @@ import { isUuid, uuidv7 } from '../../shared/lib/uuid.ts'
 import {
   countFailure,
   deleteSession,
+  deleteSessionsOf,
   findApiToken,
   findSession,
   forgetFailures,
@@ -28,6 +29,7 @@ import {
   findUserForLogin,
   holdUsers,
   lockUserForLogin,
+  lockUsers,
   noteLogin,
   replaceHash,
   type UserForLogin,
@@ -109,6 +111,19 @@ export class SignIn {
       if (!(await deleteSession(tx, sessionId))) throw noLongerGood()
       note('auth.logout')
     })
+  }
+
+  /** @returns how many sessions have ended */
+  logoutEverywhere(author: SignedIn): Promise<number> {
+    return this.#options.audit.transaction(
+      author,
+      async (tx, note) => {
+        const sessions = await deleteSessionsOf(tx, author.userId)
+        note('auth.logout', { sessions })
+        return sessions
+      },
+      lockUsers,
+    )
   }
 
   async #begin(user: UserForLogin, ipAddress: string, betterHash: string | undefined): Promise<string> {

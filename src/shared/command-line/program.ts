@@ -1,8 +1,8 @@
 /** A program of commands: finds the one that is meant, reads its options, runs it and sets the exit code. */
 
 import sade, { type Sade } from 'sade'
-import { printable } from '../lib/printable.ts'
 import { type Options, type Raw, readOptions, UsageError, type Values } from './options.ts'
+import { printable } from './printable.ts'
 
 export interface Command<O extends Options = Options> {
   /** Its words, then its `<arguments>`; empty for a program of one command. */

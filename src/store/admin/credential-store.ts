@@ -103,6 +103,40 @@ export async function accountExists(db: CommonQueryMethods, accountId: string): 
   return db.exists(rowsOf(Id)`SELECT id FROM accounts WHERE id = ${accountId}`)
 }
 
+const Cascade = z.object({
+  accounts: z.int(),
+  account_ids: z.array(z.string()),
+  authorizations: z.int(),
+  orders: z.int(),
+  certificates: z.int(),
+})
+export type Cascade = z.infer<typeof Cascade>
+
+/** Each number is counted up to this. */
+export const MOST_COUNTED = 10_000
+const SHOWN_ACCOUNTS = 100
+
+/** What a revocation of the credential would take with it, and the certificates that would stay valid. */
+export function previewRevocation(db: CommonQueryMethods, id: string): Promise<Cascade> {
+  return db.one(rowsOf(Cascade)`
+    WITH linked AS MATERIALIZED (
+      SELECT id FROM accounts
+       WHERE eab_credential_id = ${id} AND status ${constantSql(account.allows('revoke'))} ORDER BY id LIMIT ${MOST_COUNTED}
+    )
+    SELECT (SELECT count(*)::integer FROM linked) AS accounts,
+           ARRAY(SELECT id::text FROM linked ORDER BY id LIMIT ${SHOWN_ACCOUNTS}) AS account_ids,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM authorizations z JOIN linked ON z.account_id = linked.id
+              WHERE z.status ${constantSql(authorization.is('valid'))} AND z.expires_at > now()
+              LIMIT ${MOST_COUNTED}) z) AS authorizations,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM orders o JOIN linked ON o.account_id = linked.id
+              WHERE o.status ${constantSql(order.is('open'))} AND o.expires_at > now() LIMIT ${MOST_COUNTED}) o) AS orders,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM orders o JOIN linked ON o.account_id = linked.id JOIN certificates c ON c.id = o.certificate_id
+              WHERE c.revoked_at IS NULL AND c.not_after > now() LIMIT ${MOST_COUNTED}) c) AS certificates`)
+}
+
 export interface Revocation {
   credential: CredentialRow
   /** Every valid account registered with it, before this call. */

@@ -34,8 +34,10 @@ export async function deleteSession(tx: CommonQueryMethods, id: string): Promise
   return rowCount > 0
 }
 
-export async function deleteSessionsOf(tx: CommonQueryMethods, userId: string): Promise<void> {
-  await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE user_id = ${userId}`)
+/** @returns how many there were */
+export async function deleteSessionsOf(tx: CommonQueryMethods, userId: string): Promise<number> {
+  const { rowCount } = await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE user_id = ${userId}`)
+  return rowCount
 }
 
 const Standing = Author.pick({ role: true })

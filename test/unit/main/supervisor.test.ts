@@ -39,6 +39,7 @@ function aSupervisor() {
     background: async () => ({ tasks: [], consumers: [] }),
     dnsResolver: () => undefined,
     auditLog: () => undefined,
+    smtp: undefined,
     crl: () => undefined,
     isStopping: () => false,
   }

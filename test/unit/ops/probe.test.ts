@@ -42,6 +42,7 @@ function aProbe(script: Scripted) {
     crl: () => undefined,
     dnsResolver: () => undefined,
     auditLog: () => undefined,
+    smtp: undefined,
     isStopping: () => false,
   }
   return { probe: createProbe(parts), asked }
