@@ -4,19 +4,16 @@ import { fileURLToPath } from 'node:url'
 import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { HttpServer } from '../http/server.ts'
-import { createEventWriter } from '../main/event-writer.ts'
 import { createLogger } from '../main/logging.ts'
 import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from '../main/messages.ts'
 import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
 import { spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
-import { AuditLog } from '../services/admin/audit-log.ts'
-import { AuditWatch } from '../services/admin/audit-watch.ts'
-import { adminDatabaseSettings, adminSettings, adminTls, requireAuditKey } from '../settings/admin.ts'
+import { adminDatabaseSettings, adminSettings, adminTls } from '../settings/admin.ts'
 import { proxySettings } from '../settings/server.ts'
-import { openCheckedDatabase, queriesOf } from '../store/slonik.ts'
+import { openCheckedDatabase } from '../store/slonik.ts'
 import { AdminApplication } from './application.ts'
-import { auditAlarm } from './audit-alarm.ts'
+import { createAudit } from './audit.ts'
 import { AuditUpkeep } from './audit-upkeep.ts'
 import { ConsoleFiles } from './console-files.ts'
 import type { AdminContext } from './context.ts'
@@ -38,12 +35,8 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   const db = await openCheckedDatabase(adminDatabaseSettings(data.config))
   const streams = new ReplyStreams()
   const { baseUrl } = adminSettings(data.config)
-  const eventWriter = createEventWriter(queriesOf(db), log, metrics)
-  const key = requireAuditKey(data.config)
-  const watch = new AuditWatch({ db, key, events: auditAlarm(data.auditState, { log, metrics, eventWriter }) })
-  const context = createAdminContext(data, db, {
-    ...{ log, metrics, supervisor, audit: new AuditLog(db, key, watch) },
-  })
+  const { key, audit, watch, eventWriter } = createAudit(data, db, { log, metrics })
+  const context = createAdminContext(data, db, { log, metrics, supervisor, audit })
   await makeFirstAdministrator(data, context, log)
   context.bulkRevocations.start()
   const application = new AdminApplication({ endpoints: ENDPOINTS, context, streams, baseUrl, log })
@@ -56,7 +49,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   }
   const server = listenIfWanted(data, port, metrics, log)
   atExit(() => server?.close())
-  const upkeep = new AuditUpkeep({ db, key, audit: context.audit, watch, log })
+  const upkeep = new AuditUpkeep({ db, key, audit, watch, log })
   const actor = spawn<AdminThreadMessages>({
     name,
     mailboxLimit: MAILBOX_LIMIT,
