@@ -100,17 +100,11 @@ export class AdminClient {
     const response = await this.#fetch(method, path, sent)
     const text = await response.text()
     const link = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
+    // The service names its own external URL, which may differ from the one that is asked here.
+    const next = link && path.split('?', 1)[0] + new URL(link).search
     const isJson = response.headers.get('content-type')?.includes('json')
     const body = text === '' ? undefined : isJson ? JSON.parse(text) : text
-    return { status: response.status, body, next: this.#below(link) }
-  }
-
-  /** The service names its own external URL, which may differ from the one that is asked here. */
-  #below(link: string | undefined): string | undefined {
-    if (link === undefined) return undefined
-    const { pathname, search } = new URL(link)
-    const base = new URL(this.#options.baseUrl).pathname
-    return (pathname.startsWith(base) ? pathname.slice(base.length) : pathname) + search
+    return { status: response.status, body, next }
   }
 
   async #fetch(method: string, path: string, sent: unknown): Promise<Response> {

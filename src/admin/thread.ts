@@ -1,5 +1,6 @@
 /** The admin thread: the Admin API's application, its database pool, and perhaps its own listener. */
 
+import { fileURLToPath } from 'node:url'
 import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { HttpServer } from '../http/server.ts'
@@ -13,10 +14,12 @@ import { proxySettings } from '../settings/server.ts'
 import { openCheckedDatabase } from '../store/slonik.ts'
 import { AdminApplication } from './application.ts'
 import { AuditUpkeep } from './audit-upkeep.ts'
+import { ConsoleFiles } from './console-files.ts'
 import type { AdminContext } from './context.ts'
 import { ENDPOINTS } from './endpoints.ts'
 import { AdminGate, type AdminPort } from './gate.ts'
 import { listenForAdministrators } from './listener.ts'
+import type { AdminRequest } from './message.ts'
 import { ReplyStreams } from './streams.ts'
 import { createAdminContext } from './use-cases.ts'
 
@@ -35,7 +38,14 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   await makeFirstAdministrator(data, context, log)
   context.bulkRevocations.start()
   const application = new AdminApplication({ endpoints: ENDPOINTS, context, streams, baseUrl, log })
-  const server = listenIfWanted(data, application, streams, metrics, log)
+  const consoleFiles = data.config.admin_api.console ? readConsole(log) : undefined
+  const answer = async (request: AdminRequest) => consoleFiles?.answer(request) ?? application.handle(request)
+  const port: AdminPort = {
+    request: answer,
+    next: (stream) => streams.next(stream),
+    cancel: (stream) => streams.cancel(stream),
+  }
+  const server = listenIfWanted(data, port, metrics, log)
   atExit(() => server?.close())
   const upkeep = new AuditUpkeep({ db, key: requireAuditKey(data.config), log })
   const actor = spawn<AdminThreadMessages>({
@@ -45,7 +55,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
     restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
     onFailure: ({ error }) => log.error({ err: error }, 'admin actor failed'),
     start: () => ({
-      request: (request) => application.handle(request),
+      request: answer,
       next: (stream) => streams.next(stream),
       cancel: (stream) => {
         streams.cancel(stream)
@@ -71,6 +81,19 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   }
 })
 
+/** Below `dist`, beside the compiled code. */
+const CONSOLE_FOLDER = fileURLToPath(new URL('../../console', import.meta.url))
+
+/** The Admin API does without the page. */
+function readConsole(log: Logger): ConsoleFiles | undefined {
+  try {
+    return new ConsoleFiles(CONSOLE_FOLDER)
+  } catch (error) {
+    log.warn({ event: 'console_missing', err: error }, 'the console was not built; build it with: npm run build')
+    return undefined
+  }
+}
+
 /** A password must not reach a log, so that only a terminal is told one. */
 async function makeFirstAdministrator(
   { config, isInteractive }: AdminThreadData,
@@ -94,18 +117,12 @@ async function makeFirstAdministrator(
 /** @returns undefined when the fronts hand the requests over */
 function listenIfWanted(
   { config }: AdminThreadData,
-  application: AdminApplication,
-  streams: ReplyStreams,
+  port: AdminPort,
   metrics: Metrics,
   log: Logger,
 ): HttpServer | undefined {
   const { listen } = config.admin_api
   if (!listen) return undefined
-  const port: AdminPort = {
-    request: (request) => application.handle(request),
-    next: (stream) => streams.next(stream),
-    cancel: (stream) => streams.cancel(stream),
-  }
   return listenForAdministrators({
     ...{ bind: listen.bind, port: listen.port, tls: adminTls(config), proxy: proxySettings(config), metrics, log },
     gate: new AdminGate({ port, ...adminSettings(config) }),

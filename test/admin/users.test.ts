@@ -81,6 +81,17 @@ describe('users of the Admin API', () => {
     assert.equal((await dave.get('/me')).status, 401)
   })
 
+  test('logout everywhere ends every session, and those of nobody else', async () => {
+    const { password } = await makeUser('dora')
+    const [first, second] = [
+      await signIn(service.baseUrl, 'dora', password),
+      await signIn(service.baseUrl, 'dora', password),
+    ]
+    assert.deepEqual((await first.send('POST', '/auth/logout-everywhere')).json, { sessions: 2 })
+    assert.deepEqual([(await first.get('/me')).status, (await second.get('/me')).status], [401, 401])
+    assert.equal((await admin.get('/me')).status, 200)
+  })
+
   test('a change of role counts at once; a disabled user is out', async () => {
     const { id, password } = await makeUser('erin', 'admin')
     const erin = await signIn(service.baseUrl, 'erin', password)

@@ -15,6 +15,7 @@ import { isUuid, uuidv7 } from '../../shared/lib/uuid.ts'
 import {
   countFailure,
   deleteSession,
+  deleteSessionsOf,
   findApiToken,
   findSession,
   forgetFailures,
@@ -104,6 +105,15 @@ export class SignIn {
     await this.#options.audit.transaction(author, async (tx, note) => {
       await deleteSession(tx, sessionId)
       note('auth.logout')
+    })
+  }
+
+  /** @returns how many sessions have ended */
+  logoutEverywhere(author: SignedIn): Promise<number> {
+    return this.#options.audit.transaction(author, async (tx, note) => {
+      const sessions = await deleteSessionsOf(tx, author.userId)
+      note('auth.logout', { sessions })
+      return sessions
     })
   }
 

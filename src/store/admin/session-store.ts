@@ -32,8 +32,10 @@ export async function deleteSession(tx: CommonQueryMethods, id: string): Promise
   await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE id = ${id}`)
 }
 
-export async function deleteSessionsOf(tx: CommonQueryMethods, userId: string): Promise<void> {
-  await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE user_id = ${userId}`)
+/** @returns how many there were */
+export async function deleteSessionsOf(tx: CommonQueryMethods, userId: string): Promise<number> {
+  const { rowCount } = await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE user_id = ${userId}`)
+  return rowCount
 }
 
 const TokenAuthor = Author.extend({ token_id: z.string() })
