@@ -27,7 +27,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/store': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
   'src/ca': [
     ...[...SHARED, 'src/domain', 'signer/protocol'],
-    ...['src/runtime/process-identity.ts', 'src/runtime/supervision.ts'],
+    ...['src/runtime/process-identity.ts', 'src/runtime/supervision.ts', 'workers/hook'],
   ],
   'src/services': [
     ...[...SHARED, 'src/domain', 'src/store', 'src/ca'],

@@ -137,6 +137,11 @@ export const WARNINGS: readonly WarningRule[] = [
     'has no effect while CAA records are not checked',
   ),
   warn(
+    'ca.acme_proxy.verify_ssl',
+    (c) => c.ca.backend === 'acme_proxy' && !c.ca.acme_proxy.verify_ssl,
+    'is false, so anybody on the way can pose as the upstream; name its CA in ca.acme_proxy.ca_cert_path',
+  ),
+  warn(
     'ca.internal.root_key_path',
     (c) => c.ca.signer.socket !== null && c.ca.internal.root_key_path !== null,
     'is not read while ca.signer.socket is set; the running signer holds the key',

@@ -117,7 +117,10 @@ const AcmeProxy = z
   .strictObject({
     directory_url: setting(optionalText(isHttpUrl), 'Directory of the upstream ACME service.', { expects: HTTP_URL }),
     email: setting(optionalText(isEmail), 'Contact of the upstream account.', { expects: EMAIL }),
-    storage_path: setting(text('./acme_proxy_storage'), 'Folder for the upstream account.'),
+    storage_path: setting(
+      text('./acme_proxy_storage'),
+      'Folder that ACMEEH kept its upstream account in; its key is taken over once. The file `seal.key` is made there when neither `acme.eab_key_file` nor `admin_api.token_secret` is set.',
+    ),
     challenge_type: setting(choice(['dns-01', 'http-01'], 'dns-01'), 'Method used upstream.'),
     challenge_handler: setting(
       optionalText(
@@ -134,11 +137,23 @@ const AcmeProxy = z
     eab_hmac_key: setting(optionalText(), 'Key of the upstream account binding, base64url.', { secret: true }),
     proxy_url: setting(optionalText(isHttpUrl), 'HTTP proxy on the way upstream.', { expects: HTTP_URL, secret: true }),
     verify_ssl: setting(flag(true), 'Check the certificate of the upstream service.'),
-    timeout_seconds: setting(whole(1, 300), 'Time one upstream order may take.', { unit: 'seconds' }),
-    max_retries: setting(whole(0, 5), 'Attempts after the first.'),
-    order_ready_timeout: setting(whole(1, 30), 'Time the upstream order may take to become ready.', {
-      unit: 'seconds',
-    }),
+    ca_cert_path: path('PEM file with certificates to trust in addition to those of Node.js.'),
+    trust_anchors: setting(
+      list(z.string().min(1)),
+      'PEM files with the roots that its chains must end at. Empty accepts every chain that agrees with itself.',
+    ),
+    timeout_seconds: setting(
+      whole(1, 300),
+      'Time an upstream order may take until the CSR is sent. What comes after is waited for (`ca.deferred_signing_timeout`).',
+      { unit: 'seconds' },
+    ),
+    max_retries: setting(whole(0, 5), 'Attempts at a step of an upstream order after the first.'),
+    order_ready_timeout: setting(
+      whole(1, 30),
+      'Time the upstream order may take to become ready once the challenges are answered.',
+      { unit: 'seconds' },
+    ),
+    max_concurrent_orders: setting(z.int().min(1).max(1000).default(32), 'Upstream orders open at the same time.'),
   })
   .prefault({})
   .meta({ description: 'Backend `acme_proxy`: another ACME service issues.' })

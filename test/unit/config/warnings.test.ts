@@ -108,6 +108,11 @@ const CASES: [string, Tree, string[]][] = [
     { crl: { enabled: true }, server: { external_url: 'http://acme.example.com' } },
     [],
   ],
+  [
+    'an upstream that anybody can pose as',
+    { ca: { backend: 'acme_proxy', acme_proxy: { verify_ssl: false } } },
+    ['ca.acme_proxy.verify_ssl'],
+  ],
   ['a port for no CRL', { crl: { http_port: 80 } }, ['crl.http_port']],
   ['MX checks with the resolvers of the system', { email: { validate_mx: true } }, ['email.validate_mx']],
   ['fewer connections than threads', { server: { workers: 60 } }, ['database.max_connections']],
