@@ -11,7 +11,10 @@ export function readCsrText(text: string): ReadCsr {
   const pem = PEM.exec(text)?.[1]
   const other = OTHER_PEM.exec(text)?.[1]
   if (pem === undefined && other !== undefined)
-    return { ok: false, message: other.includes('KEY') ? PRIVATE_KEY : `This is a ${other.toLowerCase()}, not a request.` }
+    return {
+      ok: false,
+      message: other.includes('KEY') ? PRIVATE_KEY : `This is a ${other.toLowerCase()}, not a request.`,
+    }
   const csr = (pem ?? text).replaceAll(/\s/g, '')
   if (csr === '') return { ok: false, message: 'There is no request in it.' }
   if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(csr)) return { ok: false, message: 'It is neither PEM nor base64.' }

@@ -46,7 +46,8 @@ const ADVICE_BY_KIND: Readonly<Record<string, string>> = {
 
 const ADVICE_BY_PROBLEM: Readonly<Record<string, string>> = {
   dns: 'The name does not resolve as needed. Ask a name server that the service uses for the record.',
-  connection: 'The service could not connect to the host. Check its firewall, the port, and that something listens there.',
+  connection:
+    'The service could not connect to the host. Check its firewall, the port, and that something listens there.',
   tls: 'The host answered, but not with the certificate of the challenge. Check what serves its port 443.',
   incorrectResponse: 'The host or record answered with something else. Often another server or an old record answers.',
   caa: 'CAA records of the name permit another CA. Add this CA, or remove the records.',

@@ -92,6 +92,15 @@ export function linesOf(text: string): string[] | undefined {
   return lines.length > 0 ? lines : undefined
 }
 
+/** What is sent: without lines that are still empty. */
+export const withoutEmptyLines = (data: ProfileData): ProfileData =>
+  Object.fromEntries(
+    Object.entries(data).map(([name, value]) => [
+      name,
+      Array.isArray(value) ? value.filter((one) => one !== '') : value,
+    ]),
+  )
+
 export type ReadJson = { ok: true; data: ProfileData } | { ok: false; message: string }
 
 /** What is typed beside the form. */
