@@ -25,19 +25,23 @@ export async function addEventCounts(tx: CommonQueryMethods, events: readonly Oc
 }
 
 export async function addAccountFailures(tx: CommonQueryMethods, events: readonly OccurredEvent[]): Promise<void> {
-  for (const { id, kind, accountId, occurredAt, data } of events) {
-    await tx.query(rowsOf(None)`
-      INSERT INTO account_failures (account_id, event_id, kind, occurred_at, data)
-      VALUES (${accountId ?? null}, ${id}, ${kind}, ${occurredAt.toISOString()}::timestamptz, ${JSON.stringify(data)}::jsonb)
-      ON CONFLICT DO NOTHING`)
-  }
+  const column = (value: (event: OccurredEvent) => string | null, type: string) => sql.array(events.map(value), type)
+  await tx.query(rowsOf(None)`
+    INSERT INTO account_failures (account_id, event_id, kind, occurred_at, data)
+    SELECT * FROM unnest(
+      ${column(({ accountId }) => accountId ?? null, 'uuid')}, ${column(({ id }) => id, 'uuid')},
+      ${column(({ kind }) => kind, 'text')}, ${column(({ occurredAt }) => occurredAt.toISOString(), 'timestamptz')},
+      ${column(({ data }) => JSON.stringify(data), 'jsonb')})
+    ON CONFLICT DO NOTHING`)
   const accounts = [...new Set(events.map(({ accountId }) => accountId as string))]
   // By rank, not by time: several may have happened in one millisecond.
   await tx.query(rowsOf(None)`
     DELETE FROM account_failures f USING (
-      SELECT event_id, row_number() OVER (PARTITION BY account_id ORDER BY occurred_at DESC, event_id DESC) AS rank
+      SELECT account_id, occurred_at, event_id,
+             row_number() OVER (PARTITION BY account_id ORDER BY occurred_at DESC, event_id DESC) AS rank
         FROM account_failures WHERE account_id = ANY (${sql.array(accounts, 'uuid')})) ranked
-     WHERE f.event_id = ranked.event_id AND ranked.rank > ${FAILURES_OF_AN_ACCOUNT}`)
+     WHERE f.account_id = ranked.account_id AND f.occurred_at = ranked.occurred_at AND f.event_id = ranked.event_id
+       AND ranked.rank > ${FAILURES_OF_AN_ACCOUNT}`)
 }
 
 const Failure = z.object({
