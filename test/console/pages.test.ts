@@ -86,7 +86,7 @@ describe('pages of the console', { ...requireCommand('chromium'), timeout: 600_0
     await dialog.getByLabel('Key identifier').fill("it's mine")
     await dialog.getByRole('button', { name: 'Create a credential' }).click()
     await dialog.getByText('certbot').first().click()
-    const command = await dialog.locator('details pre').first().textContent()
+    const command = (await dialog.locator('details pre').first().textContent()) ?? ''
     assert.match(command, /--eab-kid 'it'\\''s mine' --eab-hmac-key '[\w-]{43}'/)
     assert.ok(command.includes(`--server '${service.directoryUrl}'`), command)
     await assertAccessible(page, 'a credential that was made')
