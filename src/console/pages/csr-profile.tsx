@@ -108,23 +108,25 @@ function Editor({ profile, reload }: { profile: Profile; reload: () => void }) {
         )}
       </form>
       <CsrTrial data={withoutEmptyLines(data)} />
-      {isDeleting && (
-        <Confirm
-          title={WORDS.csrProfiles.deleteOf(profile.name)}
-          consequence={<p>{WORDS.csrProfiles.deleteConsequence(countText(profile.account_ids.length))}</p>}
-          action={WORDS.common.delete}
-          danger
-          typed={profile.name}
-          onClose={() => setDeleting(false)}
-          onConfirm={async () => {
-            await call('deleteCsrProfile', { params: { profile_id: profile.id } })
-            go('/csr-profiles')
-          }}
-        />
-      )}
+      {isDeleting && <DeleteDialog profile={profile} onClose={() => setDeleting(false)} />}
     </Page>
   )
 }
+
+const DeleteDialog = ({ profile, onClose }: { profile: Profile; onClose: () => void }) => (
+  <Confirm
+    title={WORDS.csrProfiles.deleteOf(profile.name)}
+    consequence={<p>{WORDS.csrProfiles.deleteConsequence(countText(profile.account_ids.length))}</p>}
+    action={WORDS.common.delete}
+    danger
+    typed={profile.name}
+    onClose={onClose}
+    onConfirm={async () => {
+      await call('deleteCsrProfile', { params: { profile_id: profile.id } })
+      go('/csr-profiles')
+    }}
+  />
+)
 
 const ProfileFacts = ({ profile }: { profile: Profile }) => (
   <Facts

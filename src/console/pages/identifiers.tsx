@@ -6,7 +6,7 @@ import { Allowed, Empty, fieldError, Problem, Ready, Time } from '../components/
 import { Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
-import { Table } from '../components/table.tsx'
+import { type Column, Table } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
 import { countText } from '../format.ts'
 import { WORDS } from '../words.ts'
@@ -56,26 +56,7 @@ export function IdentifiersPage() {
               caption={WORDS.pages.identifiers}
               rows={identifiers.filter(({ identifier_value }) => identifier_value.includes(part.trim().toLowerCase()))}
               rowKey={({ id }) => id}
-              columns={[
-                { head: WORDS.identifiers.value, kind: 'wide', cell: (one) => <code>{one.identifier_value}</code> },
-                { head: WORDS.identifiers.accounts, kind: 'wide', cell: (one) => <AccountsOf ids={one.account_ids} /> },
-                { head: WORDS.common.created, kind: 'fixed', cell: (one) => <Time at={one.created_at} /> },
-                {
-                  head: WORDS.common.actions,
-                  cell: (one) => (
-                    <Allowed to="deleteAllowedIdentifier">
-                      <button
-                        type="button"
-                        class="small"
-                        aria-label={WORDS.identifiers.deleteOf(one.identifier_value)}
-                        onClick={() => setDoomed(one)}
-                      >
-                        {WORDS.common.delete}
-                      </button>
-                    </Allowed>
-                  ),
-                },
-              ]}
+              columns={columnsOf(setDoomed)}
               empty={
                 identifiers.length > 0 ? (
                   <Empty title={WORDS.table.noMatch} />
@@ -106,6 +87,27 @@ export function IdentifiersPage() {
     </Page>
   )
 }
+
+const columnsOf = (remove: (identifier: Identifier) => void): Column<Identifier>[] => [
+  { head: WORDS.identifiers.value, kind: 'wide', cell: (one) => <code>{one.identifier_value}</code> },
+  { head: WORDS.identifiers.accounts, kind: 'wide', cell: (one) => <AccountsOf ids={one.account_ids} /> },
+  { head: WORDS.common.created, kind: 'fixed', cell: (one) => <Time at={one.created_at} /> },
+  {
+    head: WORDS.common.actions,
+    cell: (one) => (
+      <Allowed to="deleteAllowedIdentifier">
+        <button
+          type="button"
+          class="small"
+          aria-label={WORDS.identifiers.deleteOf(one.identifier_value)}
+          onClick={() => remove(one)}
+        >
+          {WORDS.common.delete}
+        </button>
+      </Allowed>
+    ),
+  },
+]
 
 const AccountsOf = ({ ids }: { ids: readonly string[] }) => (
   <span class="names">

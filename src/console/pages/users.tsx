@@ -7,7 +7,7 @@ import { Confirm, Dialog } from '../components/dialog.tsx'
 import { SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { ShownOnce } from '../components/shown-once.tsx'
-import { Table } from '../components/table.tsx'
+import { type Column, Table } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
 import { type Role, useSession } from '../session.ts'
 import { WORDS } from '../words.ts'
@@ -27,7 +27,6 @@ export function UsersPage() {
     await call('updateUser', { params: { user_id: user.id }, body }).catch((cause: Error) => tell(cause.message, 'bad'))
     loaded.reload()
   }
-  const isOther = ({ id }: User) => id !== me?.id
   return (
     <Page
       title={WORDS.pages.users}
@@ -45,52 +44,7 @@ export function UsersPage() {
             caption={WORDS.pages.users}
             rows={users}
             rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
-            columns={[
-              { head: WORDS.users.username, cell: ({ username }) => username },
-              { head: WORDS.users.email, kind: 'wide', cell: ({ email }) => email },
-              {
-                head: WORDS.users.role,
-                cell: (user) =>
-                  can('updateUser') && isOther(user) ? (
-                    <select
-                      aria-label={WORDS.users.roleOf(user.username)}
-                      onChange={(event) => update(user, { role: event.currentTarget.value as Role })}
-                    >
-                      {ROLE_OPTIONS.map(([role, text]) => (
-                        <option key={role} value={role} selected={role === user.role}>
-                          {text}
-                        </option>
-                      ))}
-                    </select>
-                  ) : (
-                    WORDS.session.roles[user.role]
-                  ),
-              },
-              {
-                head: WORDS.common.status,
-                cell: ({ enabled }) => (
-                  <Badge tone={enabled ? 'good' : 'plain'}>
-                    {enabled ? WORDS.users.enabled : WORDS.users.disabled}
-                  </Badge>
-                ),
-              },
-              { head: WORDS.users.lastLogin, kind: 'fixed', cell: ({ last_login_at }) => <Time at={last_login_at} /> },
-              {
-                head: WORDS.common.actions,
-                cell: (user) =>
-                  can('updateUser') &&
-                  isOther(user) && (
-                    <span class="names">
-                      <button type="button" class="small" onClick={() => update(user, { enabled: !user.enabled })}>
-                        {user.enabled ? WORDS.users.disable(user.username) : WORDS.users.enable(user.username)}
-                      </button>
-                      <button type="button" class="small" onClick={() => setDoomed(user)}>
-                        {WORDS.users.deleteOf(user.username)}
-                      </button>
-                    </span>
-                  ),
-              },
-            ]}
+            columns={columnsOf({ me: me?.id, update, remove: setDoomed })}
           />
         )}
       </Ready>
@@ -127,6 +81,61 @@ export function UsersPage() {
       )}
     </Page>
   )
+}
+
+interface UserChanges {
+  me: string | undefined
+  update: (user: User, body: { enabled?: boolean; role?: Role }) => Promise<void>
+  remove: (user: User) => void
+}
+
+/** Nobody changes or deletes the own user. */
+function columnsOf({ me, update, remove }: UserChanges): Column<User>[] {
+  const isOther = ({ id }: User) => id !== me
+  return [
+    { head: WORDS.users.username, cell: ({ username }) => username },
+    { head: WORDS.users.email, kind: 'wide', cell: ({ email }) => email },
+    {
+      head: WORDS.users.role,
+      cell: (user) =>
+        can('updateUser') && isOther(user) ? (
+          <select
+            aria-label={WORDS.users.roleOf(user.username)}
+            onChange={(event) => update(user, { role: event.currentTarget.value as Role })}
+          >
+            {ROLE_OPTIONS.map(([role, text]) => (
+              <option key={role} value={role} selected={role === user.role}>
+                {text}
+              </option>
+            ))}
+          </select>
+        ) : (
+          WORDS.session.roles[user.role]
+        ),
+    },
+    {
+      head: WORDS.common.status,
+      cell: ({ enabled }) => (
+        <Badge tone={enabled ? 'good' : 'plain'}>{enabled ? WORDS.users.enabled : WORDS.users.disabled}</Badge>
+      ),
+    },
+    { head: WORDS.users.lastLogin, kind: 'fixed', cell: ({ last_login_at }) => <Time at={last_login_at} /> },
+    {
+      head: WORDS.common.actions,
+      cell: (user) =>
+        can('updateUser') &&
+        isOther(user) && (
+          <span class="names">
+            <button type="button" class="small" onClick={() => update(user, { enabled: !user.enabled })}>
+              {user.enabled ? WORDS.users.disable(user.username) : WORDS.users.enable(user.username)}
+            </button>
+            <button type="button" class="small" onClick={() => remove(user)}>
+              {WORDS.users.deleteOf(user.username)}
+            </button>
+          </span>
+        ),
+    },
+  ]
 }
 
 function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made: WithPassword) => void }) {
