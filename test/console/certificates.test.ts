@@ -9,7 +9,7 @@ import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, ConsoleBrowser } from './browser.ts'
+import { assertAccessible, ConsoleBrowser, NARROW, settled, WIDE } from './browser.ts'
 import { addMany, addRows, type Issued, issue } from './seed.ts'
 
 const ATTACK = '<img src=x onerror="window.hacked = true"><script>window.hacked = true</script>'
@@ -94,6 +94,34 @@ describe('certificates in the console', { ...requireCommand('chromium'), timeout
     assert.deepEqual(complaints, [])
     await close()
   })
+
+  for (const [role, colorScheme, viewport] of [
+    ['admin', 'dark', WIDE],
+    ['admin', 'light', NARROW],
+    ['auditor', 'light', WIDE],
+  ] as const)
+    test(`each page as ${role}, ${colorScheme}, ${viewport.width} pixels wide, passes axe and fits`, async () => {
+      const { page, complaints, close } = await browser.as(role, { colorScheme, viewport })
+      const own = role === 'admin' ? ['/bulk-revocations/new'] : []
+      for (const place of [
+        '/',
+        '/certificates',
+        `/certificates/${issued.serial}`,
+        '/bulk-revocations',
+        '/nothing',
+        ...own,
+      ]) {
+        await page.evaluate(`location.hash = ${JSON.stringify(place)}`)
+        await settled(page)
+        await assertAccessible(page, `${place} as ${role}`)
+        const tooWide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+        assert.ok(Number(tooWide) <= 0, `${place} is ${tooWide} pixels too wide`)
+        assert.equal(await page.getByRole('alert').count(), 0, `${place} shows a problem`)
+        if (role === 'auditor') assert.equal(await page.getByRole('button', { name: /^(?:Revoke|Ask|New)/ }).count(), 0)
+      }
+      assert.deepEqual(complaints, [])
+      await close()
+    })
 
   test('revoking shows its consequence and asks for the reason', async () => {
     const { page, close } = await browser.as('admin', { place: `/certificates/${issued.serial}` })

@@ -1,72 +1,121 @@
-/** Makes the pictures of docs/console.md, by hand: `node dist/test/console/screenshots.js FOLDER`. */
+/**
+ * Screenshots of the pages for docs/console, by hand: `node dist/test/console/screenshots.js FOLDER [word …]`.
+ * The service is populated, its database a new one.
+ */
 
 import path from 'node:path'
-import { closeConnections } from '../support/acme-client.ts'
+import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
+import { boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { CA_VARIABLE, makeRunCa } from '../support/ca.ts'
-import { startTestService } from '../support/service.ts'
-import { ConsoleBrowser, settled } from './browser.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { ConsoleBrowser } from './browser.ts'
 import { addRows, issue } from './seed.ts'
 
-/** For charts, which are drawn after their figures. */
-const SETTLED_MS = 700
-const SIZE = { width: 1180, height: 760 }
-const NAMES = ['www', 'mail', 'db-1', 'db-2', 'git', 'ci', 'registry', 'grafana', 'vpn', 'ldap', 'proxy', 'wiki']
+const SIZE = { width: 1100, height: 720 }
 
-const folder = process.argv[2] ?? 'docs/console'
+const NAMES = ['blog', 'mail', 'db-1', 'db-2', 'git', 'ci', 'registry', 'grafana', 'vpn', 'ldap', 'proxy', 'wiki']
+
+async function emptyService(browser: ConsoleBrowser): Promise<void> {
+  const stranger = await browser.open({ viewport: SIZE, colorScheme: 'light' })
+  await stranger.page.waitForTimeout(1_500)
+  await stranger.page.screenshot({ path: path.join(folder, 'sign-in.png') })
+  await stranger.close()
+  const first = await browser.as('admin', { viewport: SIZE, colorScheme: 'light' })
+  await first.page.waitForTimeout(1_500)
+  await first.page.screenshot({ path: path.join(folder, 'first-steps.png') })
+  await first.close()
+}
+
+async function fill(service: TestService) {
+  const admin = await administrator(service, 'grace')
+  const credential = await made<MadeCredential>(admin, '/eab', { kid: 'team-web', label: 'Web servers' })
+  await made(admin, '/eab', { kid: 'team-mail', label: 'Mail servers', max_uses: 5 })
+  for (const value of ['*.shop.test', 'mail.test', '10.1.0.0/16'])
+    await made(admin, '/allowed-identifiers', { type: value.includes('/') ? 'ip' : 'dns', value })
+  const profile_data = { san_maximum: 3, wildcard_in_san: false, authorized_keys: { RSA: 3072, 'EC.secp256r1': 256 } }
+  const profile = await made(admin, '/csr-profiles', { name: 'web servers', description: 'Few names.', profile_data })
+  await admin.send('PUT', `/eab/${credential.id}/csr-profile/${profile.id}`)
+  await made(admin, '/tokens', { name: 'metrics' })
+  await admin.send('POST', '/blocked-keys', { spki_sha256: '5f'.repeat(32) })
+  const responder = await startResponder(service.http01Port)
+  const client = await boundClient(service, credential)
+  await client.obtain(['www.shop.test', 'shop.test'], responder)
+  await client.obtain(['cart.shop.test'], responder)
+  await (await registeredClient(service.directoryUrl)).obtain(['mail.test'], responder)
+  await responder.close()
+  const issued = await issue(service, ['api.shop.test', 'api-2.shop.test'])
+  await addRows(
+    service,
+    issued,
+    NAMES.map((name) => `${name}.shop.test`),
+  )
+  const { json: job } = await admin.send('POST', '/certificates/bulk-revoke', {
+    ...{ filter: { domain: 'vpn.shop.test' }, reason: 4 },
+  })
+  const order = await client.newOrder(['new.shop.test'])
+  const { json } = await client.post(order.json.authorizations[0])
+  await client.post(json.challenges.find(({ type }: { type: string }) => type === 'http-01').url, {})
+  const account = client.kid.split('/').at(-1) as string
+  await until('the failure is kept', async () => (await admin.get(`/accounts/${account}/failures`)).json.length > 0)
+  return {
+    ...{ serial: issued.serial, job: job.job_id },
+    account,
+    order: String(order.headers.location).split('/').at(-1),
+    credential: credential.id,
+    profile: profile.id,
+  }
+}
+
+const [folder = '.', ...words] = process.argv.slice(2)
 process.env[CA_VARIABLE] ??= await makeRunCa()
 const service = await startTestService({
-  config: { ...adminConfig(), crl: { enabled: true }, acme: { eab_required: false } },
+  config: { ...adminConfig(), crl: { enabled: true }, challenges: { http01: { max_retries: 0 } } },
 })
-const browser = await ConsoleBrowser.start(service)
-
-async function picture(name: string, place: string, options: Parameters<ConsoleBrowser['as']>[1] = {}) {
-  const { page, close } = await browser.as('admin', { place, viewport: SIZE, colorScheme: 'light', ...options })
-  await settled(page)
-  await page.waitForTimeout(SETTLED_MS)
-  await page.screenshot({ path: path.join(folder, `${name}.png`) })
+try {
+  const browser = await ConsoleBrowser.start(service)
+  await emptyService(browser)
+  const ids = await fill(service)
+  const pages: Record<string, string> = {
+    ...{ overview: '/', certificates: '/certificates', certificate: `/certificates/${ids.serial}` },
+    ...{ 'bulk-revocations': '/bulk-revocations', 'bulk-revocation': `/bulk-revocations/${ids.job}` },
+    'new-bulk-revocation': '/bulk-revocations/new?domain=db-1.shop.test',
+    ...{ accounts: '/accounts', account: `/accounts/${ids.account}`, orders: '/orders', order: `/orders/${ids.order}` },
+    ...{ eab: '/eab', 'eab-credential': `/eab/${ids.credential}`, identifiers: '/identifiers' },
+    ...{
+      'csr-profiles': '/csr-profiles',
+      'csr-profile': `/csr-profiles/${ids.profile}`,
+      'blocked-keys': '/blocked-keys',
+    },
+    ...{ operation: '/operation', crl: '/crl', notifications: '/notifications', events: '/events' },
+    ...{
+      settings: '/settings?source=set',
+      'audit-log': '/audit-log',
+      users: '/users',
+      tokens: '/tokens',
+      profile: '/profile',
+    },
+  }
+  const { page, close } = await browser.as('admin', { viewport: SIZE, colorScheme: 'light' })
+  for (const [name, place] of Object.entries(pages)) {
+    if (words.length > 0 && !words.some((word) => name.includes(word))) continue
+    await page.evaluate(`location.hash = ${JSON.stringify(place)}`)
+    await page.waitForTimeout(1_500)
+    await page.screenshot({ path: path.join(folder, `${name}.png`) })
+  }
   await close()
+  for (const [name, place, look] of [
+    ['overview-dark', '/', { viewport: SIZE, colorScheme: 'dark' }],
+    ['certificates-phone', '/certificates', { viewport: { width: 390, height: 720 }, colorScheme: 'light' }],
+  ] as const) {
+    const tab = await browser.as('admin', { place, ...look })
+    await tab.page.waitForTimeout(1_500)
+    await tab.page.screenshot({ path: path.join(folder, `${name}.png`) })
+    await tab.close()
+  }
+  await browser.close()
+} finally {
+  closeConnections()
+  await service.dispose()
 }
-
-const signIn = await browser.open({ viewport: SIZE })
-await signIn.page.screenshot({ path: path.join(folder, 'sign-in.png') })
-await signIn.close()
-await picture('first-steps', '/')
-
-const issued = await issue(service, ['www.shop.test', 'shop.test'])
-await addRows(
-  service,
-  issued,
-  NAMES.map((name) => `${name}.example.test`),
-)
-const admin = await administrator(service, 'grace')
-const { json: eab } = await admin.send('POST', '/eab', { kid: 'web-team', label: 'Web team' })
-const { json: profile } = await admin.send('POST', '/csr-profiles', {
-  ...{ name: 'web servers', description: 'P-256 keys, names of the shop' },
-  profile_data: { authorized_key_types: { 'EC.secp256r1': 0 } },
-})
-await admin.send('POST', '/allowed-identifiers', { type: 'dns', value: '*.shop.test' })
-await admin.send('POST', '/tokens', { name: 'monitoring', role: 'auditor' })
-const { json: job } = await admin.send('POST', '/certificates/bulk-revoke', {
-  ...{ filter: { domain: 'vpn.example.test' }, reason: 4 },
-})
-
-const account = issued.client.kid.split('/').at(-1)
-const order = issued.orderUrl.split('/').at(-1)
-const places: Record<string, string> = {
-  ...{ overview: '/', certificates: '/certificates', certificate: `/certificates/${issued.serial}` },
-  ...{ 'bulk-revocations': '/bulk-revocations', 'bulk-revocation': `/bulk-revocations/${job.job_id}` },
-  ...{ 'new-bulk-revocation': '/bulk-revocations/new?domain=db-1.example.test', accounts: '/accounts' },
-  ...{ account: `/accounts/${account}`, orders: '/orders', order: `/orders/${order}`, eab: '/eab' },
-  ...{ 'eab-credential': `/eab/${eab?.id}`, identifiers: '/identifiers', 'csr-profiles': '/csr-profiles' },
-  ...{ 'csr-profile': `/csr-profiles/${profile?.id}`, audit: '/audit-log', notifications: '/notifications' },
-  ...{ events: '/events', operation: '/operation', crl: '/crl', settings: '/settings', users: '/users' },
-  ...{ tokens: '/tokens', profile: '/profile' },
-}
-for (const [name, place] of Object.entries(places)) await picture(name, place)
-await picture('overview-dark', '/', { colorScheme: 'dark' })
-await picture('certificates-phone', '/certificates', { viewport: { width: 390, height: 760 } })
-
-closeConnections()
-await browser.close()
-await service.dispose()

@@ -5,7 +5,6 @@ import { AdminApiError, call, type Output, useApi } from '../api.ts'
 import { Allowed, Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
 import { CertificateStatus, shortId } from '../components/certificates.tsx'
 import { Confirm } from '../components/dialog.tsx'
-import { Evidence } from '../components/evidence.tsx'
 import { SelectField } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
@@ -13,6 +12,7 @@ import { tell } from '../components/toast.tsx'
 import { saveFile } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
+import { Evidence } from './evidence.tsx'
 
 type Details = Output<'getCertificateDetails'>
 type Certificate = Details['certificate']
@@ -213,13 +213,31 @@ function OrderOf({ id }: { id: string }) {
     <section class="section">
       <h2>{words.evidence}</h2>
       <p class="quiet">
-        {words.order} <code title={id}>{shortId(id)}</code>
+        {words.order} <a href={href(`/orders/${id}`)}>{shortId(id)}</a>
       </p>
       <Problem error={error} />
       {data?.authorizations.map((authorization) => (
-        <Evidence key={authorization.id} authorization={authorization} />
+        <Validation key={authorization.id} authorization={authorization} />
       ))}
     </section>
+  )
+}
+
+type Authorization = Output<'getOrder'>['authorizations'][number]
+
+function Validation({
+  authorization: { id, wildcard, identifier, status, evidence },
+}: {
+  authorization: Authorization
+}) {
+  return (
+    <div class="section">
+      <h3>
+        <a href={href(`/authorizations/${id}`)}>{words.authorization(`${wildcard ? '*.' : ''}${identifier.value}`)}</a>{' '}
+        <Badge tone={status === 'valid' ? 'good' : 'plain'}>{status}</Badge>
+      </h3>
+      {evidence ? <Evidence record={evidence} /> : <p class="quiet">{words.evidenceNone}</p>}
+    </div>
   )
 }
 
