@@ -48,6 +48,8 @@ export class AdminApplication {
   /** Before their token is found good. */
   #unknown = 0
   #strangers = 0
+  #working = 0
+  /** Of them, by user. */
   readonly #known = new Map<string, number>()
 
   constructor(options: AdminApplicationOptions) {
@@ -98,9 +100,11 @@ export class AdminApplication {
     }
     const { userId } = author
     const own = this.#known.get(userId) ?? 0
-    if (own >= MOST_OF_ONE) throw busy()
+    if (own >= MOST_OF_ONE || this.#working >= MOST_AT_ONCE) throw busy()
     this.#known.set(userId, own + 1)
+    this.#working++
     return work().finally(() => {
+      this.#working--
       const left = (this.#known.get(userId) ?? 1) - 1
       if (left === 0) this.#known.delete(userId)
       else this.#known.set(userId, left)
@@ -108,8 +112,7 @@ export class AdminApplication {
   }
 
   async #authorizeInTurn(endpoint: AnyEndpoint, request: AdminRequest): Promise<SignedIn> {
-    const working = this.#running - this.#unknown - this.#strangers
-    if (working > MOST_AT_ONCE || this.#unknown >= MOST_UNKNOWN) throw busy()
+    if (this.#working >= MOST_AT_ONCE || this.#unknown >= MOST_UNKNOWN) throw busy()
     this.#unknown++
     try {
       return await this.#authorize(endpoint, request)
