@@ -18,6 +18,8 @@ export interface AbsentFeature {
   uses(config: Config): readonly string[]
   /** Keys that only the feature reads; a section means all its keys. */
   keys: readonly string[]
+  /** What to write, when there is something. */
+  instead?: string
 }
 
 const when = (
@@ -36,11 +38,14 @@ const OTHER_BACKENDS = ['ca.external', 'ca.acme_proxy', 'ca.extension_settings']
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
   when('ca.backend', 'this backend is', ({ ca }) => ca.backend !== 'internal' && ca.backend !== 'hsm', OTHER_BACKENDS),
-  when(
-    'ct_logging.submit_precert',
-    'to embed timestamps, the signer would have to sign each certificate twice, which is',
-    (c) => c.ct_logging.enabled && c.ct_logging.submit_precert,
-  ),
+  {
+    ...when(
+      'ct_logging.submit_precert',
+      'to embed timestamps, the signer would have to sign each certificate twice, which is',
+      (c) => c.ct_logging.enabled && c.ct_logging.submit_precert,
+    ),
+    instead: 'set it to false, and certificates are submitted once they are issued',
+  },
 ]
 
 export interface Inert {
