@@ -106,8 +106,8 @@ export interface UpstreamRenewal {
  *
  * | retryable | mayHaveIssued | then |
  * | --- | --- | --- |
- * | yes | no | tried again later, or by the next backend of `failover` |
- * | yes | yes | tried again later by this backend, with the same state |
+ * | yes | no | the next backend of `failover` is asked; without one this again, with the same state |
+ * | yes | yes | this backend is asked again later, with the same state |
  * | no | no | the order fails |
  * | no | yes | the order fails, with an alarm |
  *

@@ -5,6 +5,7 @@
 
 import { isNotificationType } from '../domain/notification.ts'
 import { WITHOUT_EFFECT } from './availability.ts'
+import { usesBackend } from './backends.ts'
 import type { IsSet } from './rules/rule.ts'
 import type { Config } from './schema.ts'
 
@@ -150,6 +151,16 @@ export const WARNINGS: readonly WarningRule[] = [
     'ca.hsm.pin',
     (c) => c.ca.signer.socket !== null && c.ca.hsm.pin !== null,
     'is not read while ca.signer.socket is set; the running signer has the PIN',
+  ),
+  warn(
+    'ca.external.trust_anchors',
+    (c) => usesBackend(c, 'external') && c.ca.external.trust_anchors.length === 0,
+    'is empty, so every chain that agrees with itself is delivered; name the roots of the CA',
+  ),
+  warn(
+    'ca.external.revoke_url',
+    (c) => usesBackend(c, 'external') && c.ca.external.revoke_url === null,
+    'is absent, so the CA is not told of revocations',
   ),
   {
     path: 'ca.crl_url',

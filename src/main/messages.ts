@@ -10,6 +10,7 @@ import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import type { ThreadAnswer } from '../ops/thread-metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
+import type { CsrOutcome } from '../services/csr-outcome.ts'
 import type { RefusalCounts } from '../services/events/abuse-summary.ts'
 import type { AttemptEnded, ValidationRequest } from '../services/validation.ts'
 import type { LiveSettings } from '../settings/server.ts'
@@ -20,6 +21,8 @@ export type SupervisorMessages = {
   validate: { message: { front: number; requests: readonly ValidationRequest[] }; reply: undefined }
   /** What a front thread has refused since its last message. */
   refusals: { message: RefusalCounts; reply: undefined }
+  /** Takes the steps of an issuance from a CSR that has just begun. */
+  issueFromCsr: { message: string; reply: CsrOutcome }
   caa: { message: CaaCheckRequest; reply: readonly CaaFinding[] | undefined }
   mailDomains: { message: readonly string[]; reply: readonly MailDomainFinding[] | undefined }
   health: { message: undefined; reply: HealthReport }
@@ -104,7 +107,8 @@ export interface FrontThreadData {
   methods: ChallengeMethods
   version: string
   instanceId: number
-  signer: { socketPath: string; secretFile: string }
+  /** Undefined when no certificate is signed here. */
+  signer: { socketPath: string; secretFile: string } | undefined
   nonce: { key: Uint8Array; epochMs: number; window: SharedArrayBuffer }
   /** Memory of the change counters. */
   changes: SharedArrayBuffer

@@ -8,6 +8,7 @@ import type { Config } from '../config/schema.ts'
 import { loadHooks } from '../hooks/load.ts'
 import { assertPortFree } from '../http/port-check.ts'
 import { createMetrics } from '../ops/metrics.ts'
+import { hasSigner } from '../settings/backends.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { liveSettings, urlSettings } from '../settings/server.ts'
 import { loadChallengeMethods } from '../validation/extensions.ts'
@@ -69,7 +70,7 @@ async function start(context: StartContext, stopping: AbortSignal) {
   await requireFreePorts(config)
   const database = await startDatabase(context)
 
-  onStep('starting the signer')
+  if (hasSigner(config)) onStep('starting the signer')
   const ca = await startCa(context)
   const issuance = await startIssuance(context, database, ca, methods)
 
@@ -91,7 +92,7 @@ async function start(context: StartContext, stopping: AbortSignal) {
 
   return {
     directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,
-    signerPid: ca.signer.pid,
+    signerPid: () => ca.signer?.pid(),
     async apply(next: Config) {
       await applyBlockedKeys(next, database.db, log)
       now.config = next

@@ -2,11 +2,14 @@
 
 import { RunRecorder } from '../background/run-recorder.ts'
 import { type BackgroundWorkers, startBackgroundTasks } from '../background/tasks.ts'
+import { signerBackend } from '../config/backends.ts'
 import { AbuseSummary } from '../services/events/abuse-summary.ts'
+import { issuancePolicy } from '../settings/issuance.ts'
 import { readWorkers, recordRuns } from '../store/background-run-store.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
 import { backgroundEvents, backgroundTasks, workEvents } from './background.ts'
 import { type Crls, startCrls } from './crl.ts'
+import { backendTasks } from './csr-issuances.ts'
 import { expirationTasks } from './expiration-tasks.ts'
 import { startResolverCheck } from './resolver-check.ts'
 import type { AdminThread } from './start-admin.ts'
@@ -50,7 +53,7 @@ export function startBackground(
     methods,
     database: { db, presence, eventWriter },
     ca: { ca },
-    issuance: { stores, issuance },
+    issuance: { stores, issuance, backends, csrIssuances },
     validation,
   }: EarlierParts,
   crl: Crls | undefined,
@@ -77,7 +80,12 @@ export function startBackground(
   })
   teardown.add(() => recorder.stop())
   const warnings = expirationTasks({ config, live: () => now.config, db, metrics, isStopping: () => now.stopping })
-  return startBackgroundTasks([...tasks, ...warnings], presence.lead, backgroundEvents(log, metrics, recorder))
+  const elsewhere = backendTasks(csrIssuances, backends, db, { log, metrics, eventWriter })
+  return startBackgroundTasks(
+    [...tasks, ...elsewhere, ...warnings],
+    presence.lead,
+    backgroundEvents(log, metrics, recorder),
+  )
 }
 
 interface LaterParts {
@@ -89,7 +97,12 @@ interface LaterParts {
 
 export function startSupervisor(
   { config, metrics, log, teardown, fronts, now }: StartContext,
-  { database: { db, presence, eventWriter }, ca: { ca, flags }, validation }: EarlierParts,
+  {
+    database: { db, presence, eventWriter },
+    ca: { ca, flags },
+    issuance: { backends, csrIssuances },
+    validation,
+  }: EarlierParts,
   { crl, background, admin, events }: LaterParts,
 ): Supervisor {
   const refusals = new AbuseSummary(eventWriter, presence.instanceId)
@@ -97,7 +110,9 @@ export function startSupervisor(
   const resolvers = config.dns.resolvers.length > 0 ? startResolverCheck(config.dns.resolvers) : undefined
   teardown.add(async () => resolvers?.stop())
   const supervisor = spawnSupervisor({
-    ...{ log, metrics, db, ca, flags },
+    ...{ log, metrics, db, ca, flags, backends, csrIssuances },
+    signer: signerBackend(config.ca),
+    issueWithinMs: issuancePolicy(config, []).finalizeWaitMs,
     ...validation,
     admin,
     events,

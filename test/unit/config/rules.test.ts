@@ -200,6 +200,44 @@ const CASES: [string, Tree, string[]][] = [
   ],
   ['an external CA that is not named', { ca: { backend: 'external' } }, ['ca.external.sign_url']],
   [
+    'an external CA of one profile that is not named',
+    { ca: { profiles: { other: { backend: 'external' } } } },
+    ['ca.external.sign_url'],
+  ],
+  [
+    'half a client certificate for the external CA',
+    { ca: { backend: 'external', external: { sign_url: 'https://ca.test/sign', client_cert_path: 'c.pem' } } },
+    ['ca.external.client_key_path'],
+  ],
+  [
+    'a failover with one backend',
+    { ca: { backend: 'failover', failover: { backends: ['internal'] } } },
+    ['ca.failover.backends'],
+  ],
+  [
+    'a failover between two signers',
+    {
+      ca: {
+        backend: 'failover',
+        failover: { backends: ['internal', 'hsm'] },
+        signer: { socket: '/run/s', secret_file: '/run/k' },
+      },
+    },
+    ['ca.backend'],
+  ],
+  [
+    'a failover with a CRL of the signer',
+    {
+      ca: {
+        backend: 'failover',
+        failover: { backends: ['internal', 'external'] },
+        external: { sign_url: 'https://ca.test/sign' },
+      },
+      crl: { enabled: true },
+    },
+    [],
+  ],
+  [
     'an HSM without settings',
     { ca: { backend: 'hsm' } },
     ['ca.hsm.pkcs11_library', 'ca.hsm.token_label', 'ca.hsm.key_label', 'ca.hsm.issuer_cert_path', 'ca.hsm.pin'],

@@ -33,6 +33,8 @@ function aSupervisor() {
       dispatch: () => ++counted.dispatched > 0,
       load: () => ({ known: 0, running: 0, waiting: {}, oldestWaitMs: 0 }),
     },
+    backends: new Map(),
+    signer: 'internal',
     fronts: () => [{ status: 'running', ref }],
     events: { thread: () => undefined },
     workers: () => ({ challenge: true, cleanup: true, expiration: false }),
