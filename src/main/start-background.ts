@@ -126,6 +126,7 @@ export function startSupervisor(
     background: () => readWorkers(db),
     crl: () => crl?.health(),
     dnsResolver: () => resolvers?.status(),
+    auditLog: () => admin?.auditLog(),
     smtp: smtpStatus(config, events),
     isStopping: () => now.stopping,
   })

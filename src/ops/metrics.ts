@@ -109,6 +109,7 @@ function signingMetrics({ counter, gauge }: MetricFactory) {
   return {
     caSigningErrors: counter('ca_signing_errors_total', 'Signatures the CA backend did not make.'),
     alarms: counter('alarms_total', 'Broken invariants; each is in the log with its reason.'),
+    auditLogBroken: gauge('audit_log_broken', '1 while the end of the audit log is not what it was.'),
     caCircuitOpened: counter(
       'ca_circuit_opened_total',
       'Times that a thread left the CA backend alone after failures in a row.',
