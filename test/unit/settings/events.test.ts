@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, test } from 'node:test'
+import { wantsEvents } from '../../../src/config/consumers.ts'
 import { LEAVES } from '../../../src/config/reference.ts'
 import type { Config } from '../../../src/config/schema.ts'
 import type { OccurredEvent } from '../../../src/domain/event.ts'
@@ -17,7 +18,6 @@ import {
   notificationSettings,
   templatesPath,
 } from '../../../src/settings/notifications.ts'
-import { wantsEvents } from '../../../src/settings/server.ts'
 import { transparencyLogs } from '../../../src/settings/transparency.ts'
 import { formatPath } from '../../../src/shared/config-file/notice.ts'
 import { loopbackCertificate } from '../../support/certificates.ts'
