@@ -62,9 +62,13 @@ export function createAdminContext(
   const ask = <K extends keyof AdminQuestions>(question: K) =>
     reporting.supervisor.ask(question, undefined, ANSWER_MS) as Promise<AdminQuestions[K]['reply']>
   const passwords = new PasswordHasher()
+  let description: Record<string, unknown> | undefined
   return {
     ...{ version, baseUrl, pages, audit },
-    openApi: () => openApiDocument(ENDPOINTS, { version, baseUrl }),
+    openApi: () => {
+      description ??= openApiDocument(ENDPOINTS, { version, baseUrl })
+      return description
+    },
     signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
     users: new Users({ db, audit, passwords, passwordLength }),
     ...{ switches, workers, crls },
