@@ -6,8 +6,10 @@ import type { HttpServer } from '../http/server.ts'
 import { createLogger } from '../main/logging.ts'
 import type { AdminThreadData, AdminThreadMessages } from '../main/messages.ts'
 import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
+import { bulkRevocationEvents, revocationEvents } from '../ops/revocation-events.ts'
 import { spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
+import { AuditLog } from '../services/admin/audit-log.ts'
 import { adminDatabaseSettings, adminSettings, adminTls, requireAuditKey } from '../settings/admin.ts'
 import { proxySettings } from '../settings/server.ts'
 import { openCheckedDatabase } from '../store/slonik.ts'
@@ -18,7 +20,7 @@ import { ENDPOINTS } from './endpoints.ts'
 import { AdminGate, type AdminPort } from './gate.ts'
 import { listenForAdministrators } from './listener.ts'
 import { ReplyStreams } from './streams.ts'
-import { createAdminContext } from './use-cases.ts'
+import { type AdminEvents, createAdminContext } from './use-cases.ts'
 
 /** Requests of all fronts together; the application answers what exceeds its own bound. */
 const MAILBOX_LIMIT = 1_024
@@ -31,7 +33,8 @@ runThread<AdminThreadData, AdminThreadMessages>(async ({ name, data, atExit }) =
   const db = await openCheckedDatabase(adminDatabaseSettings(data.config))
   const streams = new ReplyStreams()
   const { baseUrl } = adminSettings(data.config)
-  const context = createAdminContext(data, db, { log, metrics })
+  const audit = new AuditLog(db, requireAuditKey(data.config))
+  const context = createAdminContext(data, { db, audit, events: eventsFor({ log, metrics }) })
   await makeFirstAdministrator(data, context, log)
   context.bulkRevocations.start()
   const application = new AdminApplication({ endpoints: ENDPOINTS, context, streams, baseUrl, log })
@@ -69,6 +72,12 @@ runThread<AdminThreadData, AdminThreadMessages>(async ({ name, data, atExit }) =
       await db.end()
     },
   }
+})
+
+const eventsFor = (reporting: { log: Logger; metrics: Metrics }): AdminEvents => ({
+  certificates: revocationEvents(reporting),
+  bulkRevocations: bulkRevocationEvents(reporting),
+  credentials: { accountsRevoked: (count) => reporting.metrics.accountsRevoked.inc(count) },
 })
 
 /** A password must not reach a log, so that only a terminal is told one. */

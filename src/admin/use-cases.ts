@@ -1,18 +1,15 @@
 /** Makes the use cases of the Admin API. */
 
-import type { Logger } from 'pino'
 import type { AdminThreadData } from '../main/messages.ts'
-import type { Metrics } from '../ops/metrics.ts'
-import { bulkRevocationEvents, revocationEvents } from '../ops/revocation-events.ts'
 import { Accounts } from '../services/admin/accounts.ts'
 import { AllowedIdentifiers } from '../services/admin/allowed-identifiers.ts'
 import { ApiTokens } from '../services/admin/api-tokens.ts'
-import { AuditLog } from '../services/admin/audit-log.ts'
+import type { AuditLog } from '../services/admin/audit-log.ts'
 import { AuditReader } from '../services/admin/audit-reader.ts'
 import { BlockedKeys } from '../services/admin/blocked-keys.ts'
-import { BulkRevocations } from '../services/admin/bulk-revocations.ts'
+import { type BulkRevocationEvents, BulkRevocations } from '../services/admin/bulk-revocations.ts'
 import { Certificates } from '../services/admin/certificates.ts'
-import { Credentials } from '../services/admin/credentials.ts'
+import { type CredentialEvents, Credentials } from '../services/admin/credentials.ts'
 import { CrlLists } from '../services/admin/crl-lists.ts'
 import { CsrProfiles } from '../services/admin/csr-profiles.ts'
 import { DeadLetters } from '../services/admin/dead-letters.ts'
@@ -24,7 +21,8 @@ import { Renewals } from '../services/admin/renewals.ts'
 import { SignIn } from '../services/admin/sign-in.ts'
 import { Switches } from '../services/admin/switches.ts'
 import { Users } from '../services/admin/users.ts'
-import { adminSettings, requireAuditKey } from '../settings/admin.ts'
+import type { RevocationEvents } from '../services/revocation.ts'
+import { adminSettings } from '../settings/admin.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { staleCrlAfterMs } from '../settings/issuance.ts'
 import { readWorkers } from '../store/background-run-store.ts'
@@ -33,14 +31,25 @@ import type { AdminContext } from './context.ts'
 import { ENDPOINTS } from './endpoints.ts'
 import { openApiDocument } from './openapi.ts'
 
+/** What is told to whom reports: log and metrics of the service. */
+export interface AdminEvents {
+  certificates: RevocationEvents
+  bulkRevocations: BulkRevocationEvents
+  credentials: CredentialEvents
+}
+
+export interface AdminParts {
+  db: DatabasePool
+  audit: AuditLog
+  events: AdminEvents
+}
+
 export function createAdminContext(
-  { config, version }: AdminThreadData,
-  db: DatabasePool,
-  reporting: { log: Logger; metrics: Metrics },
+  { config, version }: Pick<AdminThreadData, 'config' | 'version'>,
+  { db, audit, events }: AdminParts,
 ): AdminContext {
   const settings = adminSettings(config)
   const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
-  const audit = new AuditLog(db, requireAuditKey(config))
   const passwords = new PasswordHasher()
   return {
     ...{ version, baseUrl, pages, audit },
@@ -54,15 +63,15 @@ export function createAdminContext(
     tokens: new ApiTokens(db, audit),
     auditReader: new AuditReader(db, audit),
     accounts: new Accounts(db, audit),
-    certificates: new Certificates({ db, audit, events: revocationEvents(reporting) }),
+    certificates: new Certificates({ db, audit, events: events.certificates }),
     orders: new Orders(db),
     notifications: new NotificationList(db, audit),
     renewals: new Renewals(audit),
     blockedKeys: new BlockedKeys(db, audit),
-    bulkRevocations: new BulkRevocations({ db, audit, events: bulkRevocationEvents(reporting), confirmAbove }),
+    bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, confirmAbove }),
     credentials: new Credentials({
       ...{ db, audit, box: eabSecretBox(config), profiles: Object.keys(config.ca.profiles) },
-      events: { accountsRevoked: (count) => reporting.metrics.accountsRevoked.inc(count) },
+      events: events.credentials,
     }),
     identifiers: new AllowedIdentifiers({ db, audit }),
     csrProfiles: new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, INDEX_WAIT_MS) }),
