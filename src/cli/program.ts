@@ -10,10 +10,8 @@ import { ADMINISTRATION } from './groups/administration.ts'
 import { CERTIFICATE } from './groups/certificate.ts'
 import { DATABASE } from './groups/database.ts'
 import { EAB } from './groups/eab.ts'
-import { EVENTS } from './groups/events.ts'
 import { IDENTIFIERS, PROFILES } from './groups/grants.ts'
 import { INSPECT } from './groups/inspect.ts'
-import { KEYS } from './groups/keys.ts'
 import { MAIL } from './groups/mail.ts'
 import { SERVE } from './groups/serve.ts'
 import { SWITCHES } from './groups/switches.ts'
@@ -23,8 +21,8 @@ import { COMMON } from './values.ts'
 
 /** In the order of the help: what runs, then what it has issued, then who may what, then who administers. */
 const OWN: readonly Command[] = [
-  ...[...SERVE, ...DATABASE, ...SWITCHES, ...WORKERS, ...EVENTS, ...MAIL],
-  ...[...CERTIFICATE, ...KEYS, ...ACCOUNT, ...EAB, ...IDENTIFIERS, ...PROFILES, ...ADMINISTRATION, ...INSPECT],
+  ...[...SERVE, ...DATABASE, ...SWITCHES, ...WORKERS, ...MAIL],
+  ...[...CERTIFICATE, ...ACCOUNT, ...EAB, ...IDENTIFIERS, ...PROFILES, ...ADMINISTRATION, ...INSPECT],
 ]
 
 const wordsOf = (usage: string) => usage.split(' ').filter((word) => !word.startsWith('<'))

@@ -1,14 +1,12 @@
 /** Replies of the Admin API on a terminal: lists as tables, objects as lines, or all as JSON. */
 
+import { type Report, renderText, shown } from '../report-text.ts'
 import { tableOf } from '../table.ts'
 
 type Row = Readonly<Record<string, unknown>>
 
 /** Of a list without columns of its own. */
 const MOST_COLUMNS = 6
-
-/** Texts of strangers must not steer the terminal. */
-const shown = (text: string) => text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\ufffd')
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-'
@@ -22,12 +20,9 @@ export function printRows(rows: readonly Row[], columns: readonly string[] | und
   else console.log(tableOf<Row>(names, (row) => names.map((name) => cell(row[name])))(rows))
 }
 
+/** @param body null where there is nothing, undefined where there is nothing to say */
 export function printReply(body: unknown): void {
-  if (body === null) console.error('none')
+  if (body === null || body === undefined) console.error(body === null ? 'none' : 'done')
   else if (typeof body === 'string') process.stdout.write(body.endsWith('\n') ? body : `${body}\n`)
-  else {
-    const members = Object.entries(body ?? {})
-    const width = Math.max(...members.map(([name]) => name.length))
-    for (const [name, value] of members) console.log(`${name.padEnd(width)}  ${cell(value)}`)
-  }
+  else console.log(renderText(body as Report))
 }
