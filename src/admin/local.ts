@@ -1,8 +1,8 @@
 /** The Admin API without a server, for the command line: its requests are answered in this process. */
 
 import { randomUUID } from 'node:crypto'
-import type { Config } from '../config/schema.ts'
 import type { Actor } from '../domain/administrator.ts'
+import type { AdminThreadData } from '../main/messages.ts'
 import type { AuditLog } from '../services/admin/audit-log.ts'
 import { adminSettings } from '../settings/admin.ts'
 import type { DatabasePool } from '../store/slonik.ts'
@@ -13,7 +13,7 @@ import { ReplyStreams } from './streams.ts'
 import { createAdminContext } from './use-cases.ts'
 
 export interface LocalApiOptions {
-  config: Config
+  config: AdminThreadData['config']
   version: string
   db: DatabasePool
   audit: AuditLog
