@@ -26,8 +26,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/domain': SHARED,
   'src/store': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
   'src/ca': [
-    ...['src/shared/lib', 'src/shared/pki', 'src/domain', 'signer/protocol'],
-    ...['src/runtime/process-identity.ts', 'src/runtime/supervision.ts'],
+    ...[...SHARED, 'src/domain', 'signer/protocol'],
+    ...['src/runtime/process-identity.ts', 'src/runtime/supervision.ts', 'workers/hook'],
   ],
   'src/services': [
     ...[...SHARED, 'src/domain', 'src/store', 'src/ca'],
@@ -56,7 +56,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
       'src/http',
       'src/ops',
     ],
-    ...['src/runtime', 'src/settings', 'src/background/loop.ts', 'src/main/logging.ts', 'src/main/messages.ts'],
+    ...['src/runtime', 'src/settings', 'src/background/loop.ts'],
+    ...['src/main/event-writer.ts', 'src/main/logging.ts', 'src/main/messages.ts'],
   ],
   // In `thread.ts` the composition root of the events thread.
   'src/events': [
@@ -104,6 +105,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...['src/admin/client.ts', 'src/admin/described.ts', 'src/admin/endpoints.ts', 'src/admin/local.ts'],
   ],
   'src/dev': ['src/shared/lib', 'src/runtime/process-identity.ts', 'src/config', 'src/main/run-service.ts'],
+  // A web page: of the service it knows the client of the Admin API, and no more.
+  'src/console': ['src/admin/client.ts'],
   signer: ['src/shared'],
   workers: SHARED,
   // A bench is a client: of the service it knows only how DER is written and read, and how a command line is. The signer
@@ -173,16 +176,18 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   ],
 }
 
-/** Development packages of the bench; no other tree but tests may know them. */
-const KNOWN_TO_BENCH: Record<string, readonly string[]> = {
+/** Development packages of the bench and the console; no other tree but tests may know them. */
+const KNOWN_IN_DEVELOPMENT: Record<string, readonly string[]> = {
   'dns-packet': ['bench/responder/dns.ts'],
   'hdr-histogram-js': ['bench/measure/histogram.ts'],
   undici: ['bench/client/http.ts', 'bench/servers/child.ts', 'bench/servers/others.ts'],
-  uplot: ['bench/report/document.ts'],
+  esbuild: ['src/dev/build-console.mjs'],
+  preact: ['src/console'],
+  uplot: ['bench/report/document.ts', 'src/console/components/plot.ts'],
 }
 
 /** Development packages that are programs or types; the others must be imported by a test or the bench. */
-const TOOLS = ['@biomejs/biome', 'c8', 'typescript']
+const TOOLS = ['@biomejs/biome', 'axe-core', 'c8', 'typescript']
 
 interface Import {
   /** The importing file, from the root. */
@@ -203,7 +208,7 @@ function importsBelow(tree: string): Import[] {
 function filesBelow(tree: string): string[] {
   if (!existsSync(path.join(ROOT, tree))) return []
   const names = readdirSync(path.join(ROOT, tree), { recursive: true, encoding: 'utf8' })
-  return names.filter((name) => /\.(ts|mjs)$/.test(name)).map((name) => path.posix.join(tree, name))
+  return names.filter((name) => /\.(tsx?|mjs)$/.test(name)).map((name) => path.posix.join(tree, name))
 }
 
 /** Good enough for imports: a comment that quotes one would otherwise count. */
@@ -291,7 +296,7 @@ describe('foreign packages', () => {
 
   test('each is imported only where its row says', () => {
     const wrong = foreign.filter(
-      (one) => !({ ...KNOWN_TO, ...KNOWN_TO_BENCH }[packageOf(one)] ?? []).some((place) => isIn(one.file, place)),
+      (one) => !({ ...KNOWN_TO, ...KNOWN_IN_DEVELOPMENT }[packageOf(one)] ?? []).some((place) => isIn(one.file, place)),
     )
     assert.deepEqual(
       wrong.map(({ file, specifier }) => `${file} imports ${specifier}`),
@@ -302,7 +307,7 @@ describe('foreign packages', () => {
   test('each is used, by every file of its row', () => {
     const isUsed = (name: string, place: string) =>
       foreign.some((one) => packageOf(one) === name && isIn(one.file, place))
-    const unused = Object.entries({ ...KNOWN_TO, ...KNOWN_TO_BENCH }).flatMap(([name, places]) => [
+    const unused = Object.entries({ ...KNOWN_TO, ...KNOWN_IN_DEVELOPMENT }).flatMap(([name, places]) => [
       ...(places.length > 0 && !places.some((place) => isUsed(name, place)) ? [`${name} is not used`] : []),
       ...places.filter((place) => place.endsWith('.ts') && !isUsed(name, place)).map((place) => `${name} in ${place}`),
     ])
@@ -312,7 +317,7 @@ describe('foreign packages', () => {
   test('each development package is a tool, the types of a package, or imported by a test or the bench', () => {
     const used = new Set(importsBelow('test').filter(isForeign).map(packageOf))
     const isUsed = (name: string) =>
-      name.startsWith('@types/') || TOOLS.includes(name) || used.has(name) || name in KNOWN_TO_BENCH
+      name.startsWith('@types/') || TOOLS.includes(name) || used.has(name) || name in KNOWN_IN_DEVELOPMENT
     assert.deepEqual(
       Object.keys(manifest.devDependencies).filter((name) => !isUsed(name)),
       [],
@@ -322,7 +327,7 @@ describe('foreign packages', () => {
   test('the program imports no development package', () => {
     assert.deepEqual(
       foreign
-        .filter(({ file }) => !isIn(file, 'bench'))
+        .filter(({ file }) => !['bench', 'src/console', 'src/dev/build-console.mjs'].some((place) => isIn(file, place)))
         .map(packageOf)
         .filter((name) => name in manifest.devDependencies),
       [],

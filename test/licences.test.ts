@@ -21,6 +21,9 @@ const ALLOWED = new Set([
   'Zlib',
 ])
 
+/** Used by tests as it is: changed files of such a package would have to be published (MPL-2.0 §3.1). */
+const ALLOWED_FOR_TESTS: Record<string, string> = { 'axe-core@4.14.1': 'MPL-2.0' }
+
 /** Packages that name no licence in package.json, with the one of their LICENSE file. */
 const READ_BY_HAND: Record<string, string> = { 'get-stack-trace@3.1.1': 'BSD-3-Clause' }
 
@@ -31,7 +34,7 @@ interface Manifest {
 }
 
 test('every package has a licence of the list', () => {
-  const strange = packages().filter(({ licence }) => !isAllowed(licence))
+  const strange = packages().filter(({ name, licence }) => !isAllowed(licence) && ALLOWED_FOR_TESTS[name] !== licence)
   assert.deepEqual(strange, [])
 })
 

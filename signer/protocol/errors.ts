@@ -33,6 +33,9 @@ export class SignerUnavailable extends Error {
   override readonly name = 'SignerUnavailable'
 }
 
+/** The request was sent and its answer never came, so a signature may exist. */
+export class SignerAnswerLost extends SignerUnavailable {}
+
 /** The other end broke the protocol of these files. */
 export class SignerProtocolError extends Error {
   override readonly name = 'SignerProtocolError'

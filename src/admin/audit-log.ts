@@ -1,6 +1,7 @@
 /** `/audit-log`: what administrators did. */
 
 import { z } from 'zod/v4'
+import { renderHead } from '../domain/audit-verdict.ts'
 import type { AuditFilter, StoredAuditEntry } from '../store/admin/audit-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { limitOf, limitParameter } from './pages.ts'
@@ -76,8 +77,29 @@ const exportAuditLog = endpoint({
   },
 })
 
+const AuditChain = z
+  .strictObject({
+    whole: z.boolean(),
+    entries: z.int(),
+    head: z.string().meta({ description: 'Number and MAC of the last entry, as the log line audit_head has them.' }),
+    cut_sequence: z.int().meta({ description: 'Retention deleted everything up to here; 0 for nothing.' }),
+    faults: z.array(z.string()).meta({ description: 'At most 20 sentences.' }),
+  })
+  .meta({ id: 'AuditChain' })
+
+const getAuditChain = endpoint({
+  ...{ id: 'getAuditChain', method: 'GET', path: '/audit-log/chain', tag, roles: BOTH_ROLES },
+  summary: 'Reads the whole audit log and says whether its chain is whole.',
+  reply: { status: 200, schema: AuditChain },
+  async handle(_request, { auditChain }) {
+    const { entries, head, cutSequence, faults } = await auditChain()
+    const whole = faults.length === 0
+    return { body: { whole, entries, head: renderHead(head), cut_sequence: cutSequence, faults: [...faults] } }
+  },
+})
+
 async function* linesOf(entries: AsyncIterable<StoredAuditEntry>): AsyncIterable<string> {
   for await (const entry of entries) yield JSON.stringify(entryBody(entry))
 }
 
-export const AUDIT_LOG = [listAuditLog, exportAuditLog]
+export const AUDIT_LOG = [listAuditLog, getAuditChain, exportAuditLog]

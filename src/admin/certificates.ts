@@ -50,6 +50,11 @@ function certificateBody(row: ListedCertificate): z.input<typeof Certificate> {
 
 const domain = () => line(255).transform((name) => name.toLowerCase())
 const params = z.strictObject({ serial: serialNumber() })
+const query = z.strictObject({
+  issuer: fingerprint().optional().meta({
+    description: "SHA-256 of the issuer's certificate, where several issuers have given the serial number.",
+  }),
+})
 const tag = 'Certificates'
 
 const listCertificates = endpoint({
@@ -83,11 +88,14 @@ const listCertificates = endpoint({
 
 const getCertificate = endpoint({
   ...{ id: 'getCertificate', method: 'GET', path: '/certificates/{serial}', tag, roles: BOTH_ROLES },
-  summary: 'Shows one certificate by its serial number.',
+  summary: 'Shows one certificate by its serial number, the newest of several.',
   params,
+  query,
   reply: { status: 200, schema: Certificate },
   errors: ['not_found'],
-  handle: async ({ params }, { certificates }) => ({ body: certificateBody(await certificates.find(params.serial)) }),
+  handle: async ({ params, query }, { certificates }) => ({
+    body: certificateBody(await certificates.find(params.serial, query.issuer)),
+  }),
 })
 
 const getCertificateByFingerprint = endpoint({
@@ -106,18 +114,24 @@ const getCertificatePem = endpoint({
   ...{ id: 'getCertificatePem', method: 'GET', path: '/certificates/{serial}/pem', tag, roles: BOTH_ROLES },
   summary: 'Gives the certificate alone as PEM.',
   params,
+  query,
   reply: { status: 200, schema: z.string(), contentType: 'application/x-pem-file' },
   errors: ['not_found'],
-  handle: async ({ params }, { certificates }) => ({ body: await certificates.pem(params.serial) }),
+  handle: async ({ params, query }, { certificates }) => ({
+    body: await certificates.pem(params.serial, query.issuer),
+  }),
 })
 
 const getCertificateChain = endpoint({
   ...{ id: 'getCertificateChain', method: 'GET', path: '/certificates/{serial}/chain', tag, roles: BOTH_ROLES },
   summary: 'Gives the certificate and its issuers as PEM.',
   params,
+  query,
   reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
   errors: ['not_found'],
-  handle: async ({ params }, { certificates }) => ({ body: await certificates.chain(params.serial) }),
+  handle: async ({ params, query }, { certificates }) => ({
+    body: await certificates.chain(params.serial, query.issuer),
+  }),
 })
 
 export const reason = () =>
@@ -133,7 +147,8 @@ const revokeCertificate = endpoint({
     .strictObject({
       reason: reason().default(0),
       issuer: fingerprint().optional().meta({
-        description: "SHA-256 of the issuer's certificate; revokes a certificate that the database has lost.",
+        description:
+          "SHA-256 of the issuer's certificate; revokes a certificate that the database has lost, or one of several with the serial number.",
       }),
       not_after: instantParameter().optional().meta({ description: "Of such a certificate; else its issuer's." }),
     })

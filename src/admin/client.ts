@@ -45,7 +45,7 @@ export class AdminApiError extends Error {
 
 export interface AdminClientOptions {
   routes: Routes
-  /** Of the base path, without a slash at its end. */
+  /** Of the base path. */
   baseUrl: string
   token(): string | undefined
   fetch: typeof fetch
@@ -53,9 +53,12 @@ export interface AdminClientOptions {
 
 export class AdminClient {
   readonly #options: AdminClientOptions
+  /** Without a slash at its end. */
+  readonly #baseUrl: string
 
   constructor(options: AdminClientOptions) {
     this.#options = options
+    this.#baseUrl = options.baseUrl.replace(/\/+$/, '')
   }
 
   /** @throws AdminApiError; TypeError when the service cannot be reached */
@@ -100,22 +103,16 @@ export class AdminClient {
     const response = await this.#fetch(method, path, sent)
     const text = await response.text()
     const link = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
+    // The service names its own external URL, which may differ from the one that is asked here.
+    const next = link && path.split('?', 1)[0] + new URL(link).search
     const isJson = response.headers.get('content-type')?.includes('json')
     const body = text === '' ? undefined : isJson ? JSON.parse(text) : text
-    return { status: response.status, body, next: this.#below(link) }
-  }
-
-  /** The service names its own external URL, which may differ from the one that is asked here. */
-  #below(link: string | undefined): string | undefined {
-    if (link === undefined) return undefined
-    const { pathname, search } = new URL(link)
-    const base = new URL(this.#options.baseUrl).pathname
-    return (pathname.startsWith(base) ? pathname.slice(base.length) : pathname) + search
+    return { status: response.status, body, next }
   }
 
   async #fetch(method: string, path: string, sent: unknown): Promise<Response> {
     const token = this.#options.token()
-    const response = await this.#options.fetch(`${this.#options.baseUrl}${path}`, {
+    const response = await this.#options.fetch(`${this.#baseUrl}${path}`, {
       method,
       // A redirect would carry the password or the token elsewhere.
       redirect: 'error',

@@ -1,6 +1,8 @@
 /** What the handlers of the Admin API work with. */
 
+import type { AuditVerdict } from '../domain/audit-verdict.ts'
 import type { WorkersStatus } from '../domain/background-run.ts'
+import type { AdminQuestions } from '../main/messages.ts'
 import type { Accounts } from '../services/admin/accounts.ts'
 import type { AllowedIdentifiers } from '../services/admin/allowed-identifiers.ts'
 import type { ApiTokens } from '../services/admin/api-tokens.ts'
@@ -13,8 +15,11 @@ import type { Credentials } from '../services/admin/credentials.ts'
 import type { CrlLists } from '../services/admin/crl-lists.ts'
 import type { CsrProfiles } from '../services/admin/csr-profiles.ts'
 import type { DeadLetters } from '../services/admin/dead-letters.ts'
+import type { EventStatistics } from '../services/admin/event-statistics.ts'
 import type { NotificationList } from '../services/admin/notifications.ts'
 import type { Orders } from '../services/admin/orders.ts'
+import type { Overview } from '../services/admin/overview.ts'
+import type { ProfileCheck } from '../services/admin/profile-check.ts'
 import type { Renewals } from '../services/admin/renewals.ts'
 import type { SignIn } from '../services/admin/sign-in.ts'
 import type { Switches } from '../services/admin/switches.ts'
@@ -34,15 +39,20 @@ export interface AdminContext {
   openApi(): Record<string, unknown>
   audit: AuditLog
   auditReader: AuditReader
+  auditChain(): Promise<AuditVerdict>
   signIn: SignIn
   tokens: ApiTokens
   users: Users
   credentials: Credentials
   identifiers: AllowedIdentifiers
   csrProfiles: CsrProfiles
+  checkProfile(data: object, profileId: string | undefined): Promise<ProfileCheck>
   switches: Switches
+  overview(): Promise<Overview>
+  settings(): Promise<AdminQuestions['settings']['reply']>
   workers(): Promise<WorkersStatus>
   deadLetters: DeadLetters
+  statistics: EventStatistics
   crls: CrlLists
   bulkRevocations: BulkRevocations
   accounts: Accounts

@@ -1,10 +1,11 @@
 /** `/eab`: binding credentials (RFC 8555 §7.3.4) and what they grant. */
 
 import { z } from 'zod/v4'
-import type { CredentialRow } from '../store/admin/credential-store.ts'
+import { type CredentialRow, MOST_COUNTED } from '../store/admin/credential-store.ts'
 import { PlainIdentifier, plainIdentifierBody } from './allowed-identifiers.ts'
 import { CsrProfile, csrProfileBody } from './csr-profiles.ts'
 import { ADMINS, endpoint } from './endpoint.ts'
+import { longPageRequest, nextOf, placeParameters } from './pages.ts'
 import { futureInstant, line, time, timeOrNull, timestamp, uuid } from './schemas.ts'
 
 export const EabCredential = z
@@ -65,7 +66,11 @@ const listEab = endpoint({
   ...{ id: 'listEabCredentials', method: 'GET', path: '/eab', tag, roles: ADMINS },
   summary: 'Lists all credentials, the newest first.',
   reply: { status: 200, schema: z.array(EabCredential) },
-  handle: async (_request, { credentials }) => ({ body: (await credentials.list()).map(credentialBody) }),
+  query: z.strictObject(placeParameters()),
+  async handle({ query }, { credentials, pages }) {
+    const page = await credentials.list(longPageRequest(query, pages))
+    return { body: page.rows.map(credentialBody), next: nextOf(page) }
+  },
 })
 
 const createEab = endpoint({
@@ -101,6 +106,26 @@ const getEab = endpoint({
   handle: async ({ params }, { credentials }) => ({ body: credentialBody(await credentials.find(params.cred_id)) }),
 })
 
+const upTo = () => z.int().meta({ description: `Counted up to ${MOST_COUNTED}.` })
+const EabCascade = z
+  .strictObject({
+    accounts: upTo(),
+    account_ids: z.array(z.uuid()).meta({ description: 'The first 100.' }),
+    authorizations: upTo(),
+    orders: z.int().meta({ description: `Open ones. Counted up to ${MOST_COUNTED}.` }),
+    certificates: z.int().meta({ description: `They stay valid. Counted up to ${MOST_COUNTED}.` }),
+  })
+  .meta({ id: 'EabCascade' })
+
+const getEabCascade = endpoint({
+  ...{ id: 'getCascadeOfEab', method: 'GET', path: '/eab/{cred_id}/cascade', tag, roles: ADMINS },
+  summary: 'Counts what a revocation would take with it, and the certificates that would stay valid.',
+  params,
+  reply: { status: 200, schema: EabCascade },
+  errors: ['not_found'],
+  handle: async ({ params }, { credentials }) => ({ body: await credentials.cascade(params.cred_id) }),
+})
+
 const revokeEab = endpoint({
   ...{ id: 'revokeEabCredential', method: 'POST', path: '/eab/{cred_id}/revoke', tag, roles: ADMINS },
   summary: 'Revokes a credential, the accounts registered with it and their authorizations.',
@@ -121,9 +146,11 @@ const listEabIdentifiers = endpoint({
   params,
   reply: { status: 200, schema: z.array(PlainIdentifier) },
   errors: ['not_found'],
-  handle: async ({ params }, { identifiers }) => ({
-    body: (await identifiers.ofCredential(params.cred_id)).map(plainIdentifierBody),
-  }),
+  query: z.strictObject(placeParameters()),
+  async handle({ params, query }, { identifiers, pages }) {
+    const page = await identifiers.ofCredential(params.cred_id, longPageRequest(query, pages))
+    return { body: page.rows.map(plainIdentifierBody), next: nextOf(page) }
+  },
 })
 
 const addEabIdentifier = endpoint({
@@ -193,6 +220,6 @@ const unassignEabProfile = endpoint({
 })
 
 export const EAB = [
-  ...[listEab, createEab, getEab, revokeEab, listEabIdentifiers, addEabIdentifier, removeEabIdentifier],
+  ...[listEab, createEab, getEab, getEabCascade, revokeEab, listEabIdentifiers, addEabIdentifier, removeEabIdentifier],
   ...[getEabProfile, assignEabProfile, unassignEabProfile],
 ] as const

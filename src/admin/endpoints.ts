@@ -7,6 +7,7 @@ import { AUDIT_LOG } from './audit-log.ts'
 import { BLOCKED_KEYS } from './blocked-keys.ts'
 import { BULK_REVOCATIONS } from './bulk-revocations.ts'
 import { CERTIFICATES } from './certificates.ts'
+import { CSR_PROFILE_CHECK } from './csr-profile-check.ts'
 import { CSR_PROFILES } from './csr-profiles.ts'
 import { DEAD_LETTERS } from './dead-letters.ts'
 import { EAB } from './eab.ts'
@@ -14,8 +15,11 @@ import { type AnyEndpoint, endpoint } from './endpoint.ts'
 import { NOTIFICATIONS } from './notifications.ts'
 import { OPERATION } from './operation.ts'
 import { ORDERS } from './orders.ts'
+import { OVERVIEW } from './overview.ts'
 import { RENEWALS } from './renewals.ts'
 import { SESSION } from './session.ts'
+import { SETTINGS } from './settings.ts'
+import { STATISTICS } from './statistics.ts'
 import { TOKENS } from './tokens.ts'
 import { USERS } from './users.ts'
 import { WORKERS } from './workers.ts'
@@ -43,13 +47,17 @@ export const OPERATIONS = [
   ...TOKENS,
   ...AUDIT_LOG,
   ...BULK_REVOCATIONS,
+  ...OVERVIEW,
   ...OPERATION,
+  ...SETTINGS,
   ...WORKERS,
+  ...STATISTICS,
   ...DEAD_LETTERS,
   ...NOTIFICATIONS,
   ...EAB,
   ...ALLOWED_IDENTIFIERS,
   ...CSR_PROFILES,
+  ...CSR_PROFILE_CHECK,
   ...ACCOUNTS,
   ...CERTIFICATES,
   ...ORDERS,

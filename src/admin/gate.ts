@@ -26,6 +26,9 @@ export interface AdminGateOptions {
   maxBodyBytes: number
 }
 
+/** Headers that only the Admin API reads; for the HTTP server. */
+export const ADMIN_REQUEST_HEADERS = ['accept-encoding', 'if-none-match'] as const
+
 /** One request, with the client as the proxies name it. */
 export interface AdminVisit {
   http: HttpRequest
@@ -89,11 +92,15 @@ export class AdminGate {
   }
 
   #finish(answered: AdminReply, requestId: string, fixed: readonly Header[]): GateReply {
-    const { status, headers, body, stream, resource } = answered
-    const all: Header[] = [['X-Request-ID', requestId], ...headers, ['Cache-Control', 'no-store'], ...fixed]
+    const { status, headers, stream, resource } = answered
+    const own = new Set(headers.map(([name]) => name))
+    const others = ([['Cache-Control', 'no-store'], ...fixed] as const).filter(([name]) => !own.has(name))
     return {
       resource,
-      reply: { status, headers: all, body, ...(stream !== undefined && { rest: this.#rest(stream) }) },
+      reply: {
+        ...{ status, headers: [['X-Request-ID', requestId], ...headers, ...others], body: bodyOf(answered) },
+        ...(stream !== undefined && { rest: this.#rest(stream) }),
+      },
     }
   }
 
@@ -104,6 +111,8 @@ export class AdminGate {
         ...{ requestId, address, ...target },
         authorization: http.header('authorization'),
         contentType: http.header('content-type'),
+        acceptEncoding: http.header('accept-encoding'),
+        ifNoneMatch: http.header('if-none-match'),
         body: http.body,
       })
     } catch (cause) {
@@ -119,3 +128,7 @@ export class AdminGate {
     return { next: () => port.next(stream), cancel: () => port.cancel(stream) }
   }
 }
+
+/** A message from another thread brings octets without the class of a buffer. */
+const bodyOf = ({ body, octets }: AdminReply) =>
+  octets ? Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength) : body

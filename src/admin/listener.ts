@@ -8,7 +8,7 @@ import type { HttpReply, HttpRequest } from '../http/message.ts'
 import type { HttpServer } from '../http/server.ts'
 import { listen } from '../http/uws.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import type { AdminGate } from './gate.ts'
+import { ADMIN_REQUEST_HEADERS, type AdminGate } from './gate.ts'
 
 export interface AdminListenerOptions {
   gate: AdminGate
@@ -60,6 +60,7 @@ export function listenForAdministrators(options: AdminListenerOptions): HttpServ
       'content-type',
       'x-request-id',
       'authorization',
+      ...ADMIN_REQUEST_HEADERS,
       proxy.forwardedForHeader,
       proxy.forwardedProtoHeader,
     ],

@@ -1,10 +1,11 @@
 /** The Admin API without a server, for the command line: its requests are answered in this process. */
 
 import { randomUUID } from 'node:crypto'
+import { AdminError } from '../domain/admin-error.ts'
 import type { Actor } from '../domain/administrator.ts'
 import type { AdminThreadData } from '../main/messages.ts'
 import type { AuditLog } from '../services/admin/audit-log.ts'
-import { adminSettings } from '../settings/admin.ts'
+import { adminSettings, requireAuditKey } from '../settings/admin.ts'
 import type { DatabasePool } from '../store/slonik.ts'
 import { AdminApplication } from './application.ts'
 import type { AdminContext } from './context.ts'
@@ -38,10 +39,17 @@ export class LocalAdminApi {
   constructor({ config, version, db, audit, operator }: LocalApiOptions) {
     this.baseUrl = adminSettings(config).baseUrl
     const bulkRevocations = { revoked: () => undefined, failed: (_job: string, error: unknown) => this.#fail(error) }
-    this.#context = createAdminContext({ config, version }, { db, audit, events: { ...SILENT, bulkRevocations } })
+    const note = ({ err }: { err?: unknown }) => this.#fail(err)
+    this.#context = createAdminContext(
+      { config, version },
+      {
+        ...{ db, audit, auditKey: () => requireAuditKey(config), events: { ...SILENT, bulkRevocations } },
+        ask: () => Promise.reject(new AdminError('unavailable', 'only the service itself can tell; ask with --server')),
+      },
+    )
     this.#application = new AdminApplication({
       ...{ endpoints: ENDPOINTS, context: this.#context, streams: this.#streams, baseUrl: this.baseUrl, operator },
-      log: { error: (facts: object) => this.#fail((facts as { err?: unknown }).err) } as never,
+      log: { warn: note, error: note } as never,
     })
   }
 

@@ -11,6 +11,8 @@ export interface AdminRequest {
   query: string
   authorization: string | undefined
   contentType: string | undefined
+  acceptEncoding?: string | undefined
+  ifNoneMatch?: string | undefined
   body: Uint8Array
   /** The client's address, read behind trusted proxies. */
   address: string
@@ -21,6 +23,8 @@ export interface AdminReply {
   headers: Header[]
   /** The whole body, or its first piece when `stream` is given. */
   body: string
+  /** The body of a file, in place of a text. */
+  octets?: Uint8Array
   /** Names the rest of the body; its reader asks for piece after piece. */
   stream?: string
   /** The endpoint's path, for the metrics label. */

@@ -5,7 +5,7 @@ import { NOTIFICATION_STATUSES } from '../domain/notification.ts'
 import type { ListedNotification } from '../store/notification-store.ts'
 import { ADMINS, endpoint } from './endpoint.ts'
 import { limitOf, limitParameter, offsetPage, offsetParameter, requireNear } from './pages.ts'
-import { time, timeOrNull, timestamp } from './schemas.ts'
+import { time, timeOrNull, timestamp, uuid } from './schemas.ts'
 
 const Notification = z
   .strictObject({
@@ -22,9 +22,13 @@ const Notification = z
   })
   .meta({ id: 'Notification' })
 
+const NotificationWithBody = z
+  .strictObject({ ...Notification.shape, body_text: z.string(), body_html: z.string() })
+  .meta({ id: 'NotificationWithBody' })
+
 const tag = 'Notifications'
 
-const notificationBody = (row: ListedNotification): z.input<typeof Notification> => ({
+const notificationBody = <R extends ListedNotification>(row: R) => ({
   ...row,
   created_at: time(row.created_at),
   sent_at: timeOrNull(row.sent_at),
@@ -47,6 +51,17 @@ const listNotifications = endpoint({
   },
 })
 
+const getNotification = endpoint({
+  ...{ id: 'getNotification', method: 'GET', path: '/notifications/{notification_id}', tag, roles: ADMINS },
+  summary: 'Shows one notification with its body.',
+  params: z.strictObject({ notification_id: uuid() }),
+  reply: { status: 200, schema: NotificationWithBody },
+  errors: ['not_found'],
+  handle: async ({ params }, { notifications }) => ({
+    body: notificationBody(await notifications.find(params.notification_id)),
+  }),
+})
+
 const retryNotifications = endpoint({
   ...{ id: 'retryNotifications', method: 'POST', path: '/notifications/retry', tag, roles: ADMINS },
   summary: 'Queues all failed notifications again.',
@@ -67,4 +82,4 @@ const purgeNotifications = endpoint({
   }),
 })
 
-export const NOTIFICATIONS = [listNotifications, retryNotifications, purgeNotifications]
+export const NOTIFICATIONS = [listNotifications, getNotification, retryNotifications, purgeNotifications]

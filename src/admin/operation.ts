@@ -3,24 +3,24 @@
 import { z } from 'zod/v4'
 import type { CrlStatus } from '../services/admin/crl-lists.ts'
 import type { SwitchPosition } from '../store/server-settings.ts'
-import { ADMINS, endpoint } from './endpoint.ts'
-import { line, timeOrNull, timestamp } from './schemas.ts'
+import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
+import { line, time, timeOrNull, timestamp } from './schemas.ts'
 
 const SINCE = {
   since: timestamp().nullable(),
   set_by: z.string().nullable().meta({ description: 'Username, or OS user of the command line.' }),
   reason: z.string().nullable(),
 }
-const Maintenance = z.strictObject({ maintenance_mode: z.boolean(), ...SINCE }).meta({ id: 'Maintenance' })
-const Signing = z.strictObject({ signing_stopped: z.boolean(), ...SINCE }).meta({ id: 'Signing' })
+export const Maintenance = z.strictObject({ maintenance_mode: z.boolean(), ...SINCE }).meta({ id: 'Maintenance' })
+export const Signing = z.strictObject({ signing_stopped: z.boolean(), ...SINCE }).meta({ id: 'Signing' })
 
 const sinceBody = ({ since, by, reason }: SwitchPosition) => ({
   since: timeOrNull(since ?? null),
   set_by: by ?? null,
   reason: reason ?? null,
 })
-const maintenanceBody = (position: SwitchPosition) => ({ maintenance_mode: position.on, ...sinceBody(position) })
-const signingBody = (position: SwitchPosition) => ({ signing_stopped: position.on, ...sinceBody(position) })
+export const maintenanceBody = (position: SwitchPosition) => ({ maintenance_mode: position.on, ...sinceBody(position) })
+export const signingBody = (position: SwitchPosition) => ({ signing_stopped: position.on, ...sinceBody(position) })
 
 const reason = line(500).optional()
 const tag = 'Operation'
@@ -80,6 +80,43 @@ function crlBody({ lists, isStale, obstacle }: CrlStatus): z.input<typeof CrlHea
   }
 }
 
+const Crl = z
+  .strictObject({
+    issuer: z.string().meta({ description: 'Its name in the path of the list.' }),
+    shard: z.int(),
+    shards: z.int(),
+    number: z.string().meta({ description: 'CRL number (RFC 5280 §5.2.3), which may exceed a JSON number.' }),
+    this_update: timestamp(),
+    next_update: timestamp(),
+    entries: z.int(),
+    bytes: z.int(),
+  })
+  .meta({ id: 'Crl' })
+
+export const Crls = z
+  .strictObject({
+    enabled: z.boolean(),
+    stale: z.boolean(),
+    error: z.string().nullable().meta({ description: 'Why there is no new list yet.' }),
+    lists: z.array(Crl),
+  })
+  .meta({ id: 'Crls' })
+
+export const crlsBody = ({ lists, isStale, isPublished, obstacle }: CrlStatus): z.input<typeof Crls> => ({
+  ...{ enabled: isPublished, stale: isPublished && isStale, error: obstacle ?? null },
+  lists: lists.map(({ issuerId, shard, shards, number, thisUpdate, nextUpdate, entries, bytes }) => ({
+    ...{ issuer: issuerId, shard, shards, number: String(number), entries, bytes },
+    ...{ this_update: time(thisUpdate), next_update: time(nextUpdate) },
+  })),
+})
+
+const listCrls = endpoint({
+  ...{ id: 'listCrls', method: 'GET', path: '/crl', tag, roles: BOTH_ROLES },
+  summary: 'Shows the CRLs that are served.',
+  reply: { status: 200, schema: Crls },
+  handle: async (_request, { crls }) => ({ body: crlsBody(await crls.status()) }),
+})
+
 /** Less than the 30 s that clients wait. */
 const CRL_WAIT_MS = 20_000
 
@@ -92,4 +129,4 @@ const rebuildCrl = endpoint({
   handle: async ({ author }, { crls }) => ({ body: crlBody(await crls.rebuild(author, CRL_WAIT_MS)) }),
 })
 
-export const OPERATION = [getMaintenance, setMaintenance, getSigning, setSigning, rebuildCrl]
+export const OPERATION = [getMaintenance, setMaintenance, getSigning, setSigning, listCrls, rebuildCrl]

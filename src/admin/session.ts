@@ -37,4 +37,14 @@ const logout = endpoint({
   },
 })
 
-export const SESSION = [login, logout] as const
+const logoutEverywhere = endpoint({
+  ...{ id: 'logoutEverywhere', method: 'POST', path: '/auth/logout-everywhere', tag, roles: BOTH_ROLES },
+  needsSession: true,
+  summary: 'Ends all sessions of the user, on every instance; API tokens stay.',
+  reply: { status: 200, schema: z.strictObject({ sessions: z.int() }) },
+  errors: ['forbidden'],
+  audit: 'auth.logout',
+  handle: async ({ author }, { signIn }) => ({ body: { sessions: await signIn.logoutEverywhere(author) } }),
+})
+
+export const SESSION = [login, logout, logoutEverywhere] as const

@@ -1,46 +1,61 @@
 /** The admin thread: the Admin API's application, its database pool, and perhaps its own listener. */
 
+import { fileURLToPath } from 'node:url'
 import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { HttpServer } from '../http/server.ts'
 import { createLogger } from '../main/logging.ts'
-import type { AdminThreadData, AdminThreadMessages } from '../main/messages.ts'
+import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from '../main/messages.ts'
 import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
 import { bulkRevocationEvents, revocationEvents } from '../ops/revocation-events.ts'
 import { spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
-import { AuditLog } from '../services/admin/audit-log.ts'
-import { adminDatabaseSettings, adminSettings, adminTls, requireAuditKey } from '../settings/admin.ts'
+import { adminDatabaseSettings, adminSettings, adminTls } from '../settings/admin.ts'
 import { proxySettings } from '../settings/server.ts'
 import { openCheckedDatabase } from '../store/slonik.ts'
 import { AdminApplication } from './application.ts'
+import { createAudit } from './audit.ts'
 import { AuditUpkeep } from './audit-upkeep.ts'
+import { ConsoleFiles } from './console-files.ts'
 import type { AdminContext } from './context.ts'
 import { ENDPOINTS } from './endpoints.ts'
 import { AdminGate, type AdminPort } from './gate.ts'
 import { listenForAdministrators } from './listener.ts'
+import type { AdminRequest } from './message.ts'
 import { ReplyStreams } from './streams.ts'
 import { type AdminEvents, createAdminContext } from './use-cases.ts'
 
 /** Requests of all fronts together; the application answers what exceeds its own bound. */
 const MAILBOX_LIMIT = 1_024
 const DRAIN_POLL_MS = 10
+/** Exceeds the supervisor's own deadline. */
+const ANSWER_MS = 5_000
 
-runThread<AdminThreadData, AdminThreadMessages>(async ({ name, data, atExit }) => {
+runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, data, atExit, supervisor }) => {
   const { log, flush } = createLogger(data.config.logging, name, true)
   atExit(flush)
   const metrics = createMetrics()
   const db = await openCheckedDatabase(adminDatabaseSettings(data.config))
   const streams = new ReplyStreams()
   const { baseUrl } = adminSettings(data.config)
-  const audit = new AuditLog(db, requireAuditKey(data.config))
-  const context = createAdminContext(data, { db, audit, events: eventsFor({ log, metrics }) })
+  const { key, audit, watch, eventWriter } = createAudit(data, db, { log, metrics })
+  const context = createAdminContext(data, {
+    ...{ db, audit, auditKey: () => key, events: eventsFor({ log, metrics }) },
+    ask: (question) => supervisor.ask(question, undefined, ANSWER_MS),
+  })
   await makeFirstAdministrator(data, context, log)
   context.bulkRevocations.start()
   const application = new AdminApplication({ endpoints: ENDPOINTS, context, streams, baseUrl, log })
-  const server = listenIfWanted(data, application, streams, metrics, log)
+  const consoleFiles = data.config.admin_api.console ? readConsole(log) : undefined
+  const answer = async (request: AdminRequest) => consoleFiles?.answer(request) ?? application.handle(request)
+  const port: AdminPort = {
+    request: answer,
+    next: (stream) => streams.next(stream),
+    cancel: (stream) => streams.cancel(stream),
+  }
+  const server = listenIfWanted(data, port, metrics, log)
   atExit(() => server?.close())
-  const upkeep = new AuditUpkeep({ db, key: requireAuditKey(data.config), log })
+  const upkeep = new AuditUpkeep({ db, key, audit, watch, log })
   const actor = spawn<AdminThreadMessages>({
     name,
     mailboxLimit: MAILBOX_LIMIT,
@@ -48,7 +63,7 @@ runThread<AdminThreadData, AdminThreadMessages>(async ({ name, data, atExit }) =
     restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
     onFailure: ({ error }) => log.error({ err: error }, 'admin actor failed'),
     start: () => ({
-      request: (request) => application.handle(request),
+      request: answer,
       next: (stream) => streams.next(stream),
       cancel: (stream) => {
         streams.cancel(stream)
@@ -69,11 +84,24 @@ runThread<AdminThreadData, AdminThreadMessages>(async ({ name, data, atExit }) =
         await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
       await jobs
       await upkeep.stop()
+      await eventWriter.close()
       await db.end()
     },
   }
 })
 
+/** Below `dist`, beside the compiled code. */
+const CONSOLE_FOLDER = fileURLToPath(new URL('../../console', import.meta.url))
+
+/** The Admin API does without the page. */
+function readConsole(log: Logger): ConsoleFiles | undefined {
+  try {
+    return new ConsoleFiles(CONSOLE_FOLDER)
+  } catch (error) {
+    log.warn({ event: 'console_missing', err: error }, 'the console was not built; build it with: npm run build')
+    return undefined
+  }
+}
 const eventsFor = (reporting: { log: Logger; metrics: Metrics }): AdminEvents => ({
   certificates: revocationEvents(reporting),
   bulkRevocations: bulkRevocationEvents(reporting),
@@ -103,18 +131,12 @@ async function makeFirstAdministrator(
 /** @returns undefined when the fronts hand the requests over */
 function listenIfWanted(
   { config }: AdminThreadData,
-  application: AdminApplication,
-  streams: ReplyStreams,
+  port: AdminPort,
   metrics: Metrics,
   log: Logger,
 ): HttpServer | undefined {
   const { listen } = config.admin_api
   if (!listen) return undefined
-  const port: AdminPort = {
-    request: (request) => application.handle(request),
-    next: (stream) => streams.next(stream),
-    cancel: (stream) => streams.cancel(stream),
-  }
   return listenForAdministrators({
     ...{ bind: listen.bind, port: listen.port, tls: adminTls(config), proxy: proxySettings(config), metrics, log },
     gate: new AdminGate({ port, ...adminSettings(config) }),

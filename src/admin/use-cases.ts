@@ -1,11 +1,12 @@
 /** Makes the use cases of the Admin API. */
 
-import type { AdminThreadData } from '../main/messages.ts'
+import type { AdminQuestions, AdminThreadData } from '../main/messages.ts'
 import { Accounts } from '../services/admin/accounts.ts'
 import { AllowedIdentifiers } from '../services/admin/allowed-identifiers.ts'
 import { ApiTokens } from '../services/admin/api-tokens.ts'
 import type { AuditLog } from '../services/admin/audit-log.ts'
 import { AuditReader } from '../services/admin/audit-reader.ts'
+import { verifyAuditLog } from '../services/admin/audit-verification.ts'
 import { BlockedKeys } from '../services/admin/blocked-keys.ts'
 import { type BulkRevocationEvents, BulkRevocations } from '../services/admin/bulk-revocations.ts'
 import { Certificates } from '../services/admin/certificates.ts'
@@ -13,10 +14,13 @@ import { type CredentialEvents, Credentials } from '../services/admin/credential
 import { CrlLists } from '../services/admin/crl-lists.ts'
 import { CsrProfiles } from '../services/admin/csr-profiles.ts'
 import { DeadLetters } from '../services/admin/dead-letters.ts'
+import { EventStatistics } from '../services/admin/event-statistics.ts'
 import { HistoryIndexes, INDEX_WAIT_MS } from '../services/admin/history-indexes.ts'
 import { NotificationList } from '../services/admin/notifications.ts'
 import { Orders } from '../services/admin/orders.ts'
+import { readOverview } from '../services/admin/overview.ts'
 import { PasswordHasher } from '../services/admin/passwords.ts'
+import { checkProfile } from '../services/admin/profile-check.ts'
 import { Renewals } from '../services/admin/renewals.ts'
 import { SignIn } from '../services/admin/sign-in.ts'
 import { Switches } from '../services/admin/switches.ts'
@@ -25,6 +29,7 @@ import type { RevocationEvents } from '../services/revocation.ts'
 import { adminSettings } from '../settings/admin.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { staleCrlAfterMs } from '../settings/issuance.ts'
+import { sharedWork } from '../shared/lib/shared-work.ts'
 import { readWorkers } from '../store/background-run-store.ts'
 import { type DatabasePool, queriesOf } from '../store/slonik.ts'
 import type { AdminContext } from './context.ts'
@@ -41,27 +46,46 @@ export interface AdminEvents {
 export interface AdminParts {
   db: DatabasePool
   audit: AuditLog
+  /** @throws Error where there is none */
+  auditKey(): Buffer
   events: AdminEvents
+  /** Of the supervisor. */
+  ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
 }
+
+/** The application lets no more in at once. */
+const MOST_WAITING = 64
+/** Many open pages cost as much as one. */
+const OVERVIEW = { intervalMs: 500, mostWaiting: MOST_WAITING }
+/** Reads the whole log. */
+const AUDIT_CHAIN = { intervalMs: 2_000, mostWaiting: MOST_WAITING }
 
 export function createAdminContext(
   { config, version }: Pick<AdminThreadData, 'config' | 'version'>,
-  { db, audit, events }: AdminParts,
+  { db, audit, auditKey, events, ask }: AdminParts,
 ): AdminContext {
   const settings = adminSettings(config)
   const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
+  const switches = new Switches(db, audit)
+  const workers = () => readWorkers(queriesOf(db))
+  const crls = new CrlLists({ db, audit, staleAfterMs: staleCrlAfterMs(config) })
   const passwords = new PasswordHasher()
   return {
     ...{ version, baseUrl, pages, audit },
     openApi: () => openApiDocument(ENDPOINTS, { version, baseUrl }),
     signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
     users: new Users({ db, audit, passwords, passwordLength }),
-    switches: new Switches(db, audit),
-    workers: () => readWorkers(queriesOf(db)),
+    ...{ switches, workers, crls },
+    overview: sharedWork(
+      () => readOverview({ db, crls, switches, workers, instance: () => ask('instance') }),
+      OVERVIEW,
+    ),
+    settings: () => ask('settings'),
     deadLetters: new DeadLetters(db, audit),
-    crls: new CrlLists({ db, audit, staleAfterMs: staleCrlAfterMs(config) }),
+    statistics: new EventStatistics(db),
     tokens: new ApiTokens(db, audit),
     auditReader: new AuditReader(db, audit),
+    auditChain: sharedWork(() => verifyAuditLog(db, auditKey(), undefined), AUDIT_CHAIN),
     accounts: new Accounts(db, audit),
     certificates: new Certificates({ db, audit, events: events.certificates }),
     orders: new Orders(db),
@@ -74,6 +98,7 @@ export function createAdminContext(
       events: events.credentials,
     }),
     identifiers: new AllowedIdentifiers({ db, audit }),
+    checkProfile: (data, profileId) => checkProfile(db, data, profileId),
     csrProfiles: new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, INDEX_WAIT_MS) }),
   }
 }

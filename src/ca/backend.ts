@@ -104,11 +104,25 @@ export class CaError extends Error {
   readonly retryable: boolean
   /** Names the identifier that the CA does not certify; nothing else is wrong with the request. */
   readonly nameRefusal: string | undefined
+  /** Whether a certificate may exist all the same, as after a lost answer. */
+  readonly mayHaveIssued: boolean
+  /** When the backend has said when to come back. */
+  readonly retryAfterMs: number | undefined
 
-  constructor(message: string, options: { retryable: boolean; cause?: unknown; nameRefusal?: string | undefined }) {
+  constructor(message: string, options: CaErrorOptions) {
     super(message, { cause: options.cause })
     this.name = 'CaError'
     this.retryable = options.retryable
     this.nameRefusal = options.nameRefusal
+    this.mayHaveIssued = options.mayHaveIssued === true
+    this.retryAfterMs = options.retryAfterMs
   }
+}
+
+export interface CaErrorOptions {
+  retryable: boolean
+  cause?: unknown
+  nameRefusal?: string | undefined
+  mayHaveIssued?: boolean
+  retryAfterMs?: number | undefined
 }

@@ -8,7 +8,12 @@
  */
 
 import { createPublicKey, createVerify, type KeyObject } from 'node:crypto'
-import { SignerNameRefusal, SignerRefusal } from '../../signer/protocol/errors.ts'
+import {
+  SignerAnswerLost,
+  SignerNameRefusal,
+  SignerProtocolError,
+  SignerRefusal,
+} from '../../signer/protocol/errors.ts'
 import { CRL_PIECE_BYTES, TEST_MESSAGE } from '../../signer/protocol/methods.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { assembleCertificate, parseCertificate } from '../shared/pki/certificate.ts'
@@ -241,6 +246,7 @@ async function asCaError<T>(call: Promise<T>): Promise<T> {
     if (error instanceof CaError) throw error
     const { message, cause } = error instanceof Error ? error : new Error(String(error))
     const nameRefusal = error instanceof SignerNameRefusal ? error.reason : undefined
-    throw new CaError(message, { retryable: !(error instanceof SignerRefusal), cause, nameRefusal })
+    const mayHaveIssued = error instanceof SignerAnswerLost || error instanceof SignerProtocolError
+    throw new CaError(message, { retryable: !(error instanceof SignerRefusal), cause, nameRefusal, mayHaveIssued })
   }
 }

@@ -11,7 +11,13 @@
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { decodeError } from '../../signer/protocol/error-frames.ts'
-import { SecretMismatch, SignerProtocolError, SignerRefusal, SignerUnavailable } from '../../signer/protocol/errors.ts'
+import {
+  SecretMismatch,
+  SignerAnswerLost,
+  SignerProtocolError,
+  SignerRefusal,
+  SignerUnavailable,
+} from '../../signer/protocol/errors.ts'
 import {
   DEFAULT_MAX_FRAME_BYTES,
   decodeMeta,
@@ -160,7 +166,7 @@ export class SignerClient {
     this.#state = 'closed'
     clearTimeout(this.#reconnectTimer)
     clearTimeout(this.#handshakeTimer)
-    this.#fail(this.#pending, new SignerUnavailable('the signer client was closed'))
+    this.#fail(this.#pending, new SignerAnswerLost('the signer client was closed'))
     const socket = this.#socket
     if (!socket || socket.closed) return
     await new Promise<void>((resolve) => {
@@ -275,10 +281,11 @@ export class SignerClient {
 
   #expire(): void {
     const now = performance.now()
-    for (const [id, { deadlineAt, reject }] of this.#pending) {
+    for (const [id, { deadlineAt, sent, reject }] of this.#pending) {
       if (deadlineAt > now) continue
       this.#forget(id)
-      reject(new SignerUnavailable('the signer did not answer in time', { cause: this.#lastFailure }))
+      const Reason = sent > 0 ? SignerAnswerLost : SignerUnavailable
+      reject(new Reason('the signer did not answer in time', { cause: this.#lastFailure }))
     }
   }
 
@@ -289,8 +296,8 @@ export class SignerClient {
     this.#state = 'disconnected'
     this.#lastFailure = reason
     const lostTwice = [...this.#pending].filter(([, { sent }]) => sent >= MAX_SENT)
-    this.#fail(lostTwice, new SignerUnavailable('the connection to the signer was lost', { cause: reason }))
-    if (reason instanceof SecretMismatch) this.#fail(this.#pending, new SignerUnavailable(reason.message))
+    this.#fail(lostTwice, new SignerAnswerLost('the connection to the signer was lost', { cause: reason }))
+    if (reason instanceof SecretMismatch) this.#fail(this.#pending, new SignerAnswerLost(reason.message))
     this.#options.onDisconnect?.(reason)
     this.#reconnectTimer = setTimeout(() => this.#connect(), this.#pauseMs())
   }

@@ -9,6 +9,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { readSharedSecret } from '../../signer/protocol/shared-secret.ts'
+import { signerBackend, usesBackend } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
 import { readEabSecret } from '../settings/eab-secret.ts'
 import type { ConfigNotice } from '../shared/config-file/notice.ts'
@@ -38,6 +39,7 @@ export function inspectServiceFiles(config: Config): FileFindings {
       ? inspect([kept('server.tls.cert_path', tls.cert_path), kept('server.tls.key_path', tls.key_path)])
       : inspectPair('server.tls.cert_path', tls.cert_path, 'server.tls.key_path', tls.key_path),
     inspectSignerFiles(config),
+    inspectExternalFiles(config),
     inspect([
       { key: 'acme.eab_key_file', file: config.acme.eab_key_file, look: eabSecret },
       { key: 'security.blocked_keys_file', file: config.security.blocked_keys_file, look: readable },
@@ -54,9 +56,11 @@ export function inspectServiceFiles(config: Config): FileFindings {
 
 /** Checks the files for the connection to a signer, or for the signer that the service starts. */
 export function inspectSignerFiles({ ca }: Config): FileFindings {
+  const backend = signerBackend(ca)
+  if (backend === undefined) return inspect([])
   if (ca.signer.socket !== null)
     return inspect([{ key: 'ca.signer.secret_file', file: ca.signer.secret_file, look: sharedSecret }])
-  if (ca.backend === 'hsm') {
+  if (backend === 'hsm') {
     const { pkcs11_library: library } = ca.hsm
     return inspect([
       { key: 'ca.hsm.issuer_cert_path', file: ca.hsm.issuer_cert_path, look: certificates },
@@ -69,6 +73,18 @@ export function inspectSignerFiles({ ca }: Config): FileFindings {
     { key: 'ca.internal.root_cert_path', file: ca.internal.root_cert_path, look: certificates },
     { key: 'ca.internal.root_key_path', file: ca.internal.root_key_path, look: closedKey },
     { key: 'ca.internal.chain_path', file: ca.internal.chain_path, look: certificates },
+  ])
+}
+
+function inspectExternalFiles(config: Config): FileFindings {
+  if (!usesBackend(config, 'external')) return inspect([])
+  const { ca_cert_path, trust_anchors, client_cert_path, client_key_path } = config.ca.external
+  return together([
+    inspect([
+      { key: 'ca.external.ca_cert_path', file: ca_cert_path, look: certificates },
+      ...trust_anchors.map((file) => ({ key: 'ca.external.trust_anchors', file, look: certificates })),
+    ]),
+    inspectPair('ca.external.client_cert_path', client_cert_path, 'ca.external.client_key_path', client_key_path),
   ])
 }
 

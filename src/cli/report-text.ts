@@ -4,8 +4,8 @@
 export type Report = { [name: string]: Value }
 type Value = string | number | boolean | null | undefined | Report | readonly Value[]
 
-/** Texts of strangers must not steer the terminal. */
-export const shown = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\ufffd')
+/** A line break in a text of strangers would look like a member of ours. */
+const oneLine = (value: unknown): string => String(value).replaceAll(/[\n\t]/g, ' ')
 
 /**
  * `name  value` lines; members of lists and objects are indented below their name. Absent members
@@ -25,7 +25,7 @@ function renderMember(name: string, value: Value, width: number, indent: string)
         ? `${indent}  - ${renderStep(item)}`
         : isReport(item)
           ? `${indent}  - ${renderText(item, `${indent}    `).trimStart()}`
-          : `${indent}  - ${shown(String(item))}`,
+          : `${indent}  - ${oneLine(item)}`,
     )
     return [`${label}${items.length === 0 ? ' none'.padStart(width - label.length + 6) : ''}`, ...items].join('\n')
   }
@@ -33,7 +33,7 @@ function renderMember(name: string, value: Value, width: number, indent: string)
     return Object.keys(value).length === 0
       ? `${label.padEnd(width)}  none`
       : `${label}\n${renderText(value, `${indent}  `)}`
-  return `${label.padEnd(width)}  ${shown(String(value))}`
+  return `${label.padEnd(width)}  ${oneLine(value)}`
 }
 
 /** A step of a validation attempt on one line, because an attempt has a dozen steps. */
@@ -41,7 +41,7 @@ function renderStep({ step, ...facts }: Report): string {
   const text = (value: Value) =>
     isReport(value) ? JSON.stringify(value) : Array.isArray(value) ? value.map(String).join(', ') || 'none' : value
   const told = Object.entries(facts).map(([name, value]) => `${name} ${text(value)}`)
-  return shown([step, ...told].join('; '))
+  return oneLine([step, ...told].join('; '))
 }
 
 function isStep(value: Value): value is Report {

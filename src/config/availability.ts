@@ -7,6 +7,7 @@
  */
 
 import { formatPath, type Path } from '../shared/config-file/notice.ts'
+import { usedBackends } from './backends.ts'
 import { LEAVES } from './reference.ts'
 import type { Config } from './schema.ts'
 
@@ -32,10 +33,11 @@ const when = (
   keys,
 })
 
-const OTHER_BACKENDS = ['ca.external', 'ca.acme_proxy', 'ca.extension_settings']
+const LATER_BACKENDS = ['ca.acme_proxy', 'ca.extension_settings']
+const isLater = (backend: string) => backend === 'acme_proxy' || backend.startsWith('ext:')
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
-  when('ca.backend', 'this backend is', ({ ca }) => ca.backend !== 'internal' && ca.backend !== 'hsm', OTHER_BACKENDS),
+  when('ca.backend', 'this backend is', ({ ca }) => usedBackends(ca).some(isLater), LATER_BACKENDS),
   when(
     'ct_logging.submit_precert',
     'to embed timestamps, the signer would have to sign each certificate twice, which is',
@@ -61,11 +63,6 @@ export const WITHOUT_EFFECT: readonly Inert[] = [
   {
     path: 'nonce.length',
     because: () => 'has no effect: every nonce is 16 bytes long, which are 22 characters',
-  },
-  {
-    path: 'ca.deferred_signing_timeout',
-    because: () =>
-      'has no effect: no backend of this version signs later; ca.signer.timeout_seconds bounds a signature',
   },
 ]
 

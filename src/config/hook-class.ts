@@ -5,7 +5,8 @@ import { type ModuleReference, parseModuleReference } from '../shared/lib/module
 import { isHttpUrl } from './field.ts'
 
 export type HookClass =
-  | { kind: 'webhook' }
+  /** @property isPlain `{event, data}` instead of a CloudEvent, for the reference's three events by default */
+  | { kind: 'webhook'; isPlain?: true }
   | { kind: 'module'; reference: ModuleReference }
   | { kind: 'unusable'; why: string }
 
@@ -14,8 +15,8 @@ const WITH_CT = 'certificate transparency is set up in ct_logging; take this ent
 /** The reference's names beside ours. */
 const BUILT_IN: Readonly<Record<string, HookClass>> = {
   webhook: { kind: 'webhook' },
-  'audit-export': { kind: 'webhook' },
-  'acmeeh.hooks.audit_export_hook.AuditWebhookHook': { kind: 'webhook' },
+  'audit-export': { kind: 'webhook', isPlain: true },
+  'acmeeh.hooks.audit_export_hook.AuditWebhookHook': { kind: 'webhook', isPlain: true },
   'ct-submission': { kind: 'unusable', why: WITH_CT },
   'acmeeh.hooks.ct_hook.CTSubmissionHook': { kind: 'unusable', why: WITH_CT },
 }

@@ -26,17 +26,18 @@ import { openSecrets } from './open-secrets.ts'
 import { REFERENCE } from './reference.ts'
 import { type Config, ConfigSchema } from './schema.ts'
 import { arrange, withoutFaults, withStandIns } from './shape.ts'
+import { type Sources, sourcesOf } from './shown.ts'
 import { type Environment, type Substitution, substituteVariables } from './substitute.ts'
 
 export type { ConfigError, ConfigWarning } from '../shared/config-file/notice.ts'
 export { formatErrors } from '../shared/config-file/notice.ts'
 
 export type ParsedConfig =
-  | { ok: true; config: Config; warnings: ConfigWarning[] }
+  | { ok: true; config: Config; warnings: ConfigWarning[]; sources: Sources }
   | { ok: false; errors: ConfigError[] }
 
 export type LoadedConfig =
-  | { ok: true; config: Config; warnings: ConfigWarning[]; path: string }
+  | { ok: true; config: Config; warnings: ConfigWarning[]; sources: Sources; path: string }
   | { ok: false; errors: ConfigError[] }
 
 const FORMATS: Record<string, Format> = { '.yaml': 'yaml', '.yml': 'yaml', '.json': 'json' }
@@ -90,7 +91,8 @@ export function parseConfigText(
   ]
   const isInFile = ({ path: place }: Violation) => place.length > 0 && isSet(formatPath(place))
   const located = warnings.map((warning) => (isInFile(warning) ? locate(source, warning) : placeless(warning)))
-  return { ok: true, config, warnings: inFileOrder(located) }
+  const sources = sourcesOf(isSet, substitution.variables)
+  return { ok: true, config, warnings: inFileOrder(located), sources }
 }
 
 const refuseWhole = (message: string): ParsedConfig => ({ ok: false, errors: [{ path: '', line: 1, message }] })

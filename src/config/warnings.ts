@@ -5,6 +5,7 @@
 
 import { isNotificationType } from '../domain/notification.ts'
 import { WITHOUT_EFFECT } from './availability.ts'
+import { usesBackend } from './backends.ts'
 import type { IsSet } from './rules/rule.ts'
 import type { Config } from './schema.ts'
 
@@ -137,6 +138,11 @@ export const WARNINGS: readonly WarningRule[] = [
     'has no effect while CAA records are not checked',
   ),
   warn(
+    'ca.acme_proxy.verify_ssl',
+    (c) => c.ca.backend === 'acme_proxy' && !c.ca.acme_proxy.verify_ssl,
+    'is false, so anybody on the way can pose as the upstream; name its CA in ca.acme_proxy.ca_cert_path',
+  ),
+  warn(
     'ca.internal.root_key_path',
     (c) => c.ca.signer.socket !== null && c.ca.internal.root_key_path !== null,
     'is not read while ca.signer.socket is set; the running signer holds the key',
@@ -145,6 +151,16 @@ export const WARNINGS: readonly WarningRule[] = [
     'ca.hsm.pin',
     (c) => c.ca.signer.socket !== null && c.ca.hsm.pin !== null,
     'is not read while ca.signer.socket is set; the running signer has the PIN',
+  ),
+  warn(
+    'ca.external.trust_anchors',
+    (c) => usesBackend(c, 'external') && c.ca.external.trust_anchors.length === 0,
+    'is empty, so every chain that agrees with itself is delivered; name the roots of the CA',
+  ),
+  warn(
+    'ca.external.revoke_url',
+    (c) => usesBackend(c, 'external') && c.ca.external.revoke_url === null,
+    'is absent, so the CA is not told of revocations',
   ),
   {
     path: 'ca.crl_url',

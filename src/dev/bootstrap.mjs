@@ -28,6 +28,10 @@ const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const DIST = path.join(ROOT, 'dist')
 const MODULES = path.join(ROOT, 'node_modules')
 const SOURCE_FOLDERS = ['src', 'signer', 'workers', 'bench', 'test']
+/** A web page, bundled by `build-console.mjs` behind the compiler. */
+const CONSOLE = path.join('src', 'console')
+const BUNDLER = path.join('src', 'dev', 'build-console.mjs')
+const CONSOLE_PAGE = path.join(ROOT, 'dist', 'console', 'index.html')
 const MINIMUM_NODE = [20, 19, 0]
 
 /** What each npm script runs after the build: arguments for Node, relative to the root. */
@@ -163,12 +167,15 @@ function removeStale(expected) {
 }
 
 async function build() {
-  const sources = SOURCE_FOLDERS.flatMap((folder) => filesBelow(folder, ['.ts', '.cts']))
+  const inConsole = filesBelow(CONSOLE, ['.ts', '.tsx', '.css', '.html', '.svg', '.json'])
+  const sources = SOURCE_FOLDERS.flatMap((folder) => filesBelow(folder, ['.ts', '.cts'])).filter(
+    (file) => !inConsole.includes(file),
+  )
   const compiled = sources.filter((file) => !/\.d\.c?ts$/.test(file)).map(compiledFrom)
   const stampFile = path.join(DIST, '.built')
-  const stamp = fingerprint(sources)
+  const stamp = fingerprint([...sources, ...inConsole, BUNDLER])
   const complete = compiled.every((file) => existsSync(path.join(ROOT, file)))
-  if (complete && readIfPresent(stampFile) === stamp) return
+  if (complete && existsSync(CONSOLE_PAGE) && readIfPresent(stampFile) === stamp) return
 
   removeStale(new Set(compiled))
   // The incremental state does not notice deleted outputs; without the state everything is written
@@ -177,6 +184,7 @@ async function build() {
   await step('Building', () =>
     outputOfFailure(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json']),
   )
+  await step('Building the console', () => outputOfFailure(process.execPath, [BUNDLER]))
   mkdirSync(DIST, { recursive: true })
   writeFileSync(stampFile, stamp)
 }

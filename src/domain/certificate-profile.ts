@@ -6,6 +6,7 @@
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import type { ExtendedKeyUsage, KeyUsage } from '../shared/pki/oids.ts'
 import { Problem } from '../shared/protocol/problem.ts'
+import type { BackendName } from './csr-issuance.ts'
 import type { SubjectKeyType } from './subject-key.ts'
 import type { ValidityPolicy } from './validity.ts'
 
@@ -20,6 +21,8 @@ export interface CertificateProfile {
   validity: ValidityPolicy
   /** Issuer ids at the signer; empty takes the signer's first issuer. */
   issuerIds: readonly string[]
+  /** Who is asked, in order; one of them for most. */
+  backends: readonly BackendName[]
 }
 
 /** The default alone is no choice, so the directory advertises no profiles. */

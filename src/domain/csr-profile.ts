@@ -167,10 +167,25 @@ export function asksForHistory({ reuseKey, renewalWindowDays }: CsrProfile): boo
   return !reuseKey || renewalWindowDays > 0
 }
 
+/** As much of a request as a profile looks at. */
+export type CsrFacts = Pick<
+  Csr,
+  | 'spki'
+  | 'commonNames'
+  | 'subjectText'
+  | 'subjectAltNames'
+  | 'dnsNames'
+  | 'signatureAlgorithm'
+  | 'signatureAlgorithmOid'
+  | 'keyUsages'
+  | 'extendedKeyUsages'
+  | 'duplicateSans'
+>
+
 /**
  * All violations by a request, except those of history. Total: accepts any parsed CSR and profile.
  */
-export function csrProfileViolations(csr: Csr, profile: CsrProfile): string[] {
+export function csrProfileViolations(csr: CsrFacts, profile: CsrProfile): string[] {
   const commonNames = [...new Set(csr.commonNames)]
   const sans = csr.subjectAltNames.filter(({ kind }) => kind in SAN_TYPES)
   return [
@@ -242,7 +257,7 @@ function keyViolations(spki: Spki, authorized: CsrProfile['authorizedKeys']): st
   return [`the ${label} key has ${bits} bits; the minimum is ${minimum}`]
 }
 
-function algorithmViolations(csr: Csr, authorized: readonly string[] | undefined): string[] {
+function algorithmViolations(csr: CsrFacts, authorized: readonly string[] | undefined): string[] {
   const oid = csr.signatureAlgorithmOid
   const name = csr.signatureAlgorithm ?? (oid === ED448 ? 'Ed448' : oid)
   if (!authorized || authorized.includes(name)) return []

@@ -38,6 +38,7 @@ runThread<EventsThreadData, EventsThreadMessages>(async ({ name, data, atExit })
         await notifications.apply(next, delivery)
         return undefined
       },
+      smtp: () => notifications.smtp(),
     }),
   })
   return {

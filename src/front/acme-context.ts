@@ -19,7 +19,7 @@ import { openSharedTable } from '../shared/lib/shared-table.ts'
 import type { Nonces } from '../shared/protocol/nonce.ts'
 import { Urls } from '../shared/protocol/urls.ts'
 import { createAccountServices } from './acme-accounts.ts'
-import { createOrderServices } from './acme-orders.ts'
+import { createOrderServices, type OrderParts } from './acme-orders.ts'
 import { rateLimitEvents } from './service-events.ts'
 
 export interface AcmeParts {
@@ -32,6 +32,7 @@ export interface AcmeParts {
   askForCaa: AskForCaa
   /** Undefined when mail domains are not checked. */
   askForMailDomains: AskForMailDomains | undefined
+  issueFromCsr: OrderParts['issueFromCsr']
 }
 
 export function createAcmeContext(parts: AcmeParts): AcmeContext {
@@ -50,14 +51,19 @@ export function createAcmeContext(parts: AcmeParts): AcmeContext {
     settings: rateLimitSettings(config),
     events: rateLimitEvents(thread),
   })
+  const flags = openSharedFlags(memory.flags)
   const { rules, ...accounts } = createAccountServices(thread, changes, askForMailDomains)
   return {
     urls: new Urls(urlSettings(config)),
     settings: acmeSettings(config),
     ...{ nonces, limits, budget, validationWaits },
-    flags: openSharedFlags(memory.flags),
+    flags,
     ...accounts,
-    ...createOrderServices({ thread, authorizations, flowCache, rules, limits, askForCaa }),
+    ...createOrderServices({
+      ...{ thread, authorizations, flowCache, rules, limits, askForCaa },
+      issueFromCsr: parts.issueFromCsr,
+      isSigningStopped: () => flags.isOn('stopSigning'),
+    }),
     challenges: new ChallengeTriggers({
       store: authorizations,
       instanceId,

@@ -5,6 +5,7 @@ import { revocationEvents } from '../ops/revocation-events.ts'
 import type { AccountRules } from '../services/account-rules.ts'
 import { type AskForCaa, createCaaFreshness } from '../services/caa-freshness.ts'
 import { type ChainDownload, createChainDownload } from '../services/chain-download.ts'
+import { CsrFinalization, type CsrFinalizationOptions } from '../services/csr-finalization.ts'
 import { Finalization } from '../services/finalization.ts'
 import type { FlowCache } from '../services/flow-cache.ts'
 import type { Issuance } from '../services/issuance.ts'
@@ -18,6 +19,7 @@ import { issuancePolicy, renewalPolicy } from '../settings/issuance.ts'
 import { orderingPolicy } from '../settings/orders.ts'
 import { isCaaEnforced } from '../settings/validation.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
+import { createCsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
 import { createRenewalStore } from '../store/renewal-store.ts'
 import { orderingEvents, quotaEvents } from './service-events.ts'
@@ -38,11 +40,15 @@ export interface OrderParts {
   rules: AccountRules
   limits: RateLimiter
   askForCaa: AskForCaa
+  /** Hands an issuance from a CSR to the supervisor; undefined when the signer signs everything. */
+  issueFromCsr: CsrFinalizationOptions['issue'] | undefined
+  isSigningStopped(): boolean
 }
 
 export function createOrderServices(parts: OrderParts): OrderServices {
   const { thread, authorizations, flowCache, rules, limits, askForCaa } = parts
   const { config, methods, db, stores } = thread
+  const csrStore = createCsrIssuanceStore(db)
   const orderStore = createOrderStore(db)
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
   const quotas = createQuotas(stores.usage, quotaPolicy(config), quotaEvents(thread))
@@ -60,6 +66,15 @@ export function createOrderServices(parts: OrderParts): OrderServices {
     store: stores.issuance,
     certificates: stores.certificates,
     ...{ rules, quotas, limits, flowCache },
+    fromCsr:
+      parts.issueFromCsr &&
+      new CsrFinalization({
+        store: flowCache ? flowCache.csrIssuance(csrStore) : csrStore,
+        isSignerUsable: () => thread.ca.outage() === undefined && thread.ca.unreachable() === undefined,
+        isStopped: parts.isSigningStopped,
+        issue: parts.issueFromCsr,
+        instanceId: thread.instanceId,
+      }),
     requireFreshCaa: isCaaEnforced(config) ? createCaaFreshness(authorizations, askForCaa) : undefined,
     policy: issuancePolicy(config, methods.enabled),
   })

@@ -1,5 +1,6 @@
 /** How a front thread listens: its limits, its headers, and its handler. */
 
+import { ADMIN_REQUEST_HEADERS } from '../admin/gate.ts'
 import type { HttpHandler, HttpReply } from '../http/message.ts'
 import type { ListenOptions } from '../http/server.ts'
 import type { FrontThreadData } from '../main/messages.ts'
@@ -44,7 +45,7 @@ export function frontListenOptions(options: FrontListenOptions): ListenOptions {
     busy: (http) => front.busy(http),
     keptHeaders: [
       ...KEPT_HEADERS,
-      ...(config.crl.enabled ? CRL_REQUEST_HEADERS : []),
+      ...new Set([...(config.crl.enabled ? CRL_REQUEST_HEADERS : []), ...(admin ? ADMIN_REQUEST_HEADERS : [])]),
       proxy.forwardedForHeader,
       proxy.forwardedProtoHeader,
     ],

@@ -14,8 +14,25 @@ export interface Reporting {
   eventWriter: Pick<EventWriter, 'write'>
 }
 
-export function registrationEvents({ log, metrics }: Reporting): RegistrationEvents {
+/** Anybody may be refused, so a thread tells one a minute. */
+const REFUSALS_APART_MS = 60_000
+/** What `acme.contacts` and the RFC allow is less; a stranger may send more. */
+const MOST_CONTACTS = 10
+const MOST_OF_CONTACT = 255
+
+export function registrationEvents({ log, metrics, eventWriter }: Reporting): RegistrationEvents {
+  let refusedAt = Number.NEGATIVE_INFINITY
+  let untold = 0
   return {
+    contactsRefused(contacts, { message: detail, type }) {
+      untold++
+      if (performance.now() - refusedAt < REFUSALS_APART_MS) return
+      const shown = contacts.slice(0, MOST_CONTACTS).map((contact) => contact.slice(0, MOST_OF_CONTACT))
+      const data = { contacts: shown, error: { type: `urn:ietf:params:acme:error:${type}`, detail }, refused: untold }
+      eventWriter.write({ kind: 'account.registration_failed', subject: 'registration', accountId: undefined, data })
+      refusedAt = performance.now()
+      untold = 0
+    },
     registered(account, eabKid) {
       metrics.accountsCreated.inc()
       const { id: accountId, thumbprint } = account

@@ -24,10 +24,12 @@ import { TICK_MS } from '../overload/overload.ts'
 import { OverloadControl } from '../overload/overload-control.ts'
 import { type Actor, type ActorRef, spawn } from '../runtime/actor.ts'
 import { runThread, type ThreadContext } from '../runtime/thread-entry.ts'
+import type { CsrOutcome } from '../services/csr-outcome.ts'
 import { RefusalTally } from '../services/events/abuse-summary.ts'
 import { openSharedFlags, type SharedFlags } from '../services/shared-flags.ts'
 import type { AttemptEnded, DispatchValidation, ValidationRequest } from '../services/validation.ts'
 import { adminSettings } from '../settings/admin.ts'
+import { csrBackendNames } from '../settings/backends.ts'
 import { crlMaxAgeSeconds } from '../settings/issuance.ts'
 import { liveSettings, overloadSettings, proxySettings, threadDatabaseSettings } from '../settings/server.ts'
 import { batchPerTick } from '../shared/lib/batch-per-tick.ts'
@@ -57,6 +59,8 @@ const SUPERVISOR_DEADLINE_MS = 4_000
 const OPERATIONS = { intervalMs: 0, mostWaiting: 1_024 }
 /** Exceeds the supervisor's own deadline. */
 const ADMIN_DEADLINE_MS = 40_000
+/** Exceeds the longest wait of a finalize. */
+const ISSUING_DEADLINE_MS = 120_000
 const POOL_REPORT_MS = 100
 const REFUSALS_REPORT_MS = 5_000
 type Context = ThreadContext<FrontThreadData, SupervisorMessages>
@@ -98,6 +102,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     dispatch: validationsThrough(supervisor, data.front, log, (lost) => context.challenges.ended(lost)),
     waitEvents: overload.admission,
     askForCaa: (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config)),
+    issueFromCsr: csrIssuancesThrough(supervisor, config, log),
     askForMailDomains: mailDomainsThrough(
       (domains, deadlineMs) => supervisor.ask('mailDomains', domains, deadlineMs),
       config,
@@ -238,6 +243,17 @@ function refusalsTo(supervisor: ActorRef<SupervisorMessages>, log: Logger): Refu
     }
   }, REFUSALS_REPORT_MS).unref()
   return tally
+}
+
+/** @returns undefined when the signer signs everything */
+function csrIssuancesThrough(supervisor: ActorRef<SupervisorMessages>, config: FrontThreadData['config'], log: Logger) {
+  if (csrBackendNames(config).length === 0) return undefined
+  return (certificateId: string): Promise<CsrOutcome> =>
+    supervisor.ask('issueFromCsr', certificateId, ISSUING_DEADLINE_MS).catch((error: unknown) => {
+      // The row stands in the database, and a round of the supervisor finds it.
+      log.debug({ certificateId, err: error }, 'an issuance could not be handed over')
+      return 'pending'
+    })
 }
 
 /** Hands over all validations of one tick in one message. */

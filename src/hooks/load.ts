@@ -14,6 +14,9 @@ import type { ModuleHook, RegisteredHook, WebhookHook } from './registered-hook.
 type HookEntry = Config['hooks']['registered'][number]
 type Common = Omit<ModuleHook, 'module'>
 
+/** What the reference's class sends. */
+const PLAIN_EVENTS: readonly EventKind[] = ['certificate.issuance', 'certificate.revocation', 'account.registration']
+
 /** @throws Error in a plain sentence that names the key */
 export async function loadHooks(config: Config): Promise<RegisteredHook[]> {
   const { hooks, server } = config
@@ -21,18 +24,19 @@ export async function loadHooks(config: Config): Promise<RegisteredHook[]> {
   const loaded: RegisteredHook[] = []
   for (const [place, entry] of hooks.registered.entries()) {
     if (!entry.enabled) continue
+    const named = hookClassOf(entry.class)
+    const isPlain = named.kind === 'webhook' && named.isPlain === true
     const common: Common = {
       name: distinctName(entry.class, names),
-      kinds: entry.events.length > 0 ? entry.events : HOOK_EVENTS,
+      kinds: entry.events.length > 0 ? entry.events : isPlain ? PLAIN_EVENTS : HOOK_EVENTS,
       timeoutMs: (entry.timeout_seconds ?? hooks.timeout_seconds) * 1000,
       maxRetries: hooks.max_retries,
     }
-    const named = hookClassOf(entry.class)
     const key = `hooks.registered[${place}]`
     if (named.kind === 'unusable') throw new Error(`${key}.class: ${named.why}`)
     loaded.push(
       named.kind === 'webhook'
-        ? webhookOf(entry, common, key, server.external_url)
+        ? { ...webhookOf(entry, common, key, server.external_url), isPlain }
         : await moduleOf(entry, common, key, named.reference),
     )
   }
@@ -48,7 +52,7 @@ function distinctName(hookClass: string, names: Set<string>): string {
   return name
 }
 
-function webhookOf(entry: HookEntry, common: Common, key: string, source: string): WebhookHook {
+function webhookOf(entry: HookEntry, common: Common, key: string, source: string): Omit<WebhookHook, 'isPlain'> {
   const read = readWebhookConfig(entry.config)
   if (typeof read === 'string') throw new Error(`${key}.config ${read}`)
   const { url, secret, ca_file, allow_private, max_retries, timeout_seconds } = read

@@ -23,6 +23,8 @@ export interface WebhookHook extends Registered {
   allowPrivate: boolean
   /** `source` of its CloudEvents. */
   source: string
+  /** Sends `{event, data}` instead. */
+  isPlain: boolean
 }
 
 export type RegisteredHook = ModuleHook | WebhookHook

@@ -1,5 +1,6 @@
 /**
- * POSTs events to the operator's URL: CloudEvents 1.0 in JSON, signed with HMAC-SHA-256.
+ * POSTs events to the operator's URL: CloudEvents 1.0 in JSON, signed with HMAC-SHA-256, or
+ * `{event, data}` for receivers made for the reference's class.
  *
  * The address is checked where the connection is made, so a name that changes in between gains
  * nothing. Redirects are not followed: they would pass by that check.
@@ -47,7 +48,8 @@ export class Webhook {
 
   /** @throws WebhookError, and errors of the connection */
   async post(event: OccurredEvent, context: object, signal: AbortSignal): Promise<void> {
-    const body = JSON.stringify(this.#cloudEvent(event, context))
+    const { isPlain } = this.#hook
+    const body = JSON.stringify(isPlain ? { event: event.kind, data: context } : this.#cloudEvent(event, context))
     const { status, retryAfter } = await this.#send(body, signal)
     if (status >= 200 && status < 300) return
     if (status >= 500 || status === 429)
@@ -81,14 +83,14 @@ export class Webhook {
   }
 
   #options(body: string): RequestOptions & { ca?: string } {
-    const { secret, ca } = this.#hook
+    const { secret, ca, isPlain } = this.#hook
     return {
       method: 'POST',
       // A connection for each: the address of a kept one would not be checked again.
       agent: false,
       lookup: this.#lookup,
       headers: {
-        'Content-Type': 'application/cloudevents+json; charset=utf-8',
+        'Content-Type': isPlain ? 'application/json' : 'application/cloudevents+json; charset=utf-8',
         'Content-Length': Buffer.byteLength(body),
         'User-Agent': 'chancery',
         ...(secret !== undefined && { 'Chancery-Signature': signatureOf(body, secret) }),

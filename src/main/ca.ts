@@ -2,6 +2,7 @@
 
 import type { Logger } from 'pino'
 import { readSharedSecret } from '../../signer/protocol/shared-secret.ts'
+import { absentSigner } from '../ca/absent-signer.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
 import { guardBackend } from '../ca/guarded-backend.ts'
@@ -10,6 +11,7 @@ import type { SignerPlace } from '../ca/signer-process.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import type { SharedFlags } from '../services/shared-flags.ts'
+import { breakerSettings } from '../settings/backends.ts'
 
 export function connectSigner(signer: SignerPlace, log: Logger): CaBackend {
   let logged: string | undefined
@@ -41,13 +43,13 @@ export function connectCa({
   log,
 }: {
   config: Config
-  signer: SignerPlace
+  /** Undefined when no certificate is signed here. */
+  signer: SignerPlace | undefined
   flags: SharedFlags
   metrics: Metrics
   log: Logger
 }): CaBackend {
-  const failures = config.ca.circuit_breaker_failure_threshold
-  const recoveryMs = config.ca.circuit_breaker_recovery_timeout * 1000
+  const { failures, recoveryMs } = breakerSettings(config)
   const breaker = createCircuitBreaker(
     { failures, recoveryMs },
     {
@@ -58,5 +60,6 @@ export function connectCa({
       closed: () => log.warn('the CA backend is available again'),
     },
   )
-  return guardBackend(connectSigner(signer, log), breaker, () => flags.isOn('stopSigning'))
+  const backend = signer ? connectSigner(signer, log) : absentSigner()
+  return guardBackend(backend, breaker, () => flags.isOn('stopSigning'))
 }

@@ -13,6 +13,7 @@ import type { HealthReport } from '../ops/health.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { CrlBuilder, type CrlEvents, type CrlPolicy, issuerKeyOf, MalformedCrl } from '../services/crl-builder.ts'
 import { type CrlCache, createCrlCache } from '../services/crl-cache.ts'
+import type { EventWriter } from '../services/events/event-writer.ts'
 import { crlPolicy, defaultIssuerId } from '../settings/issuance.ts'
 import { type Schedule, startSchedule } from '../shared/lib/cron.ts'
 import type { PublishedCrl } from '../store/crl-store.ts'
@@ -25,6 +26,7 @@ export interface CrlParts {
   ca: CaBackend
   metrics: Metrics
   log: Logger
+  eventWriter: Pick<EventWriter, 'write'>
   isStopping(): boolean
 }
 
@@ -117,7 +119,7 @@ export class Crls {
   }
 
   #builderEvents(): CrlEvents {
-    const { metrics, log } = this.#parts
+    const { metrics, log, eventWriter } = this.#parts
     return {
       built: ({ name, number, entries, bytes, seconds }) => {
         metrics.crlBuilds.inc({ crl: name })
@@ -128,7 +130,11 @@ export class Crls {
       },
       failed(name, error) {
         metrics.crlFailures.inc({ crl: name })
-        if (error instanceof MalformedCrl) metrics.alarms.inc()
+        if (error instanceof MalformedCrl) {
+          metrics.alarms.inc()
+          const data = { message: 'a CRL failed its lint and was not signed', crl: name, reason: error.message }
+          eventWriter.write({ kind: 'alarm', subject: `crl ${name}`, accountId: undefined, data })
+        }
         log.error({ event: 'crl_failed', crl: name, err: error }, 'the CRL could not be built; it is tried again')
       },
     }

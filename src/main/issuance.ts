@@ -39,7 +39,7 @@ export function createThreadIssuance(
   })
 }
 
-function issuanceEvents({
+export function issuanceEvents({
   log,
   metrics,
   eventWriter,

@@ -3,11 +3,14 @@
 import type { CaaFinding, MailDomainFinding } from '../../workers/job.ts'
 import type { AdminMessages, AdminReply, AdminRequest } from '../admin/message.ts'
 import type { Config } from '../config/schema.ts'
+import type { ShownSetting } from '../config/shown.ts'
+import type { InstanceState } from '../domain/instance-state.ts'
 import type { RegisteredHook } from '../hooks/registered-hook.ts'
-import type { HealthReport } from '../ops/health.ts'
+import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import type { ThreadAnswer } from '../ops/thread-metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
+import type { CsrOutcome } from '../services/csr-outcome.ts'
 import type { RefusalCounts } from '../services/events/abuse-summary.ts'
 import type { AttemptEnded, ValidationRequest } from '../services/validation.ts'
 import type { LiveSettings } from '../settings/server.ts'
@@ -18,6 +21,8 @@ export type SupervisorMessages = {
   validate: { message: { front: number; requests: readonly ValidationRequest[] }; reply: undefined }
   /** What a front thread has refused since its last message. */
   refusals: { message: RefusalCounts; reply: undefined }
+  /** Takes the steps of an issuance from a CSR that has just begun. */
+  issueFromCsr: { message: string; reply: CsrOutcome }
   caa: { message: CaaCheckRequest; reply: readonly CaaFinding[] | undefined }
   mailDomains: { message: readonly string[]; reply: readonly MailDomainFinding[] | undefined }
   health: { message: undefined; reply: HealthReport }
@@ -35,11 +40,34 @@ export type AdminThreadMessages = AdminMessages & {
   cutAuditLog: { message: Date; reply: number }
 }
 
+/** What the admin thread asks the supervisor. */
+export type AdminQuestions = {
+  instance: { message: undefined; reply: InstanceState }
+  settings: { message: undefined; reply: ShownConfig }
+}
+
+/** The configuration in force, and what the file would change. */
+export interface ShownConfig {
+  settings: readonly ShownSetting[]
+  /** Undefined when the service runs without a file. */
+  file: { path: string; errors: readonly string[]; changes: readonly FileChange[] } | undefined
+}
+
+export interface FileChange {
+  key: string
+  /** What makes it take effect. */
+  by: 'SIGHUP' | 'restart'
+  /** Without secrets. */
+  value: unknown
+}
+
 /** Of the events thread. */
 export type EventsThreadMessages = {
   metrics: { message: undefined; reply: ThreadAnswer }
   /** The configuration after SIGHUP. */
   live: { message: Config; reply: undefined }
+  /** Whether the mail server answers; asks it when the last answer is old. */
+  smtp: { message: undefined; reply: CheckStatus }
 }
 
 /** Worker data of the events thread. */
@@ -55,6 +83,8 @@ export interface AdminThreadData {
   version: string
   /** A person reads standard error, and no log keeps it. */
   isInteractive: boolean
+  /** One Int32: 1 while the audit log lacks an entry that the thread has seen. */
+  auditState: SharedArrayBuffer
 }
 
 /** A published list, as the supervisor sends it to the fronts. */
@@ -79,7 +109,8 @@ export interface FrontThreadData {
   methods: ChallengeMethods
   version: string
   instanceId: number
-  signer: { socketPath: string; secretFile: string }
+  /** Undefined when no certificate is signed here. */
+  signer: { socketPath: string; secretFile: string } | undefined
   nonce: { key: Uint8Array; epochMs: number; window: SharedArrayBuffer }
   /** Memory of the change counters. */
   changes: SharedArrayBuffer

@@ -45,6 +45,7 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
         hooks.onStep?.(title)
       },
       onBroken: stop.broken,
+      reread,
       stopping: stopping.signal,
     })
     life.info({ version: VERSION, directory: service.directoryUrl, pid: process.pid }, 'service ready')

@@ -8,6 +8,7 @@ import type { Config } from '../config/schema.ts'
 import { loadHooks } from '../hooks/load.ts'
 import { assertPortFree } from '../http/port-check.ts'
 import { createMetrics } from '../ops/metrics.ts'
+import { hasSigner } from '../settings/backends.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { liveSettings, urlSettings } from '../settings/server.ts'
 import { loadChallengeMethods } from '../validation/extensions.ts'
@@ -23,7 +24,8 @@ import { startEvents } from './start-events.ts'
 import { startFronts } from './start-fronts.ts'
 import { startValidation } from './start-validation.ts'
 
-export interface ServeOptions extends Pick<StartContext, 'config' | 'version' | 'log' | 'onStep' | 'onBroken'> {
+export interface ServeOptions
+  extends Pick<StartContext, 'config' | 'version' | 'log' | 'onStep' | 'onBroken' | 'reread'> {
   /** Aborts the wait for an unreachable database. */
   stopping: AbortSignal
 }
@@ -68,7 +70,7 @@ async function start(context: StartContext, stopping: AbortSignal) {
   await requireFreePorts(config)
   const database = await startDatabase(context)
 
-  onStep('starting the signer')
+  if (hasSigner(config)) onStep('starting the signer')
   const ca = await startCa(context)
   const issuance = await startIssuance(context, database, ca, methods)
 
@@ -80,16 +82,17 @@ async function start(context: StartContext, stopping: AbortSignal) {
   const parts = { methods, database, ca, issuance, validation }
   const crl = await startCrlPart(context, parts)
   const events = await startEvents(context, database, hooks)
-  const admin = await startAdmin(context)
+  const admin = await startAdmin(context, ca)
   const background = startBackground(context, parts, crl, admin)
   const supervisor = startSupervisor(context, parts, { crl, background, admin, events })
+  now.supervisor = supervisor
 
   onStep(`starting ${config.server.workers} front threads`)
   const fronts = await startFronts(context, parts, crl, supervisor)
 
   return {
     directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,
-    signerPid: ca.signer.pid,
+    signerPid: () => ca.signer?.pid(),
     async apply(next: Config) {
       await applyBlockedKeys(next, database.db, log)
       now.config = next

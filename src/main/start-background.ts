@@ -2,18 +2,21 @@
 
 import { RunRecorder } from '../background/run-recorder.ts'
 import { type BackgroundWorkers, startBackgroundTasks } from '../background/tasks.ts'
+import { signerBackend } from '../config/backends.ts'
 import { AbuseSummary } from '../services/events/abuse-summary.ts'
+import { issuancePolicy } from '../settings/issuance.ts'
 import { readWorkers, recordRuns } from '../store/background-run-store.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
 import { backgroundEvents, backgroundTasks, workEvents } from './background.ts'
 import { type Crls, startCrls } from './crl.ts'
+import { backendTasks } from './csr-issuances.ts'
 import { expirationTasks } from './expiration-tasks.ts'
 import { startResolverCheck } from './resolver-check.ts'
 import type { AdminThread } from './start-admin.ts'
 import type { CaPart, IssuancePart } from './start-ca.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
-import type { Events } from './start-events.ts'
+import { type Events, smtpStatus } from './start-events.ts'
 import type { ValidationPart } from './start-validation.ts'
 import { type Supervisor, spawnSupervisor } from './supervisor.ts'
 
@@ -29,10 +32,10 @@ export interface EarlierParts {
 /** @returns undefined when no CRL is published */
 export async function startCrlPart(
   { config, metrics, log, teardown, now, onStep }: StartContext,
-  { database: { presence }, ca: { ca }, issuance: { stores } }: EarlierParts,
+  { database: { presence, eventWriter }, ca: { ca }, issuance: { stores } }: EarlierParts,
 ): Promise<Crls | undefined> {
   if (!config.crl.enabled) return undefined
-  const crl = await startCrls({ config, stores, ca, metrics, log, isStopping: () => now.stopping })
+  const crl = await startCrls({ config, stores, ca, metrics, log, eventWriter, isStopping: () => now.stopping })
   teardown.add(() => crl.stop())
   // The first certificate already names its list. If another instance leads, that instance builds
   // it.
@@ -50,7 +53,7 @@ export function startBackground(
     methods,
     database: { db, presence, eventWriter },
     ca: { ca },
-    issuance: { stores, issuance },
+    issuance: { stores, issuance, backends, csrIssuances },
     validation,
   }: EarlierParts,
   crl: Crls | undefined,
@@ -77,7 +80,12 @@ export function startBackground(
   })
   teardown.add(() => recorder.stop())
   const warnings = expirationTasks({ config, live: () => now.config, db, metrics, isStopping: () => now.stopping })
-  return startBackgroundTasks([...tasks, ...warnings], presence.lead, backgroundEvents(log, metrics, recorder))
+  const elsewhere = backendTasks(csrIssuances, backends, db, { log, metrics })
+  return startBackgroundTasks(
+    [...tasks, ...elsewhere, ...warnings],
+    presence.lead,
+    backgroundEvents(log, metrics, recorder),
+  )
 }
 
 interface LaterParts {
@@ -89,7 +97,12 @@ interface LaterParts {
 
 export function startSupervisor(
   { config, metrics, log, teardown, fronts, now }: StartContext,
-  { database: { db, presence, eventWriter }, ca: { ca, flags }, validation }: EarlierParts,
+  {
+    database: { db, presence, eventWriter },
+    ca: { ca, flags },
+    issuance: { backends, csrIssuances },
+    validation,
+  }: EarlierParts,
   { crl, background, admin, events }: LaterParts,
 ): Supervisor {
   const refusals = new AbuseSummary(eventWriter, presence.instanceId)
@@ -97,7 +110,9 @@ export function startSupervisor(
   const resolvers = config.dns.resolvers.length > 0 ? startResolverCheck(config.dns.resolvers) : undefined
   teardown.add(async () => resolvers?.stop())
   const supervisor = spawnSupervisor({
-    ...{ log, metrics, db, ca, flags },
+    ...{ log, metrics, db, ca, flags, backends, csrIssuances },
+    signer: signerBackend(config.ca),
+    issueWithinMs: issuancePolicy(config, []).finalizeWaitMs,
     ...validation,
     admin,
     events,
@@ -111,6 +126,8 @@ export function startSupervisor(
     background: () => readWorkers(db),
     crl: () => crl?.health(),
     dnsResolver: () => resolvers?.status(),
+    auditLog: () => admin?.auditLog(),
+    smtp: smtpStatus(config, events),
     isStopping: () => now.stopping,
   })
   teardown.add(async () => supervisor.stop())

@@ -6,13 +6,17 @@ import path from 'node:path'
 import type { CaBackend } from '../ca/backend.ts'
 import { requireTestSignatures } from '../ca/signer-check.ts'
 import { type SignerPlace, startSignerProcess } from '../ca/signer-process.ts'
+import type { CsrIssuances } from '../services/csr-issuances.ts'
 import { announcingAuthorizations } from '../services/flow-cache.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { allocateSharedFlags, openSharedFlags, type SharedFlags } from '../services/shared-flags.ts'
+import { hasSigner } from '../settings/backends.ts'
 import { signerProgram } from '../settings/signer.ts'
 import { allocateChangeCounters, openChangeCounters } from '../shared/lib/change-counters.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
 import { connectCa } from './ca.ts'
+import { type CsrBackends, startCsrBackends } from './csr-backends.ts'
+import { createCsrIssuances } from './csr-issuances.ts'
 import { createThreadIssuance } from './issuance.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
@@ -27,7 +31,8 @@ export interface SignerPart extends SignerPlace {
 }
 
 export interface CaPart {
-  signer: SignerPart
+  /** Undefined when no certificate is signed here. */
+  signer: SignerPart | undefined
   ca: CaBackend
   flags: SharedFlags
   flagsMemory: SharedArrayBuffer
@@ -35,13 +40,13 @@ export interface CaPart {
 
 export async function startCa(context: StartContext): Promise<CaPart> {
   const { config, metrics, log, teardown } = context
-  const signer = await startSigner(context)
+  const signer = hasSigner(config) ? await startSigner(context) : undefined
   const flagsMemory = allocateSharedFlags(config.server.workers)
   const flags = openSharedFlags(flagsMemory)
   const ca = connectCa({ config, signer, flags, metrics, log })
   teardown.add(() => ca.close())
   // A service that cannot sign would accept orders and never finish them.
-  await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS)
+  if (signer) await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS)
   return { signer, ca, flags, flagsMemory }
 }
 
@@ -57,6 +62,9 @@ async function startSigner({ config, log, teardown }: StartContext): Promise<Sig
 export interface IssuancePart {
   stores: Stores
   issuance: Issuance
+  backends: CsrBackends
+  /** Undefined when the signer signs everything. */
+  csrIssuances: CsrIssuances | undefined
   /** Memory of the change counters. */
   changes: SharedArrayBuffer
   /** @returns whether the service's own certificate was renewed */
@@ -64,11 +72,12 @@ export interface IssuancePart {
 }
 
 export async function startIssuance(
-  { config, metrics, log, teardown, onStep }: StartContext,
+  context: StartContext,
   { db, presence: { instanceId }, eventWriter }: DatabasePart,
-  { ca }: CaPart,
+  { ca, flags }: CaPart,
   methods: ChallengeMethods,
 ): Promise<IssuancePart> {
+  const { config, metrics, log, teardown, onStep } = context
   const changes = allocateChangeCounters()
   const plainStores = createStores(db)
   const stores = {
@@ -84,5 +93,8 @@ export async function startIssuance(
     const released = await stores.authorizations.release(instanceId)
     if (released > 0) log.info({ released }, 'challenges in processing are pending again')
   })
-  return { stores, issuance, changes, refreshCertificate }
+  const backends = await startCsrBackends(context, db)
+  const parts = { backends, db, ca, issuance, flags, instanceId, eventWriter }
+  const csrIssuances = createCsrIssuances(context, parts)
+  return { stores, issuance, backends, csrIssuances, changes, refreshCertificate }
 }

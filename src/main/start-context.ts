@@ -1,10 +1,12 @@
 /** The common input of every service part, including the teardown that stops it. */
 
 import type { Logger } from 'pino'
+import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
+import type { ActorRef } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
-import type { FrontMessages } from './messages.ts'
+import type { FrontMessages, SupervisorMessages } from './messages.ts'
 
 /** Stops the parts in reverse order of their start. */
 export class Teardown {
@@ -28,8 +30,10 @@ export interface StartContext {
   teardown: Teardown
   /** Filled when the front threads start; earlier parts read it only later. */
   fronts: SupervisedThread<FrontMessages>[]
-  /** `config` changes with SIGHUP. */
-  now: { config: Config; stopping: boolean }
+  /** `config` changes with SIGHUP; `supervisor` is there once it has started. */
+  now: { config: Config; stopping: boolean; supervisor?: ActorRef<SupervisorMessages> }
+  /** Reads the configuration file again; undefined when the service runs without one. */
+  reread?: (() => Promise<LoadedConfig>) | undefined
   /** Called with a title as each step begins. */
   onStep(title: string): void
   /** Called when a part cannot recover: the process should stop and be restarted. */

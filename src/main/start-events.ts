@@ -2,6 +2,7 @@
 
 import type { Config } from '../config/schema.ts'
 import type { RegisteredHook } from '../hooks/registered-hook.ts'
+import type { CheckStatus } from '../ops/health.ts'
 import { type SupervisedThread, superviseThread } from '../runtime/thread.ts'
 import { wantsEvents } from '../settings/server.ts'
 import type { EventsThreadData, EventsThreadMessages } from './messages.ts'
@@ -49,6 +50,14 @@ export async function startEvents(
         .catch((error) => log.warn({ err: error }, 'the events thread goes on with its former settings'))
     },
   }
+}
+
+const SMTP_MS = 5_000
+
+/** Undefined when no mail is sent. */
+export function smtpStatus({ smtp }: Config, events: Events): (() => Promise<CheckStatus>) | undefined {
+  if (!smtp.enabled) return undefined
+  return async () => (await events.thread()?.ref.ask('smtp', undefined, SMTP_MS)) ?? 'error'
 }
 
 function superviseEvents({ log, onBroken }: StartContext, data: EventsThreadData, stopTimeoutMs: number) {

@@ -66,7 +66,7 @@ function threadData(
     methods,
     version,
     instanceId: database.presence.instanceId,
-    signer: { socketPath: signer.socketPath, secretFile: signer.secretFile },
+    signer: signer && { socketPath: signer.socketPath, secretFile: signer.secretFile },
     nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
     changes,
     rateTable: allocateSharedTable(),

@@ -9,18 +9,21 @@ import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
 import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
-import { createProbe, type Probe, type ProbeParts } from '../ops/probe.ts'
+import { type BackendHealth, createProbe, type Probe, type ProbeParts } from '../ops/probe.ts'
 import { createThreadMetrics } from '../ops/thread-metrics.ts'
 import { type ActorRef, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
+import type { CsrIssuances } from '../services/csr-issuances.ts'
 import type { AbuseSummary } from '../services/events/abuse-summary.ts'
 import type { AskForMailDomains } from '../services/mail-domains.ts'
 import type { SharedFlags } from '../services/shared-flags.ts'
 import type { DispatcherEvents, DispatcherLoad, ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import { keysOf } from '../shared/lib/keys.ts'
 import { sharedWork } from '../shared/lib/shared-work.ts'
+import { within } from '../shared/lib/time-limit.ts'
 import type { Database } from '../store/database.ts'
+import type { CsrBackends } from './csr-backends.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
 import type { AdminThread } from './start-admin.ts'
 import type { Events } from './start-events.ts'
@@ -31,6 +34,13 @@ export interface SupervisorParts {
   db: Database
   ca: CaBackend
   flags: SharedFlags
+  backends: CsrBackends
+  /** Name of the backend behind the signer; undefined when no certificate is signed here. */
+  signer: string | undefined
+  /** Undefined when the signer signs everything. */
+  csrIssuances: CsrIssuances | undefined
+  /** How long a front waits for an issuance from a CSR. */
+  issueWithinMs: number
   dispatcher: ValidationDispatcher
   sendEnded: DispatcherEvents['ended']
   checkCaa: AskForCaa
@@ -46,6 +56,10 @@ export interface SupervisorParts {
   crl(): HealthReport['checks']['crl']
   /** Undefined when no name server is configured. */
   dnsResolver(): CheckStatus | undefined
+  /** Undefined when the Admin API is off. */
+  auditLog(): CheckStatus | undefined
+  /** Undefined when no mail is sent. */
+  smtp: ProbeParts['smtp']
   isStopping(): boolean
 }
 
@@ -61,10 +75,13 @@ const EXPOSITION_INTERVAL_MS = 1_000
 
 type Operations = Pick<SupervisorMessages, 'health' | 'metrics'>
 type Administration = Pick<SupervisorMessages, 'admin' | 'adminNext' | 'adminCancel'>
-type Work = Omit<SupervisorMessages, keyof Operations | keyof Administration>
+type Issuing = Pick<SupervisorMessages, 'issueFromCsr'>
+type Work = Omit<SupervisorMessages, keyof Operations | keyof Administration | keyof Issuing>
 
 /** Requests for the admin thread from all fronts; each front has fewer open. */
 const ADMIN_LIMIT = 1_024
+/** Issuances that fronts wait for. */
+const ISSUING_LIMIT = 1_024
 /** Exceeds the 25 s that a bulk revocation waits. */
 const ADMIN_DEADLINE_MS = 35_000
 
@@ -76,9 +93,10 @@ export function spawnSupervisor(parts: SupervisorParts): Supervisor {
   const work = spawnWork(parts)
   const operations = spawnOperations(parts)
   const administration = spawnAdministration(parts)
+  const issuing = spawnIssuing(parts)
   const actors = { health: operations, metrics: operations } as const
   const admins = { admin: administration, adminNext: administration, adminCancel: administration } as const
-  const byKind: Partial<Record<keyof SupervisorMessages, unknown>> = { ...actors, ...admins }
+  const byKind: Partial<Record<keyof SupervisorMessages, unknown>> = { ...actors, ...admins, issueFromCsr: issuing }
   const actorFor = (kind: keyof SupervisorMessages) => (byKind[kind] ?? work) as ActorRef<SupervisorMessages>
   return {
     name: 'supervisor',
@@ -88,6 +106,7 @@ export function spawnSupervisor(parts: SupervisorParts): Supervisor {
       work.stop()
       operations.stop()
       administration.stop()
+      issuing.stop()
     },
   }
 }
@@ -122,7 +141,7 @@ function spawnWork(parts: SupervisorParts) {
 }
 
 function spawnOperations(parts: SupervisorParts) {
-  const probe = createProbe(parts)
+  const probe = createProbe({ ...parts, backends: () => healthOf(parts) })
   const exposition = sharedWork(createExposition(parts, probe), {
     intervalMs: EXPOSITION_INTERVAL_MS,
     mostWaiting: OPERATIONS_LIMIT,
@@ -135,6 +154,11 @@ function spawnOperations(parts: SupervisorParts) {
     onFailure: ({ error }) => parts.log.error({ err: error }, 'operations actor failed'),
     start: () => ({ health: probe.health, metrics: exposition }),
   })
+}
+
+function healthOf({ signer, backends }: SupervisorParts): BackendHealth {
+  const others = [...backends.values()].map(({ name, retryAfterMs }) => ({ name, isUp: retryAfterMs() === 0 }))
+  return { signer, others }
 }
 
 /** Hands requests over to the admin thread, and its replies back. */
@@ -150,6 +174,21 @@ function spawnAdministration({ log, admin }: SupervisorParts) {
       admin: async (request) => (await thread()).ask('request', request, ADMIN_DEADLINE_MS),
       adminNext: async (stream) => (await thread()).ask('next', stream, ADMIN_DEADLINE_MS),
       adminCancel: async (stream) => (await thread()).ask('cancel', stream, ADMIN_DEADLINE_MS),
+    }),
+  })
+}
+
+/** Waits as long as a finalize does; what takes longer goes on without it. */
+function spawnIssuing({ log, csrIssuances, issueWithinMs }: SupervisorParts) {
+  return spawn<Issuing>({
+    name: 'issuing',
+    mailboxLimit: ISSUING_LIMIT,
+    concurrency: ISSUING_LIMIT,
+    restart: RESTART,
+    onFailure: ({ error }) => log.error({ err: error }, 'issuing actor failed'),
+    start: () => ({
+      issueFromCsr: async (certificateId) =>
+        csrIssuances ? within(csrIssuances.issue(certificateId), issueWithinMs, 'pending') : 'pending',
     }),
   })
 }

@@ -35,11 +35,20 @@ export interface HealthReport {
       status: CheckStatus | 'stopped'
       tokens?: readonly { issuer: string; status: string; since: string }[]
       reason?: CaTrouble
+      /** With other backends beside the signer, or in its place. */
+      backends?: Readonly<Record<string, { status: CheckStatus | 'stopped' }>>
     }
     /** Absent when no CRL is published. */
     crl?: { status: CheckStatus; stale: boolean }
     /** Absent without `dns.resolvers`. */
     dns_resolver?: { status: CheckStatus }
+    /**
+     * `error`: the end of the administrators' audit log was cut or changed. Absent without Admin
+     * API.
+     */
+    audit_log?: { status: CheckStatus }
+    /** Absent when no mail is sent. */
+    smtp?: { status: CheckStatus }
     workers: {
       challenge: boolean
       cleanup: boolean
@@ -70,7 +79,10 @@ export function livezReply(version: string, headers: readonly Header[]): HttpRep
   return jsonReply(200, { alive: true, version }, headers)
 }
 
-/** Shows everything except the pool. Workers and name servers never change the status code. */
+/**
+ * Shows everything except the pool. Workers, mail, name servers and the audit log never change the
+ * status code.
+ */
 export function healthzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
   const healthy = isHealthy(report)
   const { pool: _, ...shown } = report

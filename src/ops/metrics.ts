@@ -37,6 +37,7 @@ export function createMetrics() {
     ...validationMetrics(factory),
     ...backgroundMetrics(factory),
     ...signingMetrics(factory),
+    ...backendMetrics(factory),
     ...refusalMetrics(factory),
     ...crlMetrics(factory),
     ...instanceMetrics(factory),
@@ -108,6 +109,7 @@ function signingMetrics({ counter, gauge }: MetricFactory) {
   return {
     caSigningErrors: counter('ca_signing_errors_total', 'Signatures the CA backend did not make.'),
     alarms: counter('alarms_total', 'Broken invariants; each is in the log with its reason.'),
+    auditLogBroken: gauge('audit_log_broken', '1 while the end of the audit log is not what it was.'),
     caCircuitOpened: counter(
       'ca_circuit_opened_total',
       'Times that a thread left the CA backend alone after failures in a row.',
@@ -118,6 +120,37 @@ function signingMetrics({ counter, gauge }: MetricFactory) {
       ['issuer'],
     ),
     signingStopped: gauge('signing_stopped', '1 while the operator has stopped all signing.'),
+  }
+}
+
+function backendMetrics({ counter, gauge, histogram }: MetricFactory) {
+  return {
+    backendRequests: counter('backend_requests_total', 'Calls of a CA backend that issues from a CSR.', [
+      'backend',
+      'operation',
+      'result',
+    ]),
+    backendRequestSeconds: histogram(
+      'backend_request_seconds',
+      'Time of one call of a CA backend.',
+      ['backend', 'operation'],
+      VALIDATION_BUCKETS,
+    ),
+    backendCircuitOpen: gauge('backend_circuit_open', '1 while a CA backend is left alone after failures in a row.', [
+      'backend',
+    ]),
+    backendFailovers: counter('backend_failovers_total', 'Issuances that went on to the next CA backend.', [
+      'from',
+      'to',
+    ]),
+    backendIssuances: gauge('backend_issuances', 'Issuances that wait for a CA backend; by the leading instance.', [
+      'backend',
+    ]),
+    backendRevocations: gauge(
+      'backend_revocations',
+      'Revocations that a CA backend has not confirmed; by the leading instance.',
+      ['backend'],
+    ),
   }
 }
 

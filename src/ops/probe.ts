@@ -14,7 +14,17 @@ import { within } from '../shared/lib/time-limit.ts'
 import { type Database, ping } from '../store/database.ts'
 import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from './health.ts'
 
+/** The backends that certificates come from. */
+export interface BackendHealth {
+  /** Name of the backend behind the signer; undefined when no certificate is signed here. */
+  signer: string | undefined
+  /** Those that issue from a CSR, and whether each is asked at the moment. */
+  others: readonly { name: string; isUp: boolean }[]
+}
+
 export interface ProbeParts {
+  /** With more than the signer, one that is up is enough. */
+  backends(): BackendHealth
   db: Pick<Database, 'query'>
   ca: Pick<CaBackend, 'testSign' | 'unreachable' | 'health'>
   flags: Pick<SharedFlags, 'pool' | 'isOn'>
@@ -25,6 +35,10 @@ export interface ProbeParts {
   crl(): HealthReport['checks']['crl']
   /** Undefined when no name server is configured. */
   dnsResolver(): CheckStatus | undefined
+  /** Undefined when the Admin API is off. */
+  auditLog(): CheckStatus | undefined
+  /** Undefined when no mail is sent. */
+  smtp: (() => Promise<CheckStatus>) | undefined
   isStopping(): boolean
 }
 
@@ -54,34 +68,11 @@ const CA_HEALTH_TIMEOUT_MS = 1_000
 
 export function createProbe(parts: ProbeParts): Probe {
   const { ca, flags } = parts
+  const caProbe = createCaProbe(parts)
   let last: { at: number; circumstances: string; report: Promise<HealthReport> } | undefined
-  let signed: { at: number; status: CheckStatus } | undefined
 
   /** A cached report is void once these change. */
   const circumstances = () => [flags.isOn('stopSigning'), ca.unreachable() !== undefined].join()
-
-  const trouble = (): CaTrouble => (ca.unreachable() ? 'signer not reachable' : 'CA backend unavailable')
-
-  async function withSignature(): Promise<CaCheck> {
-    if (flags.isOn('stopSigning')) return { status: 'stopped', ...shown(await caHealth()) }
-    const status = ca.unreachable() ? 'error' : await checkOf(ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS }))
-    if (!ca.unreachable()) signed = { at: performance.now(), status }
-    // Asked after the signature, because only a signature detects a lost token.
-    const tokens = shown(await caHealth())
-    return status === 'ok' ? { status, ...tokens } : { status, ...tokens, reason: trouble() }
-  }
-
-  async function isCaUp(): Promise<boolean> {
-    if (signed?.status === 'error' && performance.now() - signed.at < VERDICT_LIFE_MS) return false
-    const health = await caHealth()
-    return health?.signing === true && health.tokens.every(({ status }) => status === 'ready')
-  }
-
-  /** @returns undefined when the signer does not answer */
-  async function caHealth(): Promise<CaHealth | undefined> {
-    if (ca.unreachable()) return undefined
-    return ca.health({ timeoutMs: CA_HEALTH_TIMEOUT_MS }).catch(() => undefined)
-  }
 
   async function report(checkCa: () => Promise<CaCheck>): Promise<HealthReport> {
     const numbers = flags.pool()
@@ -94,12 +85,14 @@ export function createProbe(parts: ProbeParts): Probe {
     ])
     const crl = parts.crl()
     const dnsResolver = parts.dnsResolver()
+    const auditLog = parts.auditLog()
     return {
       checks: {
         database: isExhausted ? 'pool_exhausted' : { status: database, pool },
         ca_backend,
         ...(crl && { crl }),
         ...(dnsResolver && { dns_resolver: { status: dnsResolver } }),
+        ...(auditLog && { audit_log: { status: auditLog } }),
         workers: parts.workers(),
       },
       pool,
@@ -112,7 +105,11 @@ export function createProbe(parts: ProbeParts): Probe {
     async health() {
       const [now, current] = [performance.now(), circumstances()]
       if (!last || last.circumstances !== current || now - last.at > PROBE_LIFE_MS)
-        last = { at: now, circumstances: current, report: withBackground(report(withSignature), parts) }
+        last = {
+          at: now,
+          circumstances: current,
+          report: withBackground(report(caProbe.withSignature), parts),
+        }
       return {
         ...(await last.report),
         maintenance_mode: flags.isOn('maintenance'),
@@ -120,7 +117,7 @@ export function createProbe(parts: ProbeParts): Probe {
       }
     },
     async readiness() {
-      const isUp = await isCaUp()
+      const isUp = await caProbe.isUp()
       const found = await report(async () => ({
         status: flags.isOn('stopSigning') ? 'stopped' : isUp ? 'ok' : 'error',
       }))
@@ -131,11 +128,71 @@ export function createProbe(parts: ProbeParts): Probe {
   }
 }
 
+/** The backends' part of a health check. */
+function createCaProbe({ ca, flags, backends }: Pick<ProbeParts, 'ca' | 'flags' | 'backends'>) {
+  let signed: { at: number; status: CheckStatus } | undefined
+
+  const trouble = (): CaTrouble => (ca.unreachable() ? 'signer not reachable' : 'CA backend unavailable')
+
+  async function signing(): Promise<CaCheck> {
+    if (flags.isOn('stopSigning')) return { status: 'stopped', ...shown(await caHealth()) }
+    const status = ca.unreachable() ? 'error' : await checkOf(ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS }))
+    if (!ca.unreachable()) signed = { at: performance.now(), status }
+    // Asked after the signature, because only a signature detects a lost token.
+    const tokens = shown(await caHealth())
+    return status === 'ok' ? { status, ...tokens } : { status, ...tokens, reason: trouble() }
+  }
+
+  async function isUp(): Promise<boolean> {
+    const { signer, others } = backends()
+    if (others.some((other) => other.isUp)) return true
+    return signer !== undefined && isSignerUp()
+  }
+
+  async function isSignerUp(): Promise<boolean> {
+    if (signed?.status === 'error' && performance.now() - signed.at < VERDICT_LIFE_MS) return false
+    const health = await caHealth()
+    return health?.signing === true && health.tokens.every(({ status }) => status === 'ready')
+  }
+
+  /** @returns undefined when the signer does not answer */
+  async function caHealth(): Promise<CaHealth | undefined> {
+    if (ca.unreachable()) return undefined
+    return ca.health({ timeoutMs: CA_HEALTH_TIMEOUT_MS }).catch(() => undefined)
+  }
+
+  return { withSignature: async () => withOthers(await signing(), backends()), isUp }
+}
+
+/** One backend that is up is enough. */
+function withOthers(signing: CaCheck, { signer, others }: BackendHealth): CaCheck {
+  if (others.length === 0) return signing
+  const statuses = [
+    ...(signer === undefined ? [] : [[signer, { status: signing.status }] as const]),
+    ...others.map(({ name, isUp }) => [name, { status: isUp ? ('ok' as const) : ('error' as const) }] as const),
+  ]
+  const { reason, ...shownOfSigner } = signing
+  const isUp = statuses.some(([, { status }]) => status === 'ok')
+  const status = signing.status === 'stopped' ? 'stopped' : isUp ? 'ok' : 'error'
+  const why = status === 'error' ? { reason: reason ?? 'CA backend unavailable' } : {}
+  return { ...shownOfSigner, status, ...why, backends: Object.fromEntries(statuses) }
+}
+
 /** Background work is shown, and decides nothing. */
-async function withBackground(found: Promise<HealthReport>, parts: Pick<ProbeParts, 'background'>) {
+async function withBackground(found: Promise<HealthReport>, parts: Pick<ProbeParts, 'background' | 'smtp'>) {
   const asked = parts.background().catch(() => undefined)
-  const [report, background] = await Promise.all([found, within(asked, PROBE_TIMEOUT_MS, undefined)])
-  return background ? { ...report, checks: { ...report.checks, ...shownBackground(report, background) } } : report
+  const mail = parts.smtp?.().catch((): CheckStatus => 'error')
+  const [report, background, smtp] = await Promise.all([
+    found,
+    within(asked, PROBE_TIMEOUT_MS, undefined),
+    mail && within(mail, PROBE_TIMEOUT_MS, 'error'),
+  ])
+  const checks = {
+    ...report.checks,
+    ...(background && shownBackground(report, background)),
+    ...(smtp && { smtp: { status: smtp } }),
+  }
+  return { ...report, checks }
 }
 
 function shownBackground({ checks }: HealthReport, { tasks, consumers }: WorkersStatus) {

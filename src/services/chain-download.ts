@@ -43,8 +43,14 @@ export function createChainDownload(
   let alternatesFrom: readonly CaIssuer[] = []
   let alternates = new Map<string, string[]>()
 
+  /** Of issuers that are not the signer's; read once. */
+  const storedAlternates = oncePerKey(async (fingerprint: string) => {
+    const chains = await store.findAlternateChains(fingerprint)
+    return chains.map((chain) => renderIssuerChain(chain, settings.includeRoot))
+  }, new Map())
+
   /** Rendered once for each list of issuers; a reconnected backend has a new list. */
-  function alternateChains(fingerprint: string): string[] {
+  function alternateChains(fingerprint: string): string[] | Promise<string[]> {
     const issuers = settings.issuers()
     if (issuers !== alternatesFrom) {
       alternatesFrom = issuers
@@ -55,7 +61,7 @@ export function createChainDownload(
         ]),
       )
     }
-    return alternates.get(fingerprint) ?? []
+    return alternates.get(fingerprint) ?? storedAlternates(fingerprint)
   }
 
   async function find(requester: Requester, certificateId: string): Promise<Certificate> {
@@ -70,7 +76,7 @@ export function createChainDownload(
     async download(requester, certificateId, chain) {
       const { der, issuerFingerprint } =
         flowCache?.certificate(requester, certificateId) ?? (await find(requester, certificateId))
-      const others = alternateChains(issuerFingerprint)
+      const others = await alternateChains(issuerFingerprint)
       const issuers = chain === 0 ? await issuerChain(issuerFingerprint) : others[chain - 1]
       if (issuers === undefined)
         throw new Problem('malformed', 'this certificate has no such alternate chain', { status: 404 })

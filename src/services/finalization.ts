@@ -1,20 +1,22 @@
 /** Finalize (RFC 8555 §7.4): checks the CSR of a ready order and runs the steps of issuance.ts. */
 
+import type { CertificateProfile } from '../domain/certificate-profile.ts'
 import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
 import type { Order } from '../domain/records.ts'
 import { sharedRuns } from '../shared/lib/once.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import { type Csr, CsrError, parseCsr } from '../shared/pki/csr.ts'
-import { hashSpki } from '../shared/pki/spki.ts'
+import { hashSpki, type Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
 import type { RequireFreshCaa } from './caa-freshness.ts'
+import type { CsrFinalization } from './csr-finalization.ts'
 import type { FlowCache } from './flow-cache.ts'
-import type { BuiltCertificate, Completion, Issuance, Issuing } from './issuance.ts'
+import type { BuiltCertificate, CertificateSubject, Completion, Issuance, Issuing } from './issuance.ts'
 import type { Ordering } from './ordering.ts'
 import type { Quotas } from './quotas.ts'
 import { countedIdentifiers, type RateLimiter } from './rate-limiter.ts'
@@ -36,6 +38,8 @@ export interface FinalizationOptions {
   limits: Pick<RateLimiter, 'charge' | 'giveBack'>
   /** Absent where CAA is not enforced. */
   requireFreshCaa?: RequireFreshCaa | undefined
+  /** Absent where the signer signs everything. */
+  fromCsr?: CsrFinalization | undefined
   /** Serves reads after a finalize from memory. */
   flowCache?: FlowCache | undefined
   policy: FinalizePolicy
@@ -53,6 +57,15 @@ export interface FinalizeRequest {
 /** `caaCheckedAt` belongs to open orders only. */
 export function issuedOrder({ caaCheckedAt: _, ...order }: Order, certificateId: string): Order {
   return { ...order, status: 'valid', certificateId }
+}
+
+/** A request that may be issued. */
+interface Checked {
+  subject: CertificateSubject
+  profile: CertificateProfile
+  /** The backend that issues from the CSR; undefined when the signer signs. */
+  backend: string | undefined
+  fromCsr: CsrFinalization | undefined
 }
 
 const LATER: Completion = { outcome: 'left to recovery' }
@@ -93,12 +106,18 @@ export class Finalization {
   async #attempt(known: KnownAccount, request: FinalizeRequest, order: Order): Promise<Order> {
     const { issuance, flowCache } = this.#options
     const { requester } = known
-    const built = await this.#build(known, request, order)
+    const checked = await this.#check(known, request, order)
+    if (checked.backend !== undefined) return this.#issueFromCsr(known, request, order, checked, checked.backend)
+    const { subject, profile } = checked
+    const built = await issuance.build(subject, profile, order, request.now)
     const stamp = flowCache?.stampAccount(requester)
-    const issuing = await this.#begin(known, request, order, built)
-    if (!issuing) return this.#afterLostBegin(known, request, built)
+    const { id, csrProfileId } = order
+    const issuing = await this.#charged(known, order, () =>
+      issuance.begin(built, { id, requester, csrProfileId }, request.now, request.isGone),
+    )
+    if (!issuing) return this.#afterLostBegin(known, request, subject)
 
-    const { outcome, der } = await this.#completion(issuing, built)
+    const { outcome, der } = await this.#completion(issuing, built, profile, request.csr)
     if (outcome === 'left to recovery') return { ...order, status: 'processing' }
     // Another instance has ended the order.
     if (!der) return this.#read(known, request)
@@ -108,18 +127,45 @@ export class Finalization {
     return valid
   }
 
-  #completion(issuing: Issuing, { findings }: BuiltCertificate): Promise<Completion> {
-    const { issuance, policy } = this.#options
-    return within(issuance.complete(issuing, findings), policy.finalizeWaitMs, LATER)
+  #completion(
+    issuing: Issuing,
+    { findings }: BuiltCertificate,
+    profile: CertificateProfile,
+    csr: Buffer,
+  ): Promise<Completion> {
+    const { issuance, policy, fromCsr } = this.#options
+    const completing = issuance.complete(issuing, findings)
+    const completion = fromCsr ? completing.then((end) => fromCsr.takeOver(end, issuing, profile, csr)) : completing
+    return within(completion, policy.finalizeWaitMs, LATER)
   }
 
-  /** Steps 1 and 2. */
-  async #build(known: KnownAccount, request: FinalizeRequest, order: Order): Promise<BuiltCertificate> {
-    const { issuance, rules, policy } = this.#options
+  /** Steps 3 to 5 by a backend that issues from the CSR. */
+  async #issueFromCsr(
+    known: KnownAccount,
+    request: FinalizeRequest,
+    order: Order,
+    { subject, profile, fromCsr }: Checked,
+    backend: string,
+  ): Promise<Order> {
+    const { requester } = known
+    const { csr, now } = request
+    const certificateId = await this.#charged(known, order, async () =>
+      fromCsr?.begin({ order, requester, profile, csr, spki: subject.spki, now }, backend),
+    )
+    if (certificateId === undefined || !fromCsr) return this.#afterLostBegin(known, request, subject)
+    const outcome = await within(fromCsr.issue(certificateId), this.#options.policy.finalizeWaitMs, 'pending')
+    return outcome === 'pending' ? { ...order, status: 'processing' } : this.#read(known, request)
+  }
+
+  /** Step 1. */
+  async #check(known: KnownAccount, request: FinalizeRequest, order: Order): Promise<Checked> {
+    const { issuance, rules, policy, fromCsr } = this.#options
     requireReady(order)
-    issuance.requireSigning()
-    const csr = readCsr(request.csr)
     const profile = issuance.requireProfile(order.profile)
+    const backend = fromCsr?.backendFor(profile)
+    if (backend === undefined) issuance.requireSigning()
+    else fromCsr?.requireRunning()
+    const csr = readCsr(request.csr)
     checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
     checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
     await rules.checkCsr(csr, order, request.now)
@@ -127,40 +173,36 @@ export class Finalization {
     const caa = this.#options.requireFreshCaa?.(known.requester, order, request.now)
     if (caa) await caa
     const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
-    return issuance.build(subject, profile, order, request.now)
+    return { subject, profile, backend, fromCsr }
   }
 
   /** Step 3. What it charges is given back unless it has begun. @returns undefined when the order is not ready any more */
-  async #begin(
+  async #charged<T>(
     { requester }: KnownAccount,
-    { now, isGone }: FinalizeRequest,
-    { id, csrProfileId, identifiers, isExempt }: Order,
-    built: BuiltCertificate,
-  ): Promise<Issuing | undefined> {
-    const { issuance, quotas, limits } = this.#options
-    const begin = () =>
-      quotas.within('certificates', requester.accountId, () =>
-        issuance.begin(built, { id, requester, csrProfileId }, now, isGone),
-      )
+    { identifiers, isExempt }: Order,
+    work: () => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    const { quotas, limits } = this.#options
+    const begin = () => quotas.within('certificates', requester.accountId, work)
     if (isExempt) return begin()
     // Charged here and not at new-order: a stranger cannot use up the limit of another's name.
     const counted = countedIdentifiers(identifiers)
     const charging = limits.charge(counted)
     if (charging) await charging
-    let issuing: Issuing | undefined
+    let begun: T | undefined
     try {
-      issuing = await begin()
-      return issuing
+      begun = await begin()
+      return begun
     } finally {
       // The reply does not wait for it.
-      if (!issuing) void limits.giveBack(counted)
+      if (begun === undefined) void limits.giveBack(counted)
     }
   }
 
   /** The order was no longer ready, or the key is blocked. */
-  async #afterLostBegin(known: KnownAccount, request: FinalizeRequest, { subject }: BuiltCertificate): Promise<Order> {
+  async #afterLostBegin(known: KnownAccount, request: FinalizeRequest, { spki }: { spki: Spki }): Promise<Order> {
     const { certificates, store } = this.#options
-    const spkiSha256 = hashSpki(subject.spki)
+    const spkiSha256 = hashSpki(spki)
     if (await certificates.isKeyBlocked(spkiSha256))
       throw new Problem('badCSR', 'the key of the CSR was revoked as compromised')
     const current = await this.#read(known, request)

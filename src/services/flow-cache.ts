@@ -13,6 +13,7 @@ import type { ChangeCounters } from '../shared/lib/change-counters.ts'
 import { LruMap } from '../shared/lib/lru.ts'
 import type { AccountStore, Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
+import type { CsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { AuthorizationCandidate, NewOrder, OrderStore } from '../store/order-store.ts'
 import type { RecordedAttempt } from './validation.ts'
@@ -172,6 +173,14 @@ export class FlowCache {
       ...store,
       begin: (intent) =>
         intent.order ? this.#changes.whileChanging(intent.order.id, () => store.begin(intent)) : store.begin(intent),
+    }
+  }
+
+  /** The same of a store whose issuances begin from a CSR. */
+  csrIssuance(store: CsrIssuanceStore): CsrIssuanceStore {
+    return {
+      ...store,
+      begin: (intent) => this.#changes.whileChanging(intent.order.id, () => store.begin(intent)),
     }
   }
 

@@ -24,6 +24,7 @@ import { buildTbsCertificate, parseTbsCertificate } from '../shared/pki/tbs-cert
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem, type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
+import type { SignerIntent } from '../store/csr-issuance-store.ts'
 import type { IssuanceIntent, IssuanceStore } from '../store/issuance-store.ts'
 import { isPassing, recordLate } from './late-record.ts'
 import type { SerialNumberSource } from './serial-number.ts'
@@ -187,7 +188,7 @@ export class Issuance {
     now: Date,
     isGone?: () => boolean,
   ): Promise<Issuing | undefined> {
-    const { subject, issuer, serialNumber, tbs, validity } = built
+    const { subject, issuer, serialNumber, tbs } = built
     const certificateId = uuidv7(now.getTime())
     const begun = await this.#options.store.begin({
       certificateId,
@@ -200,17 +201,25 @@ export class Issuance {
       instanceId: this.#options.instanceId,
       isGone,
     })
-    if (!begun) return undefined
-    return {
-      certificateId,
-      accountId: order?.requester.accountId,
-      orderId: order?.id,
-      issuerId: issuer.id,
-      serialNumber: serialNumber.toString('hex'),
-      names: subject.identifiers.map(({ value }) => value),
-      tbs,
-      ...validity,
-    }
+    return begun
+      ? issuingOf(built, { certificateId, accountId: order?.requester.accountId, orderId: order?.id })
+      : undefined
+  }
+
+  /**
+   * Step 3 of an order that a backend has begun (csr-issuances.ts).
+   * @param give records the intent in place of the backend's row; false when that is gone
+   */
+  async beginInPlace(
+    built: BuiltCertificate,
+    facts: Pick<IssuanceFacts, 'certificateId' | 'accountId' | 'orderId'>,
+    give: (intent: SignerIntent) => Promise<boolean>,
+  ): Promise<Issuing | undefined> {
+    const { issuer, serialNumber, tbs } = built
+    const issuerFingerprint = Buffer.from(await this.saveIssuer(issuer), 'hex')
+    const { certificateId } = facts
+    const isGiven = await give({ certificateId, serialNumber, issuerId: issuer.id, issuerFingerprint, tbs })
+    return isGiven ? issuingOf(built, facts) : undefined
   }
 
   /** Steps 4 and 5; never throws. A fault leaves the issuance to recovery. */
@@ -346,6 +355,22 @@ export class Issuance {
 
   #announce({ certificateId: id, accountId, orderId, serialNumber, names }: Issuing): void {
     this.#options.events.issued({ id, accountId, orderId, serialNumber, names })
+  }
+}
+
+function issuingOf(
+  { subject, issuer, serialNumber, tbs, validity }: BuiltCertificate,
+  { certificateId, accountId, orderId }: Pick<IssuanceFacts, 'certificateId' | 'accountId' | 'orderId'>,
+): Issuing {
+  return {
+    certificateId,
+    accountId,
+    orderId,
+    issuerId: issuer.id,
+    serialNumber: serialNumber.toString('hex'),
+    names: subject.identifiers.map(({ value }) => value),
+    tbs,
+    ...validity,
   }
 }
 

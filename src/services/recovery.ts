@@ -26,7 +26,7 @@ export interface RecoveryOptions {
 export type RecoveredIntent = Pick<PendingIntent, 'certificateId' | 'accountId' | 'orderId'>
 
 /** The error of the order (RFC 8555 §7.1.3). */
-const PROBLEMS: Record<Lapse, ProblemDocument> = {
+export const LAPSE_PROBLEMS: Record<Lapse, ProblemDocument> = {
   expired: problemDocument('serverInternal', 'the order expired before its certificate could be issued'),
   'account not valid': problemDocument(
     'unauthorized',
@@ -63,7 +63,7 @@ export async function recoverIssuances(options: RecoveryOptions): Promise<number
 async function recover(intent: PendingIntent, { store, complete, onRecovered }: RecoveryOptions): Promise<void> {
   const { lapse } = intent
   if (lapse !== undefined) {
-    await store.fail(intent.certificateId, PROBLEMS[lapse])
+    await store.fail(intent.certificateId, LAPSE_PROBLEMS[lapse])
     onRecovered(intent, lapse)
     return
   }

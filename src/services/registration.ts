@@ -5,7 +5,7 @@ import type { Account } from '../domain/records.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
 import type { AccountKey } from '../shared/protocol/jwk.ts'
-import { Problem } from '../shared/protocol/problem.ts'
+import { Problem, type ProblemType } from '../shared/protocol/problem.ts'
 import type { AccountStore } from '../store/account-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { AccountCache, KnownAccount } from './account-cache.ts'
@@ -41,6 +41,8 @@ export interface RegistrationRequest {
 
 export interface RegistrationEvents {
   registered(account: Account, eabKid: string | undefined): void
+  /** A new account was refused for its contacts. */
+  contactsRefused(contacts: readonly string[], refusal: Problem): void
   deactivated(account: Account): void
   keyChanged(account: Account): void
 }
@@ -61,6 +63,8 @@ interface Admitted {
   termsAgreed: boolean
   binding: ProvenBinding | undefined
 }
+
+const OF_CONTACTS: ReadonlySet<ProblemType> = new Set(['invalidContact', 'unsupportedContact'])
 
 export class Registration {
   readonly #options: RegistrationOptions
@@ -87,7 +91,11 @@ export class Registration {
     } catch (refusal) {
       // Rules for new accounts do not apply to an existing one (RFC 8555 §7.3.1).
       const existing = refusal instanceof Problem && (await store.findByThumbprint(key.thumbprint))
-      if (!existing) throw refusal
+      if (!existing) {
+        if (refusal instanceof Problem && OF_CONTACTS.has(refusal.type))
+          events.contactsRefused(request.contacts, refusal)
+        throw refusal
+      }
       return { created: false, account: await this.#renewAgreement(requireValid(existing), request) }
     }
     const { created, account } = await this.#create(key, admitted, now)

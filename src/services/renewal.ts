@@ -41,8 +41,9 @@ export function createRenewal(
     const known = keyIdentifiers.get(fingerprint)
     if (known) return known
     const [issuer] = (await issuers.findIssuerChain(fingerprint)) ?? []
-    const keyIdentifier = issuer && parseCertificate(issuer).tbs.subjectKeyIdentifier
-    if (!keyIdentifier) throw new Error(`the issuer ${fingerprint} of a recorded certificate must be recorded`)
+    if (!issuer) throw new Error(`the issuer ${fingerprint} of a recorded certificate must be recorded`)
+    // Another CA may have none; then no certID names its certificates.
+    const keyIdentifier = parseCertificate(issuer).tbs.subjectKeyIdentifier ?? Buffer.alloc(0)
     keyIdentifiers.set(fingerprint, keyIdentifier)
     return keyIdentifier
   }
@@ -54,10 +55,9 @@ export function createRenewal(
         'malformed',
         'not a certID: base64url of the AKI, a dot, base64url of the serial (RFC 9773 §4.1)',
       )
-    const certificate = await store.findBySerial(identity.serialNumber)
-    if (!certificate || !identity.keyIdentifier.equals(await keyIdentifierOf(certificate.issuerFingerprint)))
-      throw new Problem('malformed', 'the certID names no certificate of this server', { status: 404 })
-    return certificate
+    for (const certificate of await store.findBySerial(identity.serialNumber))
+      if (identity.keyIdentifier.equals(await keyIdentifierOf(certificate.issuerFingerprint))) return certificate
+    throw new Problem('malformed', 'the certID names no certificate of this server', { status: 404 })
   }
 
   return {

@@ -21,7 +21,8 @@ export function eabSecretBox({ acme, admin_api }: Config): SecretBox | undefined
   return secret === null ? undefined : boxOf(secret)
 }
 
-const boxOf = (secret: string | Buffer) => createSecretBox(secret, 'chancery: HMAC keys of binding credentials')
+/** The box over a secret that is not in the configuration. */
+export const boxOf = (secret: string | Buffer) => createSecretBox(secret, 'chancery: HMAC keys of binding credentials')
 
 /**
  * Boxes of a former secret. An `acme.eab_key_file` counts with every byte, a `token_secret` without

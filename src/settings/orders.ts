@@ -1,5 +1,6 @@
 /** Settings of orders: identifier policy, profiles, lifetimes, and retention. */
 
+import { backendsOf } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
 import { type CertificateProfile, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
@@ -52,6 +53,7 @@ export function certificateProfiles({ ca }: Config): ReadonlyMap<string, Certifi
         backdateSeconds: ca.backdate_seconds,
       },
       issuerIds: issuerIdsOf(profile.issuer),
+      backends: backendsOf(ca, name),
     },
   ])
   const byName = new Map(profiles)

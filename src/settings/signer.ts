@@ -2,6 +2,7 @@
 
 import path from 'node:path'
 import type { SignerPlace, SignerProgram } from '../ca/signer-process.ts'
+import { signerBackend } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
 import { SUBJECT_KEY_KINDS } from '../domain/subject-key.ts'
 import { keyUsagesFor } from '../shared/pki/extensions.ts'
@@ -24,9 +25,10 @@ export function signerProgram(config: Config): SignerProgram {
  * A PKCS#11 library may need any vendor variable, so it gets them all; the same user could read
  * them anyway. The PIN is a variable too, so that no file holds it.
  */
-function signerEnvironment({ backend, hsm }: Config['ca']): NodeJS.ProcessEnv {
+function signerEnvironment(ca: Config['ca']): NodeJS.ProcessEnv {
   const { PATH } = process.env
-  if (backend !== 'hsm') return { PATH, NODE_OPTIONS: '' }
+  const { hsm } = ca
+  if (signerBackend(ca) !== 'hsm') return { PATH, NODE_OPTIONS: '' }
   return {
     ...process.env,
     NODE_OPTIONS: '',
@@ -36,7 +38,7 @@ function signerEnvironment({ backend, hsm }: Config['ca']): NodeJS.ProcessEnv {
 
 function signerConfig(config: Config, place: SignerPlace): object {
   const { ca, logging } = config
-  const issuer = ca.backend === 'hsm' ? tokenIssuer(ca.hsm) : fileIssuer(ca.internal)
+  const issuer = signerBackend(ca) === 'hsm' ? tokenIssuer(ca.hsm) : fileIssuer(ca.internal)
   return {
     socket: place.socketPath,
     secret_file: place.secretFile,
@@ -46,8 +48,9 @@ function signerConfig(config: Config, place: SignerPlace): object {
   }
 }
 
-function auditFileOf({ backend, internal, hsm, signer }: Config['ca']): string {
-  const beside = backend === 'hsm' ? hsm.issuer_cert_path : internal.root_key_path
+function auditFileOf(ca: Config['ca']): string {
+  const { internal, hsm, signer } = ca
+  const beside = signerBackend(ca) === 'hsm' ? hsm.issuer_cert_path : internal.root_key_path
   return path.resolve(signer.audit_file ?? path.join(path.dirname(beside ?? '.'), 'signer-audit.jsonl'))
 }
 

@@ -23,7 +23,7 @@ export interface CertificateImport {
   /** The issuance whose intent a backup holds without its certificate. */
   findIntent(serialNumber: Buffer): Promise<{ certificateId: string; tbs: Buffer } | undefined>
   hasAccount(id: string): Promise<boolean>
-  /** Records it as issued at its notBefore. False when a certificate has its serial number. */
+  /** Records it as issued at its notBefore. False when its issuer has given the serial number before. */
   record(certificate: ForgottenCertificate): Promise<boolean>
 }
 
@@ -40,10 +40,10 @@ const RECORD: Statement = {
     INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
                               spki_sha256, issued_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $6)
-    ON CONFLICT (serial_number) DO UPDATE
+    ON CONFLICT (serial_number, issuer_fingerprint) DO UPDATE
        SET account_id = EXCLUDED.account_id, names = EXCLUDED.names, not_before = EXCLUDED.not_before,
            not_after = EXCLUDED.not_after, der = EXCLUDED.der, spki_sha256 = EXCLUDED.spki_sha256
-     WHERE certificates.der = '' AND certificates.issuer_fingerprint = EXCLUDED.issuer_fingerprint
+     WHERE certificates.der = ''
     RETURNING id`,
 }
 
@@ -53,7 +53,7 @@ const RECORD_UNSEEN: Statement = {
   text: `
     INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
     SELECT $1, $2, $3, '{}', now(), $4, '' WHERE NOT EXISTS (SELECT FROM issuance_intents WHERE serial_number = $2)
-    ON CONFLICT (serial_number) DO NOTHING RETURNING id`,
+    ON CONFLICT (serial_number, issuer_fingerprint) DO NOTHING RETURNING id`,
 }
 
 export interface UnseenCertificate {

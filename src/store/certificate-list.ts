@@ -79,13 +79,21 @@ const columns = sql.fragment`
 const WithDer = Row.extend({ der: z.instanceof(Buffer) })
 export type FoundCertificate = z.infer<typeof WithDer>
 
-/** @param serialNumber lower-case hexadecimal without leading zero octets */
-export function findCertificateBySerial(
+/**
+ * The newest first, since several issuers may give the same serial number.
+ * @param serialNumber lower-case hexadecimal without leading zero octets
+ * @param issuer SHA-256 of the issuer certificate in lower-case hexadecimal
+ */
+export function findCertificatesBySerial(
   db: CommonQueryMethods,
   serialNumber: string,
-): Promise<FoundCertificate | null> {
-  return db.maybeOne(rowsOf(WithDer)`
-    SELECT ${columns}, c.der FROM certificates c WHERE c.serial_number = decode(${serialNumber}, 'hex')`)
+  issuer?: string,
+): Promise<readonly FoundCertificate[]> {
+  const ofIssuer =
+    issuer === undefined ? sql.fragment`` : sql.fragment`AND c.issuer_fingerprint = decode(${issuer}, 'hex')`
+  return db.any(rowsOf(WithDer)`
+    SELECT ${columns}, c.der FROM certificates c
+     WHERE c.serial_number = decode(${serialNumber}, 'hex') ${ofIssuer} ORDER BY c.id DESC LIMIT 2`)
 }
 
 /** certificates_fingerprint */

@@ -52,14 +52,15 @@ const FIND: Statement = {
  */
 export const HISTORY_ANSWERS = `
     EXISTS (SELECT FROM certificates c WHERE c.spki_sha256 = i.spki_sha256)
-    OR EXISTS (SELECT FROM issuance_intents n WHERE n.spki_sha256 = i.spki_sha256) AS key_certified,
+    OR EXISTS (SELECT FROM issuance_intents n WHERE n.spki_sha256 = i.spki_sha256)
+    OR EXISTS (SELECT FROM csr_issuances n WHERE n.spki_sha256 = i.spki_sha256) AS key_certified,
     EXISTS (SELECT FROM certificates c
              WHERE c.names && string_to_array(i.names, ' ') AND c.revoked_at IS NULL AND c.not_after > i.not_due_before
     ) AS not_due`
 
 const HISTORY: Statement = {
   name: 'csr-profile-history',
-  // certificates_spki and certificates_names; issuance_intents holds only what is in flight.
+  // certificates_spki and certificates_names; issuance_intents and csr_issuances hold only what is in flight.
   text: `
     SELECT ${HISTORY_ANSWERS}
       FROM unnest($1::bytea[], $2::text[], $3::timestamptz[]) WITH ORDINALITY AS i (spki_sha256, names, not_due_before, ord)

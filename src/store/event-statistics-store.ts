@@ -25,19 +25,48 @@ export async function addEventCounts(tx: CommonQueryMethods, events: readonly Oc
 }
 
 export async function addAccountFailures(tx: CommonQueryMethods, events: readonly OccurredEvent[]): Promise<void> {
-  for (const { id, kind, accountId, occurredAt, data } of events) {
-    await tx.query(rowsOf(None)`
-      INSERT INTO account_failures (account_id, event_id, kind, occurred_at, data)
-      VALUES (${accountId ?? null}, ${id}, ${kind}, ${occurredAt.toISOString()}::timestamptz, ${JSON.stringify(data)}::jsonb)
-      ON CONFLICT DO NOTHING`)
-  }
+  const column = (value: (event: OccurredEvent) => string | null, type: string) => sql.array(events.map(value), type)
+  await tx.query(rowsOf(None)`
+    INSERT INTO account_failures (account_id, event_id, kind, occurred_at, data)
+    SELECT * FROM unnest(
+      ${column(({ accountId }) => accountId ?? null, 'uuid')}, ${column(({ id }) => id, 'uuid')},
+      ${column(({ kind }) => kind, 'text')}, ${column(({ occurredAt }) => occurredAt.toISOString(), 'timestamptz')},
+      ${column(({ data }) => JSON.stringify(data), 'jsonb')})
+    ON CONFLICT DO NOTHING`)
   const accounts = [...new Set(events.map(({ accountId }) => accountId as string))]
   // By rank, not by time: several may have happened in one millisecond.
   await tx.query(rowsOf(None)`
     DELETE FROM account_failures f USING (
-      SELECT event_id, row_number() OVER (PARTITION BY account_id ORDER BY occurred_at DESC, event_id DESC) AS rank
+      SELECT account_id, occurred_at, event_id,
+             row_number() OVER (PARTITION BY account_id ORDER BY occurred_at DESC, event_id DESC) AS rank
         FROM account_failures WHERE account_id = ANY (${sql.array(accounts, 'uuid')})) ranked
-     WHERE f.event_id = ranked.event_id AND ranked.rank > ${FAILURES_OF_AN_ACCOUNT}`)
+     WHERE f.account_id = ranked.account_id AND f.occurred_at = ranked.occurred_at AND f.event_id = ranked.event_id
+       AND ranked.rank > ${FAILURES_OF_AN_ACCOUNT}`)
+}
+
+const Failure = z.object({
+  event_id: z.string(),
+  kind: z.string(),
+  occurred_at: z.date(),
+  data: z.record(z.string(), z.unknown()),
+})
+export type AccountFailure = z.infer<typeof Failure>
+
+/** The newest first; at most 50. */
+export function listAccountFailures(db: CommonQueryMethods, accountId: string): Promise<readonly AccountFailure[]> {
+  return db.any(rowsOf(Failure)`
+    SELECT event_id, kind, occurred_at, data FROM account_failures
+     WHERE account_id = ${accountId} ORDER BY occurred_at DESC, event_id DESC LIMIT ${FAILURES_OF_AN_ACCOUNT}`)
+}
+
+const HourlyCount = z.object({ hour: z.date(), kind: z.string(), events: z.int() })
+export type HourlyCount = z.infer<typeof HourlyCount>
+
+/** Of the last so many hours, the present one included; the oldest first. Hours without events have no row. */
+export function readEventCounts(db: CommonQueryMethods, hours: number): Promise<readonly HourlyCount[]> {
+  return db.any(rowsOf(HourlyCount)`
+    SELECT hour, kind, events::integer AS events FROM event_counts
+     WHERE hour > now() - make_interval(hours => ${hours}) ORDER BY hour, kind`)
 }
 
 export async function removeOldCounts(db: CommonQueryMethods): Promise<void> {

@@ -38,21 +38,29 @@ const Row = z
   )
 
 const columns = sql.fragment`d.sequence, d.event_id, d.kind, d.subject, d.account_id, d.occurred_at, d.data, d.attempts`
+/** First half of the key of a lock; the name of the consumer makes the second. */
+const TAKERS = 712101
+const inOrder = (rows: readonly Delivery[]) => rows.toSorted((a, b) => Number(BigInt(a.sequence) - BigInt(b.sequence)))
 const sequences = (deliveries: readonly Pick<Delivery, 'sequence'>[]) =>
   sql.array(
     deliveries.map(({ sequence }) => sequence),
     'int8',
   )
 
-/** Says which kinds a consumer wants; repeated while an instance delivers to it. */
+/**
+ * Says which kinds a consumer wants; repeated while an instance delivers to it.
+ * @param holderKinds those that it wants only about accounts with a contact
+ */
 export async function registerConsumer(
   db: CommonQueryMethods,
   name: string,
   kinds: readonly EventKind[],
+  holderKinds: readonly EventKind[] = [],
 ): Promise<void> {
   await db.query(rowsOf(None)`
-    INSERT INTO event_consumers (name, kinds) VALUES (${name}, ${sql.array([...kinds], 'text')})
-    ON CONFLICT (name) DO UPDATE SET kinds = EXCLUDED.kinds, seen_at = now()`)
+    INSERT INTO event_consumers (name, kinds, holder_kinds)
+    VALUES (${name}, ${sql.array([...kinds], 'text')}, ${sql.array([...holderKinds], 'text')})
+    ON CONFLICT (name) DO UPDATE SET kinds = EXCLUDED.kinds, holder_kinds = EXCLUDED.holder_kinds, seen_at = now()`)
 }
 
 /** Consumers that no instance has delivered to for this long leave with what waits for them. */
@@ -60,25 +68,48 @@ export async function removeUnseenConsumers(db: CommonQueryMethods, days: number
   const Name = z.object({ name: z.string() })
   const rows = await db.any(rowsOf(Name)`
     DELETE FROM event_consumers WHERE seen_at < now() - make_interval(days => ${days}) RETURNING name`)
+  // One step of the primary key for each consumer; a writer may have added some since the last time.
+  await db.query(rowsOf(None)`
+    WITH RECURSIVE present AS (
+      SELECT min(consumer) AS consumer FROM event_deliveries
+      UNION ALL
+      SELECT (SELECT min(d.consumer) FROM event_deliveries d WHERE d.consumer > p.consumer)
+        FROM present p WHERE p.consumer IS NOT NULL
+    )
+    DELETE FROM event_deliveries WHERE consumer = ANY (ARRAY(
+      SELECT consumer FROM present WHERE consumer IS NOT NULL
+      EXCEPT SELECT name FROM event_consumers))`)
   return rows.map(({ name }) => name)
 }
 
-/** Not due, or behind another event of its subject: it waits. */
+/**
+ * Not due, or behind another event of its subject: it waits. Consumers in the database have no part
+ * in the index `event_deliveries_subject`.
+ */
 const isNext = sql.fragment`
   d.due_at <= now() AND NOT EXISTS (
     SELECT FROM event_deliveries e
-     WHERE e.consumer = d.consumer AND e.subject = d.subject AND e.sequence < d.sequence)`
+     WHERE e.consumer = d.consumer AND e.subject = d.subject AND e.sequence < d.sequence
+       AND e.consumer NOT IN ('notifications', 'statistics'))`
 
-/** Locks the next deliveries for the transaction, past those of other instances. */
-export async function lockDeliveries(
+/**
+ * Removes the next deliveries of a consumer in the database, for the transaction that takes them.
+ * One instance at a time: the others get none.
+ */
+export async function takeDeliveries(
   tx: CommonQueryMethods,
   consumer: string,
   limit: number,
 ): Promise<readonly Delivery[]> {
-  return tx.any(rowsOf(Row)`
-    SELECT ${columns} FROM event_deliveries d
-     WHERE d.consumer = ${consumer} AND d.claimed_by IS NULL AND d.due_at <= now()
-     ORDER BY d.sequence LIMIT ${limit} FOR UPDATE SKIP LOCKED`)
+  const rows = await tx.any(rowsOf(Row)`
+    WITH next AS MATERIALIZED (
+      SELECT sequence FROM event_deliveries
+       WHERE consumer = ${consumer} AND (SELECT pg_try_advisory_xact_lock(${TAKERS}, hashtext(${consumer})))
+       ORDER BY sequence LIMIT ${limit}
+    )
+    DELETE FROM event_deliveries d USING next
+     WHERE d.consumer = ${consumer} AND d.sequence = next.sequence RETURNING ${columns}`)
+  return inOrder(rows)
 }
 
 /** Takes the next deliveries for an instance; those of instances that are gone, too. */
@@ -97,13 +128,22 @@ export async function claimDeliveries(
     )
     UPDATE event_deliveries d SET claimed_by = ${instanceId} FROM next
      WHERE d.consumer = next.consumer AND d.sequence = next.sequence RETURNING ${columns}`)
-  return rows.toSorted((a, b) => Number(BigInt(a.sequence) - BigInt(b.sequence)))
+  return inOrder(rows)
 }
 
-/** At the start: what this instance had claimed before its thread was replaced. */
-export async function releaseDeliveries(db: CommonQueryMethods, consumer: string, instanceId: number): Promise<void> {
+/**
+ * What this instance has claimed and is not delivering: its thread was replaced, or the database
+ * went away between the claim and the end.
+ */
+export async function releaseDeliveries(
+  db: CommonQueryMethods,
+  consumer: string,
+  instanceId: number,
+  running: readonly Pick<Delivery, 'sequence'>[] = [],
+): Promise<void> {
   await db.query(rowsOf(None)`
-    UPDATE event_deliveries SET claimed_by = NULL WHERE consumer = ${consumer} AND claimed_by = ${instanceId}`)
+    UPDATE event_deliveries SET claimed_by = NULL
+     WHERE consumer = ${consumer} AND claimed_by = ${instanceId} AND sequence <> ALL (${sequences(running)})`)
 }
 
 export async function removeDeliveries(

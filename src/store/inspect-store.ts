@@ -111,7 +111,7 @@ export interface InspectStore {
   ): Promise<{ order: InspectedOrder; authorizations: readonly InspectedAuthorization[] } | undefined>
   findAuthorization(id: string): Promise<InspectedAuthorization | undefined>
   findCertificate(id: string): Promise<InspectedCertificate | undefined>
-  /** @param serialNumber lower-case hex without leading zero octets. */
+  /** The newest. @param serialNumber lower-case hex without leading zero octets. */
   findCertificateBySerial(serialNumber: string): Promise<InspectedCertificate | undefined>
   findAccount(id: string): Promise<InspectedAccount | undefined>
   /**
@@ -161,7 +161,8 @@ export function createInspectStore(db: DatabasePool): InspectStore {
     async findCertificateBySerial(serialNumber) {
       return orUndefined(
         await db.maybeOne(rowsOf(Certificate)`
-          SELECT ${certificateColumns} FROM certificates WHERE serial_number = decode(${serialNumber}, 'hex')`),
+          SELECT ${certificateColumns} FROM certificates WHERE serial_number = decode(${serialNumber}, 'hex')
+           ORDER BY id DESC LIMIT 1`),
       )
     },
 

@@ -26,6 +26,7 @@ const LEADER_LOCKS = {
   challenge: 712003,
   retention: 712004,
   audit: 712005,
+  backends: 712006,
   crl: 712948,
 } as const
 export type LeaderRole = keyof typeof LEADER_LOCKS

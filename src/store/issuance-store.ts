@@ -7,7 +7,10 @@ import type { Batched } from '../shared/lib/batcher.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { Requester } from './account-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
-import { account, authorization, order, quoted } from './status-sql.ts'
+import { LAPSE, type Lapse, movedToProcessing } from './issuance-guards.ts'
+import { order } from './status-sql.ts'
+
+export type { Lapse }
 
 /** A certificate about to be signed. */
 export interface IssuanceIntent {
@@ -24,12 +27,6 @@ export interface IssuanceIntent {
   /** Whether the client has left; an intent that has not begun by then is dropped. */
   isGone?: (() => boolean) | undefined
 }
-
-/**
- * Why recovery gives up an order: it has expired, or a condition of `begin` no longer holds. An
- * authorization that has expired since then does not count.
- */
-export type Lapse = 'expired' | 'account not valid' | 'key blocked' | 'authorization withdrawn'
 
 /** An intent as recovery finds it. */
 export interface PendingIntent {
@@ -92,22 +89,7 @@ const BEGIN: Statement = {
   // identifier, account_csr_profiles_pkey, blocked_keys_pkey, order_claims_pkey. One update, one
   // delete, one insert.
   text: `
-    WITH moved AS (
-      UPDATE orders o SET status = ${order.after('finalize')}
-        FROM ${GIVEN_INTENTS}
-        JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}
-       WHERE o.id = i.order_id AND o.account_id = i.account_id AND o.status ${order.allows('finalize')} AND o.expires_at > now()
-         -- The status stands outside the WHERE: a plan made on an empty table would take the whole of authorizations_reusable
-         -- for a short way to it.
-         AND (SELECT count(*) FILTER (WHERE z.status ${authorization.is('valid')} AND z.expires_at > now()) FROM authorizations z
-               WHERE z.id = ANY (o.authorization_ids)) = greatest(cardinality(o.authorization_ids), 1)
-         AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
-         AND (SELECT p.csr_profile_id FROM account_csr_profiles p WHERE p.account_id = a.id) IS NOT DISTINCT FROM i.csr_profile_id
-      RETURNING i.*, o.request_key
-    ), released AS (
-      -- From here on an equal new-order makes an order of its own.
-      DELETE FROM order_claims c USING moved WHERE c.request_key = moved.request_key AND c.order_id = moved.order_id
-    )
+    WITH ${movedToProcessing(GIVEN_INTENTS)}
     INSERT INTO issuance_intents (${INTENT}) SELECT ${INTENT} FROM moved RETURNING certificate_id AS id`,
 }
 
@@ -118,10 +100,12 @@ const BEGIN_OWN: Statement = {
 
 const FIND_KEY: Statement = {
   name: 'issuance-find-key',
-  // The unique indexes on order_id of both. A single statement moves the key, so every snapshot
+  // The unique indexes on order_id of all. A single statement moves the key, so every snapshot
   // shows it.
   text: `
     SELECT spki_sha256 FROM issuance_intents WHERE order_id = $1
+    UNION ALL
+    SELECT spki_sha256 FROM csr_issuances WHERE order_id = $1
     UNION ALL
     SELECT spki_sha256 FROM certificates WHERE order_id = $1`,
 }
@@ -174,13 +158,7 @@ const ADOPT: Statement = {
     UPDATE issuance_intents n SET instance_id = $1, created_at = now()
       FROM abandoned WHERE n.certificate_id = abandoned.certificate_id
     RETURNING n.certificate_id, n.account_id, n.order_id, n.issuer_id, n.tbs,
-              CASE
-                WHEN (SELECT o.expires_at <= now() FROM orders o WHERE o.id = n.order_id) THEN ${quoted<Lapse>('expired')}
-                WHEN (SELECT a.status ${account.isNot('valid')} FROM accounts a WHERE a.id = n.account_id) THEN 'account not valid'
-                WHEN EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = n.spki_sha256) THEN 'key blocked'
-                WHEN EXISTS (SELECT FROM orders o JOIN authorizations z ON z.id = ANY (o.authorization_ids)
-                              WHERE o.id = n.order_id AND z.status ${authorization.is('deactivated', 'revoked')}) THEN 'authorization withdrawn'
-              END AS lapse`,
+              ${LAPSE} AS lapse`,
 }
 
 export function createIssuanceStore(db: Database): IssuanceStore {

@@ -172,6 +172,16 @@ export function listNotifications(
       FROM notifications ${ofStatus} ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`)
 }
 
+const WithBody = Listed.extend({ body_text: z.string(), body_html: z.string() })
+export type NotificationWithBody = z.infer<typeof WithBody>
+
+export function findNotification(db: CommonQueryMethods, id: string): Promise<NotificationWithBody | null> {
+  return db.maybeOne(rowsOf(WithBody)`
+    SELECT id, notification_type, recipient, subject, status, account_id, error_detail, retry_count, created_at, sent_at,
+           body_text, body_html
+      FROM notifications WHERE id = ${id}`)
+}
+
 /** Queues all failed ones again, but for those that are recorded only. @returns how many */
 export async function requeueFailed(tx: CommonQueryMethods): Promise<number> {
   const { rowCount } = await tx.query(rowsOf(None)`

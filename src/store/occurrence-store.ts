@@ -11,17 +11,25 @@ const WANTED: Statement = {
 /** Writers on the request path know ids; what else consumers are told is read here, once a batch. */
 const WRITE: Statement = {
   name: 'events-write',
-  // certificates_pkey, orders_pkey
+  // certificates_pkey, orders_pkey; accounts_pkey for each consumer that wants holders with a contact
   text: `
-    SELECT emit_event(e.kind, e.subject, e.account_id, e.data || CASE
-        WHEN e.kind = 'certificate.delivery' THEN coalesce(
+    WITH e AS MATERIALIZED (
+      SELECT gen_random_uuid() AS event_id, u.*, u.given || CASE
+        WHEN u.kind = 'certificate.delivery' THEN coalesce(
           (SELECT jsonb_build_object('serial_number', encode(c.serial_number, 'hex'), 'domains', c.names)
-             FROM certificates c WHERE c.id = e.subject::uuid), '{}')
-        WHEN e.kind IN ('order.csr_refused', 'order.recovered') THEN coalesce(
-          (SELECT jsonb_build_object('identifiers', o.identifiers) FROM orders o WHERE o.id = e.subject::uuid), '{}')
-        ELSE '{}' END)
-      FROM (SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::jsonb[])
-              WITH ORDINALITY AS u (kind, subject, account_id, data, place) ORDER BY place) e`,
+             FROM certificates c WHERE c.id = u.subject::uuid), '{}')
+        WHEN u.kind IN ('order.csr_refused', 'order.recovered') THEN coalesce(
+          (SELECT jsonb_build_object('identifiers', o.identifiers) FROM orders o WHERE o.id = u.subject::uuid), '{}')
+        ELSE '{}' END AS data
+        FROM unnest($1::text[], $2::text[], $3::uuid[], $4::jsonb[])
+             WITH ORDINALITY AS u (kind, subject, account_id, given, place)
+    )
+    INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
+    SELECT c.name, e.event_id, e.kind, e.subject, e.account_id, clock_timestamp(), e.data
+      FROM e JOIN event_consumers c ON e.kind = ANY (c.kinds)
+     WHERE e.kind <> ALL (c.holder_kinds)
+        OR EXISTS (SELECT FROM accounts h WHERE h.id = e.account_id AND h.contacts <> '{}')
+     ORDER BY e.place`,
 }
 
 export async function readWantedKinds(db: Pick<Database, 'query'>): Promise<ReadonlySet<EventKind>> {

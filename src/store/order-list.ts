@@ -69,7 +69,9 @@ const NOT_EXPIRED = sql.fragment`
 const PLACES: Record<OrderStatus, readonly Fragment[]> = {
   pending: [NOT_EXPIRED],
   ready: [NOT_EXPIRED],
-  processing: [sql.fragment`o.id = ANY (ARRAY(SELECT order_id FROM issuance_intents))`],
+  processing: [
+    sql.fragment`o.id = ANY (ARRAY(SELECT order_id FROM issuance_intents UNION ALL SELECT order_id FROM csr_issuances))`,
+  ],
   valid: [],
   invalid: [],
 }

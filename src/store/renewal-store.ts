@@ -3,8 +3,8 @@
  */
 
 import type { RenewalAdvice, RenewalWindow } from '../domain/renewal-window.ts'
+import { withoutSignOctet } from '../domain/serial-number.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
-import { resultsByOrd } from './batch-results.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
 export interface RenewableCertificate {
@@ -31,7 +31,8 @@ export interface AdviceSelection {
 }
 
 export interface RenewalStore {
-  findBySerial: Batched<Buffer, RenewableCertificate | undefined>
+  /** All with a serial number, since several issuers may give the same. */
+  findBySerial: Batched<Buffer, readonly RenewableCertificate[]>
 }
 
 /** The operator's advice to renew now. */
@@ -46,7 +47,7 @@ export interface RenewalAdviceStore {
 
 const FIND: Statement = {
   name: 'renewal-find',
-  // certificates_serial_number_key, renewal_advice_pkey, replacements_pkey
+  // certificates_serial_issuer, renewal_advice_pkey, replacements_pkey
   text: `
     SELECT i.ord::integer, c.id, c.account_id, encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, c.names,
            c.not_before, c.not_after, c.issued_at, c.revoked_at, a.window_start, a.window_end, a.explanation_url,
@@ -97,7 +98,7 @@ const RESULT = `
     SELECT (SELECT count(*)::integer FROM changed) AS changed, (SELECT count(*)::integer FROM seen) AS seen, last.not_after, last.id
       FROM (SELECT) x LEFT JOIN (SELECT not_after, id FROM seen ORDER BY not_after DESC, id DESC LIMIT 1) last ON true`
 
-// certificates_not_after or certificates_serial_number_key; renewal_advice_pkey
+// certificates_not_after or certificates_serial_issuer; renewal_advice_pkey
 const ADVISE: Statement = { name: 'renewal-advise', text: LIVE + ADVISED(5) + RESULT }
 const ADVISE_NAMED: Statement = { name: 'renewal-advise-named', text: NAMED + ADVISED(4) + RESULT }
 const CLEAR: Statement = { name: 'renewal-clear', text: LIVE + CLEARED + RESULT }
@@ -129,8 +130,10 @@ interface Row {
 export function createRenewalStore(db: Database): RenewalStore {
   return {
     findBySerial: batched(db, async (serialNumbers: readonly Buffer[]) => {
-      const rows = await db.pipeline.run<Row>(FIND, [serialNumbers])
-      return resultsByOrd(rows, serialNumbers, decode)
+      const rows = await db.pipeline.run<Row>(FIND, [serialNumbers.map(withoutSignOctet)])
+      const found = serialNumbers.map((): RenewableCertificate[] => [])
+      for (const row of rows) found[row.ord - 1]?.push(decode(row))
+      return found
     }),
   }
 }

@@ -7,6 +7,7 @@
  */
 
 import { AUTHORIZATION } from '../domain/authorization-state.ts'
+import { withoutSignOctet } from '../domain/serial-number.ts'
 import { finalStatuses } from '../domain/state-table.ts'
 import { lowestUuidv7, uuidTime } from '../shared/lib/uuid.ts'
 import { parseCertId } from '../shared/protocol/renewal-info.ts'
@@ -139,10 +140,15 @@ const DELETE_INVALID_AUTHORIZATIONS = deletion('retention-delete-invalid-authori
  */
 const FREE_REPLACED: Statement = {
   name: 'retention-free-replaced',
-  // certificates_serial_number_key, replacements_pkey
+  // certificates_serial_issuer, replacements_pkey
   text: `
     DELETE FROM replacements r USING unnest($1::uuid[], $2::bytea[]) AS i (order_id, serial_number), certificates c
      WHERE c.serial_number = i.serial_number AND r.certificate_id = c.id AND r.order_id = i.order_id`,
+}
+
+function serialNumberOf(certId: string): Buffer | null {
+  const identity = parseCertId(certId)
+  return identity ? withoutSignOctet(identity.serialNumber) : null
 }
 
 interface PageRow {
@@ -160,7 +166,7 @@ export function createRetentionStore(db: Database): RetentionStore {
       const [row] = await tx.query<PageRow>(statement, [walk.name, youngest, endedBefore])
       const { deleted, seen, replacing, replaced } = row as PageRow
       if (replacing && replaced) {
-        const serialNumbers = replaced.map((text) => parseCertId(text)?.serialNumber ?? null)
+        const serialNumbers = replaced.map((text) => serialNumberOf(text))
         await tx.query(FREE_REPLACED, [replacing, serialNumbers])
       }
       return { deleted, full: seen === PAGE_SIZE }

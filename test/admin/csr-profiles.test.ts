@@ -56,7 +56,11 @@ describe('CSR profiles', () => {
     assert.deepEqual(facts, wanted)
     assert.equal(created_by, (await admin.get('/me')).json.id)
     assert.equal(updated_at, created_at)
-    assert.deepEqual((await auditor.get(`/csr-profiles/${id}`)).json, { ...reply.json, account_ids: [] })
+    assert.deepEqual((await auditor.get(`/csr-profiles/${id}`)).json, {
+      ...reply.json,
+      account_ids: [],
+      more_accounts: false,
+    })
     assert.deepEqual((await auditor.get('/csr-profiles')).json[0], reply.json)
 
     const replaced = await admin.send('PUT', `/csr-profiles/${id}`, {

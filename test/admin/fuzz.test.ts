@@ -76,8 +76,9 @@ describe('whatever is asked of the Admin API', () => {
     const loaded = await loadConfig(path.join(folder, 'config.yaml'), process.env)
     assert.ok(loaded.ok)
     const { config } = loaded
-    const context = { config, version: '0', log: pino({ level: 'silent' }), teardown, onBroken: () => undefined }
-    const started = await startAdmin(context as unknown as StartContext)
+    const now = { config, stopping: false }
+    const context = { config, now, version: '0', log: pino({ level: 'silent' }), teardown, onBroken: () => undefined }
+    const started = await startAdmin(context as unknown as StartContext, { ca: { issuers: () => [] } as never })
     assert.ok(started)
     return started
   }

@@ -8,6 +8,7 @@ import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { openApiDocument } from '../../src/admin/openapi.ts'
 import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
 import { adminConfig, administrator, adminRequest, createAdministrator } from '../support/admin.ts'
+import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const document = openApiDocument(ENDPOINTS, { version: '0.0.0', baseUrl: 'https://ca.example/api' })
@@ -37,13 +38,22 @@ describe('the OpenAPI document', () => {
   })
 
   test('an endpoint that changes something says which audit action it leaves', () => {
-    const reads = new Set(['validateCsr', 'validateCsrAgainst'])
+    const reads = new Set(['validateCsr', 'validateCsrAgainst', 'checkCsrProfile'])
     const silent = ENDPOINTS.filter(({ method, audit, id }) => method !== 'GET' && !audit && !reads.has(id))
     assert.deepEqual(
       silent.map(({ id }) => id),
       [],
     )
   })
+})
+
+test('for every endpoint that changes something there is a request that an ending session must stop', () => {
+  const changing = ENDPOINTS.filter(({ audit, roles }) => audit && roles !== 'none').map(({ id }) => id)
+  assert.deepEqual(
+    Object.keys(ADMINISTRATIVE_REQUESTS).sort(),
+    changing.sort(),
+    'test/support/administrative-requests.ts',
+  )
 })
 
 describe('the typed client', () => {
@@ -99,7 +109,7 @@ describe('roles', () => {
       assert.equal((await ask('eyJhbGciOiJub25lIn0.e30.')).status, 401, `${id} with an unsigned token`)
       assert.equal((await ask(gone.token)).status, 401, `${id} with a token that was logged out`)
       // Its own session must last for the others.
-      if (id === 'logout' || id === 'resetMyPassword') continue
+      if (id === 'logout' || id === 'logoutEverywhere' || id === 'resetMyPassword') continue
       const { status } = await ask(auditor.token)
       if (roles.includes('auditor')) assert.ok(status !== 401 && status !== 403, `${id} as auditor: ${status}`)
       else assert.equal(status, 403, `${id} as auditor`)

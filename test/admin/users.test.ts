@@ -48,6 +48,26 @@ describe('users of the Admin API', () => {
     assert.equal(reply.json.message, reply.json.detail)
   })
 
+  test('a username is plain ASCII: nobody takes two that look alike for one another', async () => {
+    for (const username of [
+      '\u212aarl',
+      'stra\u00dfe',
+      'I\u0307lse',
+      '\u0430lice',
+      'a b',
+      '-a',
+      '.a',
+      'a'.repeat(129),
+    ]) {
+      const reply = await admin.send('POST', '/users', { username, email: 'x@example.com' })
+      assert.deepEqual([reply.status, reply.json.fields?.[0].field], [400, 'username'], username)
+    }
+    for (const username of ['_svc', 'ann.b-c@example.com', 'A+1']) {
+      const reply = await admin.send('POST', '/users', { username, email: 'x@example.com' })
+      assert.deepEqual([reply.status, reply.json.username], [201, username])
+    }
+  })
+
   test('every wrong member is named, and what is right', async () => {
     const reply = await admin.send('POST', '/users', { usrname: 'x', email: 'nowhere', role: 'root' })
     assert.equal(reply.status, 400)
@@ -79,6 +99,17 @@ describe('users of the Admin API', () => {
     const reply = await dave.send('POST', '/auth/logout')
     assert.deepEqual(reply.json, { status: 'logged_out' })
     assert.equal((await dave.get('/me')).status, 401)
+  })
+
+  test('logout everywhere ends every session, and those of nobody else', async () => {
+    const { password } = await makeUser('dora')
+    const [first, second] = [
+      await signIn(service.baseUrl, 'dora', password),
+      await signIn(service.baseUrl, 'dora', password),
+    ]
+    assert.deepEqual((await first.send('POST', '/auth/logout-everywhere')).json, { sessions: 2 })
+    assert.deepEqual([(await first.get('/me')).status, (await second.get('/me')).status], [401, 401])
+    assert.equal((await admin.get('/me')).status, 200)
   })
 
   test('a change of role counts at once; a disabled user is out', async () => {

@@ -70,12 +70,13 @@ describe('administration from the command line', () => {
       ['users', 'create', 'x', '--role', 'root'],
       ['audit', 'verify', '--head', 'x'],
       ['eab', 'reseal'],
+      ['users', 'unlock-address', 'locked'],
     ])
       assert.equal((await run(...words)).code, 2, words.join(' '))
     assert.equal((await run('users', 'create', 'a b')).code, 1)
   })
 
-  test('a locked username is unlocked', async () => {
+  test('a locked username is unlocked, and a locked address', async () => {
     const { password } = JSON.parse(await operate(service, 'users', 'create', 'locked', '--json'))
     const login = (word: string) =>
       adminRequest(service.baseUrl, 'POST', '/auth/login', { body: { username: 'locked', password: word } })
@@ -84,8 +85,16 @@ describe('administration from the command line', () => {
     assert.match(await operate(service, 'users', 'unlock', 'locked'), /may log in again/)
     assert.match(await operate(service, 'users', 'unlock', 'locked'), /no failed logins/)
     // Its address is locked for itself.
-    await withQuery(service.database.connection, (query) => query('DELETE FROM admin_login_limits'))
+    assert.equal((await login(password)).status, 429)
+    const [limit] = await withQuery(service.database.connection, (query) =>
+      query('SELECT subject FROM admin_login_limits'),
+    )
+    const address = String(limit?.['subject']).replace('address ', '')
+    assert.match(await operate(service, 'users', 'unlock-address', address), /may log in again from/)
+    assert.match(await operate(service, 'users', 'unlock-address', address), /no failed logins/)
     assert.equal((await login(password)).status, 200)
+    const [entry] = (await admin.get('/audit-log?action=user.unlock')).json
+    assert.deepEqual([entry.details.address, typeof entry.details.operator], [address, 'string'])
   })
 
   test('users of another server come with their hashes, and get a better one with the first login', async () => {

@@ -55,6 +55,10 @@ describe('events', () => {
     await run(rowsOf(None)`INSERT INTO accounts (id, thumbprint, jwk) VALUES (${id}, ${id}, '{}')`)
     return id
   }
+  const aCertificate = (account: string, id = uuidv7(Date.now())) =>
+    run(rowsOf(None)`
+      INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+      VALUES (${id}, ${account}, ${id}, uuid_send(${id}), 'x', '{a.test}', now(), now() + interval '1 day', 'x')`)
   function consumer(over: Partial<ExternalConsumer> & { name: string }): ExternalConsumer {
     return {
       kinds: ['alarm'],
@@ -102,6 +106,62 @@ describe('events', () => {
       ['account.registration', 'account.key_change', 'account.deactivation'],
     )
     assert.deepEqual(rows[1]?.data, { account_id: id, old_thumbprint: id, new_thumbprint: `${id} new` })
+  })
+
+  test('a kind that is wanted about holders with a contact is not written about others', async () => {
+    await registerConsumer(
+      db,
+      'holders',
+      ['account.registration', 'certificate.issuance'],
+      [...(['account.registration', 'certificate.issuance'] as const)],
+    )
+    await registerConsumer(db, 'everybody', ['certificate.issuance'])
+    const without = await anAccount()
+    const reachable = uuidv7(Date.now())
+    await run(rowsOf(None)`
+      INSERT INTO accounts (id, thumbprint, jwk, contacts) VALUES (${reachable}, ${reachable}, '{}', '{mailto:ops@example.com}')`)
+    for (const account of [without, reachable]) await aCertificate(account)
+    const Told = z.object({ consumer: z.string(), kind: z.string(), account_id: z.string() })
+    const told = await db.any(rowsOf(Told)`
+      SELECT consumer, kind, account_id FROM event_deliveries WHERE consumer = ANY ('{holders,everybody}') ORDER BY sequence`)
+    assert.deepEqual(
+      told
+        .map((row) => `${row.consumer} ${row.kind} ${row.account_id === reachable ? 'reachable' : 'other'}`)
+        .toSorted(),
+      [
+        'everybody certificate.issuance other',
+        'everybody certificate.issuance reachable',
+        'holders account.registration reachable',
+        'holders certificate.issuance reachable',
+      ],
+    )
+    await run(rowsOf(None)`DELETE FROM event_consumers WHERE name = ANY ('{holders,everybody}')`)
+    await removeUnseenConsumers(db, 7)
+    assert.deepEqual([await waiting('holders'), await waiting('everybody')], [0, 0])
+  })
+
+  test('a deactivated authorization names the open orders that it ended', async () => {
+    await registerConsumer(db, 'authorizations', ['authorization.deactivation'])
+    const account = await anAccount()
+    const [authorization, other] = [uuidv7(Date.now()), uuidv7(Date.now())]
+    for (const id of [authorization, other])
+      await run(rowsOf(None)`
+        INSERT INTO authorizations (id, account_id, identifier_type, identifier_value, wildcard, status, offered, token, expires_at)
+        VALUES (${id}, ${account}, 'dns', 'a.test', false, 'valid', '{}', 'x', now() + interval '1 day')`)
+    const order = uuidv7(Date.now())
+    for (const [id, of, status] of [
+      [order, authorization, 'open'],
+      [uuidv7(Date.now()), other, 'open'],
+      [uuidv7(Date.now()), authorization, 'valid'],
+    ] as const)
+      await run(rowsOf(None)`
+        INSERT INTO orders (id, account_id, status, identifiers, authorization_ids, profile, expires_at)
+        VALUES (${id}, ${account}, ${status}, '[]', ARRAY[${of}]::uuid[], 'default', now() + interval '1 day')`)
+    await run(rowsOf(None)`UPDATE authorizations SET status = 'deactivated' WHERE id = ${authorization}`)
+    const Told = z.object({ data: z.record(z.string(), z.unknown()) })
+    const { data } = await db.one(rowsOf(Told)`SELECT data FROM event_deliveries WHERE consumer = 'authorizations'`)
+    assert.deepEqual(data.invalidated_orders, [order])
+    await run(rowsOf(None)`DELETE FROM event_consumers WHERE name = 'authorizations'`)
   })
 
   test('all consumers get an event under the same id', async () => {
@@ -212,6 +272,76 @@ describe('events', () => {
     await rounds(slow, 'the second attempt', async () => (await waiting('slow')) === 0)
     await slow.stop(1_000)
     assert.equal(attempts, 2)
+  })
+
+  test('deliveries that end together are removed together', async () => {
+    await registerConsumer(db, 'many', ['alarm'])
+    for (let n = 0; n < 40; n++) await emit('alarm', `${n}`)
+    const all = gate()
+    let begun = 0
+    const removals: unknown[] = []
+    const counted = new Proxy(db, {
+      get(target, name) {
+        const method = Reflect.get(target, name)
+        if (name !== 'query') return typeof method === 'function' ? method.bind(target) : method
+        return (query: { sql: string }) => {
+          if (/DELETE FROM event_deliveries/.test(query.sql)) removals.push(query)
+          return method.call(target, query)
+        }
+      },
+    })
+    const many = new ExternalDelivery({
+      ...{ db: counted, instanceId: presence.instanceId, events: silent },
+      consumer: consumer({
+        name: 'many',
+        concurrency: 40,
+        async deliver() {
+          if (++begun === 40) all.resolve()
+          await all.promise
+        },
+      }),
+    })
+    await rounds(many, 'all are gone', async () => (await waiting('many')) === 0)
+    await many.stop(1_000)
+    assert.equal(begun, 40)
+    assert.ok(removals.length < 10, `${removals.length} statements`)
+  })
+
+  test('what was claimed when the database went away is delivered again, and is no failure of the consumer', async () => {
+    await registerConsumer(db, 'away', ['alarm'])
+    await emit('alarm', 'x')
+    let isAway = true
+    const flaky = new Proxy(db, {
+      get(target, name) {
+        const method = Reflect.get(target, name)
+        if (name !== 'query') return typeof method === 'function' ? method.bind(target) : method
+        return (query: { sql: string }) =>
+          isAway && query.sql.includes('DELETE')
+            ? Promise.reject(new Error('the connection is gone'))
+            : method.call(target, query)
+      },
+    })
+    const seen: string[] = []
+    const of = consumer({
+      name: 'away',
+      retryDelayMs: () => undefined,
+      deliver: async ({ id }) => void seen.push(id),
+    })
+    const failures: unknown[] = []
+    const delivering = new ExternalDelivery({
+      ...{ db: flaky, instanceId: presence.instanceId, consumer: of },
+      events: { ...silent, failed: (_name, error) => void failures.push(error) },
+    })
+    await delivering.round()
+    await until('its removal has failed', async () => failures.length > 0)
+    isAway = false
+    await rounds(delivering, 'it is delivered again', async () => (await waiting('away')) === 0)
+    await delivering.stop(1_000)
+    assert.deepEqual([seen.length, new Set(seen).size], [2, 1])
+    const letters = await db.one(
+      rowsOf(Count)`SELECT count(*)::integer AS rows FROM event_dead_letters WHERE consumer = 'away'`,
+    )
+    assert.equal(letters.rows, 0)
   })
 
   test('statistics count by hour and keep the last 50 failures of an account', async () => {

@@ -113,7 +113,7 @@ describe('notifications', () => {
   before(async () => {
     database = await testDatabase()
     db = await openCheckedDatabase(settingsFor(database.connection))
-    await registerConsumer(db, consumer.name, consumer.kinds)
+    await registerConsumer(db, consumer.name, consumer.kinds, consumer.holderKinds)
   })
   after(async () => {
     await db.end()

@@ -46,7 +46,7 @@ describe('the webhook', () => {
 
   const hook = (url: string, more: Partial<WebhookHook> = {}): WebhookHook => ({
     ...{ name: 'hook webhook', kinds: ['certificate.revocation'], timeoutMs: 1_000, maxRetries: 3 },
-    ...{ url, secret: SECRET, ca: undefined, allowPrivate: true, source: 'https://ca.test' },
+    ...{ url, secret: SECRET, ca: undefined, allowPrivate: true, source: 'https://ca.test', isPlain: false },
     ...more,
   })
   const post = (of: WebhookHook, signal = AbortSignal.timeout(2_000)) => new Webhook(of).post(EVENT, EVENT.data, signal)
@@ -76,6 +76,17 @@ describe('the webhook', () => {
     const [, time, mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(seen.headers['chancery-signature'])) ?? []
     assert.ok(Math.abs(Number(time) - Date.now() / 1000) < 60)
     assert.equal(mac, createHmac('sha256', SECRET).update(`${time}.${seen.body}`).digest('hex'))
+  })
+
+  test('sends event and data alone where a receiver of the reference expects that', async () => {
+    let seen: { type: string | undefined; body: string } | undefined
+    const url = await receiver((request, response, body) => {
+      seen = { type: request.headers['content-type'], body }
+      response.writeHead(200).end()
+    })
+    await post(hook(url, { isPlain: true }))
+    assert.equal(seen?.type, 'application/json')
+    assert.deepEqual(JSON.parse(seen?.body ?? ''), { event: 'certificate.revocation', data: { serial_number: '0a' } })
   })
 
   test('is repeated after 5xx and 429, not before Retry-After', async () => {

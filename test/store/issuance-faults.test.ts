@@ -607,9 +607,9 @@ describe('issuance under faults', () => {
     test('not done, and another instance records its own signature meanwhile: it alone has a line', async () => {
       const order = await ready()
       let isAsked = false
-      const findBySerial: typeof store.certificates.findBySerial = async (serial) => {
+      const findBySerial: typeof store.certificates.findBySerial = async (...asked) => {
         isAsked = true
-        return store.certificates.findBySerial(serial)
+        return store.certificates.findBySerial(...asked)
       }
       const complete = failingOnce(store.issuance.complete, 'before', LOST)
       const certificates = { ...store.certificates, findBySerial }

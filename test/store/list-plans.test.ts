@@ -166,7 +166,7 @@ describe('plans of long lists and walks', () => {
   test('certificates of an account', () =>
     requirePlans(certificates({ accountId: account }), /orders_account[\s\S]*certificates_imported/))
   test('certificates by serial number', () =>
-    requirePlans(certificates({ serialNumber }), /certificates_serial_number_key/))
+    requirePlans(certificates({ serialNumber }), /certificates_serial_issuer/))
   test('orders of an account', () =>
     requirePlans(() => listOrders(spied, { accountId: account, status: 'invalid' }, undefined, 50), /orders_account/))
 
@@ -189,7 +189,7 @@ describe('plans of long lists and walks', () => {
     await requirePlans(() => renewals.advise({}, advice), /certificates_not_after/)
     await requirePlans(() => renewals.clear({}), /certificates_not_after/)
     const named = { serialNumbers: [Buffer.from(serialNumber, 'hex')] }
-    await requirePlans(() => renewals.advise(named, advice), /certificates_serial_number_key/)
+    await requirePlans(() => renewals.advise(named, advice), /certificates_serial_issuer/)
   })
 
   test('pages of retention', async () => {

@@ -214,7 +214,7 @@ describe('plans', () => {
     },
     'certificate-find-by-serial': {
       command: () => spied.certificates.findBySerial(Buffer.alloc(16, 1)),
-      indexes: ['certificates_serial_number_key'],
+      indexes: ['certificates_serial_issuer'],
     },
     'certificate-authorized-names': {
       command: () => spied.certificates.isAuthorizedForAll(requester.accountId, ['host1.example', 'host2.example']),

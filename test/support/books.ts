@@ -39,7 +39,7 @@ interface Unfinished {
 
 const UNFINISHED = `
   SELECT (SELECT count(*)::integer FROM orders WHERE status = 'processing') AS processing,
-         (SELECT count(*)::integer FROM issuance_intents) AS intents,
+         (SELECT count(*)::integer FROM issuance_intents) + (SELECT count(*)::integer FROM csr_issuances) AS intents,
          (SELECT count(*)::integer FROM authorizations
            WHERE status = 'pending' AND (validating_by IS NOT NULL
                  OR jsonb_path_exists(attempts, '$.* ? (@.status == "processing")'))) AS validating`

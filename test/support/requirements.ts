@@ -18,6 +18,7 @@ export const DEBIAN_PACKAGES = {
   caddy: 'caddy',
   certbot: 'certbot',
   certtool: 'gnutls-bin',
+  chromium: 'chromium',
   dehydrated: 'dehydrated',
   'dnssec-signzone': 'bind9-utils',
   knotd: 'knot',

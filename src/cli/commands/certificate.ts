@@ -83,8 +83,7 @@ async function importOne(
   const spkiSha256 = hashSpki(tbs.spki)
   const row = { id: uuidv7(Date.now()), accountId, serialNumber, issuerFingerprint, names, notBefore, notAfter }
   if (await store.record({ ...row, der, spkiSha256 })) return 'recorded'
-  const known = await certificates.findBySerial(serialNumber)
-  if (!known?.der.equals(der))
+  if (!(await certificates.findBySerial(serialNumber, der)))
     throw new CommandError(
       `the serial number ${serialNumber.toString('hex')} is that of another certificate: certificates show shows it`,
     )

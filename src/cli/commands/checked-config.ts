@@ -3,6 +3,7 @@
  * `--validate-only`, which stops after the check.
  */
 
+import { signerBackend } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { loadHooks } from '../../hooks/load.ts'
 import { VERSION } from '../../main/version.ts'
@@ -56,7 +57,8 @@ export async function validateOnly(options: CommonOptions, scope: Scope): Promis
   console.log(
     `listens on ${server.bind}:${server.port} (${server.tls.cert_path === null ? 'HTTP' : 'HTTPS'}) as ${server.external_url}`,
   )
-  console.log(`CA backend ${ca.backend}, signer ${ca.signer.socket ?? 'started by the service'}`)
+  const signer = signerBackend(ca) === undefined ? 'none' : (ca.signer.socket ?? 'started by the service')
+  console.log(`CA backend ${ca.backend}, signer ${signer}`)
   console.log(`challenges ${enabled.map(typeOf).join(', ')}`)
   for (const { name, kinds } of hooks) console.log(`${name} for ${kinds.join(', ')}`)
   console.log(`database ${database.database} at ${database.host}:${database.port}`)

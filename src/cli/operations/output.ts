@@ -1,6 +1,7 @@
 /** Replies of the Admin API on a terminal: lists as tables, objects as lines, or all as JSON. */
 
-import { type Report, renderText, shown } from '../report-text.ts'
+import { printable } from '../../shared/command-line/printable.ts'
+import { type Report, renderText } from '../report-text.ts'
 import { tableOf } from '../table.ts'
 
 type Row = Readonly<Record<string, unknown>>
@@ -11,7 +12,7 @@ const MOST_COLUMNS = 6
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-'
   if (Array.isArray(value) && value.every((one) => typeof one !== 'object')) return value.map(cell).join(',') || '-'
-  return shown(typeof value === 'object' ? JSON.stringify(value) : String(value))
+  return printable(typeof value === 'object' ? JSON.stringify(value) : String(value)).replaceAll(/[\n\t]/g, ' ')
 }
 
 export function printRows(rows: readonly Row[], columns: readonly string[] | undefined): void {
@@ -23,6 +24,6 @@ export function printRows(rows: readonly Row[], columns: readonly string[] | und
 /** @param body null where there is nothing, undefined where there is nothing to say */
 export function printReply(body: unknown): void {
   if (body === null || body === undefined) console.error(body === null ? 'none' : 'done')
-  else if (typeof body === 'string') process.stdout.write(body.endsWith('\n') ? body : `${body}\n`)
+  else if (typeof body === 'string') console.log(body.replace(/\n$/, ''))
   else console.log(renderText(body as Report))
 }

@@ -1,12 +1,17 @@
 /** Rules for the backend that signs and for the profiles of certificates. */
 
+import { isSigner } from '../../domain/csr-issuance.ts'
+import { backendsOf, FAILOVER, usedBackends, usesBackend } from '../backends.ts'
 import type { Config } from '../schema.ts'
 import { not, type Rule, required } from './rule.ts'
 
-const ownKey = (c: Config) => c.ca.backend === 'internal' && c.ca.signer.socket === null
-const proxied = (c: Config) => c.ca.backend === 'acme_proxy'
+const ownKey = (c: Config) => usesBackend(c, 'internal') && c.ca.signer.socket === null
+const proxied = (c: Config) => usesBackend(c, 'acme_proxy')
 /** A separate signer has the token in its own configuration. */
-const token = (c: Config) => c.ca.backend === 'hsm' && c.ca.signer.socket === null
+const token = (c: Config) => usesBackend(c, 'hsm') && c.ca.signer.socket === null
+const external = (c: Config) => usesBackend(c, 'external')
+const usesFailover = ({ ca }: Config) =>
+  ca.backend === FAILOVER || Object.values(ca.profiles).some(({ backend }) => backend === FAILOVER)
 const TOKEN_READS = ['ca.backend', 'ca.signer.socket']
 const OWN_KEY = 'ca.backend internal needs it, or ca.signer.socket in its place'
 
@@ -43,12 +48,38 @@ export const CA: readonly Rule[] = [
     'ca.backend acme_proxy needs it',
     ['ca.backend'],
   ),
-  required(
-    'ca.external.sign_url',
-    (c) => c.ca.backend === 'external',
-    (c) => c.ca.external.sign_url,
-    'ca.backend external needs it',
-    ['ca.backend'],
+  required('ca.external.sign_url', external, (c) => c.ca.external.sign_url, 'ca.backend external needs it', [
+    'ca.backend',
+  ]),
+  not(
+    'ca.external.client_key_path',
+    ['ca.external.client_cert_path'],
+    (c) => external(c) && (c.ca.external.client_cert_path === null) !== (c.ca.external.client_key_path === null),
+    'stands beside client_cert_path: set both of them or none',
+  ),
+  {
+    path: 'ca.failover.backends',
+    reads: ['ca.backend', 'ca.profiles'],
+    check(c) {
+      const { backends } = c.ca.failover
+      if (!usesFailover(c)) return undefined
+      if (backends.length < 2) return 'needs at least two backends, the first of which is asked first'
+      return new Set(backends).size < backends.length ? 'names a backend twice' : undefined
+    },
+  },
+  {
+    path: 'ca.backend',
+    reads: ['ca.failover.backends', 'ca.profiles'],
+    check: ({ ca }) =>
+      usedBackends(ca).filter(isSigner).length > 1
+        ? 'uses internal and hsm, but one signer has all keys: give chancery-signer both issuers, and use one of the two names here'
+        : undefined,
+  },
+  not(
+    'server.tls.self_issued_names',
+    ['ca.backend', 'ca.failover.backends', 'ca.profiles'],
+    ({ ca, server }) => server.tls.self_issued_names.length > 0 && !backendsOf(ca, 'default').some(isSigner),
+    'needs the backend internal or hsm in the default profile, which signs this certificate',
   ),
   required('ca.hsm.pkcs11_library', token, (c) => c.ca.hsm.pkcs11_library, 'ca.backend hsm needs it', TOKEN_READS),
   required(
@@ -83,7 +114,7 @@ export const CA: readonly Rule[] = [
     path: 'ca.serial_source',
     reads: ['ca.internal.serial_source', 'ca.hsm.serial_source'],
     check(c, isSet) {
-      const older = c.ca.backend === 'hsm' ? c.ca.hsm.serial_source : c.ca.internal.serial_source
+      const older = usesBackend(c, 'hsm') ? c.ca.hsm.serial_source : c.ca.internal.serial_source
       if (!isSet('ca.serial_source') || older === null || older === c.ca.serial_source) return undefined
       return `is ${c.ca.serial_source}, but the same setting below the backend says ${older}; keep one of the two`
     },

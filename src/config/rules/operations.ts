@@ -1,5 +1,6 @@
 /** Rules for CRLs, mail, CT logs and the Admin API. */
 
+import { signerBackend } from '../backends.ts'
 import type { Config } from '../schema.ts'
 import { not, type Rule, required } from './rule.ts'
 
@@ -19,9 +20,9 @@ function pathBelowAdminApi({ admin_api, api, acme, ari, crl, metrics }: Config):
 export const CRL: readonly Rule[] = [
   not(
     'crl.enabled',
-    ['ca.backend'],
-    (c) => c.crl.enabled && c.ca.backend !== 'internal' && c.ca.backend !== 'hsm',
-    'is true, but only ca.backend internal and hsm sign a CRL',
+    ['ca.backend', 'ca.failover.backends', 'ca.profiles'],
+    (c) => c.crl.enabled && signerBackend(c.ca) === undefined,
+    'is true, but only the backends internal and hsm sign a CRL, and none of them is used',
   ),
   not(
     'crl.next_update_seconds',

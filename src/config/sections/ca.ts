@@ -31,6 +31,10 @@ import {
 } from '../field.ts'
 
 const BACKENDS = ['internal', 'external', 'hsm', 'acme_proxy'] as const
+const isBackend = (value: string) => (BACKENDS as readonly string[]).includes(value) || /^ext:\S+$/.test(value)
+const ONE_BACKEND = `one of ${BACKENDS.join(', ')}, or ext: and a module`
+const ANY_BACKEND = `one of ${BACKENDS.join(', ')}, failover, or ext: and a module`
+const isAnyBackend = (value: string) => value === 'failover' || isBackend(value)
 
 const hash = (subject: string) => setting(choice(HASHES, 'sha256'), `Hash of ${subject}.`)
 const path = (sentence: string) => setting(optionalText(), sentence)
@@ -66,6 +70,9 @@ const Profile = z
         .default(null),
       'Names of issuers in the signer; the first one when absent. Of a list, the first valid issuer whose kind of key (RSA or not) is that of the request signs, else the first valid one.',
     ),
+    backend: setting(optionalText(isAnyBackend), 'Who issues certificates of the profile; `ca.backend` when absent.', {
+      expects: ANY_BACKEND,
+    }),
   })
   .meta({ description: 'One certificate profile.' })
 
@@ -104,6 +111,18 @@ const External = z
     ca_cert_path: path('PEM file with certificates to trust in addition to those of the system.'),
     client_cert_path: path('PEM file with the client certificate.'),
     client_key_path: path('PEM file with the key of the client certificate.'),
+    proxy_url: setting(optionalText(isHttpUrl), 'HTTP proxy on the way to the CA.', {
+      expects: HTTP_URL,
+      secret: true,
+    }),
+    trust_anchors: setting(
+      list(z.string().min(1)),
+      'PEM files with the roots that its chains must end at. Empty accepts every chain that agrees with itself.',
+    ),
+    idempotent: setting(
+      flag(false),
+      'Whether the CA answers a repeated `idempotency_key` with the same certificate. Without it, an order whose request was lost fails with an alarm.',
+    ),
     timeout_seconds: setting(whole(1, 30), 'Time one request may take.', { unit: 'seconds' }),
     max_retries: setting(whole(0, 0), 'Attempts after the first.'),
     retry_delay_seconds: setting(z.number().min(0).default(1), 'Wait before the second attempt; doubles.', {
@@ -113,11 +132,27 @@ const External = z
   .prefault({})
   .meta({ description: 'Backend `external`: a signing service over HTTP.' })
 
+const Failover = z
+  .strictObject({
+    backends: setting(
+      list(checkedText(ONE_BACKEND, isBackend)),
+      'Backends in the order in which they are asked. The next one is asked when one is away.',
+    ),
+    probe_seconds: setting(whole(1, 15), 'Time between two looks whether a backend that was away is back.', {
+      unit: 'seconds',
+    }),
+  })
+  .prefault({})
+  .meta({ description: 'Backend `failover`: several backends, one after the other.' })
+
 const AcmeProxy = z
   .strictObject({
     directory_url: setting(optionalText(isHttpUrl), 'Directory of the upstream ACME service.', { expects: HTTP_URL }),
     email: setting(optionalText(isEmail), 'Contact of the upstream account.', { expects: EMAIL }),
-    storage_path: setting(text('./acme_proxy_storage'), 'Folder for the upstream account.'),
+    storage_path: setting(
+      text('./acme_proxy_storage'),
+      'Folder that ACMEEH kept its upstream account in; its key is taken over once. The file `seal.key` is made there when neither `acme.eab_key_file` nor `admin_api.token_secret` is set.',
+    ),
     challenge_type: setting(choice(['dns-01', 'http-01'], 'dns-01'), 'Method used upstream.'),
     challenge_handler: setting(
       optionalText(
@@ -134,11 +169,23 @@ const AcmeProxy = z
     eab_hmac_key: setting(optionalText(), 'Key of the upstream account binding, base64url.', { secret: true }),
     proxy_url: setting(optionalText(isHttpUrl), 'HTTP proxy on the way upstream.', { expects: HTTP_URL, secret: true }),
     verify_ssl: setting(flag(true), 'Check the certificate of the upstream service.'),
-    timeout_seconds: setting(whole(1, 300), 'Time one upstream order may take.', { unit: 'seconds' }),
-    max_retries: setting(whole(0, 5), 'Attempts after the first.'),
-    order_ready_timeout: setting(whole(1, 30), 'Time the upstream order may take to become ready.', {
-      unit: 'seconds',
-    }),
+    ca_cert_path: path('PEM file with certificates to trust in addition to those of Node.js.'),
+    trust_anchors: setting(
+      list(z.string().min(1)),
+      'PEM files with the roots that its chains must end at. Empty accepts every chain that agrees with itself.',
+    ),
+    timeout_seconds: setting(
+      whole(1, 300),
+      'Time an upstream order may take until the CSR is sent. What comes after is waited for (`ca.deferred_signing_timeout`).',
+      { unit: 'seconds' },
+    ),
+    max_retries: setting(whole(0, 5), 'Attempts at a step of an upstream order after the first.'),
+    order_ready_timeout: setting(
+      whole(1, 30),
+      'Time the upstream order may take to become ready once the challenges are answered.',
+      { unit: 'seconds' },
+    ),
+    max_concurrent_orders: setting(z.int().min(1).max(1000).default(32), 'Upstream orders open at the same time.'),
   })
   .prefault({})
   .meta({ description: 'Backend `acme_proxy`: another ACME service issues.' })
@@ -172,12 +219,9 @@ const Hsm = z
 export const Ca = z
   .strictObject({
     backend: setting(
-      checkedText(
-        `one of ${BACKENDS.join(', ')}, or ext: and a module`,
-        (value) => (BACKENDS as readonly string[]).includes(value) || /^ext:\S+$/.test(value),
-      ).default('internal'),
-      'Who signs; this version has `internal` and `hsm`.',
-      { expects: `one of ${BACKENDS.join(', ')}, or ext: and a module` },
+      checkedText(ANY_BACKEND, isAnyBackend).default('internal'),
+      'Who issues: a key in a file (`internal`) or in a token (`hsm`), another CA, or several of them (`failover`).',
+      { expects: ANY_BACKEND },
     ),
     default_validity_days: setting(whole(1, 90), 'Lifetime of certificates.', { unit: 'days' }),
     max_validity_days: setting(whole(1, 397), 'Longest lifetime of certificates.', { unit: 'days' }),
@@ -210,13 +254,22 @@ export const Ca = z
     signer: Signer,
     internal: Internal,
     external: External,
+    failover: Failover,
     acme_proxy: AcmeProxy,
     hsm: Hsm,
     circuit_breaker_failure_threshold: setting(whole(1, 5), 'Failures in a row after which the backend is left alone.'),
     circuit_breaker_recovery_timeout: setting(z.number().min(0.1).default(30), 'Time until it is tried again.', {
       unit: 'seconds',
     }),
-    deferred_signing_timeout: setting(optionalWhole(1), 'Without effect: no backend signs later.', { unit: 'seconds' }),
+    deferred_signing_timeout: setting(
+      whole(1, 600),
+      'Time another CA may take for a certificate; then the order fails, and what still comes is revoked.',
+      { unit: 'seconds' },
+    ),
+    received_lint: setting(
+      choice(['warn', 'refuse'], 'warn'),
+      'What a finding of the lint does to a certificate of another CA: a line in the log, or a failed order.',
+    ),
     extension_settings: setting(
       z.record(z.string(), z.unknown()).default(() => ({})),
       'Settings of an `ext:` backend. With such a backend, unknown keys directly under `ca` are taken as well.',

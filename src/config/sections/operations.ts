@@ -110,6 +110,7 @@ export const AdminApi = z
   .strictObject({
     enabled: setting(flag(false), 'Offer the Admin API.'),
     base_path: setting(urlPath('/api'), 'Path in front of every Admin API resource.'),
+    console: setting(flag(true), 'Offer the console, a web page for administrators, at `{base_path}/console/`.'),
     token_secret: setting(
       optionalText(),
       'Signs tokens of the Admin API, and encrypts stored HMAC keys without `acme.eab_key_file`. At least 16 bytes; 32 random ones are advised.',

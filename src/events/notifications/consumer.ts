@@ -21,7 +21,7 @@ import {
   type NewNotification,
 } from '../../store/notification-store.ts'
 import type { MailTemplates } from './templates.ts'
-import { type Addressee, NOTIFIED_KINDS, noticeOf } from './types.ts'
+import { type Addressee, HOLDER_KINDS, NOTIFIED_KINDS, noticeOf } from './types.ts'
 
 export interface NotificationConsumerOptions {
   templates: MailTemplates
@@ -34,6 +34,7 @@ export interface NotificationConsumerOptions {
 export class NotificationConsumer implements DatabaseConsumer {
   readonly name = 'notifications'
   readonly kinds: readonly EventKind[] = NOTIFIED_KINDS
+  readonly holderKinds = HOLDER_KINDS
   readonly #options: NotificationConsumerOptions
 
   constructor(options: NotificationConsumerOptions) {

@@ -85,6 +85,8 @@ export class Mailer {
         isReleased = true
         if (await this.#round()) continue
       } catch (error) {
+        // What it had claimed, or was sending when the database went away.
+        isReleased = false
         events.broken(error)
       }
       this.#wake = new AbortController()
@@ -113,7 +115,9 @@ export class Mailer {
     const claimed = [...(await claimNotifications(db, { instanceId, status, limit: batchSize }))]
     const isFull = claimed.length === batchSize
     const lanes = Math.min(MAIL_CONNECTIONS, claimed.length)
-    await Promise.all(Array.from({ length: lanes }, () => this.#sendAll(claimed)))
+    const ends = await Promise.allSettled(Array.from({ length: lanes }, () => this.#sendAll(claimed)))
+    const broken = ends.find(({ status }) => status === 'rejected')
+    if (broken?.status === 'rejected') throw broken.reason
     // Left behind by a server that went away, or by the end of the service.
     if (claimed.length > 0)
       await releaseNotifications(

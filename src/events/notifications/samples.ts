@@ -9,6 +9,7 @@ const account_id = '01980b7e-1d24-7c6f-b0a9-3e5d7f1c8a20'
 const serial_number = '4f9c2d7e8b1a6053f4c81e29d7b35a60'
 const not_after = '2027-02-21T12:00:00Z'
 const deactivated_authorizations = 2
+const cause = 'the credential team-a that it was registered with was revoked'
 
 const COMMON = { server_url: 'https://acme.example.com', timestamp: '2026-11-23T12:00:00Z' }
 const OF_NAMES = { domains, summary: domains.join(', ') }
@@ -38,7 +39,7 @@ const SAMPLES: Record<NotificationType, TemplateValues> = {
     error_detail: 'www.example.com (192.0.2.7) port 80: connection refused',
   },
   account_deactivated: { account_id, deactivated_authorizations },
-  account_revoked: { account_id, reason: 'eab_revoked:team-a', deactivated_authorizations },
+  account_revoked: { account_id, reason: 'eab_revoked:team-a', cause, deactivated_authorizations },
   key_rollover_succeeded: {
     account_id,
     old_thumbprint: 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs',
@@ -48,7 +49,7 @@ const SAMPLES: Record<NotificationType, TemplateValues> = {
     authorization_id: '0199a4f1-6d02-7b33-a4c7-1f2e3d4c5b60',
     identifier: 'www.example.com',
     identifier_type: 'dns',
-    invalidated_orders: 0,
+    invalidated_orders: 1,
   },
 }
 

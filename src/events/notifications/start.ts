@@ -1,6 +1,7 @@
 /** Notifications of the events thread: recording, sending, and what SIGHUP changes. */
 
 import type { Config } from '../../config/schema.ts'
+import type { CheckStatus } from '../../ops/health.ts'
 import { beginAtZero } from '../../ops/metrics.ts'
 import type { EventDelivery } from '../../services/events/delivery.ts'
 import {
@@ -11,6 +12,7 @@ import {
 } from '../../settings/notifications.ts'
 import type { ConsumerContext } from '../consumers.ts'
 import { NotificationConsumer } from './consumer.ts'
+import { MailProbe } from './mail-probe.ts'
 import { Mailer, type MailerEvents } from './mailer.ts'
 import { MailTemplates } from './templates.ts'
 import { MailTransport } from './transport.ts'
@@ -19,6 +21,7 @@ export class Notifications {
   readonly #consumer: NotificationConsumer
   /** Undefined when no mail is sent. */
   readonly #mailer: Mailer | undefined
+  readonly #probe: MailProbe | undefined
   #settings: NotificationSettings
   #isRecording = false
 
@@ -35,6 +38,7 @@ export class Notifications {
     })
     if (config.smtp.enabled) {
       const transport = new MailTransport(mailSettings(config))
+      this.#probe = new MailProbe(new MailTransport(mailSettings(config)))
       this.#mailer = new Mailer({ db, instanceId, transport, settings, events: mailerEvents(context) })
     }
   }
@@ -42,6 +46,11 @@ export class Notifications {
   async start(delivery: EventDelivery): Promise<void> {
     await this.#record(delivery)
     this.#mailer?.start()
+  }
+
+  /** Asked only where mail is sent. */
+  async smtp(): Promise<CheckStatus> {
+    return this.#probe ? this.#probe.status() : 'error'
   }
 
   /** After SIGHUP. */
@@ -52,6 +61,7 @@ export class Notifications {
   }
 
   async stop(deadlineMs: number): Promise<void> {
+    this.#probe?.close()
     await this.#mailer?.stop(deadlineMs)
   }
 

@@ -32,7 +32,7 @@ const PARTS: readonly Part[] = ['subject.txt', 'body.txt', 'body.html']
 export class MailTemplates {
   readonly #ours = new Map<NotificationType, Parts>()
   readonly #custom = new Map<NotificationType, Parts>()
-  readonly #layout: Readonly<Record<'text' | 'html', Template>>
+  readonly #layout: Readonly<Record<'text' | 'html', string>>
   readonly #onBroken: (file: string, error: unknown) => void
 
   /**
@@ -41,7 +41,7 @@ export class MailTemplates {
    */
   constructor(folder: string | null, onBroken: (file: string, error: unknown) => void) {
     this.#onBroken = onBroken
-    this.#layout = { text: new Template(read(OURS, 'layout.txt')), html: new Template(read(OURS, 'layout.html')) }
+    this.#layout = { text: read(OURS, 'layout.txt'), html: read(OURS, 'layout.html') }
     for (const type of NOTIFICATION_TYPES) {
       this.#ours.set(
         type,
@@ -54,18 +54,24 @@ export class MailTemplates {
   render(type: NotificationType, values: TemplateValues): RenderedMail {
     const subject = oneLine(this.#part(type, 'subject.txt', values) ?? '')
     const shown = { ...values, subject }
+    const frame = {
+      ...shown,
+      at: String(values.timestamp ?? '')
+        .replace('T', ' ')
+        .replace('Z', ' UTC'),
+    }
     const html = this.#part(type, 'body.html', escaped(shown))
     const text = this.#part(type, 'body.txt', shown)
     const custom = this.#custom.get(type)
     return {
       subject,
-      html: custom?.['body.html'] ? html : this.#layout.html.render({ ...escaped(shown), content: html.trim() }),
+      html: custom?.['body.html'] ? html : filled(this.#layout.html, { ...escaped(frame), content: html.trim() }),
       // An operator who has only an HTML body means it for readers of text, too.
       text: custom?.['body.txt']
         ? text
         : custom?.['body.html']
           ? withoutTags(html)
-          : this.#layout.text.render({ ...shown, content: text.trim() }),
+          : filled(this.#layout.text, { ...frame, content: text.trim() }),
     }
   }
 
@@ -101,6 +107,10 @@ export class MailTemplates {
 
 const nameOf = (type: NotificationType, part: Part) => `${type}_${part}`
 const read = (folder: string, name: string) => readFileSync(path.join(folder, name), 'utf8')
+
+/** The layouts are ours and only name values; the interpreter would cost as much as all else. */
+const filled = (layout: string, values: TemplateValues) =>
+  layout.replaceAll(/\{\{ (\w+) \}\}/g, (_, name) => String(values[name] ?? ''))
 
 /** Line breaks would begin another header. */
 function oneLine(text: string): string {

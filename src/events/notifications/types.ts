@@ -59,7 +59,7 @@ const NOTICES: Partial<Record<EventKind, Notice>> = {
   })),
   'account.revocation': holder('account_revoked', (data, account) => ({
     ...texts(data, 'account_id'),
-    reason: data.reason ? text(data.reason) : account?.revoked_kid ? `eab_revoked:${account.revoked_kid}` : 'revoked',
+    ...whyRevoked(data, account),
     deactivated_authorizations: Number(data.deactivated_authorizations ?? 0),
   })),
   'account.key_change': holder('key_rollover_succeeded', (data) =>
@@ -67,7 +67,7 @@ const NOTICES: Partial<Record<EventKind, Notice>> = {
   ),
   'authorization.deactivation': holder('authorization_deactivated', (data) => ({
     ...texts(data, 'authorization_id', 'identifier', 'identifier_type'),
-    invalidated_orders: Number(data.invalidated_orders ?? 0),
+    invalidated_orders: listOf(data.invalidated_orders).length,
   })),
   'order.rejected': holder('order_rejected', (data) => {
     const rejected = namesOf(data, 'rejected_identifiers')
@@ -103,8 +103,20 @@ const ADMIN_ACTIONS: Record<string, Notice> = {
 
 export const NOTIFIED_KINDS: readonly EventKind[] = [...(Object.keys(NOTICES) as EventKind[]), 'admin.action']
 
+/** Of an account without a contact nobody could be told. */
+export const HOLDER_KINDS = NOTIFIED_KINDS.filter((kind) => NOTICES[kind]?.to === 'holder')
+
 function withError(data: EventData): TemplateValues {
   return { ...named(namesOf(data)), ...texts(data, 'order_id'), error_detail: detailOf(data) }
+}
+
+/** `reason` for programs that read it, `cause` for people. */
+function whyRevoked(data: EventData, account: Holder | undefined): TemplateValues {
+  const kid = account?.revoked_kid
+  if (data.reason) return { reason: text(data.reason), cause: text(data.reason) }
+  return kid
+    ? { reason: `eab_revoked:${kid}`, cause: `the credential ${text(kid)} that it was registered with was revoked` }
+    : { reason: 'revoked', cause: 'the operator revoked it' }
 }
 
 /** What the client was told; an attempt's `error` is for the operator and may say more. */

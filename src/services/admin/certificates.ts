@@ -1,6 +1,6 @@
 /** Certificates as administrators see them, and their revocation. */
 
-import type { DatabasePool } from 'slonik'
+import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
@@ -15,7 +15,7 @@ import {
   type CertificateSort,
   type FoundCertificate,
   findCertificateByFingerprint,
-  findCertificateBySerial,
+  findCertificatesBySerial,
   listCertificates,
 } from '../../store/certificate-list.ts'
 import { findIssuerChain, revokeCertificate } from '../../store/certificate-store.ts'
@@ -46,9 +46,13 @@ export class Certificates {
     return readPageOf((after, limit) => listCertificates(this.#options.db, filter, after, limit, order), page)
   }
 
-  /** @param serialNumber lower-case hexadecimal without leading zero octets */
-  async find(serialNumber: string): Promise<FoundCertificate> {
-    return known(await findCertificateBySerial(this.#options.db, serialNumber))
+  /**
+   * The newest with this serial number.
+   * @param serialNumber lower-case hexadecimal without leading zero octets
+   * @param issuer SHA-256 of the issuer certificate in lower-case hexadecimal
+   */
+  async find(serialNumber: string, issuer?: string): Promise<FoundCertificate> {
+    return known(await newest(this.#options.db, serialNumber, issuer))
   }
 
   /** @param fingerprint SHA-256 in lower-case hexadecimal */
@@ -60,13 +64,13 @@ export class Certificates {
     return expiryHistogram(this.#options.db, by, days)
   }
 
-  async pem(serialNumber: string): Promise<string> {
-    return encodePem('CERTIFICATE', known(withDer(await this.find(serialNumber))).der)
+  async pem(serialNumber: string, issuer?: string): Promise<string> {
+    return encodePem('CERTIFICATE', known(withDer(await this.find(serialNumber, issuer))).der)
   }
 
   /** The certificate and its issuers, the root included where it is known. */
-  async chain(serialNumber: string): Promise<string> {
-    const { der, issuer_fingerprint } = known(withDer(await this.find(serialNumber)))
+  async chain(serialNumber: string, issuer?: string): Promise<string> {
+    const { der, issuer_fingerprint } = known(withDer(await this.find(serialNumber, issuer)))
     const issuers = (await findIssuerChain(queriesOf(this.#options.db), issuer_fingerprint)) ?? []
     return [der, ...issuers].map((certificate) => encodePem('CERTIFICATE', certificate)).join('')
   }
@@ -87,7 +91,7 @@ export class Certificates {
         blocked_key: blockedKey?.toString('hex'),
         ...(isUnseen && { issuer_fingerprint: certificate.issuer_fingerprint }),
       })
-      return known(await findCertificateBySerial(tx, serialNumber))
+      return known(await newest(tx, serialNumber, certificate.issuer_fingerprint))
     })
     this.#options.events.revoked(subjectOf(revoked), wanted.reason)
     return revoked
@@ -153,10 +157,10 @@ async function revokeOne(
 
 async function findOrRecord(tx: Transaction, serialNumber: string, wanted: WantedRevocation) {
   const { issuerFingerprint, notAfter } = wanted
-  const found = await findCertificateBySerial(tx, serialNumber)
+  const [found = null, another] = await findCertificatesBySerial(tx, serialNumber, issuerFingerprint)
+  if (another)
+    throw new AdminError('conflict', `several issuers have given the serial number ${serialNumber}; name one`)
   if (issuerFingerprint === undefined) return { certificate: known(found), isUnseen: false }
-  if (found && found.issuer_fingerprint !== issuerFingerprint)
-    throw new AdminError('conflict', `another issuer has given the serial number ${serialNumber}`)
   if (found) return { certificate: found, isUnseen: false }
   const queries = queriesOf(tx)
   const issuer = (await listIssuers(queries)).find(
@@ -170,7 +174,12 @@ async function findOrRecord(tx: Transaction, serialNumber: string, wanted: Wante
     notAfter: notAfter ?? parseCertificate(issuer.certificate).tbs.notAfter,
   })
   if (!isRecorded) throw new AdminError('conflict', `the certificate ${serialNumber} is just being issued; try again`)
-  return { certificate: known(await findCertificateBySerial(tx, serialNumber)), isUnseen: true }
+  return { certificate: known(await newest(tx, serialNumber, issuerFingerprint)), isUnseen: true }
+}
+
+async function newest(db: CommonQueryMethods, serialNumber: string, issuer?: string): Promise<FoundCertificate | null> {
+  const [first] = await findCertificatesBySerial(db, serialNumber, issuer)
+  return first ?? null
 }
 
 function known(certificate: FoundCertificate | null): FoundCertificate {

@@ -9,18 +9,21 @@ import { encodeBase64url } from '../../shared/lib/base64url.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import {
+  type Cascade,
   type CredentialRow,
   findCredential,
   findCredentialByKid,
   insertCredential,
-  listCredentials,
+  previewRevocation,
   type Revocation,
   revokeCredential,
 } from '../../store/admin/credential-store.ts'
 import type { ProfileRow } from '../../store/admin/profile-store.ts'
+import { listEabCredentials } from '../../store/eab-list.ts'
 import { grantNames } from './allowed-identifiers.ts'
 import type { AuditLog } from './audit-log.ts'
 import { grantProfile } from './csr-profiles.ts'
+import { type PageOfList, type PageRequest, readPageOf } from './list-pages.ts'
 
 export interface CredentialsOptions {
   db: DatabasePool
@@ -66,8 +69,8 @@ export class Credentials {
     this.#options = options
   }
 
-  list(): Promise<readonly CredentialRow[]> {
-    return listCredentials(this.#options.db)
+  list(request: PageRequest): Promise<PageOfList<CredentialRow>> {
+    return readPageOf((after, limit) => listEabCredentials(this.#options.db, after, limit), request)
   }
 
   async find(id: string): Promise<CredentialRow> {
@@ -97,6 +100,12 @@ export class Credentials {
       if (csrProfile) await grantProfile(tx, note, actor, id, csrProfile)
       return { ...made, hmac_key: encodeBase64url(key) }
     })
+  }
+
+  /** What `revoke` would take with it now. */
+  async cascade(id: string): Promise<Cascade> {
+    await this.find(id)
+    return previewRevocation(this.#options.db, id)
   }
 
   /** With its accounts and their authorizations. May be repeated; each time is audited. */

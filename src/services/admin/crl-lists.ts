@@ -16,6 +16,8 @@ export interface CrlListsOptions {
 }
 
 export interface CrlStatus {
+  /** False when no CRL is published. */
+  isPublished: boolean
   lists: readonly PublishedCrl[]
   /** A list of the present is older than `staleAfterMs` or over, or there is none. */
   isStale: boolean
@@ -60,7 +62,8 @@ export class CrlLists {
     const lists = currentLists(await this.#store.published(), new Date())
     const staleAt = Date.now() - (this.#options.staleAfterMs ?? 0)
     const isStale = lists.length === 0 || lists.some(({ startedAt }) => startedAt.getTime() < staleAt)
-    return { lists, isStale, obstacle: await this.#store.obstacle() }
+    const isPublished = this.#options.staleAfterMs !== undefined
+    return { isPublished, lists, isStale, obstacle: await this.#store.obstacle() }
   }
 
   get #store() {

@@ -1,11 +1,14 @@
 /** Notifications as administrators see them: the list, another attempt, deletion. */
 
 import type { DatabasePool } from 'slonik'
+import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import type { NotificationStatus } from '../../domain/notification.ts'
 import {
+  findNotification,
   type ListedNotification,
   listNotifications,
+  type NotificationWithBody,
   purgeNotifications,
   requeueFailed,
 } from '../../store/notification-store.ts'
@@ -29,6 +32,10 @@ export class NotificationList {
     return listNotifications(this.#db, { status, limit, offset })
   }
 
+  async find(id: string): Promise<NotificationWithBody> {
+    return (await findNotification(this.#db, id)) ?? Promise.reject(notFound('notification'))
+  }
+
   /** Queues all failed ones again. @returns how many */
   retry(actor: Actor): Promise<number> {
     return this.#audit.transaction(actor, async (tx, note) => {
@@ -38,13 +45,19 @@ export class NotificationList {
     })
   }
 
-  /** Deletes what was sent or has failed, and is older than so many days. @returns how many */
+  /**
+   * Deletes what was sent or has failed, and is older than so many days; an entry for each page.
+   * @returns how many
+   */
   async purge(actor: Actor, days: number): Promise<number> {
     const before = new Date(Date.now() - days * DAY_MS)
-    let purged = 0
-    for (let page = PURGED_AT_ONCE; page === PURGED_AT_ONCE; purged += page)
-      page = await purgeNotifications(this.#db, before, PURGED_AT_ONCE)
-    if (purged > 0) await this.#audit.record(actor, 'notification.purge', { days, purged })
-    return purged
+    let total = 0
+    for (let page = PURGED_AT_ONCE; page === PURGED_AT_ONCE; total += page)
+      page = await this.#audit.transaction(actor, async (tx, note) => {
+        const purged = await purgeNotifications(tx, before, PURGED_AT_ONCE)
+        if (purged > 0) note('notification.purge', { days, purged })
+        return purged
+      })
+    return total
   }
 }

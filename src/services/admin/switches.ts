@@ -17,7 +17,11 @@ export class Switches {
   }
 
   async position(name: ServerSwitch): Promise<SwitchPosition> {
-    return (await createServerSettings(queriesOf(this.#db)).switches())[name]
+    return (await this.positions())[name]
+  }
+
+  positions(): Promise<Record<ServerSwitch, SwitchPosition>> {
+    return createServerSettings(queriesOf(this.#db)).switches()
   }
 
   async set(actor: Actor, name: ServerSwitch, on: boolean, reason?: string): Promise<SwitchPosition> {

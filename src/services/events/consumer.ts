@@ -7,6 +7,8 @@ interface Consumer {
   /** The same in every instance that has it. */
   name: string
   kinds: readonly EventKind[]
+  /** Of `kinds`, those that are wanted only about accounts with a contact. */
+  holderKinds?: readonly EventKind[]
 }
 
 /**
@@ -37,6 +39,9 @@ export interface ConsumerEvents {
 
 /** Looks are cheap: one index range that is empty. */
 export const LOOK_MS = 500
+
+/** Consumers in the database have nobody who waits for them, and a larger batch is cheaper. */
+export const DATABASE_LOOK_MS = 1_000
 
 /** Registrations are renewed so that a consumer in use is not taken for an abandoned one. */
 export const REGISTRATION_MS = 3_600_000

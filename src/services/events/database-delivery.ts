@@ -1,7 +1,7 @@
 /** Delivers to a consumer that writes to the database alone. */
 
 import type { DatabasePool } from 'slonik'
-import { lockDeliveries, removeDeliveries } from '../../store/event-store.ts'
+import { takeDeliveries } from '../../store/event-store.ts'
 import type { DatabaseConsumer } from './consumer.ts'
 
 const BATCH = 200
@@ -9,13 +9,12 @@ const BATCH = 200
 /** @returns how many events it took; a full batch means that more wait */
 export function takeBatch(db: DatabasePool, consumer: DatabaseConsumer): Promise<number> {
   return db.transaction(async (tx) => {
-    const deliveries = await lockDeliveries(tx, consumer.name, BATCH)
+    const deliveries = await takeDeliveries(tx, consumer.name, BATCH)
     if (deliveries.length === 0) return 0
     await consumer.take(
       deliveries.map(({ event }) => event),
       tx,
     )
-    await removeDeliveries(tx, consumer.name, deliveries)
     return deliveries.length
   })
 }

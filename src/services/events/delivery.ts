@@ -6,6 +6,7 @@ import { removeOldCounts } from '../../store/event-statistics-store.ts'
 import { registerConsumer, removeUnseenConsumers } from '../../store/event-store.ts'
 import {
   type ConsumerEvents,
+  DATABASE_LOOK_MS,
   type DatabaseConsumer,
   type ExternalConsumer,
   LOOK_MS,
@@ -49,7 +50,7 @@ export class EventDelivery {
     const { external } = this.#options
     for (const consumer of this.#database) this.#take(consumer)
     this.#external.forEach((delivery, index) => {
-      this.#loop(external[index]?.name ?? '', async () => (await delivery.round()) > 0)
+      this.#loop(external[index]?.name ?? '', LOOK_MS, async () => (await delivery.round()) > 0)
     })
     this.#loops.push(this.#keepRegistered())
   }
@@ -57,7 +58,7 @@ export class EventDelivery {
   /** A consumer that the configuration asks for later. */
   async add(consumer: DatabaseConsumer): Promise<void> {
     this.#database.push(consumer)
-    await registerConsumer(this.#options.db, consumer.name, consumer.kinds)
+    await registerConsumer(this.#options.db, consumer.name, consumer.kinds, consumer.holderKinds)
     this.#take(consumer)
   }
 
@@ -68,18 +69,18 @@ export class EventDelivery {
   }
 
   #take(consumer: DatabaseConsumer): void {
-    this.#loop(consumer.name, async () => isFull(await takeBatch(this.#options.db, consumer)))
+    this.#loop(consumer.name, DATABASE_LOOK_MS, async () => isFull(await takeBatch(this.#options.db, consumer)))
   }
 
   /** @param round returns whether to look again at once */
-  #loop(name: string, round: () => Promise<boolean>): void {
+  #loop(name: string, lookMs: number, round: () => Promise<boolean>): void {
     const run = async () => {
       while (!this.#stopping.signal.aborted) {
         const again = await round().catch((error) => {
           this.#options.events.failed(name, error)
           return false
         })
-        if (!again) await this.#pause(LOOK_MS)
+        if (!again) await this.#pause(lookMs)
       }
     }
     this.#loops.push(run())
@@ -95,7 +96,8 @@ export class EventDelivery {
 
   async #register(): Promise<void> {
     const { db, external, events } = this.#options
-    for (const { name, kinds } of [...this.#database, ...external]) await registerConsumer(db, name, kinds)
+    for (const { name, kinds, holderKinds } of [...this.#database, ...external])
+      await registerConsumer(db, name, kinds, holderKinds)
     const abandoned = await removeUnseenConsumers(db, ABANDONED_DAYS)
     if (abandoned.length > 0) events.abandoned(abandoned)
     await removeOldCounts(db)

@@ -3,11 +3,12 @@
  *
  * 1. claim: another instance leaves the event alone
  * 2. deliver; a crash here delivers again, with the same event id
- * 3. remove the delivery, postpone it, or make it a dead letter
+ * 3. remove the delivery, with others that end meanwhile; postpone it, or make it a dead letter
  */
 
 import Queue from 'better-queue'
 import type { DatabasePool } from 'slonik'
+import { Batcher } from '../../shared/lib/batcher.ts'
 import {
   buryDelivery,
   claimDeliveries,
@@ -32,12 +33,26 @@ export class ExternalDelivery {
   readonly #options: ExternalDeliveryOptions
   readonly #queue: Queue<Delivery, void>
   readonly #stopping = new AbortController()
-  #running = 0
+  readonly #remove: Batcher<Delivery, undefined>
+  readonly #running = new Set<Delivery>()
+  /** Whether a claim may be left behind, because the database went away in the middle. */
+  #isUnsettled = false
   #onPlace: (() => void) | undefined
 
   constructor(options: ExternalDeliveryOptions) {
     this.#options = options
-    const { concurrency } = options.consumer
+    const { db, consumer } = options
+    const { concurrency } = consumer
+    this.#remove = new Batcher(
+      async (ended: readonly Delivery[]) => {
+        await removeDeliveries(db, consumer.name, ended)
+        return ended.map(() => undefined)
+      },
+      {
+        ...{ maxBatch: concurrency, maxConcurrent: 1, maxWaiting: concurrency, maxOfKey: 1 },
+        ...{ maxStandstillMs: Number.POSITIVE_INFINITY, retryable: () => false },
+      },
+    )
     this.#queue = new Queue<Delivery, void>(
       (delivery: Delivery, done: (error?: unknown) => void) => {
         this.#attempt(delivery).then(() => done(), done)
@@ -47,25 +62,34 @@ export class ExternalDelivery {
   }
 
   get running(): number {
-    return this.#running
+    return this.#running.size
   }
 
   /** Before the first round: what a replaced thread of this instance had claimed. */
   release(): Promise<void> {
-    const { db, consumer, instanceId } = this.#options
-    return releaseDeliveries(db, consumer.name, instanceId)
+    return this.#release([])
   }
 
   /** Claims as many as there are free places, and waits for some when there are few. @returns how many */
   async round(): Promise<number> {
     const { db, consumer, instanceId } = this.#options
     // One claim for several: a quarter of the places.
-    while (consumer.concurrency - this.#running < Math.ceil(consumer.concurrency / 4)) await this.#place()
-    const free = consumer.concurrency - this.#running
+    while (consumer.concurrency - this.running < Math.ceil(consumer.concurrency / 4)) await this.#place()
+    const free = consumer.concurrency - this.running
     if (this.#stopping.signal.aborted) return 0
-    const deliveries = await claimDeliveries(db, consumer.name, instanceId, free)
-    this.#running += deliveries.length
-    for (const delivery of deliveries) this.#queue.push(delivery)
+    if (this.#isUnsettled) {
+      this.#isUnsettled = false
+      await this.#release([...this.#running])
+    }
+    const deliveries = await claimDeliveries(db, consumer.name, instanceId, free).catch((error) => {
+      // It may have been committed, and its answer lost.
+      this.#isUnsettled = true
+      throw error
+    })
+    for (const delivery of deliveries) {
+      this.#running.add(delivery)
+      this.#queue.push(delivery)
+    }
     return deliveries.length
   }
 
@@ -73,11 +97,20 @@ export class ExternalDelivery {
   async stop(deadlineMs: number): Promise<void> {
     const deadline = performance.now() + deadlineMs
     const cut = setTimeout(() => this.#stopping.abort(), Math.max(0, deadlineMs - 500))
-    while (this.#running > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10))
+    while (this.running > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10))
     clearTimeout(cut)
     this.#stopping.abort()
     await new Promise<void>((resolve) => this.#queue.destroy(resolve))
     await this.release()
+  }
+
+  /** What this instance has claimed, but for these. */
+  async #release(running: readonly Delivery[]): Promise<void> {
+    const { db, consumer, instanceId } = this.#options
+    await releaseDeliveries(db, consumer.name, instanceId, running).catch((error) => {
+      this.#isUnsettled = true
+      throw error
+    })
   }
 
   /** Resolves at the end of an attempt. */
@@ -88,17 +121,22 @@ export class ExternalDelivery {
   }
 
   async #attempt(delivery: Delivery): Promise<void> {
-    const { consumer, events, db } = this.#options
+    const { consumer, events } = this.#options
     const { event } = delivery
     try {
       const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(consumer.timeoutMs)])
-      await withSignal(consumer.deliver(event, signal), signal)
-      await removeDeliveries(db, consumer.name, [delivery])
-      events.delivered(consumer.name, event)
+      const failure = await withSignal(consumer.deliver(event, signal), signal).then(() => undefined, failureOf)
+      if (failure) await this.#failed(delivery, failure.error)
+      else {
+        await this.#remove.run(delivery)
+        events.delivered(consumer.name, event)
+      }
     } catch (error) {
-      await this.#failed(delivery, error).catch((cause) => events.failed(consumer.name, cause))
+      // No fault of the consumer: it is delivered again.
+      this.#isUnsettled = true
+      events.failed(consumer.name, error)
     } finally {
-      this.#running--
+      this.#running.delete(delivery)
       this.#onPlace?.()
     }
   }
@@ -118,6 +156,8 @@ export class ExternalDelivery {
     }
   }
 }
+
+const failureOf = (error: unknown) => ({ error })
 
 /** A consumer that ignores its signal must not hold its place. */
 function withSignal(work: Promise<void>, signal: AbortSignal): Promise<void> {

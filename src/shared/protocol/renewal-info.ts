@@ -1,6 +1,6 @@
 /** certIDs and RenewalInfo objects (RFC 9773 §4). */
 
-import { decodeBase64url } from '../lib/base64url.ts'
+import { decodeBase64url, encodeBase64url } from '../lib/base64url.ts'
 import { renderTimestamp } from './timestamp.ts'
 
 /**
@@ -33,6 +33,11 @@ export function parseCertId(text: string): CertificateIdentity | undefined {
   if (!keyIdentifier || keyIdentifier.length === 0 || keyIdentifier.length > MAX_KEY_IDENTIFIER_OCTETS) return undefined
   if (!serialNumber || !isPositiveInteger(serialNumber)) return undefined
   return { keyIdentifier, serialNumber }
+}
+
+/** RFC 9773 §4.1. */
+export function renderCertId({ keyIdentifier, serialNumber }: CertificateIdentity): string {
+  return `${encodeBase64url(keyIdentifier)}.${encodeBase64url(serialNumber)}`
 }
 
 /** Content octets of a DER INTEGER above zero (X.690 §8.3.2). */

@@ -69,11 +69,6 @@ export function insertCredential(tx: CommonQueryMethods, wanted: NewCredential):
 const textsOrNull = (texts: readonly string[] | undefined) =>
   texts ? sql.fragment`${sql.array([...texts], 'text')}` : sql.fragment`NULL`
 
-/** All, the newest first. */
-export function listCredentials(db: CommonQueryMethods): Promise<readonly CredentialRow[]> {
-  return db.any(rowsOf(Credential)`SELECT ${credentialColumns} FROM eab_credentials ORDER BY id DESC`)
-}
-
 export function findCredential(db: CommonQueryMethods, id: string): Promise<CredentialRow | null> {
   return db.maybeOne(rowsOf(Credential)`SELECT ${credentialColumns} FROM eab_credentials WHERE id = ${id}`)
 }
@@ -106,6 +101,40 @@ export async function lockGrantsOfAccount(tx: CommonQueryMethods, accountId: str
 
 export async function accountExists(db: CommonQueryMethods, accountId: string): Promise<boolean> {
   return db.exists(rowsOf(Id)`SELECT id FROM accounts WHERE id = ${accountId}`)
+}
+
+const Cascade = z.object({
+  accounts: z.int(),
+  account_ids: z.array(z.string()),
+  authorizations: z.int(),
+  orders: z.int(),
+  certificates: z.int(),
+})
+export type Cascade = z.infer<typeof Cascade>
+
+/** Each number is counted up to this. */
+export const MOST_COUNTED = 10_000
+const SHOWN_ACCOUNTS = 100
+
+/** What a revocation of the credential would take with it, and the certificates that would stay valid. */
+export function previewRevocation(db: CommonQueryMethods, id: string): Promise<Cascade> {
+  return db.one(rowsOf(Cascade)`
+    WITH linked AS MATERIALIZED (
+      SELECT id FROM accounts
+       WHERE eab_credential_id = ${id} AND status ${constantSql(account.allows('revoke'))} ORDER BY id LIMIT ${MOST_COUNTED}
+    )
+    SELECT (SELECT count(*)::integer FROM linked) AS accounts,
+           ARRAY(SELECT id::text FROM linked ORDER BY id LIMIT ${SHOWN_ACCOUNTS}) AS account_ids,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM authorizations z JOIN linked ON z.account_id = linked.id
+              WHERE z.status ${constantSql(authorization.is('valid'))} AND z.expires_at > now()
+              LIMIT ${MOST_COUNTED}) z) AS authorizations,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM orders o JOIN linked ON o.account_id = linked.id
+              WHERE o.status ${constantSql(order.is('open'))} AND o.expires_at > now() LIMIT ${MOST_COUNTED}) o) AS orders,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM orders o JOIN linked ON o.account_id = linked.id JOIN certificates c ON c.id = o.certificate_id
+              WHERE c.revoked_at IS NULL AND c.not_after > now() LIMIT ${MOST_COUNTED}) c) AS certificates`)
 }
 
 export interface Revocation {

@@ -10,7 +10,7 @@ import { formatPath, type Path } from '../../../src/shared/config-file/notice.ts
 
 const ROOT = path.resolve(import.meta.dirname, '../../../..')
 
-/** Nobody below these folders sees the configuration. The two files settle what one key says for another. */
+/** Nobody below these folders sees the configuration. The three files settle what one key says for another. */
 const FOLDERS = [
   'src/main',
   'src/settings',
@@ -23,7 +23,7 @@ const FOLDERS = [
   'src/cli',
   'src/dev',
 ]
-const READERS = ['src/config/issuer-names.ts', 'src/config/load.ts']
+const READERS = ['src/config/backends.ts', 'src/config/issuer-names.ts', 'src/config/load.ts']
 
 /** Keys whose section is a name which is computed: a rate limit, a challenge method. */
 const COMPUTED = /^security\.rate_limits\.\w+\.(?:requests|window_seconds)$|^challenges\.dns\w+\.resolvers$/

@@ -37,7 +37,7 @@ const EXAMPLES: Record<string, readonly string[]> = {
   'docker-compose': [],
   email: [],
   'environment-variables': [],
-  'external-ca': ['ca.backend'],
+  'external-ca': [],
   gevent: [],
   hooks: ['hooks.registered[0].class'],
   hsm: [],

@@ -9,6 +9,17 @@ const aPerspective = (changes: { name?: string; [key: string]: unknown } = {}) =
 })
 
 /** Patch of the minimal configuration, and the places of the errors that the rules find. */
+const aProxy = (more: object) => ({
+  backend: 'acme_proxy',
+  acme_proxy: {
+    directory_url: 'https://upstream.example/directory',
+    email: 'pki@example.com',
+    challenge_handler: 'callback_dns',
+    challenge_handler_config: { create_script: 'c', delete_script: 'd' },
+    ...more,
+  },
+})
+
 const CASES: [string, Tree, string[]][] = [
   ['the minimal configuration breaks none', {}, []],
   [
@@ -170,7 +181,62 @@ const CASES: [string, Tree, string[]][] = [
     { ca: { backend: 'acme_proxy' } },
     ['ca.acme_proxy.directory_url', 'ca.acme_proxy.email', 'ca.acme_proxy.challenge_handler'],
   ],
+  ['an upstream CA by scripts', { ca: aProxy({}) }, []],
+  [
+    'an upstream CA without the script that cleans up',
+    { ca: aProxy({ challenge_handler_config: { create_script: 'c' } }) },
+    ['ca.acme_proxy.challenge_handler_config'],
+  ],
+  [
+    'an upstream CA with a handler of the other method',
+    { ca: aProxy({ challenge_type: 'http-01' }) },
+    ['ca.acme_proxy.challenge_type'],
+  ],
+  ['half an upstream binding', { ca: aProxy({ eab_kid: 'kid' }) }, ['ca.acme_proxy.eab_hmac_key']],
+  [
+    'an upstream binding that is no base64url',
+    { ca: aProxy({ eab_kid: 'kid', eab_hmac_key: 'a+b' }) },
+    ['ca.acme_proxy.eab_hmac_key'],
+  ],
   ['an external CA that is not named', { ca: { backend: 'external' } }, ['ca.external.sign_url']],
+  [
+    'an external CA of one profile that is not named',
+    { ca: { profiles: { other: { backend: 'external' } } } },
+    ['ca.external.sign_url'],
+  ],
+  [
+    'half a client certificate for the external CA',
+    { ca: { backend: 'external', external: { sign_url: 'https://ca.test/sign', client_cert_path: 'c.pem' } } },
+    ['ca.external.client_key_path'],
+  ],
+  [
+    'a failover with one backend',
+    { ca: { backend: 'failover', failover: { backends: ['internal'] } } },
+    ['ca.failover.backends'],
+  ],
+  [
+    'a failover between two signers',
+    {
+      ca: {
+        backend: 'failover',
+        failover: { backends: ['internal', 'hsm'] },
+        signer: { socket: '/run/s', secret_file: '/run/k' },
+      },
+    },
+    ['ca.backend'],
+  ],
+  [
+    'a failover with a CRL of the signer',
+    {
+      ca: {
+        backend: 'failover',
+        failover: { backends: ['internal', 'external'] },
+        external: { sign_url: 'https://ca.test/sign' },
+      },
+      crl: { enabled: true },
+    },
+    [],
+  ],
   [
     'an HSM without settings',
     { ca: { backend: 'hsm' } },

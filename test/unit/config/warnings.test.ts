@@ -25,7 +25,6 @@ const CASES: [string, Tree, string[]][] = [
   ['a time for idle connections', { server: { keepalive: 5 } }, ['server.keepalive']],
   ['no time for idle connections', { server: { keepalive: 0 } }, []],
   ['a length of nonces', { nonce: { length: 32 } }, ['nonce.length']],
-  ['a time for signatures that come later', { ca: { deferred_signing_timeout: 600 } }, ['ca.deferred_signing_timeout']],
   ['a record of used nonces', { nonce: { audit_consumed: true } }, ['nonce.audit_consumed']],
   ['retention of an audit log that nothing keeps', { audit_retention: { enabled: true } }, ['audit_retention.enabled']],
   ['a secret of 31 bytes', { admin_api: { token_secret: `${'ü'.repeat(15)}x` } }, ['admin_api.token_secret']],
@@ -108,6 +107,11 @@ const CASES: [string, Tree, string[]][] = [
     { crl: { enabled: true }, server: { external_url: 'http://acme.example.com' } },
     [],
   ],
+  [
+    'an upstream that anybody can pose as',
+    { ca: { backend: 'acme_proxy', acme_proxy: { verify_ssl: false } } },
+    ['ca.acme_proxy.verify_ssl'],
+  ],
   ['a port for no CRL', { crl: { http_port: 80 } }, ['crl.http_port']],
   ['MX checks with the resolvers of the system', { email: { validate_mx: true } }, ['email.validate_mx']],
   ['fewer connections than threads', { server: { workers: 60 } }, ['database.max_connections']],
@@ -127,6 +131,11 @@ const CASES: [string, Tree, string[]][] = [
     ['hooks.registered'],
   ],
   ['quotas without a limit', { quotas: { enabled: true } }, ['quotas.enabled']],
+  [
+    'an external CA without roots, that is not told of revocations',
+    { ca: { backend: 'external', external: { sign_url: 'https://ca.test/sign' } } },
+    ['ca.external.trust_anchors', 'ca.external.revoke_url'],
+  ],
   [
     'an Admin API without mail',
     { admin_api: { enabled: true }, smtp: { enabled: false }, notifications: { enabled: false } },

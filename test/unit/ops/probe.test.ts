@@ -14,12 +14,14 @@ interface Scripted {
   health?: CaHealth
   stopped?: boolean
   databaseAway?: boolean
+  others?: { name: string; isUp: boolean }[]
 }
 
 /** `script` may change between two questions. */
 function aProbe(script: Scripted) {
   const asked = { signatures: 0, health: 0 }
   const parts: ProbeParts = {
+    backends: () => ({ signer: 'internal', others: script.others ?? [] }),
     db: { query: () => (script.databaseAway ? Promise.reject(new Error('away')) : Promise.resolve([])) },
     ca: {
       unreachable: () => script.failure,
@@ -41,6 +43,8 @@ function aProbe(script: Scripted) {
     background: async () => ({ tasks: [], consumers: [] }),
     crl: () => undefined,
     dnsResolver: () => undefined,
+    auditLog: () => undefined,
+    smtp: undefined,
     isStopping: () => false,
   }
   return { probe: createProbe(parts), asked }

@@ -1,0 +1,105 @@
+/**
+ * Serves the console: the files of `dist/console` from memory, below `{base path}/console/`.
+ *
+ * Names with a hash never change and are cached for good; `index.html` is asked for again each time.
+ */
+
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import type { Header } from '../http/header.ts'
+import type { AdminReply, AdminRequest } from './message.ts'
+
+interface ConsoleFile {
+  headers: readonly Header[]
+  etag: string
+  /** By content coding; `identity` is always there. */
+  bodies: Readonly<Record<string, Uint8Array>>
+}
+
+type FileRequest = Pick<AdminRequest, 'method' | 'path' | 'acceptEncoding' | 'ifNoneMatch'>
+
+const PREFIX = '/console'
+const RESOURCE = 'admin console'
+const CODINGS = { br: '.br', gzip: '.gz' } as const
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+}
+
+/** Own files and the Admin API beside them; no inline script or style, and no markup from strings. */
+const POLICY = [
+  ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"],
+  ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
+  ...["require-trusted-types-for 'script'", "trusted-types 'none'"],
+].join('; ')
+
+export class ConsoleFiles {
+  readonly #files: ReadonlyMap<string, ConsoleFile>
+
+  /** @throws Error when the folder cannot be read */
+  constructor(folder: string) {
+    const names = readdirSync(folder).filter((name) => path.extname(name) in TYPES)
+    this.#files = new Map(names.map((name) => [`/${name}`, readConsoleFile(folder, name)]))
+  }
+
+  /** @returns undefined for what is no file of the console */
+  answer({ method, path, acceptEncoding, ifNoneMatch }: FileRequest): AdminReply | undefined {
+    if (!path.startsWith(PREFIX) || (method !== 'GET' && method !== 'HEAD')) return undefined
+    // Relative, since a proxy may know the service by another path.
+    if (path === PREFIX) return redirectTo('console/')
+    const name = path.slice(PREFIX.length)
+    const file = this.#files.get(name === '/' ? '/index.html' : name)
+    if (!file) return undefined
+    const { headers, etag, bodies } = file
+    if (ifNoneMatch?.includes(etag)) return { status: 304, headers: [...headers], body: '', resource: RESOURCE }
+    const coding = Object.keys(CODINGS).find((one) => one in bodies && accepts(acceptEncoding, one))
+    const octets = bodies[coding ?? 'identity'] as Uint8Array
+    const encoded: Header[] = coding === undefined ? [] : [['Content-Encoding', coding]]
+    return { status: 200, headers: [...headers, ...encoded], body: '', octets, resource: RESOURCE }
+  }
+}
+
+const redirectTo = (location: string): AdminReply => ({
+  ...{ status: 308, body: '', resource: RESOURCE },
+  headers: [['Location', location]],
+})
+
+function readConsoleFile(folder: string, name: string): ConsoleFile {
+  const identity = readFileSync(path.join(folder, name))
+  const packed = Object.entries(CODINGS).flatMap(([coding, ending]) => {
+    const body = readIfPresent(path.join(folder, name + ending))
+    return body ? [[coding, body] as const] : []
+  })
+  const etag = `W/"${createHash('sha256').update(identity).digest('base64url').slice(0, 22)}"`
+  const isHashed = /\.[A-Z0-9]{8}\.\w+$/.test(name)
+  const headers: Header[] = [
+    ['Content-Type', TYPES[path.extname(name)] as string],
+    ['Cache-Control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache'],
+    ['ETag', etag],
+    ['Vary', 'Accept-Encoding'],
+    ['Content-Security-Policy', POLICY],
+    ['Cross-Origin-Opener-Policy', 'same-origin'],
+    ['Referrer-Policy', 'no-referrer'],
+  ]
+  return { headers, etag, bodies: { identity, ...Object.fromEntries(packed) } }
+}
+
+function readIfPresent(file: string): Uint8Array | undefined {
+  try {
+    return readFileSync(file)
+  } catch {
+    return undefined
+  }
+}
+
+/** `q=0` refuses a coding (RFC 9110 §12.4.2); preferences among those that are left do not count. */
+function accepts(header: string | undefined, coding: string): boolean {
+  const offers = (header ?? '').toLowerCase().split(',')
+  const own = offers.map((offer) => offer.trim().split(/\s*;\s*/)).find(([name]) => name === coding)
+  return own !== undefined && !own.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter))
+}

@@ -1,0 +1,243 @@
+/**
+ * What each step of an upstream order does (order-steps.ts has what follows from it). An action
+ * answers with an event, with a look that found nothing new, or with the certificate.
+ */
+
+import { createHash } from 'node:crypto'
+import { parseCertificate } from '../../shared/pki/certificate.ts'
+import { decodePem } from '../../shared/pki/pem.ts'
+import { keyAuthorization } from '../../shared/protocol/challenge.ts'
+import type { ProblemType } from '../../shared/protocol/problem.ts'
+import { renderCertId } from '../../shared/protocol/renewal-info.ts'
+import type { IssuanceRequest, StepOptions } from '../csr-backend.ts'
+import type { UpstreamAccount } from './account.ts'
+import { type AcmeClient, type Answer, isPassing } from './client.ts'
+import type { ChallengeHandler, ChallengeResponse } from './handlers/handler.ts'
+import type { Failure, OrderState, Response, StepEvent } from './order-steps.ts'
+import {
+  answerChallenges,
+  type ChallengeType,
+  failureOf,
+  readAuthorizations,
+  readOrder,
+  responsesTo,
+  type UpstreamOrder,
+} from './upstream-order.ts'
+import { UpstreamNonsense, UpstreamProblem } from './upstream-problem.ts'
+
+export interface ActionContext {
+  client: AcmeClient
+  account: UpstreamAccount
+  handler: ChallengeHandler
+  challengeType: ChallengeType
+  request: IssuanceRequest
+  step: StepOptions
+  /** What an operator should know and no order ends by. */
+  note(message: string, error: unknown): void
+}
+
+export type Outcome =
+  | { event: StepEvent; changes?: Partial<OrderState>; waitMs?: number }
+  | { event: 'failed'; changes: { failure: Failure } }
+  /** The same step again. */
+  | { again: true; changes?: Partial<OrderState>; waitMs?: number }
+  | { issued: readonly (readonly Buffer[])[] }
+
+type Action = (state: OrderState, context: ActionContext) => Promise<Outcome>
+
+/** The order names no profile. */
+const DEFAULT_PROFILE = 'default'
+/** A script that fails to withdraw a response is not asked for ever. */
+const REMOVE_TRIES = 3
+const MAX_ALTERNATES = 4
+
+/** Step `order`. @returns the URL of the new upstream order */
+export async function createOrder({
+  client,
+  account,
+  request,
+  step,
+}: Pick<ActionContext, 'client' | 'account' | 'request' | 'step'>): Promise<string | ReturnType<typeof failed>> {
+  const { newOrder, profiles, renewalInfo } = await client.directory(step.signal)
+  // Another profile than the client has chosen would be another kind of certificate.
+  if (request.profile !== DEFAULT_PROFILE && !profiles.includes(request.profile))
+    return failed('serverInternal', `the upstream has no profile ${request.profile}`)
+  const replaces = renewalInfo === undefined ? undefined : request.replaces
+  const payload = {
+    identifiers: request.identifiers.map(({ type, value }) => ({ type, value })),
+    ...(profiles.includes(request.profile) && { profile: request.profile }),
+  }
+  const post = (more: object) => client.post(newOrder, signerOf(account), { ...payload, ...more }, step.signal)
+  const { location } = await (replaces === undefined
+    ? post({})
+    : // The predecessor may be of another CA, or replaced already: RFC 9773 §5 makes that an error.
+      post({ replaces }).catch((error) => {
+        if (isPassing(error) || !(error instanceof UpstreamProblem)) throw error
+        return post({})
+      }))
+  if (location === undefined) throw new UpstreamNonsense('a new order has no URL')
+  return location
+}
+
+/** @returns undefined for a certificate without an authorityKeyIdentifier */
+export function certIdOf(der: Buffer): string | undefined {
+  const { authorityKeyIdentifier: keyIdentifier, serialNumber } = parseCertificate(der).tbs
+  return keyIdentifier && renderCertId({ keyIdentifier, serialNumber })
+}
+
+export const signerOf = ({ key, kid }: UpstreamAccount) => ({ key, kid })
+
+async function currentOrder({ order }: OrderState, { client, account, step }: ActionContext): Promise<UpstreamOrder> {
+  return readOrder(await client.post(order, signerOf(account), undefined, step.signal), order)
+}
+
+const inspect: Action = async (state, context) => {
+  const { client, account, request, step, challengeType } = context
+  const order = await currentOrder(state, context)
+  if (order.status !== 'pending') return { event: 'proven' }
+  const authorizations = await readAuthorizations(client, signerOf(account), order, step.signal)
+  const responses = responsesTo(authorizations, challengeType, request.identifiers)
+  if (typeof responses === 'string') return failed('rejectedIdentifier', responses)
+  return responses.length === 0 ? { event: 'proven' } : { event: 'unproven', changes: { responses } }
+}
+
+/** One response a step; the record of what was placed is committed between two. */
+const place: Action = async ({ responses, placed }, context) => {
+  const { handler, step } = context
+  const response = responses[placed]
+  if (!response) return { event: 'placed', waitMs: handler.propagationMs }
+  await handler.place(responseOf(response, context), step.signal)
+  const isLast = placed + 1 === responses.length
+  const changes = { placed: placed + 1 }
+  return isLast ? { event: 'placed', changes, waitMs: handler.propagationMs } : { again: true, changes, waitMs: 0 }
+}
+
+const answer: Action = async ({ responses, failures }, { client, account, step }) => {
+  const { signal, isRepeated } = step
+  await answerChallenges(client, signerOf(account), responses, { signal, isRepeated: isRepeated || failures > 0 })
+  return { event: 'answered' }
+}
+
+const awaitReady: Action = async (state, context) => {
+  const order = await currentOrder(state, context)
+  switch (order.status) {
+    case 'ready':
+      return { event: 'ready' }
+    case 'pending':
+      return lookAgain(order)
+    case 'invalid':
+      return invalidOrder(order, context)
+    default:
+      return { event: 'finalized' }
+  }
+}
+
+/** The state is committed before: a repetition reads what became of the first try. */
+const finalize: Action = async (state, context) => {
+  const { client, account, request, step } = context
+  const order = await currentOrder(state, context)
+  if (order.status === 'invalid') return invalidOrder(order, context)
+  if (order.status === 'processing' || order.status === 'valid') return { event: 'finalized' }
+  if (step.isAbandoned) return failed('serverInternal', 'the order has ended before it was finalized')
+  const payload = { csr: request.csr.toString('base64url') }
+  try {
+    await client.post(order.finalize, signerOf(account), payload, step.signal)
+    return { event: 'finalized' }
+  } catch (error) {
+    // RFC 8555 §7.4: the order has moved on since it was read, or is not ready yet after all.
+    if (error instanceof UpstreamProblem && error.type === 'orderNotReady') return { again: true }
+    throw error
+  }
+}
+
+const clean: Action = async ({ responses, removed, failures }, context) => {
+  const { handler, step, note } = context
+  const response = responses[removed]
+  if (!response) return { event: 'cleaned' }
+  try {
+    await handler.remove(responseOf(response, context), step.signal)
+  } catch (error) {
+    step.signal.throwIfAborted()
+    if (failures + 1 < REMOVE_TRIES) return { again: true, changes: { failures: failures + 1 } }
+    note(`the response to a challenge of ${response.domain} was left behind`, error)
+  }
+  const isLast = removed + 1 === responses.length
+  const changes = { removed: removed + 1, failures: 0 }
+  return isLast ? { event: 'cleaned', changes } : { again: true, changes, waitMs: 0 }
+}
+
+const collect: Action = async (state, context) => {
+  const order = await currentOrder(state, context)
+  switch (order.status) {
+    case 'valid':
+      return { issued: await downloadChains(order, context) }
+    case 'invalid':
+      return invalidOrder(order, context)
+    case 'ready':
+      if (context.step.isAbandoned) return failed('serverInternal', 'the order has ended before it was finalized')
+      return { event: 'ready' }
+    default:
+      return lookAgain(order)
+  }
+}
+
+export const ACTIONS = { inspect, place, answer, await: awaitReady, finalize, clean, collect } as const
+
+export const failed = (problem: ProblemType, reason: string) =>
+  ({ event: 'failed', changes: { failure: { problem, reason } } }) as const
+
+/** Problems that say something about the client's request; any other one is between us and the upstream. */
+const PASSED_ON: readonly string[] = ['badCSR', 'caa', 'rejectedIdentifier', 'unsupportedIdentifier']
+
+/** The type that a client may see. */
+export function problemFor(type: string | undefined): ProblemType {
+  return type !== undefined && PASSED_ON.includes(type) ? (type as ProblemType) : 'serverInternal'
+}
+
+/** Whether another request may fare better. Any other problem is one of our account or of the upstream. */
+export function isAboutRequest({ type }: UpstreamProblem): boolean {
+  return type !== undefined && [...PASSED_ON, 'compound', 'dns', 'invalidProfile', 'malformed'].includes(type)
+}
+
+function lookAgain({ retryAfterMs }: UpstreamOrder): Outcome {
+  return retryAfterMs === undefined ? { again: true } : { again: true, waitMs: retryAfterMs }
+}
+
+async function invalidOrder(order: UpstreamOrder, { client, account, step }: ActionContext): Promise<Outcome> {
+  const authorizations = await readAuthorizations(client, signerOf(account), order, step.signal).catch(() => [])
+  const { type, text } = failureOf(order, authorizations)
+  return failed(problemFor(type), `the upstream order is invalid: ${text}`)
+}
+
+/** The chain of the leaf, then further ones without the leaf. */
+async function downloadChains(order: UpstreamOrder, { client, account, step }: ActionContext): Promise<Buffer[][]> {
+  if (order.certificate === undefined) throw new UpstreamNonsense('a valid order has no certificate')
+  const first = await client.post(order.certificate, signerOf(account), undefined, step.signal)
+  const alternates: Buffer[][] = []
+  for (const url of first.alternates.slice(0, MAX_ALTERNATES))
+    alternates.push(chainOf(await client.post(url, signerOf(account), undefined, step.signal)).slice(1))
+  return [chainOf(first), ...alternates.filter((chain) => chain.length > 0)]
+}
+
+function chainOf({ body }: Answer): Buffer[] {
+  const text = body.toString('latin1')
+  try {
+    const blocks = decodePem(text)
+    if (blocks.length > 0 && blocks.every(({ label }) => label === 'CERTIFICATE')) return blocks.map(({ der }) => der)
+  } catch {
+    // Described below: the parser's words are about lines of a text that nobody sees.
+  }
+  throw new UpstreamNonsense('a certificate is no PEM chain')
+}
+
+/** Both methods take the key authorization (RFC 8555 §8.1), dns-01 its digest. */
+function responseOf({ domain, token }: Response, { account }: ActionContext): ChallengeResponse {
+  const authorization = keyAuthorization(token, account.key.thumbprint)
+  return {
+    domain,
+    token,
+    keyAuthorization: authorization,
+    recordName: `_acme-challenge.${domain}`,
+    recordValue: createHash('sha256').update(authorization).digest('base64url'),
+  }
+}

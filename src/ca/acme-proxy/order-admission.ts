@@ -1,0 +1,74 @@
+/**
+ * Which upstream orders may go on at the moment: a bound on open orders, one order at a time for a
+ * DNS record, and the upstream's wish to be left alone.
+ *
+ * Kept in memory by the leading instance. A claim that nobody renews lapses, as when the lead has
+ * moved to another instance.
+ */
+
+export interface OrderAdmission {
+  /** Whether a further order may be open; true again for one that is. */
+  admit(id: string): boolean
+  /** Claims all of these records, or none. Others delete a record by its name alone. */
+  claim(id: string, records: readonly string[]): boolean
+  end(id: string): void
+  /** No new orders until then. */
+  pauseUntil(ms: number): void
+  /** Milliseconds until new orders make sense. */
+  pausedForMs(): number
+}
+
+interface Open {
+  seenAt: number
+  records: readonly string[]
+}
+
+export function createOrderAdmission(maxOpen: number, lapseMs: number, now: () => number = Date.now): OrderAdmission {
+  const open = new Map<string, Open>()
+  const holders = new Map<string, string>()
+  let quietUntil = 0
+
+  function end(id: string): void {
+    for (const record of open.get(id)?.records ?? []) if (holders.get(record) === id) holders.delete(record)
+    open.delete(id)
+  }
+
+  function touch(id: string): Open {
+    const entry = open.get(id) ?? { seenAt: 0, records: [] }
+    entry.seenAt = now()
+    // Behind the others, so that the first entry is the one seen longest ago.
+    open.delete(id)
+    open.set(id, entry)
+    return entry
+  }
+
+  function endLapsed(): void {
+    for (const [id, { seenAt }] of open) {
+      if (now() - seenAt <= lapseMs) return
+      end(id)
+    }
+  }
+
+  return {
+    end,
+    admit(id) {
+      endLapsed()
+      if (!open.has(id) && open.size >= maxOpen) return false
+      touch(id)
+      return true
+    },
+    claim(id, records) {
+      endLapsed()
+      const isFree = (record: string) => (holders.get(record) ?? id) === id
+      const entry = touch(id)
+      if (!records.every(isFree)) return false
+      entry.records = records
+      for (const record of records) holders.set(record, id)
+      return true
+    },
+    pauseUntil(ms) {
+      quietUntil = Math.max(quietUntil, ms)
+    },
+    pausedForMs: () => Math.max(0, quietUntil - now()),
+  }
+}

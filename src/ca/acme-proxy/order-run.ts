@@ -1,0 +1,221 @@
+/**
+ * One step of an upstream order: the action of its state, and what an error means there.
+ *
+ * Before `finalize` has begun an order may be given up; it is cleaned up first. From then on a
+ * certificate may exist, so the upstream is asked until it has answered.
+ */
+
+import { problemDocument } from '../../shared/protocol/problem.ts'
+import { CaError } from '../backend.ts'
+import type { BackendState, IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
+import type { UpstreamAccounts } from './account.ts'
+import { type AcmeClient, isPassing } from './client.ts'
+import type { Gate } from './gate.ts'
+import type { ChallengeHandler } from './handlers/handler.ts'
+import {
+  ACTIONS,
+  type ActionContext,
+  createOrder,
+  failed,
+  isAboutRequest,
+  type Outcome,
+  problemFor,
+} from './order-actions.ts'
+import type { OrderAdmission } from './order-admission.ts'
+import {
+  after,
+  type Failure,
+  lookPauseMs,
+  mayHaveIssued,
+  type OrderLimits,
+  type OrderState,
+  orderedState,
+  overdue,
+  retryPauseMs,
+} from './order-steps.ts'
+import type { ChallengeType } from './upstream-order.ts'
+import { UpstreamProblem } from './upstream-problem.ts'
+
+export interface OrderRunOptions {
+  client: AcmeClient
+  accounts: UpstreamAccounts
+  handler: ChallengeHandler
+  /** Of the handler's calls. */
+  gate: Gate
+  admission: OrderAdmission
+  challengeType: ChallengeType
+  limits: OrderLimits
+  /** Tries of a step after the first. */
+  maxRetries: number
+  note(message: string, facts: object): void
+  now?: () => number
+}
+
+/** Nothing was done, since another order has the place. */
+const BUSY_WAIT_MS = 500
+/** A pause that an upstream asks for in the middle of an order. */
+const LONGEST_PAUSE_MS = 3_600_000
+const FAILED = 'the CA behind this service did not issue the certificate'
+
+const DETAILS: Partial<Record<Failure['problem'], string>> = {
+  badCSR: 'the CA behind this service refused the CSR',
+  caa: 'CAA records forbid the CA behind this service to issue for a name of the order',
+  rejectedIdentifier: 'the CA behind this service does not certify a name of the order',
+  unsupportedIdentifier: 'the CA behind this service does not certify a name of the order',
+}
+
+export class OrderRun {
+  readonly #options: OrderRunOptions
+  readonly #now: () => number
+
+  constructor(options: OrderRunOptions) {
+    this.#options = options
+    this.#now = options.now ?? Date.now
+  }
+
+  /** @throws CaError */
+  advance(request: IssuanceRequest, state: BackendState | undefined, step: StepOptions): Promise<IssuanceStep> {
+    return state === undefined || state === null
+      ? this.#begin(request, step)
+      : this.#proceed(state as unknown as OrderState, request, step)
+  }
+
+  /** Nothing has begun, so after an error the order may go to another backend. */
+  async #begin(request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
+    const { admission, accounts, client } = this.#options
+    if (step.isAbandoned) return this.#refuse(request, { problem: 'serverInternal', reason: 'the order was given up' })
+    const pausedMs = admission.pausedForMs()
+    if (pausedMs > 0) throw new CaError('the upstream asked for a pause', { retryable: true, retryAfterMs: pausedMs })
+    if (!admission.admit(request.certificateId))
+      return { status: 'pending', state: null, retryAfterMs: BUSY_WAIT_MS, mayHaveIssued: false }
+    try {
+      const account = await accounts.current(step.signal)
+      const created = await createOrder({ client, account, request, step })
+      return typeof created === 'string'
+        ? pending(orderedState(created, this.#now()), 0)
+        : this.#refuse(request, created.changes.failure)
+    } catch (error) {
+      admission.end(request.certificateId)
+      if (error instanceof UpstreamProblem && error.retryAfterMs !== undefined)
+        admission.pauseUntil(this.#now() + Math.min(error.retryAfterMs, LONGEST_PAUSE_MS))
+      await this.#forgetLostAccount(error)
+      if (error instanceof UpstreamProblem && isAboutRequest(error)) return this.#refuse(request, failureFrom(error))
+      throw retryable(error)
+    }
+  }
+
+  async #proceed(state: OrderState, request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
+    const { admission, accounts, client, handler, challengeType, limits } = this.#options
+    admission.admit(request.certificateId)
+    const givenUp = step.isAbandoned && !mayHaveIssued(state)
+    const reason = givenUp ? 'the order was given up' : overdue(state, limits, this.#now())
+    if (reason !== undefined && state.step !== 'clean')
+      return this.#follow(state, failed('serverInternal', reason), request)
+    if (!this.#claimRecords(state, request)) return pending(state, BUSY_WAIT_MS)
+    const account = await accounts.current(step.signal).catch((error) => {
+      throw retryable(error, mayHaveIssued(state))
+    })
+    try {
+      const note = this.#noting(request)
+      const outcome = await this.#act(state, { client, account, handler, challengeType, request, step, note })
+      return outcome ? this.#follow(state, outcome, request) : pending(state, 0)
+    } catch (error) {
+      return this.#survive(state, error, request, step)
+    }
+  }
+
+  /** @returns undefined when the handler has no place free */
+  #act(state: OrderState, context: ActionContext): Promise<Outcome | undefined> {
+    const { step } = state
+    if (step === 'order') throw new Error('a state begins after the step order')
+    const usesHandler = step === 'place' || step === 'clean'
+    return usesHandler ? this.#options.gate.run(() => ACTIONS[step](state, context)) : ACTIONS[step](state, context)
+  }
+
+  /** A record is deleted by its name, so two orders for it take turns. */
+  #claimRecords({ step, responses }: OrderState, { certificateId }: IssuanceRequest): boolean {
+    const { challengeType, admission } = this.#options
+    if (challengeType !== 'dns-01' || responses.length === 0) return true
+    const isFree = admission.claim(
+      certificateId,
+      responses.map(({ domain }) => domain),
+    )
+    // What has been placed is not taken back to wait.
+    return isFree || step !== 'place'
+  }
+
+  #follow(state: OrderState, outcome: Outcome, request: IssuanceRequest): IssuanceStep {
+    if ('issued' in outcome) {
+      this.#options.admission.end(request.certificateId)
+      const [chain = [], ...alternateChains] = outcome.issued
+      return { status: 'issued', chain, alternateChains }
+    }
+    if ('again' in outcome) {
+      const next = { ...state, looks: state.looks + 1, ...outcome.changes }
+      return pending(next, Math.min(outcome.waitMs ?? lookPauseMs(state.looks), LONGEST_PAUSE_MS))
+    }
+    const next = after(state, outcome.event, this.#now(), outcome.changes)
+    if (next.step === 'collect' && next.failure) return this.#refuse(request, next.failure)
+    if (next.step === 'clean') return this.#toCleaning(next, request)
+    return pending(next, outcome.event === 'answered' ? lookPauseMs(0) : (waitOf(outcome) ?? 0))
+  }
+
+  /** Responses that may be out there: those placed, and the one that was being placed. */
+  #toCleaning(state: OrderState, request: IssuanceRequest): IssuanceStep {
+    const responses = state.responses.slice(0, state.placed + 1)
+    if (responses.length > state.removed) return pending({ ...state, responses }, 0)
+    return state.failure ? this.#refuse(request, state.failure) : pending(after(state, 'cleaned', this.#now()), 0)
+  }
+
+  /** @throws CaError */
+  async #survive(
+    state: OrderState,
+    error: unknown,
+    request: IssuanceRequest,
+    { signal }: StepOptions,
+  ): Promise<IssuanceStep> {
+    if (signal.aborted) throw retryable(error, mayHaveIssued(state))
+    await this.#forgetLostAccount(error)
+    const failures = state.failures + 1
+    const isOver = failures > this.#options.maxRetries && !mayHaveIssued(state)
+    if (isPassing(error) && !isOver) {
+      this.#noting(request)('a step of an upstream order failed and is tried again', error)
+      const asked = error instanceof UpstreamProblem ? (error.retryAfterMs ?? 0) : 0
+      return pending({ ...state, failures }, Math.min(Math.max(asked, retryPauseMs(failures)), LONGEST_PAUSE_MS))
+    }
+    // The CSR was refused or not sent: nothing was issued.
+    if (state.step !== 'collect')
+      return this.#follow(state, { event: 'failed', changes: { failure: failureFrom(error) } }, request)
+    throw new CaError(messageOf(error), { retryable: false, cause: error, mayHaveIssued: true })
+  }
+
+  async #forgetLostAccount(error: unknown): Promise<void> {
+    if (error instanceof UpstreamProblem && error.type === 'accountDoesNotExist') await this.#options.accounts.forget()
+  }
+
+  #refuse({ certificateId }: IssuanceRequest, { problem, reason }: Failure): IssuanceStep {
+    this.#options.admission.end(certificateId)
+    return { status: 'refused', problem: problemDocument(problem, DETAILS[problem] ?? FAILED), reason }
+  }
+
+  #noting({ orderId }: IssuanceRequest): ActionContext['note'] {
+    return (message, error) => this.#options.note(message, { orderId, reason: messageOf(error) })
+  }
+}
+
+function pending(state: OrderState, retryAfterMs: number): IssuanceStep {
+  return { status: 'pending', state, retryAfterMs, mayHaveIssued: mayHaveIssued(state) }
+}
+
+const waitOf = (outcome: Outcome) => ('waitMs' in outcome ? outcome.waitMs : undefined)
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
+
+function failureFrom(error: unknown): Failure {
+  const problem = error instanceof UpstreamProblem ? problemFor(error.type) : 'serverInternal'
+  return { problem, reason: messageOf(error) }
+}
+
+function retryable(cause: unknown, mayHaveIssued = false): CaError {
+  const retryAfterMs = cause instanceof UpstreamProblem ? cause.retryAfterMs : undefined
+  return new CaError(messageOf(cause), { retryable: true, cause, mayHaveIssued, retryAfterMs })
+}

@@ -1,0 +1,155 @@
+/** Orders, authorizations and challenges as an upstream describes them (RFC 8555 §7.1.3 to §7.1.5). */
+
+import type { JsonObject } from '../../shared/lib/json.ts'
+import { authorizedIdentifier, type Identifier } from '../../shared/protocol/identifier.ts'
+import { type AcmeClient, type Answer, absolute, type Signer } from './client.ts'
+import type { Response } from './order-steps.ts'
+import { describeError, UpstreamNonsense, UpstreamProblem } from './upstream-problem.ts'
+
+export interface UpstreamOrder {
+  status: 'pending' | 'ready' | 'processing' | 'valid' | 'invalid'
+  authorizations: readonly string[]
+  finalize: string
+  certificate: string | undefined
+  error: unknown
+  retryAfterMs: number | undefined
+}
+
+const STATUSES: readonly string[] = ['pending', 'ready', 'processing', 'valid', 'invalid']
+/** As many as this service puts into an order, and a margin. */
+const MAX_AUTHORIZATIONS = 1000
+/** RFC 8555 §8.1: base64url. It becomes the name of a file and a word of a command line. */
+const TOKEN = /^[A-Za-z0-9_-]{1,255}$/
+const AT_ONCE = 8
+
+/** @throws UpstreamNonsense */
+export function readOrder({ json, retryAfterMs }: Answer, url: string): UpstreamOrder {
+  const { status, authorizations, finalize, certificate, error } = requireObject(json, 'an order')
+  if (typeof status !== 'string' || !STATUSES.includes(status)) throw new UpstreamNonsense('an order has no status')
+  if (typeof finalize !== 'string') throw new UpstreamNonsense('an order has no finalize')
+  if (!Array.isArray(authorizations) || authorizations.length > MAX_AUTHORIZATIONS)
+    throw new UpstreamNonsense('an order has no list of authorizations')
+  return {
+    status: status as UpstreamOrder['status'],
+    authorizations: authorizations.map((one) => absolute(String(one), url)),
+    finalize: absolute(finalize, url),
+    certificate: typeof certificate === 'string' ? absolute(certificate, url) : undefined,
+    error,
+    retryAfterMs,
+  }
+}
+
+export interface Authorization {
+  status: string
+  identifier: Identifier
+  challenges: readonly { type: string; url: string; status: string; token: string | undefined; error: unknown }[]
+}
+
+function readAuthorization({ json }: Answer, url: string): Authorization {
+  const { status, identifier, challenges } = requireObject(json, 'an authorization')
+  if (typeof status !== 'string' || !Array.isArray(challenges))
+    throw new UpstreamNonsense('an authorization has no status or no challenges')
+  const { type, value } = requireObject(identifier, 'an identifier')
+  return {
+    status,
+    identifier: { type: type === 'ip' ? 'ip' : 'dns', value: String(value).toLowerCase() },
+    challenges: challenges.map((one) => {
+      const challenge = requireObject(one, 'a challenge')
+      return {
+        type: String(challenge['type']),
+        url: absolute(String(challenge['url']), url),
+        status: String(challenge['status']),
+        token: typeof challenge['token'] === 'string' ? challenge['token'] : undefined,
+        error: challenge['error'],
+      }
+    }),
+  }
+}
+
+export async function readAuthorizations(
+  client: AcmeClient,
+  signer: Signer,
+  { authorizations }: UpstreamOrder,
+  signal: AbortSignal,
+): Promise<Authorization[]> {
+  return inGroups(authorizations, async (url) =>
+    readAuthorization(await client.post(url, signer, undefined, signal), url),
+  )
+}
+
+export type ChallengeType = 'dns-01' | 'http-01'
+
+/**
+ * The challenges to answer. A response is only published for a name of the order, whatever the
+ * upstream says.
+ *
+ * @returns a sentence when a name cannot be proven
+ * @throws UpstreamNonsense
+ */
+export function responsesTo(
+  authorizations: readonly Authorization[],
+  type: ChallengeType,
+  ordered: readonly Identifier[],
+): Response[] | string {
+  const names = new Set(ordered.map((one) => authorizedIdentifier(one).value))
+  const responses: Response[] = []
+  for (const { status, identifier, challenges } of authorizations) {
+    if (status === 'valid') continue
+    const { value: domain } = identifier
+    if (!names.has(domain)) throw new UpstreamNonsense('an authorization is for a name that is not in the order')
+    const challenge = challenges.find((one) => one.type === type)
+    if (status !== 'pending') return `the authorization of ${domain} is ${status}`
+    if (!challenge) return `the upstream offers no ${type} for ${domain}`
+    if (challenge.token === undefined || !TOKEN.test(challenge.token))
+      throw new UpstreamNonsense('a challenge has no token')
+    responses.push({ challenge: challenge.url, domain, token: challenge.token })
+  }
+  return responses
+}
+
+/** Asks the upstream to look at what waits. After a crash some may have been looked at already. */
+export async function answerChallenges(
+  client: AcmeClient,
+  signer: Signer,
+  responses: readonly Response[],
+  { isRepeated, signal }: { isRepeated: boolean; signal: AbortSignal },
+): Promise<void> {
+  const waits = async (challenge: string) =>
+    (await client.post(challenge, signer, undefined, signal)).json?.['status'] === 'pending'
+  await inGroups(responses, async ({ challenge }) => {
+    if (isRepeated && !(await waits(challenge))) return
+    try {
+      await client.post(challenge, signer, {}, signal)
+    } catch (error) {
+      // The first try may have had its effect a moment ago; RFC 8555 names no error for that.
+      if (!(error instanceof UpstreamProblem) || error.isPassing || (await waits(challenge))) throw error
+    }
+  })
+}
+
+/** Why an order became invalid, for the log. */
+export function failureOf(
+  order: UpstreamOrder,
+  authorizations: readonly Authorization[],
+): { type: string | undefined; text: string } {
+  for (const { identifier, challenges } of authorizations) {
+    const failed = challenges.find((one) => one.status === 'invalid')
+    if (!failed) continue
+    const { type, text } = describeError(failed.error)
+    return { type, text: `${failed.type} of ${identifier.value}: ${text}` }
+  }
+  return describeError(order.error)
+}
+
+function requireObject(value: unknown, what: string): JsonObject {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new UpstreamNonsense(`${what} is no JSON object`)
+  return value as JsonObject
+}
+
+async function inGroups<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  for (let at = 0; at < items.length; at += AT_ONCE)
+    results.push(...(await Promise.all(items.slice(at, at + AT_ONCE).map(work))))
+  return results
+}

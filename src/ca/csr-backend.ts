@@ -1,0 +1,138 @@
+/**
+ * CA backends that issue from a CSR: an external CA, another ACME service, a module. They choose
+ * serial number, validity and issuer themselves. `backend.ts` has those that sign what we build.
+ *
+ * A backend works in steps, and issuance commits what a step has answered before the next one. So
+ * a crash at any step goes on where it stood (docs/decisions/backends.md).
+ */
+
+import type { Identifier } from '../shared/protocol/identifier.ts'
+import type { ProblemDocument } from '../shared/protocol/problem.ts'
+
+/** What a backend wants to remember between two steps; kept as JSON, never shown to clients. */
+export type BackendState =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly BackendState[]
+  | { readonly [member: string]: BackendState }
+
+/** What is to be issued. The same for every step of one issuance. */
+export interface IssuanceRequest {
+  /** A UUID, unique to the issuance; serves as idempotency key. */
+  certificateId: string
+  orderId: string
+  /** DER of the client's PKCS #10 request; its signature, key and names are checked. */
+  csr: Buffer
+  /** The names of the order; the certificate must have exactly these. */
+  identifiers: readonly Identifier[]
+  /** Name of the order's profile. */
+  profile: string
+  /** The validity that this service would give. A backend may give another within policy. */
+  notBefore: Date
+  notAfter: Date
+  validityDays: number
+  /** The certID of the certificate that the order replaces (RFC 9773 §4.1). */
+  replaces: string | undefined
+}
+
+export interface StepOptions {
+  /** Aborts when the step has taken `stepTimeoutMs`, or the service stops. */
+  signal: AbortSignal
+  /**
+   * An earlier call with this state left no answer, as after a crash. What it began may have
+   * happened upstream.
+   */
+  isRepeated: boolean
+  /**
+   * The order has ended without a certificate. Begin and finalize nothing; fetch what may have been
+   * issued, so that it is recorded and revoked, or answer `refused`.
+   */
+  isAbandoned: boolean
+}
+
+/** The answer of a step that ended without an error. */
+export type IssuanceStep =
+  | {
+      status: 'issued'
+      /** DER, the leaf first, then its issuers in order; with or without the root. */
+      chain: readonly Buffer[]
+      /** Further chains for the same leaf, each without it; their first is another issuer certificate. */
+      alternateChains?: readonly (readonly Buffer[])[]
+    }
+  | {
+      status: 'pending'
+      /** Handed to the next step once it is committed. */
+      state: BackendState
+      /** 0 takes the next step at once. */
+      retryAfterMs: number
+      /**
+       * From the next step on a certificate may exist. Then the order stays with this backend, and
+       * what comes too late is fetched all the same.
+       */
+      mayHaveIssued: boolean
+    }
+  | {
+      /** Final. No other backend is asked. */
+      status: 'refused'
+      /** For the client, in words of our own: nothing of the backend's answer. */
+      problem: ProblemDocument
+      /** For the log. */
+      reason: string
+    }
+
+/** A certificate to be revoked upstream. */
+export interface UpstreamRevocation {
+  /** DER */
+  certificate: Buffer
+  /** CRLReason (RFC 5280 §5.3.1); 0 when nobody named one. */
+  reason: number
+}
+
+/** RFC 9773 §4.2, as the upstream CA answers. */
+export interface UpstreamRenewal {
+  start: Date
+  end: Date
+  explanationUrl: string | undefined
+  retryAfterMs: number
+}
+
+/**
+ * One backend of the supervisor's thread. It is asked for several issuances at a time and bounds
+ * its own parallelism.
+ *
+ * A step that throws `CaError` decides by two flags what follows:
+ *
+ * | retryable | mayHaveIssued | then |
+ * | --- | --- | --- |
+ * | yes | no | the next backend of `failover` is asked; without one this again, with the same state |
+ * | yes | yes | this backend is asked again later, with the same state |
+ * | no | no | the order fails |
+ * | no | yes | the order fails, with an alarm |
+ *
+ * Any other error counts as retryable. The message goes to the log, never to a client.
+ */
+export interface CsrBackend {
+  /** As configuration, database, metrics and log call it, such as `external`. */
+  readonly name: string
+  /** The longest time one step may take. */
+  readonly stepTimeoutMs: number
+  /**
+   * One step of an issuance.
+   * @param state what the last step answered; undefined for the first
+   * @throws CaError
+   */
+  advance(request: IssuanceRequest, state: BackendState | undefined, step: StepOptions): Promise<IssuanceStep>
+  /**
+   * Resolves when the CA has confirmed, also one that knew the certificate as revoked. It is asked
+   * again after any error, for as long as no administrator gives up.
+   * @throws CaError
+   */
+  revoke(revocation: UpstreamRevocation, signal: AbortSignal): Promise<void>
+  /** Whether the CA can be reached, without issuing anything. @throws CaError */
+  checkHealth(signal: AbortSignal): Promise<void>
+  /** The renewal window that the CA suggests; undefined when it suggests none. @throws CaError */
+  renewalInfo?(certificate: Buffer, signal: AbortSignal): Promise<UpstreamRenewal | undefined>
+  close(): Promise<void>
+}

@@ -1,0 +1,122 @@
+/**
+ * A backend that issues from a CSR behind a circuit breaker of its own, with a time limit for each
+ * call. Its calls are reported, for metrics.
+ */
+
+import { CaError } from './backend.ts'
+import type { CircuitBreaker } from './circuit-breaker.ts'
+import type {
+  BackendState,
+  CsrBackend,
+  IssuanceRequest,
+  IssuanceStep,
+  StepOptions,
+  UpstreamRevocation,
+} from './csr-backend.ts'
+
+/** How a call ended: a step by its answer, another call by `ok`, and each by `error`. */
+export type CallResult = IssuanceStep['status'] | 'ok' | 'error'
+
+export interface BackendCall {
+  backend: string
+  operation: 'issue' | 'revoke' | 'health'
+  result: CallResult
+  seconds: number
+}
+
+/** The breaker is open: nothing was sent, so nothing has changed. */
+export class LeftAlone extends CaError {
+  constructor(name: string) {
+    super(`${name} is left alone after failures in a row`, { retryable: true })
+  }
+}
+
+export interface GuardedCsrBackend {
+  readonly name: string
+  readonly stepTimeoutMs: number
+  /** Milliseconds until a step makes sense; 0 when one may be made now. */
+  retryAfterMs(): number
+  /** @throws LeftAlone, CaError */
+  advance(
+    request: IssuanceRequest,
+    state: BackendState | undefined,
+    step: Pick<StepOptions, 'isRepeated' | 'isAbandoned'>,
+  ): Promise<IssuanceStep>
+  /** @throws CaError */
+  revoke(revocation: UpstreamRevocation): Promise<void>
+  /** Success lets steps be made at once. @throws CaError */
+  checkHealth(timeoutMs: number): Promise<void>
+  close(): Promise<void>
+}
+
+const REVOCATION_TIMEOUT_MS = 120_000
+
+/** @param stopping aborts what is under way when the service ends */
+export function guardCsrBackend(
+  backend: CsrBackend,
+  breaker: CircuitBreaker,
+  stopping: AbortSignal,
+  onCall: (call: BackendCall) => void,
+): GuardedCsrBackend {
+  const { name, stepTimeoutMs } = backend
+
+  async function call<T>(
+    operation: BackendCall['operation'],
+    timeoutMs: number,
+    work: (signal: AbortSignal) => Promise<T>,
+    resultOf: (answer: T) => CallResult,
+  ): Promise<T> {
+    const startedAt = performance.now()
+    const report = (result: CallResult) =>
+      onCall({ backend: name, operation, result, seconds: (performance.now() - startedAt) / 1000 })
+    try {
+      const answer = await work(AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)]))
+      report(resultOf(answer))
+      return answer
+    } catch (error) {
+      report('error')
+      throw error
+    }
+  }
+
+  return {
+    name,
+    stepTimeoutMs,
+    retryAfterMs: breaker.retryAfterMs,
+    async advance(request, state, { isRepeated, isAbandoned }) {
+      if (!breaker.admit()) throw new LeftAlone(name)
+      try {
+        const step = await call(
+          'issue',
+          stepTimeoutMs,
+          (signal) => backend.advance(request, state, { signal, isRepeated, isAbandoned }),
+          ({ status }) => status,
+        )
+        breaker.succeeded()
+        return step
+      } catch (error) {
+        // A final error is an answer, so the CA is there.
+        if (error instanceof CaError && !error.retryable) breaker.succeeded()
+        else breaker.failed()
+        throw error
+      }
+    },
+    revoke: (revocation) =>
+      call(
+        'revoke',
+        REVOCATION_TIMEOUT_MS,
+        (signal) => backend.revoke(revocation, signal),
+        () => 'ok',
+      ),
+    async checkHealth(timeoutMs) {
+      await call(
+        'health',
+        timeoutMs,
+        (signal) => backend.checkHealth(signal),
+        () => 'ok',
+      )
+      breaker.succeeded()
+    },
+    close: () => backend.close(),
+  }
+}

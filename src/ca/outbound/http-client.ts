@@ -1,0 +1,145 @@
+/**
+ * HTTP requests to a CA that the operator has named: bounded bodies and times, no redirects.
+ *
+ * An answer of any status is a result. `Unreachable` means that no whole answer came, so the other
+ * side may have acted or not.
+ */
+
+import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import https from 'node:https'
+import { rootCertificates } from 'node:tls'
+import { proxyHeaders, TunnelAgent } from './tunnel-agent.ts'
+
+export interface HttpClientOptions {
+  /** PEM certificates trusted in addition to those that come with Node.js. */
+  extraRoots?: string | undefined
+  /** PEM of the client certificate with its chain, and of its key. */
+  client?: { certificate: string; key: string } | undefined
+  /** False accepts any certificate of the other side. */
+  verify: boolean
+  /** `http://user:password@host:port` of a forward proxy. */
+  proxyUrl?: string | undefined
+  /** Connections to one host; further requests wait for one. */
+  maxConnections: number
+}
+
+export interface HttpRequest {
+  method: 'GET' | 'HEAD' | 'POST'
+  url: string
+  headers?: Readonly<Record<string, string>>
+  body?: string
+  /** A longer body ends the request. */
+  maxBytes: number
+  /** From the first byte sent to the last one received, the wait for a connection included. */
+  timeoutMs: number
+  signal?: AbortSignal | undefined
+}
+
+export interface HttpAnswer {
+  status: number
+  headers: IncomingHttpHeaders
+  body: Buffer
+}
+
+/** No whole answer came. The message names no URL, since one may hold a secret. */
+export class Unreachable extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause })
+    this.name = 'Unreachable'
+  }
+}
+
+export interface HttpClient {
+  /** @throws Unreachable; the reason of `signal` when that was aborted */
+  send(request: HttpRequest): Promise<HttpAnswer>
+  close(): void
+}
+
+/** A kept connection that the other side has closed is noticed by using it. */
+const STALE_CONNECTION = new Set(['ECONNRESET', 'EPIPE'])
+const IDLE_MS = 15_000
+
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const { maxConnections, proxyUrl } = options
+  const proxy = proxyUrl === undefined ? undefined : new URL(proxyUrl)
+  const pool = { keepAlive: true, maxSockets: maxConnections, timeout: IDLE_MS }
+  const tls = tlsOptions(options)
+  const plainAgent = new http.Agent(pool)
+  const tlsAgent = proxy ? new TunnelAgent(proxy, { ...pool, ...tls }) : new https.Agent({ ...pool, ...tls })
+
+  function open(request: HttpRequest, signal: AbortSignal, take: (answer: IncomingMessage) => void) {
+    const { method, headers, body } = request
+    const url = new URL(request.url)
+    const length = body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
+    const common = { method, signal, headers: { 'User-Agent': 'chancery', ...headers, ...length } }
+    if (url.protocol === 'https:') return https.request(url, { ...common, agent: tlsAgent }, take)
+    if (!proxy) return http.request(url, { ...common, agent: plainAgent }, take)
+    // RFC 9112 §3.2.2: a proxy is given the whole URL.
+    const viaProxy = { ...common, agent: plainAgent, path: url.href }
+    return http.request(
+      proxy,
+      { ...viaProxy, headers: { ...common.headers, Host: url.host, ...proxyHeaders(proxy) } },
+      take,
+    )
+  }
+
+  function exchange(request: HttpRequest, signal: AbortSignal, isRepeated: boolean): Promise<HttpAnswer> {
+    return new Promise((resolve, reject) => {
+      const outgoing = open(request, signal, (answer) => {
+        collect(answer, request.maxBytes).then(
+          (body) => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body }),
+          (error) => {
+            outgoing.destroy()
+            reject(error)
+          },
+        )
+      })
+      outgoing.on('error', (error: NodeJS.ErrnoException) => {
+        const isStale = outgoing.reusedSocket && STALE_CONNECTION.has(error.code ?? '')
+        if (isStale && !isRepeated) resolve(exchange(request, signal, true))
+        else reject(error)
+      })
+      outgoing.end(request.body)
+    })
+  }
+
+  return {
+    async send(request) {
+      const overdue = AbortSignal.timeout(request.timeoutMs)
+      const signal = request.signal ? AbortSignal.any([request.signal, overdue]) : overdue
+      try {
+        return await exchange(request, signal, false)
+      } catch (error) {
+        request.signal?.throwIfAborted()
+        if (overdue.aborted) throw new Unreachable(`no answer within ${request.timeoutMs / 1000} seconds`)
+        if (error instanceof Unreachable) throw error
+        const { code, message } = error as NodeJS.ErrnoException
+        throw new Unreachable(code ?? message, error)
+      }
+    },
+    close() {
+      plainAgent.destroy()
+      tlsAgent.destroy()
+    },
+  }
+}
+
+function tlsOptions({ extraRoots, client, verify }: HttpClientOptions): https.AgentOptions {
+  return {
+    minVersion: 'TLSv1.2',
+    rejectUnauthorized: verify,
+    ...(extraRoots !== undefined && { ca: [...rootCertificates, extraRoots] }),
+    ...(client && { cert: client.certificate, key: client.key }),
+  }
+}
+
+async function collect(answer: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes > maxBytes) throw new Unreachable(`the answer has more than ${maxBytes} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,237 @@
+/**
+ * The Admin API for pages: `call` for one request, `can` for what the user's role allows, and the
+ * hooks `useApi` (one reply, perhaps polled) and `useList` (a list that loads on by cursor).
+ */
+
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { AdminApiError, AdminClient, type Input, type OperationId, type Output, type Routes } from '../admin/client.ts'
+import { currentSession, expire, type Role, signedInAgain } from './session.ts'
+
+export type { Input, OperationId, Output }
+export { AdminApiError }
+
+type Paging = 'limit' | 'offset' | 'cursor'
+type Described = readonly [method: string, path: string, roles: readonly Role[] | 'none', paging: readonly Paging[]]
+/** From the descriptions of the endpoints, by `src/dev/build-console.mjs`. */
+declare const OPERATIONS_OF_BUILD: Readonly<Record<OperationId, Described>>
+
+/** The service itself waits up to 25 seconds for a job. */
+const TIMEOUT_MS = 60_000
+export const POLL_MS = 5_000
+/** Of a list in the page: more rows make a browser slow. */
+const MOST_ROWS = 2_000
+const ROWS_A_PAGE = 100
+
+export const BASE_URL = new URL('..', location.href).href.replace(/\/$/, '')
+
+const client = new AdminClient({
+  routes: OPERATIONS_OF_BUILD as unknown as Routes,
+  baseUrl: BASE_URL,
+  token: () => currentSession().token,
+  fetch: (url, init) => fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) }),
+})
+
+/** Whether the signed-in user's role may call an operation. */
+export function can(id: OperationId): boolean {
+  const roles = OPERATIONS_OF_BUILD[id][2]
+  const { user } = currentSession()
+  return roles === 'none' || (user !== undefined && roles.includes(user.role))
+}
+
+/** Asks for a new sign-in and then tries again, when the service no longer takes the token. */
+async function inSession<T>(id: OperationId, ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    if (OPERATIONS_OF_BUILD[id][2] !== 'none') await signedInAgain()
+    const { token } = currentSession()
+    try {
+      return await ask()
+    } catch (error) {
+      if (!(error instanceof AdminApiError) || error.status !== 401 || id === 'login') throw error
+      expire(token)
+    }
+  }
+}
+
+/** @throws AdminApiError; TypeError or DOMException when the service does not answer */
+export const call = <I extends OperationId>(id: I, input: Input<I>): Promise<Output<I>> =>
+  inSession(id, () => client.call(id, input))
+
+/** As `call`, with the status and the place of the next page. */
+export const page = <I extends OperationId>(id: I, input: Input<I>) => inSession(id, () => client.page(id, input))
+const follow = <I extends OperationId>(id: I, next: string) => inSession(id, () => client.follow(id, next))
+
+/** The lines of a streamed reply. */
+export const lines = <I extends OperationId>(id: I, input: Input<I>) => client.lines(id, input)
+
+export interface Loaded<T> {
+  /** Of the last good reply; it stays when a later one fails. */
+  data: T | undefined
+  error: unknown
+  isLoading: boolean
+  /** Of `data`, in milliseconds. */
+  loadedAt: number | undefined
+  reload(): void
+}
+
+interface LoadState<T> extends Omit<Loaded<T>, 'reload'> {
+  /** Operation and input that it belongs to. */
+  key: string
+}
+
+const nothing = <T>(key: string): LoadState<T> => ({
+  ...{ key, data: undefined, error: undefined, isLoading: true, loadedAt: undefined },
+})
+
+/**
+ * Asks when the page opens and when the input changes.
+ * @param every milliseconds; asked again, but not in a hidden tab
+ */
+export function useApi<I extends OperationId>(
+  id: I,
+  input: Input<I>,
+  { every }: { every?: number } = {},
+): Loaded<Output<I>> {
+  const key = JSON.stringify([id, input])
+  const [state, setState] = useState<LoadState<Output<I>>>(() => nothing(key))
+  const [round, setRound] = useState(0)
+  useEffect(() => {
+    const change = (changed: Partial<LoadState<Output<I>>>) =>
+      setState((former) => ({ ...(former.key === key ? former : nothing<Output<I>>(key)), ...changed }))
+    return repeat(every, async (isWanted) => {
+      change({ isLoading: true })
+      const got = await call(id, input).then(
+        (data) => ({ data, error: undefined, loadedAt: Date.now() }),
+        (error: unknown) => ({ error }),
+      )
+      if (isWanted()) change({ ...got, isLoading: false })
+    })
+  }, [key, every, round])
+  const reload = useCallback(() => setRound((before) => before + 1), [])
+  const { key: _, ...shown } = state.key === key ? state : nothing<Output<I>>(key)
+  return { ...shown, reload }
+}
+
+/** Runs work now and, while the tab can be seen, again. @returns what ends it */
+function repeat(every: number | undefined, work: (isWanted: () => boolean) => Promise<void>): () => void {
+  let isOver = false
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const run = async () => {
+    timer = undefined
+    await work(() => !isOver)
+    if (!isOver && every !== undefined && !document.hidden) timer = setTimeout(run, every)
+    else isPaused = true
+  }
+  let isPaused = false
+  const onShown = () => {
+    if (document.hidden || !isPaused || isOver || every === undefined) return
+    isPaused = false
+    void run()
+  }
+  document.addEventListener('visibilitychange', onShown)
+  void run()
+  return () => {
+    isOver = true
+    clearTimeout(timer)
+    document.removeEventListener('visibilitychange', onShown)
+  }
+}
+
+type Row<I extends OperationId> = Output<I> extends readonly (infer R)[] ? R : never
+
+export interface Listed<R> {
+  rows: readonly R[]
+  error: unknown
+  isLoading: boolean
+  /** There is another page. */
+  hasMore: boolean
+  /** Rows that left the page at its beginning, so that it stays small. */
+  dropped: number
+  more(): void
+  reload(): void
+}
+
+interface ListState<R> {
+  /** Entry, operation and input that it belongs to. */
+  key: string
+  rows: readonly R[]
+  next: string | undefined
+  dropped: number
+  error: unknown
+  isLoading: boolean
+}
+
+/** Of the entries of the history: going back shows the list as it was left. */
+const remembered = new Map<string, ListState<unknown>>()
+const MOST_REMEMBERED = 8
+
+function remember(state: ListState<unknown>): void {
+  remembered.delete(state.key)
+  remembered.set(state.key, state)
+  const [oldest] = remembered.keys()
+  if (remembered.size > MOST_REMEMBERED && oldest !== undefined) remembered.delete(oldest)
+}
+
+const emptyList = <R>(key: string): ListState<R> => ({
+  ...{ key, rows: [], next: undefined, dropped: 0, error: undefined, isLoading: true },
+})
+
+/** A list that goes on by offset or by cursor begins by cursor, which has no end. */
+function firstPlace(id: OperationId): Record<string, string> {
+  const paging = OPERATIONS_OF_BUILD[id][3]
+  return {
+    ...(paging.includes('limit') && { limit: String(ROWS_A_PAGE) }),
+    ...(paging.includes('offset') && paging.includes('cursor') && { cursor: '' }),
+  }
+}
+
+/**
+ * The rows of a list operation, page after page.
+ * @param entry of the place (`usePlace`), under which the rows are remembered for the back button
+ */
+export function useList<I extends OperationId>(id: I, input: Input<I>, entry?: number): Listed<Row<I>> {
+  const key = JSON.stringify([entry, id, input])
+  const [state, setState] = useState<ListState<Row<I>>>(() => emptyList(key))
+  const [round, setRound] = useState(0)
+  const asked = useRef(0)
+
+  const load = useCallback(
+    async (next: string | undefined) => {
+      const turn = ++asked.current
+      setState((former) => (next === undefined ? emptyList(key) : { ...former, isLoading: true, error: undefined }))
+      try {
+        const query = { ...firstPlace(id), ...(input as { query?: object }).query }
+        const got = next === undefined ? await page(id, { ...input, query } as Input<I>) : await follow(id, next)
+        if (turn === asked.current) setState((former) => withPage(former, got.body as Row<I>[], got.next))
+      } catch (error) {
+        if (turn === asked.current) setState((former) => ({ ...former, error, isLoading: false }))
+      }
+    },
+    [key],
+  )
+
+  useEffect(() => {
+    const known = round === 0 && entry !== undefined ? remembered.get(key) : undefined
+    if (known) setState(known as ListState<Row<I>>)
+    else void load(undefined)
+    return () => {
+      asked.current++
+    }
+  }, [key, round, load, entry])
+
+  useEffect(() => {
+    if (!state.isLoading && state.error === undefined && entry !== undefined) remember(state)
+  }, [state, entry])
+
+  const { next, rows, error, isLoading, dropped } = state.key === key ? state : emptyList<Row<I>>(key)
+  const more = useCallback(() => {
+    if (next !== undefined && !isLoading) void load(next)
+  }, [next, isLoading, load])
+  const reload = useCallback(() => setRound((before) => before + 1), [])
+  return { rows, error, isLoading, hasMore: next !== undefined, dropped, more, reload }
+}
+
+function withPage<R>(former: ListState<R>, added: readonly R[], next: string | undefined): ListState<R> {
+  const all = [...former.rows, ...added]
+  const over = Math.max(0, all.length - MOST_ROWS)
+  return { ...former, rows: all.slice(over), next, dropped: former.dropped + over, error: undefined, isLoading: false }
+}

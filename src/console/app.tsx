@@ -1,0 +1,136 @@
+/** The frame around the pages: navigation, session, messages, and what a broken page shows. */
+
+import { Component, type ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { can } from './api.ts'
+import { Problem } from './components/basics.tsx'
+import { Page } from './components/page.tsx'
+import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
+import { Toast } from './components/toast.tsx'
+import { href, match, type Place, usePlace } from './router.ts'
+import { ROUTES, type Route } from './routes.ts'
+import { useSession } from './session.ts'
+import { WORDS } from './words.ts'
+
+export function App() {
+  const { user, asks } = useSession()
+  if (user === undefined) return <SignInPage />
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => document.querySelector<HTMLElement>('main h1')?.focus()}>
+        {WORDS.app.skip}
+      </button>
+      <Frame />
+      {asks !== undefined && <SignInDialog />}
+      <Toast />
+    </>
+  )
+}
+
+function Frame() {
+  const place = usePlace()
+  const [isOpen, setOpen] = useState(false)
+  // On a phone, the menu lies over the page.
+  useEffect(() => setOpen(false), [place.path])
+  useScroll(place)
+  return (
+    <div class={isOpen ? 'frame open' : 'frame'}>
+      <header>
+        <a class="brand" href={href('/')}>
+          {WORDS.app.name}
+        </a>
+        <button type="button" class="menu" aria-expanded={isOpen} aria-controls="side" onClick={() => setOpen(!isOpen)}>
+          {WORDS.app.menu}
+        </button>
+      </header>
+      <div id="side">
+        <Navigation path={place.path} />
+        <UserMenu />
+      </div>
+      <main id="main">
+        <SessionBar />
+        <Broken key={place.path}>
+          <CurrentPage place={place} />
+        </Broken>
+      </main>
+    </div>
+  )
+}
+
+const isCurrent = ({ path }: Route, now: string) => path === now || (path !== '/' && now.startsWith(`${path}/`))
+
+function Navigation({ path }: { path: string }) {
+  const shown = ROUTES.filter(({ group, needs }) => group !== undefined && can(needs))
+  const groups = [...new Set(shown.map(({ group }) => group))].filter((group) => group !== undefined)
+  return (
+    <nav aria-label={WORDS.app.navigation}>
+      {groups.map((group) => (
+        <section key={group} aria-label={WORDS.groups[group]}>
+          <h2>{WORDS.groups[group]}</h2>
+          <ul>
+            {shown
+              .filter((route) => route.group === group)
+              .map((route) => (
+                <li key={route.path}>
+                  <a href={href(route.path)} aria-current={isCurrent(route, path) ? 'page' : undefined}>
+                    {WORDS.pages[route.name]}
+                  </a>
+                </li>
+              ))}
+          </ul>
+        </section>
+      ))}
+    </nav>
+  )
+}
+
+function CurrentPage({ place }: { place: Place }) {
+  for (const route of ROUTES) {
+    const params = match(route.path, place.path)
+    if (!params) continue
+    const { page: Shown, needs, name } = route
+    if (!can(needs)) return <Page title={WORDS.pages[name]}>{WORDS.problem.forbidden}</Page>
+    return <Shown params={params} query={place.query} entry={place.entry} />
+  }
+  return (
+    <Page title={WORDS.app.unknownPage}>
+      <a href={href('/')}>{WORDS.app.toOverview}</a>
+    </Page>
+  )
+}
+
+const scrolls = new Map<number, number>()
+/** Frames until a list that is drawn again is as long as it was. */
+const FRAMES = 30
+
+function useScroll({ path, entry }: Place): void {
+  useEffect(() => {
+    history.scrollRestoration = 'manual'
+    const wanted = scrolls.get(entry) ?? 0
+    let frames = 0
+    const restore = () => {
+      scrollTo(0, wanted)
+      if (scrollY < wanted && frames++ < FRAMES) requestAnimationFrame(restore)
+    }
+    restore()
+    const note = () => scrolls.set(entry, scrollY)
+    addEventListener('scroll', note, { passive: true })
+    return () => removeEventListener('scroll', note)
+  }, [entry])
+  useEffect(() => document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true }), [path])
+}
+
+class Broken extends Component<{ children: ComponentChildren }, { error?: unknown }> {
+  static getDerivedStateFromError(error: unknown) {
+    return { error }
+  }
+
+  override componentDidCatch(error: unknown) {
+    console.error(error)
+  }
+
+  override render() {
+    const { error } = this.state
+    return error === undefined ? this.props.children : <Problem error={error} retry={() => location.reload()} />
+  }
+}

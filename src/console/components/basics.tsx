@@ -1,0 +1,147 @@
+/** Small parts: time, badge, copy button, facts, problem, what is empty, and who may see a button. */
+
+import type { ComponentChildren } from 'preact'
+import { AdminApiError, can, type Loaded, type OperationId, POLL_MS } from '../api.ts'
+import { instantText, relativeText } from '../format.ts'
+import { WORDS } from '../words.ts'
+import { tell } from './toast.tsx'
+
+/** A time in UTC, with the distance from now. */
+export function Time({ at, relative = true }: { at: string | number | Date | null | undefined; relative?: boolean }) {
+  if (at === null || at === undefined) return <span class="quiet">–</span>
+  const date = new Date(at)
+  return (
+    <time dateTime={date.toISOString()} title={`${instantText(date, true)} UTC, ${date.toLocaleString()}`}>
+      {instantText(date)}
+      {relative && <span class="quiet"> {relativeText(date)}</span>}
+    </time>
+  )
+}
+
+export type Tone = 'good' | 'bad' | 'warn' | 'plain'
+
+/** A state in one word; its colour says nothing that the word does not. */
+export const Badge = ({ tone = 'plain', children }: { tone?: Tone; children: ComponentChildren }) => (
+  <span class={`badge ${tone}`}>{children}</span>
+)
+
+export function CopyButton({ text, label = WORDS.app.copy }: { text: string; label?: string }) {
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => tell(WORDS.app.copied),
+      () => tell(WORDS.app.copyFailed, 'bad'),
+    )
+  return (
+    <button type="button" class="small" onClick={copy}>
+      {label}
+    </button>
+  )
+}
+
+/** Text for machines, such as a fingerprint or a command, that is copied as it is. */
+export const Copyable = ({ text, block = false }: { text: string; block?: boolean }) =>
+  block ? (
+    <div class="copyable">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
+      <pre tabIndex={0}>{text}</pre>
+      <CopyButton text={text} />
+    </div>
+  ) : (
+    <span class="copyable">
+      <code>{text}</code> <CopyButton text={text} />
+    </span>
+  )
+
+/** Names and values; those without a value are left out. */
+export const Facts = ({ rows }: { rows: readonly (readonly [name: string, value: ComponentChildren] | false)[] }) => (
+  <dl class="facts">
+    {rows
+      .filter((row) => row !== false)
+      .filter(([, value]) => value !== null && value !== undefined && value !== '')
+      .map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+  </dl>
+)
+
+/** Shown only to those whose role may call the operation. */
+export const Allowed = ({ to, children }: { to: OperationId; children: ComponentChildren }) => (
+  <>{can(to) && children}</>
+)
+
+const ADVICE: Readonly<Record<number, string>> = {
+  403: WORDS.problem.forbidden,
+  409: WORDS.problem.conflict,
+  500: WORDS.problem.internal,
+  503: WORDS.problem.unavailable,
+}
+
+/** What went wrong, in the service's sentence, and what to do about it. */
+export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
+  if (error === undefined || error === null) return null
+  return (
+    <div class="problem" role="alert">
+      <p>{sentenceOf(error)}</p>
+      {error instanceof AdminApiError && error.body.request_id && (
+        <p class="quiet">{WORDS.problem.request(error.body.request_id)}</p>
+      )}
+      {retry && (
+        <button type="button" onClick={retry}>
+          {WORDS.problem.retry}
+        </button>
+      )}
+    </div>
+  )
+}
+
+function sentenceOf(error: unknown): string {
+  if (error instanceof AdminApiError) {
+    const { message } = error
+    const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}${/[.!?]$/.test(message) ? '' : '.'}`
+    return [sentence, ADVICE[error.status]].filter(Boolean).join(' ')
+  }
+  if (error instanceof DOMException && error.name === 'TimeoutError') return WORDS.problem.slow
+  if (error instanceof TypeError && /fetch|network|load/i.test(error.message)) return WORDS.problem.unreachable
+  return WORDS.problem.unexpected
+}
+
+/** What the service says of one field of a form. @param field as in the body, with dots */
+export function fieldError(error: unknown, field: string): string | undefined {
+  if (!(error instanceof AdminApiError)) return undefined
+  return error.body.fields?.find((one) => one.field === field)?.message
+}
+
+/** What an empty list says: how to begin. */
+export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
+  <div class="empty">
+    <p>
+      <strong>{title}</strong>
+    </p>
+    {children}
+  </div>
+)
+
+/** The data of a page, or why it is not there. */
+export function Ready<T>({ loaded, children }: { loaded: Loaded<T>; children: (data: T) => ComponentChildren }) {
+  const { data, error, isLoading, reload } = loaded
+  return (
+    <>
+      {error !== undefined && <Problem error={error} retry={reload} />}
+      {data !== undefined ? children(data) : isLoading && <p class="quiet">{WORDS.table.loading}</p>}
+    </>
+  )
+}
+
+/** Whether what is shown is of now. */
+export function Freshness({ loaded }: { loaded: Pick<Loaded<unknown>, 'error' | 'loadedAt'> }) {
+  const { error, loadedAt } = loaded
+  if (error === undefined) return <span class="quiet">{WORDS.fresh.every(POLL_MS / 1000)}</span>
+  return (
+    <span class="badge warn" role="status">
+      {loadedAt === undefined ? WORDS.fresh.never : WORDS.fresh.stale(instantText(loadedAt, true))}
+    </span>
+  )
+}

@@ -1,0 +1,60 @@
+/**
+ * A chart with a sentence that says what it shows, and the same figures as a table: a canvas says
+ * nothing to a screen reader.
+ */
+
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { countText, instantText } from '../format.ts'
+import { useTheme } from '../theme.ts'
+import { WORDS } from '../words.ts'
+import { drawPlot, type PlotData } from './plot.ts'
+import { Table } from './table.tsx'
+
+interface ChartProps extends PlotData {
+  title: string
+  /** One sentence with the figures that matter. */
+  summary: string
+}
+
+export function Chart({ title, summary, ...data }: ChartProps) {
+  const [asTable, setAsTable] = useState(false)
+  return (
+    <figure class="chart">
+      <figcaption>
+        <h2>{title}</h2>
+        <button type="button" class="small" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
+          {asTable ? WORDS.chart.asChart : WORDS.chart.asTable}
+        </button>
+      </figcaption>
+      <p>{summary}</p>
+      {asTable ? <Figures title={title} data={data} /> : <Plot data={data} />}
+    </figure>
+  )
+}
+
+function Plot({ data }: { data: PlotData }) {
+  const place = useRef<HTMLDivElement>(null)
+  const theme = useTheme()
+  const key = JSON.stringify(data)
+  useEffect(() => (place.current ? drawPlot(place.current, data) : undefined), [key, theme])
+  return <div class="plot" ref={place} aria-hidden="true" />
+}
+
+function Figures({ title, data: { at, series, byDay } }: { title: string; data: PlotData }) {
+  const text = (seconds: number) => instantText(seconds * 1000).slice(0, byDay ? 10 : 16)
+  return (
+    <Table
+      caption={title}
+      rows={at.map((seconds, index) => ({ seconds, index }))}
+      rowKey={({ seconds }) => seconds}
+      columns={[
+        { head: byDay ? WORDS.chart.day : WORDS.chart.time, cell: ({ seconds }) => text(seconds) },
+        ...series.map(({ label, values }) => ({
+          head: label,
+          kind: 'number' as const,
+          cell: ({ index }: { index: number }) => countText(values[index] ?? 0),
+        })),
+      ]}
+    />
+  )
+}

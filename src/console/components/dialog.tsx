@@ -1,0 +1,96 @@
+/** Dialogs over the page: `Dialog` for anything, `Confirm` for what changes something. */
+
+import type { ComponentChildren } from 'preact'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { WORDS } from '../words.ts'
+import { Problem } from './basics.tsx'
+import { TextField } from './form.tsx'
+
+interface DialogProps {
+  title: string
+  /** Without it the dialog cannot be closed by Escape. */
+  onClose?: (() => void) | undefined
+  wide?: boolean
+  children: ComponentChildren
+}
+
+export function Dialog({ title, onClose, wide = false, children }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => {
+    const element = dialog.current
+    // The browser gives the focus back to where it was.
+    element?.showModal()
+    return () => element?.close()
+  }, [])
+  return (
+    <dialog
+      ref={dialog}
+      class={wide ? 'wide' : ''}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        if (event.target !== dialog.current) return
+        event.preventDefault()
+        onClose?.()
+      }}
+    >
+      <h2 id={id}>{title}</h2>
+      {children}
+    </dialog>
+  )
+}
+
+interface ConfirmProps {
+  title: string
+  /** What it does, to whom, and whether it can be undone. */
+  consequence: ComponentChildren
+  action: string
+  danger?: boolean
+  /** Has to be typed first. */
+  typed?: string
+  onConfirm: () => Promise<unknown>
+  onClose: () => void
+  /** Fields, such as a reason. */
+  children?: ComponentChildren
+}
+
+/** Closes when the work is done, and shows its error otherwise. */
+export function Confirm({ title, consequence, action, danger, typed, onConfirm, onClose, children }: ConfirmProps) {
+  const [text, setText] = useState('')
+  const [error, setError] = useState<unknown>()
+  const [isBusy, setBusy] = useState(false)
+  const run = async (event: Event) => {
+    event.preventDefault()
+    setBusy(true)
+    setError(undefined)
+    try {
+      await onConfirm()
+      onClose()
+    } catch (cause) {
+      setError(cause)
+      setBusy(false)
+    }
+  }
+  return (
+    <Dialog title={title} onClose={isBusy ? undefined : onClose}>
+      <form onSubmit={run}>
+        <div class="consequence">{consequence}</div>
+        {children}
+        {typed !== undefined && <TextField label={WORDS.confirm.typed(typed)} value={text} onChange={setText} />}
+        <Problem error={error} />
+        <div class="actions">
+          <button type="button" onClick={onClose} disabled={isBusy}>
+            {WORDS.app.cancel}
+          </button>
+          <button
+            type="submit"
+            class={danger ? 'danger' : 'primary'}
+            disabled={isBusy || (typed !== undefined && text !== typed)}
+          >
+            {action}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,73 @@
+/** uPlot, and nothing else knows it: lines or bars over time on a canvas. */
+
+import uPlot from 'uplot'
+
+export interface Series {
+  label: string
+  /** A custom property of styles.css, such as `--series-1`. */
+  color: string
+  values: readonly (number | null)[]
+}
+
+export interface PlotData {
+  /** Seconds since 1970. */
+  at: readonly number[]
+  series: readonly Series[]
+  kind: 'line' | 'bars'
+  /** Of days, where hours say nothing. */
+  byDay?: boolean
+}
+
+const HEIGHT = 180
+const DAY_SECONDS = 86_400
+
+/** @returns what removes it; the width follows that of its parent */
+export function drawPlot(parent: HTMLElement, { at, series, kind, byDay }: PlotData): () => void {
+  const style = getComputedStyle(document.documentElement)
+  const color = (name: string) => style.getPropertyValue(name).trim() || style.color
+  const ink = resolved(parent, '--quiet')
+  const axis = { stroke: ink, grid: { stroke: resolved(parent, '--line'), width: 1 }, ticks: { show: false } }
+  const bars = uPlot.paths.bars?.({ size: [0.7, 40] })
+  const plot = new uPlot(
+    {
+      ...{ width: Math.max(200, parent.clientWidth), height: HEIGHT, legend: { show: series.length > 1 } },
+      cursor: { drag: { x: false, y: false } },
+      // Bars of the first and last day are whole.
+      ...(kind === 'bars' && {
+        scales: { x: { range: (_, min, max) => [min - DAY_SECONDS / 2, max + DAY_SECONDS / 2] } },
+      }),
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+      axes: [
+        { ...axis, ...(byDay && { values: (_, ticks) => ticks.map((tick) => dayText(tick)) }) },
+        { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6] },
+      ],
+      series: [
+        {},
+        ...series.map(({ label, color: name }) => ({
+          ...{ label, stroke: resolved(parent, name) || color(name), width: 2, points: { show: false } },
+          ...(kind === 'bars' && { fill: resolved(parent, name), ...(bars && { paths: bars }) }),
+        })),
+      ],
+    },
+    [[...at], ...series.map(({ values }) => [...values])] as uPlot.AlignedData,
+    parent,
+  )
+  const observer = new ResizeObserver(() => plot.setSize({ width: Math.max(200, parent.clientWidth), height: HEIGHT }))
+  observer.observe(parent)
+  return () => {
+    observer.disconnect()
+    plot.destroy()
+  }
+}
+
+const dayText = (seconds: number) => new Date(seconds * 1000).toISOString().slice(5, 10)
+
+/** A custom property as the canvas takes it: `light-dark()` is decided. */
+function resolved(parent: HTMLElement, name: string): string {
+  const probe = document.createElement('span')
+  probe.style.color = `var(${name})`
+  parent.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
+}

@@ -1,0 +1,147 @@
+/** Tables: `Table` for rows that are there, `List` for those of `useList`, which loads on. */
+
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import type { Listed } from '../api.ts'
+import { countText } from '../format.ts'
+import { WORDS } from '../words.ts'
+import { Problem } from './basics.tsx'
+import { memo } from './memo.ts'
+
+export interface Column<R> {
+  head: string
+  cell: (row: R) => ComponentChildren
+  /** What `onSort` is told; without it the column cannot be sorted. */
+  sort?: string
+  /** `number` is aligned to the right, `wide` takes what is left, `fixed` never breaks. */
+  kind?: 'number' | 'wide' | 'fixed'
+}
+
+export interface Sorting {
+  by: string
+  direction: 'ascending' | 'descending'
+  onSort: (by: string, direction: 'ascending' | 'descending') => void
+}
+
+interface TableProps<R> {
+  /** Says what the table holds; screen readers only, unless `showCaption`. */
+  caption: string
+  showCaption?: boolean
+  columns: readonly Column<R>[]
+  rows: readonly R[]
+  rowKey: (row: R) => string | number
+  sorting?: Sorting
+  /** Shown instead of a table without rows. */
+  empty?: ComponentChildren
+}
+
+export function Table<R>({ caption, showCaption, columns, rows, rowKey, sorting, empty }: TableProps<R>) {
+  if (rows.length === 0 && empty !== undefined) return <>{empty}</>
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard
+    <section class="table" aria-label={caption} tabIndex={0}>
+      <table>
+        <caption class={showCaption ? '' : 'hidden'}>{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <Head key={column.head} {...column} sorting={sorting} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <Row key={rowKey(row)} row={row} columns={columns as readonly Column<unknown>[]} />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+function Head<R>({ head, sort, kind, sorting }: Column<R> & { sorting: Sorting | undefined }) {
+  if (sort === undefined || !sorting)
+    return (
+      <th scope="col" class={kind}>
+        {head}
+      </th>
+    )
+  const isSorted = sorting.by === sort
+  const other = isSorted && sorting.direction === 'descending' ? 'ascending' : 'descending'
+  return (
+    <th scope="col" class={kind} aria-sort={isSorted ? sorting.direction : 'none'}>
+      <button type="button" class="sort" onClick={() => sorting.onSort(sort, other)}>
+        {head}
+      </button>
+    </th>
+  )
+}
+
+/** Not drawn again while its row is the same: two thousand others may be. */
+const Row = memo(({ row, columns }: { row: unknown; columns: readonly Column<unknown>[] }) => (
+  <tr>
+    {columns.map(({ head, cell, kind }, index) =>
+      index === 0 ? (
+        <th key={head} scope="row" class={kind}>
+          {cell(row)}
+        </th>
+      ) : (
+        <td key={head} class={kind} data-head={head}>
+          {cell(row)}
+        </td>
+      ),
+    )}
+  </tr>
+))
+
+interface ListProps<R> extends Omit<TableProps<R>, 'rows'> {
+  list: Listed<R>
+}
+
+/** Loads on when its end comes into view. Columns should be made outside of the component. */
+export function List<R>({ list, empty, ...table }: ListProps<R>) {
+  const { rows, error, isLoading, hasMore, dropped, more, reload } = list
+  return (
+    <>
+      {dropped > 0 && (
+        <p class="quiet">
+          {WORDS.table.dropped(countText(dropped))}{' '}
+          <button type="button" class="small" onClick={reload}>
+            {WORDS.table.begin}
+          </button>
+        </p>
+      )}
+      <Table {...table} rows={rows} {...(!isLoading && error === undefined ? { empty } : {})} />
+      <Problem error={error} retry={rows.length > 0 ? more : reload} />
+      {rows.length > 0 && (
+        <p class="quiet foot" role="status">
+          {isLoading ? WORDS.table.loading : foot(rows.length, hasMore)}
+        </p>
+      )}
+      {rows.length === 0 && isLoading && <p class="quiet">{WORDS.table.loading}</p>}
+      {hasMore && !isLoading && error === undefined && <More more={more} />}
+    </>
+  )
+}
+
+const foot = (shown: number, hasMore: boolean) =>
+  hasMore ? WORDS.table.shownMore(countText(shown)) : WORDS.table.shown(countText(shown))
+
+function More({ more }: { more: () => void }) {
+  const button = useRef<HTMLButtonElement>(null)
+  useEffect(() => {
+    const observer = new IntersectionObserver(
+      (entries) => {
+        if (entries.some(({ isIntersecting }) => isIntersecting)) more()
+      },
+      { rootMargin: '600px' },
+    )
+    if (button.current) observer.observe(button.current)
+    return () => observer.disconnect()
+  }, [more])
+  return (
+    <button type="button" ref={button} onClick={more}>
+      {WORDS.table.more}
+    </button>
+  )
+}

@@ -1,0 +1,132 @@
+/**
+ * Who is signed in: the token, in memory and in the session storage of this tab, and when it ends.
+ *
+ * A token that the service no longer takes opens the sign-in over the page. Requests wait for it
+ * and are sent again, so that nothing typed is lost.
+ */
+
+import type { Output } from '../admin/client.ts'
+import { createStore, useStore } from './store.ts'
+
+export type User = Output<'getMe'>
+export type Role = User['role']
+
+export interface Session {
+  token: string
+  user: User
+  /** By the clock of this machine, in milliseconds. */
+  endsAt: number
+}
+
+/** `user` and no token: the session has ended, and its page still stands. */
+export interface SessionState {
+  token: string | undefined
+  user: User | undefined
+  endsAt: number
+  /** Why the sign-in is shown over the page. */
+  asks: 'ended' | 'idle' | 'wanted' | undefined
+}
+
+/** NIST SP 800-63B: 30 minutes without a sign of the user. */
+const IDLE_MS = 30 * 60_000
+export const WARNING_MS = 2 * 60_000
+const TICK_MS = 1_000
+const KEY = 'chancery.session'
+
+const NOBODY: SessionState = { token: undefined, user: undefined, endsAt: 0, asks: undefined }
+const state = createStore<SessionState>(restored())
+let activeAt = Date.now()
+let waiting: (() => void)[] = []
+
+export const useSession = (): SessionState => useStore(state)
+export const currentSession = state.get
+
+function restored(): SessionState {
+  try {
+    const { token, user, endsAt } = JSON.parse(sessionStorage.getItem(KEY) ?? '') as Session
+    return endsAt > Date.now() ? { token, user, endsAt, asks: undefined } : NOBODY
+  } catch {
+    return NOBODY
+  }
+}
+
+/** From `iat` to `exp`: the clocks of the two machines may differ. */
+function lifetimeMs(token: string): number {
+  const [, claims = ''] = token.split('.')
+  const { iat, exp } = JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/'))) as Record<string, number>
+  return ((exp ?? 0) - (iat ?? 0)) * 1000
+}
+
+/** Another user gets a page of its own: nothing of the former one stays. */
+export function begin(token: string, user: User): void {
+  const former = state.get().user
+  const endsAt = Date.now() + lifetimeMs(token)
+  sessionStorage.setItem(KEY, JSON.stringify({ token, user, endsAt } satisfies Session))
+  if (former && (former.id !== user.id || former.role !== user.role)) {
+    location.reload()
+    return
+  }
+  activeAt = Date.now()
+  state.set({ token, user, endsAt, asks: undefined })
+  for (const resume of waiting.splice(0)) resume()
+}
+
+/** The user's role or name, read again. */
+export function noteUser(user: User): void {
+  const { token, endsAt } = state.get()
+  if (token === undefined) return
+  sessionStorage.setItem(KEY, JSON.stringify({ token, user, endsAt } satisfies Session))
+  state.set({ ...state.get(), user })
+}
+
+/** Leaves nothing behind, on the screen or in the tab. */
+export function forget(): void {
+  sessionStorage.removeItem(KEY)
+  waiting = []
+  state.set(NOBODY)
+}
+
+/** @param token the one that was refused; a newer one stays */
+export function expire(token: string | undefined, asks: 'ended' | 'idle' = 'ended'): void {
+  const now = state.get()
+  if (token !== now.token || now.user === undefined) return
+  sessionStorage.removeItem(KEY)
+  state.set({ ...now, token: undefined, asks })
+}
+
+export const askToSignIn = () => state.set({ ...state.get(), asks: 'wanted' })
+export const cancelSignIn = () => state.set({ ...state.get(), asks: undefined })
+
+/** Until somebody has signed in again; for ever when the page is left. */
+export function signedInAgain(): Promise<void> {
+  if (state.get().token !== undefined) return Promise.resolve()
+  return new Promise((resolve) => waiting.push(resolve))
+}
+
+export const stayActive = () => {
+  activeAt = Date.now()
+}
+
+export interface Ending {
+  kind: 'idle' | 'end'
+  inMs: number
+}
+
+/** The end that comes first. */
+export function nextEnding(): Ending | undefined {
+  const { token, endsAt } = state.get()
+  if (token === undefined) return undefined
+  const [end, idle] = [endsAt - Date.now(), activeAt + IDLE_MS - Date.now()]
+  return idle < end ? { kind: 'idle', inMs: idle } : { kind: 'end', inMs: end }
+}
+
+/** @param onIdle ends the session at the service, too */
+export function watchSession(onIdle: () => void): void {
+  for (const sign of ['pointerdown', 'keydown', 'wheel']) addEventListener(sign, stayActive, { passive: true })
+  setInterval(() => {
+    const ending = nextEnding()
+    if (!ending || ending.inMs > 0) return
+    if (ending.kind === 'idle') onIdle()
+    expire(state.get().token, ending.kind === 'idle' ? 'idle' : 'ended')
+  }, TICK_MS)
+}

@@ -1,0 +1,82 @@
+/**
+ * Builds the console: `src/console` to `dist/console`, with hashes in the names and packed by
+ * Brotli and gzip.
+ *
+ * It runs behind the compiler, since the page's table of operations comes from the compiled
+ * descriptions of the Admin API. The types are checked by `npm run typecheck`.
+ */
+
+import { createHash } from 'node:crypto'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+
+const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
+const SOURCE = path.join(ROOT, 'src/console')
+const TARGET = path.join(ROOT, 'dist/console')
+
+const PAGING = ['limit', 'offset', 'cursor']
+
+/** Method, path and roles of each operation (`none` needs no token), and how a list goes on. */
+async function operations() {
+  const { ENDPOINTS } = await import(path.join(ROOT, 'dist/src/admin/endpoints.js'))
+  return Object.fromEntries(
+    ENDPOINTS.map(({ id, method, path, roles, query }) => {
+      const paging = PAGING.filter((name) => name in (query?.shape ?? {}))
+      return [id, [method, path, roles, paging]]
+    }),
+  )
+}
+
+async function bundle() {
+  const { outputFiles } = await build({
+    entryPoints: ['main.tsx', 'styles.css'].map((name) => path.join(SOURCE, name)),
+    tsconfig: path.join(SOURCE, 'tsconfig.json'),
+    define: { OPERATIONS_OF_BUILD: JSON.stringify(await operations()) },
+    outdir: TARGET,
+    entryNames: '[name].[hash]',
+    ...{ bundle: true, minify: true, write: false, format: 'esm', target: 'es2022', legalComments: 'none' },
+  })
+  return outputFiles.map(({ path: file, contents }) => ({ name: path.basename(file), contents }))
+}
+
+/** Like the names that esbuild gives. */
+function hashedName(name, contents) {
+  const hash = createHash('sha256').update(contents).digest('hex').slice(0, 8).toUpperCase()
+  return name.replace('.', `.${hash}.`)
+}
+
+/** The licences of the bundled packages ask to be passed on. */
+function licences() {
+  const texts = ['preact', 'uplot'].map(
+    (name) => `${name}\n\n${readFileSync(path.join(ROOT, 'node_modules', name, 'LICENSE'), 'utf8')}`,
+  )
+  return Buffer.from(texts.join('\n\n'))
+}
+
+function page(names) {
+  const html = readFileSync(path.join(SOURCE, 'index.html'), 'utf8')
+  return html.replaceAll(/\{([\w.]+)\}/g, (_, wanted) => {
+    const [stem, ending] = wanted.split('.')
+    return names.find((name) => name.startsWith(`${stem}.`) && name.endsWith(`.${ending}`))
+  })
+}
+
+function write(name, contents) {
+  const brotli = {
+    params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: contents.length },
+  }
+  writeFileSync(path.join(TARGET, name), contents)
+  writeFileSync(path.join(TARGET, `${name}.br`), brotliCompressSync(contents, brotli))
+  writeFileSync(path.join(TARGET, `${name}.gz`), gzipSync(contents, { level: 9 }))
+}
+
+const icon = readFileSync(path.join(SOURCE, 'icon.svg'))
+const files = [...(await bundle()), { name: hashedName('icon.svg', icon), contents: icon }]
+rmSync(TARGET, { recursive: true, force: true })
+mkdirSync(TARGET, { recursive: true })
+for (const { name, contents } of files) write(name, contents)
+write('licences.txt', licences())
+write('index.html', Buffer.from(page(files.map(({ name }) => name))))

@@ -1,0 +1,98 @@
+/** What an administrator should look at, from the facts of the overview. Pure. */
+
+import { isBehind, type WorkersStatus } from './background-run.ts'
+import type { InstanceState } from './instance-state.ts'
+
+export interface Alarm {
+  severity: 'error' | 'warning'
+  /** Stable; says which page helps. */
+  code: AlarmCode
+  message: string
+}
+
+export const ALARM_CODES = [
+  ...(['instance', 'database', 'signer', 'token', 'issuer', 'crl', 'name_server'] as const),
+  ...(['signing_stopped', 'maintenance', 'task', 'consumer', 'dead_letters', 'notifications', 'validations'] as const),
+  'alarm_event',
+] as const
+export type AlarmCode = (typeof ALARM_CODES)[number]
+
+export interface AlarmFacts {
+  now: Date
+  /** Undefined when the instance did not answer. */
+  instance: InstanceState | undefined
+  crl: { isPublished: boolean; isStale: boolean; obstacle: string | undefined }
+  isSigningStopped: boolean
+  isInMaintenance: boolean
+  workers: WorkersStatus
+  deadLetters: number
+  failedNotifications: number
+  oldestValidationSeconds: number
+  /** Events of the kind `alarm` within a day. */
+  alarmEvents: number
+}
+
+const DAY_MS = 86_400_000
+const ISSUER_WARNING_DAYS = 90
+const ISSUER_ERROR_DAYS = 14
+/** A task that failed this lately is shown. */
+const TASK_FAILURE_MS = 3_600_000
+/** Longer than an attempt with all its retries within one claim. */
+const OLD_VALIDATION_SECONDS = 600
+
+/** The worst first. */
+export function alarmsOf(facts: AlarmFacts): Alarm[] {
+  const alarms = [...instanceAlarms(facts), ...operationAlarms(facts), ...backgroundAlarms(facts)]
+  return [
+    ...alarms.filter(({ severity }) => severity === 'error'),
+    ...alarms.filter((one) => one.severity === 'warning'),
+  ]
+}
+
+const error = (code: AlarmCode, message: string): Alarm => ({ severity: 'error', code, message })
+const warning = (code: AlarmCode, message: string): Alarm => ({ severity: 'warning', code, message })
+
+function* instanceAlarms({ instance, now }: AlarmFacts): Generator<Alarm> {
+  if (!instance) return yield error('instance', 'the instance that answers does not say how it is')
+  const { database, caBackend, dnsResolver, issuers } = instance
+  if (database === 'error') yield error('database', 'the database does not answer')
+  if (database === 'pool_exhausted') yield error('database', 'all database connections are in use')
+  if (caBackend.status === 'error') yield error('signer', caBackend.reason ?? 'the CA backend does not sign')
+  for (const { issuer, status } of caBackend.tokens)
+    if (status !== 'ready') yield error('token', `the token with the key of ${issuer} is ${status}`)
+  if (dnsResolver === 'error') yield warning('name_server', 'no name server of dns.resolvers answers')
+  for (const { id, notAfter } of issuers) {
+    const days = Math.floor((notAfter.getTime() - now.getTime()) / DAY_MS)
+    if (days < 0) yield error('issuer', `the certificate of the issuer ${id} has expired`)
+    else if (days < ISSUER_WARNING_DAYS) {
+      const severity = days < ISSUER_ERROR_DAYS ? error : warning
+      yield severity('issuer', `the certificate of the issuer ${id} ends in ${days} days`)
+    }
+  }
+}
+
+function* operationAlarms({ crl, isSigningStopped, isInMaintenance, alarmEvents }: AlarmFacts): Generator<Alarm> {
+  if (isSigningStopped) yield error('signing_stopped', 'signing is stopped: no certificate and no CRL is signed')
+  if (isInMaintenance) yield warning('maintenance', 'maintenance mode is on: new orders are refused')
+  if (crl.isPublished && crl.isStale)
+    yield error('crl', crl.obstacle === undefined ? 'a CRL is stale' : `a CRL is stale: ${crl.obstacle}`)
+  if (alarmEvents > 0)
+    yield error('alarm_event', `the service has raised ${plural(alarmEvents, 'alarm')} within a day; its log says why`)
+}
+
+function* backgroundAlarms(facts: AlarmFacts): Generator<Alarm> {
+  const { now, workers, deadLetters, failedNotifications, oldestValidationSeconds } = facts
+  for (const { name, failedAt, lastRunAt, lastError } of workers.tasks) {
+    const hasFailed = failedAt !== null && failedAt >= lastRunAt && now.getTime() - failedAt.getTime() < TASK_FAILURE_MS
+    if (hasFailed) yield warning('task', `the task ${name} has failed: ${lastError ?? 'for no known reason'}`)
+  }
+  for (const consumer of workers.consumers)
+    if (isBehind(consumer)) yield warning('consumer', `events wait for ${consumer.name}`)
+  if (deadLetters > 0) yield warning('dead_letters', `${plural(deadLetters, 'event')} could not be delivered`)
+  if (failedNotifications > 0)
+    yield warning('notifications', `${plural(failedNotifications, 'notification')} could not be sent`)
+  if (oldestValidationSeconds > OLD_VALIDATION_SECONDS)
+    yield warning('validations', `a validation has gone on for ${Math.floor(oldestValidationSeconds / 60)} minutes`)
+}
+
+const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`

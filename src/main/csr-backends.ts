@@ -1,0 +1,108 @@
+/**
+ * The backends that issue from a CSR, in the supervisor: how each is made, its circuit breaker, its
+ * metrics, and the probes that bring it back.
+ */
+
+import type { Logger } from 'pino'
+import { type Loop, startLoop } from '../background/loop.ts'
+import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
+import type { CsrBackend } from '../ca/csr-backend.ts'
+import { createExternalBackend } from '../ca/external-backend.ts'
+import { type GuardedCsrBackend, guardCsrBackend } from '../ca/guarded-csr-backend.ts'
+import type { Config } from '../config/schema.ts'
+import { beginAtZero, type Metrics } from '../ops/metrics.ts'
+import { breakerSettings, csrBackendNames, externalSettings, probeIntervalMs } from '../settings/backends.ts'
+import type { Database } from '../store/database.ts'
+import type { StartContext } from './start-context.ts'
+
+/** What a backend is made from. */
+export interface BackendParts {
+  config: Config
+  db: Database
+  log: Logger
+}
+
+/** By name. @throws Error in a plain sentence; the service does not start then */
+const FACTORIES: Readonly<Record<string, (parts: BackendParts) => CsrBackend | Promise<CsrBackend>>> = {
+  external: ({ config }) => createExternalBackend(externalSettings(config)),
+}
+
+/** How long a probe may take. */
+const PROBE_TIMEOUT_MS = 5_000
+
+export type CsrBackends = ReadonlyMap<string, GuardedCsrBackend>
+
+export async function startCsrBackends(
+  { config, log, metrics, teardown }: StartContext,
+  db: Database,
+): Promise<CsrBackends> {
+  const backends = new Map<string, GuardedCsrBackend>()
+  const stopping = new AbortController()
+  for (const name of csrBackendNames(config)) {
+    const create = FACTORIES[name]
+    if (!create) throw new Error(`ca.backend ${name}: there is no such backend`)
+    const backend = await create({ config, db, log })
+    teardown.add(() => backend.close())
+    backends.set(name, guard(backend, config, stopping.signal, metrics, log))
+  }
+  if (backends.size === 0) return backends
+  const probes = probe(backends, config, log)
+  teardown.add(async () => {
+    // What is under way has ended by now, or is cut off.
+    stopping.abort(new Error('the service is stopping'))
+    await probes.stop()
+  })
+  return backends
+}
+
+function guard(
+  backend: CsrBackend,
+  config: Config,
+  stopping: AbortSignal,
+  metrics: Metrics,
+  log: Logger,
+): GuardedCsrBackend {
+  const { name } = backend
+  const settings = breakerSettings(config)
+  metrics.backendCircuitOpen.set({ backend: name }, 0)
+  beginAtZero(
+    metrics.backendRequests,
+    ...['issue', 'revoke'].map((o) => ({ backend: name, operation: o, result: 'error' })),
+  )
+  const breaker = createCircuitBreaker(settings, {
+    opened() {
+      metrics.backendCircuitOpen.set({ backend: name }, 1)
+      log.error(
+        { event: 'backend_away', backend: name, ...settings },
+        'a CA backend failed again and again; it is left alone for a while',
+      )
+    },
+    closed() {
+      metrics.backendCircuitOpen.set({ backend: name }, 0)
+      log.warn({ event: 'backend_back', backend: name }, 'a CA backend is available again')
+    },
+  })
+  return guardCsrBackend(backend, breaker, stopping, ({ operation, result, seconds }) => {
+    metrics.backendRequests.inc({ backend: name, operation, result })
+    metrics.backendRequestSeconds.observe({ backend: name, operation }, seconds)
+  })
+}
+
+/** Asks backends that are left alone whether they are back. */
+function probe(backends: CsrBackends, config: Config, log: Logger): Loop {
+  return startLoop({
+    name: 'backend_probes',
+    intervalMs: probeIntervalMs(config),
+    async round() {
+      const away = [...backends.values()].filter((backend) => backend.retryAfterMs() > 0)
+      await Promise.all(
+        away.map((backend) =>
+          backend.checkHealth(PROBE_TIMEOUT_MS).catch(({ message }: Error) => {
+            log.debug({ backend: backend.name, reason: message }, 'a CA backend is still away')
+          }),
+        ),
+      )
+    },
+    onError: (_, error) => log.error({ err: error }, 'a probe of the CA backends failed'),
+  })
+}

@@ -1,0 +1,157 @@
+/** Issuances from a CSR, wired: log lines, metrics, alarms, and the tasks of their background. */
+
+import type { Logger } from 'pino'
+import type { BackgroundTask } from '../background/tasks.ts'
+import type { CaBackend } from '../ca/backend.ts'
+import type { Metrics } from '../ops/metrics.ts'
+import { revokeAtBackends } from '../services/backend-revocations.ts'
+import { CsrIssuances, type CsrIssuancesOptions } from '../services/csr-issuances.ts'
+import type { BackendFacts } from '../services/csr-outcome.ts'
+import type { EventWriter } from '../services/events/event-writer.ts'
+import type { Issuance } from '../services/issuance.ts'
+import { createReceivedCertificates, type ReceptionEvents } from '../services/received-certificates.ts'
+import type { SharedFlags } from '../services/shared-flags.ts'
+import { issueBySigner } from '../services/signer-turn.ts'
+import { issuanceTimeoutSeconds, receptionPolicy } from '../settings/backends.ts'
+import { certificateProfiles } from '../settings/orders.ts'
+import { type BackendRevocation, createBackendRevocationStore } from '../store/backend-revocation-store.ts'
+import { createCsrIssuanceStore } from '../store/csr-issuance-store.ts'
+import type { Database } from '../store/database.ts'
+import type { CsrBackends } from './csr-backends.ts'
+import { issuanceEvents } from './issuance.ts'
+import type { StartContext } from './start-context.ts'
+
+export interface CsrIssuanceParts {
+  backends: CsrBackends
+  db: Database
+  ca: CaBackend
+  issuance: Issuance
+  flags: Pick<SharedFlags, 'isOn'>
+  instanceId: number
+  eventWriter: Pick<EventWriter, 'write'>
+}
+
+const ROUND_MS = 500
+const REVOCATION_ROUND_MS = 2_000
+
+/** @returns undefined when the signer signs everything */
+export function createCsrIssuances(
+  { config, log, metrics, teardown }: StartContext,
+  { backends, db, ca, issuance, flags, instanceId, eventWriter }: CsrIssuanceParts,
+): CsrIssuances | undefined {
+  if (backends.size === 0) return undefined
+  const store = createCsrIssuanceStore(db)
+  const events = backendEvents(log, metrics, eventWriter)
+  const profiles = certificateProfiles(config)
+  const issuances = new CsrIssuances({
+    ...{ backends, store, instanceId, events },
+    candidatesOf: (profile) => profiles.get(profile)?.backends ?? [],
+    received: createReceivedCertificates({ store, policy: receptionPolicy(config), instanceId, events }),
+    signer: {
+      isUsable: () => ca.outage() === undefined && ca.unreachable() === undefined,
+      issue: (row) => issueBySigner(row, issuance, store, instanceId),
+    },
+    isStopped: () => flags.isOn('stopSigning'),
+    timeoutSeconds: issuanceTimeoutSeconds(config),
+  })
+  teardown.add(() => issuances.drain())
+  return issuances
+}
+
+function backendEvents(
+  log: Logger,
+  metrics: Metrics,
+  eventWriter: Pick<EventWriter, 'write'>,
+): CsrIssuancesOptions['events'] & ReceptionEvents {
+  const { issued, alarm } = issuanceEvents({ log, metrics, eventWriter })
+  const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
+  return {
+    issued,
+    alarm,
+    stepFailed({ message, retryable, mayHaveIssued }, facts) {
+      metrics.caSigningErrors.inc()
+      const line = { event: 'backend_failed', reason: message, retryable, mayHaveIssued, ...facts }
+      log.error(line, 'the CA backend did not issue')
+    },
+    refused: (reason, facts) =>
+      log.warn({ event: 'backend_refused', reason, ...facts }, 'the CA backend refused a certificate'),
+    failedOver(from, to, facts) {
+      metrics.backendFailovers.inc({ from, to })
+      log.warn({ event: 'backend_failover', to, ...facts }, 'another CA backend is asked')
+    },
+    abandoned: (facts: BackendFacts) =>
+      log.error(
+        { event: 'issuance_abandoned', ...facts },
+        'an order failed; its certificate is revoked if it still comes',
+      ),
+    late: (facts) =>
+      log.error(
+        { event: 'late_certificate', ...facts },
+        'a certificate came after its order had failed; it is revoked',
+      ),
+    lintWarnings: (findings, facts) =>
+      log.warn({ event: 'received_lint', findings, ...facts }, 'the lint finds faults in a certificate of another CA'),
+    interrupted: (error, facts) =>
+      log.warn(
+        { event: 'issuance_interrupted', reason: reasonOf(error), ...facts },
+        'issuance interrupted; it is finished by itself',
+      ),
+  }
+}
+
+/** @param issuances undefined when the signer signs everything */
+export function backendTasks(
+  issuances: CsrIssuances | undefined,
+  backends: CsrBackends,
+  db: Database,
+  { log, metrics }: { log: Logger; metrics: Metrics },
+): BackgroundTask[] {
+  if (!issuances) return []
+  const store = createBackendRevocationStore(db)
+  const waiting = createCsrIssuanceStore(db)
+  const factsOf = ({ certificateId, backend, reason }: BackendRevocation) => ({
+    ...{ certificateId, backend, crlReason: reason },
+  })
+  return [
+    {
+      name: 'backend_issuances',
+      role: 'backends',
+      intervalMs: ROUND_MS,
+      async round() {
+        const taken = await issuances.round()
+        setCounts(metrics.backendIssuances, backends, await waiting.count())
+        return taken
+      },
+    },
+    {
+      name: 'backend_revocations',
+      role: 'backends',
+      intervalMs: REVOCATION_ROUND_MS,
+      async round() {
+        const asked = await revokeAtBackends({
+          ...{ backends, store },
+          events: {
+            confirmed: (revocation) =>
+              log.info({ event: 'backend_revoked', ...factsOf(revocation) }, 'the CA has confirmed a revocation'),
+            failed: (error, revocation) =>
+              log.error(
+                { event: 'backend_revocation_failed', reason: (error as Error).message, ...factsOf(revocation) },
+                'the CA has not confirmed a revocation; it is asked again',
+              ),
+          },
+        })
+        setCounts(metrics.backendRevocations, backends, await store.count())
+        return asked
+      },
+    },
+  ]
+}
+
+function setCounts(
+  gauge: Metrics['backendIssuances'],
+  backends: CsrBackends,
+  counted: readonly { backend: string; rows: number }[],
+): void {
+  for (const backend of backends.keys()) gauge.set({ backend }, 0)
+  for (const { backend, rows } of counted) gauge.set({ backend }, rows)
+}

@@ -1,0 +1,48 @@
+/**
+ * Revocations at backends: asked for until the CA has confirmed or an administrator gives up. The
+ * row is written in the transaction of the revocation (migration 0042).
+ */
+
+import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
+import { revocationRestSeconds } from '../domain/csr-issuance.ts'
+import type { BackendRevocation, BackendRevocationStore } from '../store/backend-revocation-store.ts'
+
+export interface BackendRevocationsOptions {
+  backends: ReadonlyMap<string, Pick<GuardedCsrBackend, 'revoke'>>
+  store: BackendRevocationStore
+  events: BackendRevocationEvents
+}
+
+export interface BackendRevocationEvents {
+  confirmed(revocation: BackendRevocation): void
+  /** It is tried again. */
+  failed(error: unknown, revocation: BackendRevocation): void
+}
+
+/** Above the time limit of a revocation. */
+const LEASE_SECONDS = 180
+const BATCH = 16
+const MAX_ERROR_CHARACTERS = 500
+
+/** One round. @returns how many were asked for */
+export async function revokeAtBackends({ backends, store, events }: BackendRevocationsOptions): Promise<number> {
+  const due = await store.claim(LEASE_SECONDS, BATCH)
+  await Promise.all(
+    due.map(async (revocation) => {
+      const { certificateId, certificate, reason, failures } = revocation
+      try {
+        const backend = backends.get(revocation.backend)
+        if (!backend) throw new Error(`the configuration has no backend ${revocation.backend}`)
+        await backend.revoke({ certificate, reason })
+      } catch (error) {
+        events.failed(error, revocation)
+        const message = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_CHARACTERS)
+        await store.postpone(certificateId, message, revocationRestSeconds(failures + 1))
+        return
+      }
+      await store.confirm(certificateId)
+      events.confirmed(revocation)
+    }),
+  )
+  return due.length
+}

@@ -1,0 +1,102 @@
+/**
+ * Finalize with a backend that issues from a CSR: which one is asked, and the row that begins it. The
+ * supervisor takes the steps (csr-issuances.ts).
+ */
+
+import type { CertificateProfile } from '../domain/certificate-profile.ts'
+import { isSigner } from '../domain/csr-issuance.ts'
+import type { Order } from '../domain/records.ts'
+import { certificateValidity, type Validity } from '../domain/validity.ts'
+import { uuidv7 } from '../shared/lib/uuid.ts'
+import { hashSpki, type Spki } from '../shared/pki/spki.ts'
+import { Problem } from '../shared/protocol/problem.ts'
+import type { Requester } from '../store/account-store.ts'
+import type { CsrIssuanceStore } from '../store/csr-issuance-store.ts'
+import type { CsrOutcome } from './csr-outcome.ts'
+import type { Completion, Issuing } from './issuance.ts'
+
+export interface CsrFinalizationOptions {
+  store: Pick<CsrIssuanceStore, 'begin' | 'takeFromSigner'>
+  /** Whether the signer is reachable and its circuit breaker closed. */
+  isSignerUsable(): boolean
+  /** Whether the operator has stopped signing. */
+  isStopped(): boolean
+  /** Takes the steps; `pending` when they take longer than finalize waits. */
+  issue(certificateId: string): Promise<CsrOutcome>
+  instanceId: number
+}
+
+export interface CsrOrder {
+  order: Order
+  requester: Requester
+  profile: CertificateProfile
+  /** DER */
+  csr: Buffer
+  spki: Spki
+  now: Date
+}
+
+const STOPPED_RETRY_SECONDS = 60
+/** The backend's own issuer decides. */
+const ANY_TIME: Validity = { notBefore: new Date(0), notAfter: new Date(8.64e15) }
+
+export class CsrFinalization {
+  readonly #options: CsrFinalizationOptions
+
+  constructor(options: CsrFinalizationOptions) {
+    this.#options = options
+  }
+
+  /** @returns the backend to begin with; undefined when the signer signs */
+  backendFor({ backends }: CertificateProfile): string | undefined {
+    const [first] = backends
+    if (first === undefined || (isSigner(first) && this.#options.isSignerUsable())) return undefined
+    return backends.find((name) => !isSigner(name))
+  }
+
+  /** @throws Problem serverInternal 503 while the operator has stopped signing */
+  requireRunning(): void {
+    if (!this.#options.isStopped()) return
+    throw new Problem('serverInternal', 'signing has been stopped by the operator; the order stays ready', {
+      ...{ status: 503, retryAfterSeconds: STOPPED_RETRY_SECONDS },
+    })
+  }
+
+  /** @returns the certificate's id; undefined when the order was not ready any more, or the key is blocked */
+  async begin({ order, requester, profile, csr, spki, now }: CsrOrder, backend: string): Promise<string | undefined> {
+    const certificateId = uuidv7(now.getTime())
+    const { id, csrProfileId } = order
+    const isBegun = await this.#options.store.begin({
+      ...{ certificateId, csr, backend, instanceId: this.#options.instanceId },
+      order: { id, requester, csrProfileId },
+      spkiSha256: hashSpki(spki),
+      ...certificateValidity(order, profile.validity, now, ANY_TIME),
+    })
+    return isBegun ? certificateId : undefined
+  }
+
+  issue(certificateId: string): Promise<CsrOutcome> {
+    return this.#options.issue(certificateId)
+  }
+
+  /**
+   * Where the signer has surely not signed, the next backend takes over.
+   * @returns what became of it; `completion` itself when nothing is to be taken over
+   */
+  async takeOver(
+    completion: Completion,
+    { certificateId, notBefore, notAfter }: Issuing,
+    { backends }: CertificateProfile,
+    csr: Buffer,
+  ): Promise<Completion> {
+    const { outcome, error } = completion
+    const backend = backends.slice(1 + backends.findIndex(isSigner)).find((name) => !isSigner(name))
+    if (outcome !== 'left to recovery' || !error?.retryable || error.mayHaveIssued || backend === undefined)
+      return completion
+    const { store, instanceId } = this.#options
+    const isTaken = await store.takeFromSigner({ certificateId, csr, notBefore, notAfter, backend, instanceId })
+    if (!isTaken) return completion
+    const ended = await this.issue(certificateId)
+    return { outcome: ended === 'pending' ? 'left to recovery' : ended }
+  }
+}

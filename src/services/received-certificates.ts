@@ -1,0 +1,126 @@
+/**
+ * What a backend has issued: checked as if a stranger had sent it, then recorded. What fails the
+ * check reaches nobody, raises an alarm, and is to be revoked.
+ */
+
+import type { IssuanceStep } from '../ca/csr-backend.ts'
+import type { CertificateProfile } from '../domain/certificate-profile.ts'
+import {
+  checkAlternateChain,
+  checkReceived,
+  type Expected,
+  type ReceivedChain,
+} from '../domain/received-certificate.ts'
+import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
+import { parseCsr } from '../shared/pki/csr.ts'
+import { serialNumberHex } from '../shared/pki/tbs-certificate.ts'
+import { problemDocument } from '../shared/protocol/problem.ts'
+import type { ClaimedIssuance, CsrIssuanceStore } from '../store/csr-issuance-store.ts'
+import { type BackendFacts, type CsrOutcome, factsOf } from './csr-outcome.ts'
+import type { IssuanceEvents } from './issuance.ts'
+
+/** What a backend's certificates are held against. */
+export interface ReceptionPolicy {
+  profiles: ReadonlyMap<string, Pick<CertificateProfile, 'validity'>>
+  /** DER, by backend; an empty list accepts any chain that agrees with itself. */
+  trustAnchors: ReadonlyMap<string, readonly Buffer[]>
+  refusesLint: boolean
+}
+
+export interface ReceptionEvents extends Pick<IssuanceEvents, 'issued'> {
+  /** What the lint has found in a certificate that is delivered all the same. */
+  lintWarnings(findings: readonly string[], facts: BackendFacts): void
+  /** It came after its order had failed, so it is recorded as revoked. */
+  late(facts: BackendFacts): void
+  alarm(message: string, cause: unknown, facts: BackendFacts): void
+}
+
+export interface ReceivedCertificatesOptions {
+  store: Pick<CsrIssuanceStore, 'saveIssuer' | 'record' | 'fail'>
+  policy: ReceptionPolicy
+  instanceId: number
+  events: ReceptionEvents
+}
+
+export interface ReceivedCertificates {
+  /** @throws database errors */
+  take(row: ClaimedIssuance, answer: IssuanceStep & { status: 'issued' }): Promise<CsrOutcome>
+}
+
+const WRONG = problemDocument('serverInternal', 'the CA did not issue the certificate that was asked for')
+
+export function createReceivedCertificates(options: ReceivedCertificatesOptions): ReceivedCertificates {
+  const { store, policy, instanceId, events } = options
+
+  const expectedFor = ({ csr, identifiers, profile, backend }: ClaimedIssuance): Expected => ({
+    spki: parseCsr(csr).spki.der,
+    identifiers,
+    // An order may outlive its profile in the configuration; then any period will do.
+    maxValidityDays: policy.profiles.get(profile)?.validity.maxValidityDays ?? Number.MAX_SAFE_INTEGER,
+    trustAnchors: policy.trustAnchors.get(backend) ?? [],
+    refusesLint: policy.refusesLint,
+    now: new Date(),
+  })
+
+  async function refuse(row: ClaimedIssuance, findings: readonly string[], unwanted?: Buffer): Promise<CsrOutcome> {
+    events.alarm('what the CA has issued is not what was asked for; it is not delivered', findings, factsOf(row))
+    await store.fail(row.certificateId, instanceId, WRONG, unwanted)
+    return 'failed'
+  }
+
+  async function record(
+    row: ClaimedIssuance,
+    { leaf, issuers, warnings }: ReceivedChain,
+    alternateChains: readonly (readonly Buffer[])[],
+  ): Promise<CsrOutcome> {
+    const { certificateId, accountId, orderId, identifiers } = row
+    const { tbs, der } = leaf
+    const issuerFingerprint = Buffer.from(fingerprintSha256(issuers[0]), 'hex')
+    await store.saveIssuer({
+      fingerprint: issuerFingerprint,
+      certificate: issuers[0],
+      chain: issuers,
+      alternateChains,
+    })
+    const serialNumber = serialNumberHex(tbs.serialNumber)
+    const names = identifiers.map(({ value }) => value)
+    const { notBefore, notAfter } = tbs
+    const outcome = await store.record(
+      {
+        ...{ certificateId, issuerFingerprint, names, notBefore, notAfter, der },
+        serialNumber: Buffer.from(serialNumber, 'hex'),
+      },
+      instanceId,
+    )
+    // A revocation would hit the certificate that was delivered first.
+    if (outcome === 'duplicate') return refuse(row, [`the serial number ${serialNumber} was given before`])
+    if (outcome === 'lost') return 'pending'
+    const facts = { ...factsOf(row), serialNumber }
+    if (warnings.length > 0) events.lintWarnings(warnings, facts)
+    events.issued({ id: certificateId, accountId, orderId, serialNumber, names })
+    if (outcome === 'recorded') return 'recorded'
+    events.late(facts)
+    return 'failed'
+  }
+
+  return {
+    async take(row, { chain, alternateChains = [] }) {
+      const expected = expectedFor(row)
+      const verdict = checkReceived(chain, expected)
+      if (!verdict.ok) return refuse(row, verdict.findings, chain[0] && isCertificate(chain[0]) ? chain[0] : undefined)
+      const { leaf } = verdict.received
+      const alternates = alternateChains.filter((issuers) => checkAlternateChain(leaf.der, issuers, expected))
+      return record(row, verdict.received, alternates)
+    },
+  }
+}
+
+/** Only what can be read can be revoked. */
+function isCertificate(der: Buffer): boolean {
+  try {
+    parseCertificate(der)
+    return true
+  } catch {
+    return false
+  }
+}

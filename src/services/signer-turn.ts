@@ -1,0 +1,28 @@
+/** The signer in its turn of a failover: an issuance from a CSR becomes one that the signer signs. */
+
+import { commonNameOf } from '../domain/csr-check.ts'
+import { parseCsr } from '../shared/pki/csr.ts'
+import type { ClaimedIssuance, CsrIssuanceStore } from '../store/csr-issuance-store.ts'
+import type { CsrOutcome } from './csr-outcome.ts'
+import type { Issuance } from './issuance.ts'
+
+/**
+ * @returns `pending` where recovery goes on, or where the row is gone
+ * @throws Problem when the signer has no issuer for it; database errors
+ */
+export async function issueBySigner(
+  row: ClaimedIssuance,
+  issuance: Issuance,
+  store: Pick<CsrIssuanceStore, 'giveToSigner'>,
+  instanceId: number,
+): Promise<CsrOutcome> {
+  const csr = parseCsr(row.csr)
+  const { identifiers, notBefore, notAfter } = row
+  const subject = { spki: csr.spki, identifiers, commonName: commonNameOf(csr) }
+  const profile = issuance.requireProfile(row.profile)
+  const built = await issuance.build(subject, profile, { notBefore, notAfter }, new Date())
+  const issuing = await issuance.beginInPlace(built, row, (intent) => store.giveToSigner(intent, instanceId))
+  if (!issuing) return 'pending'
+  const { outcome } = await issuance.complete(issuing, built.findings)
+  return outcome === 'left to recovery' ? 'pending' : outcome
+}

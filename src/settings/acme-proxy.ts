@@ -1,0 +1,159 @@
+/** The backend `acme_proxy` from the configuration: settings, handler, and what seals its account. */
+
+import { randomBytes } from 'node:crypto'
+import { accessSync, constants, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { AcmeProxySettings } from '../ca/acme-proxy/backend.ts'
+import { fileHttp } from '../ca/acme-proxy/handlers/file-http.ts'
+import type { ChallengeHandler } from '../ca/acme-proxy/handlers/handler.ts'
+import { HANDLER_EVENTS, type ModuleSettings, moduleHandler } from '../ca/acme-proxy/handlers/module.ts'
+import { callbackDns, callbackHttp, type ScriptSettings } from '../ca/acme-proxy/handlers/scripts.ts'
+import { type ChallengeHandlerConfig, readChallengeHandler } from '../config/challenge-handler.ts'
+import type { Config } from '../config/schema.ts'
+import { describeFileError } from '../shared/lib/file-error.ts'
+import type { SecretBox } from '../shared/lib/secret-box.ts'
+import { boxOf, eabSecretBox } from './eab-secret.ts'
+
+type AcmeProxyConfig = Config['ca']['acme_proxy']
+
+/** @throws Error in a sentence when a file cannot be read */
+export function acmeProxySettings({ acme_proxy: proxy }: Config['ca']): AcmeProxySettings {
+  const { eab_kid, eab_hmac_key } = proxy
+  return {
+    account: { directoryUrl: proxy.directory_url ?? '', email: proxy.email ?? '' },
+    binding:
+      eab_kid === null || eab_hmac_key === null
+        ? undefined
+        : { kid: eab_kid, hmacKey: Buffer.from(eab_hmac_key, 'base64url') },
+    http: {
+      verify: proxy.verify_ssl,
+      extraRoots: proxy.ca_cert_path === null ? undefined : readText(proxy.ca_cert_path, 'ca_cert_path'),
+      proxyUrl: proxy.proxy_url ?? undefined,
+    },
+    challengeType: proxy.challenge_type,
+    orderTimeoutMs: proxy.timeout_seconds * 1000,
+    readyTimeoutMs: proxy.order_ready_timeout * 1000,
+    maxRetries: proxy.max_retries,
+    maxOrders: proxy.max_concurrent_orders,
+  }
+}
+
+/**
+ * @param onOutput what a module prints, cut
+ * @throws Error in a sentence when a script or folder is not there
+ */
+export function challengeHandler(proxy: AcmeProxyConfig, onOutput: (text: string) => void): ChallengeHandler {
+  const config = handlerConfig(proxy)
+  switch (config.kind) {
+    case 'callback_dns': {
+      const propagationMs = config.propagation_delay * 1000
+      return callbackDns({ ...scriptSettings(config, 'create_script', 'delete_script'), propagationMs })
+    }
+    case 'callback_http':
+      return callbackHttp(scriptSettings(config, 'deploy_script', 'cleanup_script'))
+    case 'file_http':
+      return fileHttp({ webroot: requireFolder(config.webroot) })
+    case 'module':
+      return moduleHandler(moduleSettings(config), onOutput)
+  }
+}
+
+/** Undefined for a built-in handler. */
+export function handlerModule(proxy: AcmeProxyConfig): ModuleSettings['module'] | undefined {
+  const config = handlerConfig(proxy)
+  return config.kind === 'module' ? moduleSettings(config).module : undefined
+}
+
+function handlerConfig({ challenge_handler, challenge_handler_config }: AcmeProxyConfig): ChallengeHandlerConfig {
+  const read = readChallengeHandler(challenge_handler ?? '', challenge_handler_config)
+  if (typeof read === 'string') throw new Error(`ca.acme_proxy.challenge_handler_config ${read}`)
+  return read
+}
+
+interface Scripts {
+  script_timeout: number
+  concurrency: number
+  pass_environment: readonly string[]
+}
+
+function scriptSettings<K extends string>(config: Scripts & Record<K, string>, place: K, remove: K): ScriptSettings {
+  return {
+    placeScript: requireProgram(config[place], place),
+    removeScript: requireProgram(config[remove], remove),
+    timeoutMs: config.script_timeout * 1000,
+    concurrency: config.concurrency,
+    passedVariables: config.pass_environment,
+  }
+}
+
+function moduleSettings({
+  reference,
+  limits,
+  settings,
+}: Extract<ChallengeHandlerConfig, { kind: 'module' }>): ModuleSettings {
+  const { module, exportName } = reference
+  const isFile = /^[./]/.test(module)
+  const url = isFile ? pathToFileURL(path.resolve(module)).href : module
+  return {
+    module: { module, exportName, url, settings, events: HANDLER_EVENTS },
+    propagationMs: limits.propagation_delay * 1000,
+    timeoutMs: limits.script_timeout * 1000,
+    concurrency: limits.concurrency,
+  }
+}
+
+function requireProgram(file: string, key: string): string {
+  const resolved = path.resolve(file)
+  try {
+    accessSync(resolved, constants.X_OK)
+    return resolved
+  } catch (error) {
+    throw new Error(
+      `ca.acme_proxy.challenge_handler_config.${key}: ${resolved} cannot be run: ${describeFileError(error)}`,
+    )
+  }
+}
+
+function requireFolder(webroot: string): string {
+  const resolved = path.resolve(webroot)
+  if (statSync(resolved, { throwIfNoEntry: false })?.isDirectory()) return resolved
+  throw new Error(`ca.acme_proxy.challenge_handler_config.webroot: ${resolved} is no folder`)
+}
+
+function readText(file: string, key: string): string {
+  try {
+    return readFileSync(path.resolve(file), 'utf8')
+  } catch (error) {
+    throw new Error(`ca.acme_proxy.${key}: ${path.resolve(file)} cannot be read: ${describeFileError(error)}`)
+  }
+}
+
+const SEAL_BYTES = 32
+
+/**
+ * Seals the key of the upstream account: the box of binding credentials, or one over a secret that
+ * is made here. Several instances need a configured secret, since they share the sealed key.
+ *
+ * @throws Error in a sentence when the file cannot be made or read
+ */
+export function upstreamAccountBox(config: Config): SecretBox {
+  const configured = eabSecretBox(config)
+  if (configured) return configured
+  const folder = path.resolve(config.ca.acme_proxy.storage_path)
+  const file = path.join(folder, 'seal.key')
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    writeFileSync(file, randomBytes(SEAL_BYTES), { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw new Error(unusable(file, error))
+  }
+  try {
+    return boxOf(readFileSync(file))
+  } catch (error) {
+    throw new Error(unusable(file, error))
+  }
+}
+
+const unusable = (file: string, error: unknown) =>
+  `ca.acme_proxy.storage_path: ${file} seals the upstream account and is not usable: ${describeFileError(error)}; admin_api.token_secret or acme.eab_key_file serves in its place`

@@ -1,0 +1,116 @@
+/** SQL of revocations that a backend has yet to confirm; a confirmed one leaves the table. */
+
+import type { Database, Statement } from './database.ts'
+
+export interface BackendRevocation {
+  certificateId: string
+  backend: string
+  /** DER */
+  certificate: Buffer
+  /** CRLReason (RFC 5280 §5.3.1). */
+  reason: number
+  /** Attempts so far, and what the last one met. */
+  failures: number
+  error: string | undefined
+  dueAt: Date
+  createdAt: Date
+}
+
+export interface BackendRevocationStore {
+  /** Claims due revocations for `leaseSeconds`, the oldest first. */
+  claim(leaseSeconds: number, limit: number): Promise<BackendRevocation[]>
+  confirm(certificateId: string): Promise<void>
+  postpone(certificateId: string, error: string, seconds: number): Promise<void>
+  count(): Promise<{ backend: string; rows: number }[]>
+}
+
+const COLUMNS = 'certificate_id, backend, der, reason, failures, error, due_at, created_at'
+
+const CLAIM: Statement = {
+  name: 'backend-revocation-claim',
+  text: `
+    WITH due AS (
+      SELECT certificate_id FROM backend_revocations WHERE due_at <= now() ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED
+    )
+    UPDATE backend_revocations r SET due_at = now() + make_interval(secs => $1)
+      FROM due WHERE r.certificate_id = due.certificate_id
+    RETURNING ${COLUMNS.split(', ')
+      .map((column) => `r.${column}`)
+      .join(', ')}`,
+}
+
+const CONFIRM: Statement = {
+  name: 'backend-revocation-confirm',
+  text: 'DELETE FROM backend_revocations WHERE certificate_id = $1 RETURNING certificate_id',
+}
+
+const POSTPONE: Statement = {
+  name: 'backend-revocation-postpone',
+  text: `
+    UPDATE backend_revocations SET failures = failures + 1, error = $2, due_at = now() + make_interval(secs => $3)
+     WHERE certificate_id = $1`,
+}
+
+const COUNT: Statement = {
+  name: 'backend-revocation-count',
+  text: 'SELECT backend, count(*)::integer AS rows FROM backend_revocations GROUP BY backend',
+}
+
+const LIST: Statement = {
+  name: 'backend-revocation-list',
+  text: `SELECT ${COLUMNS} FROM backend_revocations ORDER BY created_at, certificate_id LIMIT $1 OFFSET $2`,
+}
+
+interface Row {
+  certificate_id: string
+  backend: string
+  der: Buffer
+  reason: number
+  failures: number
+  error: string | null
+  due_at: Date
+  created_at: Date
+}
+
+const decode = (row: Row): BackendRevocation => ({
+  certificateId: row.certificate_id,
+  backend: row.backend,
+  certificate: row.der,
+  reason: row.reason,
+  failures: row.failures,
+  error: row.error ?? undefined,
+  dueAt: row.due_at,
+  createdAt: row.created_at,
+})
+
+export function createBackendRevocationStore(db: Database): BackendRevocationStore {
+  return {
+    async claim(leaseSeconds, limit) {
+      return (await db.query<Row>(CLAIM, [leaseSeconds, limit])).map(decode)
+    },
+    async confirm(certificateId) {
+      await db.query(CONFIRM, [certificateId])
+    },
+    async postpone(certificateId, error, seconds) {
+      await db.query(POSTPONE, [certificateId, error, seconds])
+    },
+    count: () => db.query(COUNT, []),
+  }
+}
+
+/** The oldest first. */
+export async function listBackendRevocations(
+  db: Pick<Database, 'query'>,
+  limit: number,
+  offset: number,
+): Promise<BackendRevocation[]> {
+  return (await db.query<Row>(LIST, [limit, offset])).map(decode)
+}
+
+/** @returns what nobody asks for any more; undefined when it was not waiting */
+export async function giveUpBackendRevocation(
+  db: Pick<Database, 'query'>,
+  certificateId: string,
+): Promise<true | undefined> {
+  return (await db.query(CONFIRM, [certificateId])).length > 0 ? true : undefined
+}

@@ -1,0 +1,357 @@
+/**
+ * SQL of issuances from a CSR: begun with the order, claimed for one step at a time, and ended by a
+ * certificate or a failure (docs/decisions/backends.md).
+ *
+ * A claim is a lease: until `due_at` nobody else claims the row, unless the holder's instance ends.
+ * Every later write names the holder, so the late answer of a former one changes nothing.
+ */
+
+import type { Identifier } from '../shared/protocol/identifier.ts'
+import type { ProblemDocument } from '../shared/protocol/problem.ts'
+import type { Requester } from './account-store.ts'
+import type { Database, Statement } from './database.ts'
+import { LAPSE, type Lapse, movedToProcessing } from './issuance-guards.ts'
+import pg from './pg.ts'
+import { order } from './status-sql.ts'
+
+export interface CsrIntent {
+  certificateId: string
+  order: { id: string; requester: Requester; csrProfileId?: string | undefined }
+  /** DER */
+  csr: Buffer
+  spkiSha256: Buffer
+  notBefore: Date
+  notAfter: Date
+  backend: string
+  instanceId: number
+}
+
+/** A row for one step. */
+export interface ClaimedIssuance {
+  certificateId: string
+  accountId: string
+  orderId: string
+  csr: Buffer
+  identifiers: readonly Identifier[]
+  profile: string
+  /** The certID of the certificate that the order replaces (RFC 9773 §4.1). */
+  replaces: string | undefined
+  notBefore: Date
+  notAfter: Date
+  backend: string
+  state: unknown
+  mayHaveIssued: boolean
+  /** A step was begun before whose answer is not recorded. */
+  isRepeated: boolean
+  /** Steps in a row that have failed. */
+  failures: number
+  ageSeconds: number
+  /** Seconds since the order failed; undefined while it is processing. */
+  abandonedSeconds: number | undefined
+  lapse: Lapse | undefined
+}
+
+export interface ReceivedCertificate {
+  certificateId: string
+  serialNumber: Buffer
+  issuerFingerprint: Buffer
+  names: readonly string[]
+  notBefore: Date
+  notAfter: Date
+  der: Buffer
+}
+
+/** What the signer is asked for in place of a backend. */
+export interface SignerIntent {
+  certificateId: string
+  serialNumber: Buffer
+  issuerId: string
+  issuerFingerprint: Buffer
+  tbs: Buffer
+}
+
+/** `late`: the order had failed, so the certificate is recorded as revoked. */
+export type RecordOutcome = 'recorded' | 'late' | 'lost' | 'duplicate'
+
+export interface CsrIssuanceStore {
+  /** As `begin` of an intent for the signer (issuance-store.ts). */
+  begin(intent: CsrIntent): Promise<boolean>
+  /** An intent for the signer becomes one for a backend, in one commit. False when it is gone. */
+  takeFromSigner(intent: Omit<CsrIntent, 'order' | 'spkiSha256'>): Promise<boolean>
+  /** The other way round. False when it is gone, or a certificate may exist. */
+  giveToSigner(intent: SignerIntent, instanceId: number): Promise<boolean>
+  /** Claims one row, if it is due. */
+  claim(certificateId: string, holder: Holder): Promise<ClaimedIssuance | undefined>
+  /** Claims due rows, and those whose holder's instance has ended in a step. */
+  claimDue(holder: Holder, limit: number): Promise<ClaimedIssuance[]>
+  /**
+   * What a step has answered. With `leaseSeconds` the next step follows at once.
+   * @returns false when another instance holds the row
+   */
+  save(progress: Progress, instanceId: number): Promise<boolean>
+  /** The order processing → invalid with this error; the row stays, to fetch what comes too late. */
+  abandon(certificateId: string, instanceId: number, error: ProblemDocument): Promise<boolean>
+  /**
+   * Certificate row, order processing → valid, row gone, in one commit. `duplicate` when the issuer
+   * has given the serial number before.
+   */
+  record(received: ReceivedCertificate, instanceId: number): Promise<RecordOutcome>
+  /**
+   * Order processing → invalid with this error, row gone, in one commit.
+   * @param unwanted DER of a certificate that must be revoked, unless it is one that was delivered
+   */
+  fail(certificateId: string, instanceId: number, error: ProblemDocument, unwanted?: Buffer): Promise<boolean>
+  /** Rows by backend. */
+  count(): Promise<{ backend: string; rows: number }[]>
+  /** Saves an issuer with its chains as they came last. */
+  saveIssuer(issuer: ReceivedIssuer): Promise<void>
+}
+
+export interface Holder {
+  instanceId: number
+  leaseSeconds: number
+}
+
+export interface Progress {
+  certificateId: string
+  backend: string
+  state: unknown
+  mayHaveIssued: boolean
+  /** Whether a step is under way; then `dueInSeconds` is a lease. */
+  isRunning: boolean
+  failures: number
+  dueInSeconds: number
+}
+
+export interface ReceivedIssuer {
+  fingerprint: Buffer
+  certificate: Buffer
+  /** From the issuer upwards, itself included. */
+  chain: readonly Buffer[]
+  alternateChains: readonly (readonly Buffer[])[]
+}
+
+const BEGIN: Statement = {
+  name: 'csr-issuance-begin',
+  text: `
+    WITH ${movedToProcessing(`(
+        SELECT $1::uuid AS certificate_id, $2::uuid AS order_id, $3::uuid AS account_id, $4::integer AS key_version,
+               $5::uuid AS csr_profile_id, $6::bytea AS csr, $7::bytea AS spki_sha256, $8::timestamptz AS valid_from,
+               $9::timestamptz AS valid_to, $10::text AS backend, $11::integer AS instance_id) i`)}
+    INSERT INTO csr_issuances (certificate_id, order_id, account_id, csr, spki_sha256, not_before, not_after, backend, instance_id)
+    SELECT certificate_id, order_id, account_id, csr, spki_sha256, valid_from, valid_to, backend, instance_id
+      FROM moved RETURNING certificate_id`,
+}
+
+const TAKE_FROM_SIGNER: Statement = {
+  name: 'csr-issuance-take-from-signer',
+  text: `
+    WITH intent AS (
+      DELETE FROM issuance_intents WHERE certificate_id = $1 AND instance_id = $6 AND order_id IS NOT NULL
+      RETURNING order_id, account_id, spki_sha256
+    )
+    INSERT INTO csr_issuances (certificate_id, order_id, account_id, csr, spki_sha256, not_before, not_after, backend, instance_id)
+    SELECT $1, order_id, account_id, $2, spki_sha256, $3, $4, $5, $6 FROM intent RETURNING certificate_id`,
+}
+
+const GIVE_TO_SIGNER: Statement = {
+  name: 'csr-issuance-give-to-signer',
+  text: `
+    WITH taken AS (
+      DELETE FROM csr_issuances WHERE certificate_id = $1 AND instance_id = $6 AND NOT may_have_issued
+      RETURNING order_id, account_id, spki_sha256
+    )
+    INSERT INTO issuance_intents (certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint, tbs,
+                                  spki_sha256, instance_id)
+    SELECT $1, order_id, account_id, $2, $3, $4, $5, spki_sha256, $6 FROM taken RETURNING certificate_id`,
+}
+
+const claimStatement = (name: string, chosen: string): Statement => ({
+  name,
+  // csr_issuances_due or csr_issuances_pkey; orders_pkey, accounts_pkey, blocked_keys_pkey.
+  text: `
+    WITH due AS (
+      SELECT certificate_id, is_running FROM csr_issuances WHERE ${chosen} FOR UPDATE SKIP LOCKED
+    )
+    UPDATE csr_issuances n SET instance_id = $1, due_at = now() + make_interval(secs => $2), is_running = true
+      FROM due WHERE n.certificate_id = due.certificate_id
+    RETURNING n.certificate_id, n.account_id, n.order_id, n.csr, n.not_before, n.not_after, n.backend, n.state, n.may_have_issued,
+              due.is_running AS is_repeated, n.failures, extract(epoch FROM now() - n.created_at)::float8 AS age,
+              extract(epoch FROM now() - n.abandoned_at)::float8 AS abandoned,
+              (SELECT jsonb_build_object('identifiers', o.identifiers, 'profile', o.profile, 'replaces', o.replaces)
+                 FROM orders o WHERE o.id = n.order_id) AS ordered,
+              ${LAPSE} AS lapse`,
+})
+const CLAIM = claimStatement('csr-issuance-claim', 'certificate_id = $3 AND due_at <= now()')
+const CLAIM_DUE = claimStatement(
+  'csr-issuance-claim-due',
+  `due_at <= now() OR (is_running AND instance_id NOT IN (SELECT live_instances())) ORDER BY due_at LIMIT $3`,
+)
+
+const SAVE: Statement = {
+  name: 'csr-issuance-save',
+  text: `
+    UPDATE csr_issuances
+       SET backend = $3, state = $4, may_have_issued = $5, is_running = $6, failures = $7,
+           due_at = now() + make_interval(secs => $8)
+     WHERE certificate_id = $1 AND instance_id = $2 RETURNING certificate_id`,
+}
+
+const ABANDON: Statement = {
+  name: 'csr-issuance-abandon',
+  text: `
+    WITH kept AS (
+      UPDATE csr_issuances SET abandoned_at = now()
+       WHERE certificate_id = $1 AND instance_id = $2 AND abandoned_at IS NULL RETURNING order_id
+    ), moved AS (
+      UPDATE orders o SET status = ${order.after('failed')}, error = $3
+        FROM kept WHERE o.id = kept.order_id AND o.status ${order.allows('failed')}
+    )
+    SELECT true FROM kept`,
+}
+
+/** superseded would promise a successor (RFC 5280 §5.3.1). */
+const LATE_REASON = 5
+
+const RECORD: Statement = {
+  name: 'csr-issuance-record',
+  text: `
+    WITH taken AS (
+      DELETE FROM csr_issuances WHERE certificate_id = $1 AND instance_id = $2 RETURNING *
+    ), moved AS (
+      UPDATE orders o SET status = ${order.after('issued')}, certificate_id = taken.certificate_id
+        FROM taken WHERE o.id = taken.order_id AND o.status ${order.allows('issued')}
+    ), revoked AS (
+      INSERT INTO backend_revocations (certificate_id, backend, der, reason)
+      SELECT certificate_id, backend, $8, ${LATE_REASON} FROM taken WHERE abandoned_at IS NOT NULL
+    )
+    INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
+                              spki_sha256, backend, revoked_at, revocation_reason)
+    SELECT certificate_id, account_id, order_id, $3, $4, $5, $6, $7, $8, spki_sha256, backend,
+           CASE WHEN abandoned_at IS NOT NULL THEN date_trunc('second', now()) END,
+           CASE WHEN abandoned_at IS NOT NULL THEN ${LATE_REASON} END
+      FROM taken
+    RETURNING revoked_at IS NOT NULL AS is_late`,
+}
+
+const FAIL: Statement = {
+  name: 'csr-issuance-fail',
+  // certificates_fingerprint
+  text: `
+    WITH taken AS (
+      DELETE FROM csr_issuances WHERE certificate_id = $1 AND instance_id = $2 RETURNING order_id, backend
+    ), moved AS (
+      UPDATE orders o SET status = ${order.after('failed')}, error = $3
+        FROM taken WHERE o.id = taken.order_id AND o.status ${order.allows('failed')}
+    ), revoked AS (
+      INSERT INTO backend_revocations (certificate_id, backend, der, reason)
+      SELECT $1, backend, $4, ${LATE_REASON} FROM taken
+       WHERE $4::bytea IS NOT NULL AND NOT EXISTS (SELECT FROM certificates c WHERE sha256(c.der) = sha256($4))
+    )
+    SELECT true FROM taken`,
+}
+
+const COUNT: Statement = {
+  name: 'csr-issuance-count',
+  text: 'SELECT backend, count(*)::integer AS rows FROM csr_issuances GROUP BY backend',
+}
+
+const SAVE_ISSUER: Statement = {
+  name: 'received-issuer-save',
+  text: `
+    INSERT INTO issuers AS known (fingerprint, certificate, chain, alternate_chains) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (fingerprint) DO UPDATE SET chain = excluded.chain, alternate_chains = excluded.alternate_chains
+     WHERE known.chain <> excluded.chain OR known.alternate_chains IS DISTINCT FROM excluded.alternate_chains`,
+}
+
+const UNIQUE_VIOLATION = '23505'
+const SERIAL_INDEX = 'certificates_serial_issuer'
+
+export function createCsrIssuanceStore(db: Database): CsrIssuanceStore {
+  const done = async (statement: Statement, values: readonly unknown[]) =>
+    (await db.query(statement, values)).length > 0
+  return {
+    begin: ({ certificateId, order: { id, requester, csrProfileId }, ...given }) => {
+      const { csr, spkiSha256, notBefore, notAfter, backend, instanceId } = given
+      const who = [id, requester.accountId, requester.keyVersion, csrProfileId ?? null]
+      return done(BEGIN, [certificateId, ...who, csr, spkiSha256, notBefore, notAfter, backend, instanceId])
+    },
+    takeFromSigner: ({ certificateId, csr, notBefore, notAfter, backend, instanceId }) =>
+      done(TAKE_FROM_SIGNER, [certificateId, csr, notBefore, notAfter, backend, instanceId]),
+    giveToSigner: ({ certificateId, serialNumber, issuerId, issuerFingerprint, tbs }, instanceId) =>
+      done(GIVE_TO_SIGNER, [certificateId, serialNumber, issuerId, issuerFingerprint, tbs, instanceId]),
+    async claim(certificateId, { instanceId, leaseSeconds }) {
+      return (await db.query<ClaimRow>(CLAIM, [instanceId, leaseSeconds, certificateId])).map(decode)[0]
+    },
+    async claimDue({ instanceId, leaseSeconds }, limit) {
+      return (await db.query<ClaimRow>(CLAIM_DUE, [instanceId, leaseSeconds, limit])).map(decode)
+    },
+    save({ certificateId, backend, state, mayHaveIssued, isRunning, failures, dueInSeconds }, instanceId) {
+      const json = state === undefined ? null : JSON.stringify(state)
+      return done(SAVE, [certificateId, instanceId, backend, json, mayHaveIssued, isRunning, failures, dueInSeconds])
+    },
+    abandon: (certificateId, instanceId, error) => done(ABANDON, [certificateId, instanceId, error]),
+    async record({ certificateId, serialNumber, issuerFingerprint, names, notBefore, notAfter, der }, instanceId) {
+      const values = [certificateId, instanceId, serialNumber, issuerFingerprint, names, notBefore, notAfter, der]
+      try {
+        const [row] = await db.query<{ is_late: boolean }>(RECORD, values)
+        return row ? (row.is_late ? 'late' : 'recorded') : 'lost'
+      } catch (error) {
+        if (error instanceof pg.DatabaseError && error.code === UNIQUE_VIOLATION && error.constraint === SERIAL_INDEX)
+          return 'duplicate'
+        throw error
+      }
+    },
+    fail: (certificateId, instanceId, error, unwanted) =>
+      done(FAIL, [certificateId, instanceId, error, unwanted ?? null]),
+    count: () => db.query(COUNT, []),
+    async saveIssuer({ fingerprint, certificate, chain, alternateChains }) {
+      const alternates = alternateChains.map((one) => one.map((der) => der.toString('base64')))
+      await db.query(SAVE_ISSUER, [
+        ...[fingerprint, certificate, chain],
+        alternates.length > 0 ? JSON.stringify(alternates) : null,
+      ])
+    },
+  }
+}
+
+interface ClaimRow {
+  certificate_id: string
+  account_id: string
+  order_id: string
+  csr: Buffer
+  not_before: Date
+  not_after: Date
+  backend: string
+  state: unknown
+  may_have_issued: boolean
+  is_repeated: boolean
+  failures: number
+  age: number
+  abandoned: number | null
+  /** Null when retention has deleted the order. */
+  ordered: { identifiers: Identifier[]; profile: string; replaces: string | null } | null
+  lapse: Lapse | null
+}
+
+function decode(row: ClaimRow): ClaimedIssuance {
+  return {
+    certificateId: row.certificate_id,
+    accountId: row.account_id,
+    orderId: row.order_id,
+    csr: row.csr,
+    identifiers: row.ordered?.identifiers ?? [],
+    profile: row.ordered?.profile ?? '',
+    replaces: row.ordered?.replaces ?? undefined,
+    notBefore: row.not_before,
+    notAfter: row.not_after,
+    backend: row.backend,
+    state: row.state ?? undefined,
+    mayHaveIssued: row.may_have_issued,
+    isRepeated: row.is_repeated,
+    failures: row.failures,
+    ageSeconds: row.age,
+    abandonedSeconds: row.abandoned ?? undefined,
+    lapse: row.lapse ?? undefined,
+  }
+}

@@ -1,0 +1,39 @@
+/** SQL that both kinds of issuance share: how an order begins, and what ends it before a signature. */
+
+import { account, authorization, order, quoted } from './status-sql.ts'
+
+/**
+ * Why recovery gives up an order: it has expired, or a condition of `begin` no longer holds. An
+ * authorization that has expired since then does not count.
+ */
+export type Lapse = 'expired' | 'account not valid' | 'key blocked' | 'authorization withdrawn'
+
+/**
+ * The common table expressions `moved` and `released`: orders ready → processing.
+ * @param given rows `i` with order_id, account_id, key_version, csr_profile_id and spki_sha256
+ */
+export const movedToProcessing = (given: string): string => `moved AS (
+      UPDATE orders o SET status = ${order.after('finalize')}
+        FROM ${given}
+        JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}
+       WHERE o.id = i.order_id AND o.account_id = i.account_id AND o.status ${order.allows('finalize')} AND o.expires_at > now()
+         -- The status stands outside the WHERE: a plan made on an empty table would take the whole of authorizations_reusable
+         -- for a short way to it.
+         AND (SELECT count(*) FILTER (WHERE z.status ${authorization.is('valid')} AND z.expires_at > now()) FROM authorizations z
+               WHERE z.id = ANY (o.authorization_ids)) = greatest(cardinality(o.authorization_ids), 1)
+         AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
+         AND (SELECT p.csr_profile_id FROM account_csr_profiles p WHERE p.account_id = a.id) IS NOT DISTINCT FROM i.csr_profile_id
+      RETURNING i.*, o.request_key
+    ), released AS (
+      -- From here on an equal new-order makes an order of its own.
+      DELETE FROM order_claims c USING moved WHERE c.request_key = moved.request_key AND c.order_id = moved.order_id
+    )`
+
+/** Of a row `n` with order_id, account_id and spki_sha256; null while nothing speaks against it. */
+export const LAPSE = `CASE
+                WHEN (SELECT o.expires_at <= now() FROM orders o WHERE o.id = n.order_id) THEN ${quoted<Lapse>('expired')}
+                WHEN (SELECT a.status ${account.isNot('valid')} FROM accounts a WHERE a.id = n.account_id) THEN 'account not valid'
+                WHEN EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = n.spki_sha256) THEN 'key blocked'
+                WHEN EXISTS (SELECT FROM orders o JOIN authorizations z ON z.id = ANY (o.authorization_ids)
+                              WHERE o.id = n.order_id AND z.status ${authorization.is('deactivated', 'revoked')}) THEN 'authorization withdrawn'
+              END`

@@ -1,0 +1,248 @@
+/** A service whose certificates an external CA issues: the right way, and in every way that is wrong. */
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  type Answer,
+  base64url,
+  closeConnections,
+  type Responder,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
+import { type Behaviour, type CaRequest, type ExternalCa, startExternalCa } from '../support/external-ca.ts'
+import { withQuery } from '../support/revoked.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
+
+/** Of one key, so that a certificate of an earlier order may pass for that of a later one. */
+const csrFor = (name: string) => aCsr(P256_KEY, { names: [{ type: 'dns', value: name }] })
+const CREDENTIAL = 'credential-of-the-test'
+
+describe('a service behind an external CA', { timeout: 180_000 }, () => {
+  let ca: ExternalCa
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  let orders = 0
+
+  before(async () => {
+    ca = await startExternalCa()
+    service = await startTestService({
+      config: {
+        ca: {
+          backend: 'external',
+          external: {
+            ...{ sign_url: `${ca.url}/sign`, revoke_url: `${ca.url}/revoke`, trust_anchors: [ca.rootFile] },
+            ...{ auth_header: 'X-Api-Key', auth_value: CREDENTIAL, timeout_seconds: 2, max_retries: 1 },
+            retry_delay_seconds: 0.05,
+          },
+          deferred_signing_timeout: 6,
+          // The misbehaviour of one test must not keep the CA from the next.
+          circuit_breaker_failure_threshold: 1000,
+        },
+      },
+    })
+    responder = await startResponder(service.http01Port)
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await responder.close()
+    await service.dispose()
+    await ca.close()
+  })
+
+  const query = (text: string, values: unknown[] = []) =>
+    withQuery(service.database.connection, (run) => run(text, values))
+
+  async function ready(): Promise<{ order: Answer; name: string }> {
+    const name = `order-${++orders}.test`
+    const order = await client.newOrder([name])
+    await client.authorize(order, responder)
+    return { order, name }
+  }
+
+  async function finalized(): Promise<{ order: Answer; name: string; url: string }> {
+    const { order, name } = await ready()
+    const csr = await csrFor(name)
+    const reply = await client.post(order.json.finalize, { csr: base64url(csr) })
+    assert.equal(reply.status, 200, reply.text)
+    const url = order.headers.location as string
+    return { order: await client.settled(url), name, url }
+  }
+
+  const certificatesOf = (url: string) =>
+    query('SELECT * FROM certificates WHERE order_id = $1', [url.split('/').at(-1)])
+
+  test('delivers what the CA issues, says who issued it, and sends it what it needs', async () => {
+    const { order, name, url } = await finalized()
+    assert.equal(order.json.status, 'valid')
+    const { text, links } = await client.post(order.json.certificate)
+    const [leaf, issuer] = text.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []
+    assert.equal(new X509Certificate(leaf as string).subjectAltName, `DNS:${name}`)
+    assert.equal(new X509Certificate(issuer as string).subject, 'CN=Issuing')
+    assert.equal(links['alternate'], undefined)
+    assert.deepEqual(
+      (await certificatesOf(url)).map(({ backend }) => backend),
+      ['external'],
+    )
+
+    const request = ca.requests.at(-1) as CaRequest
+    assert.equal(request.headers['x-api-key'], CREDENTIAL)
+    const { csr, ...members } = request.body as Record<string, unknown>
+    assert.match(csr as string, /^-----BEGIN CERTIFICATE REQUEST-----/)
+    assert.deepEqual(Object.keys(members), [
+      'profile',
+      'validity_days',
+      'not_before',
+      'not_after',
+      'identifiers',
+      'idempotency_key',
+    ])
+    assert.deepEqual([members['profile'], members['validity_days']], ['default', 90])
+    assert.deepEqual(members['identifiers'], [{ type: 'dns', value: name }])
+  })
+
+  test('retries a CA that is not available, with the same idempotency key', async () => {
+    ca.behave('unavailable', 'unavailable', 'issue')
+    const before = ca.requests.length
+    assert.equal((await finalized()).order.json.status, 'valid')
+    const keys = ca.requests.slice(before).map(({ body }) => body.idempotency_key)
+    assert.equal(keys.length, 3)
+    assert.equal(new Set(keys).size, 1)
+  })
+
+  for (const behaviour of ['pending', 'pending by 200'] as const)
+    test(`waits for a certificate that comes later (${behaviour})`, async () => {
+      ca.behave(behaviour)
+      ca.deliver(false)
+      const { order, name } = await ready()
+      const csr = await csrFor(name)
+      const reply = await client.post(order.json.finalize, { csr: base64url(csr) })
+      assert.equal(reply.json.status, 'processing')
+      assert.ok(Number(reply.headers['retry-after']) > 0)
+      ca.deliver(true)
+      assert.equal((await client.settled(order.headers.location as string)).json.status, 'valid')
+    })
+
+  /** What the CA does → what the log says of it. */
+  const WRONG: readonly (readonly [Behaviour, RegExp])[] = [
+    ['wrong key', /its key is not that of the CSR/],
+    ['extra name', /names that the order has not: dns:extra.test/],
+    ['expired', /it has expired/],
+    ['other issuer', /does not end at one of the trust_anchors/],
+    ['truncated PEM', /is no PEM/],
+    ['10 MB body', /no answer of external/],
+    ['slow drip', /no answer within 2 seconds/],
+    ['redirect', /neither a chain nor a promise: 307/],
+    ['200 with an error', /neither a chain nor a promise: 200/],
+    ['broken', /answered 500/],
+    ['lost answer', /no answer of external/],
+  ]
+  for (const [behaviour, logged] of WRONG)
+    test(`${behaviour}: the order fails with an alarm, and nothing of the answer reaches the client`, async () => {
+      ca.behave(behaviour)
+      const { order, url } = await finalized()
+      assert.equal(order.json.status, 'invalid')
+      assert.equal(order.json.error.type, 'urn:ietf:params:acme:error:serverInternal')
+      assert.doesNotMatch(order.text, /SECRET|external|trust_anchors/)
+      assert.deepEqual(await certificatesOf(url), [])
+      const orderId = url.split('/').at(-1)
+      const alarm = await service.untilLogged(
+        'an alarm',
+        (line) => line['event'] === 'alarm' && line['orderId'] === orderId,
+      )
+      assert.match(JSON.stringify(alarm), logged)
+      // Asked again it might issue again, and it does not know its idempotency keys.
+      assert.deepEqual(await query('SELECT FROM csr_issuances'), [])
+    })
+
+  test('what was issued wrongly is revoked at the CA', async () => {
+    const wrong = ca.issued.filter((pem) => /DNS:extra.test/.test(new X509Certificate(pem).subjectAltName ?? ''))
+    const serial = new X509Certificate(wrong[0] as string).serialNumber.toLowerCase()
+    await until('its revocation', () => ca.revoked.includes(serial))
+  })
+
+  test('a refusal is final, without an alarm', async () => {
+    ca.behave('refuse')
+    const { order, url } = await finalized()
+    assert.equal(order.json.status, 'invalid')
+    assert.doesNotMatch(order.text, /SECRET/)
+    const orderId = url.split('/').at(-1)
+    await service.untilLogged(
+      'the refusal',
+      (line) => line['event'] === 'backend_refused' && line['orderId'] === orderId,
+    )
+  })
+
+  test('the same certificate twice: the second order fails, and the first one keeps its certificate', async () => {
+    ca.behave('issue')
+    const name = 'twice.test'
+    const obtain = async () => {
+      const order = await client.newOrder([name])
+      await client.authorize(order, responder)
+      const csr = await csrFor(name)
+      await client.post(order.json.finalize, { csr: base64url(csr) })
+      return client.settled(order.headers.location as string)
+    }
+    assert.equal((await obtain()).json.status, 'valid')
+    const serial = new X509Certificate(ca.issued.at(-1) as string).serialNumber.toLowerCase()
+    ca.behave('the one before')
+    assert.equal((await obtain()).json.status, 'invalid')
+    assert.ok(!ca.revoked.includes(serial), 'it is not revoked')
+    assert.deepEqual(
+      await query("SELECT FROM backend_revocations WHERE encode(der, 'hex') LIKE $1", [`%${serial}%`]),
+      [],
+    )
+  })
+
+  test('pending for ever: the order fails in time, and what comes later is recorded and revoked', async () => {
+    ca.behave('pending')
+    ca.deliver(false)
+    const { order, url } = await finalized()
+    assert.equal(order.json.status, 'invalid')
+    assert.match(order.json.error.detail, /in time/)
+    ca.deliver(true)
+    const [row] = await until('the late certificate', async () => {
+      const rows = await certificatesOf(url)
+      return rows.length > 0 && rows
+    })
+    assert.ok(row?.['revoked_at'])
+    const serial = Buffer.from(row?.['serial_number'] as Buffer).toString('hex')
+    await until('its revocation at the CA', () => ca.revoked.includes(serial))
+    assert.equal((await client.post(url)).json.certificate, undefined)
+  })
+
+  test('a revocation is asked for until the CA has confirmed it', async () => {
+    ca.behave('issue')
+    ca.failRevocations(2)
+    const { order } = await finalized()
+    const { text } = await client.post(order.json.certificate)
+    const leaf = new X509Certificate(text)
+    const revocation = await client.post(client.directory['revokeCert'] as string, {
+      certificate: base64url(leaf.raw),
+      reason: 4,
+    })
+    assert.equal(revocation.status, 200)
+    await until('its confirmation', () => ca.revoked.includes(leaf.serialNumber.toLowerCase()))
+    const asked = ca.requests.filter(
+      ({ path, body }) => path === '/revoke' && body.serial_number === leaf.serialNumber.toLowerCase(),
+    )
+    assert.equal(asked.length, 3)
+    assert.equal(asked[0]?.body.reason, 4)
+    await until('an empty list', async () => (await query('SELECT FROM backend_revocations')).length === 0)
+  })
+
+  test('health and metrics show the backend', async () => {
+    const health = await send({ method: 'GET', url: `${service.baseUrl}/healthz` })
+    assert.deepEqual(health.json.checks.ca_backend, { status: 'ok', backends: { external: { status: 'ok' } } })
+    const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
+    assert.match(text, /service_backend_requests_total\{backend="external",operation="issue",result="issued"\} [1-9]/)
+    assert.match(text, /service_backend_circuit_open\{backend="external"\} 0/)
+  })
+})

@@ -1,0 +1,251 @@
+/** What the console asks for besides lists: overview, settings, failures, counts, previews and checks. */
+
+import assert from 'node:assert/strict'
+import { appendFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  closeConnections,
+  type Responder,
+  registeredClient,
+  startResponder,
+} from '../support/acme-client.ts'
+import { type AdminClient, adminConfig, administrator, TOKEN_SECRET } from '../support/admin.ts'
+import { accountIdOf, boundClient, type MadeCredential, made, NOBODY } from '../support/bound.ts'
+import { rowsIn } from '../support/database.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+describe('what the console asks for', { timeout: 300_000 }, () => {
+  let service: TestService
+  let responder: Responder
+  let admin: AdminClient
+  let auditor: AdminClient
+  let client: AcmeClient
+  let credential: MadeCredential
+  before(async () => {
+    service = await startTestService({
+      config: {
+        ...adminConfig(),
+        crl: { enabled: true },
+        challenges: { http01: { max_retries: 0 } },
+        smtp: { password: 'a password of the mail server' },
+        audit_export: { webhook_url: 'http://127.0.0.1:9/audit?token=of-the-webhook' },
+      },
+    })
+    responder = await startResponder(service.http01Port)
+    admin = await administrator(service, 'alice')
+    auditor = await administrator(service, 'audrey', 'auditor')
+    credential = await made<MadeCredential>(admin, '/eab', { kid: 'team' })
+    client = await boundClient(service, credential)
+    await client.obtain(['www.shop.test', 'shop.test'], responder)
+    await client.obtain(['mail.shop.test'], responder)
+  })
+  after(async () => {
+    closeConnections()
+    await responder.close()
+    await service.dispose()
+  })
+
+  const overview = async (reader = auditor) => (await reader.get('/overview')).json
+
+  describe('the overview', () => {
+    test('shows an auditor numbers, issuers and the state of all parts', async () => {
+      const seen = await until('the certificates are counted', async () => {
+        const now = await overview()
+        return now.issued_of_day === 2 && now
+      })
+      assert.deepEqual(
+        seen.issued
+          .map(({ certificates }: { certificates: number }) => certificates)
+          .reduce((a: number, b: number) => a + b),
+        2,
+      )
+      assert.deepEqual(seen.instance.database, 'ok')
+      assert.deepEqual(seen.instance.ca_backend, { status: 'ok', reason: null, tokens: [] })
+      assert.equal(seen.issuers.length, 1)
+      assert.match(seen.issuers[0].fingerprint, /^[0-9a-f]{64}$/)
+      assert.ok(Date.parse(seen.issuers[0].not_after) > Date.now())
+      assert.deepEqual(
+        seen.expiring.map(({ days, more }: { days: number; more: boolean }) => [days, more]),
+        [1, 7, 14, 30].map((days) => [days, false]),
+      )
+      assert.equal(seen.maintenance.maintenance_mode, false)
+      assert.equal(seen.crl.enabled, true)
+      assert.equal(seen.crl.lists[0].entries, 0)
+      assert.match(seen.crl.lists[0].number, /^\d+$/)
+      assert.deepEqual((await auditor.get('/crl')).json.lists, seen.crl.lists)
+    })
+
+    test('says what to look at, the worst first', async () => {
+      await rowsIn(
+        service.database,
+        `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, message_id)
+         SELECT gen_random_uuid(), 'delivery_failed', 'a@example.com', 's', 't', 'h', 'failed', 'm' || n
+           FROM generate_series(1, 2) n`,
+        [],
+      )
+      await admin.send('POST', '/signing', { stopped: true, reason: 'exercise' })
+      try {
+        const stopped = await until('signing is seen to be stopped', async () => {
+          const now = await overview()
+          return now.instance?.ca_backend.status === 'stopped' && now
+        })
+        assert.deepEqual(stopped.alarms, [
+          {
+            severity: 'error',
+            code: 'signing_stopped',
+            message: 'signing is stopped: no certificate and no CRL is signed',
+          },
+          { severity: 'warning', code: 'notifications', message: '2 notifications could not be sent' },
+        ])
+        assert.deepEqual([stopped.signing.set_by, stopped.signing.reason], ['alice', 'exercise'])
+      } finally {
+        await admin.send('POST', '/signing', { stopped: false })
+      }
+    })
+
+    test('counts certificates that expire, without the revoked ones', async () => {
+      await rowsIn(
+        service.database,
+        `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der, revoked_at)
+         SELECT ('01900000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, decode(lpad(to_hex(256 + n), 4, '0'), 'hex'),
+                '\\x07', '{old.test}', now(), now() + n * interval '5 days', '', CASE WHEN n = 2 THEN now() END
+           FROM generate_series(1, 5) n`,
+        [],
+      )
+      const { expiring } = await overview()
+      const added = (days: number) =>
+        expiring.find((one: { days: number }) => one.days === days).certificates -
+        expiring.find((one: { days: number }) => one.days === 1).certificates
+      assert.deepEqual([added(7), added(14), added(30)], [1, 1, 4])
+    })
+  })
+
+  describe('settings', () => {
+    const settingOf = async (key: string, reader = auditor) =>
+      (await reader.get('/settings')).json.settings.find((one: { key: string }) => one.key === key)
+
+    test('are shown with their source, and no secret leaves', async () => {
+      const reply = await auditor.get('/settings')
+      assert.equal(reply.status, 200)
+      for (const secret of [TOKEN_SECRET, 'a password of the mail server', 'of-the-webhook'])
+        assert.ok(!reply.text.includes(secret), secret)
+      const port = await settingOf('server.port')
+      assert.deepEqual([port.value, port.source, port.reload, port.default], [service.port, 'file', 'restart', 8443])
+      const secret = await settingOf('admin_api.token_secret')
+      assert.deepEqual([secret.value, secret.secret, secret.source], ['(hidden)', true, 'file'])
+      const level = await settingOf('logging.level')
+      assert.deepEqual([level.source, level.reload], ['default', 'live'])
+      assert.deepEqual(reply.json.file.changes, [])
+      assert.equal(path.basename(reply.json.file.path), 'config.yaml')
+    })
+
+    test('say what a SIGHUP and what a restart would change', async () => {
+      const file = path.join(service.folder, 'config.yaml')
+      appendFileSync(file, '\nlogging: { level: WARNING, format: human }\n')
+      const { changes } = (await admin.get('/settings')).json.file
+      assert.deepEqual(changes, [
+        { key: 'logging.level', by: 'SIGHUP', value: 'WARNING' },
+        { key: 'logging.format', by: 'restart', value: 'human' },
+      ])
+      appendFileSync(file, '\nserver: 1\n')
+      const broken = (await admin.get('/settings')).json.file
+      assert.equal(broken.changes.length, 0)
+      assert.match(broken.errors.join(), /server/)
+    })
+  })
+
+  test('the failures of an account say what was wrong, and hold no token', async () => {
+    const account = accountIdOf(client)
+    const order = await client.newOrder(['fails.shop.test'])
+    const { json: authorization } = await client.post(order.json.authorizations[0])
+    const challenge = authorization.challenges.find(({ type }: { type: string }) => type === 'http-01')
+    await client.post(challenge.url, {})
+    const [failure] = await until('the failure is kept', async () => {
+      const { json } = await auditor.get(`/accounts/${account}/failures`)
+      return json.length > 0 && json
+    })
+    assert.equal(failure.kind, 'challenge.on_failure')
+    assert.equal(failure.data.identifier_value, 'fails.shop.test')
+    assert.match(failure.data.error, /\S/)
+    assert.equal('token' in failure.data, false)
+    assert.equal((await auditor.get(`/accounts/${NOBODY}/failures`)).status, 404)
+    const counts = (await auditor.get('/events/counts?hours=2')).json
+    assert.ok(
+      counts.some(({ kind, events }: { kind: string; events: number }) => kind === failure.kind && events === 1),
+    )
+  })
+
+  test('the cascade of a credential is counted before it is revoked', async () => {
+    const { json } = await admin.get(`/eab/${credential.id}/cascade`)
+    assert.deepEqual(json.account_ids, [accountIdOf(client)])
+    assert.deepEqual([json.accounts, json.authorizations, json.certificates], [1, 3, 2])
+    assert.equal((await admin.get(`/eab/${NOBODY}/cascade`)).status, 404)
+  })
+
+  test('the chain of the audit log is checked', async () => {
+    const { json } = await auditor.get('/audit-log/chain')
+    assert.equal(json.whole, true)
+    assert.ok(json.entries > 0)
+    assert.match(json.head, /^\d+:[0-9a-f]{64}$/)
+  })
+
+  test('a notification is shown with its body', async () => {
+    const [first] = (await admin.get('/notifications')).json
+    const { json } = await admin.get(`/notifications/${first.id}`)
+    assert.equal(json.subject, first.subject)
+    assert.equal(typeof json.body_text, 'string')
+    assert.equal((await admin.get(`/notifications/${NOBODY}`)).status, 404)
+  })
+
+  describe('a profile that is not stored', () => {
+    const check = async (body: object) => {
+      const reply = await auditor.send('POST', '/csr-profiles/check', body)
+      assert.equal(reply.status, 200, reply.text)
+      return reply.json
+    }
+
+    test('is tried on the last certificates', async () => {
+      const found = await check({
+        profile_data: { san_maximum: 1, max_subdomain_depth: 2, depth_base_domains: ['test'] },
+      })
+      assert.deepEqual([found.checked, found.complete, found.refused, found.accounts], [2, true, 1, 1])
+      const [example] = found.examples
+      assert.deepEqual(example.san_values.toSorted(), ['shop.test', 'www.shop.test'])
+      assert.equal(example.account_id, accountIdOf(client))
+      assert.deepEqual(example.violations, ['2 subject alternative names; the maximum is 1'])
+      assert.deepEqual(found.not_checked, [])
+    })
+
+    test('says what no certificate answers', async () => {
+      const found = await check({
+        profile_data: { subject_regex: 'O=x', authorized_key_usages: [], common_name_minimum: 1 },
+      })
+      assert.equal(found.refused, 0)
+      assert.deepEqual(found.not_checked.map(({ field }: { field: string }) => field).toSorted(), [
+        'authorized_key_usages',
+        'common_name_minimum',
+        'subject_regex',
+      ])
+    })
+
+    test('in place of a stored one is tried on its accounts alone', async () => {
+      const { id } = await made(admin, '/csr-profiles', { name: 'of the other', profile_data: {} })
+      const other = await registeredClient(service.directoryUrl)
+      assert.equal((await admin.send('PUT', `/csr-profiles/${id}/accounts/${accountIdOf(other)}`)).status, 204)
+      const body = { profile_data: { san_maximum: 0 }, profile_id: id }
+      assert.deepEqual((await check(body)).checked, 0)
+      await other.obtain(['other.test'], responder)
+      assert.deepEqual([(await check(body)).checked, (await check(body)).refused], [1, 1])
+      assert.equal((await auditor.send('POST', '/csr-profiles/check', { ...body, profile_id: NOBODY })).status, 404)
+    })
+
+    test('with a wrong field is refused by name', async () => {
+      const reply = await auditor.send('POST', '/csr-profiles/check', { profile_data: { san_regex: '(' } })
+      assert.equal(reply.status, 400)
+      assert.equal(reply.json.fields[0].field, 'profile_data.san_regex')
+    })
+  })
+})

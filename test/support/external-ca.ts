@@ -1,0 +1,225 @@
+/**
+ * A CA behind HTTP, as `ca.external` asks one: OpenSSL signs, and each request may be answered in a way of its own, the
+ * right one unless a test says otherwise.
+ */
+
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+
+export type Behaviour =
+  | 'issue'
+  | 'wrong key'
+  | 'extra name'
+  | 'expired'
+  | 'other issuer'
+  | 'truncated PEM'
+  | '10 MB body'
+  | 'slow drip'
+  | 'redirect'
+  | '200 with an error'
+  | 'the one before'
+  | 'refuse'
+  | 'unavailable'
+  | 'broken'
+  | 'lost answer'
+  | 'pending'
+  | 'pending by 200'
+
+export interface CaRequest {
+  path: string
+  headers: IncomingMessage['headers']
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks into whatever came
+  body: any
+}
+
+export interface ExternalCa {
+  url: string
+  /** PEM file of the root. */
+  rootFile: string
+  requests: CaRequest[]
+  /** How the next requests to sign are answered, one after the other; then the last one of them for ever. */
+  behave(...behaviours: Behaviour[]): void
+  /** Whether promised certificates are ready. */
+  deliver(isReady: boolean): void
+  /** How many revocations are answered with 503. */
+  failRevocations(count: number): void
+  /** PEM of the leaves that it has issued. */
+  issued: string[]
+  /** Hexadecimal serial numbers. */
+  revoked: string[]
+  close(): Promise<void>
+}
+
+const EXTENSIONS =
+  'basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=serverAuth\n'
+const CA_EXTENSIONS =
+  'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n'
+
+export async function startExternalCa(): Promise<ExternalCa> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-external-ca-'))
+  const file = (name: string) => path.join(folder, name)
+  const openssl = (...words: string[]) =>
+    execFileSync('openssl', words, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+  for (const name of ['root', 'other', 'issuer', 'someone'])
+    openssl('genpkey', '-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256', '-out', `${name}.key`)
+  for (const name of ['root', 'other'])
+    openssl('req', '-x509', '-key', `${name}.key`, '-out', `${name}.pem`, '-subj', `/CN=${name}`, '-days', '30')
+  writeFileSync(file('ca.ext'), CA_EXTENSIONS)
+  openssl('req', '-new', '-key', 'issuer.key', '-subj', '/CN=Issuing', '-out', 'issuer.csr')
+  openssl(
+    'x509',
+    '-req',
+    '-in',
+    'issuer.csr',
+    '-CA',
+    'root.pem',
+    '-CAkey',
+    'root.key',
+    '-days',
+    '20',
+    '-extfile',
+    'ca.ext',
+    '-out',
+    'issuer.pem',
+  )
+
+  const requests: CaRequest[] = []
+  const issued: string[] = []
+  const revoked: string[] = []
+  const promised = new Map<string, CaRequest['body']>()
+  let behaviours: Behaviour[] = ['issue']
+  let isReady = true
+  let failingRevocations = 0
+
+  function sign(body: CaRequest['body'], behaviour: Behaviour): string {
+    const names = body.identifiers.map(
+      ({ type, value }: { type: string; value: string }) => `${type === 'dns' ? 'DNS' : 'IP'}:${value}`,
+    )
+    if (behaviour === 'extra name') names.push('DNS:extra.test')
+    const ext = `${EXTENSIONS}subjectAltName=critical,${names.join(',')}\nauthorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n`
+    const id = randomBytes(8).toString('hex')
+    writeFileSync(file(`${id}.csr`), body.csr)
+    writeFileSync(file(`${id}.ext`), ext)
+    if (behaviour === 'wrong key') openssl('req', '-new', '-key', 'someone.key', '-subj', '/', '-out', `${id}.csr`)
+    const [issuer, days] = [behaviour === 'other issuer' ? 'other' : 'issuer', behaviour === 'expired' ? '-1' : '10']
+    openssl(
+      ...['x509', '-req', '-in', `${id}.csr`, '-CA', `${issuer}.pem`, '-CAkey', `${issuer}.key`, '-days', days],
+      ...[
+        '-subj',
+        '/',
+        '-set_serial',
+        `0x7f${randomBytes(15).toString('hex')}`,
+        '-extfile',
+        `${id}.ext`,
+        '-out',
+        `${id}.pem`,
+      ],
+    )
+    const pem = readFileSync(file(`${id}.pem`), 'utf8')
+    issued.push(pem)
+    return `${pem}${readFileSync(file(issuer === 'other' ? 'other.pem' : 'issuer.pem'), 'utf8')}`
+  }
+
+  const json = (response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}) =>
+    response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(body))
+
+  function answerToSign(response: ServerResponse, request: CaRequest): void {
+    const { body } = request
+    if (body.request_id !== undefined) {
+      if (!isReady) json(response, 202, { request_id: body.request_id }, { 'Retry-After': '0' })
+      else json(response, 200, { certificate_chain: sign(promised.get(body.request_id), 'issue') })
+      return
+    }
+    const behaviour = (behaviours.length > 1 ? behaviours.shift() : behaviours[0]) as Behaviour
+    switch (behaviour) {
+      case 'truncated PEM':
+        json(response, 200, { certificate_chain: sign(body, behaviour).slice(0, 300) })
+        break
+      case '10 MB body':
+        json(response, 200, { certificate_chain: 'A'.repeat(10_000_000) })
+        break
+      case 'slow drip': {
+        response.writeHead(200, { 'Content-Type': 'application/json' })
+        const drip = setInterval(() => response.write(' '), 100)
+        response.on('close', () => clearInterval(drip))
+        break
+      }
+      case 'redirect':
+        response.writeHead(307, { Location: 'http://169.254.169.254/latest/meta-data/' }).end()
+        break
+      case '200 with an error':
+        json(response, 200, { error: 'SECRET-OF-THE-CA' })
+        break
+      case 'the one before':
+        json(response, 200, { certificate_chain: `${issued.at(-1)}${readFileSync(file('issuer.pem'), 'utf8')}` })
+        break
+      case 'refuse':
+        json(response, 422, { error: 'SECRET-OF-THE-CA' })
+        break
+      case 'unavailable':
+        json(response, 503, { error: 'SECRET-OF-THE-CA' }, { 'Retry-After': '0' })
+        break
+      case 'broken':
+        json(response, 500, { error: 'SECRET-OF-THE-CA' })
+        break
+      case 'lost answer':
+        sign(body, 'issue')
+        response.destroy()
+        break
+      case 'pending':
+      case 'pending by 200': {
+        const requestId = randomBytes(8).toString('hex')
+        promised.set(requestId, body)
+        const status = behaviour === 'pending' ? 202 : 200
+        json(response, status, { status: 'pending', request_id: requestId }, { 'Retry-After': '0' })
+        break
+      }
+      default:
+        json(response, 200, { certificate_chain: sign(body, behaviour) })
+    }
+  }
+
+  const server = createServer((incoming, response) => {
+    const chunks: Buffer[] = []
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+    incoming.on('end', () => {
+      const text = Buffer.concat(chunks).toString('utf8')
+      const request = { path: incoming.url ?? '', headers: incoming.headers, body: text ? JSON.parse(text) : {} }
+      if (incoming.method === 'HEAD') {
+        response.writeHead(405).end()
+        return
+      }
+      requests.push(request)
+      if (request.path !== '/revoke') answerToSign(response, request)
+      else if (failingRevocations-- > 0) json(response, 503, {}, { 'Retry-After': '0' })
+      else {
+        revoked.push(request.body.serial_number)
+        response.writeHead(204).end()
+      }
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    ...{ requests, issued, revoked, rootFile: file('root.pem') },
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    behave(...next) {
+      behaviours = next
+    },
+    deliver(ready) {
+      isReady = ready
+    },
+    failRevocations(count) {
+      failingRevocations = count
+    },
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,136 @@
+/** The steps of an upstream order, their bounds, and who may go on at a moment. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createGate } from '../../../src/ca/acme-proxy/gate.ts'
+import { createNoncePool } from '../../../src/ca/acme-proxy/nonce-pool.ts'
+import { createOrderAdmission } from '../../../src/ca/acme-proxy/order-admission.ts'
+import {
+  after,
+  mayHaveIssued,
+  type OrderState,
+  orderedState,
+  overdue,
+  retryPauseMs,
+  STEPS,
+  type Step,
+} from '../../../src/ca/acme-proxy/order-steps.ts'
+
+const LIMITS = { totalMs: 300_000, readyMs: 30_000 }
+const at = (step: Step, more: Partial<OrderState> = {}): OrderState => ({
+  ...orderedState('https://ca.test/order/1', 0),
+  step,
+  ...more,
+})
+const FAILURE = { problem: 'serverInternal', reason: 'test' } as const
+
+describe('the steps of an upstream order', () => {
+  test('each leads to a step of the table, and only finalize and what follows may have issued', () => {
+    for (const row of Object.values(STEPS)) for (const next of Object.values(row)) assert.ok(next in STEPS)
+    const steps = Object.keys(STEPS) as Step[]
+    assert.deepEqual(
+      steps.filter((step) => mayHaveIssued(at(step))),
+      ['finalize', 'clean', 'collect'],
+    )
+    assert.equal(mayHaveIssued(at('clean', { failure: FAILURE })), false)
+  })
+
+  test('an event that the step does not know is an error', () => {
+    assert.throws(() => after(at('place'), 'ready', 0), /place has no event ready/)
+  })
+
+  test('a new step counts its failures and looks from zero', () => {
+    const next = after(at('await', { failures: 3, looks: 9 }), 'ready', 17)
+    assert.deepEqual([next.step, next.stepSince, next.failures, next.looks], ['finalize', 17, 0, 0])
+  })
+
+  test('timeout_seconds bounds what comes before the CSR, order_ready_timeout the wait for ready', () => {
+    assert.match(overdue(at('place'), LIMITS, 300_001) ?? '', /timeout_seconds/)
+    assert.match(overdue(at('await'), LIMITS, 30_001) ?? '', /order_ready_timeout/)
+    assert.equal(overdue(at('await', { stepSince: 1 }), LIMITS, 30_000), undefined)
+    for (const step of ['finalize', 'clean', 'collect'] as const)
+      assert.equal(overdue(at(step), LIMITS, 9_999_999), undefined)
+  })
+
+  test('pauses grow to a minute', () => {
+    assert.deepEqual([1, 2, 3, 99].map(retryPauseMs), [1_000, 2_000, 4_000, 60_000])
+  })
+})
+
+describe('which orders may go on', () => {
+  test('as many as are allowed, until one ends or is not seen any more', () => {
+    let now = 0
+    const admission = createOrderAdmission(2, 1_000, () => now)
+    assert.deepEqual(
+      ['a', 'b', 'c', 'a'].map((id) => admission.admit(id)),
+      [true, true, false, true],
+    )
+    admission.end('b')
+    assert.equal(admission.admit('c'), true)
+    now = 800
+    admission.admit('c')
+    now = 1_500
+    assert.equal(admission.admit('d'), true, 'a was not seen for longer than a second')
+    assert.equal(admission.admit('e'), false)
+  })
+
+  test('one record belongs to one order at a time, and several are claimed together or not at all', () => {
+    const admission = createOrderAdmission(9, 1_000, () => 0)
+    assert.equal(admission.claim('a', ['x.test', 'x.test']), true)
+    assert.equal(admission.claim('b', ['y.test', 'x.test']), false)
+    assert.equal(admission.claim('c', ['y.test']), true, 'b has claimed nothing')
+    admission.end('a')
+    assert.equal(admission.claim('b', ['x.test']), true)
+  })
+
+  test('a pause that the upstream asks for is not shortened by another one', () => {
+    let now = 0
+    const admission = createOrderAdmission(9, 1_000, () => now)
+    admission.pauseUntil(500)
+    admission.pauseUntil(200)
+    assert.equal(admission.pausedForMs(), 500)
+    now = 600
+    assert.equal(admission.pausedForMs(), 0)
+  })
+})
+
+describe('the gate of a handler', () => {
+  test('lets in as many as it has places, then in turn', async () => {
+    const gate = createGate(1, 60_000)
+    const order: string[] = []
+    let finishFirst = () => {}
+    const finished = new Promise<void>((resolve) => {
+      finishFirst = resolve
+    })
+    const first = gate.run(async () => {
+      await finished
+      order.push('first')
+    })
+    const second = gate.run(async () => order.push('second'))
+    finishFirst()
+    await Promise.all([first, second])
+    assert.deepEqual(order, ['first', 'second'])
+  })
+
+  test('gives up a wait that is too long, and loses no place by it', async () => {
+    const gate = createGate(1, 10)
+    let finish = () => {}
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve
+    })
+    const held = gate.run(() => finished)
+    assert.equal(await gate.run(async () => 'in'), undefined)
+    finish()
+    await held
+    assert.equal(await gate.run(async () => 'in'), 'in')
+  })
+})
+
+test('nonces are kept in a bounded number, the newest first', () => {
+  const pool = createNoncePool()
+  for (let number = 0; number < 100; number++) pool.put(`nonce-${number}`)
+  pool.put('not a nonce')
+  pool.put(undefined)
+  const taken = Array.from({ length: 65 }, () => pool.take())
+  assert.deepEqual([taken[0], taken[63], taken[64]], ['nonce-99', 'nonce-36', undefined])
+})
