@@ -7,9 +7,8 @@ import { spawnAdminQuestions } from './admin-questions.ts'
 import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from './messages.ts'
 import { threadEvents } from './service-events.ts'
 import type { CaPart } from './start-ca.ts'
-import type { StartContext } from './start-context.ts'
+import { type StartContext, THREAD_READY_TIMEOUT_MS } from './start-context.ts'
 
-const READY_TIMEOUT_MS = 30_000
 const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
 
 export interface AdminThread extends SupervisedThread<AdminThreadMessages> {
@@ -34,7 +33,7 @@ export async function startAdmin(context: StartContext, { ca }: Pick<CaPart, 'ca
     data,
     supervisor: questions,
     mailboxLimit: 4096,
-    readyTimeoutMs: READY_TIMEOUT_MS,
+    readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
     stopTimeoutMs: stopMs,
     restart: RESTART,
     onEvent: threadEvents(log, onBroken),

@@ -10,7 +10,7 @@ import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { WORDS } from '../../src/cli/operations/words.ts'
 import { remoteProgram } from '../../src/cli/remote/program.ts'
 import { adminConfig, createAdministrator, signIn } from '../support/admin.ts'
-import type { CommandResult } from '../support/operator.ts'
+import { type CommandResult, runChancery } from '../support/commands.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
@@ -63,6 +63,7 @@ describe('from another machine', () => {
       server = service.baseUrl,
     }: { input?: string; env?: Record<string, string>; server?: string } = {},
   ): Promise<CommandResult> {
+    if (input === '') return runChancery(['--server', server, ...words], { XDG_CONFIG_HOME: folder, ...env })
     const child = spawn(process.execPath, [CLI, '--server', server, ...words], {
       env: { ...process.env, XDG_CONFIG_HOME: folder, ...env },
     })
