@@ -33,8 +33,8 @@ const when = (
   keys,
 })
 
-const LATER_BACKENDS = ['ca.acme_proxy', 'ca.extension_settings']
-const isLater = (backend: string) => backend === 'acme_proxy' || backend.startsWith('ext:')
+const LATER_BACKENDS = ['ca.extension_settings']
+const isLater = (backend: string) => backend.startsWith('ext:')
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
   when('ca.backend', 'this backend is', ({ ca }) => usedBackends(ca).some(isLater), LATER_BACKENDS),

@@ -137,8 +137,13 @@ export const WARNINGS: readonly WarningRule[] = [
     'has no effect while CAA records are not checked',
   ),
   warn(
+    'ca.acme_proxy.trust_anchors',
+    (c) => usesBackend(c, 'acme_proxy') && c.ca.acme_proxy.trust_anchors.length === 0,
+    'is empty, so every chain that agrees with itself is delivered; name the roots of the upstream',
+  ),
+  warn(
     'ca.acme_proxy.verify_ssl',
-    (c) => c.ca.backend === 'acme_proxy' && !c.ca.acme_proxy.verify_ssl,
+    (c) => usesBackend(c, 'acme_proxy') && !c.ca.acme_proxy.verify_ssl,
     'is false, so anybody on the way can pose as the upstream; name its CA in ca.acme_proxy.ca_cert_path',
   ),
   warn(

@@ -12,11 +12,13 @@ import type { Issuance } from '../services/issuance.ts'
 import { createReceivedCertificates, type ReceptionEvents } from '../services/received-certificates.ts'
 import type { SharedFlags } from '../services/shared-flags.ts'
 import { issueBySigner } from '../services/signer-turn.ts'
+import { askUpstreamRenewals } from '../services/upstream-renewals.ts'
 import { issuanceTimeoutSeconds, receptionPolicy } from '../settings/backends.ts'
 import { certificateProfiles } from '../settings/orders.ts'
 import { type BackendRevocation, createBackendRevocationStore } from '../store/backend-revocation-store.ts'
 import { createCsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import type { Database } from '../store/database.ts'
+import { createUpstreamRenewalStore } from '../store/upstream-renewal-store.ts'
 import type { CsrBackends } from './csr-backends.ts'
 import { issuanceEvents } from './issuance.ts'
 import type { StartContext } from './start-context.ts'
@@ -33,6 +35,7 @@ export interface CsrIssuanceParts {
 
 const ROUND_MS = 500
 const REVOCATION_ROUND_MS = 2_000
+const RENEWAL_ROUND_MS = 2_000
 
 /** @returns undefined when the signer signs everything */
 export function createCsrIssuances(
@@ -144,7 +147,27 @@ export function backendTasks(
         return asked
       },
     },
+    renewalTask(backends, db, log),
   ]
+}
+
+function renewalTask(backends: CsrBackends, db: Database, log: Logger): BackgroundTask {
+  const store = createUpstreamRenewalStore(db)
+  return {
+    name: 'upstream_renewals',
+    role: 'backends',
+    intervalMs: RENEWAL_ROUND_MS,
+    round: () =>
+      askUpstreamRenewals({
+        backends,
+        store,
+        onFailed: ({ message }, { certificateId, backend }) =>
+          log.warn(
+            { event: 'upstream_renewal_failed', certificateId, backend, reason: message },
+            'the CA did not say when a certificate should be renewed; it is asked again',
+          ),
+      }),
+  }
 }
 
 function setCounts(

@@ -5,6 +5,7 @@ import { scryptSync } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { boxOf } from '../../src/settings/eab-secret.ts'
 import { type AdminClient, adminConfig, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
 import { chancery, createCredential, operate } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
@@ -15,6 +16,18 @@ const WERKZEUG_PASSWORD = 'a password of the former server'
 function werkzeugHash(password: string): string {
   const digest = scryptSync(password, 'saltsaltsaltsalt', 64, { N: 32768, r: 8, p: 1, maxmem: 2 ** 27 })
   return `scrypt:32768:8:1$saltsaltsaltsalt$${digest.toString('hex')}`
+}
+
+/** The key of an account at an upstream ACME service is sealed like those of credentials. */
+async function addUpstreamAccount({ database }: TestService): Promise<void> {
+  const id = crypto.randomUUID()
+  const sealed = boxOf(TOKEN_SECRET).seal(Buffer.from('key'), id)
+  await withQuery(database.connection, (query) =>
+    query(
+      "INSERT INTO upstream_accounts (id, directory_url, email, sealed_key) VALUES ($1, 'https://ca.test/', 'a@b.test', $2)",
+      [id, sealed],
+    ),
+  )
 }
 
 describe('administration from the command line', () => {
@@ -148,6 +161,7 @@ describe('administration from the command line', () => {
   test('eab reseal moves every key to the new secret, or none', async () => {
     const credential = await createCredential(service, 'team-a')
     await createCredential(service, 'team-b')
+    await addUpstreamAccount(service)
     const sealed = () =>
       withQuery(service.database.connection, (query) => query('SELECT kid, hmac_key FROM eab_credentials ORDER BY kid'))
     const before = await sealed()
@@ -167,8 +181,8 @@ describe('administration from the command line', () => {
     assert.match(wrong.stderr, /"team-a" opens under neither secret; nothing is changed/)
     assert.deepEqual(await sealed(), before)
     const first = await reseal('old-secret', `${TOKEN_SECRET}\n`)
-    assert.deepEqual(JSON.parse(first.stdout), { resealed: 2, kept: 0 })
-    assert.deepEqual(JSON.parse((await reseal('old-secret', TOKEN_SECRET)).stdout), { resealed: 0, kept: 2 })
+    assert.deepEqual(JSON.parse(first.stdout), { resealed: 3, kept: 0 })
+    assert.deepEqual(JSON.parse((await reseal('old-secret', TOKEN_SECRET)).stdout), { resealed: 0, kept: 3 })
     // Back again: under the former secret the former key opens.
     const back = await chancery(
       service,
@@ -178,7 +192,7 @@ describe('administration from the command line', () => {
       '--old-secret-file',
       file('new-secret', 'another secret of 32 bytes or more, too'),
     )
-    assert.deepEqual(JSON.parse(back.stdout), { resealed: 2, kept: 0 })
+    assert.deepEqual(JSON.parse(back.stdout), { resealed: 3, kept: 0 })
     assert.equal(credential.hmacKey.length, 32)
   })
 })

@@ -23,7 +23,7 @@ const ENV = {
 
 /** File → the switches that are refused because their feature comes later. A feature that arrives leaves this table. */
 const EXAMPLES: Record<string, readonly string[]> = {
-  'acme-proxy-eab': ['ca.backend'],
+  'acme-proxy-eab': [],
   'admin-api': [],
   'all-challenges': [],
   'audit-export': [],

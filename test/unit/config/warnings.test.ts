@@ -110,7 +110,7 @@ const CASES: [string, Tree, string[]][] = [
   [
     'an upstream that anybody can pose as',
     { ca: { backend: 'acme_proxy', acme_proxy: { verify_ssl: false } } },
-    ['ca.acme_proxy.verify_ssl'],
+    ['ca.acme_proxy.trust_anchors', 'ca.acme_proxy.verify_ssl'],
   ],
   ['a port for no CRL', { crl: { http_port: 80 } }, ['crl.http_port']],
   ['MX checks with the resolvers of the system', { email: { validate_mx: true } }, ['email.validate_mx']],
