@@ -3,6 +3,8 @@
 import type { Logger } from 'pino'
 import type { BackgroundTask } from '../background/tasks.ts'
 import type { CaBackend } from '../ca/backend.ts'
+import type { NewEvent } from '../domain/event.ts'
+import { revocationReasonName } from '../domain/revocation.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { revokeAtBackends } from '../services/backend-revocations.ts'
 import { CsrIssuances, type CsrIssuancesOptions } from '../services/csr-issuances.ts'
@@ -107,7 +109,7 @@ export function backendTasks(
   issuances: CsrIssuances | undefined,
   backends: CsrBackends,
   db: Database,
-  { log, metrics }: { log: Logger; metrics: Metrics },
+  { log, metrics, eventWriter }: { log: Logger; metrics: Metrics; eventWriter: Pick<EventWriter, 'write'> },
 ): BackgroundTask[] {
   if (!issuances) return []
   const store = createBackendRevocationStore(db)
@@ -136,11 +138,14 @@ export function backendTasks(
           events: {
             confirmed: (revocation) =>
               log.info({ event: 'backend_revoked', ...factsOf(revocation) }, 'the CA has confirmed a revocation'),
-            failed: (error, revocation) =>
+            failed(error, revocation) {
               log.error(
                 { event: 'backend_revocation_failed', reason: (error as Error).message, ...factsOf(revocation) },
                 'the CA has not confirmed a revocation; it is asked again',
-              ),
+              )
+              // Of each revocation the first failure is told.
+              if (revocation.failures === 0) eventWriter.write(revocationFailed(revocation, error))
+            },
           },
         })
         setCounts(metrics.backendRevocations, backends, await store.count())
@@ -149,6 +154,15 @@ export function backendTasks(
     },
     renewalTask(backends, db, log),
   ]
+}
+
+/** The writer adds serial number, names and account. */
+function revocationFailed({ certificateId, backend, reason }: BackendRevocation, error: unknown): NewEvent {
+  const data = {
+    ...{ certificate_id: certificateId, backend, reason: revocationReasonName(reason) },
+    error: { detail: (error as Error).message },
+  }
+  return { kind: 'certificate.revocation_failed', subject: certificateId, accountId: undefined, data }
 }
 
 function renewalTask(backends: CsrBackends, db: Database, log: Logger): BackgroundTask {
