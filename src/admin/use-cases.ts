@@ -70,9 +70,13 @@ export function createAdminContext(
   const workers = () => readWorkers(queriesOf(db))
   const crls = new CrlLists({ db, audit, staleAfterMs: staleCrlAfterMs(config) })
   const passwords = new PasswordHasher()
+  let description: Record<string, unknown> | undefined
   return {
     ...{ version, baseUrl, pages, audit },
-    openApi: () => openApiDocument(ENDPOINTS, { version, baseUrl }),
+    openApi: () => {
+      description ??= openApiDocument(ENDPOINTS, { version, baseUrl })
+      return description
+    },
     signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
     users: new Users({ db, audit, passwords, passwordLength }),
     ...{ switches, workers, crls },
