@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 import { ConsoleBrowser } from './browser.ts'
 import { addRows, issue } from './seed.ts'
 
-const SIZE = { width: 1100, height: 720 }
+const SIZE = { width: 1000, height: 640 }
 
 const NAMES = ['blog', 'mail', 'db-1', 'db-2', 'git', 'ci', 'registry', 'grafana', 'vpn', 'ldap', 'proxy', 'wiki']
 
