@@ -71,6 +71,11 @@ export const WORDS: readonly Words[] = [
   words('certificates chain <serial>', 'getCertificateChain'),
   words('certificates revoke <serial>', 'revokeCertificate'),
   words('certificates bulk-revoke', 'bulkRevoke'),
+  list(
+    ...(['certificates unconfirmed', 'listBackendRevocations', 'certificate_id', 'backend', 'serial_number'] as const),
+    ...['attempts', 'error'],
+  ),
+  words('certificates give-up <certificate_id>', 'giveUpBackendRevocation'),
   words('orders list', 'listOrders'),
   words('orders show <order_id>', 'getOrder'),
   words('notifications list', 'listNotifications'),
