@@ -1,8 +1,9 @@
 /** `/allowed-identifiers`: what accounts may request where allowlists are enforced. */
 
 import { z } from 'zod/v4'
-import type { IdentifierRow, IdentifierWithAccounts } from '../store/admin/identifier-store.ts'
+import type { IdentifierRow, IdentifierWithSome } from '../store/admin/identifier-store.ts'
 import { ADMINS, endpoint } from './endpoint.ts'
+import { longPageRequest, nextOf, placeParameters } from './pages.ts'
 import { line, time, timestamp, uuid } from './schemas.ts'
 
 /** As the lists of an account and of a credential show it. */
@@ -21,7 +22,8 @@ export const AllowedIdentifier = z
     ...PlainIdentifier.shape,
     account_ids: z
       .array(z.uuid())
-      .meta({ description: 'Accounts that may request it, themselves or through their credential.' }),
+      .meta({ description: 'Accounts that may request it, themselves or through their credential; the first.' }),
+    more_accounts: z.boolean().meta({ description: 'There are more: a list names 100, this resource 10,000.' }),
   })
   .meta({ id: 'AllowedIdentifier' })
 
@@ -30,9 +32,10 @@ export function plainIdentifierBody(row: IdentifierRow): z.input<typeof PlainIde
   return { id, identifier_type, identifier_value, created_by, created_at: time(created_at) }
 }
 
-const identifierBody = (row: IdentifierWithAccounts): z.input<typeof AllowedIdentifier> => ({
+const identifierBody = (row: IdentifierWithSome): z.input<typeof AllowedIdentifier> => ({
   ...plainIdentifierBody(row),
   account_ids: row.account_ids,
+  more_accounts: row.more_accounts,
 })
 
 const params = z.strictObject({ identifier_id: uuid() })
@@ -44,7 +47,11 @@ const listIdentifiers = endpoint({
   ...{ id: 'listAllowedIdentifiers', method: 'GET', path: '/allowed-identifiers', tag, roles: ADMINS },
   summary: 'Lists all identifiers, the newest first.',
   reply: { status: 200, schema: z.array(AllowedIdentifier) },
-  handle: async (_request, { identifiers }) => ({ body: (await identifiers.list()).map(identifierBody) }),
+  query: z.strictObject(placeParameters()),
+  async handle({ query }, { identifiers, pages }) {
+    const page = await identifiers.page(longPageRequest(query, pages))
+    return { body: page.rows.map(identifierBody), next: nextOf(page) }
+  },
 })
 
 const createIdentifier = endpoint({
@@ -56,7 +63,7 @@ const createIdentifier = endpoint({
   audit: 'identifier.create',
   async handle({ body, author }, { identifiers }) {
     const made = await identifiers.create(author, body)
-    return { body: { ...plainIdentifierBody(made), account_ids: [] } }
+    return { body: { ...plainIdentifierBody(made), account_ids: [], more_accounts: false } }
   },
 })
 
@@ -117,9 +124,11 @@ const listOfAccount = endpoint({
   params: z.strictObject({ account_id: uuid() }),
   reply: { status: 200, schema: z.array(PlainIdentifier) },
   errors: ['not_found'],
-  handle: async ({ params }, { identifiers }) => ({
-    body: (await identifiers.ofAccount(params.account_id)).map(plainIdentifierBody),
-  }),
+  query: z.strictObject(placeParameters()),
+  async handle({ params, query }, { identifiers, pages }) {
+    const page = await identifiers.ofAccount(params.account_id, longPageRequest(query, pages))
+    return { body: page.rows.map(plainIdentifierBody), next: nextOf(page) }
+  },
 })
 
 export const ALLOWED_IDENTIFIERS = [

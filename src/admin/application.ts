@@ -11,6 +11,7 @@ import { AdminError } from '../domain/admin-error.ts'
 import type { Header } from '../http/header.ts'
 import type { SignedIn } from '../services/admin/sign-in.ts'
 import { parseJsonObject } from '../shared/lib/json.ts'
+import { isBusy } from '../store/slonik.ts'
 import type { AdminContext } from './context.ts'
 import type { Answer, AnyEndpoint } from './endpoint.ts'
 import { errorReply, invalid } from './errors.ts'
@@ -30,6 +31,7 @@ export interface AdminApplicationOptions {
 /** More at once are refused: each may hold a database connection. */
 const MOST_AT_ONCE = 64
 const BUSY_RETRY_SECONDS = 1
+const DATABASE_RETRY_SECONDS = 5
 /** Of a body without a token: a username and a password. */
 const MOST_OF_A_STRANGER = 8 * 1024
 /** Requests that have shown no good token yet; strangers get no more of the 64. */
@@ -132,6 +134,12 @@ export class AdminApplication {
 
   #known(error: unknown, requestId: string): AdminError {
     if (error instanceof AdminError) return error
+    if (isBusy(error)) {
+      this.#options.log.warn({ requestId, err: error }, 'the database did not answer an admin request in time')
+      return new AdminError('unavailable', 'the database is busy or away; try again', {
+        retryAfterSeconds: DATABASE_RETRY_SECONDS,
+      })
+    }
     this.#options.log.error({ requestId, err: error }, 'admin request failed')
     return new AdminError('internal', `the server failed; quote request ${requestId} to its operator`)
   }

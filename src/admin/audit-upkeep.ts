@@ -1,29 +1,43 @@
-/** What the admin thread does for the audit log without being asked: its head in the log, and retention. */
+/**
+ * What the admin thread does for the audit log without being asked: it watches its end, writes its
+ * head to the service's log, sums up failed logins, and lets retention cut it.
+ */
 
 import type { Logger } from 'pino'
 import { type Loop, startLoop } from '../background/loop.ts'
 import { renderHead } from '../domain/audit-verdict.ts'
-import { AuditLog } from '../services/admin/audit-log.ts'
+import type { AuditLog } from '../services/admin/audit-log.ts'
 import { AuditRetention } from '../services/admin/audit-retention.ts'
-import { readAuditCheckpoint } from '../store/admin/audit-store.ts'
+import type { AuditWatch } from '../services/admin/audit-watch.ts'
+import { noteStrangers } from '../services/admin/failed-logins.ts'
 import type { DatabasePool } from '../store/slonik.ts'
 
-const HEAD_INTERVAL_MS = 60_000
+const LOOK_MS = 5_000
+const HEAD_EVERY_MS = 60_000
+
+export interface AuditUpkeepOptions {
+  db: DatabasePool
+  key: Buffer
+  audit: AuditLog
+  watch: AuditWatch
+  log: Logger
+}
 
 export class AuditUpkeep {
+  readonly #options: AuditUpkeepOptions
   readonly #retention: AuditRetention
-  readonly #heads: Loop
+  readonly #rounds: Loop
+  /** `performance.now()` of the next line. */
+  #lineAt = 0
 
-  constructor({ db, key, log }: { db: DatabasePool; key: Buffer; log: Logger }) {
-    this.#retention = new AuditRetention({ db, key, audit: new AuditLog(db, key) })
-    // An intruder can cut the tail of the table and move its head, but not the heads in the log.
-    this.#heads = startLoop({
+  constructor(options: AuditUpkeepOptions) {
+    const { log } = options
+    this.#options = options
+    this.#retention = new AuditRetention(options)
+    this.#rounds = startLoop({
       name: 'audit_head',
-      intervalMs: HEAD_INTERVAL_MS,
-      async round() {
-        const { head } = await readAuditCheckpoint(db)
-        log.info({ event: 'audit_head', head: renderHead(head) }, 'head of the audit log')
-      },
+      intervalMs: LOOK_MS,
+      round: () => this.#round(),
       onError: (_name, error) => log.warn({ err: error }, 'the head of the audit log cannot be read'),
     })
   }
@@ -34,6 +48,16 @@ export class AuditUpkeep {
   }
 
   stop(): Promise<void> {
-    return this.#heads.stop()
+    return this.#rounds.stop()
+  }
+
+  async #round(): Promise<void> {
+    const { audit, watch, log } = this.#options
+    const head = await watch.look()
+    if (performance.now() < this.#lineAt) return
+    this.#lineAt = performance.now() + HEAD_EVERY_MS
+    // An intruder can cut the tail of the table and move its head, but not the heads in the log.
+    log.info({ event: 'audit_head', head: renderHead(head) }, 'head of the audit log')
+    await noteStrangers(audit)
   }
 }

@@ -1,6 +1,7 @@
 /** `/certificates/bulk-revoke` and `/bulk-revocations`: many certificates by a filter, as a job. */
 
 import { z } from 'zod/v4'
+import { AdminError } from '../domain/admin-error.ts'
 import { JOB_STATUSES, type RevocationJob, type RevocationResult } from '../store/admin/bulk-revocation-store.ts'
 import { reason } from './certificates.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
@@ -52,6 +53,7 @@ const facts = {
   id: z.uuid(),
   status: z.enum(JOB_STATUSES),
   reason: z.int(),
+  at_most: z.int().nullable().meta({ description: 'A filter that matches more ends the job as refused.' }),
   created_by: z.string(),
   created_at: timestamp(),
   finished_at: timestamp().nullable(),
@@ -65,7 +67,13 @@ const BulkRevocationDetails = z
   .meta({ id: 'BulkRevocationDetails' })
 
 const jobBody = (job: RevocationJob): z.input<typeof BulkRevocation> => ({
-  ...{ id: job.id, status: job.status, reason: job.reason, created_by: job.author.operator ?? job.author.username },
+  ...{
+    id: job.id,
+    status: job.status,
+    reason: job.reason,
+    at_most: job.at_most,
+    created_by: job.author.operator ?? job.author.username,
+  },
   ...{ created_at: time(job.created_at), finished_at: timeOrNull(job.finished_at) },
   ...{ total_matched: job.total_matched, revoked: job.revoked, errors_total: job.failed },
 })
@@ -86,12 +94,13 @@ const bulkRevoke = endpoint({
     filter: Filter,
     reason: reason().default(0),
     dry_run: z.boolean().default(false),
-    confirm_count: z.int().min(0).optional(),
+    confirm_count: z.int().min(0).max(2_147_483_647).optional(),
   }),
   reply: {
     ...{ status: 200, orStatus: 202 },
     schema: z.union([BulkRevocationDryRun, BulkRevocationResult, BulkRevocationDetails]),
   },
+  errors: ['conflict'],
   audit: 'certificate.bulk_revoke',
   async handle({ body, author }, { bulkRevocations, baseUrl }) {
     const { filter, reason, dry_run, confirm_count: confirmCount } = body
@@ -102,6 +111,11 @@ const bulkRevoke = endpoint({
     }
     const { id } = await bulkRevocations.begin(author, { filter, reason, confirmCount })
     const job = await bulkRevocations.wait(id, WAIT_MS)
+    if (job.status === 'refused')
+      throw new AdminError(
+        'conflict',
+        `more than the ${job.at_most} confirmed certificates match now; none was revoked`,
+      )
     const errors = errorBodies(await bulkRevocations.errorsOf(job))
     if (job.status !== 'done') {
       const headers = [['Location', `${baseUrl}/bulk-revocations/${id}`] as const]

@@ -45,7 +45,7 @@ export class AdminApiError extends Error {
 
 export interface AdminClientOptions {
   routes: Routes
-  /** Of the base path, without a slash at its end. */
+  /** Of the base path. */
   baseUrl: string
   token(): string | undefined
   fetch: typeof fetch
@@ -53,9 +53,12 @@ export interface AdminClientOptions {
 
 export class AdminClient {
   readonly #options: AdminClientOptions
+  /** Without a slash at its end. */
+  readonly #baseUrl: string
 
   constructor(options: AdminClientOptions) {
     this.#options = options
+    this.#baseUrl = options.baseUrl.replace(/\/+$/, '')
   }
 
   /** @throws AdminApiError; TypeError when the service cannot be reached */
@@ -109,7 +112,7 @@ export class AdminClient {
 
   async #fetch(method: string, path: string, sent: unknown): Promise<Response> {
     const token = this.#options.token()
-    const response = await this.#options.fetch(`${this.#options.baseUrl}${path}`, {
+    const response = await this.#options.fetch(`${this.#baseUrl}${path}`, {
       method,
       // A redirect would carry the password or the token elsewhere.
       redirect: 'error',

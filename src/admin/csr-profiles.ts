@@ -6,6 +6,7 @@ import { type Csr, CsrError, parseCsr } from '../shared/pki/csr.ts'
 import type { ProfileRow } from '../store/admin/profile-store.ts'
 import { ProfileData } from './csr-profile-data.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
+import { longPageRequest, nextOf, placeParameters } from './pages.ts'
 import { line, time, timestamp, uuid } from './schemas.ts'
 
 export const CsrProfile = z
@@ -26,7 +27,8 @@ const CsrProfileWithAccounts = z
     ...CsrProfile.shape,
     account_ids: z
       .array(z.uuid())
-      .meta({ description: 'Accounts for which it counts, themselves or through their credential.' }),
+      .meta({ description: 'Accounts for which it counts, themselves or through their credential; the first.' }),
+    more_accounts: z.boolean().meta({ description: 'There are more than these 10,000.' }),
   })
   .meta({ id: 'CsrProfileWithAccounts' })
 
@@ -86,7 +88,11 @@ const listProfiles = endpoint({
   ...{ id: 'listCsrProfiles', method: 'GET', path: ALL, aliases: ALL_ALIASES, tag, roles: BOTH_ROLES },
   summary: 'Lists all profiles, the newest first.',
   reply: { status: 200, schema: z.array(CsrProfile) },
-  handle: async (_request, { csrProfiles }) => ({ body: (await csrProfiles.list()).map(csrProfileBody) }),
+  query: z.strictObject(placeParameters()),
+  async handle({ query }, { csrProfiles, pages }) {
+    const page = await csrProfiles.page(longPageRequest(query, pages))
+    return { body: page.rows.map(csrProfileBody), next: nextOf(page) }
+  },
 })
 
 const createProfile = endpoint({
@@ -108,8 +114,8 @@ const getProfile = endpoint({
   reply: { status: 200, schema: CsrProfileWithAccounts },
   errors: ['not_found'],
   async handle({ params }, { csrProfiles }) {
-    const { account_ids, ...profile } = await csrProfiles.find(params.profile_id)
-    return { body: { ...csrProfileBody(profile), account_ids } }
+    const { account_ids, more_accounts, ...profile } = await csrProfiles.find(params.profile_id)
+    return { body: { ...csrProfileBody(profile), account_ids, more_accounts } }
   },
 })
 

@@ -5,6 +5,7 @@ import { type CredentialRow, MOST_COUNTED } from '../store/admin/credential-stor
 import { PlainIdentifier, plainIdentifierBody } from './allowed-identifiers.ts'
 import { CsrProfile, csrProfileBody } from './csr-profiles.ts'
 import { ADMINS, endpoint } from './endpoint.ts'
+import { longPageRequest, nextOf, placeParameters } from './pages.ts'
 import { futureInstant, line, time, timeOrNull, timestamp, uuid } from './schemas.ts'
 
 export const EabCredential = z
@@ -65,7 +66,11 @@ const listEab = endpoint({
   ...{ id: 'listEabCredentials', method: 'GET', path: '/eab', tag, roles: ADMINS },
   summary: 'Lists all credentials, the newest first.',
   reply: { status: 200, schema: z.array(EabCredential) },
-  handle: async (_request, { credentials }) => ({ body: (await credentials.list()).map(credentialBody) }),
+  query: z.strictObject(placeParameters()),
+  async handle({ query }, { credentials, pages }) {
+    const page = await credentials.list(longPageRequest(query, pages))
+    return { body: page.rows.map(credentialBody), next: nextOf(page) }
+  },
 })
 
 const createEab = endpoint({
@@ -141,9 +146,11 @@ const listEabIdentifiers = endpoint({
   params,
   reply: { status: 200, schema: z.array(PlainIdentifier) },
   errors: ['not_found'],
-  handle: async ({ params }, { identifiers }) => ({
-    body: (await identifiers.ofCredential(params.cred_id)).map(plainIdentifierBody),
-  }),
+  query: z.strictObject(placeParameters()),
+  async handle({ params, query }, { identifiers, pages }) {
+    const page = await identifiers.ofCredential(params.cred_id, longPageRequest(query, pages))
+    return { body: page.rows.map(plainIdentifierBody), next: nextOf(page) }
+  },
 })
 
 const addEabIdentifier = endpoint({

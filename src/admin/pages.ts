@@ -43,6 +43,10 @@ export function pageRequest({ limit, offset = 0, cursor }: Place, settings: Page
   return { limit: limitOf(limit, settings), offset, cursor }
 }
 
+/** Lists that clients expect whole: as long as one request may ask for, when it does not say. */
+export const longPageRequest = (place: Place, { maxSize }: PageSettings): PageRequest =>
+  pageRequest(place, { defaultSize: maxSize, maxSize })
+
 /** The query of the next page, for Link. */
 export function nextOf({ next, limit }: PageOfList<unknown> & { limit: number }) {
   if (next === undefined) return undefined

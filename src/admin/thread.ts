@@ -9,10 +9,11 @@ import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from '../ma
 import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
 import { spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
-import { adminDatabaseSettings, adminSettings, adminTls, requireAuditKey } from '../settings/admin.ts'
+import { adminDatabaseSettings, adminSettings, adminTls } from '../settings/admin.ts'
 import { proxySettings } from '../settings/server.ts'
 import { openCheckedDatabase } from '../store/slonik.ts'
 import { AdminApplication } from './application.ts'
+import { createAudit } from './audit.ts'
 import { AuditUpkeep } from './audit-upkeep.ts'
 import { ConsoleFiles } from './console-files.ts'
 import type { AdminContext } from './context.ts'
@@ -34,7 +35,8 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   const db = await openCheckedDatabase(adminDatabaseSettings(data.config))
   const streams = new ReplyStreams()
   const { baseUrl } = adminSettings(data.config)
-  const context = createAdminContext(data, db, { log, metrics, supervisor })
+  const { key, audit, watch, eventWriter } = createAudit(data, db, { log, metrics })
+  const context = createAdminContext(data, db, { log, metrics, supervisor, audit })
   await makeFirstAdministrator(data, context, log)
   context.bulkRevocations.start()
   const application = new AdminApplication({ endpoints: ENDPOINTS, context, streams, baseUrl, log })
@@ -47,7 +49,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   }
   const server = listenIfWanted(data, port, metrics, log)
   atExit(() => server?.close())
-  const upkeep = new AuditUpkeep({ db, key: requireAuditKey(data.config), log })
+  const upkeep = new AuditUpkeep({ db, key, audit, watch, log })
   const actor = spawn<AdminThreadMessages>({
     name,
     mailboxLimit: MAILBOX_LIMIT,
@@ -76,6 +78,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
         await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
       await jobs
       await upkeep.stop()
+      await eventWriter.close()
       await db.end()
     },
   }

@@ -4,6 +4,7 @@ import { z } from 'zod/v4'
 import { ROLES } from '../domain/administrator.ts'
 import type { ApiTokenRow } from '../store/admin/token-store.ts'
 import { ADMINS, endpoint } from './endpoint.ts'
+import { longPageRequest, nextOf, placeParameters } from './pages.ts'
 import { futureInstant, line, time, timeOrNull, timestamp, uuid } from './schemas.ts'
 
 const ApiToken = z
@@ -40,7 +41,11 @@ const listTokens = endpoint({
   ...{ id: 'listTokens', method: 'GET', path: '/tokens', tag, roles: ADMINS },
   summary: 'Lists all API tokens, the newest first, revoked ones included.',
   reply: { status: 200, schema: z.array(ApiToken) },
-  handle: async (_request, { tokens }) => ({ body: (await tokens.list()).map(tokenBody) }),
+  query: z.strictObject(placeParameters()),
+  async handle({ query }, { tokens, pages }) {
+    const page = await tokens.list(longPageRequest(query, pages))
+    return { body: page.rows.map(tokenBody), next: nextOf(page) }
+  },
 })
 
 const createToken = endpoint({

@@ -8,7 +8,7 @@ import type { ActorRef } from '../runtime/actor.ts'
 import { Accounts } from '../services/admin/accounts.ts'
 import { AllowedIdentifiers } from '../services/admin/allowed-identifiers.ts'
 import { ApiTokens } from '../services/admin/api-tokens.ts'
-import { AuditLog } from '../services/admin/audit-log.ts'
+import type { AuditLog } from '../services/admin/audit-log.ts'
 import { AuditReader } from '../services/admin/audit-reader.ts'
 import { verifyAuditLog } from '../services/admin/audit-verification.ts'
 import { BackendRevocations } from '../services/admin/backend-revocations.ts'
@@ -52,12 +52,11 @@ const AUDIT_CHAIN = { intervalMs: 2_000, mostWaiting: MOST_WAITING }
 export function createAdminContext(
   { config, version }: AdminThreadData,
   db: DatabasePool,
-  reporting: { log: Logger; metrics: Metrics; supervisor: ActorRef<AdminQuestions> },
+  { audit, ...reporting }: { log: Logger; metrics: Metrics; audit: AuditLog; supervisor: ActorRef<AdminQuestions> },
 ): AdminContext {
   const settings = adminSettings(config)
   const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
   const auditKey = requireAuditKey(config)
-  const audit = new AuditLog(db, auditKey)
   const switches = new Switches(db, audit)
   const workers = () => readWorkers(queriesOf(db))
   const crls = new CrlLists({ db, audit, staleAfterMs: staleCrlAfterMs(config) })

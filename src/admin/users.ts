@@ -4,6 +4,7 @@ import { z } from 'zod/v4'
 import { isMailAddress, isUsername, MAIL_RULE, ROLES, USERNAME_RULE } from '../domain/administrator.ts'
 import type { UserRow } from '../store/admin/user-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
+import { longPageRequest, nextOf, placeParameters } from './pages.ts'
 import { time, timeOrNull, timestamp, uuid } from './schemas.ts'
 
 export const User = z
@@ -43,7 +44,11 @@ const listUsers = endpoint({
   ...{ id: 'listUsers', method: 'GET', path: '/users', tag, roles: BOTH_ROLES },
   summary: 'Lists all users, the newest first.',
   reply: { status: 200, schema: z.array(User) },
-  handle: async (_request, { users }) => ({ body: (await users.list()).map(userBody) }),
+  query: z.strictObject(placeParameters()),
+  async handle({ query }, { users, pages }) {
+    const page = await users.page(longPageRequest(query, pages))
+    return { body: page.rows.map(userBody), next: nextOf(page) }
+  },
 })
 
 const createUser = endpoint({

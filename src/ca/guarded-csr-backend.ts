@@ -11,6 +11,7 @@ import type {
   IssuanceRequest,
   IssuanceStep,
   StepOptions,
+  UpstreamRenewal,
   UpstreamRevocation,
 } from './csr-backend.ts'
 
@@ -19,7 +20,7 @@ export type CallResult = IssuanceStep['status'] | 'ok' | 'error'
 
 export interface BackendCall {
   backend: string
-  operation: 'issue' | 'revoke' | 'health'
+  operation: 'issue' | 'revoke' | 'health' | 'renewal'
   result: CallResult
   seconds: number
 }
@@ -46,10 +47,13 @@ export interface GuardedCsrBackend {
   revoke(revocation: UpstreamRevocation): Promise<void>
   /** Success lets steps be made at once. @throws CaError */
   checkHealth(timeoutMs: number): Promise<void>
+  /** Undefined when the backend knows no renewal information. @throws CaError */
+  renewalInfo: ((certificate: Buffer) => Promise<UpstreamRenewal | undefined>) | undefined
   close(): Promise<void>
 }
 
 const REVOCATION_TIMEOUT_MS = 120_000
+const RENEWAL_TIMEOUT_MS = 30_000
 
 /** @param stopping aborts what is under way when the service ends */
 export function guardCsrBackend(
@@ -117,6 +121,15 @@ export function guardCsrBackend(
       )
       breaker.succeeded()
     },
+    renewalInfo:
+      backend.renewalInfo &&
+      ((certificate) =>
+        call(
+          'renewal',
+          RENEWAL_TIMEOUT_MS,
+          async (signal) => backend.renewalInfo?.(certificate, signal),
+          () => 'ok',
+        )),
     close: () => backend.close(),
   }
 }

@@ -4,9 +4,15 @@
  * Loading takes most of the start, and no key has been read by then.
  */
 
+import { printable } from '../shared/command-line/printable.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../shared/lib/user-signals.ts'
 
 ignoreUserSignals(RELOAD_OR_STOP, (sentence) => process.stderr.write(`chancery: ${sentence}\n`))
+// Whatever a command prints, texts of clients and servers in it must not steer the terminal.
+for (const name of ['log', 'error'] as const) {
+  const print = console[name]
+  console[name] = (text = '') => print(printable(String(text)))
+}
 const typed = process.argv.slice(2)
 const isRemote = typed.some((word) => /^--server(?:=|$)/.test(word))
 const [{ runProgram }, program] = await Promise.all([

@@ -19,6 +19,8 @@ export interface AbsentFeature {
   uses(config: Config): readonly string[]
   /** Keys that only the feature reads; a section means all its keys. */
   keys: readonly string[]
+  /** What to write, when there is something. */
+  instead?: string
 }
 
 const when = (
@@ -33,16 +35,19 @@ const when = (
   keys,
 })
 
-const LATER_BACKENDS = ['ca.acme_proxy', 'ca.extension_settings']
-const isLater = (backend: string) => backend === 'acme_proxy' || backend.startsWith('ext:')
+const LATER_BACKENDS = ['ca.extension_settings']
+const isLater = (backend: string) => backend.startsWith('ext:')
 
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
   when('ca.backend', 'this backend is', ({ ca }) => usedBackends(ca).some(isLater), LATER_BACKENDS),
-  when(
-    'ct_logging.submit_precert',
-    'to embed timestamps, the signer would have to sign each certificate twice, which is',
-    (c) => c.ct_logging.enabled && c.ct_logging.submit_precert,
-  ),
+  {
+    ...when(
+      'ct_logging.submit_precert',
+      'to embed timestamps, the signer would have to sign each certificate twice, which is',
+      (c) => c.ct_logging.enabled && c.ct_logging.submit_precert,
+    ),
+    instead: 'set it to false, and certificates are submitted once they are issued',
+  },
 ]
 
 export interface Inert {

@@ -69,7 +69,8 @@ function judgeFeatures(config: Config, isSet: IsSet, isSound: (key: string) => b
 
 const matters = (key: string, sections?: readonly string[]) => sections?.includes(key.split('.')[0] ?? '') ?? true
 
-const absence = (entry: AbsentFeature) => `${entry.feature} not available in this version`
+const absence = ({ feature, instead }: AbsentFeature) =>
+  `${feature} not available in this version${instead === undefined ? '' : `; ${instead}`}`
 
 /** @param off switches of absent features; warnings that depend on them are skipped */
 function judgeWarnings(config: Config, isSet: IsSet, off: readonly string[]): Violation[] {

@@ -6,6 +6,7 @@
 import { isNotificationType } from '../domain/notification.ts'
 import { WITHOUT_EFFECT } from './availability.ts'
 import { usesBackend } from './backends.ts'
+import { otherConnections } from './connections.ts'
 import type { IsSet } from './rules/rule.ts'
 import type { Config } from './schema.ts'
 
@@ -16,8 +17,6 @@ export interface WarningRule {
   check(config: Config, isSet: IsSet): string | readonly string[] | undefined
 }
 
-/** Connections outside the front threads: leader locks, background work, health. */
-const SPARE_CONNECTIONS = 5
 const FEW_CONNECTIONS = 10
 const LONG_CONNECTION_TIMEOUT_SECONDS = 15
 /** As many as HMAC-SHA-256 has (RFC 7518 §3.2). */
@@ -138,8 +137,13 @@ export const WARNINGS: readonly WarningRule[] = [
     'has no effect while CAA records are not checked',
   ),
   warn(
+    'ca.acme_proxy.trust_anchors',
+    (c) => usesBackend(c, 'acme_proxy') && c.ca.acme_proxy.trust_anchors.length === 0,
+    'is empty, so every chain that agrees with itself is delivered; name the roots of the upstream',
+  ),
+  warn(
     'ca.acme_proxy.verify_ssl',
-    (c) => c.ca.backend === 'acme_proxy' && !c.ca.acme_proxy.verify_ssl,
+    (c) => usesBackend(c, 'acme_proxy') && !c.ca.acme_proxy.verify_ssl,
     'is false, so anybody on the way can pose as the upstream; name its CA in ca.acme_proxy.ca_cert_path',
   ),
   warn(
@@ -179,12 +183,15 @@ export const WARNINGS: readonly WarningRule[] = [
   ),
   {
     path: 'database.max_connections',
-    check({ database: { max_connections: connections }, server: { workers } }) {
-      if (connections < workers)
-        return `is ${connections}, less than server.workers (${workers}); some threads will wait for a connection`
-      const advised = 2 * workers + SPARE_CONNECTIONS
+    check(config) {
+      const { database, server } = config
+      const [connections, others] = [database.max_connections, otherConnections(config)]
+      const least = server.workers + others
+      if (connections < least)
+        return `is ${connections}, and up to ${least} are opened: one for each of ${server.workers} front threads, ${others} for the rest`
+      const advised = 2 * server.workers + others
       return connections < advised
-        ? `is ${connections}; at least ${advised} is advised for ${workers} front threads`
+        ? `is ${connections}; at least ${advised} is advised: two for each of ${server.workers} front threads, ${others} for the rest`
         : undefined
     },
   },

@@ -121,7 +121,7 @@ function useScroll({ path, entry }: Place): void {
 }
 
 class Broken extends Component<{ children: ComponentChildren }, { error?: unknown }> {
-  static getDerivedStateFromError(error: unknown) {
+  static override getDerivedStateFromError(error: unknown) {
     return { error }
   }
 

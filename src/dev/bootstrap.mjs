@@ -177,7 +177,8 @@ async function build() {
   const complete = compiled.every((file) => existsSync(path.join(ROOT, file)))
   if (complete && existsSync(CONSOLE_PAGE) && readIfPresent(stampFile) === stamp) return
 
-  removeStale(new Set(compiled))
+  // Tests import what the console works out without a page, and so the compiler writes it, too.
+  removeStale(new Set([...compiled, ...inConsole.map(compiledFrom)]))
   // The incremental state does not notice deleted outputs; without the state everything is written
   // again.
   if (!complete) rmSync(path.join(DIST, '.tsbuildinfo'), { force: true })

@@ -29,10 +29,13 @@ export function parseHead(text: string): NotedHead | undefined {
   return sequence === undefined ? undefined : { sequence: Number(sequence), mac: Buffer.from(mac ?? '', 'hex') }
 }
 
+/** Where retention has cut the chain; sequence 0 for nowhere. */
+export type AuditCut = NotedHead & { seal: Buffer | undefined }
+
 export interface AuditCheckOptions {
   key: Buffer
   head: NotedHead
-  cut: NotedHead & { seal: Buffer | undefined }
+  cut: AuditCut
   /** Written down elsewhere: it finds a cut tail that the database does not show. */
   noted: NotedHead | undefined
 }
@@ -48,8 +51,7 @@ export class AuditCheck {
     const { key, head, cut, noted } = options
     this.#options = options
     this.#last = cut
-    const isSealed = cut.seal !== undefined && isSameMac(cut.seal, cutSeal(key, cut.sequence, cut.mac))
-    if (cut.sequence > 0 && !isSealed) this.#fault(`the cut at ${cut.sequence} was not made by retention`)
+    if (cut.sequence > 0 && !isSealed(cut, key)) this.#fault(`the cut at ${cut.sequence} was not made by retention`)
     if (noted && noted.sequence > head.sequence)
       this.#fault(`the entries ${head.sequence + 1} to ${noted.sequence} are missing at the end`)
     if (noted && noted.sequence < cut.sequence)
@@ -91,6 +93,33 @@ export class AuditCheck {
   #fault(sentence: string): void {
     if (this.#faults.length < MOST_FAULTS) this.#faults.push(sentence)
   }
+}
+
+const isSealed = ({ sequence, mac, seal }: AuditCut, key: Buffer) =>
+  seal !== undefined && isSameMac(seal, cutSeal(key, sequence, mac))
+
+/** The end of the log, and its entry at a remembered place. */
+export interface AuditTail {
+  head: NotedHead
+  cut: AuditCut
+  /** Undefined when there is no entry. */
+  rememberedMac: Buffer | undefined
+  lastMac: Buffer | undefined
+}
+
+/** @returns why the end of the log is not what it was, or undefined */
+export function tailFault(remembered: NotedHead | undefined, tail: AuditTail, key: Buffer): string | undefined {
+  const { head, cut, rememberedMac, lastMac } = tail
+  if (remembered && head.sequence < remembered.sequence)
+    return `${missing(head.sequence + 1, remembered.sequence)} at the end`
+  if (cut.sequence > 0 && !isSealed(cut, key)) return `the cut at ${cut.sequence} was not made by retention`
+  if (head.sequence > cut.sequence && !(lastMac && isSameMac(lastMac, head.mac)))
+    return `the head, ${head.sequence}, is not that of the last entry`
+  if (!remembered || remembered.sequence === 0 || remembered.sequence <= cut.sequence) return undefined
+  if (!rememberedMac) return missing(remembered.sequence, remembered.sequence)
+  return isSameMac(rememberedMac, remembered.mac)
+    ? undefined
+    : `entry ${remembered.sequence} is another one than it was`
 }
 
 const missing = (first: number, last: number) =>

@@ -40,13 +40,15 @@ const HOUR_MS = 3_600_000
 /** Recorded and never sent: whoever gave the address has not shown that it is theirs. */
 export const NEVER_SENT: NotificationType = 'registration_failed'
 
-/** A client that repeats its mistake would fill a mailbox. The index `notifications_limited` has the same types. */
+/** A client that repeats its mistake would fill a mailbox. */
 export const NOTIFICATION_LIMITS: Partial<Record<NotificationType, NotificationLimit>> = {
   order_quota_exceeded: { most: 1, withinMs: 24 * HOUR_MS },
   order_rejected: { most: 5, withinMs: HOUR_MS },
   csr_validation_failed: { most: 5, withinMs: HOUR_MS },
   challenge_failed: { most: 5, withinMs: HOUR_MS },
   registration_failed: { most: 10, withinMs: HOUR_MS },
+  // A CA that is away fails every revocation of a bulk.
+  revocation_failed: { most: 10, withinMs: HOUR_MS },
 }
 
 /** What a template may show. */

@@ -2,7 +2,8 @@
  * When a certificate should be renewed (RFC 9773 §4.2; docs/decisions/renewal-information.md).
  * Pure: the clock is an argument.
  *
- * The operator's advice comes first, then revocation, then the lifetime. Every window ends after it
+ * The operator's advice comes first, then revocation, then the CA behind this service, then the
+ * lifetime. Every window ends after it
  * starts, as §4.2 demands, however late the request.
  */
 
@@ -12,6 +13,8 @@ export interface RenewalFacts {
   revokedAt: Date | undefined
   /** Set by the operator for this certificate. */
   advice: RenewalAdvice | undefined
+  /** What the CA behind this service suggests for it. */
+  upstream?: RenewalAdvice | undefined
 }
 
 export interface WindowPolicy {
@@ -39,7 +42,7 @@ const DAY_MS = 24 * HOUR_MS
 const MIN_RETRY_AFTER_SECONDS = 3600
 
 export function renewalWindow(facts: RenewalFacts, policy: WindowPolicy, now: Date): RenewalWindow {
-  const { notBefore, notAfter, revokedAt, advice } = facts
+  const { notBefore, notAfter, revokedAt, advice, upstream } = facts
   if (advice) return openedBefore(advice.window.start, earlier(advice.window.end, notAfter))
   if (revokedAt) {
     // Clients renew at a random time of the window (RFC 9773 §4.2): with 90 days left, after 45 on
@@ -47,6 +50,7 @@ export function renewalWindow(facts: RenewalFacts, policy: WindowPolicy, now: Da
     const lengthMs = (policy.revokedWindowSeconds ?? Number.POSITIVE_INFINITY) * SECOND_MS
     return openedBefore(now, new Date(Math.min(now.getTime() + lengthMs, notAfter.getTime())))
   }
+  if (upstream) return openedBefore(upstream.window.start, earlier(upstream.window.end, notAfter))
   // notAfter is part of the lifetime (RFC 5280 §4.1.2.5).
   const lifetimeMs = notAfter.getTime() + SECOND_MS - notBefore.getTime()
   return openedBefore(new Date(notBefore.getTime() + lifetimeMs * policy.renewalPercentage), notAfter)

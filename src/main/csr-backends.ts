@@ -13,6 +13,7 @@ import type { Config } from '../config/schema.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { breakerSettings, csrBackendNames, externalSettings, probeIntervalMs } from '../settings/backends.ts'
 import type { Database } from '../store/database.ts'
+import { createAcmeProxy } from './acme-proxy.ts'
 import type { StartContext } from './start-context.ts'
 
 /** What a backend is made from. */
@@ -25,6 +26,7 @@ export interface BackendParts {
 /** By name. @throws Error in a plain sentence; the service does not start then */
 const FACTORIES: Readonly<Record<string, (parts: BackendParts) => CsrBackend | Promise<CsrBackend>>> = {
   external: ({ config }) => createExternalBackend(externalSettings(config)),
+  acme_proxy: createAcmeProxy,
 }
 
 /** How long a probe may take. */

@@ -3,6 +3,8 @@
 import type { Logger } from 'pino'
 import type { BackgroundTask } from '../background/tasks.ts'
 import type { CaBackend } from '../ca/backend.ts'
+import type { NewEvent } from '../domain/event.ts'
+import { revocationReasonName } from '../domain/revocation.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { revokeAtBackends } from '../services/backend-revocations.ts'
 import { CsrIssuances, type CsrIssuancesOptions } from '../services/csr-issuances.ts'
@@ -12,11 +14,13 @@ import type { Issuance } from '../services/issuance.ts'
 import { createReceivedCertificates, type ReceptionEvents } from '../services/received-certificates.ts'
 import type { SharedFlags } from '../services/shared-flags.ts'
 import { issueBySigner } from '../services/signer-turn.ts'
+import { askUpstreamRenewals } from '../services/upstream-renewals.ts'
 import { issuanceTimeoutSeconds, receptionPolicy } from '../settings/backends.ts'
 import { certificateProfiles } from '../settings/orders.ts'
 import { type BackendRevocation, createBackendRevocationStore } from '../store/backend-revocation-store.ts'
 import { createCsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import type { Database } from '../store/database.ts'
+import { createUpstreamRenewalStore } from '../store/upstream-renewal-store.ts'
 import type { CsrBackends } from './csr-backends.ts'
 import { issuanceEvents } from './issuance.ts'
 import type { StartContext } from './start-context.ts'
@@ -33,6 +37,7 @@ export interface CsrIssuanceParts {
 
 const ROUND_MS = 500
 const REVOCATION_ROUND_MS = 2_000
+const RENEWAL_ROUND_MS = 2_000
 
 /** @returns undefined when the signer signs everything */
 export function createCsrIssuances(
@@ -104,7 +109,7 @@ export function backendTasks(
   issuances: CsrIssuances | undefined,
   backends: CsrBackends,
   db: Database,
-  { log, metrics }: { log: Logger; metrics: Metrics },
+  { log, metrics, eventWriter }: { log: Logger; metrics: Metrics; eventWriter: Pick<EventWriter, 'write'> },
 ): BackgroundTask[] {
   if (!issuances) return []
   const store = createBackendRevocationStore(db)
@@ -133,18 +138,50 @@ export function backendTasks(
           events: {
             confirmed: (revocation) =>
               log.info({ event: 'backend_revoked', ...factsOf(revocation) }, 'the CA has confirmed a revocation'),
-            failed: (error, revocation) =>
+            failed(error, revocation) {
               log.error(
                 { event: 'backend_revocation_failed', reason: (error as Error).message, ...factsOf(revocation) },
                 'the CA has not confirmed a revocation; it is asked again',
-              ),
+              )
+              // Of each revocation the first failure is told.
+              if (revocation.failures === 0) eventWriter.write(revocationFailed(revocation, error))
+            },
           },
         })
         setCounts(metrics.backendRevocations, backends, await store.count())
         return asked
       },
     },
+    renewalTask(backends, db, log),
   ]
+}
+
+/** The writer adds serial number, names and account. */
+function revocationFailed({ certificateId, backend, reason }: BackendRevocation, error: unknown): NewEvent {
+  const data = {
+    ...{ certificate_id: certificateId, backend, reason: revocationReasonName(reason) },
+    error: { detail: (error as Error).message },
+  }
+  return { kind: 'certificate.revocation_failed', subject: certificateId, accountId: undefined, data }
+}
+
+function renewalTask(backends: CsrBackends, db: Database, log: Logger): BackgroundTask {
+  const store = createUpstreamRenewalStore(db)
+  return {
+    name: 'upstream_renewals',
+    role: 'backends',
+    intervalMs: RENEWAL_ROUND_MS,
+    round: () =>
+      askUpstreamRenewals({
+        backends,
+        store,
+        onFailed: ({ message }, { certificateId, backend }) =>
+          log.warn(
+            { event: 'upstream_renewal_failed', certificateId, backend, reason: message },
+            'the CA did not say when a certificate should be renewed; it is asked again',
+          ),
+      }),
+  }
 }
 
 function setCounts(

@@ -5,7 +5,7 @@ import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { EventWriter } from '../services/events/event-writer.ts'
 import type { Database } from '../store/database.ts'
 
-export function createEventWriter(db: Database, log: Logger, metrics: Metrics): EventWriter {
+export function createEventWriter(db: Pick<Database, 'query'>, log: Logger, metrics: Metrics): EventWriter {
   beginAtZero(metrics.eventsDropped)
   return new EventWriter({
     db,

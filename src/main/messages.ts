@@ -83,6 +83,8 @@ export interface AdminThreadData {
   version: string
   /** A person reads standard error, and no log keeps it. */
   isInteractive: boolean
+  /** One Int32: 1 while the audit log lacks an entry that the thread has seen. */
+  auditState: SharedArrayBuffer
 }
 
 /** A published list, as the supervisor sends it to the fronts. */

@@ -1,25 +1,29 @@
 /** The admin thread, and the way from the fronts to it. */
 
-import { superviseThread } from '../runtime/thread.ts'
+import type { CheckStatus } from '../ops/health.ts'
+import { type SupervisedThread, superviseThread } from '../runtime/thread.ts'
 import { auditKeyOf } from '../settings/admin.ts'
 import { spawnAdminQuestions } from './admin-questions.ts'
 import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from './messages.ts'
 import { threadEvents } from './service-events.ts'
 import type { CaPart } from './start-ca.ts'
-import type { StartContext } from './start-context.ts'
+import { type StartContext, THREAD_READY_TIMEOUT_MS } from './start-context.ts'
 
-const READY_TIMEOUT_MS = 30_000
 const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
 
-export type AdminThread = ReturnType<typeof superviseThread<AdminThreadMessages>>
+export interface AdminThread extends SupervisedThread<AdminThreadMessages> {
+  /** Whether the audit log still has what the thread has seen of it. */
+  auditLog(): CheckStatus
+}
 
 /** @returns undefined when the Admin API is off */
-export async function startAdmin(context: StartContext, { ca }: Pick<CaPart, 'ca'>) {
+export async function startAdmin(context: StartContext, { ca }: Pick<CaPart, 'ca'>): Promise<AdminThread | undefined> {
   const { config, version, log, teardown, onBroken } = context
   if (!config.admin_api.enabled) return undefined
   // The thread reads the key itself; this call reports an error once and early.
   auditKeyOf(config)
-  const data: AdminThreadData = { config, version, isInteractive: process.stderr.isTTY === true }
+  const auditState = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
+  const data: AdminThreadData = { config, version, isInteractive: process.stderr.isTTY === true, auditState }
   const stopMs = config.server.graceful_timeout * 1000
   const questions = spawnAdminQuestions(context, ca)
   teardown.add(async () => questions.stop())
@@ -29,12 +33,13 @@ export async function startAdmin(context: StartContext, { ca }: Pick<CaPart, 'ca
     data,
     supervisor: questions,
     mailboxLimit: 4096,
-    readyTimeoutMs: READY_TIMEOUT_MS,
+    readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
     stopTimeoutMs: stopMs,
     restart: RESTART,
     onEvent: threadEvents(log, onBroken),
   })
   teardown.add(() => thread.stop(stopMs))
   await thread.start()
-  return thread
+  const state = new Int32Array(auditState)
+  return Object.assign(thread, { auditLog: () => (Atomics.load(state, 0) === 0 ? 'ok' : 'error') as CheckStatus })
 }

@@ -80,7 +80,7 @@ export function startBackground(
   })
   teardown.add(() => recorder.stop())
   const warnings = expirationTasks({ config, live: () => now.config, db, metrics, isStopping: () => now.stopping })
-  const elsewhere = backendTasks(csrIssuances, backends, db, { log, metrics })
+  const elsewhere = backendTasks(csrIssuances, backends, db, { log, metrics, eventWriter })
   return startBackgroundTasks(
     [...tasks, ...elsewhere, ...warnings],
     presence.lead,
@@ -126,6 +126,7 @@ export function startSupervisor(
     background: () => readWorkers(db),
     crl: () => crl?.health(),
     dnsResolver: () => resolvers?.status(),
+    auditLog: () => admin?.auditLog(),
     smtp: smtpStatus(config, events),
     isStopping: () => now.stopping,
   })

@@ -8,6 +8,9 @@ import type { ActorRef } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
 
+/** A start takes a second, and much longer on a machine where other work waits for the processor. */
+export const THREAD_READY_TIMEOUT_MS = 60_000
+
 /** Stops the parts in reverse order of their start. */
 export class Teardown {
   readonly #steps: (() => Promise<unknown>)[] = []

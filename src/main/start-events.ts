@@ -1,16 +1,15 @@
 /** The events thread, where somebody wants events. */
 
+import { wantsEvents } from '../config/consumers.ts'
 import type { Config } from '../config/schema.ts'
 import type { RegisteredHook } from '../hooks/registered-hook.ts'
 import type { CheckStatus } from '../ops/health.ts'
 import { type SupervisedThread, superviseThread } from '../runtime/thread.ts'
-import { wantsEvents } from '../settings/server.ts'
 import type { EventsThreadData, EventsThreadMessages } from './messages.ts'
 import { threadEvents } from './service-events.ts'
-import type { StartContext } from './start-context.ts'
+import { type StartContext, THREAD_READY_TIMEOUT_MS } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
 
-const READY_TIMEOUT_MS = 30_000
 const APPLY_MS = 5_000
 const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
 
@@ -66,7 +65,7 @@ function superviseEvents({ log, onBroken }: StartContext, data: EventsThreadData
     entry: new URL('../events/thread.js', import.meta.url),
     data,
     mailboxLimit: 64,
-    readyTimeoutMs: READY_TIMEOUT_MS,
+    readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
     stopTimeoutMs,
     restart: RESTART,
     onEvent: threadEvents(log, onBroken),

@@ -11,10 +11,9 @@ import type { Crls } from './crl.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from './messages.ts'
 import { threadEvents } from './service-events.ts'
 import type { EarlierParts } from './start-background.ts'
-import type { StartContext } from './start-context.ts'
+import { type StartContext, THREAD_READY_TIMEOUT_MS } from './start-context.ts'
 import { renewServerCertificate, tlsFiles } from './tls.ts'
 
-const THREAD_READY_TIMEOUT_MS = 30_000
 const FRONT_APPLY_MS = 2_000
 const FRONT_RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
 

@@ -56,6 +56,8 @@ export interface SupervisorParts {
   crl(): HealthReport['checks']['crl']
   /** Undefined when no name server is configured. */
   dnsResolver(): CheckStatus | undefined
+  /** Undefined when the Admin API is off. */
+  auditLog(): CheckStatus | undefined
   /** Undefined when no mail is sent. */
   smtp: ProbeParts['smtp']
   isStopping(): boolean

@@ -42,6 +42,11 @@ export interface HealthReport {
     crl?: { status: CheckStatus; stale: boolean }
     /** Absent without `dns.resolvers`. */
     dns_resolver?: { status: CheckStatus }
+    /**
+     * `error`: the end of the administrators' audit log was cut or changed. Absent without Admin
+     * API.
+     */
+    audit_log?: { status: CheckStatus }
     /** Absent when no mail is sent. */
     smtp?: { status: CheckStatus }
     workers: {
@@ -74,7 +79,10 @@ export function livezReply(version: string, headers: readonly Header[]): HttpRep
   return jsonReply(200, { alive: true, version }, headers)
 }
 
-/** Shows everything except the pool. Workers, mail and name servers never change the status code. */
+/**
+ * Shows everything except the pool. Workers, mail, name servers and the audit log never change the
+ * status code.
+ */
 export function healthzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
   const healthy = isHealthy(report)
   const { pool: _, ...shown } = report

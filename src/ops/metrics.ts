@@ -1,7 +1,17 @@
 /** Metrics: one registry per thread, merged at each scrape. */
 
-import { AggregatorRegistry, Counter, Gauge, Histogram, type MetricObject, Registry } from 'prom-client'
+import { createRequire } from 'node:module'
+import type * as prom from 'prom-client'
+import type { Counter as CounterOf, MetricObject, Registry as RegistryOf } from 'prom-client'
 import { RequestMetrics } from './request-metrics.ts'
+
+// The index loads collectors of Node's metrics, and with them OpenTelemetry: 60 modules in each thread, and no use here.
+const load = createRequire(import.meta.url)
+const Registry: typeof prom.Registry = load('prom-client/lib/registry')
+const Counter: typeof prom.Counter = load('prom-client/lib/counter')
+const Gauge: typeof prom.Gauge = load('prom-client/lib/gauge')
+const Histogram: typeof prom.Histogram = load('prom-client/lib/histogram')
+const { aggregate: aggregateSnapshots }: typeof prom.AggregatorRegistry = load('prom-client/lib/cluster')
 
 /** Seconds, from a nearby answer to the timeout of a name server. */
 const VALIDATION_BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60]
@@ -9,7 +19,7 @@ const VALIDATION_BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30,
 const RETENTION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 /** Makes metrics of one registry, all named `service_…`. */
-function metricFactory(registry: Registry) {
+function metricFactory(registry: RegistryOf) {
   const registers = [registry]
   return {
     counter: <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
@@ -109,6 +119,7 @@ function signingMetrics({ counter, gauge }: MetricFactory) {
   return {
     caSigningErrors: counter('ca_signing_errors_total', 'Signatures the CA backend did not make.'),
     alarms: counter('alarms_total', 'Broken invariants; each is in the log with its reason.'),
+    auditLogBroken: gauge('audit_log_broken', '1 while the end of the audit log is not what it was.'),
     caCircuitOpened: counter(
       'ca_circuit_opened_total',
       'Times that a thread left the CA backend alone after failures in a row.',
@@ -203,7 +214,7 @@ function instanceMetrics({ gauge }: MetricFactory) {
 export type Metrics = ReturnType<typeof createMetrics>
 
 /** Exports a counter at 0 before its first event. */
-export function beginAtZero<L extends string>(counter: Counter<L>, ...labels: Record<L, string>[]): void {
+export function beginAtZero<L extends string>(counter: CounterOf<L>, ...labels: Record<L, string>[]): void {
   for (const label of labels) counter.inc(label, 0)
 }
 
@@ -227,5 +238,5 @@ export function sumSnapshots(snapshots: readonly MetricsSnapshot[]): Promise<Met
 }
 
 function aggregate(snapshots: readonly MetricsSnapshot[]) {
-  return AggregatorRegistry.aggregate([...snapshots] as unknown as Parameters<typeof AggregatorRegistry.aggregate>[0])
+  return aggregateSnapshots([...snapshots] as unknown as Parameters<typeof aggregateSnapshots>[0])
 }

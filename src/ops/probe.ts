@@ -35,6 +35,8 @@ export interface ProbeParts {
   crl(): HealthReport['checks']['crl']
   /** Undefined when no name server is configured. */
   dnsResolver(): CheckStatus | undefined
+  /** Undefined when the Admin API is off. */
+  auditLog(): CheckStatus | undefined
   /** Undefined when no mail is sent. */
   smtp: (() => Promise<CheckStatus>) | undefined
   isStopping(): boolean
@@ -83,12 +85,14 @@ export function createProbe(parts: ProbeParts): Probe {
     ])
     const crl = parts.crl()
     const dnsResolver = parts.dnsResolver()
+    const auditLog = parts.auditLog()
     return {
       checks: {
         database: isExhausted ? 'pool_exhausted' : { status: database, pool },
         ca_backend,
         ...(crl && { crl }),
         ...(dnsResolver && { dns_resolver: { status: dnsResolver } }),
+        ...(auditLog && { audit_log: { status: auditLog } }),
         workers: parts.workers(),
       },
       pool,

@@ -151,7 +151,8 @@ export class CsrIssuances {
 
   async #giveUp(row: ClaimedIssuance, error: ProblemDocument): Promise<CsrOutcome | ClaimedIssuance> {
     const { store, instanceId, events } = this.#options
-    if (!row.mayHaveIssued && !row.isRepeated) {
+    // With a state, the backend may have something to clean up.
+    if (!row.mayHaveIssued && !row.isRepeated && row.state === undefined) {
       await store.fail(row.certificateId, instanceId, error)
       return 'failed'
     }

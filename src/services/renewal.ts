@@ -69,7 +69,7 @@ export function createRenewal(
         window,
         secondsUntilWindow,
         retryAfterSeconds: Math.min(secondsUntilWindow, policy.maxRetryAfterSeconds),
-        explanationUrl: certificate.advice?.explanationUrl,
+        explanationUrl: explanationUrlOf(certificate),
       }
     },
 
@@ -84,4 +84,10 @@ export function createRenewal(
       return { id: certificate.id, isRenewal: isDue && !certificate.isReplaced && identifiers.every(isCommon) }
     },
   }
+}
+
+/** The page about the window that is shown. */
+function explanationUrlOf({ advice, upstream, revokedAt }: RenewableCertificate): string | undefined {
+  if (advice || revokedAt) return advice?.explanationUrl
+  return upstream?.explanationUrl
 }

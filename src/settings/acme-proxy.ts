@@ -18,10 +18,11 @@ import { boxOf, eabSecretBox } from './eab-secret.ts'
 type AcmeProxyConfig = Config['ca']['acme_proxy']
 
 /** @throws Error in a sentence when a file cannot be read */
-export function acmeProxySettings({ acme_proxy: proxy }: Config['ca']): AcmeProxySettings {
-  const { eab_kid, eab_hmac_key } = proxy
+export function acmeProxySettings(ca: Config['ca']): AcmeProxySettings {
+  const proxy = ca.acme_proxy
+  const { directory_url, email, eab_kid, eab_hmac_key } = ca.acme_proxy
   return {
-    account: { directoryUrl: proxy.directory_url ?? '', email: proxy.email ?? '' },
+    account: { directoryUrl: directory_url ?? '', email: email ?? '' },
     binding:
       eab_kid === null || eab_hmac_key === null
         ? undefined

@@ -3,11 +3,12 @@
 import { hkdfSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { ADMIN_CONNECTIONS } from '../config/connections.ts'
 import type { Config } from '../config/schema.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 import { externalPathOf } from '../shared/protocol/urls.ts'
 import type { DatabaseSettings } from '../store/database.ts'
-import { ADMIN_CONNECTIONS, databaseSettings } from './server.ts'
+import { databaseSettings } from './server.ts'
 
 /** A shorter file is a mistake, such as a truncated one. */
 const MIN_KEY_BYTES = 32

@@ -35,6 +35,3 @@ export function auditFile({ logging: { audit } }: Config): AuditFileSettings | u
   if (!audit.enabled || audit.file === null) return undefined
   return { path: audit.file, maxBytes: audit.max_file_size_bytes, backups: audit.backup_count }
 }
-
-export const wantsAudit = (config: Config): boolean =>
-  config.audit_export.webhook_url !== null || syslogHost(config) !== undefined || auditFile(config) !== undefined

@@ -49,7 +49,10 @@ export function receptionPolicy(config: Config): ReceptionPolicy {
   const { ca } = config
   return {
     profiles: certificateProfiles(config),
-    trustAnchors: new Map([['external', readCertificates(ca.external.trust_anchors)]]),
+    trustAnchors: new Map([
+      ['external', readCertificates(ca.external.trust_anchors)],
+      ['acme_proxy', readCertificates(ca.acme_proxy.trust_anchors)],
+    ]),
     refusesLint: ca.received_lint === 'refuse',
   }
 }

@@ -1,48 +1,16 @@
 /** Settings of the process: threads, database connections, URLs, and protection of the port. */
 
+import { frontConnections, SUPERVISOR_POOL } from '../config/connections.ts'
 import type { Config } from '../config/schema.ts'
 import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
 import type { ProxySettings } from '../http/forwarded.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { UrlSettings } from '../shared/protocol/urls.ts'
 import type { DatabaseSettings } from '../store/database.ts'
-import { wantsAudit } from './audit.ts'
 
 const SECOND_MS = 1000
 
-/** Connections outside the front threads: the supervisor's pool and its presence lock. */
-const SUPERVISOR_CONNECTIONS = 4
-
-/** The Admin API's pool, when it is on. */
-export const ADMIN_CONNECTIONS = 4
-
-/** The pool of the events thread, when it runs. */
-export const EVENTS_CONNECTIONS = 3
-
-/** More connections per thread make batches smaller, not requests faster. */
-const MAX_THREAD_CONNECTIONS = 4
-
-/** Whether anybody wants events; without consumers there is no thread. */
-export function wantsEvents(config: Config): boolean {
-  const { admin_api, notifications, ct_logging, hooks } = config
-  const wantsHooks = hooks.registered.some(({ enabled }) => enabled)
-  return admin_api.enabled || notifications.enabled || ct_logging.enabled || wantsHooks || wantsAudit(config)
-}
-
-function threadConnections(config: Config): number {
-  const { database, server, admin_api } = config
-  const others =
-    SUPERVISOR_CONNECTIONS +
-    (admin_api.enabled ? ADMIN_CONNECTIONS : 0) +
-    (wantsEvents(config) ? EVENTS_CONNECTIONS : 0)
-  const share = Math.floor((database.max_connections - others) / server.workers)
-  return Math.max(1, Math.min(MAX_THREAD_CONNECTIONS, share))
-}
-
-export function databaseSettings(
-  { database, server }: Config,
-  maxConnections = SUPERVISOR_CONNECTIONS - 1,
-): DatabaseSettings {
+export function databaseSettings({ database, server }: Config, maxConnections = SUPERVISOR_POOL): DatabaseSettings {
   return {
     host: database.host,
     port: database.port,
@@ -62,7 +30,7 @@ export function databaseSettings(
 export function threadDatabaseSettings(config: Config): DatabaseSettings {
   const { database, server } = config
   const minConnections = Math.ceil(database.min_connections / server.workers)
-  return { ...databaseSettings(config, threadConnections(config)), minConnections }
+  return { ...databaseSettings(config, frontConnections(config)), minConnections }
 }
 
 /** Settings that SIGHUP changes in a running thread. */

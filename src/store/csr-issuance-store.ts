@@ -224,6 +224,10 @@ const RECORD: Statement = {
     ), revoked AS (
       INSERT INTO backend_revocations (certificate_id, backend, der, reason)
       SELECT certificate_id, backend, $8, ${LATE_REASON} FROM taken WHERE abandoned_at IS NOT NULL
+    ), asked AS (
+      -- The CA is soon asked when it would renew this one.
+      INSERT INTO upstream_renewals (certificate_id, backend)
+      SELECT certificate_id, backend FROM taken WHERE abandoned_at IS NULL
     )
     INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
                               spki_sha256, backend, revoked_at, revocation_reason)

@@ -93,6 +93,19 @@ export function unbounded<T>(walk: Walk<T>): Walk<T> {
   return { ...walk, windowEnd: async () => undefined }
 }
 
+/** Pages of all rows along a unique id, newest first. */
+export function pageById<T extends { id: string }>(
+  column: Fragment,
+  read: (condition: Fragment, limit: number) => Promise<readonly T[]>,
+): ReadPage<T> {
+  const walk = unbounded<T>({
+    cursorOf: ({ id }) => id,
+    windowEnd: async () => undefined,
+    read: async (from, _end, limit) => [...(await read(behind(column, from), limit))],
+  })
+  return (after, limit) => readPage(walk, after, limit)
+}
+
 /** Whether an index made only on request exists (optional-indexes.ts). */
 export async function hasIndex(db: DatabasePool, name: string): Promise<boolean> {
   return db.exists(rowsOf(z.object({}))`

@@ -18,6 +18,10 @@ const WRITE: Statement = {
         WHEN u.kind = 'certificate.delivery' THEN coalesce(
           (SELECT jsonb_build_object('serial_number', encode(c.serial_number, 'hex'), 'domains', c.names)
              FROM certificates c WHERE c.id = u.subject::uuid), '{}')
+        WHEN u.kind = 'certificate.revocation_failed' THEN coalesce(
+          (SELECT jsonb_build_object('serial_number', encode(c.serial_number, 'hex'), 'domains', c.names,
+                                     'account_id', c.account_id)
+             FROM certificates c WHERE c.id = u.subject::uuid), '{}')
         WHEN u.kind IN ('order.csr_refused', 'order.recovered') THEN coalesce(
           (SELECT jsonb_build_object('identifiers', o.identifiers) FROM orders o WHERE o.id = u.subject::uuid), '{}')
         ELSE '{}' END AS data

@@ -2,7 +2,7 @@
  * SQL of renewal information: facts of a certificate by serial number, and the operator's advice.
  */
 
-import type { RenewalAdvice, RenewalWindow } from '../domain/renewal-window.ts'
+import type { RenewalAdvice } from '../domain/renewal-window.ts'
 import { withoutSignOctet } from '../domain/serial-number.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { batched, type Database, type Statement } from './database.ts'
@@ -19,6 +19,8 @@ export interface RenewableCertificate {
   issuedAt: Date
   revokedAt: Date | undefined
   advice: RenewalAdvice | undefined
+  /** As the CA behind this service suggested last. */
+  upstream: RenewalAdvice | undefined
   /** An order has named it as replaced, whatever became of that order. */
   isReplaced: boolean
 }
@@ -47,14 +49,16 @@ export interface RenewalAdviceStore {
 
 const FIND: Statement = {
   name: 'renewal-find',
-  // certificates_serial_issuer, renewal_advice_pkey, replacements_pkey
+  // certificates_serial_issuer, renewal_advice_pkey, upstream_renewals_pkey, replacements_pkey
   text: `
     SELECT i.ord::integer, c.id, c.account_id, encode(c.issuer_fingerprint, 'hex') AS issuer_fingerprint, c.names,
            c.not_before, c.not_after, c.issued_at, c.revoked_at, a.window_start, a.window_end, a.explanation_url,
+           u.window_start AS upstream_start, u.window_end AS upstream_end, u.explanation_url AS upstream_url,
            EXISTS (SELECT FROM replacements r WHERE r.certificate_id = c.id) AS is_replaced
       FROM unnest($1::bytea[]) WITH ORDINALITY AS i (serial_number, ord)
       JOIN certificates c ON c.serial_number = i.serial_number
-      LEFT JOIN renewal_advice a ON a.certificate_id = c.id`,
+      LEFT JOIN renewal_advice a ON a.certificate_id = c.id
+      LEFT JOIN upstream_renewals u ON u.certificate_id = c.id`,
 }
 
 /** Rows a statement, so that none runs or locks for long. */
@@ -124,6 +128,9 @@ interface Row {
   window_start: Date | null
   window_end: Date | null
   explanation_url: string | null
+  upstream_start: Date | null
+  upstream_end: Date | null
+  upstream_url: string | null
   is_replaced: boolean
 }
 
@@ -177,8 +184,6 @@ export function createRenewalAdvice(db: Pick<Database, 'query'>): RenewalAdviceS
 }
 
 function decode(row: Row): RenewableCertificate {
-  const window: RenewalWindow | undefined =
-    row.window_start && row.window_end ? { start: row.window_start, end: row.window_end } : undefined
   return {
     id: row.id,
     accountId: row.account_id ?? undefined,
@@ -189,6 +194,11 @@ function decode(row: Row): RenewableCertificate {
     issuedAt: row.issued_at,
     revokedAt: row.revoked_at ?? undefined,
     isReplaced: row.is_replaced,
-    advice: window && { window, explanationUrl: row.explanation_url ?? undefined },
+    advice: adviceOf(row.window_start, row.window_end, row.explanation_url),
+    upstream: adviceOf(row.upstream_start, row.upstream_end, row.upstream_url),
   }
+}
+
+function adviceOf(start: Date | null, end: Date | null, explanationUrl: string | null): RenewalAdvice | undefined {
+  return start && end ? { window: { start, end }, explanationUrl: explanationUrl ?? undefined } : undefined
 }

@@ -7,17 +7,21 @@
 
 import { createPgDriverFactory } from '@slonik/pg-driver'
 import {
+  BackendTerminatedError,
+  BackendTerminatedUnexpectedlyError,
   type CommonQueryMethods,
+  ConnectionError,
   createPool,
   type DatabasePool,
   type DriverFactory,
   type PrimitiveValueExpression,
+  StatementTimeoutError,
   sql,
   stringifyDsn,
 } from 'slonik'
 import { z as zod3 } from 'zod'
 import type { z } from 'zod/v4'
-import { connectionOptions, type Database, type DatabaseSettings, type Statement } from './database.ts'
+import { connectionOptions, type Database, type DatabaseSettings, isUnavailable, type Statement } from './database.ts'
 import { awaitDiskAtCommit } from './durability.ts'
 
 export type { CommonQueryMethods, DatabasePool }
@@ -47,6 +51,17 @@ export function queriesOf(db: CommonQueryMethods): Pick<Database, 'query'> {
       return [...(await db.any(query))] as Row[]
     },
   }
+}
+
+/** A lock not granted in time, a deadlock, a lost serialisation. */
+const BESIDE_OTHERS = /^(?:55P03|40P01|40001)$/
+
+/** Whether the database is away, too slow, or at work on the same rows for another: 503, not 500. */
+export function isBusy(error: unknown): boolean {
+  if (error instanceof ConnectionError || error instanceof BackendTerminatedError) return true
+  if (error instanceof BackendTerminatedUnexpectedlyError || error instanceof StatementTimeoutError) return true
+  if (isUnavailable(error) || BESIDE_OTHERS.test(String((error as { code?: unknown } | null)?.code))) return true
+  return error instanceof Error && error.cause !== undefined && isBusy(error.cause)
 }
 
 /** slonik's driver, but that commits of its connections wait for the disk, too. */

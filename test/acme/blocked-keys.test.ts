@@ -21,9 +21,9 @@ import {
   signedJws,
   startResponder,
 } from '../support/acme-client.ts'
+import { P256_KEY, P384_KEY } from '../support/keys.ts'
 import { type LogLine, startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { P256_KEY, P384_KEY } from '../unit/shared/pki/support.ts'
 
 const hashOf = (key: KeyObject) => hash('sha256', key.export({ type: 'spki', format: 'der' }), 'hex')
 const accountHash = ({ privateKey }: AccountKeyPair) => hashOf(createPublicKey(privateKey))

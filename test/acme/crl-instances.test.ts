@@ -29,7 +29,7 @@ describe('two instances', { timeout: 120_000 }, () => {
   let second: TestService
   let responder: Responder
   let client: AcmeClient
-  const config = { crl: { enabled: true }, nonce: { store: 'database' }, database: { max_connections: 13 } }
+  const config = { crl: { enabled: true }, nonce: { store: 'database' } }
   before(async () => {
     first = await startTestService({ config })
     // Both sign with the CA of the first, as two hosts with one signer do.

@@ -23,7 +23,6 @@ describe('a service behind a proxy, with paths of its own', () => {
   before(async () => {
     service = await startTestService({
       config: {
-        server: { external_url: EXTERNAL },
         api: { base_path: '/acme' },
         acme: {
           paths: { directory: '/v2/start', new_nonce: '/v2/nonce', new_account: '/v2/join', new_order: '/v2/buy' },
@@ -31,6 +30,7 @@ describe('a service behind a proxy, with paths of its own', () => {
           caa_identities: ['example.test'],
         },
         ...adminConfig(),
+        server: { external_url: EXTERNAL },
         proxy: { enabled: true, trusted_proxies: ['127.0.0.1', '192.0.2.0/24'] },
         crl: { enabled: true },
         ca: {

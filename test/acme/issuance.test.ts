@@ -103,14 +103,13 @@ describe('issuance and revocation', () => {
   })
 
   test('a common name is granted when the CSR asks for one of the names (§7.4)', async () => {
-    const { der } = await client.obtain(['cn.test', 'www.cn.test'], responder, { csr: { subject: 'CN=www.cn.test' } })
+    const { der } = await client.obtain(['cn.test', 'www.cn.test'], responder, { subject: 'CN=www.cn.test' })
     assert.equal(new X509Certificate(der).subject, 'CN=www.cn.test')
     assert.equal(subjectNames(der).critical, false)
   })
 
   test('a name that only the common name asks for is in the SAN as well (§7.4)', async () => {
-    const order = { csr: { subject: 'CN=only.test', names: [] } }
-    const { der } = await client.obtain(['only.test'], responder, order)
+    const { der } = await client.obtain(['only.test'], responder, { subject: 'CN=only.test', csrNames: [] })
     assert.deepEqual(subjectNames(der).values, ['only.test'])
   })
 

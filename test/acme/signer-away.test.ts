@@ -37,7 +37,6 @@ describe('a service whose signer is away', { timeout: 120_000 }, () => {
         ca: { signer },
         crl: { enabled: true },
         nonce: { store: 'database' },
-        database: { max_connections: 13 },
       },
     })
   })

@@ -42,7 +42,12 @@ describe('allowed identifiers', () => {
     const reply = await admin.send('POST', '/allowed-identifiers', { type: 'dns', value: ' *.Made.TEST ' })
     const { id, created_by, created_at, ...facts } = reply.json
     assert.equal(reply.status, 201)
-    assert.deepEqual(facts, { identifier_type: 'dns', identifier_value: '*.made.test', account_ids: [] })
+    assert.deepEqual(facts, {
+      identifier_type: 'dns',
+      identifier_value: '*.made.test',
+      account_ids: [],
+      more_accounts: false,
+    })
     assert.equal(created_by, (await admin.get('/me')).json.id)
     assert.match(created_at, /Z$/)
     const newer = await identifier('192.0.2.0/24', 'ip')

@@ -3,6 +3,12 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import type { Config } from '../../src/config/schema.ts'
+import { AuditLog } from '../../src/services/admin/audit-log.ts'
+import { noteStrangers } from '../../src/services/admin/failed-logins.ts'
+import { requireAuditKey } from '../../src/settings/admin.ts'
+import { openCheckedDatabase } from '../../src/store/slonik.ts'
+import { settingsFor } from '../store/support.ts'
 import {
   type AdminClient,
   adminConfig,
@@ -177,6 +183,43 @@ describe('attacks on the Admin API', () => {
       for (let i = 1; i <= 5; i++) await login('karla', WRONG, `192.0.2.${60 + i}`)
       await sql("UPDATE admin_login_addresses SET last_login_at = now() - interval '25 hours'")
       assert.equal((await login('karla', password, '192.0.2.50')).status, 429)
+    })
+
+    test('however many strangers guess, a minute has few entries, and one that counts the others', async () => {
+      await createAdministrator(service.database, 'vera')
+      const before = (await entries('auth.login_failed')).length
+      for (let n = 0; n < 25; n++) await login(`nobody${n}`, WRONG, `198.51.100.${100 + n}`)
+      for (let n = 0; n < 3; n++) await login('vera', WRONG, `198.51.100.${200 + n}`)
+      const written = (await admin.get('/audit-log?action=auth.login_failed&limit=1000')).json
+      assert.ok(written.length - before <= 23, `${written.length - before} entries`)
+      const own = written.filter(({ details }: { details: { username: string } }) => details.username === 'vera')
+      assert.equal(own.length, 3, 'a user that there is has an entry for each')
+      await sql("UPDATE admin_failed_logins SET minute = minute - interval '5 minutes'")
+      const db = await openCheckedDatabase(settingsFor(service.database.connection, 1))
+      try {
+        const key = requireAuditKey({ admin_api: { audit_key_file: null, token_secret: TOKEN_SECRET } } as Config)
+        await noteStrangers(new AuditLog(db, key))
+      } finally {
+        await db.end()
+      }
+      const [sum] = await entries('auth.login_failed')
+      assert.ok(Number(sum?.details['others']) >= 5, JSON.stringify(sum))
+      assert.deepEqual(await sql('SELECT * FROM admin_failed_logins'), [])
+    })
+
+    test('spellings that the database takes for one username share its lock', async () => {
+      const password = await createAdministrator(service.database, 'kilian')
+      for (const [n, name] of ['\u212ailian', 'KILIAN', 'K\u0130LIAN', 'k\u0131lian', '\u212aILIAN'].entries())
+        await login(name, WRONG, `198.51.100.${220 + n}`)
+      const found = await sql("SELECT count(*) FROM admin_login_limits WHERE subject LIKE 'username k%'")
+      const shared = await sql("SELECT failures FROM admin_login_limits WHERE subject = 'username kilian'")
+      // Which of them PostgreSQL folds depends on its locale; each that it does counts for the user.
+      const hits = await sql("SELECT count(*) FROM unnest($1::text[]) AS name WHERE lower(name) = 'kilian'", [
+        ['\u212ailian', 'KILIAN', 'K\u0130LIAN', 'k\u0131lian', '\u212aILIAN'],
+      ])
+      assert.equal(Number(shared[0]?.['failures']), Number(hits[0]?.['count']))
+      assert.ok(Number(found[0]?.['count']) >= 1)
+      assert.ok(password)
     })
 
     test('guesses sent at once are not more guesses', async () => {

@@ -6,6 +6,7 @@ import { parseHead, renderHead } from '../../src/domain/audit-verdict.ts'
 import { AuditLog } from '../../src/services/admin/audit-log.ts'
 import { AuditRetention } from '../../src/services/admin/audit-retention.ts'
 import { verifyAuditLog } from '../../src/services/admin/audit-verification.ts'
+import { AuditWatch } from '../../src/services/admin/audit-watch.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
@@ -155,5 +156,61 @@ describe('the chain of the audit log', () => {
     assert.equal(await retention().cut(FAR), 6)
     const verdict = await verifyAuditLog(db, KEY, undefined)
     assert.deepEqual([verdict.entries, verdict.head.sequence, verdict.faults], [1, 7, []])
+  })
+
+  describe('watched while the service runs', () => {
+    let told: string[]
+    let watch: AuditWatch
+    beforeEach(async () => {
+      told = []
+      const events = { missing: (fault: string) => told.push(fault), found: () => told.push('found') }
+      watch = new AuditWatch({ db, key: KEY, events })
+      await watch.look()
+    })
+    const cutBack = (sequence: number) =>
+      tamper(
+        `DELETE FROM admin_audit_log WHERE sequence > ${sequence}`,
+        `UPDATE admin_audit_head SET sequence = ${sequence}, mac = (SELECT mac FROM admin_audit_log WHERE sequence = ${sequence})`,
+      )
+
+    test('a cut tail is told once, also when new entries follow it', async () => {
+      await cutBack(4)
+      await watch.look()
+      await record(3)
+      await watch.look()
+      assert.deepEqual(told, ['the entries 5 to 6 are missing at the end'])
+    })
+
+    test('a tail that was written anew is another one', async () => {
+      await cutBack(4)
+      await record(2)
+      await watch.look()
+      assert.deepEqual(told, ['entry 6 is another one than it was'])
+    })
+
+    test('an entry that this thread has just written is missed before its head was ever seen', async () => {
+      await new AuditLog(db, KEY, watch).record(AUTHOR, 'signing.stop')
+      await cutBack(6)
+      await watch.look()
+      assert.deepEqual(told, ['entry 7 is missing at the end'])
+    })
+
+    test('a removed last entry is told, and its return as well', async () => {
+      await tamper('CREATE TABLE kept AS SELECT * FROM admin_audit_log WHERE sequence = 6')
+      await tamper('DELETE FROM admin_audit_log WHERE sequence = 6')
+      await watch.look()
+      await tamper('INSERT INTO admin_audit_log SELECT * FROM kept', 'DROP TABLE kept')
+      await watch.look()
+      assert.deepEqual(told, ['the head, 6, is not that of the last entry', 'found'])
+    })
+
+    test('retention raises no alarm, and an invented cut does', async () => {
+      await retention().cut(FAR)
+      await watch.look()
+      assert.deepEqual(told, [])
+      await tamper("UPDATE admin_audit_head SET cut_sequence = sequence, cut_mac = mac, cut_seal = 'x'")
+      await watch.look()
+      assert.deepEqual(told, ['the cut at 7 was not made by retention'])
+    })
   })
 })

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { rowsIn } from '../support/database.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -21,7 +22,8 @@ describe('the audit log', () => {
   let auditor: AdminClient
   before(async () => {
     const retention = { enabled: true, max_age_days: 30, cleanup_interval_seconds: 1 }
-    service = await startTestService({ config: { ...adminConfig(), audit_retention: retention } })
+    const metrics = { enabled: true }
+    service = await startTestService({ config: { ...adminConfig(), metrics, audit_retention: retention } })
     admin = await administrator(service, 'alice')
     auditor = await administrator(service, 'audrey', 'auditor')
     for (let i = 0; i < 7; i++)
@@ -108,6 +110,39 @@ describe('the audit log', () => {
     })
     const cut = await until('a cut', async () => (await entries('?action=audit.cut'))[0])
     assert.deepEqual([cut.details.entries, cut.details.last_sequence, cut.user_id], [1, 1, null])
+  })
+
+  test('a tail that is cut together with its head raises an alarm while the service runs', async () => {
+    const health = async () =>
+      (await (await fetch(`${service.baseUrl}/healthz`)).json()) as { status: string; checks: { audit_log: object } }
+    const gauge = async () =>
+      /^service_audit_log_broken (\d)$/m.exec(await (await fetch(`${service.baseUrl}/metrics`)).text())?.[1]
+    await rowsIn(service.database, `INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm}')`, [])
+    await admin.send('POST', '/maintenance', { enabled: false, reason: 'an entry that is to disappear' })
+    await admin.send('POST', '/tokens', { name: 'another one' })
+    await withQuery(service.database.connection, async (query) => {
+      await query('ALTER TABLE admin_audit_log DISABLE TRIGGER USER')
+      await query('DELETE FROM admin_audit_log WHERE sequence = (SELECT sequence FROM admin_audit_head)')
+      await query(`UPDATE admin_audit_head h SET sequence = l.sequence, mac = l.mac
+                     FROM (SELECT * FROM admin_audit_log ORDER BY sequence DESC LIMIT 1) l`)
+      await query('ALTER TABLE admin_audit_log ENABLE TRIGGER USER')
+    })
+    const line = await service.untilLogged('an alarm', ({ event }) => event === 'alarm')
+    assert.match(String(line.reason), /^entry \d+ is missing at the end$/)
+    await until(
+      'health shows it',
+      async () => JSON.stringify((await health()).checks.audit_log) === '{"status":"error"}',
+    )
+    assert.equal((await health()).status, 'ok')
+    await until('the gauge shows it', async () => (await gauge()) === '1')
+    const told = await until(
+      'consumers are told',
+      async () =>
+        (
+          await rowsIn<{ data: object }>(service.database, "SELECT data FROM event_deliveries WHERE kind = 'alarm'", [])
+        )[0],
+    )
+    assert.deepEqual(told.data, { message: 'the end of the audit log was cut or changed', reason: line.reason })
   })
 
   test('an export longer than a page of the database is whole', async () => {

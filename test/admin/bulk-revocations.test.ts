@@ -5,6 +5,7 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
+import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -218,4 +219,35 @@ test('above a configured number, the number has to be repeated', async (context)
   }
   const done = await admin.send('POST', '/certificates/bulk-revoke', { filter, confirm_count: 3 })
   assert.deepEqual([done.status, done.json.revoked], [200, 3])
+})
+
+test('a job that finds more than was confirmed revokes none of them', async (context) => {
+  const service = await startTestService({ config: adminConfig({ bulk_revoke_confirm_above: 2 }) })
+  context.after(() => service.dispose())
+  const admin = await administrator(service, 'alice')
+  await certificates(service, 3, { names: ['grows.test'] })
+  const filter = { domain: 'grows.test' }
+  const reply = await withQuery(service.database.connection, async (query) => {
+    // The request counts, and waits before it makes the job.
+    await query('BEGIN')
+    await query('LOCK TABLE bulk_revocations IN EXCLUSIVE MODE')
+    const asked = admin.send('POST', '/certificates/bulk-revoke', { filter, confirm_count: 3 })
+    await until('it waits', async () => {
+      const [row] = await query(
+        "SELECT count(*)::int FROM pg_locks WHERE NOT granted AND relation = 'bulk_revocations'::regclass",
+      )
+      return Number(row?.['count']) > 0
+    })
+    await certificates(service, 1, { names: ['grows.test'], issuedAt: new Date(Date.now() - 60_000).toISOString() })
+    await query('COMMIT')
+    return asked
+  })
+  assert.deepEqual([reply.status, reply.json.error], [409, 'conflict'], reply.text)
+  assert.match(reply.json.message, /more than the 3 confirmed certificates match now; none was revoked/)
+  const [job] = (await admin.get('/bulk-revocations')).json
+  assert.deepEqual([job.status, job.at_most, job.revoked], ['refused', 3, 0])
+  const [entry] = (await admin.get('/audit-log?action=certificate.bulk_revoke&limit=1')).json
+  assert.deepEqual([entry.details.phase, entry.details.at_most], ['refused', 3])
+  const done = await admin.send('POST', '/certificates/bulk-revoke', { filter, confirm_count: 4 })
+  assert.equal(done.json.revoked, 4)
 })

@@ -13,9 +13,9 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { P384_KEY } from '../support/keys.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { P384_KEY } from '../unit/shared/pki/support.ts'
 
 type Row = Record<string, unknown>
 

@@ -12,11 +12,11 @@ import {
 } from '../support/acme-client.ts'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
 import { accountIdOf, boundClient, change, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
+import { plainCsr } from '../support/csr.ts'
+import { P256_KEY } from '../support/keys.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
 
-const csrOf = async (...names: string[]) =>
-  aCsr(P256_KEY, { names: names.map((value) => ({ type: 'dns' as const, value })) })
+const csrOf = (...names: string[]) => plainCsr(P256_KEY, names)
 
 describe('CSR profiles', () => {
   let service: TestService
@@ -43,7 +43,7 @@ describe('CSR profiles', () => {
     const names = [`host-${++count}.test`]
     const order = await client.newOrder(names)
     await client.authorize(order, responder)
-    const answer = await client.post(order.json.finalize, { csr: base64url(await csrOf(...names)) })
+    const answer = await client.post(order.json.finalize, { csr: base64url(csrOf(...names)) })
     return answer.status === 200 ? 200 : answer.json.subproblems.map(({ detail }: { detail: string }) => detail)
   }
   const profileOf = async (path: string) => (await admin.get(`${path}/csr-profile`)).json?.id ?? null
@@ -56,7 +56,11 @@ describe('CSR profiles', () => {
     assert.deepEqual(facts, wanted)
     assert.equal(created_by, (await admin.get('/me')).json.id)
     assert.equal(updated_at, created_at)
-    assert.deepEqual((await auditor.get(`/csr-profiles/${id}`)).json, { ...reply.json, account_ids: [] })
+    assert.deepEqual((await auditor.get(`/csr-profiles/${id}`)).json, {
+      ...reply.json,
+      account_ids: [],
+      more_accounts: false,
+    })
     assert.deepEqual((await auditor.get('/csr-profiles')).json[0], reply.json)
 
     const replaced = await admin.send('PUT', `/csr-profiles/${id}`, {
@@ -166,7 +170,7 @@ describe('CSR profiles', () => {
       wildcard_in_san: false,
     }
     const { id } = await create(profile_data)
-    const csr = (await csrOf('a.test', '*.b.test')).toString('base64')
+    const csr = csrOf('a.test', '*.b.test').toString('base64')
     const expected = [
       '0 common names; the minimum is 1',
       '2 subject alternative names; the maximum is 1',
@@ -178,7 +182,7 @@ describe('CSR profiles', () => {
     assert.deepEqual([stored.status, stored.json], [200, { valid: false, violations: expected }])
     const unsaved = await auditor.send('POST', '/csr-profiles/validate', { profile_data, csr })
     assert.deepEqual(unsaved.json, { valid: false, violations: expected })
-    const right = (await csrOf('a.example')).toString('base64url')
+    const right = csrOf('a.example').toString('base64url')
     const passed = await auditor.send('POST', '/csr-profiles/validate', {
       profile_data: { san_maximum: 1 },
       csr: right,
@@ -187,7 +191,7 @@ describe('CSR profiles', () => {
   })
 
   test('a dry run says what it could not check', async () => {
-    const csr = (await csrOf('a.test')).toString('base64')
+    const csr = csrOf('a.test').toString('base64')
     const profile_data = { reuse_key: false, renewal_window_days: 10 }
     const reply = await admin.send('POST', '/csr-profiles/validate', { profile_data, csr })
     assert.deepEqual(reply.json, { valid: true, violations: [], unchecked: ['reuse_key', 'renewal_window_days'] })
@@ -293,7 +297,7 @@ describe('CSR profiles', () => {
       )
       assert.deepEqual([reply.status, reply.json.error], [404, 'not_found'], `${method} ${path}`)
     }
-    const csr = (await csrOf('a.test')).toString('base64')
+    const csr = csrOf('a.test').toString('base64')
     assert.equal((await admin.send('POST', `/csr-profiles/${NOBODY}/validate`, { csr })).status, 404)
   })
 

@@ -8,6 +8,7 @@ import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { openApiDocument } from '../../src/admin/openapi.ts'
 import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
 import { adminConfig, administrator, adminRequest, createAdministrator } from '../support/admin.ts'
+import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const document = openApiDocument(ENDPOINTS, { version: '0.0.0', baseUrl: 'https://ca.example/api' })
@@ -44,6 +45,15 @@ describe('the OpenAPI document', () => {
       [],
     )
   })
+})
+
+test('for every endpoint that changes something there is a request that an ending session must stop', () => {
+  const changing = ENDPOINTS.filter(({ audit, roles }) => audit && roles !== 'none').map(({ id }) => id)
+  assert.deepEqual(
+    Object.keys(ADMINISTRATIVE_REQUESTS).sort(),
+    changing.sort(),
+    'test/support/administrative-requests.ts',
+  )
 })
 
 describe('the typed client', () => {

@@ -8,8 +8,8 @@ import { type AdminClient, adminConfig, administrator } from '../support/admin.t
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-/** Of which four are the supervisor's and four the admin thread's: the one front has four. */
-const CONNECTIONS = 12
+/** Of which four are the supervisor's, four the admin thread's and three the events thread's: the one front has four. */
+const CONNECTIONS = 15
 
 describe('the Admin API', { timeout: 180_000 }, () => {
   let service: TestService

@@ -16,8 +16,8 @@ import {
 } from '../support/acme-client.ts'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
 import { certIdOf } from '../support/certificate-id.ts'
+import { P384_KEY } from '../support/keys.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { P384_KEY } from '../unit/shared/pki/support.ts'
 
 describe('renewals and blocked keys of the Admin API', { timeout: 300_000 }, () => {
   let service: TestService

@@ -48,6 +48,26 @@ describe('users of the Admin API', () => {
     assert.equal(reply.json.message, reply.json.detail)
   })
 
+  test('a username is plain ASCII: nobody takes two that look alike for one another', async () => {
+    for (const username of [
+      '\u212aarl',
+      'stra\u00dfe',
+      'I\u0307lse',
+      '\u0430lice',
+      'a b',
+      '-a',
+      '.a',
+      'a'.repeat(129),
+    ]) {
+      const reply = await admin.send('POST', '/users', { username, email: 'x@example.com' })
+      assert.deepEqual([reply.status, reply.json.fields?.[0].field], [400, 'username'], username)
+    }
+    for (const username of ['_svc', 'ann.b-c@example.com', 'A+1']) {
+      const reply = await admin.send('POST', '/users', { username, email: 'x@example.com' })
+      assert.deepEqual([reply.status, reply.json.username], [201, username])
+    }
+  })
+
   test('every wrong member is named, and what is right', async () => {
     const reply = await admin.send('POST', '/users', { usrname: 'x', email: 'nowhere', role: 'root' })
     assert.equal(reply.status, 400)

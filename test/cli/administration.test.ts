@@ -5,6 +5,7 @@ import { scryptSync } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { boxOf } from '../../src/settings/eab-secret.ts'
 import { type AdminClient, adminConfig, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
 import { chancery, createCredential, operate } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
@@ -15,6 +16,18 @@ const WERKZEUG_PASSWORD = 'a password of the former server'
 function werkzeugHash(password: string): string {
   const digest = scryptSync(password, 'saltsaltsaltsalt', 64, { N: 32768, r: 8, p: 1, maxmem: 2 ** 27 })
   return `scrypt:32768:8:1$saltsaltsaltsalt$${digest.toString('hex')}`
+}
+
+/** The key of an account at an upstream ACME service is sealed like those of credentials. */
+async function addUpstreamAccount({ database }: TestService): Promise<void> {
+  const id = crypto.randomUUID()
+  const sealed = boxOf(TOKEN_SECRET).seal(Buffer.from('key'), id)
+  await withQuery(database.connection, (query) =>
+    query(
+      "INSERT INTO upstream_accounts (id, directory_url, email, sealed_key) VALUES ($1, 'https://ca.test/', 'a@b.test', $2)",
+      [id, sealed],
+    ),
+  )
 }
 
 describe('administration from the command line', () => {
@@ -70,12 +83,13 @@ describe('administration from the command line', () => {
       ['users', 'create', 'x', '--role', 'root'],
       ['audit', 'verify', '--head', 'x'],
       ['eab', 'reseal'],
+      ['users', 'unlock-address', 'locked'],
     ])
       assert.equal((await run(...words)).code, 2, words.join(' '))
     assert.equal((await run('users', 'create', 'a b')).code, 1)
   })
 
-  test('a locked username is unlocked', async () => {
+  test('a locked username is unlocked, and a locked address', async () => {
     const { password } = JSON.parse(await operate(service, 'users', 'create', 'locked', '--json'))
     const login = (word: string) =>
       adminRequest(service.baseUrl, 'POST', '/auth/login', { body: { username: 'locked', password: word } })
@@ -84,8 +98,16 @@ describe('administration from the command line', () => {
     assert.match(await operate(service, 'users', 'unlock', 'locked'), /may log in again/)
     assert.match(await operate(service, 'users', 'unlock', 'locked'), /no failed logins/)
     // Its address is locked for itself.
-    await withQuery(service.database.connection, (query) => query('DELETE FROM admin_login_limits'))
+    assert.equal((await login(password)).status, 429)
+    const [limit] = await withQuery(service.database.connection, (query) =>
+      query('SELECT subject FROM admin_login_limits'),
+    )
+    const address = String(limit?.['subject']).replace('address ', '')
+    assert.match(await operate(service, 'users', 'unlock-address', address), /may log in again from/)
+    assert.match(await operate(service, 'users', 'unlock-address', address), /no failed logins/)
     assert.equal((await login(password)).status, 200)
+    const [entry] = (await admin.get('/audit-log?action=user.unlock')).json
+    assert.deepEqual([entry.details.address, typeof entry.details.operator], [address, 'string'])
   })
 
   test('users of another server come with their hashes, and get a better one with the first login', async () => {
@@ -139,6 +161,7 @@ describe('administration from the command line', () => {
   test('eab reseal moves every key to the new secret, or none', async () => {
     const credential = await createCredential(service, 'team-a')
     await createCredential(service, 'team-b')
+    await addUpstreamAccount(service)
     const sealed = () =>
       withQuery(service.database.connection, (query) => query('SELECT kid, hmac_key FROM eab_credentials ORDER BY kid'))
     const before = await sealed()
@@ -158,8 +181,8 @@ describe('administration from the command line', () => {
     assert.match(wrong.stderr, /"team-a" opens under neither secret; nothing is changed/)
     assert.deepEqual(await sealed(), before)
     const first = await reseal('old-secret', `${TOKEN_SECRET}\n`)
-    assert.deepEqual(JSON.parse(first.stdout), { resealed: 2, kept: 0 })
-    assert.deepEqual(JSON.parse((await reseal('old-secret', TOKEN_SECRET)).stdout), { resealed: 0, kept: 2 })
+    assert.deepEqual(JSON.parse(first.stdout), { resealed: 3, kept: 0 })
+    assert.deepEqual(JSON.parse((await reseal('old-secret', TOKEN_SECRET)).stdout), { resealed: 0, kept: 3 })
     // Back again: under the former secret the former key opens.
     const back = await chancery(
       service,
@@ -169,7 +192,7 @@ describe('administration from the command line', () => {
       '--old-secret-file',
       file('new-secret', 'another secret of 32 bytes or more, too'),
     )
-    assert.deepEqual(JSON.parse(back.stdout), { resealed: 2, kept: 0 })
+    assert.deepEqual(JSON.parse(back.stdout), { resealed: 3, kept: 0 })
     assert.equal(credential.hmacKey.length, 32)
   })
 })

@@ -8,9 +8,10 @@ import { after, before, describe, test } from 'node:test'
 import { registeredClient } from '../support/acme-client.ts'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
 import { accountIdOf, newestEntries } from '../support/bound.ts'
+import { plainCsr } from '../support/csr.ts'
+import { P256_KEY } from '../support/keys.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
 
 describe('commands about grants', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-grants-'))
@@ -75,7 +76,7 @@ describe('commands about grants', () => {
     await run('profiles', 'replace', file)
     assert.deepEqual(await effective(), { san_maximum: 0 })
     const csr = path.join(folder, 'www.csr')
-    writeFileSync(csr, await aCsr(P256_KEY, { names: [{ type: 'dns', value: 'www.test' }] }))
+    writeFileSync(csr, plainCsr(P256_KEY, ['www.test']))
     const wrong = await chancery(service, 'profiles', 'validate', 'servers', csr)
     assert.deepEqual([wrong.code, wrong.stdout], [1, '1 subject alternative names; the maximum is 0\n'])
     await run('profiles', 'unassign', 'servers', '--account', account)

@@ -1,7 +1,6 @@
 /** `chancery inspect certificates | orders | accounts` and `eab list`: filters, pages, and what is said when there is nothing or too much. */
 
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -20,8 +19,8 @@ import {
   openStores,
   type StoreFixture,
 } from '../store/support.ts'
+import { runChancery } from '../support/commands.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 const DAY_MS = 86_400_000
 const FINGERPRINTS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] as const
 
@@ -73,12 +72,9 @@ describe('inspect, the lists', () => {
     rmSync(folder, { recursive: true })
   })
 
-  function chancery(...words: string[]): Promise<{ code: number; out: string; complaint: string }> {
-    return new Promise((resolve) => {
-      execFile(process.execPath, [CLI, '-c', configFile, ...words], (error, out, stderr) => {
-        resolve({ code: error ? Number(error.code) : 0, out, complaint: stderr.replaceAll(/^warning: .*\n/gm, '') })
-      })
-    })
+  async function chancery(...words: string[]): Promise<{ code: number | null; out: string; complaint: string }> {
+    const { code, stdout, stderr } = await runChancery(['-c', configFile, ...words])
+    return { code, out: stdout, complaint: stderr.replaceAll(/^warning: .*\n/gm, '') }
   }
 
   async function list<T extends string>(

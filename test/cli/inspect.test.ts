@@ -1,7 +1,6 @@
 /** `chancery inspect`: what it prints of an order, a certificate and an account, and how it refuses. */
 
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -23,8 +22,7 @@ import {
   openStores,
   type StoreFixture,
 } from '../store/support.ts'
-
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+import { runChancery } from '../support/commands.ts'
 
 describe('inspect', () => {
   let store: StoreFixture
@@ -49,13 +47,9 @@ describe('inspect', () => {
     rmSync(folder, { recursive: true })
   })
 
-  function inspect(...words: string[]): Promise<{ code: number; out: string; complaint: string }> {
-    return new Promise((resolve) => {
-      execFile(process.execPath, [CLI, '-c', configFile, 'inspect', ...words], (error, out, stderr) => {
-        const complaint = stderr.replaceAll(/^warning: .*\n/gm, '')
-        resolve({ code: error ? Number(error.code) : 0, out, complaint })
-      })
-    })
+  async function inspect(...words: string[]): Promise<{ code: number | null; out: string; complaint: string }> {
+    const { code, stdout, stderr } = await runChancery(['-c', configFile, 'inspect', ...words])
+    return { code, out: stdout, complaint: stderr.replaceAll(/^warning: .*\n/gm, '') }
   }
 
   async function inspectJson(...words: string[]): Promise<Record<string, unknown>> {

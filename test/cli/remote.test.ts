@@ -9,8 +9,8 @@ import { after, before, describe, test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { remoteProgram } from '../../src/cli/remote/program.ts'
 import { WORDS } from '../../src/cli/remote/words.ts'
-import { adminConfig, createAdministrator } from '../support/admin.ts'
-import type { CommandResult } from '../support/operator.ts'
+import { adminConfig, createAdministrator, signIn } from '../support/admin.ts'
+import { type CommandResult, runChancery } from '../support/commands.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
@@ -63,6 +63,7 @@ describe('from another machine', () => {
       server = service.baseUrl,
     }: { input?: string; env?: Record<string, string>; server?: string } = {},
   ): Promise<CommandResult> {
+    if (input === '') return runChancery(['--server', server, ...words], { XDG_CONFIG_HOME: folder, ...env })
     const child = spawn(process.execPath, [CLI, '--server', server, ...words], {
       env: { ...process.env, XDG_CONFIG_HOME: folder, ...env },
     })
@@ -172,6 +173,23 @@ describe('from another machine', () => {
     chmodSync(tokens, 0o644)
     await refused(['me', 'show'], 1, /can be read by others/)
     chmodSync(tokens, 0o600)
+  })
+
+  test('texts of strangers do not steer the terminal: table, JSON and stream', async () => {
+    const label = 'a\u009b31mb\u202ec\u0085d\u007f'
+    const admin = await signIn(service.baseUrl, 'ann', password)
+    assert.equal((await admin.send('POST', '/eab', { kid: 'steering', label })).status, 201)
+    const outputs = [
+      await remote(['eab', 'list', '--all', '--json']),
+      await remote(['eab', 'show', 'steering']),
+      await remote(['audit', 'export', '--action', 'eab.create']),
+    ]
+    for (const { stdout } of outputs) {
+      assert.match(stdout, /a\\u009b31mb\\u202ec\\u0085d\\u007f/)
+      assert.match(stdout, /^[\n\x20-\x7e]*$/)
+    }
+    const listed = JSON.parse(outputs[0]?.stdout ?? '') as { kid: string; label: string }[]
+    assert.equal(listed.find(({ kid }) => kid === 'steering')?.label, label)
   })
 
   test('logout ends the session and forgets its token', async () => {

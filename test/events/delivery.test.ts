@@ -6,6 +6,7 @@ import { z } from 'zod/v4'
 
 import type { ExternalConsumer } from '../../src/services/events/consumer.ts'
 import { takeBatch } from '../../src/services/events/database-delivery.ts'
+import { EventDelivery } from '../../src/services/events/delivery.ts'
 import { ExternalDelivery } from '../../src/services/events/external-delivery.ts'
 import { STATISTICS } from '../../src/services/events/statistics.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
@@ -342,6 +343,22 @@ describe('events', () => {
       rowsOf(Count)`SELECT count(*)::integer AS rows FROM event_dead_letters WHERE consumer = 'away'`,
     )
     assert.equal(letters.rows, 0)
+  })
+
+  test('a thread that is replaced delivers what the former one had claimed', async () => {
+    await registerConsumer(db, 'replaced', ['alarm'])
+    await emit('alarm', 'x')
+    const { instanceId } = presence
+    await run(rowsOf(None)`UPDATE event_deliveries SET claimed_by = ${instanceId} WHERE consumer = 'replaced'`)
+    const seen: string[] = []
+    const thread = new EventDelivery({
+      ...{ db, instanceId, database: [], events: { ...silent, abandoned: () => undefined } },
+      external: [consumer({ name: 'replaced', deliver: async ({ subject }) => void seen.push(subject) })],
+    })
+    await thread.start()
+    await until('it is delivered', async () => (await waiting('replaced')) === 0)
+    await thread.stop(1_000)
+    assert.deepEqual(seen, ['x'])
   })
 
   test('statistics count by hour and keep the last 50 failures of an account', async () => {

@@ -306,6 +306,14 @@ describe('the mailer', () => {
     await untilStatus(id, 'sent')
   })
 
+  test('a thread that is replaced sends what the former one had claimed', async () => {
+    const { port } = await server()
+    const id = await aNotification()
+    await db.query(rowsOf(None)`UPDATE notifications SET claimed_by = 1 WHERE id = ${id}`)
+    mailer(port, {}, 1)
+    await untilStatus(id, 'sent')
+  })
+
   test('what waited a day before sending was switched on is failed with the reason', async () => {
     const { port, mails } = await server()
     const old = await aNotification(25)

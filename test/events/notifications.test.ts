@@ -303,6 +303,12 @@ describe('notifications', () => {
     assert.deepEqual(count(await taken()), [1, 5])
   })
 
+  test('nobody is told of a certificate that was imported', async () => {
+    const account = await anAccount('ops@example.com')
+    await emit('certificate.issuance', account, { order_id: null, domains: ['a.test'] })
+    assert.deepEqual(await taken(), [])
+  })
+
   test('a refused registration is recorded, and never mailed', async () => {
     await emit('account.registration_failed', null, { contacts: ['mailto:victim@example.com'], error: 'no' })
     const [row] = await taken()

@@ -6,11 +6,12 @@ import { z } from 'zod/v4'
 import type { EventKind, NewEvent } from '../../src/domain/event.ts'
 import { AbuseSummary } from '../../src/services/events/abuse-summary.ts'
 import { EventWriter } from '../../src/services/events/event-writer.ts'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type Database, openDatabase, type Statement } from '../../src/store/database.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
 import { type DatabasePool, openCheckedDatabase, rowsOf } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
-import { closeConnections, csrFor, registeredClient, startResponder } from '../support/acme-client.ts'
+import { closeConnections, createAcmeClient, csrFor, registeredClient, startResponder } from '../support/acme-client.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -107,6 +108,22 @@ describe('the event writer', () => {
     assert.deepEqual((await rows('chosen'))[0]?.data, { text: 'a\ufffdb\ufffdc\\u0000' })
   })
 
+  test('says which certificate a backend has not revoked', async () => {
+    await registerConsumer(pool, 'backend', ['certificate.revocation_failed'])
+    const id = uuidv7(Date.now())
+    await pool.query(rowsOf(z.object({}))`
+      INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+      VALUES (${id}, ${id}, ${id}, '\\x0a0b', 'x', '{a.test}', now(), now() + interval '1 day', 'x')`)
+    const { writer } = writing()
+    const data = { certificate_id: id, backend: 'external', reason: 'superseded', error: { detail: 'it answered 503' } }
+    writer.write({ kind: 'certificate.revocation_failed', subject: id, accountId: undefined, data })
+    await writer.close()
+    assert.deepEqual((await rows('backend'))[0]?.data, {
+      ...data,
+      ...{ serial_number: '0a0b', domains: ['a.test'], account_id: id },
+    })
+  })
+
   test('what strangers cause is one event a kind and interval', async () => {
     const written: NewEvent[] = []
     const summary = new AbuseSummary({ write: (event) => void written.push(event) }, 7, 3_600_000)
@@ -130,6 +147,7 @@ const WITHOUT_CHANGE: readonly EventKind[] = [
     'order.rejected',
     'order.quota_exceeded',
     'abuse.summary',
+    'account.registration_failed',
   ] as const),
 ]
 
@@ -192,6 +210,18 @@ describe('a service', () => {
     assert.equal((await client.newOrder(['third.test'])).status, 201)
     assert.equal((await client.newOrder(['fourth.test'])).status, 429)
     assert.equal((await theOne('order.quota_exceeded')).data.limit, 3)
+  })
+
+  test('tells of refused contacts once a minute and front thread', async () => {
+    for (let n = 0; n < 6; n++) {
+      const stranger = await createAcmeClient(service.directoryUrl)
+      const answer = await stranger.newAccount({ termsOfServiceAgreed: true, contact: ['tel:+1'] })
+      assert.equal(answer.status, 400, answer.text)
+    }
+    const { data } = await theOne('account.registration_failed')
+    assert.deepEqual(data.contacts, ['tel:+1'])
+    assert.match(JSON.stringify(data.error), /unsupportedContact/)
+    assert.ok((await written('account.registration_failed')).length <= 2)
   })
 
   test('writes no event for one refusal of a stranger', async () => {

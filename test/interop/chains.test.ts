@@ -25,10 +25,10 @@ import {
   registeredClient,
   startResponder,
 } from '../support/acme-client.ts'
+import { ALL_KEYS } from '../support/keys.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.ts'
-import { ALL_KEYS } from '../unit/shared/pki/support.ts'
 
 const KINDS: readonly AuthorityKind[] = ['P-256', 'P-384', 'P-521', 'RSA', 'Ed25519']
 const HASHES = { 'P-256': 'sha256', 'P-384': 'sha384', 'P-521': 'sha512', RSA: 'sha384', Ed25519: 'sha256' } as const

@@ -21,8 +21,8 @@ import {
   registeredClient,
   startResponder,
 } from '../support/acme-client.ts'
+import { P384_KEY } from '../support/keys.ts'
 import { startTestService } from '../support/service.ts'
-import { P384_KEY } from '../unit/shared/pki/support.ts'
 
 const SECONDS = Number(process.argv[2] ?? 8)
 const RATE = Number(process.argv[3] ?? 1150)

@@ -5,8 +5,10 @@
 
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { Agent, createServer, type IncomingHttpHeaders, request } from 'node:http'
-import { aCsr, P256_KEY, type TestKey } from '../unit/shared/pki/support.ts'
+import { isIP } from 'node:net'
+import { plainCsr } from './csr.ts'
 import { publicJwk } from './jwk.ts'
+import { P256_KEY, type TestKey } from './keys.ts'
 
 export interface Answer {
   status: number
@@ -80,7 +82,9 @@ export interface AcmeClient {
 export interface ObtainOptions {
   order?: object
   key?: TestKey
-  csr?: Parameters<typeof aCsr>[1]
+  subject?: string
+  /** In the subjectAltName, in place of the order's. */
+  csrNames?: readonly string[]
 }
 
 export interface Obtained {
@@ -195,7 +199,9 @@ export async function createAcmeClient(
   key: AccountKeyPair = newAccountKey(),
   transport: Transport = send,
 ): Promise<AcmeClient> {
-  const directory = (await transport({ method: 'GET', url: directoryUrl })).json as Record<string, string>
+  const answered = await transport({ method: 'GET', url: directoryUrl })
+  if (answered.status !== 200) throw new Error(`no directory: ${answered.status} ${answered.text}`)
+  const directory = answered.json as Record<string, string>
 
   const client: AcmeClient = {
     key,
@@ -242,11 +248,14 @@ export async function createAcmeClient(
       for (const url of order.json.authorizations) await client.settled(url)
     },
 
-    async obtain(names, responder, { order: more = {}, key: subjectKey = P256_KEY, csr = {} } = {}) {
+    async obtain(
+      names,
+      responder,
+      { order: more = {}, key: subjectKey = P256_KEY, subject = '', csrNames = names } = {},
+    ) {
       const created = await client.newOrder(names, more)
       await client.authorize(created, responder)
-      const request = await aCsr(subjectKey, { names: names.map(toSan), ...csr })
-      const finalized = await client.post(created.json.finalize, { csr: base64url(request) })
+      const finalized = await client.post(created.json.finalize, { csr: await csrFor(csrNames, subjectKey, subject) })
       const order = finalized.json.status === 'processing' ? await client.settled(locationOf(created)) : finalized
       if (order.json.status !== 'valid') throw new Error(`no certificate: ${order.text}`)
       const certificateUrl = order.json.certificate as string
@@ -283,13 +292,12 @@ export function locationOf(answer: Answer): string {
   return String(answer.headers.location)
 }
 
-function toSan(value: string): { type: 'dns' | 'ip'; value: string } {
-  return { type: /^[0-9.]+$|:/.test(value) ? 'ip' : 'dns', value }
-}
-
 /** A CSR in the form of the `csr` member. */
 export async function csrFor(names: readonly string[], key: TestKey = P256_KEY, subject = ''): Promise<string> {
-  return base64url(await aCsr(key, { names: names.map(toSan), subject }))
+  if (subject === '') return base64url(plainCsr(key, names))
+  const { aCsr } = await import('../unit/shared/pki/support.ts')
+  const toSan = (value: string) => ({ type: isIP(value) === 0 ? ('dns' as const) : ('ip' as const), value })
+  return base64url(await aCsr(key, { subject, names: names.map(toSan) }))
 }
 
 export function pemToDer(chain: string): Buffer[] {

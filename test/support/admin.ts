@@ -12,8 +12,12 @@ import type { TestDatabase } from './database.ts'
 
 export const TOKEN_SECRET = 'a secret of the tests, 32 bytes and more'
 
-/** The section of the configuration; `more` is laid over it. */
+/**
+ * The section of the configuration; `more` is laid over it. There is one admin thread however many fronts there are, so
+ * one front is enough.
+ */
 export const adminConfig = (more: Record<string, unknown> = {}) => ({
+  server: { workers: 1 },
   admin_api: {
     ...{ enabled: true, token_secret: TOKEN_SECRET, initial_admin_email: 'admin@example.com' },
     ...more,

@@ -25,18 +25,24 @@ export interface CrowdOptions {
   /** Orders of each account under way at the same time. */
   ordersAtOnce: number
   timeoutMs: number
+  /** Of every account. */
+  contact?: string
+  /** Certificates, after which the crowd finishes by itself. */
+  most?: number
 }
 
 export async function startCrowd(options: CrowdOptions): Promise<Crowd> {
-  const { directoryUrl, timeoutMs } = options
+  const { directoryUrl, timeoutMs, contact, most = Number.POSITIVE_INFINITY } = options
   const responder = await startHttp01Responder(options.http01Port)
-  const clients = Array.from({ length: options.accounts }, () => createPersistentClient({ directoryUrl, timeoutMs }))
+  const clients = Array.from({ length: options.accounts }, () =>
+    createPersistentClient({ directoryUrl, timeoutMs, ...(contact !== undefined && { contact }) }),
+  )
   const held: HeldCertificate[] = []
   let finishing = false
   let count = 0
 
   async function lane(client: PersistentClient): Promise<void> {
-    while (!finishing) {
+    while (!finishing && count < most) {
       const name = `crowd-${count++}.test`
       responder.serve(name, client.thumbprint)
       held.push(await client.obtain(name))

@@ -1,31 +1,14 @@
 /** The operator of a test service: its command line, and credentials of external account binding made with it. */
 
-import { spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import path from 'node:path'
 import { type AcmeClient, base64url } from './acme-client.ts'
+import { type CommandResult, runChancery } from './commands.ts'
 import type { TestService } from './service.ts'
-
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
-
-export interface CommandResult {
-  code: number | null
-  stdout: string
-  stderr: string
-}
 
 /** `chancery -c FILE …` with the configuration of the service. */
 export function chancery(service: Pick<TestService, 'folder'>, ...words: string[]): Promise<CommandResult> {
-  const config = path.join(service.folder, 'config.yaml')
-  const child = spawn(process.execPath, ['--enable-source-maps', CLI, '-c', config, ...words])
-  let [stdout, stderr] = ['', '']
-  child.stdout.on('data', (chunk) => {
-    stdout += chunk
-  })
-  child.stderr.on('data', (chunk) => {
-    stderr += chunk
-  })
-  return new Promise((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })))
+  return runChancery(['-c', path.join(service.folder, 'config.yaml'), ...words])
 }
 
 /** What the command prints. @throws Error when it does not end with 0 */

@@ -37,6 +37,7 @@ export interface PersistentClientOptions {
   directoryUrl: string
   /** For all work of this client together. */
   timeoutMs: number
+  contact?: string
 }
 
 interface Directory {
@@ -73,7 +74,11 @@ const REQUEST_TIMEOUT_MS = 10_000
 /** A connection that the service has closed is found out by using it; its requests count as interrupted. */
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
 
-export function createPersistentClient({ directoryUrl, timeoutMs }: PersistentClientOptions): PersistentClient {
+export function createPersistentClient({
+  directoryUrl,
+  timeoutMs,
+  contact,
+}: PersistentClientOptions): PersistentClient {
   const key: EcKey = newKey()
   const subjectKey: EcKey = newKey()
   const csrFor = csrMaker(subjectKey)
@@ -198,7 +203,8 @@ export function createPersistentClient({ directoryUrl, timeoutMs }: PersistentCl
     async register() {
       const kid = await persist('new-account', async () => {
         const { newAccount } = await readDirectory()
-        return (await post(newAccount, '{"termsOfServiceAgreed":true}')).headers.location
+        const account = { termsOfServiceAgreed: true, ...(contact !== undefined && { contact: [contact] }) }
+        return (await post(newAccount, JSON.stringify(account))).headers.location
       })
       prefix = headerPrefix({ kid })
     },

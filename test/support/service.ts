@@ -70,7 +70,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     stringify(overlay(baseConfig({ baseUrl, port, http01Port, ca, database, folder }), options.config ?? {})),
   )
 
-  const child = spawn(process.execPath, ['--enable-source-maps', CLI, '-c', configFile, 'serve'], {
+  const child = spawn(process.execPath, [CLI, '-c', configFile, 'serve'], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const log: LogLine[] = []
@@ -173,7 +173,7 @@ function baseConfig({ baseUrl, port, http01Port, ca, database, folder }: Place):
       graceful_timeout: 5,
       overload: { enabled: false },
     },
-    database: { ...database.connection, sslmode: 'disable', max_connections: 12 },
+    database: { ...database.connection, sslmode: 'disable', max_connections: 20 },
     ca: {
       internal: { root_cert_path: ca.intermediate, root_key_path: ca.intermediateKey, chain_path: ca.root },
       signer: { audit_file: path.join(folder, 'signer-audit.jsonl') },
@@ -185,6 +185,8 @@ function baseConfig({ baseUrl, port, http01Port, ca, database, folder }: Place):
     // All clients of a test have one address; the tests of the limits set their own.
     security: { rate_limits: { enabled: false } },
     metrics: { enabled: true },
+    // The thread that sends them takes as long to start as the rest; the tests of events and the Admin API have it.
+    notifications: { enabled: false },
   }
 }
 

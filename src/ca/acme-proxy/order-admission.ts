@@ -11,7 +11,8 @@ export interface OrderAdmission {
   admit(id: string): boolean
   /** Claims all of these records, or none. Others delete a record by its name alone. */
   claim(id: string, records: readonly string[]): boolean
-  end(id: string): void
+  /** @returns whether it was open */
+  end(id: string): boolean
   /** No new orders until then. */
   pauseUntil(ms: number): void
   /** Milliseconds until new orders make sense. */
@@ -28,9 +29,9 @@ export function createOrderAdmission(maxOpen: number, lapseMs: number, now: () =
   const holders = new Map<string, string>()
   let quietUntil = 0
 
-  function end(id: string): void {
+  function end(id: string): boolean {
     for (const record of open.get(id)?.records ?? []) if (holders.get(record) === id) holders.delete(record)
-    open.delete(id)
+    return open.delete(id)
   }
 
   function touch(id: string): Open {

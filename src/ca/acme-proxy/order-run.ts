@@ -106,6 +106,7 @@ export class OrderRun {
 
   async #proceed(state: OrderState, request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
     const { admission, accounts, client, handler, challengeType, limits } = this.#options
+    if (isToBeginAgain(state) && !step.isAbandoned) return this.#beginAgain(state.failure, request, step)
     admission.admit(request.certificateId)
     const givenUp = step.isAbandoned && !mayHaveIssued(state)
     const reason = givenUp ? 'the order was given up' : overdue(state, limits, this.#now())
@@ -155,7 +156,11 @@ export class OrderRun {
       return pending(next, Math.min(outcome.waitMs ?? lookPauseMs(state.looks), LONGEST_PAUSE_MS))
     }
     const next = after(state, outcome.event, this.#now(), outcome.changes)
-    if (next.step === 'collect' && next.failure) return this.#refuse(request, next.failure)
+    if (next.step === 'collect' && next.failure) {
+      // The state says that all is clean, and the next call goes on from there.
+      if (next.failure.isPassing) return pending({ ...state, ...outcome.changes }, 0)
+      return this.#refuse(request, next.failure)
+    }
     if (next.step === 'clean') return this.#toCleaning(next, request)
     return pending(next, outcome.event === 'answered' ? lookPauseMs(0) : (waitOf(outcome) ?? 0))
   }
@@ -164,7 +169,17 @@ export class OrderRun {
   #toCleaning(state: OrderState, request: IssuanceRequest): IssuanceStep {
     const responses = state.responses.slice(0, state.placed + 1)
     if (responses.length > state.removed) return pending({ ...state, responses }, 0)
+    if (state.failure?.isPassing) return pending({ ...state, responses }, 0)
     return state.failure ? this.#refuse(request, state.failure) : pending(after(state, 'cleaned', this.#now()), 0)
+  }
+
+  /**
+   * An upstream order was given up and cleaned: another backend may take over. Where none does,
+   * this is called once more, and makes a new upstream order.
+   */
+  #beginAgain(failure: Failure, request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
+    if (this.#options.admission.end(request.certificateId)) throw new CaError(failure.reason, { retryable: true })
+    return this.#begin(request, step)
   }
 
   /** @throws CaError */
@@ -185,7 +200,11 @@ export class OrderRun {
     }
     // The CSR was refused or not sent: nothing was issued.
     if (state.step !== 'collect')
-      return this.#follow(state, { event: 'failed', changes: { failure: failureFrom(error) } }, request)
+      return this.#follow(
+        state,
+        { event: 'failed', changes: { failure: { ...failureFrom(error), isPassing: isPassing(error) } } },
+        request,
+      )
     throw new CaError(messageOf(error), { retryable: false, cause: error, mayHaveIssued: true })
   }
 
@@ -205,6 +224,12 @@ export class OrderRun {
 
 function pending(state: OrderState, retryAfterMs: number): IssuanceStep {
   return { status: 'pending', state, retryAfterMs, mayHaveIssued: mayHaveIssued(state) }
+}
+
+type CleanedState = OrderState & { failure: Failure }
+
+function isToBeginAgain(state: OrderState): state is CleanedState {
+  return state.step === 'clean' && state.failure?.isPassing === true && state.removed >= state.responses.length
 }
 
 const waitOf = (outcome: Outcome) => ('waitMs' in outcome ? outcome.waitMs : undefined)

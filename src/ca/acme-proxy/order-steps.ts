@@ -40,8 +40,11 @@ export type Response = {
   token: string
 }
 
-/** Why the order ends without a certificate. `reason` is for the log. */
-export type Failure = { problem: ProblemType; reason: string }
+/**
+ * Why the order ends without a certificate. `reason` is for the log. After one that passes, another
+ * backend or another upstream order may do better.
+ */
+export type Failure = { problem: ProblemType; reason: string; isPassing?: boolean }
 
 /** Plain JSON; kept by issuance between two steps. Times are milliseconds since the epoch. */
 export type OrderState = {

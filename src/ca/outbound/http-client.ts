@@ -55,9 +55,13 @@ export interface HttpClient {
   close(): void
 }
 
-/** A kept connection that the other side has closed is noticed by using it. */
+/**
+ * A kept connection that the other side has closed is noticed by using it. Only what changes nothing
+ * is then sent again: a POST may have been read.
+ */
 const STALE_CONNECTION = new Set(['ECONNRESET', 'EPIPE'])
-const IDLE_MS = 15_000
+/** Shorter than servers keep a connection: Node.js and its like 5 s. */
+const IDLE_MS = 3_000
 
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const { maxConnections, proxyUrl } = options
@@ -96,7 +100,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       })
       outgoing.on('error', (error: NodeJS.ErrnoException) => {
         const isStale = outgoing.reusedSocket && STALE_CONNECTION.has(error.code ?? '')
-        if (isStale && !isRepeated) resolve(exchange(request, signal, true))
+        if (isStale && !isRepeated && request.method !== 'POST') resolve(exchange(request, signal, true))
         else reject(error)
       })
       outgoing.end(request.body)

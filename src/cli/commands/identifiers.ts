@@ -48,10 +48,12 @@ export function disallowIdentifiers(config: Config, { account, eab }: GrantTarge
 export function listIdentifiers(config: Config, { account, eab }: GrantTarget, json: boolean): Promise<number> {
   if (account !== undefined && eab !== undefined) requireOneTarget({ account, eab })
   return withIdentifiers(config, async (identifiers, { db }) => {
-    if (account !== undefined) print(await ofAccount(account, identifiers.ofAccount(account)), json, 'to this account')
-    else if (eab !== undefined)
-      print(await identifiers.ofCredential((await requireCredential(db, eab)).id), json, 'to this credential')
-    else print(await identifiers.list(), json, 'to anybody')
+    if (account !== undefined)
+      print((await ofAccount(account, identifiers.ofAccount(account, ALL))).rows, json, 'to this account')
+    else if (eab !== undefined) {
+      const { id } = await requireCredential(db, eab)
+      print((await identifiers.ofCredential(id, ALL)).rows, json, 'to this credential')
+    } else print(await identifiers.list(), json, 'to anybody')
     return 0
   })
 }
@@ -80,6 +82,8 @@ export function deleteIdentifiers(config: Config, typed: readonly string[]): Pro
     return 0
   })
 }
+
+const ALL = { limit: 1_000_000, offset: 0, cursor: undefined }
 
 /** Sorted by type and value, as people look for them. */
 function print(rows: readonly (IdentifierRow | IdentifierWithAccounts)[], json: boolean, to: string): void {

@@ -1,10 +1,12 @@
 /** `chancery users …` and `chancery admin create-user`: administrators. */
 
+import { isIP } from 'node:net'
 import type { Config } from '../../config/schema.ts'
 import { isMailAddress, isUsername, MAIL_RULE, type Role, USERNAME_RULE } from '../../domain/administrator.ts'
 import { PasswordHasher } from '../../services/admin/passwords.ts'
 import { Users } from '../../services/admin/users.ts'
 import { adminSettings } from '../../settings/admin.ts'
+import { UsageError } from '../../shared/command-line/options.ts'
 import type { UserRow } from '../../store/admin/user-store.ts'
 import { tableOf } from '../table.ts'
 import { CommandError } from '../values.ts'
@@ -81,6 +83,14 @@ export async function unlockUser(config: Config, username: string, json: boolean
   )
   if (json) console.log(JSON.stringify({ username, unlocked }))
   else console.log(unlocked ? `${username} may log in again` : `${username} has no failed logins`)
+  return 0
+}
+
+export async function unlockAddress(config: Config, address: string, json: boolean): Promise<number> {
+  if (isIP(address) === 0) throw new UsageError(`${JSON.stringify(address)} is no IP address`)
+  const unlocked = await withUsers(config, (users, actor) => users.unlockAddress(actor, address))
+  if (json) console.log(JSON.stringify({ address, unlocked }))
+  else console.log(unlocked ? `users may log in again from ${address}` : `${address} has no failed logins`)
   return 0
 }
 

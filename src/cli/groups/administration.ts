@@ -86,6 +86,14 @@ export const ADMINISTRATION = [
       (await import('../commands/users.ts')).unlockUser(config, username, json),
   }),
   configured({
+    usage: 'users unlock-address <address>',
+    about: 'Let users log in again from an address that is locked after failed logins',
+    options: JSON_OPTION,
+    examples: ['-c config.yaml users unlock-address 192.0.2.7'],
+    run: async (config, { json }, [address = '']) =>
+      (await import('../commands/users.ts')).unlockAddress(config, address, json),
+  }),
+  configured({
     usage: 'users import <file>',
     about: 'Take users over with their password hashes: a JSON array, or one JSON object a line',
     options: JSON_OPTION,

@@ -1,5 +1,6 @@
 /** Replies of the Admin API on a terminal: lists as tables, objects as lines, or all as JSON. */
 
+import { printable } from '../../shared/command-line/printable.ts'
 import { tableOf } from '../table.ts'
 
 type Row = Readonly<Record<string, unknown>>
@@ -7,13 +8,10 @@ type Row = Readonly<Record<string, unknown>>
 /** Of a list without columns of its own. */
 const MOST_COLUMNS = 6
 
-/** Texts of strangers must not steer the terminal. */
-const shown = (text: string) => text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\ufffd')
-
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '-'
   if (Array.isArray(value) && value.every((one) => typeof one !== 'object')) return value.map(cell).join(',') || '-'
-  return shown(typeof value === 'object' ? JSON.stringify(value) : String(value))
+  return printable(typeof value === 'object' ? JSON.stringify(value) : String(value)).replaceAll(/[\n\t]/g, ' ')
 }
 
 export function printRows(rows: readonly Row[], columns: readonly string[] | undefined): void {
@@ -24,7 +22,7 @@ export function printRows(rows: readonly Row[], columns: readonly string[] | und
 
 export function printReply(body: unknown): void {
   if (body === null) console.error('none')
-  else if (typeof body === 'string') process.stdout.write(body.endsWith('\n') ? body : `${body}\n`)
+  else if (typeof body === 'string') console.log(body.replace(/\n$/, ''))
   else {
     const members = Object.entries(body ?? {})
     const width = Math.max(...members.map(([name]) => name.length))

@@ -1,11 +1,12 @@
 /** Rules for the backend `acme_proxy`: its challenge handler, and its account. */
 
 import { isBase64url } from '../../shared/lib/base64url.ts'
+import { usesBackend } from '../backends.ts'
 import { HANDLER_METHODS, readChallengeHandler } from '../challenge-handler.ts'
 import type { Config } from '../schema.ts'
 import { not, type Rule } from './rule.ts'
 
-const proxied = (c: Config) => c.ca.backend === 'acme_proxy'
+const proxied = (c: Config) => usesBackend(c, 'acme_proxy')
 const HANDLER_READS = ['ca.backend', 'ca.acme_proxy.challenge_handler']
 
 export const ACME_PROXY: readonly Rule[] = [

@@ -115,7 +115,7 @@ export function UserMenu() {
     forget()
   }
   return (
-    <div class="user">
+    <section class="user" aria-label={WORDS.session.yours}>
       <p>
         <strong>{user.username}</strong>
         <br />
@@ -140,6 +140,6 @@ export function UserMenu() {
           onClose={() => setAsksEverywhere(false)}
         />
       )}
-    </div>
+    </section>
   )
 }

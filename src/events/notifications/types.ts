@@ -15,9 +15,11 @@ interface Notice {
 
 const NAMES_IN_SUMMARY = 3
 
-/** Undefined for an administrator's action that nobody is told of. */
+/** Undefined for an administrator's action, and for a certificate, that nobody is told of. */
 export function noticeOf({ kind, data }: Pick<OccurredEvent, 'kind' | 'data'>): Notice | undefined {
   if (kind === 'admin.action') return ADMIN_ACTIONS[String(data.action)]
+  // Imported: it was issued elsewhere, and its holder has it.
+  if (kind === 'certificate.issuance' && data.order_id === null) return undefined
   return NOTICES[kind]
 }
 

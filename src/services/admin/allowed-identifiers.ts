@@ -26,13 +26,16 @@ import {
   findIdentifierByValue,
   type IdentifierRow,
   type IdentifierWithAccounts,
+  type IdentifierWithSome,
   insertIdentifier,
   listIdentifiers,
-  listIdentifiersOfAccount,
-  listIdentifiersOfCredential,
   lockIdentifier,
+  pagesOfAccount,
+  pagesOfCredential,
+  pagesOfIdentifiers,
 } from '../../store/admin/identifier-store.ts'
 import type { AuditLog, Note, Transaction } from './audit-log.ts'
+import { type PageOfList, type PageRequest, readPageOf } from './list-pages.ts'
 
 export interface AllowedIdentifiersOptions {
   db: DatabasePool
@@ -51,22 +54,27 @@ export class AllowedIdentifiers {
     this.#audit = audit
   }
 
+  /** All. */
   list(): Promise<readonly IdentifierWithAccounts[]> {
     return listIdentifiers(this.#db)
   }
 
-  async find(id: string): Promise<IdentifierWithAccounts> {
+  page(request: PageRequest): Promise<PageOfList<IdentifierWithSome>> {
+    return readPageOf(pagesOfIdentifiers(this.#db), request)
+  }
+
+  async find(id: string): Promise<IdentifierWithSome> {
     return (await findIdentifier(this.#db, id)) ?? Promise.reject(notFound('allowed identifier'))
   }
 
-  async ofAccount(accountId: string): Promise<readonly IdentifierRow[]> {
+  async ofAccount(accountId: string, request: PageRequest): Promise<PageOfList<IdentifierRow>> {
     if (!(await accountExists(this.#db, accountId))) throw notFound('account')
-    return listIdentifiersOfAccount(this.#db, accountId)
+    return readPageOf(pagesOfAccount(this.#db, accountId), request)
   }
 
-  async ofCredential(credentialId: string): Promise<readonly IdentifierRow[]> {
+  async ofCredential(credentialId: string, request: PageRequest): Promise<PageOfList<IdentifierRow>> {
     if (!(await findCredential(this.#db, credentialId))) throw notFound('credential')
-    return listIdentifiersOfCredential(this.#db, credentialId)
+    return readPageOf(pagesOfCredential(this.#db, credentialId), request)
   }
 
   /** @param wanted as typed */

@@ -9,10 +9,11 @@ import {
   type ApiTokenRow,
   findApiTokenById,
   insertApiToken,
-  listApiTokens,
+  pagesOfApiTokens,
   revokeApiToken,
 } from '../../store/admin/token-store.ts'
 import type { AuditLog } from './audit-log.ts'
+import { type PageOfList, type PageRequest, readPageOf } from './list-pages.ts'
 import { API_TOKEN_PREFIX, hashApiToken, type SignedIn } from './sign-in.ts'
 
 const TOKEN_BYTES = 32
@@ -34,8 +35,8 @@ export class ApiTokens {
   }
 
   /** Revoked ones too, so that a list shows who had access. */
-  list(): Promise<readonly ApiTokenRow[]> {
-    return listApiTokens(this.#db)
+  list(request: PageRequest): Promise<PageOfList<ApiTokenRow>> {
+    return readPageOf(pagesOfApiTokens(this.#db), request)
   }
 
   /** @returns the token, which cannot be read again */

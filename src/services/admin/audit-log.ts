@@ -1,5 +1,6 @@
 /**
- * The audit log: what an administrator does and its entry are one transaction.
+ * The audit log: what an administrator does and its entry are one transaction, which begins with
+ * the author's authority, read and held.
  *
  * The chain is locked only when the work is done, so that administrators hardly wait for each other.
  */
@@ -7,39 +8,68 @@
 import type { DatabasePool, DatabaseTransactionConnection } from 'slonik'
 import type { Actor } from '../../domain/administrator.ts'
 import { type AuditAction, type AuditDetails, type AuditEntry, auditMac } from '../../domain/audit-chain.ts'
+import type { NotedHead } from '../../domain/audit-verdict.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { appendAuditEntry, lockAuditHead, moveAuditHead } from '../../store/admin/audit-store.ts'
+import type { AuditWatch } from './audit-watch.ts'
+import { requireAuthority } from './authority.ts'
 
 export type Transaction = DatabaseTransactionConnection
 
 /** Adds an entry to the transaction. Without a call nothing is logged: nothing was changed. */
 export type Note = (action: AuditAction, details?: AuditDetails, targetUserId?: string) => void
 
+export type Work<T> = (tx: Transaction, note: Note) => Promise<T>
+
 /** `userId` is undefined for a failed login of an unknown user. */
-export type AuditAuthor = Pick<Actor, 'userId' | 'ipAddress'> & Pick<Partial<Actor>, 'apiTokenId' | 'operator'>
+export type AuditAuthor = Pick<Actor, 'userId' | 'ipAddress'> &
+  Pick<Partial<Actor>, 'role' | 'sessionId' | 'apiTokenId' | 'operator'>
 
 type Noted = { action: AuditAction; details: AuditDetails; targetUserId: string | undefined }
 
 export class AuditLog {
   readonly #db: DatabasePool
   readonly #key: Buffer | undefined
+  readonly #watch: Pick<AuditWatch, 'remember'> | undefined
 
   /** @param key of the chain's HMAC; without one, which only a command may be, nothing is logged */
-  constructor(db: DatabasePool, key: Buffer | undefined) {
+  constructor(db: DatabasePool, key: Buffer | undefined, watch?: Pick<AuditWatch, 'remember'>) {
     this.#db = db
     this.#key = key
+    this.#watch = watch
   }
 
-  /** Commits the work together with its entries, or neither. */
-  transaction<T>(author: AuditAuthor, work: (tx: Transaction, note: Note) => Promise<T>): Promise<T> {
-    return this.#db.transaction(async (tx) => {
+  /**
+   * Commits the work together with its entries, or neither.
+   *
+   * @param before takes the locks that the work needs before the author's own rows
+   * @throws AdminError unauthorized, forbidden when the author may no longer do this
+   */
+  transaction<T>(author: AuditAuthor, work: Work<T>, before?: (tx: Transaction) => Promise<void>): Promise<T> {
+    return this.#commit(author, work, async (tx) => {
+      await before?.(tx)
+      await requireAuthority(tx, author)
+    })
+  }
+
+  /** The same for what was begun with authority and goes on without its author, such as a job. */
+  onward<T>(author: AuditAuthor, work: Work<T>): Promise<T> {
+    return this.#commit(author, work, async () => undefined)
+  }
+
+  async #commit<T>(author: AuditAuthor, work: Work<T>, begin: (tx: Transaction) => Promise<void>): Promise<T> {
+    let head: NotedHead | undefined
+    const result = await this.#db.transaction(async (tx) => {
+      await begin(tx)
       const noted: Noted[] = []
-      const result = await work(tx, (action, details = {}, targetUserId) => {
+      const done = await work(tx, (action, details = {}, targetUserId) => {
         noted.push({ action, details, targetUserId })
       })
-      if (noted.length > 0 && this.#key) await this.#append(tx, this.#key, author, noted)
-      return result
+      head = noted.length > 0 && this.#key ? await this.#append(tx, this.#key, author, noted) : undefined
+      return done
     })
+    if (head) this.#watch?.remember(head)
+    return result
   }
 
   /** An entry alone, such as a failed login. */
@@ -47,7 +77,7 @@ export class AuditLog {
     return this.transaction(author, async (_tx, note) => note(action, details, targetUserId))
   }
 
-  async #append(tx: Transaction, key: Buffer, author: AuditAuthor, noted: readonly Noted[]): Promise<void> {
+  async #append(tx: Transaction, key: Buffer, author: AuditAuthor, noted: readonly Noted[]): Promise<NotedHead> {
     let { sequence, mac } = await lockAuditHead(tx)
     const now = new Date()
     for (const { action, details, targetUserId } of noted) {
@@ -61,7 +91,9 @@ export class AuditLog {
       mac = auditMac(key, mac, entry)
       await appendAuditEntry(tx, entry, mac)
     }
-    await moveAuditHead(tx, { sequence, mac })
+    const head = { sequence, mac }
+    await moveAuditHead(tx, head)
+    return head
   }
 }
 

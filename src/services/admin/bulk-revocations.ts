@@ -124,7 +124,10 @@ export class BulkRevocations {
   async begin(author: Actor, { filter, reason, confirmCount }: WantedRevocation): Promise<RevocationJob> {
     if (Number.isFinite(this.#options.confirmAbove)) await this.#requireConfirmed(filter, confirmCount)
     const job = await this.#options.audit.transaction(author, async (tx, note) => {
-      const begun = await insertJob(tx, { id: uuidv7(Date.now()), filter, reason, author })
+      const begun = await insertJob(tx, {
+        ...{ id: uuidv7(Date.now()), filter, reason, author: withoutSession(author) },
+        at_most: mostOf(this.#options.confirmAbove, confirmCount),
+      })
       note('certificate.bulk_revoke', {
         job_id: begun.id,
         phase: 'begun',
@@ -137,12 +140,12 @@ export class BulkRevocations {
     return job
   }
 
-  /** @returns the job when it is done, or as it stands after so long */
+  /** @returns the job when it has ended, or as it stands after so long */
   async wait(id: string, waitMs: number): Promise<RevocationJob> {
     const deadline = performance.now() + waitMs
     for (;;) {
       const job = await this.find(id)
-      if (job.status === 'done' || this.#isStopping || performance.now() > deadline) return job
+      if (hasEnded(job) || this.#isStopping || performance.now() > deadline) return job
       await sleep(POLL_MS)
     }
   }
@@ -192,29 +195,42 @@ export class BulkRevocations {
     }
   }
 
-  /** @returns false when the job is done, or another instance moves it */
+  /** @returns false when the job has ended, or another instance moves it */
   async #step(id: string): Promise<boolean> {
     const { db, audit, events } = this.#options
     const waiting = await findJob(db, id)
     if (!waiting) return false
-    const moved = await audit.transaction(waiting.author, async (tx, note) => {
+    const moved = await audit.onward(waiting.author, async (tx, note) => {
       const job = await lockOpenJob(tx, id)
       if (!job) return undefined
       const next = job.status === 'matching' ? await match(tx, job) : await revokePage(tx, job)
       await moveJob(tx, next)
-      if (next.status === 'done') noteEnd(note, next)
+      if (hasEnded(next)) noteEnd(note, next)
       return { job, next }
     })
     if (!moved) return false
     const revoked = moved.next.revoked - moved.job.revoked
     if (revoked > 0) events.revoked(id, revoked, moved.job.reason)
-    return moved.next.status !== 'done'
+    return !hasEnded(moved.next)
   }
 }
+
+const hasEnded = ({ status }: RevocationJob) => status === 'done' || status === 'refused'
+
+/** How many certificates a request allows: what it has confirmed, or what needs no confirmation. */
+function mostOf(confirmAbove: number, confirmCount: number | undefined): number | null {
+  if (!Number.isFinite(confirmAbove)) return confirmCount ?? null
+  return Math.max(confirmAbove, confirmCount ?? 0)
+}
+
+/** The job outlives the session. */
+const withoutSession = ({ sessionId: _, ...author }: Actor): Actor => author
 
 async function match(tx: Transaction, job: RevocationJob): Promise<RevocationJob> {
   const window = await nextWindow(tx, job.filter, job.after_id)
   const total_matched = job.total_matched + (await noteMatching(tx, job, window))
+  // Between the count that was confirmed and this one, more may have been issued or recorded.
+  if (job.at_most !== null && total_matched > job.at_most) return { ...job, total_matched, status: 'refused' }
   if (window.endId !== undefined) return { ...job, total_matched, after_id: window.endId }
   return { ...job, total_matched, after_id: FIRST_ID, status: 'revoking' }
 }
@@ -239,12 +255,13 @@ async function revokePage(tx: Transaction, job: RevocationJob): Promise<Revocati
   }
 }
 
-function noteEnd(note: Note, { id, filter, reason, revoked, failed }: RevocationJob): void {
+function noteEnd(note: Note, { id, status, filter, reason, revoked, failed, at_most }: RevocationJob): void {
   const { serial_numbers: serials, ...others } = filter
   const shown = serials && {
     serial_numbers: serials.slice(0, MOST_LOGGED_SERIALS),
     serial_numbers_total: serials.length,
   }
   const facts = { job_id: id, filter: { ...others, ...shown }, reason: revocationReasonName(reason) }
-  note('certificate.bulk_revoke', { ...facts, revoked, errors: failed })
+  if (status === 'refused') note('certificate.bulk_revoke', { ...facts, phase: 'refused', at_most })
+  else note('certificate.bulk_revoke', { ...facts, revoked, errors: failed })
 }

@@ -14,15 +14,16 @@ import {
   findCredential,
   findCredentialByKid,
   insertCredential,
-  listCredentials,
   previewRevocation,
   type Revocation,
   revokeCredential,
 } from '../../store/admin/credential-store.ts'
 import type { ProfileRow } from '../../store/admin/profile-store.ts'
+import { listEabCredentials } from '../../store/eab-list.ts'
 import { grantNames } from './allowed-identifiers.ts'
 import type { AuditLog } from './audit-log.ts'
 import { grantProfile } from './csr-profiles.ts'
+import { type PageOfList, type PageRequest, readPageOf } from './list-pages.ts'
 
 export interface CredentialsOptions {
   db: DatabasePool
@@ -68,8 +69,8 @@ export class Credentials {
     this.#options = options
   }
 
-  list(): Promise<readonly CredentialRow[]> {
-    return listCredentials(this.#options.db)
+  list(request: PageRequest): Promise<PageOfList<CredentialRow>> {
+    return readPageOf((after, limit) => listEabCredentials(this.#options.db, after, limit), request)
   }
 
   async find(id: string): Promise<CredentialRow> {

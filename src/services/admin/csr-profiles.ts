@@ -32,12 +32,14 @@ import {
   findProfileByName,
   findProfileOfAccount,
   findProfileOfCredential,
+  findProfileWithAccounts,
   holdProfile,
   insertProfile,
   listProfiles,
   lockProfile,
   type ProfileRow,
   type ProfileWithAccounts,
+  pagesOfProfiles,
   readHistory,
   replaceProfile,
   unassignFromAccount,
@@ -46,6 +48,7 @@ import {
 } from '../../store/admin/profile-store.ts'
 import type { AuditLog, Note, Transaction } from './audit-log.ts'
 import type { HistoryIndexes } from './history-indexes.ts'
+import { type PageOfList, type PageRequest, readPageOf } from './list-pages.ts'
 
 export interface CsrProfilesOptions {
   db: DatabasePool
@@ -69,12 +72,17 @@ export class CsrProfiles {
     this.#options = options
   }
 
+  /** All, with the numbers of their accounts and credentials. */
   list() {
     return listProfiles(this.#options.db)
   }
 
+  page(request: PageRequest): Promise<PageOfList<ProfileRow>> {
+    return readPageOf(pagesOfProfiles(this.#options.db), request)
+  }
+
   async find(id: string): Promise<ProfileWithAccounts> {
-    return (await findProfile(this.#options.db, id)) ?? Promise.reject(notFound('CSR profile'))
+    return (await findProfileWithAccounts(this.#options.db, id)) ?? Promise.reject(notFound('CSR profile'))
   }
 
   findByName(name: string): Promise<ProfileRow | null> {
@@ -165,7 +173,9 @@ export class CsrProfiles {
 
   /** Says what a request would violate, and issues nothing. */
   async dryRun(id: string, csr: Csr, now: Date): Promise<DryRun> {
-    return this.dryRunOf((await this.find(id)).profile_data, csr, now)
+    const profile = await findProfile(this.#options.db, id)
+    if (!profile) throw notFound('CSR profile')
+    return this.dryRunOf(profile.profile_data, csr, now)
   }
 
   /** The same for data that is not stored. @throws AdminError for wrong data */

@@ -1,9 +1,19 @@
-/** Seals the HMAC keys of binding credentials under another secret: all of them, or none. */
+/**
+ * Seals keys under another secret, all of them or none: HMAC keys of binding credentials, and keys
+ * of accounts at upstream ACME services.
+ */
 
+import type { CommonQueryMethods } from 'slonik'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
-import { lockSealedKeys, replaceSealedKey } from '../../store/admin/reseal-store.ts'
+import {
+  lockSealedKeys,
+  lockUpstreamKeys,
+  replaceSealedKey,
+  replaceUpstreamKey,
+  type SealedKeyRow,
+} from '../../store/admin/reseal-store.ts'
 import type { AuditLog } from './audit-log.ts'
 
 /**
@@ -19,20 +29,34 @@ export function resealCredentials(
   current: SecretBox,
 ): Promise<{ resealed: number; kept: number }> {
   return audit.transaction(actor, async (tx, note) => {
-    const rows = await lockSealedKeys(tx)
-    let resealed = 0
-    for (const { id, kid, hmac_key } of rows) {
-      if (current.open(hmac_key, id)) continue
-      const key = former.map((box) => box.open(hmac_key, id)).find((plain) => plain !== undefined)
-      if (!key)
-        throw new AdminError(
-          'conflict',
-          `the key of ${JSON.stringify(kid)} opens under neither secret; nothing is changed`,
-        )
-      await replaceSealedKey(tx, id, current.seal(key, id))
-      resealed++
-    }
+    const boxes = { former, current }
+    const credentials = await lockSealedKeys(tx)
+    const accounts = await lockUpstreamKeys(tx)
+    const resealed =
+      (await resealAll(tx, credentials, boxes, replaceSealedKey)) +
+      (await resealAll(tx, accounts, boxes, replaceUpstreamKey))
     if (resealed > 0) note('eab.reseal', { credentials: resealed })
-    return { resealed, kept: rows.length - resealed }
+    return { resealed, kept: credentials.length + accounts.length - resealed }
   })
+}
+
+async function resealAll(
+  tx: CommonQueryMethods,
+  rows: readonly SealedKeyRow[],
+  { former, current }: { former: readonly SecretBox[]; current: SecretBox },
+  replace: typeof replaceSealedKey,
+): Promise<number> {
+  let resealed = 0
+  for (const { id, name, sealed } of rows) {
+    if (current.open(sealed, id)) continue
+    const key = former.map((box) => box.open(sealed, id)).find((plain) => plain !== undefined)
+    if (!key)
+      throw new AdminError(
+        'conflict',
+        `the key of ${JSON.stringify(name)} opens under neither secret; nothing is changed`,
+      )
+    await replace(tx, id, current.seal(key, id))
+    resealed++
+  }
+  return resealed
 }

@@ -45,13 +45,19 @@ export class NotificationList {
     })
   }
 
-  /** Deletes what was sent or has failed, and is older than so many days. @returns how many */
+  /**
+   * Deletes what was sent or has failed, and is older than so many days; an entry for each page.
+   * @returns how many
+   */
   async purge(actor: Actor, days: number): Promise<number> {
     const before = new Date(Date.now() - days * DAY_MS)
-    let purged = 0
-    for (let page = PURGED_AT_ONCE; page === PURGED_AT_ONCE; purged += page)
-      page = await purgeNotifications(this.#db, before, PURGED_AT_ONCE)
-    if (purged > 0) await this.#audit.record(actor, 'notification.purge', { days, purged })
-    return purged
+    let total = 0
+    for (let page = PURGED_AT_ONCE; page === PURGED_AT_ONCE; total += page)
+      page = await this.#audit.transaction(actor, async (tx, note) => {
+        const purged = await purgeNotifications(tx, before, PURGED_AT_ONCE)
+        if (purged > 0) note('notification.purge', { days, purged })
+        return purged
+      })
+    return total
   }
 }

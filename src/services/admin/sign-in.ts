@@ -27,13 +27,17 @@ import {
 } from '../../store/admin/session-store.ts'
 import {
   findUserForLogin,
+  holdUsers,
   lockUserForLogin,
+  lockUsers,
   noteLogin,
   replaceHash,
   type UserForLogin,
   type UserRow,
 } from '../../store/admin/user-store.ts'
 import type { AuditLog } from './audit-log.ts'
+import { noLongerGood } from './authority.ts'
+import { noteFailedLogin } from './failed-logins.ts'
 import type { PasswordHasher } from './passwords.ts'
 
 export interface SignInOptions {
@@ -44,8 +48,8 @@ export interface SignInOptions {
   tokenExpirySeconds: number
 }
 
-/** The author of a request; `sessionId` is absent for an API token. */
-export type SignedIn = Actor & { userId: string; sessionId?: string }
+/** The author of a request, by a session or an API token. */
+export type SignedIn = Actor & { userId: string }
 
 const ISSUER = 'chancery'
 /** An API token: this, then 256 random bits in base64url. */
@@ -67,16 +71,16 @@ export class SignIn {
   /** @throws AdminError unauthorized, rate_limited */
   async login(username: string, password: string, ipAddress: string): Promise<{ token: string; user: UserRow }> {
     const { db, passwords } = this.#options
-    await this.#requireUnlocked(username, ipAddress)
     const user = await findUserForLogin(db, username)
+    const attempt = { user, username, ipAddress }
+    await this.#requireUnlocked(attempt)
     const { matches, isOutdated } = await passwords.verify(user?.password_hash, password)
+    // Of guesses sent at once, those behind the lock count for nothing, right or wrong.
+    await this.#requireUnlocked(attempt)
     if (!user || !matches || !user.enabled) {
-      await this.#requireUnlocked(username, ipAddress)
-      await this.#failed(username, user?.id, ipAddress)
+      await this.#failed(attempt)
       throw new AdminError('unauthorized', 'the username or the password is wrong')
     }
-    // Of guesses sent at once, those behind the lock count for nothing, right or wrong.
-    await this.#requireUnlocked(username, ipAddress)
     const { password_hash: _, ...shown } = user
     const betterHash = isOutdated ? await passwords.hash(password) : undefined
     return { token: await this.#begin(user, ipAddress, betterHash), user: shown }
@@ -102,37 +106,46 @@ export class SignIn {
     const { sessionId } = author
     if (sessionId === undefined)
       throw new AdminError('invalid_request', 'an API token has no session; revoke it with DELETE /tokens/{id}')
-    await this.#options.audit.transaction(author, async (tx, note) => {
-      await deleteSession(tx, sessionId)
+    const { userId, ipAddress } = author
+    await this.#options.audit.transaction({ userId, ipAddress }, async (tx, note) => {
+      if (!(await deleteSession(tx, sessionId))) throw noLongerGood()
       note('auth.logout')
     })
   }
 
   /** @returns how many sessions have ended */
   logoutEverywhere(author: SignedIn): Promise<number> {
-    return this.#options.audit.transaction(author, async (tx, note) => {
-      const sessions = await deleteSessionsOf(tx, author.userId)
-      note('auth.logout', { sessions })
-      return sessions
-    })
+    return this.#options.audit.transaction(
+      author,
+      async (tx, note) => {
+        const sessions = await deleteSessionsOf(tx, author.userId)
+        note('auth.logout', { sessions })
+        return sessions
+      },
+      lockUsers,
+    )
   }
 
   async #begin(user: UserForLogin, ipAddress: string, betterHash: string | undefined): Promise<string> {
     const { audit, tokenExpirySeconds } = this.#options
     const id = uuidv7(Date.now())
     const expiresAt = new Date(Date.now() + tokenExpirySeconds * 1000)
-    await audit.transaction({ userId: user.id, ipAddress }, async (tx, note) => {
-      // A password that was reset while this one was verified is the one that counts.
-      if (!(await lockUserForLogin(tx, user)))
-        throw new AdminError('unauthorized', 'the username or the password is wrong')
-      if (betterHash !== undefined) await replaceHash(tx, user.id, betterHash)
-      await noteLogin(tx, user.id)
-      await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
-      // Those of the address stay: who has one password could guess another in between.
-      await forgetFailures(tx, [usernameSubject(user.username)])
-      await insertSession(tx, { id, userId: user.id, ipAddress, expiresAt })
-      note('auth.login', { username: user.username })
-    })
+    await audit.transaction(
+      { userId: user.id, ipAddress },
+      async (tx, note) => {
+        // A password that was reset while this one was verified is the one that counts.
+        if (!(await lockUserForLogin(tx, user)))
+          throw new AdminError('unauthorized', 'the username or the password is wrong')
+        if (betterHash !== undefined) await replaceHash(tx, user.id, betterHash)
+        await noteLogin(tx, user.id)
+        await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
+        // Those of the address stay: who has one password could guess another in between.
+        await forgetFailures(tx, [usernameSubject(user.username)])
+        await insertSession(tx, { id, userId: user.id, ipAddress, expiresAt })
+        note('auth.login', { username: user.username })
+      },
+      holdUsers,
+    )
     return new SignJWT({ role: user.role, username: user.username })
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
       .setIssuer(ISSUER)
@@ -154,25 +167,37 @@ export class SignIn {
   }
 
   /** Locked means locked, with the right password too. */
-  async #requireUnlocked(username: string, ipAddress: string): Promise<void> {
+  async #requireUnlocked(attempt: Attempt): Promise<void> {
     const { db } = this.#options
-    const subjects = (await isKnownAddress(db, username, countedAddress(ipAddress)))
-      ? [addressSubject(ipAddress)]
-      : [addressSubject(ipAddress), usernameSubject(username)]
-    const seconds = await lockedFor(db, subjects)
+    const { user, ipAddress } = attempt
+    const isKnown = user !== null && (await isKnownAddress(db, user.id, countedAddress(ipAddress)))
+    const seconds = await lockedFor(db, isKnown ? [addressSubject(ipAddress)] : subjectsOf(attempt))
     if (seconds > 0)
       throw new AdminError('rate_limited', `too many failed logins; try again in ${seconds} seconds`, {
         retryAfterSeconds: seconds,
       })
   }
 
-  async #failed(username: string, userId: string | undefined, ipAddress: string): Promise<void> {
+  async #failed(attempt: Attempt): Promise<void> {
     const { audit, db } = this.#options
+    const { user, username, ipAddress } = attempt
     await forgetOldFailures(db)
-    await audit.transaction({ userId, ipAddress }, async (tx, note) => {
-      const locked = await countFailure(tx, [addressSubject(ipAddress), usernameSubject(username)])
-      note('auth.login_failed', { username }, userId)
-      for (const subject of locked) note('auth.locked', { subject }, userId)
+    await audit.transaction({ userId: user?.id, ipAddress }, async (tx, note) => {
+      const locked = await countFailure(tx, subjectsOf(attempt))
+      await noteFailedLogin(tx, note, { username, userId: user?.id, locked })
     })
   }
 }
+
+interface Attempt {
+  user: UserForLogin | null
+  /** As it was given. */
+  username: string
+  ipAddress: string
+}
+
+/** By the stored name: all spellings that the database takes for one user share one lock. */
+const subjectsOf = ({ user, username, ipAddress }: Attempt) => [
+  addressSubject(ipAddress),
+  usernameSubject(user?.username ?? username),
+]

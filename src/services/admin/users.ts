@@ -3,7 +3,8 @@
 import type { DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor, Role } from '../../domain/administrator.ts'
-import { usernameSubject } from '../../domain/login-limit.ts'
+import { addressSubject, usernameSubject } from '../../domain/login-limit.ts'
+import { countedAddress } from '../../domain/rate-limit.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { deleteSessionsOf, forgetFailures } from '../../store/admin/session-store.ts'
 import { revokeApiTokensOf } from '../../store/admin/token-store.ts'
@@ -15,11 +16,13 @@ import {
   insertUser,
   listUsers,
   lockUsers,
+  pagesOfUsers,
   setPassword,
   type UserRow,
   updateUser,
 } from '../../store/admin/user-store.ts'
-import type { AuditLog, Transaction } from './audit-log.ts'
+import type { AuditLog, Transaction, Work } from './audit-log.ts'
+import { type PageOfList, type PageRequest, readPageOf } from './list-pages.ts'
 import { generatePassword, type PasswordHasher } from './passwords.ts'
 
 export interface UsersOptions {
@@ -51,8 +54,13 @@ export class Users {
     this.#options = options
   }
 
+  /** All. */
   list(): Promise<readonly UserRow[]> {
     return listUsers(this.#options.db)
+  }
+
+  page(request: PageRequest): Promise<PageOfList<UserRow>> {
+    return readPageOf(pagesOfUsers(this.#options.db), request)
   }
 
   async find(id: string): Promise<UserRow> {
@@ -67,7 +75,7 @@ export class Users {
 
   async create(actor: Actor, { username, email, role }: WantedUser): Promise<UserWithPassword> {
     const { password, passwordHash } = await this.#newPassword()
-    return this.#options.audit.transaction(actor, async (tx, note) => {
+    return this.#change(actor, async (tx, note) => {
       const user = await insertUser(tx, { id: uuidv7(Date.now()), username, email, role, passwordHash })
       if (!user) throw new AdminError('conflict', `there is a user ${JSON.stringify(username)} already`)
       note('user.create', { username, role }, user.id)
@@ -101,8 +109,8 @@ export class Users {
   }
 
   update(actor: Actor, id: string, change: { enabled?: boolean | undefined; role?: Role | undefined }) {
-    return this.#options.audit.transaction(actor, async (tx, note) => {
-      const before = await this.#lock(tx, id)
+    return this.#change(actor, async (tx, note) => {
+      const before = await this.#require(tx, id)
       const { enabled = before.enabled, role = before.role } = change
       if (enabled === before.enabled && role === before.role) return before
       const after = await updateUser(tx, id, { enabled, role })
@@ -115,8 +123,8 @@ export class Users {
   }
 
   delete(actor: Actor, id: string): Promise<void> {
-    return this.#options.audit.transaction(actor, async (tx, note) => {
-      const { username } = await this.#lock(tx, id)
+    return this.#change(actor, async (tx, note) => {
+      const { username } = await this.#require(tx, id)
       await deleteUser(tx, id)
       await requireAnAdmin(tx)
       note('user.delete', { username }, id)
@@ -126,8 +134,8 @@ export class Users {
   /** Ends every session and API token of the user. */
   async resetPassword(actor: Actor, id: string): Promise<UserWithPassword> {
     const { password, passwordHash } = await this.#newPassword()
-    return this.#options.audit.transaction(actor, async (tx, note) => {
-      if (!(await findUser(tx, id))) throw notFound('user')
+    return this.#change(actor, async (tx, note) => {
+      await this.#require(tx, id)
       const user = await setPassword(tx, id, passwordHash)
       const tokens = await this.#endAccess(tx, id)
       note('user.reset_password', { revoked_tokens: tokens }, id)
@@ -140,6 +148,15 @@ export class Users {
     return this.#options.audit.transaction(actor, async (tx, note) => {
       const wasCounted = (await forgetFailures(tx, [usernameSubject(username)])) > 0
       if (wasCounted) note('user.unlock', { username }, id)
+      return wasCounted
+    })
+  }
+
+  /** Ends the lock of an address, with its whole network for IPv6. @returns whether failures were counted */
+  unlockAddress(actor: Actor, address: string): Promise<boolean> {
+    return this.#options.audit.transaction(actor, async (tx, note) => {
+      const wasCounted = (await forgetFailures(tx, [addressSubject(address)])) > 0
+      if (wasCounted) note('user.unlock', { address: countedAddress(address) })
       return wasCounted
     })
   }
@@ -169,8 +186,12 @@ export class Users {
     return { password, passwordHash: await this.#options.passwords.hash(password) }
   }
 
-  async #lock(tx: Transaction, id: string): Promise<UserRow> {
-    await lockUsers(tx)
+  /** Locks the users first: whoever holds a row of them would wait for another who waits for it. */
+  #change<T>(actor: Actor, work: Work<T>): Promise<T> {
+    return this.#options.audit.transaction(actor, work, lockUsers)
+  }
+
+  async #require(tx: Transaction, id: string): Promise<UserRow> {
     return (await findUser(tx, id)) ?? Promise.reject(notFound('user'))
   }
 }

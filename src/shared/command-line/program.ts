@@ -2,6 +2,7 @@
 
 import sade, { type Sade } from 'sade'
 import { type Options, type Raw, readOptions, UsageError, type Values } from './options.ts'
+import { printable } from './printable.ts'
 
 export interface Command<O extends Options = Options> {
   /** Its words, then its `<arguments>`; empty for a program of one command. */
@@ -66,7 +67,8 @@ export async function runProgram(program: Program, typed: readonly string[]): Pr
     const near = meant && (await import('../config-file/suggest.ts')).nearest(meant.word, meant.known)
     const topic = [typedAs, ...(chosen ? wordsOf(chosen) : words.slice(0, Math.min(group.length, 1)))].join(' ')
     const advice = isUsage ? `${near === undefined ? '' : `; did you mean ${near}?`}; see ${topic} --help` : ''
-    process.stderr.write(`${name}: ${flags.includes('--debug') && !isUsage ? stack : message}${advice}\n`)
+    const told = flags.includes('--debug') && !isUsage ? stack : message
+    process.stderr.write(`${name}: ${printable(String(told))}${advice}\n`)
     process.exitCode = isUsage ? 2 : ((await program.exitCodeOf?.(error)) ?? 1)
   }
 }

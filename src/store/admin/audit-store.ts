@@ -3,6 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { AuditAction, AuditEntry } from '../../domain/audit-chain.ts'
+import type { AuditTail } from '../../domain/audit-verdict.ts'
 import { rowsOf, sql } from '../slonik.ts'
 
 export interface ChainHead {
@@ -118,6 +119,23 @@ export type AuditCheckpoint = z.output<typeof Checkpoint>
 export async function readAuditCheckpoint(db: CommonQueryMethods): Promise<AuditCheckpoint> {
   return db.one(rowsOf(Checkpoint)`
     SELECT sequence, mac, cut_sequence, cut_mac, cut_seal FROM admin_audit_head`)
+}
+
+const Tail = Checkpoint.in
+  .extend({ remembered_mac: z.instanceof(Buffer).nullable(), last_mac: z.instanceof(Buffer).nullable() })
+  .transform(({ remembered_mac, last_mac, ...row }) => ({
+    ...Checkpoint.parse(row),
+    rememberedMac: remembered_mac ?? undefined,
+    lastMac: last_mac ?? undefined,
+  }))
+
+/** On one snapshot: the checkpoint, the last entry, and the one at a remembered place. */
+export function readAuditTail(db: CommonQueryMethods, remembered: number): Promise<AuditTail> {
+  return db.one(rowsOf(Tail)`
+    SELECT h.sequence, h.mac, h.cut_sequence, h.cut_mac, h.cut_seal,
+           (SELECT l.mac FROM admin_audit_log l WHERE l.sequence = ${remembered}) AS remembered_mac,
+           (SELECT l.mac FROM admin_audit_log l WHERE l.sequence = h.sequence) AS last_mac
+      FROM admin_audit_head h`)
 }
 
 /** The last entry of those older than `before` that no younger one precedes. */

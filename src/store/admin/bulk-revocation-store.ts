@@ -23,7 +23,8 @@ export const RevocationFilter = z.strictObject({
 })
 export type RevocationFilter = z.infer<typeof RevocationFilter>
 
-export const JOB_STATUSES = ['matching', 'revoking', 'done'] as const
+export const JOB_STATUSES = ['matching', 'revoking', 'done', 'refused'] as const
+const isOpen = sql.fragment`status <> 'done' AND status <> 'refused'`
 
 const Job = z.object({
   id: z.string(),
@@ -32,6 +33,8 @@ const Job = z.object({
   author: z.custom<Actor>(),
   status: z.enum(JOB_STATUSES),
   after_id: z.string(),
+  /** More matching certificates were not confirmed; null for any number. */
+  at_most: z.int().nullable(),
   total_matched: z.int(),
   revoked: z.int(),
   failed: z.int(),
@@ -43,7 +46,7 @@ export type RevocationJob = z.infer<typeof Job>
 const None = z.object({})
 const Id = z.object({ id: z.string() })
 const columns = sql.fragment`
-  id, filter, reason, author, status, after_id, total_matched, revoked, failed, created_at, finished_at`
+  id, filter, reason, author, status, after_id, at_most, total_matched, revoked, failed, created_at, finished_at`
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
@@ -54,12 +57,13 @@ const LATE_MS = 86_400_000
 
 export function insertJob(
   tx: CommonQueryMethods,
-  job: Pick<RevocationJob, 'id' | 'filter' | 'reason' | 'author'>,
+  job: Pick<RevocationJob, 'id' | 'filter' | 'reason' | 'author' | 'at_most'>,
 ): Promise<RevocationJob> {
-  const { id, filter, reason, author } = job
+  const { id, filter, reason, author, at_most } = job
   return tx.one(rowsOf(Job)`
-    INSERT INTO bulk_revocations (id, filter, reason, author)
-    VALUES (${id}, ${JSON.stringify(filter)}::jsonb, ${reason}, ${JSON.stringify(author)}::jsonb) RETURNING ${columns}`)
+    INSERT INTO bulk_revocations (id, filter, reason, author, at_most)
+    VALUES (${id}, ${JSON.stringify(filter)}::jsonb, ${reason}, ${JSON.stringify(author)}::jsonb, ${at_most})
+    RETURNING ${columns}`)
 }
 
 export function findJob(db: CommonQueryMethods, id: string): Promise<RevocationJob | null> {
@@ -76,14 +80,14 @@ export async function listJobs(db: CommonQueryMethods, limit: number, offset: nu
 export async function standingJobs(db: CommonQueryMethods, seconds: number): Promise<string[]> {
   const rows = await db.any(rowsOf(Id)`
     SELECT id FROM bulk_revocations
-     WHERE status <> 'done' AND progressed_at < now() - make_interval(secs => ${seconds}) ORDER BY id`)
+     WHERE ${isOpen} AND progressed_at < now() - make_interval(secs => ${seconds}) ORDER BY id`)
   return rows.map(({ id }) => id)
 }
 
-/** Null when it is done, or another instance is moving it. */
+/** Null when it has ended, or another instance is moving it. */
 export function lockOpenJob(tx: CommonQueryMethods, id: string): Promise<RevocationJob | null> {
   return tx.maybeOne(rowsOf(Job)`
-    SELECT ${columns} FROM bulk_revocations WHERE id = ${id} AND status <> 'done' FOR UPDATE SKIP LOCKED`)
+    SELECT ${columns} FROM bulk_revocations WHERE id = ${id} AND ${isOpen} FOR UPDATE SKIP LOCKED`)
 }
 
 export async function moveJob(tx: CommonQueryMethods, job: RevocationJob): Promise<void> {
@@ -91,7 +95,7 @@ export async function moveJob(tx: CommonQueryMethods, job: RevocationJob): Promi
   await tx.query(rowsOf(None)`
     UPDATE bulk_revocations SET status = ${status}, after_id = ${after_id}, total_matched = ${total_matched},
            revoked = ${revoked}, failed = ${failed}, progressed_at = clock_timestamp(),
-           finished_at = CASE WHEN ${status} = 'done' THEN clock_timestamp() END
+           finished_at = CASE WHEN ${status} IN ('done', 'refused') THEN clock_timestamp() END
      WHERE id = ${id}`)
 }
 

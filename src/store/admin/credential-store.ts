@@ -69,11 +69,6 @@ export function insertCredential(tx: CommonQueryMethods, wanted: NewCredential):
 const textsOrNull = (texts: readonly string[] | undefined) =>
   texts ? sql.fragment`${sql.array([...texts], 'text')}` : sql.fragment`NULL`
 
-/** All, the newest first. */
-export function listCredentials(db: CommonQueryMethods): Promise<readonly CredentialRow[]> {
-  return db.any(rowsOf(Credential)`SELECT ${credentialColumns} FROM eab_credentials ORDER BY id DESC`)
-}
-
 export function findCredential(db: CommonQueryMethods, id: string): Promise<CredentialRow | null> {
   return db.maybeOne(rowsOf(Credential)`SELECT ${credentialColumns} FROM eab_credentials WHERE id = ${id}`)
 }

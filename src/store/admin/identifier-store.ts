@@ -9,6 +9,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
+import { pageById, type ReadPage } from '../list-page.ts'
 import { rowsOf, sql } from '../slonik.ts'
 
 const Identifier = z.object({
@@ -35,21 +36,46 @@ export function listIdentifiers(db: CommonQueryMethods): Promise<readonly Identi
   return db.any(rowsOf(WithAccounts)`SELECT ${columns}, ${accountIds} FROM allowed_identifiers n ORDER BY n.id DESC`)
 }
 
-export function findIdentifier(db: CommonQueryMethods, id: string): Promise<IdentifierWithAccounts | null> {
-  return db.maybeOne(rowsOf(WithAccounts)`
-    SELECT ${columns}, ${accountIds} FROM allowed_identifiers n WHERE n.id = ${id}`)
+/** With the first of its accounts. */
+const WithSome = WithAccounts.extend({ more_accounts: z.boolean() })
+export type IdentifierWithSome = z.infer<typeof WithSome>
+
+/** A network of credentials gives an identifier to any number of accounts. */
+const MOST_LISTED_IDS = 100
+const MOST_IDS = 10_000
+
+const someAccountIds = (most: number) => sql.fragment`
+  ARRAY(SELECT a.account_id::text FROM account_allowed_identifiers a WHERE a.identifier_id = n.id
+         ORDER BY a.account_id LIMIT ${most}) AS account_ids,
+  EXISTS (SELECT FROM account_allowed_identifiers a WHERE a.identifier_id = n.id OFFSET ${most}) AS more_accounts`
+
+export function pagesOfIdentifiers(db: CommonQueryMethods): ReadPage<IdentifierWithSome> {
+  return pageById(sql.fragment`n.id`, (condition, limit) =>
+    db.any(rowsOf(WithSome)`
+      SELECT ${columns}, ${someAccountIds(MOST_LISTED_IDS)} FROM allowed_identifiers n WHERE ${condition}
+       ORDER BY n.id DESC LIMIT ${limit}`),
+  )
 }
 
-export function listIdentifiersOfAccount(db: CommonQueryMethods, accountId: string) {
-  return db.any(rowsOf(Identifier)`
-    SELECT ${columns} FROM account_allowed_identifiers a JOIN allowed_identifiers n ON n.id = a.identifier_id
-     WHERE a.account_id = ${accountId} ORDER BY n.id DESC`)
+export function findIdentifier(db: CommonQueryMethods, id: string): Promise<IdentifierWithSome | null> {
+  return db.maybeOne(rowsOf(WithSome)`
+    SELECT ${columns}, ${someAccountIds(MOST_IDS)} FROM allowed_identifiers n WHERE n.id = ${id}`)
 }
 
-export function listIdentifiersOfCredential(db: CommonQueryMethods, credentialId: string) {
-  return db.any(rowsOf(Identifier)`
-    SELECT ${columns} FROM eab_allowed_identifiers e JOIN allowed_identifiers n ON n.id = e.identifier_id
-     WHERE e.eab_credential_id = ${credentialId} ORDER BY n.id DESC`)
+export function pagesOfAccount(db: CommonQueryMethods, accountId: string): ReadPage<IdentifierRow> {
+  return pageById(sql.fragment`n.id`, (condition, limit) =>
+    db.any(rowsOf(Identifier)`
+      SELECT ${columns} FROM account_allowed_identifiers a JOIN allowed_identifiers n ON n.id = a.identifier_id
+       WHERE a.account_id = ${accountId} AND ${condition} ORDER BY n.id DESC LIMIT ${limit}`),
+  )
+}
+
+export function pagesOfCredential(db: CommonQueryMethods, credentialId: string): ReadPage<IdentifierRow> {
+  return pageById(sql.fragment`n.id`, (condition, limit) =>
+    db.any(rowsOf(Identifier)`
+      SELECT ${columns} FROM eab_allowed_identifiers e JOIN allowed_identifiers n ON n.id = e.identifier_id
+       WHERE e.eab_credential_id = ${credentialId} AND ${condition} ORDER BY n.id DESC LIMIT ${limit}`),
+  )
 }
 
 export interface NewIdentifier extends AllowedIdentifier {

@@ -9,6 +9,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { HISTORY_ANSWERS, type IssuanceHistory, type IssuanceHistoryQuery } from '../csr-profile-store.ts'
+import { pageById, type ReadPage } from '../list-page.ts'
 import { constantSql, rowsOf, sql } from '../slonik.ts'
 
 const Profile = z.object({
@@ -22,8 +23,8 @@ const Profile = z.object({
 })
 export type ProfileRow = z.infer<typeof Profile>
 
-/** With the accounts for which it counts, by whichever way. */
-const WithAccounts = Profile.extend({ account_ids: z.array(z.string()) })
+/** With the first of the accounts for which it counts, by whichever way. */
+const WithAccounts = Profile.extend({ account_ids: z.array(z.string()), more_accounts: z.boolean() })
 export type ProfileWithAccounts = z.infer<typeof WithAccounts>
 
 const Counted = Profile.extend({ accounts: z.int(), credentials: z.int() })
@@ -40,11 +41,25 @@ export function listProfiles(db: CommonQueryMethods): Promise<readonly z.infer<t
       FROM csr_profiles p ORDER BY p.id DESC`)
 }
 
-export function findProfile(db: CommonQueryMethods, id: string): Promise<ProfileWithAccounts | null> {
+/** Along csr_profiles_pkey, without numbers: a profile may have any number of accounts. */
+export function pagesOfProfiles(db: CommonQueryMethods): ReadPage<ProfileRow> {
+  return pageById(sql.fragment`p.id`, (condition, limit) =>
+    db.any(rowsOf(Profile)`SELECT ${columns} FROM csr_profiles p WHERE ${condition} ORDER BY p.id DESC LIMIT ${limit}`),
+  )
+}
+
+export function findProfile(db: CommonQueryMethods, id: string): Promise<ProfileRow | null> {
+  return db.maybeOne(rowsOf(Profile)`SELECT ${columns} FROM csr_profiles p WHERE p.id = ${id}`)
+}
+
+const MOST_IDS = 10_000
+
+export function findProfileWithAccounts(db: CommonQueryMethods, id: string): Promise<ProfileWithAccounts | null> {
   return db.maybeOne(rowsOf(WithAccounts)`
-    SELECT ${columns}, ARRAY(
-             SELECT a.account_id::text FROM account_csr_profiles a WHERE a.csr_profile_id = p.id ORDER BY a.account_id
-           ) AS account_ids
+    SELECT ${columns},
+           ARRAY(SELECT a.account_id::text FROM account_csr_profiles a WHERE a.csr_profile_id = p.id
+                  ORDER BY a.account_id LIMIT ${MOST_IDS}) AS account_ids,
+           EXISTS (SELECT FROM account_csr_profiles a WHERE a.csr_profile_id = p.id OFFSET ${MOST_IDS}) AS more_accounts
       FROM csr_profiles p WHERE p.id = ${id}`)
 }
 

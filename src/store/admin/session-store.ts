@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import { ROLES } from '../../domain/administrator.ts'
+import { ROLES, type Role } from '../../domain/administrator.ts'
 import { KNOWN_ADDRESS_HOURS, LOGIN_LIMIT } from '../../domain/login-limit.ts'
 import { rowsOf, sql } from '../slonik.ts'
 
@@ -28,8 +28,10 @@ export function findSession(db: CommonQueryMethods, id: string): Promise<Session
      WHERE s.id = ${id} AND s.expires_at > now() AND u.enabled`)
 }
 
-export async function deleteSession(tx: CommonQueryMethods, id: string): Promise<void> {
-  await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE id = ${id}`)
+/** @returns false when it has ended already */
+export async function deleteSession(tx: CommonQueryMethods, id: string): Promise<boolean> {
+  const { rowCount } = await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE id = ${id} AND expires_at > now()`)
+  return rowCount > 0
 }
 
 /** @returns how many there were */
@@ -38,20 +40,46 @@ export async function deleteSessionsOf(tx: CommonQueryMethods, userId: string): 
   return rowCount
 }
 
+const Standing = Author.pick({ role: true })
+
+/** The role of a session that still stands; it stands until the transaction ends. */
+export async function holdSession(tx: CommonQueryMethods, id: string): Promise<Role | undefined> {
+  const found = await tx.maybeOne(rowsOf(Standing)`
+    SELECT u.role FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id
+     WHERE s.id = ${id} AND s.expires_at > clock_timestamp() AND u.enabled FOR SHARE`)
+  return found?.role
+}
+
+const roleOfToken = sql.fragment`CASE WHEN t.role = 'admin' AND u.role = 'admin' THEN 'admin' ELSE 'auditor' END AS role`
+const isTokenGood = sql.fragment`
+  t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp()) AND u.enabled`
+
+/** The same for an API token. */
+export async function holdApiToken(tx: CommonQueryMethods, id: string): Promise<Role | undefined> {
+  const found = await tx.maybeOne(rowsOf(Standing)`
+    SELECT ${roleOfToken} FROM admin_api_tokens t JOIN admin_users u ON u.id = t.created_by
+     WHERE t.id = ${id} AND ${isTokenGood} FOR SHARE`)
+  return found?.role
+}
+
 const TokenAuthor = Author.extend({ token_id: z.string() })
 
-/** The lesser of the token's role and its maker's; last use is noted once a minute. */
+/**
+ * The lesser of the token's role and its maker's. Last use is noted once a minute, and later when
+ * another request of the token is at work.
+ */
 export function findApiToken(db: CommonQueryMethods, hash: Buffer) {
   return db.maybeOne(rowsOf(TokenAuthor)`
     WITH found AS (
-      SELECT t.id, t.last_used_at, u.id AS user_id, u.username,
-             CASE WHEN t.role = 'admin' AND u.role = 'admin' THEN 'admin' ELSE 'auditor' END AS role
+      SELECT t.id, t.last_used_at, u.id AS user_id, u.username, ${roleOfToken}
         FROM admin_api_tokens t JOIN admin_users u ON u.id = t.created_by
-       WHERE t.token_hash = ${sql.binary(hash)} AND t.revoked_at IS NULL
-         AND (t.expires_at IS NULL OR t.expires_at > now()) AND u.enabled
+       WHERE t.token_hash = ${sql.binary(hash)} AND ${isTokenGood}
+    ), unused AS (
+      SELECT t.id FROM admin_api_tokens t JOIN found ON found.id = t.id
+       WHERE found.last_used_at IS NULL OR found.last_used_at < now() - interval '1 minute'
+         FOR NO KEY UPDATE OF t SKIP LOCKED
     ), used AS (
-      UPDATE admin_api_tokens t SET last_used_at = now() FROM found
-       WHERE t.id = found.id AND (found.last_used_at IS NULL OR found.last_used_at < now() - interval '1 minute')
+      UPDATE admin_api_tokens t SET last_used_at = now() FROM unused WHERE t.id = unused.id
     )
     SELECT id AS token_id, user_id, username, role FROM found`)
 }
@@ -109,9 +137,8 @@ export async function noteLoginAddress(tx: CommonQueryMethods, userId: string, i
 }
 
 /** Whether the user has signed in from this address lately. */
-export function isKnownAddress(db: CommonQueryMethods, username: string, ipAddress: string): Promise<boolean> {
+export function isKnownAddress(db: CommonQueryMethods, userId: string, ipAddress: string): Promise<boolean> {
   return db.exists(rowsOf(None)`
-    SELECT FROM admin_login_addresses a JOIN admin_users u ON u.id = a.user_id
-     WHERE lower(u.username) = lower(${username}) AND a.ip_address = ${ipAddress}
-       AND a.last_login_at > now() - make_interval(hours => ${KNOWN_ADDRESS_HOURS})`)
+    SELECT FROM admin_login_addresses WHERE user_id = ${userId} AND ip_address = ${ipAddress}
+       AND last_login_at > now() - make_interval(hours => ${KNOWN_ADDRESS_HOURS})`)
 }

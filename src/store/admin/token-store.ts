@@ -3,6 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { ROLES, type Role } from '../../domain/administrator.ts'
+import { pageById, type ReadPage } from '../list-page.ts'
 import { rowsOf, sql } from '../slonik.ts'
 
 const Token = z.object({
@@ -39,8 +40,11 @@ export function insertApiToken(tx: CommonQueryMethods, token: NewApiToken): Prom
     RETURNING ${columns}`)
 }
 
-export async function listApiTokens(db: CommonQueryMethods): Promise<readonly ApiTokenRow[]> {
-  return db.any(rowsOf(Token)`SELECT ${columns} FROM admin_api_tokens ORDER BY id DESC`)
+/** Along admin_api_tokens_pkey. */
+export function pagesOfApiTokens(db: CommonQueryMethods): ReadPage<ApiTokenRow> {
+  return pageById(sql.fragment`id`, (condition, limit) =>
+    db.any(rowsOf(Token)`SELECT ${columns} FROM admin_api_tokens WHERE ${condition} ORDER BY id DESC LIMIT ${limit}`),
+  )
 }
 
 export function findApiTokenById(tx: CommonQueryMethods, id: string): Promise<ApiTokenRow | null> {

@@ -3,6 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { ROLES, type Role } from '../../domain/administrator.ts'
+import { pageById, type ReadPage } from '../list-page.ts'
 import { rowsOf, sql } from '../slonik.ts'
 
 const User = z.object({
@@ -42,6 +43,13 @@ export async function listUsers(db: CommonQueryMethods): Promise<readonly UserRo
   return db.any(rowsOf(User)`SELECT ${columns} FROM admin_users ORDER BY id DESC`)
 }
 
+/** Along admin_users_pkey. */
+export function pagesOfUsers(db: CommonQueryMethods): ReadPage<UserRow> {
+  return pageById(sql.fragment`id`, (condition, limit) =>
+    db.any(rowsOf(User)`SELECT ${columns} FROM admin_users WHERE ${condition} ORDER BY id DESC LIMIT ${limit}`),
+  )
+}
+
 export function findUser(db: CommonQueryMethods, id: string): Promise<UserRow | null> {
   return db.maybeOne(rowsOf(User)`SELECT ${columns} FROM admin_users WHERE id = ${id}`)
 }
@@ -71,6 +79,11 @@ export function lockUserForLogin(
 /** Two administrators who disable each other must see each other's change. */
 export async function lockUsers(tx: CommonQueryMethods): Promise<void> {
   await tx.query(rowsOf(None)`LOCK TABLE admin_users IN SHARE ROW EXCLUSIVE MODE`)
+}
+
+/** A login that holds its user's row must not wait for who has locked the users. */
+export async function holdUsers(tx: CommonQueryMethods): Promise<void> {
+  await tx.query(rowsOf(None)`LOCK TABLE admin_users IN ROW EXCLUSIVE MODE`)
 }
 
 export async function countEnabledAdmins(tx: CommonQueryMethods): Promise<number> {

@@ -40,6 +40,7 @@ function aSupervisor() {
     workers: () => ({ challenge: true, cleanup: true, expiration: false }),
     background: async () => ({ tasks: [], consumers: [] }),
     dnsResolver: () => undefined,
+    auditLog: () => undefined,
     smtp: undefined,
     crl: () => undefined,
     isStopping: () => false,

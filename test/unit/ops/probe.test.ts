@@ -43,6 +43,7 @@ function aProbe(script: Scripted) {
     background: async () => ({ tasks: [], consumers: [] }),
     crl: () => undefined,
     dnsResolver: () => undefined,
+    auditLog: () => undefined,
     smtp: undefined,
     isStopping: () => false,
   }

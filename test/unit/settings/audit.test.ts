@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { wantsEvents } from '../../../src/config/consumers.ts'
 import { auditFile, syslogTarget } from '../../../src/settings/audit.ts'
-import { wantsEvents } from '../../../src/settings/server.ts'
 import { transparencyLogs } from '../../../src/settings/transparency.ts'
 import { parseTree, type Tree } from '../config/support.ts'
 

@@ -1,71 +1,19 @@
 /** Keys, certificates, requests and arbitraries that the tests of this folder share. */
 
 import 'reflect-metadata'
-import { generateKeyPairSync, type KeyObject, sign, webcrypto } from 'node:crypto'
+import { sign, webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
 import fc from 'fast-check'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../../../src/shared/pki/algorithms.ts'
+import { SIGNATURE_ALGORITHMS } from '../../../../src/shared/pki/algorithms.ts'
 import { assembleCertificate } from '../../../../src/shared/pki/certificate.ts'
 import { encodeCommonName } from '../../../../src/shared/pki/name.ts'
 import { buildTbsCertificate, type TbsCertificateInput } from '../../../../src/shared/pki/tbs-certificate.ts'
+import { P256_KEY, type TestKey } from '../../../support/keys.ts'
 
+export * from '../../../support/keys.ts'
 export { x509 }
 
 x509.cryptoProvider.set(webcrypto)
-
-export interface TestKey {
-  label: string
-  signatureAlgorithm: SignatureAlgorithm
-  privateKey: KeyObject
-  publicKey: KeyObject
-  spki: Buffer
-  /** For @peculiar/x509. */
-  webAlgorithm: WebAlgorithm
-  webSigning: WebAlgorithm
-}
-
-interface WebAlgorithm {
-  name: string
-  hash?: string
-  namedCurve?: string
-}
-
-function ecKey(curve: string, signatureAlgorithm: SignatureAlgorithm, hash: string): TestKey {
-  const pair = generateKeyPairSync('ec', { namedCurve: curve })
-  return testKey(curve, signatureAlgorithm, pair, { name: 'ECDSA', namedCurve: curve }, { name: 'ECDSA', hash })
-}
-
-function testKey(
-  label: string,
-  signatureAlgorithm: SignatureAlgorithm,
-  pair: { privateKey: KeyObject; publicKey: KeyObject },
-  webAlgorithm: WebAlgorithm,
-  webSigning: WebAlgorithm,
-): TestKey {
-  const spki = pair.publicKey.export({ type: 'spki', format: 'der' })
-  return { label, signatureAlgorithm, ...pair, spki, webAlgorithm, webSigning }
-}
-
-const RSA_WEB = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
-
-export const RSA_KEY = testKey(
-  'RSA',
-  'SHA256withRSA',
-  generateKeyPairSync('rsa', { modulusLength: 2048 }),
-  RSA_WEB,
-  RSA_WEB,
-)
-export const P256_KEY = ecKey('P-256', 'SHA256withECDSA', 'SHA-256')
-export const P384_KEY = ecKey('P-384', 'SHA384withECDSA', 'SHA-384')
-export const P521_KEY = ecKey('P-521', 'SHA512withECDSA', 'SHA-512')
-export const ED25519_KEY = testKey(
-  'Ed25519',
-  'Ed25519',
-  generateKeyPairSync('ed25519'),
-  { name: 'Ed25519' },
-  { name: 'Ed25519' },
-)
-export const ALL_KEYS: readonly TestKey[] = [RSA_KEY, P256_KEY, P384_KEY, P521_KEY, ED25519_KEY]
 
 export async function webKeys(key: TestKey): Promise<webcrypto.CryptoKeyPair> {
   const pkcs8 = key.privateKey.export({ type: 'pkcs8', format: 'der' })

@@ -1,0 +1,56 @@
+/** Filters of a list, in the hash: they can be kept as a link, and the back button knows them. */
+
+import { useEffect, useState } from 'preact/hooks'
+import { changeQuery, type Query } from '../router.ts'
+import { WORDS } from '../words.ts'
+import { SelectField, TextField } from './form.tsx'
+
+export interface Filter {
+  name: string
+  label: string
+  type?: 'text' | 'date' | 'search'
+  placeholder?: string
+  /** Value and text; makes it a choice. */
+  options?: readonly (readonly [value: string, text: string])[]
+}
+
+export function FilterBar({ query, filters }: { query: Query; filters: readonly Filter[] }) {
+  const [values, setValues] = useState<Query>(query)
+  const given = JSON.stringify(query)
+  useEffect(() => setValues(query), [given])
+  const apply = (wanted: Query) =>
+    changeQuery(Object.fromEntries(filters.map(({ name }) => [name, wanted[name]?.trim()])))
+  const isFiltered = filters.some(({ name }) => query[name])
+  return (
+    <form
+      class="filters"
+      onSubmit={(event) => {
+        event.preventDefault()
+        apply(values)
+      }}
+    >
+      {filters.map(({ name, label, options, type = 'text', placeholder }) => {
+        const shared = { label, value: values[name] ?? '' }
+        const onChange = (value: string) => setValues({ ...values, [name]: value })
+        return options ? (
+          <SelectField
+            {...shared}
+            key={name}
+            options={[['', WORDS.filter.all], ...options]}
+            onChange={(value) => apply({ ...values, [name]: value })}
+          />
+        ) : (
+          <TextField {...shared} key={name} type={type} {...(placeholder ? { placeholder } : {})} onChange={onChange} />
+        )
+      })}
+      <div class="actions">
+        <button type="submit">{WORDS.filter.apply}</button>
+        {isFiltered && (
+          <button type="button" onClick={() => apply({})}>
+            {WORDS.table.clear}
+          </button>
+        )}
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,31 @@
+/** A secret that the service shows once: the dialog closes only when its reader says so. */
+
+import type { ComponentChildren } from 'preact'
+import { WORDS } from '../words.ts'
+import { Copyable } from './basics.tsx'
+import { Dialog } from './dialog.tsx'
+
+interface ShownOnceProps {
+  title: string
+  secrets: readonly (readonly [label: string, text: string])[]
+  onClose: () => void
+  children?: ComponentChildren
+}
+
+export const ShownOnce = ({ title, secrets, onClose, children }: ShownOnceProps) => (
+  <Dialog title={title} wide>
+    <p>{WORDS.once.warning}</p>
+    {secrets.map(([label, text]) => (
+      <section class="section" key={label}>
+        <h3>{label}</h3>
+        <Copyable text={text} block />
+      </section>
+    ))}
+    {children}
+    <div class="actions">
+      <button type="button" class="primary" onClick={onClose}>
+        {WORDS.once.done}
+      </button>
+    </div>
+  </Dialog>
+)

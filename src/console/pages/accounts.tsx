@@ -1,0 +1,66 @@
+/** ACME accounts. */
+
+import type { Input, Output } from '../api.ts'
+import { useList } from '../api.ts'
+import { Badge, Empty, Time, type Tone } from '../components/basics.tsx'
+import { type Filter, FilterBar } from '../components/filter-bar.tsx'
+import { Page } from '../components/page.tsx'
+import { type Column, List } from '../components/table.tsx'
+import { href, type PageProps } from '../router.ts'
+import { WORDS } from '../words.ts'
+
+type Account = Output<'listAccounts'>[number]
+
+const TONES: Readonly<Record<Account['status'], Tone>> = { valid: 'good', deactivated: 'plain', revoked: 'bad' }
+export const AccountStatus = ({ status }: Pick<Account, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
+
+export const AccountLink = ({ id }: { id: string }) => (
+  <a class="mono" href={href(`/accounts/${id}`)}>
+    {id}
+  </a>
+)
+
+const COLUMNS: readonly Column<Account>[] = [
+  { head: WORDS.pages.account, kind: 'wide', cell: ({ id }) => <AccountLink id={id} /> },
+  { head: WORDS.common.status, cell: (account) => <AccountStatus {...account} /> },
+  { head: WORDS.common.kid, kind: 'wide', cell: ({ eab_kid }) => eab_kid ?? <span class="quiet">–</span> },
+  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+]
+
+const FILTERS: readonly Filter[] = [
+  {
+    ...{ name: 'status', label: WORDS.common.status },
+    options: (['valid', 'deactivated', 'revoked'] as const).map((status) => [status, status] as const),
+  },
+  { name: 'contact', label: WORDS.accounts.contact, placeholder: 'admin@example.com' },
+  { name: 'eab_kid', label: WORDS.common.kid },
+  { name: 'created_after', label: WORDS.common.createdAfter, type: 'date' },
+]
+
+export function AccountsPage({ query, entry }: PageProps) {
+  const list = useList('listAccounts', { query } as Input<'listAccounts'>, entry)
+  const isFiltered = Object.keys(query).length > 0
+  return (
+    <Page title={WORDS.pages.accounts}>
+      <FilterBar query={query} filters={FILTERS} />
+      <List
+        caption={WORDS.pages.accounts}
+        list={list}
+        columns={COLUMNS}
+        rowKey={({ id }) => id}
+        empty={
+          isFiltered ? (
+            <Empty title={WORDS.table.noMatch} />
+          ) : (
+            <Empty title={WORDS.accounts.empty}>
+              <p>{WORDS.accounts.begin}</p>
+              <a class="button" href={href('/eab')}>
+                {WORDS.pages.eab}
+              </a>
+            </Empty>
+          )
+        }
+      />
+    </Page>
+  )
+}

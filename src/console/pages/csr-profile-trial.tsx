@@ -1,0 +1,163 @@
+/** A profile that is not saved yet, tried: on a request that is dropped here, on the last certificates. */
+
+import { useState } from 'preact/hooks'
+import { call, type Output } from '../api.ts'
+import { Badge, Problem } from '../components/basics.tsx'
+import { TextField, useSubmit } from '../components/form.tsx'
+import { Table } from '../components/table.tsx'
+import { countText } from '../format.ts'
+import { href } from '../router.ts'
+import { WORDS } from '../words.ts'
+import { AccountLink } from './accounts.tsx'
+import { type ReadCsr, readCsrFile, readCsrText } from './csr-file.ts'
+import type { ProfileData } from './profile-fields.ts'
+
+type Verdict = Output<'validateCsrAgainst'>
+type Check = Output<'checkCsrProfile'>
+
+export function CsrTrial({ data }: { data: ProfileData }) {
+  const [text, setText] = useState('')
+  const [isOver, setOver] = useState(false)
+  const [unread, setUnread] = useState<string>()
+  const [verdict, setVerdict] = useState<Verdict>()
+  const [read, setRead] = useState<ReadCsr>()
+  const validate = async (csr: ReadCsr | undefined) => {
+    setVerdict(undefined)
+    setUnread(csr && !csr.ok ? csr.message : undefined)
+    if (csr?.ok) setVerdict(await call('validateCsrAgainst', { body: { profile_data: data, csr: csr.csr } }))
+  }
+  const { submit, error, isBusy } = useSubmit(() => validate(text.trim() === '' ? read : readCsrText(text)))
+  const take = async (file: File | undefined) => {
+    setOver(false)
+    if (!file) return
+    const csr = readCsrFile(new Uint8Array(await file.slice(0, MOST_BYTES).arrayBuffer()))
+    setRead(csr)
+    setText('')
+    await validate(csr).catch((cause: Error) => setUnread(cause.message))
+  }
+  return (
+    <section class="section">
+      <h2>{WORDS.csrProfiles.tryCsr}</h2>
+      <form
+        class={isOver ? 'drop over' : 'drop'}
+        onSubmit={submit}
+        onDragOver={(event) => {
+          event.preventDefault()
+          setOver(true)
+        }}
+        onDragLeave={() => setOver(false)}
+        onDrop={(event) => {
+          event.preventDefault()
+          void take(event.dataTransfer?.files[0])
+        }}
+      >
+        <TextField
+          label={WORDS.csrProfiles.csr}
+          help={WORDS.csrProfiles.csrHelp}
+          rows={4}
+          value={text}
+          onChange={setText}
+        />
+        <div class="actions left">
+          <label class="file">
+            {WORDS.csrProfiles.file}
+            <input
+              type="file"
+              accept=".csr,.pem,.der,.req,.txt"
+              onChange={(event) => take(event.currentTarget.files?.[0])}
+            />
+          </label>
+          <button type="submit" disabled={isBusy}>
+            {WORDS.csrProfiles.validate}
+          </button>
+        </div>
+        {unread && (
+          <p class="error" role="alert">
+            {unread}
+          </p>
+        )}
+        <Problem error={error} />
+      </form>
+      <div role="status">{verdict && <VerdictOf verdict={verdict} />}</div>
+    </section>
+  )
+}
+
+/** No request is longer. */
+const MOST_BYTES = 100_000
+
+const VerdictOf = ({ verdict: { valid, violations, unchecked } }: { verdict: Verdict }) => (
+  <>
+    <p>
+      <Badge tone={valid ? 'good' : 'bad'}>{valid ? WORDS.csrProfiles.fits : WORDS.csrProfiles.fitsNot}</Badge>
+    </p>
+    <ul>
+      {violations.map((violation) => (
+        <li key={violation}>{violation}</li>
+      ))}
+    </ul>
+    {unchecked && <p class="quiet">{WORDS.csrProfiles.unchecked(unchecked.join(', '))}</p>}
+  </>
+)
+
+export function ProfileTrial({ data, profileId }: { data: ProfileData; profileId: string | undefined }) {
+  const [found, setFound] = useState<Check>()
+  const { submit, error, isBusy } = useSubmit(async () => {
+    const body = { profile_data: data, ...(profileId !== undefined && { profile_id: profileId }) }
+    setFound(await call('checkCsrProfile', { body }))
+  })
+  return (
+    <section class="section">
+      <h2>{WORDS.csrProfiles.who}</h2>
+      <p class="quiet">{profileId === undefined ? WORDS.csrProfiles.whoAll : WORDS.csrProfiles.whoOfProfile}</p>
+      <div class="actions left">
+        <button type="button" disabled={isBusy} onClick={() => submit()}>
+          {isBusy ? WORDS.csrProfiles.checking : WORDS.csrProfiles.check}
+        </button>
+      </div>
+      <Problem error={error} />
+      <div role="status">{found && <Found found={found} />}</div>
+    </section>
+  )
+}
+
+const Found = ({ found }: { found: Check }) => (
+  <>
+    <p>
+      <Badge tone={found.refused === 0 ? 'good' : 'warn'}>
+        {WORDS.csrProfiles.refusedOf(countText(found.refused), countText(found.checked))}
+      </Badge>{' '}
+      {found.refused > 0 && WORDS.csrProfiles.ofAccounts(countText(found.accounts))}
+      {!found.complete && WORDS.csrProfiles.incomplete}
+    </p>
+    {found.not_checked.length > 0 && (
+      <>
+        <p>{WORDS.csrProfiles.notKnown}</p>
+        <ul>
+          {found.not_checked.map(({ field, reason }) => (
+            <li key={field}>
+              <code>{field}</code>: {reason}
+            </li>
+          ))}
+        </ul>
+      </>
+    )}
+    {found.examples.length > 0 && (
+      <Table
+        caption={WORDS.csrProfiles.examples}
+        rows={found.examples}
+        rowKey={({ serial_number }) => serial_number}
+        columns={[
+          {
+            ...{ head: WORDS.orders.names, kind: 'wide' },
+            cell: ({ serial_number, san_values }) => (
+              <a href={href(`/certificates/${serial_number}`)}>{san_values.join(', ')}</a>
+            ),
+          },
+          { head: WORDS.csrProfiles.violations, kind: 'wide', cell: ({ violations }) => violations.join('; ') },
+          { head: WORDS.pages.account, cell: ({ account_id }) => <AccountLink id={account_id} /> },
+        ]}
+      />
+    )}
+  </>
+)

@@ -1,0 +1,81 @@
+/** Why a client did not get its certificate, and what helps: from a failure of its account. Pure. */
+
+export interface Failure {
+  kind: string
+  data: Readonly<Record<string, unknown>>
+}
+
+export interface Explanation {
+  title: string
+  /** What the client was told, or what the validation found. */
+  detail: string
+  /** Names that were concerned. */
+  names: string[]
+  advice: string
+  orderId: string | undefined
+  authorizationId: string | undefined
+}
+
+const TITLES: Readonly<Record<string, string>> = {
+  'order.rejected': 'An order was refused',
+  'order.csr_refused': 'A certification request was refused',
+  'order.quota_exceeded': 'A quota is used up',
+  'certificate.issuance_failed': 'A certificate could not be issued',
+  'challenge.on_failure': 'A name could not be validated',
+}
+
+export function explainFailure({ kind, data }: Failure): Explanation {
+  const problem = problemOf(data)
+  return {
+    title: TITLES[kind] ?? kind,
+    detail: detailOf(data),
+    names: namesOf(data),
+    advice: ADVICE_BY_PROBLEM[problem] ?? ADVICE_BY_KIND[kind] ?? '',
+    orderId: textOf(data['order_id']),
+    authorizationId: textOf(data['authorization_id']),
+  }
+}
+
+const ADVICE_BY_KIND: Readonly<Record<string, string>> = {
+  'order.rejected': 'Allow the name to the account or to its credential, or correct the name in the client.',
+  'order.csr_refused': 'Change the request in the client, or the CSR profile of the account.',
+  'order.quota_exceeded': 'Wait until the quota is free again, or raise it under quotas in the configuration.',
+  'certificate.issuance_failed': 'Look at the signer and at the log of the service; then let the client try again.',
+  'challenge.on_failure': 'Open the authorization: its evidence shows what was asked, of whom, and what was found.',
+}
+
+const ADVICE_BY_PROBLEM: Readonly<Record<string, string>> = {
+  dns: 'The name does not resolve as needed. Ask a name server that the service uses for the record.',
+  connection:
+    'The service could not connect to the host. Check its firewall, the port, and that something listens there.',
+  tls: 'The host answered, but not with the certificate of the challenge. Check what serves its port 443.',
+  incorrectResponse: 'The host or record answered with something else. Often another server or an old record answers.',
+  caa: 'CAA records of the name permit another CA. Add this CA, or remove the records.',
+  rejectedIdentifier: 'Allow the name to the account or to its credential, or correct the name in the client.',
+  invalidProfile: 'The client asks for a profile that its credential does not have, or that does not exist.',
+  badCSR: 'Change the request in the client, or the CSR profile of the account.',
+  unauthorized: 'The account may not do this. Look at its status, its credential and its allowed identifiers.',
+}
+
+/** The last part of an ACME error type (RFC 8555 §6.7). */
+function problemOf(data: Failure['data']): string {
+  const type = textOf(data['problem']) ?? textOf(memberOf(data['error'], 'type')) ?? ''
+  return type.slice(type.lastIndexOf(':') + 1)
+}
+
+function detailOf(data: Failure['data']): string {
+  const { error, quota, limit } = data
+  if (quota !== undefined) return `The quota "${textOf(quota) ?? ''}" allows ${String(limit)}.`
+  return textOf(error) ?? textOf(memberOf(error, 'detail')) ?? ''
+}
+
+function namesOf(data: Failure['data']): string[] {
+  const one = textOf(data['identifier_value'])
+  if (one !== undefined) return [one]
+  const listed = [data['rejected_identifiers'], data['identifiers'], data['domains']].find(Array.isArray) ?? []
+  return (listed as unknown[]).flatMap((name) => textOf(name) ?? textOf(memberOf(name, 'value')) ?? [])
+}
+
+const memberOf = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)

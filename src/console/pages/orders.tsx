@@ -1,0 +1,62 @@
+/** Orders of all accounts. */
+
+import { type Input, type Output, useList } from '../api.ts'
+import { Badge, Empty, Time, type Tone } from '../components/basics.tsx'
+import { type Filter, FilterBar } from '../components/filter-bar.tsx'
+import { Page } from '../components/page.tsx'
+import { type Column, List } from '../components/table.tsx'
+import { href, type PageProps } from '../router.ts'
+import { WORDS } from '../words.ts'
+import { AccountLink } from './accounts.tsx'
+
+type Order = Output<'listOrders'>[number]
+
+const STATUSES = ['pending', 'ready', 'processing', 'valid', 'invalid'] as const
+const TONES: Readonly<Record<string, Tone>> = { valid: 'good', invalid: 'bad', processing: 'warn' }
+export const OrderStatus = ({ status }: { status: string }) => <Badge tone={TONES[status] ?? 'plain'}>{status}</Badge>
+
+/** The error of an order or challenge (RFC 7807). */
+export const detailOf = (error: Readonly<Record<string, unknown>> | null): string =>
+  typeof error?.['detail'] === 'string' ? error['detail'] : ''
+
+export const ORDER_COLUMNS: readonly Column<Order>[] = [
+  {
+    head: WORDS.orders.names,
+    kind: 'wide',
+    cell: ({ id, identifiers }) => (
+      <a href={href(`/orders/${id}`)}>{identifiers.map(({ value }) => value).join(', ')}</a>
+    ),
+  },
+  { head: WORDS.common.status, cell: ({ status }) => <OrderStatus status={status} /> },
+  { head: WORDS.orders.error, kind: 'wide', cell: ({ error }) => detailOf(error) },
+  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+]
+
+const WITH_ACCOUNT: readonly Column<Order>[] = [
+  ...ORDER_COLUMNS,
+  { head: WORDS.pages.account, cell: ({ account_id }) => <AccountLink id={account_id} /> },
+]
+
+const FILTERS: readonly Filter[] = [
+  { name: 'domain', label: WORDS.orders.name, placeholder: 'www.example.com' },
+  { name: 'status', label: WORDS.common.status, options: STATUSES.map((status) => [status, status] as const) },
+  { name: 'created_after', label: WORDS.common.createdAfter, type: 'date' },
+  { name: 'created_before', label: WORDS.common.createdBefore, type: 'date' },
+]
+
+export function OrdersPage({ query, entry }: PageProps) {
+  const list = useList('listOrders', { query } as Input<'listOrders'>, entry)
+  const isFiltered = Object.keys(query).length > 0
+  return (
+    <Page title={WORDS.pages.orders}>
+      <FilterBar query={query} filters={FILTERS} />
+      <List
+        caption={WORDS.pages.orders}
+        list={list}
+        columns={WITH_ACCOUNT}
+        rowKey={({ id }) => id}
+        empty={<Empty title={isFiltered ? WORDS.table.noMatch : WORDS.orders.empty} />}
+      />
+    </Page>
+  )
+}

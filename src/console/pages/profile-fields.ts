@@ -1,0 +1,115 @@
+/** The fields of a CSR profile, from its JSON Schema, and the JSON beside the form. Pure. */
+
+export interface FieldSchema {
+  type?: string | readonly string[]
+  format?: string
+  description?: string
+  enum?: readonly unknown[]
+  minimum?: number
+  items?: FieldSchema
+  anyOf?: readonly FieldSchema[]
+  propertyNames?: FieldSchema
+  additionalProperties?: FieldSchema | boolean
+  properties?: Readonly<Record<string, FieldSchema>>
+}
+
+export type FieldKind = 'flag' | 'number' | 'pattern' | 'choices' | 'texts' | 'sizes' | 'json'
+
+export interface ProfileField {
+  name: string
+  label: string
+  help: string
+  kind: FieldKind
+  /** Of `choices` and `sizes`. */
+  options: readonly string[]
+  minimum: number
+}
+
+/** What a field asks, for those who do not know its name. A field without an entry shows its name. */
+const WORDS: Readonly<Record<string, readonly [label: string, help: string]>> = {
+  authorized_keys: ['Key types', 'With the least size in bits; 0 asks for no size.'],
+  authorized_signature_algorithms: ['Signature algorithms of the request', ''],
+  authorized_key_usages: ['Key usages', 'That a request may ask for.'],
+  authorized_extended_key_usages: ['Extended key usages', 'Such as serverAuth, or an OID; one a line.'],
+  common_name_minimum: ['Common names, at least', ''],
+  common_name_maximum: ['Common names, at most', '−1 is no limit.'],
+  common_name_regex: ['Every common name matches', 'A regular expression (RE2), for the whole name.'],
+  san_minimum: ['Alternative names, at least', ''],
+  san_maximum: ['Alternative names, at most', '−1 is no limit.'],
+  san_regex: ['Every alternative name matches', 'A regular expression (RE2), for the whole name.'],
+  san_types: ['Types of alternative names', ''],
+  subject_regex: ['The subject matches', 'As text, such as CN=a,O=b (RFC 4514).'],
+  wildcard_in_common_name: ['Wildcard in a common name', ''],
+  wildcard_in_san: ['Wildcard in an alternative name', ''],
+  max_subdomain_depth: ['Labels below a base domain, at most', 'Counts with the base domains only.'],
+  depth_base_domains: ['Base domains', 'One a line. Every name must lie below one of them.'],
+  reuse_key: ['A key may be certified again', ''],
+  renewal_window_days: ['Renewal only so many days before the end', '0 or −1 is no limit.'],
+}
+
+export function fieldsOf(schema: FieldSchema): ProfileField[] {
+  return Object.entries(schema.properties ?? {}).map(([name, field]) => {
+    const [label = name, help = ''] = WORDS[name] ?? [name, field.description ?? '']
+    return { name, label, help, kind: kindOf(field), options: optionsOf(field), minimum: field.minimum ?? 0 }
+  })
+}
+
+function kindOf(field: FieldSchema): FieldKind {
+  if (field.type === 'boolean') return 'flag'
+  if (field.type === 'integer') return 'number'
+  if (field.type === 'string') return 'pattern'
+  if (field.type === 'array') return field.items?.enum ? 'choices' : 'texts'
+  if (field.type === 'object' && field.propertyNames) return 'sizes'
+  return 'json'
+}
+
+function optionsOf({ items, propertyNames }: FieldSchema): string[] {
+  const names = items?.enum ?? propertyNames?.enum ?? propertyNames?.anyOf?.find((option) => option.enum)?.enum ?? []
+  return names.map(String)
+}
+
+export type ProfileData = Readonly<Record<string, unknown>>
+
+/** An undefined value takes the field out: it asks for nothing. */
+export function withField(data: ProfileData, name: string, value: unknown): ProfileData {
+  const { [name]: _, ...rest } = data
+  return value === undefined ? rest : { ...rest, [name]: value }
+}
+
+/** Undefined for an empty text; the text itself where it is no number, so that the service names the fault. */
+export function numberOf(text: string): unknown {
+  const trimmed = text.trim().replace('−', '-')
+  if (trimmed === '') return undefined
+  return /^-?\d+$/.test(trimmed) ? Number(trimmed) : trimmed
+}
+
+/** One text a line; undefined for none. */
+export function linesOf(text: string): string[] | undefined {
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+  return lines.length > 0 ? lines : undefined
+}
+
+/** What is sent: without lines that are still empty. */
+export const withoutEmptyLines = (data: ProfileData): ProfileData =>
+  Object.fromEntries(
+    Object.entries(data).map(([name, value]) => [
+      name,
+      Array.isArray(value) ? value.filter((one) => one !== '') : value,
+    ]),
+  )
+
+export type ReadJson = { ok: true; data: ProfileData } | { ok: false; message: string }
+
+/** What is typed beside the form. */
+export function readJson(text: string): ReadJson {
+  try {
+    const data: unknown = JSON.parse(text)
+    const isObject = typeof data === 'object' && data !== null && !Array.isArray(data)
+    return isObject ? { ok: true, data: data as ProfileData } : { ok: false, message: 'must be an object: { … }' }
+  } catch (error) {
+    return { ok: false, message: error instanceof Error ? error.message : String(error) }
+  }
+}

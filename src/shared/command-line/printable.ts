@@ -1,0 +1,13 @@
+/** Text of strangers on a terminal. */
+
+/** Controls of both sets but line break and tab, marks that change direction or show nothing. */
+const STEERING = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+/** With what steers a terminal as `\uXXXX`, so that JSON stays the same JSON. */
+export function printable(text: string): string {
+  return text.replaceAll(STEERING, (character) =>
+    Array.from({ length: character.length }, (_, at) => escapeUnit(character.charCodeAt(at))).join(''),
+  )
+}
+
+const escapeUnit = (unit: number) => `\\u${unit.toString(16).padStart(4, '0')}`

@@ -1,0 +1,216 @@
+/** Two services chained: the certificates of one come from the other, by http-01 and by dns-01. */
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  closeConnections,
+  type Obtained,
+  type Responder,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
+import { certIdOf } from '../support/certificate-id.ts'
+import { type DnsRecords, startDnsRecords } from '../support/dns-records.ts'
+import { startChallengeFolder } from '../support/http01-responder.ts'
+import { withQuery } from '../support/revoked.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+describe('a service behind another ACME service', { timeout: 180_000 }, () => {
+  let folder: string
+  let records: DnsRecords
+  let upstream: TestService
+  let closeWebServer: () => Promise<void>
+  let byHttp: Chained
+  let byDns: Chained
+
+  interface Chained {
+    service: TestService
+    responder: Responder
+    client: AcmeClient
+  }
+
+  const challenges = () => path.join(folder, '.well-known', 'acme-challenge')
+  const query = (service: TestService, text: string, values: unknown[] = []) =>
+    withQuery(service.database.connection, (run) => run(text, values))
+
+  before(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-chained-'))
+    mkdirSync(challenges(), { recursive: true })
+    records = await startDnsRecords(folder)
+    upstream = await startTestService({
+      config: {
+        challenges: { enabled: ['http-01', 'dns-01'] },
+        ari: { enabled: true },
+        ca: { profiles: { short: { validity_days: 1 } } },
+        dns: { zones: [{ zone: 'test', addresses: ['127.0.0.1'], resolvers: [records.server.resolver] }] },
+      },
+    })
+    closeWebServer = await startChallengeFolder(upstream.http01Port, challenges())
+    byHttp = await chained({
+      challenge_type: 'http-01',
+      challenge_handler: 'file_http',
+      challenge_handler_config: { webroot: folder },
+    })
+    const script = (name: string, action: string) => {
+      const file = path.join(folder, name)
+      writeFileSync(file, `#!/bin/sh\nset -e\n${action}\n`)
+      chmodSync(file, 0o755)
+      return file
+    }
+    const value = `${records.env.RECORDS}/$CHANCERY_RECORD_NAME/$CHANCERY_RECORD_VALUE`
+    byDns = await chained({
+      challenge_handler: 'callback_dns',
+      challenge_handler_config: {
+        create_script: script('create', `mkdir -p "${records.env.RECORDS}/$2"\n: > "${records.env.RECORDS}/$2/$3"`),
+        delete_script: script('delete', `rm -f "${value}"`),
+        propagation_delay: 0,
+      },
+    })
+  })
+  after(async () => {
+    closeConnections()
+    for (const one of [byHttp, byDns]) {
+      await one?.responder.close()
+      await one?.service.dispose()
+    }
+    await closeWebServer?.()
+    await upstream?.dispose()
+    await records?.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  async function chained(proxy: Record<string, unknown>): Promise<Chained> {
+    const service = await startTestService({
+      config: {
+        ari: { enabled: true },
+        challenges: { enabled: ['http-01', 'dns-01'] },
+        dns: { zones: [{ zone: 'test', addresses: ['127.0.0.1'], resolvers: [records.server.resolver] }] },
+        ca: {
+          backend: 'acme_proxy',
+          profiles: { short: { validity_days: 1 }, unknown: {} },
+          acme_proxy: {
+            directory_url: upstream.directoryUrl,
+            email: 'pki@chained.test',
+            storage_path: path.join(folder, 'storage'),
+            trust_anchors: [upstream.ca.root],
+            ...proxy,
+          },
+        },
+      },
+    })
+    const responder = await startResponder(service.http01Port)
+    return { service, responder, client: await registeredClient(service.directoryUrl) }
+  }
+
+  const obtain = ({ client, responder, service }: Chained, name: string, order: object = {}): Promise<Obtained> =>
+    client.obtain([name], responder, { order }).catch(async (error: Error) => {
+      const { reason } = await service
+        .waitForLog('the CA backend refused a certificate', 5_000)
+        .catch(() => ({ reason: '' }))
+      throw new Error(`${error.message}: ${reason}`)
+    })
+
+  const upstreamOrders = (name: string) =>
+    query(upstream, `SELECT status, replaces, profile FROM orders WHERE identifiers @> $1::jsonb ORDER BY id`, [
+      JSON.stringify([{ value: name }]),
+    ])
+
+  test('http-01: the chain is the upstream’s, one order was made there, and nothing is left behind', async () => {
+    const { der, chain } = await obtain(byHttp, 'file.test')
+    const leaf = new X509Certificate(der)
+    assert.equal(leaf.subjectAltName, 'DNS:file.test')
+    const [, issuer = ''] = chain.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []
+    assert.ok(leaf.verify(new X509Certificate(issuer).publicKey))
+    assert.deepEqual(
+      (await upstreamOrders('file.test')).map(({ status }) => status),
+      ['valid'],
+    )
+    const [row] = await query(byHttp.service, 'SELECT backend FROM certificates WHERE der = $1', [der])
+    assert.deepEqual(row, { backend: 'acme_proxy' })
+    assert.deepEqual(readdirSync(challenges()), [])
+    const [known] = await query(upstream, 'SELECT count(*)::integer AS n FROM certificates WHERE der = $1', [der])
+    assert.deepEqual(known, { n: 1 })
+  })
+
+  test('dns-01: scripts publish the records and withdraw them', async () => {
+    const { der } = await obtain(byDns, 'script.test')
+    assert.equal(new X509Certificate(der).subjectAltName, 'DNS:script.test')
+    await until('the record is gone', () => records.values('_acme-challenge.script.test').length === 0)
+  })
+
+  test('a profile that both know is passed on, and one that only this service knows is refused', async () => {
+    await obtain(byHttp, 'profile.test', { profile: 'short' }).catch((e) =>
+      console.log(e, byHttp.service.log.filter((l) => l.level !== 'INFO' && l.level !== 'info').slice(-5)),
+    )
+    assert.deepEqual(
+      (await upstreamOrders('profile.test')).map(({ profile }) => profile),
+      ['short'],
+    )
+    await assert.rejects(obtain(byHttp, 'unknown-profile.test', { profile: 'unknown' }), /./)
+    const refused = await byHttp.service.untilLogged('the refusal', ({ event }) => event === 'backend_refused')
+    assert.equal(refused['reason'], 'the upstream has no profile unknown')
+    assert.deepEqual(await upstreamOrders('unknown-profile.test'), [])
+  })
+
+  test('RFC 9773: the upstream’s window is shown, and what an order replaces is passed on', async () => {
+    const first = await obtain(byHttp, 'renewed.test')
+    const certId = certIdOf(first.der)
+    const shown = async (service: TestService) =>
+      (await send({ method: 'GET', url: `${service.baseUrl}/renewalInfo/${certId}` })).json.suggestedWindow
+    await query(
+      upstream,
+      `INSERT INTO renewal_advice (certificate_id, window_start, window_end)
+       SELECT id, '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z' FROM certificates WHERE der = $1`,
+      [first.der],
+    )
+    await query(byHttp.service, 'UPDATE upstream_renewals SET due_at = now()')
+    const window = { start: '2026-01-01T00:00:00Z', end: '2026-01-02T00:00:00Z' }
+    assert.deepEqual(await shown(upstream), window)
+    await until('the window is passed on', async () => (await shown(byHttp.service)).start === window.start)
+    assert.deepEqual(await shown(byHttp.service), window)
+
+    await obtain(byHttp, 'renewed.test', { replaces: certId })
+    assert.deepEqual(
+      (await upstreamOrders('renewed.test')).map(({ replaces }) => replaces),
+      [null, certId],
+    )
+  })
+
+  test('a revocation reaches the upstream, with its reason', async () => {
+    const { der } = await obtain(byHttp, 'revoked.test')
+    const payload = { certificate: der.toString('base64url'), reason: 4 }
+    const { status } = await byHttp.client.post(byHttp.client.directory['revokeCert'] as string, payload)
+    assert.equal(status, 200)
+    const reason = await until('the upstream has revoked it', async () => {
+      const [row] = await query(upstream, 'SELECT revocation_reason AS r FROM certificates WHERE der = $1', [der])
+      return row?.['r'] ?? undefined
+    })
+    assert.equal(reason, 4)
+  })
+
+  test('two dozen at the same time: as many orders and certificates upstream as here', async () => {
+    const names = Array.from({ length: 24 }, (_, number) => `crowd-${number}.test`)
+    const certificates = await Promise.all(names.map((name) => obtain(byHttp, name)))
+    assert.equal(new Set(certificates.map(({ der }) => der.toString('hex'))).size, names.length)
+    for (const name of names) assert.equal((await upstreamOrders(name)).length, 1)
+    await until('all files are gone', () => readdirSync(challenges()).length === 0)
+  })
+
+  test('both services use one account upstream for each contact, and its key is sealed', async () => {
+    const [account] = await query(byHttp.service, 'SELECT * FROM upstream_accounts')
+    assert.match(String(account?.['url']), new RegExp(`^${upstream.baseUrl}/`))
+    assert.notEqual((account?.['sealed_key'] as Buffer | undefined)?.at(0), 0x30, 'no plain DER')
+    const [upstreamAccounts] = await query(
+      upstream,
+      `SELECT count(*)::integer AS n FROM accounts WHERE contacts = '{mailto:pki@chained.test}'`,
+    )
+    assert.deepEqual(upstreamAccounts, { n: 2 })
+  })
+})

@@ -1,0 +1,141 @@
+/**
+ * Who may act is read again in the transaction that acts: what ends a session, a token or a role
+ * ends requests that are under way, too.
+ */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { ENDPOINTS } from '../../src/admin/endpoints.ts'
+import {
+  type AdminClient,
+  type AdminReplyText,
+  adminConfig,
+  clientWith,
+  createAdministrator,
+  signIn,
+} from '../support/admin.ts'
+import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
+import { made } from '../support/bound.ts'
+import { withQuery } from '../support/revoked.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const CHANGING = ENDPOINTS.filter(({ audit, roles }) => audit && roles !== 'none')
+
+describe('the authority of a request under way', () => {
+  let service: TestService
+  let password: string
+  let profile: string
+  let alice: AdminClient
+  before(async () => {
+    service = await startTestService({ config: { ...adminConfig(), crl: { enabled: true } } })
+    password = await createAdministrator(service.database, 'alice')
+    await createAdministrator(service.database, 'another')
+    alice = await signIn(service.baseUrl, 'alice', password)
+    profile = (await made(alice, '/csr-profiles', { name: 'servers', profile_data: {} })).id
+  })
+  after(() => service.dispose())
+
+  const sql = (text: string, values: unknown[] = []) =>
+    withQuery(service.database.connection, (query) => query(text, values))
+  const isWaiting = async () => {
+    const [row] = await sql(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    )
+    return Number(row?.['count']) > 0
+  }
+  const entries = async () => Number((await sql('SELECT count(*) FROM admin_audit_log'))[0]?.['count'])
+
+  /** Sends a request while a change is not yet committed, which commits before the request can write. */
+  async function overtake(
+    change: [string, ...unknown[]],
+    request: () => Promise<AdminReplyText>,
+  ): Promise<AdminReplyText> {
+    const [text, ...values] = change
+    return withQuery(service.database.connection, async (query) => {
+      await query('BEGIN')
+      await query(text, values)
+      let isAnswered = false
+      const reply = request().finally(() => {
+        isAnswered = true
+      })
+      await until('the request waits for the change', async () => isAnswered || (await isWaiting()))
+      await query('COMMIT')
+      return reply
+    })
+  }
+
+  const idOf = (client: AdminClient) =>
+    JSON.parse(Buffer.from(client.token.split('.')[1] as string, 'base64url').toString()).jti
+  const send = (client: AdminClient, id: string) => {
+    const { path, body } = ADMINISTRATIVE_REQUESTS[id] as { path: string; body?: object }
+    const { method } = CHANGING.find((one) => one.id === id) as { method: string }
+    return client.send(method, path.replace('{profile_id}', profile), body)
+  }
+
+  for (const { id } of CHANGING)
+    test(`${id} is refused when the session has just ended`, async () => {
+      const client = await signIn(service.baseUrl, 'alice', password)
+      const before = await entries()
+      const reply = await overtake(['DELETE FROM admin_sessions WHERE id = $1', idOf(client)], () => send(client, id))
+      assert.deepEqual([reply.status, reply.json?.error], [401, 'unauthorized'], reply.text)
+      assert.equal(await entries(), before)
+    })
+
+  const REPRESENTATIVES = ['setMaintenance', 'createUser', 'updateUser', 'deleteUser', 'createToken', 'bulkRevoke']
+
+  test('an administrator who has just become an auditor changes nothing', async () => {
+    for (const id of REPRESENTATIVES) {
+      const client = await signIn(service.baseUrl, 'alice', password)
+      const change = "UPDATE admin_users SET role = 'auditor' WHERE username = 'alice'"
+      const reply = await overtake([change], () => send(client, id))
+      assert.deepEqual([reply.status, reply.json?.error], [403, 'forbidden'], `${id} ${reply.text}`)
+      await sql("UPDATE admin_users SET role = 'admin' WHERE username = 'alice'")
+    }
+  })
+
+  test('nor does one who has just been disabled, or deleted', async () => {
+    for (const id of REPRESENTATIVES) {
+      const client = await signIn(service.baseUrl, 'alice', password)
+      const change = "UPDATE admin_users SET enabled = false WHERE username = 'alice'"
+      assert.equal((await overtake([change], () => send(client, id))).status, 401, id)
+      await sql("UPDATE admin_users SET enabled = true WHERE username = 'alice'")
+    }
+    const carol = await signIn(service.baseUrl, 'carol', await createAdministrator(service.database, 'carol'))
+    const gone = await overtake(["DELETE FROM admin_users WHERE username = 'carol'"], () =>
+      send(carol, 'setMaintenance'),
+    )
+    assert.equal(gone.status, 401)
+  })
+
+  test('nor does an API token that has just been revoked', async () => {
+    alice = await signIn(service.baseUrl, 'alice', password)
+    for (const id of ['setMaintenance', 'updateUser', 'bulkRevoke', 'createEabCredential']) {
+      const { id: tokenId, token } = await made<{ id: string; token: string }>(alice, '/tokens', {
+        name: id,
+        role: 'admin',
+      })
+      const change = ['UPDATE admin_api_tokens SET revoked_at = now() WHERE id = $1', tokenId] as [string, string]
+      const reply = await overtake(change, () => send(clientWith(service.baseUrl, token), id))
+      assert.equal(reply.status, 401, `${id} ${reply.text}`)
+    }
+  })
+
+  test('two requests of one session at once do not stand in each other’s way', async () => {
+    const client = await signIn(service.baseUrl, 'alice', password)
+    const replies = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => client.send('POST', '/tokens', { name: `token ${n}` })),
+    )
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      Array(8).fill(201),
+    )
+  })
+
+  test('a bulk revocation goes on after the session that began it', async () => {
+    const client = await signIn(service.baseUrl, 'alice', password)
+    const { json } = await send(client, 'bulkRevoke')
+    const [job] = await sql('SELECT author FROM bulk_revocations WHERE id = $1', [json.job_id])
+    assert.equal(Object.hasOwn((job?.['author'] ?? { sessionId: '' }) as object, 'sessionId'), false)
+  })
+})

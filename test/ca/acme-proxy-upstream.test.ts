@@ -1,0 +1,307 @@
+/** The backend `acme_proxy` and an upstream that misbehaves, loses answers, or is behind a proxy. */
+
+import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import type { AcmeProxySettings } from '../../src/ca/acme-proxy/backend.ts'
+import type { ChallengeHandler } from '../../src/ca/acme-proxy/handlers/handler.ts'
+import { readReferenceKey } from '../../src/ca/acme-proxy/reference-account.ts'
+import { CaError } from '../../src/ca/backend.ts'
+import type { CsrBackend, IssuanceRequest } from '../../src/ca/csr-backend.ts'
+import { type TestProxyOptions, testProxy } from '../support/acme-proxy.ts'
+import { loopbackCertificate } from '../support/certificates.ts'
+import { aRequest, issueThrough } from '../support/csr-backend.ts'
+import { problem, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts'
+
+const NAME = 'a.test'
+const soon = () => AbortSignal.timeout(30_000)
+const FIRST_STEP = { isRepeated: false, isAbandoned: false }
+
+describe('an upstream that is not as it should be', { timeout: 120_000 }, () => {
+  let upstream: ScriptedUpstream
+  let request: IssuanceRequest
+  let placed: string[]
+  const backends: CsrBackend[] = []
+
+  beforeEach(async () => {
+    upstream = await startScriptedUpstream(NAME)
+    request = await aRequest([NAME])
+    placed = []
+  })
+  afterEach(async () => {
+    await Promise.all(backends.splice(0).map((backend) => backend.close()))
+    await upstream.close()
+  })
+
+  const handler: ChallengeHandler = {
+    ...{ propagationMs: 0, timeoutMs: 1_000, concurrency: 1 },
+    place: async ({ domain }) => void placed.push(`place ${domain}`),
+    remove: async ({ domain }) => void placed.push(`remove ${domain}`),
+    close: async () => undefined,
+  }
+  function proxy(settings: Partial<AcmeProxySettings> = {}, more: Partial<TestProxyOptions> = {}) {
+    const made = testProxy({ directoryUrl: upstream.directoryUrl, handler, settings, ...more })
+    backends.push(made.backend)
+    return made
+  }
+  const rejectedWith =
+    (pattern: RegExp, retryable = true) =>
+    (error: unknown) => {
+      assert.ok(error instanceof CaError, String(error))
+      assert.match(error.message, pattern)
+      assert.equal(error.retryable, retryable)
+      return true
+    }
+  const firstStep = (backend: CsrBackend) => backend.advance(request, undefined, { signal: soon(), ...FIRST_STEP })
+
+  test('one that does all right issues, and each step asks only what it needs', async () => {
+    const ended = await issueThrough(proxy().backend, request)
+    assert.equal(ended.status, 'issued')
+    assert.deepEqual(placed, [`place ${NAME}`, `remove ${NAME}`])
+    assert.deepEqual([upstream.count('/newOrder'), upstream.count('/finalize'), upstream.count('/cert')], [1, 1, 1])
+  })
+
+  test('a rate limit keeps all new orders back for as long as it says', async () => {
+    const { backend } = proxy()
+    upstream.script = ({ path: to }) =>
+      to === '/newOrder' ? problem(429, 'rateLimited', { 'retry-after': '120' }) : undefined
+    await assert.rejects(firstStep(backend), (error: CaError) => error.retryable && error.retryAfterMs === 120_000)
+    await assert.rejects(firstStep(backend), rejectedWith(/asked for a pause/))
+    assert.equal(upstream.count('/newOrder'), 1)
+  })
+
+  test('a redirect is not followed', async () => {
+    const elsewhere = await startScriptedUpstream(NAME)
+    upstream.script = ({ path: to }) =>
+      to === '/newOrder' ? { status: 307, headers: { location: `${elsewhere.url}/newOrder` } } : undefined
+    await assert.rejects(firstStep(proxy().backend), rejectedWith(/307: redirects are not followed/))
+    assert.equal(elsewhere.requests.length, 0)
+    await elsewhere.close()
+  })
+
+  test('a body without end, and one that drips, end the request', async () => {
+    upstream.script = ({ path: to }) => (to === '/dir' ? { body: Buffer.alloc(300_000, 32) } : undefined)
+    await assert.rejects(firstStep(proxy().backend), rejectedWith(/more than 262144 bytes/))
+    upstream.script = ({ path: to }) => (to === '/dir' ? { drip: 10 } : undefined)
+    await assert.rejects(
+      firstStep(proxy({ orderTimeoutMs: 1_500 }).backend),
+      rejectedWith(/no answer within 1.5 seconds/),
+    )
+  })
+
+  test('a directory that names what is no URL of its own kind is not used', async () => {
+    for (const newNonce of ['file:///etc/passwd', 'http://user:password@127.0.0.1/', 'http://[']) {
+      upstream.script = ({ path: to }, { body }) =>
+        to === '/dir' ? { headers: { 'replay-nonce': '' }, body: { ...(body as object), newNonce } } : undefined
+      await assert.rejects(firstStep(proxy().backend), rejectedWith(/what RFC 8555 does not know/))
+    }
+  })
+
+  test('a rejected nonce is replaced by that of the answer', async () => {
+    let rejected = 0
+    upstream.script = ({ path: to }) => (to === '/newOrder' && rejected++ < 3 ? problem(400, 'badNonce') : undefined)
+    assert.equal((await issueThrough(proxy().backend, request)).status, 'issued')
+    assert.equal(upstream.count('/newOrder'), 4)
+  })
+
+  test('an upstream that has forgotten the account gets its key again', async () => {
+    const { backend, accounts } = proxy()
+    assert.equal((await issueThrough(backend, request)).status, 'issued')
+    let forgotten = 0
+    upstream.script = ({ path: to }) =>
+      to === '/newOrder' && forgotten++ === 0 ? problem(400, 'accountDoesNotExist') : undefined
+    await assert.rejects(firstStep(backend), rejectedWith(/accountDoesNotExist/))
+    const registrations = upstream.count('/newAccount')
+    assert.equal((await firstStep(backend)).status, 'pending')
+    assert.equal(upstream.count('/newAccount'), registrations + 1)
+    assert.equal(accounts.size, 1)
+  })
+
+  test('nothing is published for a name that was not ordered', async () => {
+    upstream.script = ({ path: to }, { body }) =>
+      to === '/authz' ? { body: { ...(body as object), identifier: { type: 'dns', value: 'other.test' } } } : undefined
+    const ended = await issueThrough(proxy({ maxRetries: 0 }).backend, request).catch((error: unknown) => error)
+    assert.ok(ended instanceof CaError)
+    assert.match(ended.message, /a name that is not in the order/)
+    assert.deepEqual(placed, [])
+  })
+
+  test('a token that is no base64url is no name of a file', async () => {
+    upstream.script = ({ path: to }, { body }) => {
+      const { challenges = [] } = body as { challenges?: object[] }
+      return to === '/authz'
+        ? { body: { ...(body as object), challenges: [{ ...challenges[0], token: '../../etc/cron' }] } }
+        : undefined
+    }
+    await assert.rejects(
+      issueThrough(proxy({ maxRetries: 0 }).backend, request),
+      rejectedWith(/a challenge has no token/),
+    )
+    assert.deepEqual(placed, [])
+  })
+
+  test('an order that never gets ready ends in its time, and its response is withdrawn', async () => {
+    upstream.script = ({ path: to }, { body }) =>
+      to === '/order' ? { body: { ...(body as object), status: 'pending' } } : undefined
+    const ended = await issueThrough(proxy({ readyTimeoutMs: 600 }).backend, request)
+    assert.ok(ended.status === 'refused')
+    assert.match(ended.reason, /order_ready_timeout/)
+    assert.deepEqual(placed, [`place ${NAME}`, `remove ${NAME}`])
+  })
+
+  test('a lost answer to finalize is not followed by a second finalize', async () => {
+    upstream.script = ({ path: to }) => (to === '/finalize' ? { lost: true } : undefined)
+    assert.equal((await issueThrough(proxy().backend, request)).status, 'issued')
+    assert.equal(upstream.count('/finalize'), 1)
+  })
+
+  test('what an upstream says of the request reaches the client as a type, and the log in its words', async () => {
+    upstream.script = ({ path: to }) => (to === '/newOrder' ? problem(400, 'rejectedIdentifier') : undefined)
+    const ended = await firstStep(proxy().backend)
+    assert.ok(ended.status === 'refused')
+    assert.match(ended.problem.type, /:rejectedIdentifier$/)
+    assert.doesNotMatch(ended.problem.detail, /words of the upstream/)
+    assert.match(ended.reason, /words of the upstream/)
+  })
+
+  test('an order that was given up is cleaned up, and never finalized', async () => {
+    const { backend } = proxy()
+    const steps: string[] = []
+    const ended = await issueThrough(
+      {
+        ...backend,
+        advance: (wanted, state, step) => {
+          const { step: name = 'order' } = (state ?? {}) as { step?: string }
+          steps.push(name)
+          return backend.advance(wanted, state, { ...step, isAbandoned: steps.includes('answer') })
+        },
+      },
+      request,
+    )
+    assert.equal(ended.status, 'refused')
+    assert.deepEqual(steps, ['order', 'inspect', 'place', 'answer', 'clean'])
+    assert.deepEqual(placed, [`place ${NAME}`, `remove ${NAME}`])
+    assert.equal(upstream.count('/finalize'), 0)
+  })
+
+  test('an upstream that goes away in the middle leaves the order to another backend, cleaned up', async () => {
+    const { backend } = proxy({ maxRetries: 0 })
+    upstream.script = ({ path: to }) => (to === '/chall' ? { lost: true } : undefined)
+    await assert.rejects(issueThrough(backend, request), rejectedWith(/ECONNRESET|socket hang up/))
+    assert.deepEqual(placed, [`place ${NAME}`, `remove ${NAME}`])
+  })
+
+  test('a revoked certificate is a success, any other refusal is final', async () => {
+    const { backend } = proxy()
+    const revocation = { certificate: Buffer.from('3000', 'hex'), reason: 1 }
+    upstream.script = ({ path: to }) => (to === '/revokeCert' ? problem(400, 'alreadyRevoked') : undefined)
+    await backend.revoke(revocation, soon())
+    assert.deepEqual(upstream.requests.at(-1)?.payload, { certificate: 'MAA', reason: 1 })
+    upstream.script = ({ path: to }) => (to === '/revokeCert' ? problem(403, 'unauthorized') : undefined)
+    await assert.rejects(backend.revoke(revocation, soon()), rejectedWith(/unauthorized/, false))
+  })
+
+  test('a request over http goes to the proxy whole, with the proxy’s password and no other', async () => {
+    const seen: string[] = []
+    const forward = createServer((incoming, outgoing) => {
+      seen.push(`${incoming.url} ${incoming.headers['proxy-authorization']}`)
+      outgoing.end('{}')
+    })
+    const port = await listening(forward)
+    const { backend } = proxy({ http: { verify: true, proxyUrl: `http://user:pass%40word@127.0.0.1:${port}` } })
+    await assert.rejects(backend.checkHealth(soon()), rejectedWith(/the directory has no newNonce/))
+    assert.equal(seen[0], `${upstream.directoryUrl} Basic ${Buffer.from('user:pass@word').toString('base64')}`)
+    forward.close()
+  })
+})
+
+describe('an upstream over TLS behind a forward proxy', () => {
+  test('is reached through a tunnel, and its certificate is checked at the end of it', async () => {
+    const certificate = await loopbackCertificate()
+    const upstream = await startScriptedUpstream(NAME, certificate)
+    const tunnels: string[] = []
+    const forward = createServer()
+    forward.on('connect', (incoming: IncomingMessage, client: Socket) => {
+      tunnels.push(String(incoming.url))
+      const [host, port] = String(incoming.url).split(':')
+      const target = connect(Number(port), host, () => {
+        client.write('HTTP/1.1 200 OK\r\n\r\n')
+        target.pipe(client).pipe(target)
+      })
+      for (const socket of [client, target]) socket.on('error', () => undefined)
+    })
+    const proxyUrl = `http://127.0.0.1:${await listening(forward)}`
+    const handler = { propagationMs: 0, timeoutMs: 1, concurrency: 1 } as ChallengeHandler
+    const through = (extraRoots: string | undefined) =>
+      testProxy({
+        directoryUrl: upstream.directoryUrl,
+        handler: { ...handler, close: async () => undefined },
+        settings: { http: { verify: true, proxyUrl, extraRoots } },
+      }).backend
+    const trusting = through(certificate.cert)
+    await trusting.checkHealth(soon())
+    assert.equal(tunnels[0], new URL(upstream.url).host)
+    const strict = through(undefined)
+    await assert.rejects(strict.checkHealth(soon()), /SELF_SIGNED|self-signed/i)
+    await Promise.all([trusting.close(), strict.close()])
+    forward.closeAllConnections()
+    forward.close()
+    await upstream.close()
+  })
+})
+
+describe('the account of the reference', () => {
+  let folder: string
+  let upstream: ScriptedUpstream
+  before(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-reference-'))
+    upstream = await startScriptedUpstream(NAME)
+  })
+  after(async () => {
+    await upstream.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const email = 'pki@upstream.test'
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+
+  test('its key is taken over, and the upstream recognises it', async () => {
+    const keys = path.join(folder, 'accounts', new URL(upstream.url).host, email, 'keys')
+    mkdirSync(keys, { recursive: true })
+    writeFileSync(path.join(keys, `${email}.key`), privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    const { backend, accounts } = testProxy({
+      directoryUrl: upstream.directoryUrl,
+      handler: { propagationMs: 0, timeoutMs: 1, concurrency: 1, close: async () => undefined } as ChallengeHandler,
+      options: { readFormerKey: () => readReferenceKey(folder, upstream.directoryUrl, email) },
+    })
+    await backend.checkHealth(soon())
+    const [account] = accounts.values()
+    assert.match(account?.url ?? '', /\/account\/0$/)
+    assert.deepEqual(upstream.requests.find(({ path: to }) => to === '/newAccount')?.payload, {
+      onlyReturnExisting: true,
+    })
+    await backend.close()
+  })
+
+  test('without one there is none, and a broken one is told without its content', () => {
+    assert.equal(readReferenceKey(path.join(folder, 'nowhere'), upstream.directoryUrl, email), undefined)
+    const broken = path.join(folder, 'broken')
+    mkdirSync(path.join(broken, 'keys'), { recursive: true })
+    writeFileSync(path.join(broken, 'keys', `${email}.key`), 'secret text')
+    assert.throws(
+      () => readReferenceKey(broken, upstream.directoryUrl, email),
+      (error: Error) => /is no private key/.test(error.message) && !/secret text/.test(error.message),
+    )
+  })
+})
+
+async function listening(server: ReturnType<typeof createServer>): Promise<number> {
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  return (server.address() as AddressInfo).port
+}

@@ -1,0 +1,82 @@
+/**
+ * Screenshots of the pages for docs/console, by hand: `node dist/test/console/screenshots.js FOLDER [word …]`.
+ * The service is populated, its database a new one.
+ */
+
+import path from 'node:path'
+import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
+import { adminConfig, administrator } from '../support/admin.ts'
+import { boundClient, type MadeCredential, made } from '../support/bound.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { ConsoleBrowser } from './browser.ts'
+
+const SIZE = { width: 1100, height: 720 }
+
+async function fill(service: TestService) {
+  const admin = await administrator(service, 'grace')
+  const credential = await made<MadeCredential>(admin, '/eab', { kid: 'team-web', label: 'Web servers' })
+  await made(admin, '/eab', { kid: 'team-mail', label: 'Mail servers', max_uses: 5 })
+  for (const value of ['*.shop.test', 'mail.test', '10.1.0.0/16'])
+    await made(admin, '/allowed-identifiers', { type: value.includes('/') ? 'ip' : 'dns', value })
+  const profile_data = { san_maximum: 3, wildcard_in_san: false, authorized_keys: { RSA: 3072, 'EC.secp256r1': 256 } }
+  const profile = await made(admin, '/csr-profiles', { name: 'web servers', description: 'Few names.', profile_data })
+  await admin.send('PUT', `/eab/${credential.id}/csr-profile/${profile.id}`)
+  await made(admin, '/tokens', { name: 'metrics' })
+  await admin.send('POST', '/blocked-keys', { spki_sha256: '5f'.repeat(32) })
+  const responder = await startResponder(service.http01Port)
+  const client = await boundClient(service, credential)
+  await client.obtain(['www.shop.test', 'shop.test'], responder)
+  await client.obtain(['cart.shop.test'], responder)
+  await (await registeredClient(service.directoryUrl)).obtain(['mail.test'], responder)
+  await responder.close()
+  const order = await client.newOrder(['new.shop.test'])
+  const { json } = await client.post(order.json.authorizations[0])
+  await client.post(json.challenges.find(({ type }: { type: string }) => type === 'http-01').url, {})
+  const account = client.kid.split('/').at(-1) as string
+  await until('the failure is kept', async () => (await admin.get(`/accounts/${account}/failures`)).json.length > 0)
+  return {
+    account,
+    order: String(order.headers.location).split('/').at(-1),
+    credential: credential.id,
+    profile: profile.id,
+  }
+}
+
+const [folder = '.', ...words] = process.argv.slice(2)
+const service = await startTestService({
+  config: { ...adminConfig(), crl: { enabled: true }, challenges: { http01: { max_retries: 0 } } },
+})
+try {
+  const ids = await fill(service)
+  const browser = await ConsoleBrowser.start(service)
+  const pages: Record<string, string> = {
+    ...{ accounts: '/accounts', account: `/accounts/${ids.account}`, orders: '/orders', order: `/orders/${ids.order}` },
+    ...{ eab: '/eab', 'eab-credential': `/eab/${ids.credential}`, identifiers: '/identifiers' },
+    ...{
+      'csr-profiles': '/csr-profiles',
+      'csr-profile': `/csr-profiles/${ids.profile}`,
+      'blocked-keys': '/blocked-keys',
+    },
+    ...{ operation: '/operation', crl: '/crl', notifications: '/notifications', events: '/events' },
+    ...{
+      settings: '/settings?source=set',
+      'audit-log': '/audit-log',
+      users: '/users',
+      tokens: '/tokens',
+      profile: '/profile',
+    },
+  }
+  const { page, close } = await browser.as('admin', { viewport: SIZE, colorScheme: 'light' })
+  for (const [name, place] of Object.entries(pages)) {
+    if (words.length > 0 && !words.some((word) => name.includes(word))) continue
+    await page.evaluate(`location.hash = ${JSON.stringify(place)}`)
+    await page.waitForTimeout(1_500)
+    await page.screenshot({ path: path.join(folder, `${name}.png`) })
+  }
+  await close()
+  await browser.close()
+} finally {
+  closeConnections()
+  await service.dispose()
+}

@@ -1,0 +1,77 @@
+/**
+ * 200 certificates at the same time through two services chained (backend acme_proxy), checked in both books. Run by hand:
+ *
+ *   node dist/test/load/chained-issuance.js [certificates]
+ */
+
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { startChallengeFolder, startHttp01Responder } from '../support/http01-responder.ts'
+import { createPersistentClient } from '../support/persistent-client.ts'
+import { withQuery } from '../support/revoked.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const certificates = Number(process.argv[2] ?? 200)
+const folder = mkdtempSync(path.join(tmpdir(), 'chancery-chained-load-'))
+const challenges = path.join(folder, '.well-known', 'acme-challenge')
+mkdirSync(challenges, { recursive: true })
+
+const countOf = (of: TestService, text: string) =>
+  withQuery(of.database.connection, async (query) => {
+    const [row] = await query(`SELECT count(*)::integer AS n FROM ${text}`)
+    return Number(row?.['n'])
+  })
+
+const upstream = await startTestService()
+const closeWebServer = await startChallengeFolder(upstream.http01Port, challenges)
+const service = await startTestService({
+  config: {
+    ca: {
+      backend: 'acme_proxy',
+      acme_proxy: {
+        directory_url: upstream.directoryUrl,
+        email: 'pki@chained.test',
+        storage_path: path.join(folder, 'storage'),
+        challenge_type: 'http-01',
+        challenge_handler: 'file_http',
+        challenge_handler_config: { webroot: folder },
+        trust_anchors: [upstream.ca.root],
+      },
+    },
+  },
+})
+const responder = await startHttp01Responder(service.http01Port)
+const client = createPersistentClient({ directoryUrl: service.directoryUrl, timeoutMs: 600_000 })
+await client.register()
+
+const startedAt = performance.now()
+const names = Array.from({ length: certificates }, (_, number) => `load-${number}.test`)
+const durations = await Promise.all(
+  names.map(async (name) => {
+    responder.serve(name, client.thumbprint)
+    const from = performance.now()
+    await client.obtain(name)
+    return performance.now() - from
+  }),
+)
+const seconds = (performance.now() - startedAt) / 1000
+durations.sort((a, b) => a - b)
+const at = (share: number) => ((durations[Math.floor(share * (durations.length - 1))] ?? 0) / 1000).toFixed(1)
+
+assert.equal(await countOf(service, 'certificates'), certificates)
+assert.equal(await countOf(upstream, 'certificates'), certificates)
+assert.equal(await countOf(upstream, "orders WHERE status = 'valid'"), certificates)
+assert.equal(await countOf(service, 'csr_issuances'), 0)
+assert.deepEqual(readdirSync(challenges), [])
+assert.deepEqual([client.invalidOrders, client.complaints], [[], []])
+console.log(
+  `${certificates} certificates in ${seconds.toFixed(1)} s; each in ${at(0.5)} s (median), ${at(1)} s (slowest); the books agree`,
+)
+
+await responder.close()
+await service.dispose()
+await closeWebServer()
+await upstream.dispose()
+rmSync(folder, { recursive: true, force: true })

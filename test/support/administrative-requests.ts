@@ -1,0 +1,53 @@
+/** For each endpoint that changes something, a request that an administrator may send. */
+
+import { NOBODY } from './bound.ts'
+
+export interface AdministrativeRequest {
+  path: string
+  body?: object
+}
+
+const KEY = 'ab'.repeat(32)
+const filter = { issued_before: '2001-01-01' }
+const profile = { name: 'a profile', profile_data: { san_maximum: 3 } }
+
+/** What it names need not be there, unless it has `{profile_id}`. By operation id, in the order of the manual. */
+export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequest>> = {
+  logout: { path: '/auth/logout' },
+  logoutEverywhere: { path: '/auth/logout-everywhere' },
+  createUser: { path: '/users', body: { username: 'new', email: 'new@example.com' } },
+  updateUser: { path: `/users/${NOBODY}`, body: { enabled: false } },
+  deleteUser: { path: `/users/${NOBODY}` },
+  resetMyPassword: { path: '/me/reset-password' },
+  createToken: { path: '/tokens', body: { name: 'new' } },
+  revokeToken: { path: `/tokens/${NOBODY}` },
+  exportAuditLog: { path: '/audit-log/export' },
+  bulkRevoke: { path: '/certificates/bulk-revoke', body: { filter } },
+  setMaintenance: { path: '/maintenance', body: { enabled: true } },
+  setSigning: { path: '/signing', body: { stopped: true } },
+  rebuildCrl: { path: '/crl/rebuild' },
+  retryDeadLetter: { path: `/events/dead/${NOBODY}/retry` },
+  retryNotifications: { path: '/notifications/retry' },
+  purgeNotifications: { path: '/notifications/purge' },
+  createEabCredential: { path: '/eab', body: { kid: 'new' } },
+  revokeEabCredential: { path: `/eab/${NOBODY}/revoke` },
+  addIdentifierToEab: { path: `/eab/${NOBODY}/allowed-identifiers/${NOBODY}` },
+  removeIdentifierFromEab: { path: `/eab/${NOBODY}/allowed-identifiers/${NOBODY}` },
+  assignCsrProfileToEab: { path: `/eab/${NOBODY}/csr-profile/${NOBODY}` },
+  unassignCsrProfileFromEab: { path: `/eab/${NOBODY}/csr-profile/${NOBODY}` },
+  createAllowedIdentifier: { path: '/allowed-identifiers', body: { type: 'dns', value: 'new.test' } },
+  deleteAllowedIdentifier: { path: `/allowed-identifiers/${NOBODY}` },
+  addAccountToIdentifier: { path: `/allowed-identifiers/${NOBODY}/accounts/${NOBODY}` },
+  removeAccountFromIdentifier: { path: `/allowed-identifiers/${NOBODY}/accounts/${NOBODY}` },
+  createCsrProfile: { path: '/csr-profiles', body: profile },
+  replaceCsrProfile: { path: '/csr-profiles/{profile_id}', body: profile },
+  deleteCsrProfile: { path: `/csr-profiles/${NOBODY}` },
+  assignCsrProfile: { path: `/csr-profiles/${NOBODY}/accounts/${NOBODY}` },
+  unassignCsrProfile: { path: `/csr-profiles/${NOBODY}/accounts/${NOBODY}` },
+  deactivateAccount: { path: `/accounts/${NOBODY}/deactivate` },
+  revokeCertificate: { path: '/certificates/abcd/revoke', body: { reason: 4 } },
+  adviseRenewal: { path: '/renewals', body: { filter } },
+  clearRenewals: { path: '/renewals', body: { filter } },
+  blockKey: { path: '/blocked-keys', body: { spki_sha256: KEY } },
+  unblockKey: { path: `/blocked-keys/${KEY}` },
+}

@@ -1,0 +1,119 @@
+/** What pages of the console work out by themselves: commands, fields, files, words. */
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { describe, test } from 'node:test'
+import { parse, parseAllDocuments } from 'yaml'
+import { clientCommands, directoryUrlOf, shellQuoted } from '../../../src/console/pages/client-commands.ts'
+import { readCsrFile, readCsrText } from '../../../src/console/pages/csr-file.ts'
+import { explainFailure } from '../../../src/console/pages/failure-words.ts'
+import { fieldsOf, linesOf, numberOf, readJson, withField } from '../../../src/console/pages/profile-fields.ts'
+
+describe('commands of ACME clients', () => {
+  const NASTY = `it's "$(touch /tmp/x)" \`id\` \\ {x} # %`
+  const commands = clientCommands({ directoryUrl: 'https://ca.test/directory', kid: NASTY, hmacKey: 'a-_b' })
+  const textOf = (client: string) => commands.find((one) => one.client === client)?.text ?? ''
+
+  test('a shell reads the kid as it is', () => {
+    assert.equal(execFileSync('sh', ['-c', `printf %s ${shellQuoted(NASTY)}`], { encoding: 'utf8' }), NASTY)
+    for (const client of ['certbot', 'lego', 'acme.sh']) assert.ok(textOf(client).includes(shellQuoted(NASTY)), client)
+  })
+
+  test('YAML reads the kid as it is', () => {
+    const [secret, issuer] = parseAllDocuments(textOf('cert-manager')).map((one) => one.toJS())
+    assert.equal(secret.stringData['hmac-key'], 'a-_b')
+    assert.equal(issuer.spec.acme.externalAccountBinding.keyID, NASTY)
+    assert.equal(parse(JSON.stringify(issuer)).spec.acme.server, 'https://ca.test/directory')
+  })
+
+  test('the directory is put together from the settings', () => {
+    const settings = [
+      { key: 'server.external_url', value: 'https://ca.test/x/' },
+      { key: 'api.base_path', value: null },
+      { key: 'acme.paths.directory', value: '/directory' },
+    ]
+    assert.equal(directoryUrlOf(settings), 'https://ca.test/x/directory')
+  })
+})
+
+describe('a request from a file', () => {
+  test('PEM and DER give the same base64', () => {
+    const der = Uint8Array.of(0x30, 0x03, 0x02, 0x01, 0xff)
+    const base64 = Buffer.from(der).toString('base64')
+    const pem = `-----BEGIN CERTIFICATE REQUEST-----\n${base64}\n-----END CERTIFICATE REQUEST-----\n`
+    assert.deepEqual(readCsrFile(der), { ok: true, csr: base64 })
+    assert.deepEqual(readCsrText(pem), { ok: true, csr: base64 })
+    assert.deepEqual(readCsrFile(new TextEncoder().encode(pem)), { ok: true, csr: base64 })
+  })
+
+  test('a key, a certificate and anything else are refused in words', () => {
+    const refusal = (text: string) => {
+      const read = readCsrText(text)
+      return read.ok ? '' : read.message
+    }
+    assert.match(refusal('-----BEGIN EC PRIVATE KEY-----\nx'), /This is a key/)
+    assert.match(refusal('-----BEGIN CERTIFICATE-----\nx'), /This is a certificate/)
+    assert.match(refusal('hello world!'), /neither PEM nor base64/)
+    assert.match(refusal('  '), /no request/)
+    assert.match(refusal('A'.repeat(70_000)), /longer/)
+  })
+})
+
+describe('fields of a CSR profile', () => {
+  test('are made from the schema, with their kind', () => {
+    const fields = fieldsOf({
+      properties: {
+        san_maximum: { type: 'integer', minimum: -1 },
+        reuse_key: { type: 'boolean' },
+        san_regex: { type: 'string', format: 'regex' },
+        san_types: { type: 'array', items: { type: 'string', enum: ['DNS_NAME', 'URI'] } },
+        depth_base_domains: { type: 'array', items: { type: 'string' } },
+        authorized_keys: {
+          type: 'object',
+          propertyNames: { anyOf: [{ enum: ['RSA'] }] },
+          additionalProperties: { type: 'integer' },
+        },
+        later_field: { description: 'Of a later release.', type: 'object' },
+      },
+    })
+    assert.deepEqual(
+      fields.map(({ kind, options }) => [kind, ...options]),
+      [['number'], ['flag'], ['pattern'], ['choices', 'DNS_NAME', 'URI'], ['texts'], ['sizes', 'RSA'], ['json']],
+    )
+    assert.deepEqual([fields.at(-1)?.label, fields.at(-1)?.help], ['later_field', 'Of a later release.'])
+  })
+
+  test('an empty field leaves the data', () => {
+    assert.deepEqual(withField({ a: 1, b: 2 }, 'a', undefined), { b: 2 })
+    assert.deepEqual([numberOf(' '), numberOf('−1'), numberOf('x')], [undefined, -1, 'x'])
+    assert.deepEqual([linesOf(' \n'), linesOf(' a \n\nb')], [undefined, ['a', 'b']])
+    assert.deepEqual(
+      [readJson('[]').ok, readJson('{').ok, readJson('{"a":1}')],
+      [...[false, false], { ok: true, data: { a: 1 } }],
+    )
+  })
+})
+
+describe('a failure in words', () => {
+  test('has the names, what was said, and what helps', () => {
+    const found = explainFailure({
+      kind: 'challenge.on_failure',
+      data: { identifier_value: 'a.test', error: 'no answer', problem: 'connection', authorization_id: 'x' },
+    })
+    assert.deepEqual([found.names, found.detail, found.authorizationId], [['a.test'], 'no answer', 'x'])
+    assert.match(found.advice, /firewall/)
+    const refused = explainFailure({
+      kind: 'order.rejected',
+      data: {
+        error: { type: 'urn:ietf:params:acme:error:rejectedIdentifier', detail: 'not allowed' },
+        rejected_identifiers: [{ type: 'dns', value: 'b.test' }],
+      },
+    })
+    assert.deepEqual([refused.names, refused.detail], [['b.test'], 'not allowed'])
+  })
+
+  test('is shown whatever its data is', () => {
+    for (const data of [{}, { error: 7, identifiers: [null, 7, {}] }, { error: null, problem: {} }])
+      assert.equal(typeof explainFailure({ kind: 'later.kind', data }).title, 'string')
+  })
+})

@@ -1,0 +1,249 @@
+/** Each key of mail, notifications, hooks, transparency and audit reaches what runs: key, value, what becomes of it. */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, describe, test } from 'node:test'
+import { wantsEvents } from '../../../src/config/consumers.ts'
+import { LEAVES } from '../../../src/config/reference.ts'
+import type { Config } from '../../../src/config/schema.ts'
+import type { OccurredEvent } from '../../../src/domain/event.ts'
+import { type ConsumerContext, consumersOf } from '../../../src/events/consumers.ts'
+import { loadHooks } from '../../../src/hooks/load.ts'
+import { auditFile, auditWebhookUrl, syslogTarget } from '../../../src/settings/audit.ts'
+import {
+  expirationSettings,
+  mailSettings,
+  notificationSettings,
+  templatesPath,
+} from '../../../src/settings/notifications.ts'
+import { transparencyLogs } from '../../../src/settings/transparency.ts'
+import { formatPath } from '../../../src/shared/config-file/notice.ts'
+import { loopbackCertificate } from '../../support/certificates.ts'
+import { until } from '../../support/until.ts'
+import { aConfig, parseTree, type Tree } from '../config/support.ts'
+
+const folder = mkdtempSync(path.join(tmpdir(), 'chancery-settings-'))
+after(() => rmSync(folder, { recursive: true, force: true }))
+const file = (name: string, text = 'text') => {
+  const at = path.join(folder, name)
+  writeFileSync(at, text)
+  return at
+}
+const { cert } = await loopbackCertificate()
+
+const URL_OF_HOOK = 'https://hooks.test/'
+const hook = (more: Tree = {}) => ({ class: 'webhook', config: { url: URL_OF_HOOK }, ...more })
+const hooksOf = (config: Config) => loadHooks(config)
+const firstHook = async (config: Config) => (await loadHooks(config))[0]
+async function consumersFor(config: Config) {
+  const context = { config, hooks: await loadHooks(config) } as unknown as ConsumerContext
+  return consumersOf(context)
+}
+const EVENT: OccurredEvent = {
+  ...{ id: '5f0c3c5e-8d8b-4d5b-9d0a-2f4f0f1f7f11', kind: 'alarm', subject: 's', accountId: undefined },
+  ...{ occurredAt: new Date(), data: {} },
+}
+
+type Row = readonly [key: string, patch: Tree, effect: (config: Config) => unknown, expected: unknown]
+
+const mail = (more: Tree): Tree => ({ smtp: { host: 'mail.test', from_address: 'acme@mail.test', ...more } })
+const notices = (more: Tree): Tree => ({ notifications: more })
+const log = (more: Tree = {}): Tree => ({
+  ct_logging: { enabled: true, logs: [{ url: 'https://ct.test/a', ...more }] },
+})
+const quiet = { notifications: { enabled: false } }
+
+const ROWS: readonly Row[] = [
+  ['smtp.host', mail({}), (c) => mailSettings(c).host, 'mail.test'],
+  ['smtp.port', mail({ port: 2525 }), (c) => mailSettings(c).port, 2525],
+  ['smtp.username', mail({ username: 'u', password: 'p' }), (c) => mailSettings(c).login?.user, 'u'],
+  ['smtp.password', mail({ username: 'u', password: 'p' }), (c) => mailSettings(c).login?.pass, 'p'],
+  ['smtp.use_tls', mail({ use_tls: false }), (c) => mailSettings(c).tls, 'none'],
+  ['smtp.use_tls', mail({ use_tls: true }), (c) => mailSettings(c).tls, 'starttls'],
+  ['smtp.use_tls', mail({ use_tls: true, port: 465 }), (c) => mailSettings(c).tls, 'implicit'],
+  ['smtp.tls', mail({ tls: 'implicit' }), (c) => mailSettings(c).tls, 'implicit'],
+  ['smtp.ca_file', mail({ ca_file: file('ca.pem') }), (c) => mailSettings(c).ca, 'text'],
+  ['smtp.from_address', mail({}), (c) => mailSettings(c).from, 'acme@mail.test'],
+  ['smtp.cc', mail({ cc: ['a@mail.test'] }), (c) => mailSettings(c).cc, ['a@mail.test']],
+  ['smtp.bcc', mail({ bcc: ['b@mail.test'] }), (c) => mailSettings(c).bcc, ['b@mail.test']],
+  ['smtp.templates_path', mail({ templates_path: '/mails' }), templatesPath, '/mails'],
+  ['smtp.timeout_seconds', mail({ timeout_seconds: 7 }), (c) => mailSettings(c).timeoutMs, 7_000],
+  ['notifications.enabled', quiet, wantsEvents, false],
+  ['notifications.enabled', {}, wantsEvents, true],
+  ['notifications.max_retries', notices({ max_retries: 9 }), (c) => notificationSettings(c).maxRetries, 9],
+  [
+    'notifications.retry_delay_seconds',
+    notices({ retry_delay_seconds: 9 }),
+    (c) => notificationSettings(c).retryDelayMs,
+    9_000,
+  ],
+  [
+    'notifications.retry_backoff_multiplier',
+    notices({ retry_backoff_multiplier: 3 }),
+    (c) => notificationSettings(c).retryBackoffMultiplier,
+    3,
+  ],
+  [
+    'notifications.retry_max_delay_seconds',
+    notices({ retry_max_delay_seconds: 99 }),
+    (c) => notificationSettings(c).retryMaxDelayMs,
+    99_000,
+  ],
+  [
+    'notifications.retry_interval_seconds',
+    notices({ retry_interval_seconds: 9 }),
+    (c) => notificationSettings(c).retryIntervalMs,
+    9_000,
+  ],
+  ['notifications.batch_size', notices({ batch_size: 5 }), (c) => notificationSettings(c).batchSize, 5],
+  [
+    'notifications.expiration_warning_days',
+    notices({ expiration_warning_days: [21] }),
+    (c) => expirationSettings(c).warningDays,
+    [21],
+  ],
+  [
+    'notifications.expiration_check_interval_seconds',
+    notices({ expiration_check_interval_seconds: 60 }),
+    (c) => expirationSettings(c).intervalMs,
+    60_000,
+  ],
+  [
+    'notifications.disabled_types',
+    notices({ disabled_types: ['delivery_succeeded'] }),
+    (c) => notificationSettings(c).disabledTypes,
+    ['delivery_succeeded'],
+  ],
+  [
+    'hooks.timeout_seconds',
+    { hooks: { timeout_seconds: 7, registered: [hook()] } },
+    async (c) => (await firstHook(c))?.timeoutMs,
+    7_000,
+  ],
+  ['hooks.registered', { hooks: { registered: [hook()] } }, async (c) => (await hooksOf(c)).length, 1],
+  ['ct_logging.enabled', log(), (c) => transparencyLogs(c).length, 1],
+  [
+    'ct_logging.enabled',
+    { ct_logging: { enabled: false, logs: [{ url: 'https://ct.test' }] } },
+    (c) => transparencyLogs(c).length,
+    0,
+  ],
+  ['ct_logging.logs', log(), (c) => transparencyLogs(c)[0]?.url, 'https://ct.test/a'],
+  ['ct_logging.logs', log({ timeout_seconds: 3 }), (c) => transparencyLogs(c)[0]?.timeoutMs, 3_000],
+  [
+    'ct_logging.logs',
+    log({ public_key_path: file('ct.pem', cert) }),
+    (c) => transparencyLogs(c)[0]?.key?.type,
+    'public',
+  ],
+  [
+    'ct_logging.submit_precert',
+    { ct_logging: { submit_precert: true, enabled: true, logs: [{ url: 'https://ct.test' }] } },
+    isRefused,
+    true,
+  ],
+  [
+    'audit_export.webhook_url',
+    { audit_export: { webhook_url: 'https://siem.test/' } },
+    auditWebhookUrl,
+    'https://siem.test/',
+  ],
+  ['audit_export.syslog_host', { audit_export: { syslog_host: 'a' } }, (c) => syslogTarget(c)?.host, 'a'],
+  [
+    'audit_export.syslog_port',
+    { audit_export: { syslog_host: 'a', syslog_port: 601 } },
+    (c) => syslogTarget(c)?.port,
+    601,
+  ],
+  [
+    'audit_export.syslog_transport',
+    { audit_export: { syslog_host: 'a', syslog_transport: 'tcp' } },
+    (c) => syslogTarget(c)?.transport,
+    'tcp',
+  ],
+  [
+    'audit_export.syslog_ca_file',
+    { audit_export: { syslog_host: 'a', syslog_ca_file: file('syslog.pem') } },
+    (c) => syslogTarget(c)?.ca,
+    'text',
+  ],
+  ['logging.audit.enabled', { logging: { audit: { enabled: false, file: '/log/a' } } }, auditFile, undefined],
+  ['logging.audit.file', { logging: { audit: { file: '/log/a' } } }, (c) => auditFile(c)?.path, '/log/a'],
+  ['logging.audit.syslog', { logging: { audit: { syslog: true } } }, (c) => syslogTarget(c)?.host, 'localhost'],
+  [
+    'logging.audit.max_file_size_bytes',
+    { logging: { audit: { file: '/log/a', max_file_size_bytes: 2_097_152 } } },
+    (c) => auditFile(c)?.maxBytes,
+    2_097_152,
+  ],
+  [
+    'logging.audit.backup_count',
+    { logging: { audit: { file: '/log/a', backup_count: 2 } } },
+    (c) => auditFile(c)?.backups,
+    2,
+  ],
+]
+
+/** Shown below, or in the test of a whole service (test/events). */
+const ELSEWHERE = ['smtp.enabled', 'hooks.max_workers', 'hooks.max_retries', 'hooks.dead_letter_log']
+
+function isRefused({ ct_logging }: Config): boolean {
+  const parsed = parseTree({ ct_logging })
+  return !parsed.ok
+}
+
+describe('a key and its effect:', () => {
+  for (const [key, patch, effect, expected] of ROWS)
+    test(`${key} ${JSON.stringify(expected)}`, async () => assert.deepEqual(await effect(aConfig(patch)), expected))
+
+  test('members of a registered hook', async () => {
+    const registered = [
+      hook({ enabled: false }),
+      hook({ events: ['order.creation'], timeout_seconds: 9, config: { url: URL_OF_HOOK, max_retries: 2 } }),
+      { class: 'acmeeh.hooks.audit_export_hook.AuditWebhookHook', config: { webhook_url: URL_OF_HOOK } },
+    ]
+    const [webhook, plain, ...others] = await loadHooks(aConfig({ hooks: { registered } }))
+    assert.ok(webhook && 'url' in webhook && plain && 'url' in plain)
+    assert.deepEqual([webhook.kinds, webhook.timeoutMs, webhook.maxRetries], [['order.creation'], 9_000, 2])
+    assert.deepEqual([webhook.isPlain, plain.isPlain, others], [false, true, []])
+    assert.deepEqual(plain.kinds, ['certificate.issuance', 'certificate.revocation', 'account.registration'])
+  })
+
+  test('hooks.max_workers is shared among the hooks', async () => {
+    const { external, close } = await consumersFor(aConfig({ hooks: { max_workers: 8, registered: [hook(), hook()] } }))
+    assert.deepEqual(
+      external.map(({ concurrency }) => concurrency),
+      [4, 4],
+    )
+    await close()
+  })
+
+  test('hooks.dead_letter_log gets the events that a hook did not take', async () => {
+    const letters = path.join(folder, 'dead.jsonl')
+    const { external, buried, close } = await consumersFor(
+      aConfig({ hooks: { dead_letter_log: letters, registered: [hook()] } }),
+    )
+    buried(external[0]?.name ?? '', EVENT, new Error('no'))
+    await until('the letter is written', () => hasLine(letters))
+    await close()
+  })
+
+  test('every key of these sections is in the table', () => {
+    const sections = /^(?:smtp|notifications|hooks|ct_logging|audit_export|logging\.audit)\./
+    const keys = LEAVES.map(({ path: key }) => formatPath(key)).filter((key) => sections.test(key))
+    const shown = new Set([...ROWS.map(([key]) => key), ...ELSEWHERE])
+    const missing = keys.filter((key) => !shown.has(key) && !/^(?:hooks\.registered|ct_logging\.logs)\b/.test(key))
+    assert.deepEqual(missing, [])
+    assert.ok(keys.length > 30)
+  })
+})
+
+function hasLine(at: string): boolean {
+  try {
+    return JSON.parse(readFileSync(at, 'utf8')).event_id === EVENT.id
+  } catch {
+    return false
+  }
+}
