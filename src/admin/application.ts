@@ -8,6 +8,7 @@
 import type { Logger } from 'pino'
 import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
+import type { Role } from '../domain/administrator.ts'
 import type { Header } from '../http/header.ts'
 import type { SignedIn } from '../services/admin/sign-in.ts'
 import { parseJsonObject } from '../shared/lib/json.ts'
@@ -34,8 +35,11 @@ const BUSY_RETRY_SECONDS = 1
 const DATABASE_RETRY_SECONDS = 5
 /** Of a body without a token: a username and a password. */
 const MOST_OF_A_STRANGER = 8 * 1024
-/** Requests that have shown no good token yet; strangers get no more of the 64. */
+/** Requests whose token is being checked, and those that need none, such as logins. */
 const MOST_UNKNOWN = 24
+const MOST_STRANGERS = 24
+/** Requests of one user, so that nobody keeps the others out. */
+const MOST_OF_ONE = 24
 
 export class AdminApplication {
   readonly #options: AdminApplicationOptions
@@ -43,6 +47,10 @@ export class AdminApplication {
   #running = 0
   /** Before their token is found good. */
   #unknown = 0
+  #strangers = 0
+  #working = 0
+  /** Of them, by user. */
+  readonly #known = new Map<string, number>()
 
   constructor(options: AdminApplicationOptions) {
     this.#options = options
@@ -58,30 +66,53 @@ export class AdminApplication {
     let resource = 'none'
     this.#running++
     try {
-      if (this.#running - this.#unknown > MOST_AT_ONCE || this.#unknown >= MOST_UNKNOWN) throw busy()
       const { endpoint, params } = this.#router.match(request.method, request.path)
       resource = `admin ${endpoint.path}`
       requireBody(endpoint, request)
-      const author = await this.#authorizeInTurn(endpoint, request)
-      const body = readBody(endpoint, request)
-      const answer = await endpoint.handle(
-        {
-          params: parse(endpoint.params, params, 'path') as undefined,
-          query: parse(endpoint.query, readQuery(request.query), 'query') as undefined,
-          body: parse(endpoint.body, body, 'body') as undefined,
-          ...{ author, requestId, address: request.address },
-        },
-        this.#options.context,
-      )
-      return await this.#reply(endpoint, answer, request, resource)
+      const author = endpoint.roles === 'none' ? undefined : await this.#authorizeInTurn(endpoint, request)
+      return await this.#inTurn(author, async () => {
+        const body = readBody(endpoint, request)
+        const answer = await endpoint.handle(
+          {
+            params: parse(endpoint.params, params, 'path') as undefined,
+            query: parse(endpoint.query, readQuery(request.query), 'query') as undefined,
+            body: parse(endpoint.body, body, 'body') as undefined,
+            // The handler of an endpoint without a token has no use for an author.
+            ...{ author: author as SignedIn, requestId, address: request.address },
+          },
+          this.#options.context,
+        )
+        return this.#reply(endpoint, answer, request, resource)
+      })
     } catch (error) {
-      return errorReply(this.#known(error, requestId), requestId, resource)
+      return errorReply(this.#asAdminError(error, requestId), requestId, resource)
     } finally {
       this.#running--
     }
   }
 
+  /** @param author undefined for a stranger */
+  async #inTurn<T>(author: SignedIn | undefined, work: () => Promise<T>): Promise<T> {
+    if (!author) {
+      if (this.#strangers >= MOST_STRANGERS) throw busy()
+      this.#strangers++
+      return work().finally(() => this.#strangers--)
+    }
+    const { userId } = author
+    const own = this.#known.get(userId) ?? 0
+    if (own >= MOST_OF_ONE || this.#working >= MOST_AT_ONCE) throw busy()
+    this.#known.set(userId, own + 1)
+    this.#working++
+    return work().finally(() => {
+      this.#working--
+      const left = (this.#known.get(userId) ?? 1) - 1
+      if (left === 0) this.#known.delete(userId)
+      else this.#known.set(userId, left)
+    })
+  }
+
   async #authorizeInTurn(endpoint: AnyEndpoint, request: AdminRequest): Promise<SignedIn> {
+    if (this.#working >= MOST_AT_ONCE || this.#unknown >= MOST_UNKNOWN) throw busy()
     this.#unknown++
     try {
       return await this.#authorize(endpoint, request)
@@ -92,15 +123,13 @@ export class AdminApplication {
 
   /** @throws AdminError unauthorized, forbidden */
   async #authorize(endpoint: AnyEndpoint, { authorization, address }: AdminRequest): Promise<SignedIn> {
-    // Such an endpoint's handler has no use for an author.
-    if (endpoint.roles === 'none') return undefined as unknown as SignedIn
     const token = /^Bearer +([\x21-\x7e]{1,4096})$/i.exec(authorization ?? '')?.[1]
     if (token === undefined)
       throw new AdminError('unauthorized', 'a bearer token is needed; POST /auth/login gives one')
     const author = await this.#options.context.signIn.authenticate(token, address)
     if (!author) throw new AdminError('unauthorized', 'the token is wrong, has expired, or was logged out')
-    if (!endpoint.roles.includes(author.role))
-      throw new AdminError('forbidden', `this needs the role ${endpoint.roles.join(' or ')}`)
+    const roles = endpoint.roles as readonly Role[]
+    if (!roles.includes(author.role)) throw new AdminError('forbidden', `this needs the role ${roles.join(' or ')}`)
     if (endpoint.needsSession && author.sessionId === undefined)
       throw new AdminError('forbidden', 'this needs a login; an API token may not do it')
     return author
@@ -132,7 +161,7 @@ export class AdminApplication {
     return `${this.#options.baseUrl}${path}?${parameters}`
   }
 
-  #known(error: unknown, requestId: string): AdminError {
+  #asAdminError(error: unknown, requestId: string): AdminError {
     if (error instanceof AdminError) return error
     if (isBusy(error)) {
       this.#options.log.warn({ requestId, err: error }, 'the database did not answer an admin request in time')

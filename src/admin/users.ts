@@ -1,6 +1,7 @@
 /** `/users` and `/me`: administrators. */
 
 import { z } from 'zod/v4'
+import { AdminError } from '../domain/admin-error.ts'
 import { isMailAddress, isUsername, MAIL_RULE, ROLES, USERNAME_RULE } from '../domain/administrator.ts'
 import type { UserRow } from '../store/admin/user-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
@@ -75,7 +76,7 @@ const getUser = endpoint({
 
 const updateUser = endpoint({
   ...{ id: 'updateUser', method: 'PATCH', path: '/users/{user_id}', tag, roles: ADMINS },
-  summary: 'Changes role or access of a user, at once.',
+  summary: 'Changes role or access of a user, at once. An API token may take rights away, not give them.',
   params,
   body: z
     .strictObject({ enabled: z.boolean().optional(), role: z.enum(ROLES).optional() })
@@ -83,9 +84,12 @@ const updateUser = endpoint({
   reply: { status: 200, schema: User },
   errors: ['not_found', 'conflict'],
   audit: 'user.update',
-  handle: async ({ params, body, author }, { users }) => ({
-    body: userBody(await users.update(author, params.user_id, body)),
-  }),
+  async handle({ params, body, author }, { users }) {
+    const gives = body.role === 'admin' || body.enabled === true
+    if (gives && author.sessionId === undefined)
+      throw new AdminError('forbidden', 'giving rights needs a login; an API token may only take them away')
+    return { body: userBody(await users.update(author, params.user_id, body)) }
+  },
 })
 
 const deleteUser = endpoint({

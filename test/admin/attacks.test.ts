@@ -185,6 +185,18 @@ describe('attacks on the Admin API', () => {
       assert.equal((await login('karla', password, '192.0.2.50')).status, 429)
     })
 
+    test('a password in the field of the username does not get into the audit log', async () => {
+      const password = 'Xk!3 #a$v%w^'
+      await login(password, WRONG, '192.0.2.90')
+      const all = await sql('SELECT details::text FROM admin_audit_log')
+      assert.equal(
+        all.some(({ details }) => String(details).includes('Xk!3')),
+        false,
+      )
+      const [entry] = await entries('auth.login_failed')
+      assert.equal(entry?.details['username'], null)
+    })
+
     test('however many strangers guess, a minute has few entries, and one that counts the others', async () => {
       await createAdministrator(service.database, 'vera')
       const before = (await entries('auth.login_failed')).length

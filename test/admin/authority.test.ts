@@ -4,15 +4,17 @@
  */
 
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import {
   type AdminClient,
   type AdminReplyText,
   adminConfig,
   clientWith,
   createAdministrator,
-  signIn,
+  TOKEN_SECRET,
 } from '../support/admin.ts'
 import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
 import { made } from '../support/bound.ts'
@@ -24,14 +26,13 @@ const CHANGING = ENDPOINTS.filter(({ audit, roles }) => audit && roles !== 'none
 
 describe('the authority of a request under way', () => {
   let service: TestService
-  let password: string
   let profile: string
   let alice: AdminClient
   before(async () => {
     service = await startTestService({ config: { ...adminConfig(), crl: { enabled: true } } })
-    password = await createAdministrator(service.database, 'alice')
-    await createAdministrator(service.database, 'another')
-    alice = await signIn(service.baseUrl, 'alice', password)
+    await createAdministrator(service.database, 'alice')
+    for (const name of ['another', 'carol']) await createAdministrator(service.database, name)
+    alice = await sessionOf('alice')
     profile = (await made(alice, '/csr-profiles', { name: 'servers', profile_data: {} })).id
   })
   after(() => service.dispose())
@@ -45,6 +46,21 @@ describe('the authority of a request under way', () => {
     return Number(row?.['count']) > 0
   }
   const entries = async () => Number((await sql('SELECT count(*) FROM admin_audit_log'))[0]?.['count'])
+
+  /** A session as a login leaves it, without the time of one. */
+  async function sessionOf(username: string): Promise<AdminClient & { id: string }> {
+    const id = uuidv7(Date.now())
+    await sql(
+      `INSERT INTO admin_sessions (id, user_id, ip_address, expires_at)
+       SELECT $1, id, '::1', now() + interval '1 hour' FROM admin_users WHERE username = $2`,
+      [id, username],
+    )
+    const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const payload = { iss: 'chancery', jti: id, exp: Math.floor(Date.now() / 1000) + 3_600 }
+    const text = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode(payload)}`
+    const token = `${text}.${createHmac('sha256', TOKEN_SECRET).update(text).digest('base64url')}`
+    return { ...clientWith(service.baseUrl, token), id }
+  }
 
   /** Sends a request while a change is not yet committed, which commits before the request can write. */
   async function overtake(
@@ -65,8 +81,6 @@ describe('the authority of a request under way', () => {
     })
   }
 
-  const idOf = (client: AdminClient) =>
-    JSON.parse(Buffer.from(client.token.split('.')[1] as string, 'base64url').toString()).jti
   const send = (client: AdminClient, id: string) => {
     const { path, body } = ADMINISTRATIVE_REQUESTS[id] as { path: string; body?: object }
     const { method } = CHANGING.find((one) => one.id === id) as { method: string }
@@ -75,9 +89,9 @@ describe('the authority of a request under way', () => {
 
   for (const { id } of CHANGING)
     test(`${id} is refused when the session has just ended`, async () => {
-      const client = await signIn(service.baseUrl, 'alice', password)
+      const client = await sessionOf('alice')
       const before = await entries()
-      const reply = await overtake(['DELETE FROM admin_sessions WHERE id = $1', idOf(client)], () => send(client, id))
+      const reply = await overtake(['DELETE FROM admin_sessions WHERE id = $1', client.id], () => send(client, id))
       assert.deepEqual([reply.status, reply.json?.error], [401, 'unauthorized'], reply.text)
       assert.equal(await entries(), before)
     })
@@ -86,7 +100,7 @@ describe('the authority of a request under way', () => {
 
   test('an administrator who has just become an auditor changes nothing', async () => {
     for (const id of REPRESENTATIVES) {
-      const client = await signIn(service.baseUrl, 'alice', password)
+      const client = await sessionOf('alice')
       const change = "UPDATE admin_users SET role = 'auditor' WHERE username = 'alice'"
       const reply = await overtake([change], () => send(client, id))
       assert.deepEqual([reply.status, reply.json?.error], [403, 'forbidden'], `${id} ${reply.text}`)
@@ -96,12 +110,12 @@ describe('the authority of a request under way', () => {
 
   test('nor does one who has just been disabled, or deleted', async () => {
     for (const id of REPRESENTATIVES) {
-      const client = await signIn(service.baseUrl, 'alice', password)
+      const client = await sessionOf('alice')
       const change = "UPDATE admin_users SET enabled = false WHERE username = 'alice'"
       assert.equal((await overtake([change], () => send(client, id))).status, 401, id)
       await sql("UPDATE admin_users SET enabled = true WHERE username = 'alice'")
     }
-    const carol = await signIn(service.baseUrl, 'carol', await createAdministrator(service.database, 'carol'))
+    const carol = await sessionOf('carol')
     const gone = await overtake(["DELETE FROM admin_users WHERE username = 'carol'"], () =>
       send(carol, 'setMaintenance'),
     )
@@ -109,7 +123,7 @@ describe('the authority of a request under way', () => {
   })
 
   test('nor does an API token that has just been revoked', async () => {
-    alice = await signIn(service.baseUrl, 'alice', password)
+    alice = await sessionOf('alice')
     for (const id of ['setMaintenance', 'updateUser', 'bulkRevoke', 'createEabCredential']) {
       const { id: tokenId, token } = await made<{ id: string; token: string }>(alice, '/tokens', {
         name: id,
@@ -122,7 +136,7 @@ describe('the authority of a request under way', () => {
   })
 
   test('two requests of one session at once do not stand in each other’s way', async () => {
-    const client = await signIn(service.baseUrl, 'alice', password)
+    const client = await sessionOf('alice')
     const replies = await Promise.all(
       Array.from({ length: 8 }, (_, n) => client.send('POST', '/tokens', { name: `token ${n}` })),
     )
@@ -133,7 +147,7 @@ describe('the authority of a request under way', () => {
   })
 
   test('a bulk revocation goes on after the session that began it', async () => {
-    const client = await signIn(service.baseUrl, 'alice', password)
+    const client = await sessionOf('alice')
     const { json } = await send(client, 'bulkRevoke')
     const [job] = await sql('SELECT author FROM bulk_revocations WHERE id = $1', [json.job_id])
     assert.equal(Object.hasOwn((job?.['author'] ?? { sessionId: '' }) as object, 'sessionId'), false)

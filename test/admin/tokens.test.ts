@@ -50,11 +50,26 @@ describe('API tokens', () => {
     assert.equal(entry.details.api_token_id, made.id)
   })
 
+  test('it takes rights away, but gives none that would outlive it', async () => {
+    const writer = await make({ name: 'offboarding', role: 'admin' })
+    const made = await admin.send('POST', '/users', { username: 'leaver', email: 'l@example.com', role: 'auditor' })
+    const user = `/users/${made.json.id}`
+    for (const change of [{ role: 'admin' }, { enabled: true }, { role: 'admin', enabled: false }]) {
+      const reply = await writer.client.send('PATCH', user, change)
+      assert.deepEqual([reply.status, reply.json.error], [403, 'forbidden'], JSON.stringify(change))
+    }
+    assert.equal((await writer.client.send('PATCH', user, { enabled: false, role: 'auditor' })).json.enabled, false)
+    assert.equal((await admin.send('PATCH', user, { enabled: true, role: 'admin' })).json.role, 'admin')
+  })
+
   test('it ends at expires_at, which lies in the future', async () => {
     const past = await admin.send('POST', '/tokens', { name: 'late', expires_at: '2020-01-01T00:00:00Z' })
     assert.deepEqual([past.status, past.json.fields[0].field], [400, 'expires_at'])
-    const soon = await make({ name: 'soon', expires_at: new Date(Date.now() + 300).toISOString() })
-    await new Promise((resolve) => setTimeout(resolve, 400))
+    const soon = await make({ name: 'soon', expires_at: new Date(Date.now() + 3_600_000).toISOString() })
+    assert.equal((await soon.client.get('/me')).status, 200)
+    await withQuery(service.database.connection, (query) =>
+      query("UPDATE admin_api_tokens SET expires_at = now() - interval '1 second' WHERE id = $1", [soon.id]),
+    )
     assert.equal((await soon.client.get('/me')).status, 401)
   })
 

@@ -6,6 +6,7 @@
  */
 
 import type { CommonQueryMethods } from 'slonik'
+import { isUsername } from '../../domain/administrator.ts'
 import { countStranger, takeStrangers } from '../../store/admin/failed-login-store.ts'
 import type { AuditLog, Note } from './audit-log.ts'
 
@@ -23,7 +24,8 @@ export const MOST_STRANGERS_A_MINUTE = 10
 export async function noteFailedLogin(tx: CommonQueryMethods, note: Note, failed: FailedLogin): Promise<void> {
   const { username, userId, locked } = failed
   if (userId === undefined && (await countStranger(tx)) > MOST_STRANGERS_A_MINUTE) return
-  note('auth.login_failed', { username }, userId)
+  // What is no username may be a password in the wrong field.
+  note('auth.login_failed', { username: isUsername(username) ? username : null }, userId)
   for (const subject of locked) note('auth.locked', { subject }, userId)
 }
 

@@ -5,6 +5,7 @@
  */
 
 import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { errors, jwtVerify, SignJWT } from 'jose'
 import type { DatabasePool } from 'slonik'
 import { AdminError } from '../../domain/admin-error.ts'
@@ -55,6 +56,11 @@ const ISSUER = 'chancery'
 /** An API token: this, then 256 random bits in base64url. */
 export const API_TOKEN_PREFIX = 'chancery_'
 
+/** An id that no user has. */
+const NOBODY = '00000000-0000-0000-0000-000000000000'
+/** Longer than a failure takes to write. */
+const FAILURE_MS = 50
+
 const API_TOKEN = /^chancery_[\w-]{43}$/
 
 export const hashApiToken = (token: string): Buffer => createHash('sha256').update(token).digest()
@@ -78,7 +84,8 @@ export class SignIn {
     // Of guesses sent at once, those behind the lock count for nothing, right or wrong.
     await this.#requireUnlocked(attempt)
     if (!user || !matches || !user.enabled) {
-      await this.#failed(attempt)
+      // What is written differs for an unknown user, and its time must not show.
+      await Promise.all([this.#failed(attempt), sleep(FAILURE_MS)])
       throw new AdminError('unauthorized', 'the username or the password is wrong')
     }
     const { password_hash: _, ...shown } = user
@@ -170,7 +177,8 @@ export class SignIn {
   async #requireUnlocked(attempt: Attempt): Promise<void> {
     const { db } = this.#options
     const { user, ipAddress } = attempt
-    const isKnown = user !== null && (await isKnownAddress(db, user.id, countedAddress(ipAddress)))
+    // Asked for an unknown user as well, who must cost the same time.
+    const isKnown = await isKnownAddress(db, user?.id ?? NOBODY, countedAddress(ipAddress))
     const seconds = await lockedFor(db, isKnown ? [addressSubject(ipAddress)] : subjectsOf(attempt))
     if (seconds > 0)
       throw new AdminError('rate_limited', `too many failed logins; try again in ${seconds} seconds`, {

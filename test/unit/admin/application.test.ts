@@ -1,0 +1,85 @@
+/** Who keeps whom out of the Admin API when many ask at once. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import pino from 'pino'
+import { z } from 'zod/v4'
+import { AdminApplication } from '../../../src/admin/application.ts'
+import type { AdminContext } from '../../../src/admin/context.ts'
+import { type AnyEndpoint, BOTH_ROLES, endpoint } from '../../../src/admin/endpoint.ts'
+import type { AdminRequest } from '../../../src/admin/message.ts'
+import { ReplyStreams } from '../../../src/admin/streams.ts'
+
+const reply = { status: 200, schema: z.strictObject({ ok: z.boolean() }) } as const
+const common = { method: 'GET', tag: 'Tests', summary: 'For a test.' } as const
+
+/** Two endpoints that answer when they are told to, and one that answers at once. */
+function anApplication() {
+  let answer: () => void = () => undefined
+  const told = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  const later = async () => {
+    await told
+    return { body: { ok: true } }
+  }
+  const endpoints = [
+    endpoint({ ...common, id: 'open', path: '/open', roles: 'none', reply, handle: later }),
+    endpoint({ ...common, id: 'slow', path: '/slow', roles: BOTH_ROLES, reply, handle: later }),
+    endpoint({
+      ...common,
+      id: 'quick',
+      path: '/quick',
+      roles: BOTH_ROLES,
+      reply,
+      handle: async () => ({ body: { ok: true } }),
+    }),
+  ] as unknown as AnyEndpoint[]
+  const authenticate = async (token: string) => ({ userId: token, username: token, role: 'auditor', ipAddress: '::1' })
+  const context = { signIn: { authenticate } } as unknown as AdminContext
+  const log = pino({ level: 'silent' })
+  const application = new AdminApplication({ endpoints, context, streams: new ReplyStreams(), baseUrl: '', log })
+  const ask = (path: string, user?: string) =>
+    application.handle({
+      ...{
+        requestId: '1',
+        method: 'GET',
+        path,
+        query: '',
+        contentType: undefined,
+        body: Buffer.alloc(0),
+        address: '::1',
+      },
+      authorization: user === undefined ? undefined : `Bearer ${user}`,
+    } satisfies AdminRequest)
+  return { ask, answer, application }
+}
+
+describe('many requests at once', () => {
+  test('strangers who wait for their logins keep no administrator out', async () => {
+    const { ask, answer } = anApplication()
+    const logins = Array.from({ length: 200 }, () => ask('/open'))
+    assert.equal((await ask('/quick', 'ann')).status, 200)
+    answer()
+    const statuses = (await Promise.all(logins)).map(({ status }) => status)
+    assert.deepEqual([...new Set(statuses)].sort(), [200, 503])
+    assert.ok(statuses.filter((status) => status === 200).length <= 24)
+    assert.equal((await ask('/open')).status, 200)
+  })
+
+  test('nor does one user with many requests', async () => {
+    const { ask, answer, application } = anApplication()
+    const own: Promise<{ status: number }>[] = []
+    for (let n = 0; n < 100; n++) {
+      own.push(ask('/slow', 'eve'))
+      if (n % 10 === 9) await new Promise(setImmediate)
+    }
+    assert.equal((await ask('/quick', 'ann')).status, 200)
+    const refused = await ask('/quick', 'eve')
+    assert.deepEqual([refused.status, refused.headers.some(([name]) => name === 'Retry-After')], [503, true])
+    answer()
+    await Promise.all(own)
+    assert.equal((await ask('/quick', 'eve')).status, 200)
+    assert.equal(application.running, 0)
+  })
+})
