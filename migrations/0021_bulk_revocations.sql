@@ -24,7 +24,7 @@ CREATE TABLE bulk_revocation_certificates (
   job_id uuid NOT NULL REFERENCES bulk_revocations ON DELETE CASCADE,
   certificate_id uuid NOT NULL,
   serial_number bytea NOT NULL,
-  -- Null until its turn comes, then 'revoked' or why not.
+  -- Why it was not revoked; null for one that was, or whose turn has not come: the job's after_id says which.
   outcome text,
   PRIMARY KEY (job_id, certificate_id)
 ) WITH (fillfactor = 80);

@@ -101,8 +101,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     // A look at mails, and a test of the mail server.
     'src/events/notifications',
     ...['src/hooks/load.ts', 'src/dev/run.ts', 'signer/protocol'],
-    // The descriptions and the client, for commands from another machine.
-    ...['src/admin/client.ts', 'src/admin/described.ts', 'src/admin/endpoints.ts'],
+    // The descriptions and the client for commands from another machine, and the application for those here.
+    ...['src/admin/client.ts', 'src/admin/described.ts', 'src/admin/endpoints.ts', 'src/admin/local.ts'],
   ],
   'src/dev': ['src/shared/lib', 'src/runtime/process-identity.ts', 'src/config', 'src/main/run-service.ts'],
   // A web page: of the service it knows the client of the Admin API, and no more.

@@ -85,7 +85,17 @@ async function runTests(files: readonly string[], postgres: string): Promise<{ e
   }
 }
 
-function printCounts({ passed, failed, skipped, skipReasons }: TestCounts): void {
+const SLOWEST = 40
+
+function printSlowest(seconds: TestCounts['seconds']): void {
+  const slowest = Object.entries(seconds).sort(([, a], [, b]) => b - a)
+  const sum = slowest.reduce((total, [, one]) => total + one, 0)
+  console.log(`the tests of ${slowest.length} files took ${sum.toFixed(0)} s, of which`)
+  for (const [name, one] of slowest.slice(0, SLOWEST)) console.log(`${one.toFixed(1).padStart(7)} s  ${name}`)
+}
+
+function printCounts({ passed, failed, skipped, skipReasons, seconds }: TestCounts): void {
+  if (passed + failed > SLOWEST) printSlowest(seconds)
   for (const reason of skipReasons) console.log(`skipped: ${reason}`)
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
 }

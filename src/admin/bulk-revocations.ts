@@ -93,8 +93,10 @@ const bulkRevoke = endpoint({
   body: z.strictObject({
     filter: Filter,
     reason: reason().default(0),
-    dry_run: z.boolean().default(false),
-    confirm_count: z.int().min(0).max(2_147_483_647).optional(),
+    dry_run: z.boolean().default(false).meta({ description: 'Counts and changes nothing.' }),
+    confirm_count: z.int().min(0).max(2_147_483_647).optional().meta({
+      description: 'More certificates are not revoked; needed above admin_api.bulk_revoke_confirm_above.',
+    }),
   }),
   reply: {
     ...{ status: 200, orStatus: 202 },

@@ -7,6 +7,7 @@ import type { HttpServer } from '../http/server.ts'
 import { createLogger } from '../main/logging.ts'
 import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from '../main/messages.ts'
 import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
+import { bulkRevocationEvents, revocationEvents } from '../ops/revocation-events.ts'
 import { spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
 import { adminDatabaseSettings, adminSettings, adminTls } from '../settings/admin.ts'
@@ -22,11 +23,13 @@ import { AdminGate, type AdminPort } from './gate.ts'
 import { listenForAdministrators } from './listener.ts'
 import type { AdminRequest } from './message.ts'
 import { ReplyStreams } from './streams.ts'
-import { createAdminContext } from './use-cases.ts'
+import { type AdminEvents, createAdminContext } from './use-cases.ts'
 
 /** Requests of all fronts together; the application answers what exceeds its own bound. */
 const MAILBOX_LIMIT = 1_024
 const DRAIN_POLL_MS = 10
+/** Exceeds the supervisor's own deadline. */
+const ANSWER_MS = 5_000
 
 runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, data, atExit, supervisor }) => {
   const { log, flush } = createLogger(data.config.logging, name, true)
@@ -36,7 +39,10 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   const streams = new ReplyStreams()
   const { baseUrl } = adminSettings(data.config)
   const { key, audit, watch, eventWriter } = createAudit(data, db, { log, metrics })
-  const context = createAdminContext(data, db, { log, metrics, supervisor, audit })
+  const context = createAdminContext(data, {
+    ...{ db, audit, auditKey: () => key, events: eventsFor({ log, metrics }) },
+    ask: (question) => supervisor.ask(question, undefined, ANSWER_MS),
+  })
   await makeFirstAdministrator(data, context, log)
   context.bulkRevocations.start()
   const application = new AdminApplication({ endpoints: ENDPOINTS, context, streams, baseUrl, log })
@@ -96,6 +102,11 @@ function readConsole(log: Logger): ConsoleFiles | undefined {
     return undefined
   }
 }
+const eventsFor = (reporting: { log: Logger; metrics: Metrics }): AdminEvents => ({
+  certificates: revocationEvents(reporting),
+  bulkRevocations: bulkRevocationEvents(reporting),
+  credentials: { accountsRevoked: (count) => reporting.metrics.accountsRevoked.inc(count) },
+})
 
 /** A password must not reach a log, so that only a terminal is told one. */
 async function makeFirstAdministrator(

@@ -1,10 +1,6 @@
 /** Makes the use cases of the Admin API. */
 
-import type { Logger } from 'pino'
 import type { AdminQuestions, AdminThreadData } from '../main/messages.ts'
-import type { Metrics } from '../ops/metrics.ts'
-import { bulkRevocationEvents, revocationEvents } from '../ops/revocation-events.ts'
-import type { ActorRef } from '../runtime/actor.ts'
 import { Accounts } from '../services/admin/accounts.ts'
 import { AllowedIdentifiers } from '../services/admin/allowed-identifiers.ts'
 import { ApiTokens } from '../services/admin/api-tokens.ts'
@@ -12,9 +8,9 @@ import type { AuditLog } from '../services/admin/audit-log.ts'
 import { AuditReader } from '../services/admin/audit-reader.ts'
 import { verifyAuditLog } from '../services/admin/audit-verification.ts'
 import { BlockedKeys } from '../services/admin/blocked-keys.ts'
-import { BulkRevocations } from '../services/admin/bulk-revocations.ts'
+import { type BulkRevocationEvents, BulkRevocations } from '../services/admin/bulk-revocations.ts'
 import { Certificates } from '../services/admin/certificates.ts'
-import { Credentials } from '../services/admin/credentials.ts'
+import { type CredentialEvents, Credentials } from '../services/admin/credentials.ts'
 import { CrlLists } from '../services/admin/crl-lists.ts'
 import { CsrProfiles } from '../services/admin/csr-profiles.ts'
 import { DeadLetters } from '../services/admin/dead-letters.ts'
@@ -29,7 +25,8 @@ import { Renewals } from '../services/admin/renewals.ts'
 import { SignIn } from '../services/admin/sign-in.ts'
 import { Switches } from '../services/admin/switches.ts'
 import { Users } from '../services/admin/users.ts'
-import { adminSettings, requireAuditKey } from '../settings/admin.ts'
+import type { RevocationEvents } from '../services/revocation.ts'
+import { adminSettings } from '../settings/admin.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { staleCrlAfterMs } from '../settings/issuance.ts'
 import { sharedWork } from '../shared/lib/shared-work.ts'
@@ -39,8 +36,23 @@ import type { AdminContext } from './context.ts'
 import { ENDPOINTS } from './endpoints.ts'
 import { openApiDocument } from './openapi.ts'
 
-/** Exceeds the supervisor's own deadline. */
-const ANSWER_MS = 5_000
+/** What is told to whom reports: log and metrics of the service. */
+export interface AdminEvents {
+  certificates: RevocationEvents
+  bulkRevocations: BulkRevocationEvents
+  credentials: CredentialEvents
+}
+
+export interface AdminParts {
+  db: DatabasePool
+  audit: AuditLog
+  /** @throws Error where there is none */
+  auditKey(): Buffer
+  events: AdminEvents
+  /** Of the supervisor. */
+  ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
+}
+
 /** The application lets no more in at once. */
 const MOST_WAITING = 64
 /** Many open pages cost as much as one. */
@@ -49,22 +61,22 @@ const OVERVIEW = { intervalMs: 500, mostWaiting: MOST_WAITING }
 const AUDIT_CHAIN = { intervalMs: 2_000, mostWaiting: MOST_WAITING }
 
 export function createAdminContext(
-  { config, version }: AdminThreadData,
-  db: DatabasePool,
-  { audit, ...reporting }: { log: Logger; metrics: Metrics; audit: AuditLog; supervisor: ActorRef<AdminQuestions> },
+  { config, version }: Pick<AdminThreadData, 'config' | 'version'>,
+  { db, audit, auditKey, events, ask }: AdminParts,
 ): AdminContext {
   const settings = adminSettings(config)
   const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
-  const auditKey = requireAuditKey(config)
   const switches = new Switches(db, audit)
   const workers = () => readWorkers(queriesOf(db))
   const crls = new CrlLists({ db, audit, staleAfterMs: staleCrlAfterMs(config) })
-  const ask = <K extends keyof AdminQuestions>(question: K) =>
-    reporting.supervisor.ask(question, undefined, ANSWER_MS) as Promise<AdminQuestions[K]['reply']>
   const passwords = new PasswordHasher()
+  let description: Record<string, unknown> | undefined
   return {
     ...{ version, baseUrl, pages, audit },
-    openApi: () => openApiDocument(ENDPOINTS, { version, baseUrl }),
+    openApi: () => {
+      description ??= openApiDocument(ENDPOINTS, { version, baseUrl })
+      return description
+    },
     signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
     users: new Users({ db, audit, passwords, passwordLength }),
     ...{ switches, workers, crls },
@@ -77,17 +89,17 @@ export function createAdminContext(
     statistics: new EventStatistics(db),
     tokens: new ApiTokens(db, audit),
     auditReader: new AuditReader(db, audit),
-    auditChain: sharedWork(() => verifyAuditLog(db, auditKey, undefined), AUDIT_CHAIN),
+    auditChain: sharedWork(() => verifyAuditLog(db, auditKey(), undefined), AUDIT_CHAIN),
     accounts: new Accounts(db, audit),
-    certificates: new Certificates({ db, audit, events: revocationEvents(reporting) }),
+    certificates: new Certificates({ db, audit, events: events.certificates }),
     orders: new Orders(db),
     notifications: new NotificationList(db, audit),
     renewals: new Renewals(audit),
     blockedKeys: new BlockedKeys(db, audit),
-    bulkRevocations: new BulkRevocations({ db, audit, events: bulkRevocationEvents(reporting), confirmAbove }),
+    bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, confirmAbove }),
     credentials: new Credentials({
       ...{ db, audit, box: eabSecretBox(config), profiles: Object.keys(config.ca.profiles) },
-      events: { accountsRevoked: (count) => reporting.metrics.accountsRevoked.inc(count) },
+      events: events.credentials,
     }),
     identifiers: new AllowedIdentifiers({ db, audit }),
     checkProfile: (data, profileId) => checkProfile(db, data, profileId),

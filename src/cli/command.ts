@@ -1,9 +1,11 @@
 /** A command of chancery: its common options, and the configuration where it needs that. */
 
 import type { Config } from '../config/schema.ts'
-import type { Options, Values } from '../shared/command-line/options.ts'
+import { isGiven, type Options, type Values } from '../shared/command-line/options.ts'
 import { type Command, command } from '../shared/command-line/program.ts'
 import type { CommonOptions } from './values.ts'
+
+export const JSON_OPTION = { json: isGiven('Print JSON') }
 
 type Own<O extends Options, A extends unknown[]> = Omit<Command<O>, 'run'> & {
   run(...args: [...A, options: Values<O> & CommonOptions, words: readonly string[]]): Promise<number>

@@ -19,6 +19,6 @@ const [{ runProgram }, program] = await Promise.all([
   import('../shared/command-line/program.ts'),
   isRemote
     ? import('./remote/program.ts').then(({ remoteProgram }) => remoteProgram(typed))
-    : import('./program.ts').then(({ CHANCERY }) => CHANCERY),
+    : import('./program.ts').then(({ localProgram }) => localProgram(typed)),
 ])
 await runProgram(program, typed)

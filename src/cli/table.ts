@@ -1,4 +1,4 @@
-/** Rows of text as a table. */
+/** What commands print: rows of text as a table, or facts. */
 
 /** Pads all columns but the last, so that long lists of names get no trailing spaces. */
 export function tableOf<T>(
@@ -14,4 +14,10 @@ export function tableOf<T>(
       )
       .join('\n')
   }
+}
+
+/** What a command has done: its facts with `--json`, else lines for a reader. */
+export function tell(json: boolean, facts: unknown, ...lines: readonly string[]): void {
+  if (json) console.log(JSON.stringify(facts, null, 2))
+  else for (const line of lines) console.log(line)
 }

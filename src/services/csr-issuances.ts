@@ -218,7 +218,10 @@ export class CsrIssuances {
   ): Promise<CsrOutcome | ClaimedIssuance> {
     const next = { ...row, state, mayHaveIssued, isRepeated: false, failures: 0 }
     const isAtOnce = retryAfterMs <= 0 && !this.#isClosed
-    const dueInSeconds = isAtOnce ? this.#leaseSeconds : Math.max(0, retryAfterMs / 1000)
+    // An order ends in its time, however long the backend wants to be left alone.
+    const leftSeconds = Math.max(0, this.#options.timeoutSeconds - row.ageSeconds) + 1
+    const restsSeconds = row.abandonedSeconds === undefined ? leftSeconds : Number.POSITIVE_INFINITY
+    const dueInSeconds = isAtOnce ? this.#leaseSeconds : Math.min(Math.max(0, retryAfterMs / 1000), restsSeconds)
     const isSaved = await this.#save(next, { isRunning: isAtOnce, dueInSeconds })
     return isAtOnce && isSaved ? next : 'pending'
   }

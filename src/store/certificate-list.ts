@@ -163,7 +163,7 @@ export async function listCertificates(
   if (accountId !== undefined) return readPage(alongAccount(db, accountId, fits), after, limit)
   if (name !== undefined && (await hasIndex(db, 'certificates_names')))
     return readPage(alongFound(db, hasName(name), fits), after, limit)
-  if (status === 'revoked') return readPage(alongRevoked(db, fits), after, limit)
+  if (status === 'revoked') return readPage(alongRevoked(db, fits, issuer), after, limit)
   if (sort === undefined && (expiresAfter ?? expiresBefore)) return byExpiry('ascending')
   if (sort === undefined && status !== undefined) return byExpiry('descending')
   if (issuer !== undefined && (await hasIndex(db, 'certificates_issuer')))
@@ -283,11 +283,16 @@ function alongIssuer(db: DatabasePool, issuer: string, fits: readonly Fragment[]
   }
 }
 
-/** certificates_revoked, one range for each issuer certificate. */
-function alongRevoked(db: DatabasePool, fits: readonly Fragment[]): Walk<ListedCertificate> {
+/** certificates_revoked, one range for each issuer certificate, or for that of the filter. */
+function alongRevoked(
+  db: DatabasePool,
+  fits: readonly Fragment[],
+  issuer: string | undefined,
+): Walk<ListedCertificate> {
   const id = sql.fragment`c.id`
+  const issuers = issuer === undefined ? ALL_ROWS : sql.fragment`fingerprint = decode(${issuer}, 'hex')`
   const ofEachIssuer = (read: Fragment, conditions: readonly Fragment[], limit: number) => sql.fragment`
-    issuers i CROSS JOIN LATERAL (
+    (SELECT fingerprint FROM issuers WHERE ${issuers}) i CROSS JOIN LATERAL (
       SELECT ${read} FROM certificates c
        WHERE c.issuer_fingerprint = i.fingerprint AND c.revoked_at IS NOT NULL AND ${allOf(conditions)}
        ORDER BY c.id DESC LIMIT ${limit}) c`

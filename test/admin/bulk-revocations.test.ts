@@ -122,6 +122,44 @@ describe('bulk revocation', () => {
     assert.ok(results.json.some((row: { serial_number: string; outcome: string }) => row.serial_number === fresh))
   })
 
+  test('a certificate that retention deletes meanwhile is told as such, and those to come have no outcome', async () => {
+    await certificates(service, 2, { names: ['gone.test'] })
+    const [first, second] = await rowsIn<{ id: string; serial: string }>(
+      service.database,
+      "SELECT id, encode(serial_number, 'hex') AS serial FROM certificates ORDER BY id",
+    )
+    // Listed, and no instance has gone on with it yet.
+    const job = uuidv7(Date.now())
+    await rowsIn(
+      service.database,
+      `INSERT INTO bulk_revocations (id, filter, reason, author, status, after_id, total_matched, progressed_at)
+       VALUES ($1, '{"domain": "gone.test"}', 0, '{"username": "alice", "role": "admin"}', 'revoking',
+               '00000000-0000-0000-0000-000000000000', 2, now() + interval '1 hour')`,
+      [job],
+    )
+    await rowsIn(
+      service.database,
+      `INSERT INTO bulk_revocation_certificates (job_id, certificate_id, serial_number)
+       SELECT $1, id, serial_number FROM certificates`,
+      [job],
+    )
+    const outcomes = async () =>
+      (await admin.get(`/bulk-revocations/${job}/certificates`)).json.map(
+        (row: { serial_number: string; outcome: string | null }) => [row.serial_number, row.outcome],
+      )
+    assert.deepEqual(await outcomes(), [
+      [first?.serial, null],
+      [second?.serial, null],
+    ])
+    await rowsIn(service.database, 'DELETE FROM certificates WHERE id = $1', [first?.id])
+    await rowsIn(service.database, "UPDATE bulk_revocations SET progressed_at = now() - interval '1 hour'")
+    await until('it is done', async () => (await admin.get(`/bulk-revocations/${job}`)).json.status === 'done')
+    assert.deepEqual(await outcomes(), [
+      [first?.serial, 'no longer stored'],
+      [second?.serial, 'revoked'],
+    ])
+  })
+
   test('thousands go page by page, count in the metric, and are in the audit log as they begin and end', async () => {
     const revokedBefore = await metric()
     await certificates(service, 2_300, { names: ['many.test'] })
@@ -195,8 +233,15 @@ test('a job goes on after its instance was killed, and every certificate has its
   const next = await startTestService({ continueFrom: first, config: adminConfig() })
   context.after(() => next.dispose())
   await until('it is done', async () => (await progress()) === 8_000)
-  const open = await rowsIn(next.database, 'SELECT FROM bulk_revocation_certificates WHERE outcome IS NULL')
-  assert.equal(open.length, 0)
+  const again = await administrator(next, 'bob')
+  const [{ id }] = (await again.get('/bulk-revocations')).json
+  const outcomes = new Map<string, number>()
+  for (let path: string | undefined = `/bulk-revocations/${id}/certificates?limit=1000`; path !== undefined; ) {
+    const page = await again.get(path)
+    for (const { outcome } of page.json) outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+    path = /<[^>]*\/api(\/[^>]+)>; rel="next"/.exec(page.headers.get('link') ?? '')?.[1]
+  }
+  assert.deepEqual([...outcomes], [['revoked', 8_000]])
   await until('it is logged', async () => {
     const entries = await rowsIn(
       next.database,

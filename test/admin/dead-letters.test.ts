@@ -45,6 +45,6 @@ describe('dead letters', () => {
   test('one whose consumer is gone stays', async () => {
     const id = await bury('gone')
     assert.equal((await admin.send('POST', `/events/dead/${id}/retry`)).status, 409)
-    assert.match(await operate(service, 'events', 'dead'), new RegExp(`^${id} .*gone +alarm +3 attempts`, 'm'))
+    assert.match(await operate(service, 'events', 'dead'), new RegExp(`^${id} .*gone +alarm +3 `, 'm'))
   })
 })

@@ -56,13 +56,13 @@ test('for every endpoint that changes something there is a request that an endin
   )
 })
 
-describe('the typed client', () => {
-  let service: TestService
-  before(async () => {
-    service = await startTestService({ config: adminConfig() })
-  })
-  after(() => service.dispose())
+let service: TestService
+before(async () => {
+  service = await startTestService({ config: adminConfig() })
+})
+after(() => service.dispose())
 
+describe('the typed client', () => {
   test('signs in, reads and gets errors as errors', async () => {
     const routes = Object.fromEntries(
       ENDPOINTS.map(({ id, method, path }) => [id, [method, path]]),
@@ -88,12 +88,6 @@ describe('the typed client', () => {
 })
 
 describe('roles', () => {
-  let service: TestService
-  before(async () => {
-    service = await startTestService({ config: adminConfig() })
-  })
-  after(() => service.dispose())
-
   const SAMPLE = '0192a1b2-0000-7000-8000-000000000000'
   const pathOf = (path: string) => path.replaceAll(/\{[^}]+\}/g, SAMPLE)
 

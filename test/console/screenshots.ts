@@ -11,7 +11,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { ConsoleBrowser } from './browser.ts'
 
-const SIZE = { width: 1100, height: 720 }
+const SIZE = { width: 1000, height: 640 }
 
 async function fill(service: TestService) {
   const admin = await administrator(service, 'grace')

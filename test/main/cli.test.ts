@@ -9,6 +9,7 @@ import pg from 'pg'
 import { stringify } from 'yaml'
 import { ensureDevCa } from '../../src/dev/dev-ca.ts'
 import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
+import { runChancery } from '../support/commands.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { type CommandResult, runCommand } from '../support/run-command.ts'
@@ -23,8 +24,15 @@ const { version } = JSON.parse(readFileSync(path.resolve(import.meta.dirname, '.
 const scratch = mkdtempSync(path.join(tmpdir(), 'chancery-cli-'))
 after(() => rmSync(scratch, { recursive: true, force: true }))
 
-const chancery = (...args: string[]): Promise<CommandResult> =>
-  runCommand(process.execPath, [CLI, ...args], { env: { SERVICE_CONFIG: '', TMPDIR: scratch }, timeoutMs: 60_000 })
+const env = { SERVICE_CONFIG: '', TMPDIR: scratch }
+
+/** A start of the service, and a command without a failure, in a process of its own; the others share one. */
+async function chancery(...args: string[]): Promise<CommandResult> {
+  if (args.includes('serve') || args.includes('--version'))
+    return runCommand(process.execPath, [CLI, ...args], { env, timeoutMs: 120_000 })
+  const { code, stdout, stderr } = await runChancery(args, env)
+  return { code, output: stdout + stderr }
+}
 
 /** Ten faults in twenty lines: values, keys, variables, a network, a switch ahead of its time. */
 const TEN_ERRORS = `server:

@@ -4,7 +4,7 @@ import fc, { type Arbitrary } from 'fast-check'
 import { METHODS } from '../../src/admin/endpoint.ts'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { openApiDocument } from '../../src/admin/openapi.ts'
-import { brokenText, type Definitions, fitting, nearly, type Schema, trouble } from './schema-values.ts'
+import { brokenText, type Definitions, fitting, nearly, once, type Schema, trouble } from './schema-values.ts'
 
 export const ACTORS = ['admin', 'auditor', 'none'] as const
 export type FuzzActor = (typeof ACTORS)[number]
@@ -67,7 +67,7 @@ function caseFor(method: string, path: string): Arbitrary<FuzzCase> {
 const often = <T>(usual: T, others: Arbitrary<T>): Arbitrary<T> =>
   fc.oneof({ weight: 9, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: others })
 
-const printable = () => fc.stringMatching(/^[\x21-\x7e][\x20-\x7e]{0,60}[\x21-\x7e]$/)
+const printable = once(() => fc.stringMatching(/^[\x21-\x7e][\x20-\x7e]{0,60}[\x21-\x7e]$/))
 
 const contentTypes = () =>
   fc.constantFrom(

@@ -3,7 +3,7 @@
  * for each spends half a second on loading the same modules. Commands arrive over IPC, as does what became of them.
  */
 
-import { CHANCERY } from '../../src/cli/program.ts'
+import { localProgram } from '../../src/cli/program.ts'
 import { remoteProgram } from '../../src/cli/remote/program.ts'
 import { runProgram } from '../../src/shared/command-line/program.ts'
 
@@ -44,7 +44,7 @@ async function run({ id, words, env }: CommandRequest): Promise<CommandEnd> {
   process.exitCode = 0
   const isRemote = words.some((word) => /^--server(?:=|$)/.test(word))
   try {
-    await runProgram(isRemote ? remoteProgram(words) : CHANCERY, words)
+    await runProgram(isRemote ? remoteProgram(words) : await localProgram(words), words)
     return { id, code: Number(process.exitCode), stdout: stdout(), stderr: stderr() }
   } finally {
     process.exitCode = 0

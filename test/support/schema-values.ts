@@ -1,6 +1,7 @@
 /** Values shaped by a JSON Schema, and values that nearly are. */
 
 import fc, { type Arbitrary } from 'fast-check'
+import { anyCharacter } from './any-character.ts'
 
 /** As much of JSON Schema as zod writes for the Admin API. */
 export interface Schema {
@@ -91,14 +92,36 @@ const WORDS = [
   'a@b.example',
 ]
 
-export const trouble = (): Arbitrary<string> => fc.oneof(fc.constantFrom(...TROUBLE), fc.string({ unit: 'binary' }))
+/** Making one of these takes milliseconds, mostly for the letters that it may have; all endpoints share it. */
+export function once<T>(make: () => T): () => T {
+  let made: T | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}
 
-const anything = (): Arbitrary<unknown> =>
+export const trouble = once<Arbitrary<string>>(() =>
+  fc.oneof(fc.constantFrom(...TROUBLE), fc.string({ unit: anyCharacter })),
+)
+
+const anything = once<Arbitrary<unknown>>(() =>
   fc.oneof(
     trouble(),
     fc.jsonValue({ maxDepth: 3 }),
     fc.constantFrom<unknown>(null, -0, 1e308, 2 ** 53, -1, [], {}, true, nested(200)),
-  )
+  ),
+)
+
+const word = once(() => fc.oneof(fc.constantFrom(...WORDS), fc.stringMatching(/^[a-z][a-z0-9-]{0,15}$/)))
+
+const patterns = new Map<string, Arbitrary<string>>()
+
+function matching(pattern: string): Arbitrary<string> {
+  const known = patterns.get(pattern) ?? fc.stringMatching(new RegExp(pattern))
+  patterns.set(pattern, known)
+  return known
+}
 
 function nested(depth: number): unknown {
   return JSON.parse('['.repeat(depth) + ']'.repeat(depth))
@@ -145,9 +168,8 @@ function textFor({ format, pattern, minLength = 0, maxLength = 40 }: Schema): Ar
       fc.date({ min: new Date(0), max: new Date('9999-12-31'), noInvalidDate: true }).map((at) => at.toISOString()),
       fc.constantFrom('2026-01-31', '2020-02-29T12:00:00+01:00'),
     )
-  if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern))
-  const word = fc.oneof(fc.constantFrom(...WORDS), fc.stringMatching(/^[a-z][a-z0-9-]{0,15}$/))
-  return word.map((text) => text.slice(0, maxLength).padEnd(minLength, 'x'))
+  if (pattern !== undefined) return matching(pattern)
+  return word().map((text) => text.slice(0, maxLength).padEnd(minLength, 'x'))
 }
 
 function objectFor(schema: Schema, definitions: Definitions, depth: number): Arbitrary<unknown> {
@@ -179,7 +201,7 @@ export function nearly(schema: Schema, definitions: Definitions): Arbitrary<unkn
 }
 
 /** Texts in place of a JSON object. */
-export const brokenText = (): Arbitrary<string> =>
+export const brokenText = once<Arbitrary<string>>(() =>
   fc.oneof(
     fc.constantFrom(
       '',
@@ -194,6 +216,7 @@ export const brokenText = (): Arbitrary<string> =>
       '['.repeat(50_000),
       '{"__proto__":{"role":"admin"}}',
     ),
-    fc.string({ unit: 'binary' }),
+    fc.string({ unit: anyCharacter }),
     fc.json(),
-  )
+  ),
+)

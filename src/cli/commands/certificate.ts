@@ -16,17 +16,18 @@ import { hashSpki } from '../../shared/pki/spki.ts'
 import { type CertificateImport, createCertificateImport } from '../../store/certificate-import.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../../store/issuance-store.ts'
+import { tell } from '../table.ts'
 import { CommandError } from '../values.ts'
 import { withDatabase } from './operator-database.ts'
 
 /**
- * @param accountId the owner; without one, only the certificate's key or control of its names can
+ * @param account the owner; without one, only the certificate's key or control of its names can
  *   revoke it
  */
 export async function importCertificates(
   config: Config,
   files: readonly string[],
-  accountId: string | undefined,
+  { account: accountId, json }: { account: string | undefined; json: boolean },
 ): Promise<number> {
   const certificates = files.map(readCertificate)
   return withDatabase(config, async (db) => {
@@ -47,8 +48,9 @@ export async function importCertificates(
     })
     const stores = { store, issuance: createIssuanceStore(db), certificates: createCertificateStore(db) }
     for (const { file, certificate, issuerFingerprint } of issuedBy) {
-      const done = await importOne(stores, certificate, issuerFingerprint, accountId)
-      console.log(`${done}  ${certificate.tbs.serialNumber.toString('hex')}  ${file}`)
+      const outcome = await importOne(stores, certificate, issuerFingerprint, accountId)
+      const serialNumber = certificate.tbs.serialNumber.toString('hex')
+      tell(json, { file, serial_number: serialNumber, outcome }, `${outcome}  ${serialNumber}  ${file}`)
     }
     return 0
   })
@@ -83,7 +85,7 @@ async function importOne(
   if (await store.record({ ...row, der, spkiSha256 })) return 'recorded'
   if (!(await certificates.findBySerial(serialNumber, der)))
     throw new CommandError(
-      `the serial number ${serialNumber.toString('hex')} is that of another certificate: inspect certificate shows it`,
+      `the serial number ${serialNumber.toString('hex')} is that of another certificate: certificates show shows it`,
     )
   return 'known'
 }

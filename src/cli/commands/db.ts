@@ -5,29 +5,37 @@ import { databaseSettings } from '../../settings/server.ts'
 import { openDatabase } from '../../store/database.ts'
 import { durabilityWarnings } from '../../store/durability.ts'
 import { migrate, readSchemaState } from '../../store/migrate.ts'
+import { tell } from '../table.ts'
 
 /** @returns 0 when the schema matches this release, else 1 */
-export async function databaseStatus(config: Config): Promise<number> {
+export async function databaseStatus(config: Config, json: boolean): Promise<number> {
   const settings = databaseSettings(config)
-  console.log(`database ${settings.database} at ${settings.host}:${settings.port}`)
   const { applied, pending, unknown } = await readSchemaState(settings)
-  for (const { name } of applied) console.log(`  applied  ${name}`)
-  for (const { name } of pending) console.log(`  missing  ${name}`)
-  for (const version of unknown) console.log(`  unknown  ${String(version).padStart(4, '0')}, from a newer release`)
   const current = pending.length === 0 && unknown.length === 0
   const db = openDatabase({ ...settings, maxConnections: 1 }, () => undefined)
-  try {
-    for (const warning of await durabilityWarnings(db)) console.log(`warning: ${warning}`)
-  } finally {
-    await db.close()
-  }
-  console.log(current ? 'the schema is current' : 'the schema is not the one of this release')
+  const warnings = await durabilityWarnings(db).finally(() => db.close())
+  const { database, host, port } = settings
+  const [done, missing] = [applied.map(({ name }) => name), pending.map(({ name }) => name)]
+  tell(
+    json,
+    { current, database, host, port, applied: done, missing, unknown, warnings },
+    `database ${database} at ${host}:${port}`,
+    ...done.map((name) => `  applied  ${name}`),
+    ...missing.map((name) => `  missing  ${name}`),
+    ...unknown.map((version) => `  unknown  ${String(version).padStart(4, '0')}, from a newer release`),
+    ...warnings.map((warning) => `warning: ${warning}`),
+    current ? 'the schema is current' : 'the schema is not the one of this release',
+  )
   return current ? 0 : 1
 }
 
-export async function databaseMigrate(config: Config): Promise<number> {
-  const applied = await migrate(databaseSettings(config))
-  for (const { name } of applied) console.log(`applied ${name}`)
-  console.log(applied.length === 0 ? 'nothing to do: the schema is current' : `${applied.length} migration(s) applied`)
+export async function databaseMigrate(config: Config, json: boolean): Promise<number> {
+  const applied = (await migrate(databaseSettings(config))).map(({ name }) => name)
+  tell(
+    json,
+    { applied },
+    ...applied.map((name) => `applied ${name}`),
+    applied.length === 0 ? 'nothing to do: the schema is current' : `${applied.length} migration(s) applied`,
+  )
   return 0
 }

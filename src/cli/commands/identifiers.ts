@@ -8,6 +8,7 @@ import { type AllowedIdentifier, parseAllowedIdentifier } from '../../domain/all
 import { AllowedIdentifiers } from '../../services/admin/allowed-identifiers.ts'
 import { UsageError } from '../../shared/command-line/options.ts'
 import type { IdentifierRow, IdentifierWithAccounts } from '../../store/admin/identifier-store.ts'
+import { tell } from '../table.ts'
 import { CommandError } from '../values.ts'
 import { type Administration, withAdministration } from './administration.ts'
 import { type GrantTarget, ofAccount, requireCredential, requireOneTarget } from './grant-targets.ts'
@@ -18,19 +19,28 @@ function withIdentifiers<T>(config: Config, work: Work<T>): Promise<T> {
   return withAdministration(config, (administration) => work(new AllowedIdentifiers(administration), administration))
 }
 
-export function allowIdentifiers(config: Config, { account, eab }: GrantTarget, typed: readonly string[]) {
+export function allowIdentifiers(
+  config: Config,
+  { account, eab }: GrantTarget,
+  typed: readonly string[],
+  json: boolean,
+) {
   requireOneTarget({ account, eab })
   const wanted = requireSome(typed, 'allow')
   return withIdentifiers(config, async (identifiers, { db, actor }) => {
     if (account !== undefined) await ofAccount(account, identifiers.allowNames(actor, account, wanted))
     else await identifiers.grantNames(actor, (await requireCredential(db, eab as string)).id, wanted)
-    for (const { value } of wanted) console.log(`allowed  ${value}`)
-    return 0
+    return told(json, 'allowed', wanted)
   })
 }
 
 /** @returns 1 when some of the identifiers were not allowed before */
-export function disallowIdentifiers(config: Config, { account, eab }: GrantTarget, typed: readonly string[]) {
+export function disallowIdentifiers(
+  config: Config,
+  { account, eab }: GrantTarget,
+  typed: readonly string[],
+  json: boolean,
+) {
   requireOneTarget({ account, eab })
   const wanted = requireSome(typed, 'disallow')
   return withIdentifiers(config, async (identifiers, { db, actor }) => {
@@ -38,9 +48,16 @@ export function disallowIdentifiers(config: Config, { account, eab }: GrantTarge
       ? ofAccount(account, identifiers.disallowNames(actor, account, wanted))
       : identifiers.withdrawNames(actor, (await requireCredential(db, eab as string)).id, wanted))
     const whose = account === undefined ? 'credential' : 'account'
-    for (const { identifier, outcome } of outcomes)
-      if (outcome === 'absent') console.log(`missing  ${identifier.value} was not allowed to this ${whose}`)
-      else console.log(`removed  ${identifier.value}${outcome === 'kept' ? '; its credential still grants it' : ''}`)
+    const sentences = {
+      absent: (value: string) => `missing  ${value} was not allowed to this ${whose}`,
+      kept: (value: string) => `removed  ${value}; its credential still grants it`,
+      removed: (value: string) => `removed  ${value}`,
+    }
+    tell(
+      json,
+      outcomes.map(({ identifier, outcome }) => ({ identifier: identifier.value, outcome })),
+      ...outcomes.map(({ identifier, outcome }) => sentences[outcome](identifier.value)),
+    )
     return outcomes.every(({ outcome }) => outcome !== 'absent') ? 0 : 1
   })
 }
@@ -58,18 +75,15 @@ export function listIdentifiers(config: Config, { account, eab }: GrantTarget, j
   })
 }
 
-export function createIdentifiers(config: Config, typed: readonly string[]): Promise<number> {
+export function createIdentifiers(config: Config, typed: readonly string[], json: boolean): Promise<number> {
   const wanted = requireSome(typed, 'create')
   return withIdentifiers(config, async (identifiers, { actor }) => {
-    for (const identifier of wanted) {
-      const { identifier_value } = await identifiers.create(actor, identifier)
-      console.log(`created  ${identifier_value}`)
-    }
-    return 0
+    for (const identifier of wanted) await identifiers.create(actor, identifier)
+    return told(json, 'created', wanted)
   })
 }
 
-export function deleteIdentifiers(config: Config, typed: readonly string[]): Promise<number> {
+export function deleteIdentifiers(config: Config, typed: readonly string[], json: boolean): Promise<number> {
   const wanted = requireSome(typed, 'delete')
   return withIdentifiers(config, async (identifiers, { actor }) => {
     const all = await identifiers.list()
@@ -77,12 +91,19 @@ export function deleteIdentifiers(config: Config, typed: readonly string[]): Pro
       const found = all.find((row) => row.identifier_type === type && row.identifier_value === value)
       if (!found) throw new CommandError(`there is no allowed identifier ${value}`)
       await identifiers.delete(actor, found.id)
-      console.log(`deleted  ${value}`)
     }
-    return 0
+    return told(json, 'deleted', wanted)
   })
 }
 
+function told(json: boolean, outcome: string, identifiers: readonly AllowedIdentifier[]): number {
+  tell(
+    json,
+    identifiers.map(({ value }) => ({ identifier: value, outcome })),
+    ...identifiers.map(({ value }) => `${outcome}  ${value}`),
+  )
+  return 0
+}
 const ALL = { limit: 1_000_000, offset: 0, cursor: undefined }
 
 /** Sorted by type and value, as people look for them. */

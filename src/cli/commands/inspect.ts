@@ -22,11 +22,8 @@ import {
   MAX_STATUSES_COUNTED,
 } from '../../store/inspect-store.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
+import { type Report, renderText } from '../report-text.ts'
 import { CommandError } from '../values.ts'
-
-/** Plain members in the order of printing; also printed as JSON. */
-type Report = { [name: string]: Value }
-type Value = string | number | boolean | null | undefined | Report | readonly Value[]
 
 export interface InspectOptions {
   json: boolean
@@ -190,49 +187,4 @@ async function reportAccount(store: InspectStore, id: string): Promise<Report | 
     order_count: orders < MAX_COUNTED ? orders : `${MAX_COUNTED} or more`,
     [orders <= MAX_STATUSES_COUNTED ? 'orders_by_status' : 'newest_orders_by_status']: byStatus,
   }
-}
-
-/**
- * `name  value` lines; members of lists and objects are indented below their name. Absent members
- * are left out.
- */
-function renderText(report: Report, indent = ''): string {
-  const members = Object.entries(report).filter(([, value]) => value !== null && value !== undefined)
-  const width = Math.max(...members.map(([name]) => name.length))
-  return members.map(([name, value]) => `${indent}${renderMember(name, value, width, indent)}`).join('\n')
-}
-
-function renderMember(name: string, value: Value, width: number, indent: string): string {
-  const label = name.replaceAll('_', ' ')
-  if (Array.isArray(value)) {
-    const items = value.map((item) =>
-      isStep(item)
-        ? `${indent}  - ${renderStep(item)}`
-        : isReport(item)
-          ? `${indent}  - ${renderText(item, `${indent}    `).trimStart()}`
-          : `${indent}  - ${item}`,
-    )
-    return [`${label}${items.length === 0 ? ' none'.padStart(width - label.length + 6) : ''}`, ...items].join('\n')
-  }
-  if (isReport(value))
-    return Object.keys(value).length === 0
-      ? `${label.padEnd(width)}  none`
-      : `${label}\n${renderText(value, `${indent}  `)}`
-  return `${label.padEnd(width)}  ${value}`
-}
-
-/** A step of a validation attempt on one line, because an attempt has a dozen steps. */
-function renderStep({ step, ...facts }: Report): string {
-  const text = (value: Value) =>
-    isReport(value) ? JSON.stringify(value) : Array.isArray(value) ? value.map(String).join(', ') || 'none' : value
-  const told = Object.entries(facts).map(([name, value]) => `${name} ${text(value)}`)
-  return [step, ...told].join('; ')
-}
-
-function isStep(value: Value): value is Report {
-  return isReport(value) && 'step' in value
-}
-
-function isReport(value: Value): value is Report {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -10,6 +10,7 @@ import { readDocument } from '../../shared/config-file/document.ts'
 import { CsrError, parseCsr } from '../../shared/pki/csr.ts'
 import { decodePem, PemError } from '../../shared/pki/pem.ts'
 import type { WantedProfile } from '../../store/admin/profile-store.ts'
+import { tell } from '../table.ts'
 import { CommandError } from '../values.ts'
 import { type Administration, withAdministration } from './administration.ts'
 import { type GrantTarget, ofAccount, requireCredential, requireOneTarget, requireProfile } from './grant-targets.ts'
@@ -25,30 +26,30 @@ function withProfiles(config: Config, work: Work): Promise<number> {
 }
 
 /** @param file YAML or JSON: an object with `name`, `profile_data` and an optional `description` */
-export async function createProfile(config: Config, file: string): Promise<number> {
+export async function createProfile(config: Config, file: string, json: boolean): Promise<number> {
   const wanted = await readProfileFile(file)
   return withProfiles(config, async (profiles, { actor }) => {
     await ofFile(file, profiles.create(actor, wanted))
-    console.log(`CSR profile ${wanted.name} made`)
+    tell(json, { name: wanted.name, outcome: 'made' }, `CSR profile ${wanted.name} made`)
     return 0
   })
 }
 
 /** The profile of the name in the file gets what the file says. */
-export async function replaceProfile(config: Config, file: string): Promise<number> {
+export async function replaceProfile(config: Config, file: string, json: boolean): Promise<number> {
   const wanted = await readProfileFile(file)
   return withProfiles(config, async (profiles, { db, actor }) => {
     const { id } = await requireProfile(db, wanted.name)
     await ofFile(file, profiles.replace(actor, id, wanted))
-    console.log(`CSR profile ${wanted.name} replaced`)
+    tell(json, { name: wanted.name, outcome: 'replaced' }, `CSR profile ${wanted.name} replaced`)
     return 0
   })
 }
 
-export function deleteProfile(config: Config, name: string): Promise<number> {
+export function deleteProfile(config: Config, name: string, json: boolean): Promise<number> {
   return withProfiles(config, async (profiles, { db, actor }) => {
     await profiles.delete(actor, (await requireProfile(db, name)).id)
-    console.log(`CSR profile ${name} deleted`)
+    tell(json, { name, outcome: 'deleted' }, `CSR profile ${name} deleted`)
     return 0
   })
 }
@@ -66,30 +67,39 @@ export function listProfiles(config: Config, json: boolean): Promise<number> {
 }
 
 /** Assigns to an account by id, or to a binding credential by kid. */
-export function assignProfile(config: Config, name: string, { account, eab }: GrantTarget): Promise<number> {
+export function assignProfile(
+  config: Config,
+  name: string,
+  { account, eab }: GrantTarget,
+  json: boolean,
+): Promise<number> {
   requireOneTarget({ account, eab })
   return withProfiles(config, async (profiles, { db, actor }) => {
     const { id } = await requireProfile(db, name)
     if (account !== undefined) {
       await ofAccount(account, profiles.assignToAccount(actor, id, account))
-      console.log(`account ${account} has CSR profile ${name}`)
+      tell(json, { name, account }, `account ${account} has CSR profile ${name}`)
     } else {
       await profiles.assignToCredential(actor, id, (await requireCredential(db, eab as string)).id)
-      console.log(`credential ${eab} and its accounts have CSR profile ${name}`)
+      tell(json, { name, eab }, `credential ${eab} and its accounts have CSR profile ${name}`)
     }
     return 0
   })
 }
 
-export function unassignProfile(config: Config, name: string, { account, eab }: GrantTarget): Promise<number> {
+export function unassignProfile(
+  config: Config,
+  name: string,
+  { account, eab }: GrantTarget,
+  json: boolean,
+): Promise<number> {
   requireOneTarget({ account, eab })
   return withProfiles(config, async (profiles, { db, actor }) => {
     const { id } = await requireProfile(db, name)
     if (account !== undefined) await ofAccount(account, profiles.unassignFromAccount(actor, id, account))
     else await profiles.unassignFromCredential(actor, id, (await requireCredential(db, eab as string)).id)
-    console.log(
-      `${account === undefined ? `credential ${eab}` : `account ${account}`} no longer has CSR profile ${name}`,
-    )
+    const whose = account === undefined ? `credential ${eab}` : `account ${account}`
+    tell(json, { name, account, eab }, `${whose} no longer has CSR profile ${name}`)
     return 0
   })
 }

@@ -8,6 +8,7 @@ import { Renewals } from '../../services/admin/renewals.ts'
 import { UsageError } from '../../shared/command-line/options.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import type { AdviceSelection } from '../../store/renewal-store.ts'
+import { tell } from '../table.ts'
 import { withAdministration } from './administration.ts'
 
 interface Selected {
@@ -15,6 +16,7 @@ interface Selected {
   issuer: Buffer | undefined
   'issued-before': Date | undefined
   all: boolean
+  json: boolean
 }
 
 interface Advice extends Selected {
@@ -30,8 +32,11 @@ export async function adviseRenewal(config: Config, flags: Advice): Promise<numb
   const selection = selectionOf(flags)
   return withAdministration(config, async ({ audit, actor }) => {
     const { certificates, window } = await new Renewals(audit).advise(actor, selection, { windowEnd, explanationUrl })
-    console.log(
-      `${certificates} certificate(s): window ${renderTimestamp(window.start)} to ${renderTimestamp(window.end)}, or to the end of a shorter lifetime`,
+    const [from, to] = [renderTimestamp(window.start), renderTimestamp(window.end)]
+    tell(
+      flags.json,
+      { certificates, window_start: from, window_end: to },
+      `${certificates} certificate(s): window ${from} to ${to}, or to the end of a shorter lifetime`,
     )
     return exitCodeOf(certificates)
   })
@@ -41,7 +46,7 @@ export async function clearAdvice(config: Config, flags: Selected): Promise<numb
   const selection = selectionOf(flags)
   return withAdministration(config, async ({ audit, actor }) => {
     const certificates = await new Renewals(audit).clear(actor, selection)
-    console.log(`${certificates} certificate(s) have their usual renewal window again`)
+    tell(flags.json, { certificates }, `${certificates} certificate(s) have their usual renewal window again`)
     return exitCodeOf(certificates)
   })
 }

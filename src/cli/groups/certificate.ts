@@ -2,7 +2,7 @@
 
 import { ADMINISTRATORS_REASONS } from '../../domain/revocation.ts'
 import { isGiven, option, optional, several } from '../../shared/command-line/options.ts'
-import { configured, plain } from '../command.ts'
+import { configured, JSON_OPTION, plain } from '../command.ts'
 import { hex, instant, text, uuid } from '../values.ts'
 
 const SELECTION = {
@@ -10,6 +10,7 @@ const SELECTION = {
   issuer: optional('SHA-256 fingerprint of the issuer certificate', hex),
   'issued-before': optional('Date or RFC 3339 time', instant),
   all: isGiven('Every certificate that has not expired'),
+  ...JSON_OPTION,
 }
 
 function reason(value: string): number {
@@ -21,6 +22,7 @@ export const CERTIFICATE = [
   plain({
     usage: 'ca test-sign',
     about: 'Make one test signature with every issuer and verify it',
+    options: JSON_OPTION,
     examples: ['-c config.yaml ca test-sign'],
     run: async (options) => (await import('../commands/ca.ts')).testSign(options),
   }),
@@ -57,7 +59,7 @@ export const CERTIFICATE = [
       reason: option('CRLReason: 0, 1, 2, 3, 4, 5 or 9; 1, keyCompromise, also blocks the key', reason, 0),
       issuer: optional('SHA-256 fingerprint of the issuer certificate', hex),
       'from-crl': optional('File of a CRL that one of our issuers has signed (DER or PEM)', text),
-      json: isGiven('Print JSON'),
+      ...JSON_OPTION,
     },
     examples: [
       '-c config.yaml certificates revoke 0a1b2c --reason 4',
@@ -70,11 +72,11 @@ export const CERTIFICATE = [
   configured({
     usage: 'certificates import <file>',
     about: 'Record certificates (PEM) that a restored database has forgotten; several may follow',
-    options: { account: optional('Account id: whose they are', uuid) },
+    options: { account: optional('Account id: whose they are', uuid), ...JSON_OPTION },
     examples: ['-c config.yaml certificates import www.pem mail.pem --account 01938c4e-…'],
     further: true,
-    run: async (config, { account }, files) =>
-      (await import('../commands/certificate.ts')).importCertificates(config, files, account),
+    run: async (config, options, files) =>
+      (await import('../commands/certificate.ts')).importCertificates(config, files, options),
   }),
   configured({
     usage: 'crl rebuild',

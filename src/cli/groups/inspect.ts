@@ -1,4 +1,4 @@
-/** `chancery inspect …`: what the database has, one thing or pages of a list. */
+/** `chancery inspect …`, the former way to look at orders, certificates and accounts; it goes on. */
 
 import { ACCOUNT_STATUSES } from '../../domain/account-state.ts'
 import { ORDER_STATUSES } from '../../domain/order-state.ts'
@@ -61,13 +61,14 @@ export type AccountOptions = Values<typeof ACCOUNTS>
 
 const one = (usage: string, about: string, inspect: 'inspectOrder' | 'inspectCertificate' | 'inspectAccount') =>
   configured({
-    ...{ usage: `inspect ${usage}`, about: `Show ${about}`, options: JSON_OUTPUT },
+    ...{ usage: `inspect ${usage}`, about: `Show ${about}`, options: JSON_OUTPUT, isFormer: true },
     examples: [`-c config.yaml inspect ${usage}`],
     run: async (config, { json }, [key = '']) =>
       (await import('../commands/inspect.ts'))[inspect](config, key, { json }),
   })
 
 const list = (name: string, example: string) => ({
+  isFormer: true as const,
   usage: `inspect ${name}`,
   about: `List ${name} by filters, newest first, a page at a time`,
   examples: [`-c config.yaml inspect ${name} ${example}`],

@@ -1,7 +1,5 @@
-/** A service that is administered from here: its client, and its errors as sentences. */
+/** A service that is administered from here. */
 
-import { AdminApiError, AdminClient, type OperationId, type Routes } from '../../admin/client.ts'
-import { ENDPOINTS } from '../../admin/endpoints.ts'
 import {
   isGiven,
   option,
@@ -11,6 +9,7 @@ import {
   UsageError,
   type Values,
 } from '../../shared/command-line/options.ts'
+import { OperationCaller } from '../operations/caller.ts'
 import { CommandError, text } from '../values.ts'
 import { tokenFor } from './session-file.ts'
 
@@ -26,75 +25,25 @@ export const REMOTE_OPTIONS = {
   json: isGiven('Print JSON'),
   debug: isGiven('Print stack traces of errors'),
 }
-type RemoteOptions = Values<typeof REMOTE_OPTIONS>
 
 const ADVICE = 'log in with: chancery --server URL login'
 
-/** What a command gives to an operation, checked by the service. */
-export interface Given {
-  params?: Readonly<Record<string, string>>
-  query?: Readonly<Record<string, unknown>>
-  body?: unknown
-}
-
-export interface Reply {
-  body: unknown
-  next: string | undefined
-}
-
-export class Connection {
-  readonly baseUrl: string
-  readonly options: RemoteOptions
-  readonly #client: AdminClient
+export class Connection extends OperationCaller {
+  readonly options: Values<typeof REMOTE_OPTIONS>
 
   /** @throws UsageError when it says no service */
   constructor(raw: Raw) {
-    this.options = readOptions(REMOTE_OPTIONS, raw)
-    const { server, 'base-path': basePath } = this.options
+    const options = readOptions(REMOTE_OPTIONS, raw)
+    const { server, 'base-path': basePath } = options
     if (server === undefined) throw new UsageError('--server takes a URL')
-    this.baseUrl = `${server}${basePath.replace(/\/$/, '')}`
-    const routes = Object.fromEntries(ENDPOINTS.map(({ id, method, path }) => [id, [method, path]]))
-    this.#client = new AdminClient({
-      ...{ routes: routes as unknown as Routes, baseUrl: this.baseUrl, fetch },
-      token: () => tokenFor(this.baseUrl),
+    const baseUrl = `${server}${basePath.replace(/\/$/, '')}`
+    super({
+      ...{ baseUrl, fetch, token: () => tokenFor(baseUrl), advice: ADVICE },
+      explain({ cause, message }) {
+        const { message: why, code } = (cause ?? {}) as { message?: string; code?: string }
+        return new CommandError(`${baseUrl} cannot be reached: ${why || code || message}`)
+      },
     })
-  }
-
-  page(id: string, given: Given): Promise<Reply> {
-    return this.#told(id, this.#client.page(id as OperationId, given as never))
-  }
-
-  follow(id: string, next: string): Promise<Reply> {
-    return this.#told(id, this.#client.follow(id as OperationId, next))
-  }
-
-  async *lines(id: string, given: Given): AsyncGenerator<string> {
-    const lines = this.#client.lines(id as OperationId, given as never)
-    for (;;) {
-      const { done, value } = await this.#told(id, lines.next())
-      if (done) return
-      yield value
-    }
-  }
-
-  /** All rows of a list, page after page. */
-  async *rows(id: string, given: Given): AsyncGenerator<Record<string, unknown>> {
-    let page = await this.page(id, given)
-    for (;;) {
-      yield* page.body as Record<string, unknown>[]
-      if (page.next === undefined) return
-      page = await this.follow(id, page.next)
-    }
-  }
-
-  async #told<T>(id: string, asked: Promise<T>): Promise<T> {
-    try {
-      return await asked
-    } catch (error) {
-      if (error instanceof AdminApiError)
-        throw new CommandError(error.status === 401 && id !== 'login' ? `${error.message}; ${ADVICE}` : error.message)
-      const { cause, message } = error as Error & { cause?: { message?: string; code?: string } }
-      throw new CommandError(`${this.baseUrl} cannot be reached: ${cause?.message || cause?.code || message}`)
-    }
+    this.options = options
   }
 }

@@ -1,13 +1,12 @@
 /** `chancery --server URL …`: the same administration from another machine, through the Admin API. */
 
-import { type Described, describedApi } from '../../admin/described.ts'
 import { VERSION } from '../../main/version.ts'
 import { optional } from '../../shared/command-line/options.ts'
 import { type Command, command, type Program } from '../../shared/command-line/program.ts'
+import { everyOperation, preparedCommands } from '../operations/prepare.ts'
+import { WORDS } from '../operations/words.ts'
 import { text } from '../values.ts'
-import { REMOTE_OPTIONS } from './connection.ts'
-import { operationCommand } from './operation-command.ts'
-import { WORDS, type Words } from './words.ts'
+import { Connection, REMOTE_OPTIONS } from './connection.ts'
 
 const LOGIN = command({
   usage: 'login',
@@ -26,16 +25,18 @@ const LOGOUT = command({
 
 /** @param asked the words of the command line; `api …` has a command for every operation */
 export function remoteProgram(asked: readonly string[]): Program {
-  const { document, operations } = describedApi()
-  const byId = new Map(operations.map((one) => [one.operation.operationId, one]))
-  const commandFor = (words: Words): Command => {
-    const described = words.operations.map((id) => byId.get(id)).filter((one): one is Described => one !== undefined)
-    return operationCommand(words, described, document.components.schemas)
-  }
-  const every = operations.map(({ path, operation: { operationId } }): Words => {
-    const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ` <${name}>`)
-    return { usage: `api ${operationId}${parameters.join('')}`, operations: [operationId] }
-  })
+  const prepared = preparedCommands(asked.includes('api') ? everyOperation() : WORDS)
+  const operations = prepared.map(
+    ({ run, ...one }): Command =>
+      command({
+        ...one,
+        examples: [`--server https://ca.example ${one.usage.replaceAll(/<[^>]+>/g, '…')}`],
+        run(values, given, raw) {
+          const connection = new Connection(raw)
+          return run(connection, { ...values, json: connection.options.json }, given)
+        },
+      }),
+  )
   return {
     name: 'chancery',
     version: VERSION,
@@ -47,6 +48,6 @@ export function remoteProgram(asked: readonly string[]): Program {
       'NODE_EXTRA_CA_CERTS names a file with the CA of the server. Every operation: chancery --server URL api --help',
     ],
     options: REMOTE_OPTIONS,
-    commands: [LOGIN, LOGOUT, ...(asked.includes('api') ? every : WORDS).map(commandFor)],
+    commands: [LOGIN, LOGOUT, ...operations],
   }
 }

@@ -21,8 +21,8 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
     id === null ? String(details['operator'] ?? WORDS.audit.commandLine) : (names.get(id) ?? id)
   return [
     { head: WORDS.audit.at, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
-    { head: WORDS.audit.user, cell: ({ user_id, details }) => nameOf(user_id, details) },
-    { head: WORDS.audit.action, cell: ({ action }) => <code>{action}</code> },
+    { head: WORDS.audit.user, kind: 'fixed', cell: ({ user_id, details }) => nameOf(user_id, details) },
+    { head: WORDS.audit.action, kind: 'fixed', cell: ({ action }) => <code>{action}</code> },
     {
       ...{ head: WORDS.audit.target, kind: 'wide' },
       cell: ({ target_user_id, details }) => (
@@ -32,7 +32,7 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
         </>
       ),
     },
-    { head: WORDS.audit.address, cell: ({ ip_address }) => ip_address },
+    { head: WORDS.audit.address, kind: 'fixed', cell: ({ ip_address }) => ip_address },
   ]
 }
 

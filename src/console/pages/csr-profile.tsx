@@ -17,7 +17,7 @@ import { ProfileForm } from './profile-form.tsx'
 type Profile = Output<'getCsrProfile'>
 
 const NEW: Profile = {
-  ...{ id: '', name: '', description: '', profile_data: {}, created_by: null, account_ids: [] },
+  ...{ id: '', name: '', description: '', profile_data: {}, created_by: null, account_ids: [], more_accounts: false },
   ...{ created_at: '', updated_at: '' },
 }
 

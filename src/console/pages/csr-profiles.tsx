@@ -1,10 +1,10 @@
 /** CSR profiles. */
 
-import { type Output, useApi } from '../api.ts'
-import { Allowed, Empty, Ready, Time } from '../components/basics.tsx'
+import { type Output, useList } from '../api.ts'
+import { Allowed, Empty, Time } from '../components/basics.tsx'
 import { Page } from '../components/page.tsx'
-import { type Column, Table } from '../components/table.tsx'
-import { href } from '../router.ts'
+import { type Column, List } from '../components/table.tsx'
+import { href, type PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
 
 type Profile = Output<'listCsrProfiles'>[number]
@@ -23,8 +23,8 @@ const COLUMNS: readonly Column<Profile>[] = [
   { head: WORDS.common.changed, kind: 'fixed', cell: ({ updated_at }) => <Time at={updated_at} /> },
 ]
 
-export function CsrProfilesPage() {
-  const loaded = useApi('listCsrProfiles', {})
+export function CsrProfilesPage({ entry }: PageProps) {
+  const list = useList('listCsrProfiles', {}, entry)
   const create = (
     <Allowed to="createCsrProfile">
       <a class="button" href={href('/csr-profiles/new')}>
@@ -35,22 +35,18 @@ export function CsrProfilesPage() {
   return (
     <Page title={WORDS.pages.csrProfiles} actions={create}>
       <p class="quiet">{WORDS.csrProfiles.about}</p>
-      <Ready loaded={loaded}>
-        {(profiles) => (
-          <Table
-            caption={WORDS.pages.csrProfiles}
-            rows={profiles}
-            columns={COLUMNS}
-            rowKey={({ id }) => id}
-            empty={
-              <Empty title={WORDS.csrProfiles.empty}>
-                <p>{WORDS.csrProfiles.begin}</p>
-                {create}
-              </Empty>
-            }
-          />
-        )}
-      </Ready>
+      <List
+        caption={WORDS.pages.csrProfiles}
+        list={list}
+        columns={COLUMNS}
+        rowKey={({ id }) => id}
+        empty={
+          <Empty title={WORDS.csrProfiles.empty}>
+            <p>{WORDS.csrProfiles.begin}</p>
+            {create}
+          </Empty>
+        }
+      />
     </Page>
   )
 }

@@ -1,14 +1,14 @@
 /** Binding credentials (RFC 8555 §7.3.4): the list, and a new one with its ready command lines. */
 
 import { useState } from 'preact/hooks'
-import { call, type Output, useApi } from '../api.ts'
+import { call, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Badge, Copyable, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { ShownOnce } from '../components/shown-once.tsx'
-import { type Column, Table } from '../components/table.tsx'
-import { href } from '../router.ts'
+import { type Column, List } from '../components/table.tsx'
+import { href, type PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
 import { clientCommands, directoryUrlOf } from './client-commands.ts'
 import { linesOf } from './profile-fields.ts'
@@ -35,8 +35,8 @@ const COLUMNS: readonly Column<Credential>[] = [
   { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
 ]
 
-export function EabPage() {
-  const loaded = useApi('listEabCredentials', {})
+export function EabPage({ entry }: PageProps) {
+  const list = useList('listEabCredentials', {}, entry)
   const [isOpen, setOpen] = useState(false)
   const [made, setMade] = useState<WithKey>()
   const create = (
@@ -49,33 +49,29 @@ export function EabPage() {
   return (
     <Page title={WORDS.pages.eab} actions={create}>
       <p class="quiet">{WORDS.eab.about}</p>
-      <Ready loaded={loaded}>
-        {(credentials) => (
-          <Table
-            caption={WORDS.pages.eab}
-            rows={credentials}
-            columns={COLUMNS}
-            rowKey={({ id }) => id}
-            empty={
-              <Empty title={WORDS.eab.empty}>
-                <ol>
-                  {WORDS.eab.begin.map((step) => (
-                    <li key={step}>{step}</li>
-                  ))}
-                </ol>
-                {create}
-              </Empty>
-            }
-          />
-        )}
-      </Ready>
+      <List
+        caption={WORDS.pages.eab}
+        list={list}
+        columns={COLUMNS}
+        rowKey={({ id }) => id}
+        empty={
+          <Empty title={WORDS.eab.empty}>
+            <ol>
+              {WORDS.eab.begin.map((step) => (
+                <li key={step}>{step}</li>
+              ))}
+            </ol>
+            {create}
+          </Empty>
+        }
+      />
       {isOpen && (
         <CreateDialog
           onClose={() => setOpen(false)}
           onMade={(credential) => {
             setOpen(false)
             setMade(credential)
-            loaded.reload()
+            list.reload()
           }}
         />
       )}

@@ -1,7 +1,7 @@
 /** What an account or a credential may request: allowed identifiers and the CSR profile. */
 
 import { useState } from 'preact/hooks'
-import { call, type Output, useApi } from '../api.ts'
+import { AdminApiError, call, type Output, page, useApi } from '../api.ts'
 import { Allowed, Empty, fieldError, Problem, Ready } from '../components/basics.tsx'
 import { SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { tell } from '../components/toast.tsx'
@@ -15,11 +15,23 @@ interface Owner {
 
 type Identifier = Output<'listIdentifiersOfAccount'>[number]
 
-/** One that is known by its value is taken as it is. */
+type Listed = Awaited<ReturnType<typeof page<'listAllowedIdentifiers'>>>
+
+/** One that is in the list already is taken from there. */
 async function identifierOf(value: string): Promise<{ id: string }> {
-  const known = await call('listAllowedIdentifiers', {})
-  const found = known.find(({ identifier_value }) => identifier_value === value.trim().toLowerCase())
-  return found ?? call('createAllowedIdentifier', { body: { type: typeOf(value), value } })
+  const wanted = value.trim().toLowerCase()
+  try {
+    return await call('createAllowedIdentifier', { body: { type: typeOf(value), value } })
+  } catch (error) {
+    if (!(error instanceof AdminApiError) || error.status !== 409) throw error
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const { body, next }: Listed = await page('listAllowedIdentifiers', { query: { limit: '100', cursor } })
+      const found = body.find(({ identifier_value }) => identifier_value === wanted)
+      if (found) return found
+      cursor = new URLSearchParams(next?.split('?')[1]).get('cursor')
+    }
+    throw error
+  }
 }
 
 /** Digits or hexadecimal with colons and perhaps a prefix; everything else is a name. */
@@ -112,6 +124,7 @@ export function GrantedProfile({ owner, id }: Owner) {
   const params = owner === 'account' ? { account_id: id } : { cred_id: id }
   const loaded = useApi<'getCsrProfileOfAccount'>(operation as 'getCsrProfileOfAccount', { params } as never)
   const profiles = useApi('listCsrProfiles', {})
+  const isAccount = owner === 'account'
   const [failure, setFailure] = useState<unknown>()
   const change = async (wanted: string) => {
     setFailure(undefined)
@@ -138,8 +151,8 @@ export function GrantedProfile({ owner, id }: Owner) {
             </p>
             <Allowed to="assignCsrProfile">
               <SelectField
-                label={WORDS.csrProfiles.assign}
-                help={WORDS.csrProfiles.assignHelp}
+                label={isAccount ? WORDS.csrProfiles.assign : WORDS.csrProfiles.assignToCredential}
+                help={isAccount ? WORDS.csrProfiles.assignHelp : WORDS.csrProfiles.assignToCredentialHelp}
                 value={profile?.id ?? ''}
                 options={[['', WORDS.app.none], ...(profiles.data ?? []).map((one) => [one.id, one.name] as const)]}
                 onChange={change}

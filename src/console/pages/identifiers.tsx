@@ -1,14 +1,15 @@
 /** Allowed identifiers, whom they are allowed to, and new ones. */
 
 import { useState } from 'preact/hooks'
-import { call, type Output, useApi } from '../api.ts'
-import { Allowed, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
+import { call, type Output, useList } from '../api.ts'
+import { Allowed, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
 import { Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
 import { countText } from '../format.ts'
+import type { PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
 import { AccountLink } from './accounts.tsx'
 import { typeOf } from './grants.tsx'
@@ -16,16 +17,15 @@ import { typeOf } from './grants.tsx'
 type Identifier = Output<'listAllowedIdentifiers'>[number]
 const SHOWN_ACCOUNTS = 3
 
-export function IdentifiersPage() {
-  const loaded = useApi('listAllowedIdentifiers', {})
+export function IdentifiersPage({ entry }: PageProps) {
+  const list = useList('listAllowedIdentifiers', {}, entry)
   const [value, setValue] = useState('')
-  const [part, setPart] = useState('')
   const [doomed, setDoomed] = useState<Identifier>()
   const { submit, error, isBusy } = useSubmit(async () => {
     await call('createAllowedIdentifier', { body: { type: typeOf(value), value } })
     tell(WORDS.identifiers.made(value))
     setValue('')
-    loaded.reload()
+    list.reload()
   })
   return (
     <Page title={WORDS.pages.identifiers}>
@@ -44,32 +44,17 @@ export function IdentifiersPage() {
           </div>
         </form>
       </Allowed>
-      <Ready loaded={loaded}>
-        {(identifiers) => (
-          <>
-            {identifiers.length > 0 && (
-              <div class="filters">
-                <TextField type="search" label={WORDS.table.filter} value={part} onChange={setPart} />
-              </div>
-            )}
-            <Table
-              caption={WORDS.pages.identifiers}
-              rows={identifiers.filter(({ identifier_value }) => identifier_value.includes(part.trim().toLowerCase()))}
-              rowKey={({ id }) => id}
-              columns={columnsOf(setDoomed)}
-              empty={
-                identifiers.length > 0 ? (
-                  <Empty title={WORDS.table.noMatch} />
-                ) : (
-                  <Empty title={WORDS.identifiers.empty}>
-                    <p>{WORDS.identifiers.begin}</p>
-                  </Empty>
-                )
-              }
-            />
-          </>
-        )}
-      </Ready>
+      <List
+        caption={WORDS.pages.identifiers}
+        list={list}
+        columns={columnsOf(setDoomed)}
+        rowKey={({ id }) => id}
+        empty={
+          <Empty title={WORDS.identifiers.empty}>
+            <p>{WORDS.identifiers.begin}</p>
+          </Empty>
+        }
+      />
       {doomed && (
         <Confirm
           title={WORDS.identifiers.deleteOf(doomed.identifier_value)}
@@ -80,7 +65,7 @@ export function IdentifiersPage() {
           onConfirm={async () => {
             await call('deleteAllowedIdentifier', { params: { identifier_id: doomed.id } })
             tell(WORDS.identifiers.deleted(doomed.identifier_value))
-            loaded.reload()
+            list.reload()
           }}
         />
       )}
@@ -90,7 +75,7 @@ export function IdentifiersPage() {
 
 const columnsOf = (remove: (identifier: Identifier) => void): Column<Identifier>[] => [
   { head: WORDS.identifiers.value, kind: 'wide', cell: (one) => <code>{one.identifier_value}</code> },
-  { head: WORDS.identifiers.accounts, kind: 'wide', cell: (one) => <AccountsOf ids={one.account_ids} /> },
+  { head: WORDS.identifiers.accounts, kind: 'wide', cell: (one) => <AccountsOf identifier={one} /> },
   { head: WORDS.common.created, kind: 'fixed', cell: (one) => <Time at={one.created_at} /> },
   {
     head: WORDS.common.actions,
@@ -109,13 +94,15 @@ const columnsOf = (remove: (identifier: Identifier) => void): Column<Identifier>
   },
 ]
 
-const AccountsOf = ({ ids }: { ids: readonly string[] }) => (
+const AccountsOf = ({ identifier: { account_ids: ids, more_accounts } }: { identifier: Identifier }) => (
   <span class="names">
     {ids.slice(0, SHOWN_ACCOUNTS).map((id) => (
       <AccountLink key={id} id={id} />
     ))}
     {ids.length > SHOWN_ACCOUNTS && (
-      <span class="quiet">{WORDS.common.more(countText(ids.length - SHOWN_ACCOUNTS))}</span>
+      <span class="quiet">
+        {WORDS.common.more(countText(ids.length - SHOWN_ACCOUNTS) + (more_accounts ? '+' : ''))}
+      </span>
     )}
     {ids.length === 0 && <span class="quiet">{WORDS.app.none}</span>}
   </span>

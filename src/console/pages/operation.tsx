@@ -117,6 +117,7 @@ function Tasks() {
               { head: WORDS.operation.task, kind: 'wide', cell: ({ name }) => name },
               {
                 head: WORDS.operation.leader,
+                kind: 'fixed',
                 cell: ({ leader, leader_is_alive }) =>
                   leader_is_alive ? leader : WORDS.operation.gone(String(leader)),
               },

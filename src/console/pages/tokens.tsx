@@ -1,14 +1,15 @@
 /** API tokens for machines. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Output, useApi } from '../api.ts'
-import { Allowed, Badge, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
+import { call, can, type Output, useList } from '../api.ts'
+import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
 import { Confirm, Dialog } from '../components/dialog.tsx'
 import { SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { ShownOnce } from '../components/shown-once.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
+import type { PageProps } from '../router.ts'
 import type { Role } from '../session.ts'
 import { WORDS } from '../words.ts'
 import { ROLE_OPTIONS } from './users.tsx'
@@ -46,8 +47,8 @@ const columnsOf = (revoke: (token: Token) => void): Column<Token>[] => [
   },
 ]
 
-export function TokensPage() {
-  const loaded = useApi('listTokens', {})
+export function TokensPage({ entry }: PageProps) {
+  const list = useList('listTokens', {}, entry)
   const [isOpen, setOpen] = useState(false)
   const [made, setMade] = useState<WithSecret>()
   const [doomed, setDoomed] = useState<Token>()
@@ -61,24 +62,20 @@ export function TokensPage() {
   return (
     <Page title={WORDS.pages.tokens} actions={create}>
       <p class="quiet">{WORDS.tokens.about}</p>
-      <Ready loaded={loaded}>
-        {(tokens) => (
-          <Table
-            caption={WORDS.pages.tokens}
-            rows={tokens}
-            columns={columnsOf(setDoomed)}
-            rowKey={({ id, revoked_at }) => `${id} ${revoked_at}`}
-            empty={<Empty title={WORDS.tokens.empty}>{create}</Empty>}
-          />
-        )}
-      </Ready>
+      <List
+        caption={WORDS.pages.tokens}
+        list={list}
+        columns={columnsOf(setDoomed)}
+        rowKey={({ id, revoked_at }) => `${id} ${revoked_at}`}
+        empty={<Empty title={WORDS.tokens.empty}>{create}</Empty>}
+      />
       {isOpen && (
         <CreateDialog
           onClose={() => setOpen(false)}
           onMade={(token) => {
             setOpen(false)
             setMade(token)
-            loaded.reload()
+            list.reload()
           }}
         />
       )}
@@ -101,7 +98,7 @@ export function TokensPage() {
           onConfirm={async () => {
             await call('revokeToken', { params: { token_id: doomed.id } })
             tell(WORDS.tokens.revoked)
-            loaded.reload()
+            list.reload()
           }}
         />
       )}

@@ -1,14 +1,15 @@
 /** Administrators and auditors. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Output, useApi } from '../api.ts'
-import { Allowed, Badge, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
+import { call, can, type Output, useList } from '../api.ts'
+import { Allowed, Badge, fieldError, Problem, Time } from '../components/basics.tsx'
 import { Confirm, Dialog } from '../components/dialog.tsx'
 import { SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { ShownOnce } from '../components/shown-once.tsx'
-import { type Column, Table } from '../components/table.tsx'
+import { type Column, List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
+import type { PageProps } from '../router.ts'
 import { type Role, useSession } from '../session.ts'
 import { WORDS } from '../words.ts'
 
@@ -17,15 +18,15 @@ type WithPassword = Output<'createUser'>
 
 export const ROLE_OPTIONS = (['auditor', 'admin'] as const).map((role) => [role, WORDS.session.roles[role]] as const)
 
-export function UsersPage() {
-  const loaded = useApi('listUsers', {})
+export function UsersPage({ entry }: PageProps) {
+  const list = useList('listUsers', {}, entry)
   const [isOpen, setOpen] = useState(false)
   const [made, setMade] = useState<WithPassword>()
   const [doomed, setDoomed] = useState<User>()
   const { user: me } = useSession()
   const update = async (user: User, body: { enabled?: boolean; role?: Role }) => {
     await call('updateUser', { params: { user_id: user.id }, body }).catch((cause: Error) => tell(cause.message, 'bad'))
-    loaded.reload()
+    list.reload()
   }
   return (
     <Page
@@ -38,23 +39,19 @@ export function UsersPage() {
         </Allowed>
       }
     >
-      <Ready loaded={loaded}>
-        {(users) => (
-          <Table
-            caption={WORDS.pages.users}
-            rows={users}
-            rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
-            columns={columnsOf({ me: me?.id, update, remove: setDoomed })}
-          />
-        )}
-      </Ready>
+      <List
+        caption={WORDS.pages.users}
+        list={list}
+        rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
+        columns={columnsOf({ me: me?.id, update, remove: setDoomed })}
+      />
       {isOpen && (
         <CreateDialog
           onClose={() => setOpen(false)}
           onMade={(user) => {
             setOpen(false)
             setMade(user)
-            loaded.reload()
+            list.reload()
           }}
         />
       )}
@@ -75,7 +72,7 @@ export function UsersPage() {
           onClose={() => setDoomed(undefined)}
           onConfirm={async () => {
             await call('deleteUser', { params: { user_id: doomed.id } })
-            loaded.reload()
+            list.reload()
           }}
         />
       )}

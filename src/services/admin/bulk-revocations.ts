@@ -22,8 +22,8 @@ import {
   moveJob,
   nextTargets,
   nextWindow,
+  noteFailures,
   noteMatching,
-  noteOutcomes,
   type RevocationFilter,
   type RevocationJob,
   type RevocationResult,
@@ -244,13 +244,19 @@ async function revokePage(tx: Transaction, job: RevocationJob): Promise<Revocati
     blockedKey: der?.length ? hashSpki(parseCertificate(der).tbs.spki) : undefined,
   }))
   const revoked = await revokeCertificates(queriesOf(tx), certificates, job.reason)
-  const ids = targets.map(({ id }) => id)
-  await noteOutcomes(tx, job.id, ids, revoked)
+  const isRevoked = new Set(revoked)
+  const failures = targets.filter(({ id }) => !isRevoked.has(id))
+  const whyOf = ({ is_stored }: (typeof targets)[number]) => (is_stored ? 'already revoked' : 'no longer stored')
+  await noteFailures(
+    tx,
+    job.id,
+    failures.map((target) => ({ id: target.id, why: whyOf(target) })),
+  )
   return {
     ...job,
-    after_id: ids.at(-1) ?? job.after_id,
+    after_id: targets.at(-1)?.id ?? job.after_id,
     revoked: job.revoked + revoked.length,
-    failed: job.failed + ids.length - revoked.length,
+    failed: job.failed + failures.length,
     status: targets.length < PAGE ? 'done' : 'revoking',
   }
 }

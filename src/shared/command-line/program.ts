@@ -13,6 +13,8 @@ export interface Command<O extends Options = Options> {
   /** Whether words may follow the arguments; else the option that such a word may be meant for. */
   further?: true | `--${string}`
   isDefault?: true
+  /** Goes on, and only its own help shows it. */
+  isFormer?: true
   /** @returns the exit code */
   run(values: Values<O>, words: readonly string[], raw: Raw): Promise<number>
 }
@@ -49,7 +51,9 @@ export async function runProgram(program: Program, typed: readonly string[]): Pr
   const group = chosen ? [] : commands.filter(({ usage }) => usage.startsWith(`${words[0]} `))
   try {
     if (flags.some((flag) => QUESTIONS.includes(flag))) {
-      const shown = group.length > 0 ? { ...program, about: [], commands: group } : program
+      const isAsked = words.length > 0
+      const current = commands.filter(({ isFormer = false }) => isAsked || !isFormer)
+      const shown = group.length > 0 ? { ...program, about: [], commands: group } : { ...program, commands: current }
       parserOf(shown).parse(['', '', ...(group.length > 0 ? [] : words), ...flags])
       process.exitCode = 0
     } else if (chosen) process.exitCode = await run(program, chosen, words, flags)

@@ -169,13 +169,15 @@ export async function noteMatching(tx: CommonQueryMethods, job: RevocationJob, w
   return rowCount
 }
 
-/** Pages go by key: a plan made on fresh tables would read them whole for each page. */
+const BY_KEY = ['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_sort']
+
+/** Pages go by key: a plan made before the tables have statistics would read them whole for each page. */
 export async function usePlansByKey(tx: CommonQueryMethods): Promise<void> {
   await tx.query(rowsOf(None)`
-    SELECT set_config(name, 'off', true) FROM unnest(ARRAY['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin']) AS name`)
+    SELECT set_config(name, 'off', true) FROM unnest(${sql.array(BY_KEY, 'text')}) AS name`)
 }
 
-const Target = z.object({ id: z.string(), der: z.instanceof(Buffer).nullable() })
+const Target = z.object({ id: z.string(), is_stored: z.boolean(), der: z.instanceof(Buffer).nullable() })
 
 /** The next certificates whose turn it is. @param withDer for the keys to block */
 export async function nextTargets(
@@ -184,23 +186,23 @@ export async function nextTargets(
   { limit, withDer }: { limit: number; withDer: boolean },
 ) {
   return tx.any(rowsOf(Target)`
-    SELECT b.certificate_id AS id, CASE WHEN ${withDer} THEN c.der END AS der
-      FROM bulk_revocation_certificates b JOIN certificates c ON c.id = b.certificate_id
+    SELECT b.certificate_id AS id, c.id IS NOT NULL AS is_stored, CASE WHEN ${withDer} THEN c.der END AS der
+      FROM bulk_revocation_certificates b LEFT JOIN certificates c ON c.id = b.certificate_id
      WHERE b.job_id = ${id} AND b.certificate_id > ${after_id} ORDER BY b.certificate_id LIMIT ${limit}`)
 }
 
-export async function noteOutcomes(
+/** Why certificates were not revoked. Of the others the job's place says that they were, which saves half of the rows. */
+export async function noteFailures(
   tx: CommonQueryMethods,
   jobId: string,
-  ids: readonly string[],
-  revoked: readonly string[],
+  failures: readonly { id: string; why: string }[],
 ): Promise<void> {
+  if (failures.length === 0) return
+  const [ids, reasons] = [failures.map(({ id }) => id), failures.map(({ why }) => why)]
   await tx.query(rowsOf(None)`
-    UPDATE bulk_revocation_certificates b
-       SET outcome = CASE WHEN r.id IS NULL THEN 'already revoked' ELSE 'revoked' END
-      FROM unnest(${sql.array([...ids], 'uuid')}) AS i (id)
-      LEFT JOIN unnest(${sql.array([...revoked], 'uuid')}) AS r (id) ON r.id = i.id
-     WHERE b.job_id = ${jobId} AND b.certificate_id = i.id`)
+    UPDATE bulk_revocation_certificates b SET outcome = f.why
+      FROM unnest(${sql.array(ids, 'uuid')}, ${sql.array(reasons, 'text')}) AS f (id, why)
+     WHERE b.job_id = ${jobId} AND b.certificate_id = f.id`)
 }
 
 const Result = z.object({ certificate_id: z.string(), serial_number: z.string(), outcome: z.string().nullable() })
@@ -213,10 +215,13 @@ export async function listResults(
   { afterId = FIRST_ID, limit, onlyFailed = false }: { afterId?: string; limit: number; onlyFailed?: boolean },
 ) {
   return db.any(rowsOf(Result)`
-    SELECT certificate_id, encode(serial_number, 'hex') AS serial_number, outcome FROM bulk_revocation_certificates
-     WHERE job_id = ${jobId} AND certificate_id > ${afterId}
-       AND (NOT ${onlyFailed}::boolean OR outcome <> 'revoked')
-     ORDER BY certificate_id LIMIT ${limit}`)
+    SELECT b.certificate_id, encode(b.serial_number, 'hex') AS serial_number,
+           CASE WHEN b.outcome IS NULL AND j.status IN ('revoking', 'done') AND b.certificate_id <= j.after_id THEN 'revoked'
+                ELSE b.outcome END AS outcome
+      FROM bulk_revocation_certificates b JOIN bulk_revocations j ON j.id = b.job_id
+     WHERE b.job_id = ${jobId} AND b.certificate_id > ${afterId}
+       AND (NOT ${onlyFailed}::boolean OR b.outcome IS NOT NULL)
+     ORDER BY b.certificate_id LIMIT ${limit}`)
 }
 
 export { FIRST_ID }

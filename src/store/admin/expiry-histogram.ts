@@ -13,8 +13,8 @@ export type HistogramGroup = (typeof HISTOGRAM_GROUPS)[number]
 const Bucket = z.object({ day: z.string(), group: z.string().nullable(), certificates: z.int() })
 const Estimate = z.object({ rows: z.float64() })
 
-/** Rows that are read in about a second. */
-const MOST_READ = 200_000
+/** Rows that are read in half a second; a bucket of 1 % of them is right within 7 %. */
+const MOST_READ = 100_000
 
 const GROUPS = {
   issuer: sql.fragment`encode(c.issuer_fingerprint, 'hex')`,

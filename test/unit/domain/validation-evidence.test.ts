@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { boundRecord, MAX_RECORD_LENGTH, type ValidationRecord } from '../../../src/domain/validation-evidence.ts'
+import { anyCharacter } from '../../support/any-character.ts'
 
 const aRecord = (over: Partial<ValidationRecord> = {}): ValidationRecord => ({
   type: 'http-01',
@@ -49,7 +50,7 @@ describe('validation record', () => {
     fc.assert(
       fc.property(
         fc.array(fc.object({ maxDepth: 4 }), { maxLength: 60 }),
-        fc.string({ unit: 'binary', maxLength: 3000 }),
+        fc.string({ unit: anyCharacter, maxLength: 3000 }),
         (facts, detail) => {
           const steps = facts.map((fact) => ({ ...fact, step: 'any' }))
           const json = JSON.stringify(boundRecord(aRecord({ steps, detail, requestId: detail })))

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { encodeCommonName, formatName, parseName } from '../../../../src/shared/pki/name.ts'
 import { encodeNameText } from '../../../../src/shared/pki/name-text.ts'
+import { anyCharacter } from '../../../support/any-character.ts'
 
 describe('a name from its text', () => {
   test('of one common name is the same as that', () => {
@@ -21,7 +22,7 @@ describe('a name from its text', () => {
   })
 
   test('is the inverse of RFC 4514 text', () => {
-    const value = fc.string({ minLength: 1, maxLength: 30, unit: 'binary' }).filter((text) => text.trim() === text)
+    const value = fc.string({ minLength: 1, maxLength: 30, unit: anyCharacter }).filter((text) => text.trim() === text)
     fc.assert(
       fc.property(value, value, (cn, o) => {
         const escaped = (text: string) => text.replace(/[\\,]/g, '\\$&')

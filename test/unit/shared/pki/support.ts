@@ -10,6 +10,7 @@ import { encodeCommonName } from '../../../../src/shared/pki/name.ts'
 import { buildTbsCertificate, type TbsCertificateInput } from '../../../../src/shared/pki/tbs-certificate.ts'
 import { P256_KEY, type TestKey } from '../../../support/keys.ts'
 
+export { anyCharacter } from '../../../support/any-character.ts'
 export * from '../../../support/keys.ts'
 export { x509 }
 
@@ -93,11 +94,6 @@ function applyEdit(
   if (kind === 'drop') return Buffer.concat([bytes.subarray(0, at), behind])
   return Buffer.concat([bytes.subarray(0, at), Buffer.of(octet), behind])
 }
-
-/** Any character but the surrogates, which no encoding of Unicode has. */
-export const anyCharacter: fc.Arbitrary<string> = fc
-  .oneof(fc.integer({ min: 0, max: 0xd7ff }), fc.integer({ min: 0xe000, max: 0x10ffff }))
-  .map((point) => String.fromCodePoint(point))
 
 export const randomOctets = (maxLength: number): fc.Arbitrary<Buffer> =>
   fc.uint8Array({ maxLength }).map((octets) => Buffer.from(octets))

@@ -1,8 +1,8 @@
-/** Options of a remote command, made from the schemas of the descriptions. */
+/** Options of an operation's command, made from the schemas of the descriptions. */
 
 import { readFileSync } from 'node:fs'
 import type { Schema } from '../../admin/described.ts'
-import type { Option } from '../../shared/command-line/options.ts'
+import { isGiven, type Option } from '../../shared/command-line/options.ts'
 import { oneOf, text } from '../values.ts'
 
 /** Where it names no type, any of the first that is not null. */
@@ -18,10 +18,11 @@ export function optionFor(
   definitions: Readonly<Record<string, Schema>>,
   isRequired: boolean,
 ): Option<unknown> {
-  const { enum: known, type, format, items } = plain(schema, definitions)
+  const { enum: known, type, format, items, default: fallback, const: only } = plain(schema, definitions)
   const sentence = (kind: string) =>
     [schema.description?.replace(/\.$/, '') ?? kind, ...(isRequired ? ['needed'] : [])].join('; ')
   if (known) return { sentence: sentence(known.join(', ')), read: oneOf(known.map(String)) }
+  if (type === 'boolean' && (fallback === false || only === true)) return isGiven(sentence('Yes'))
   if (type === 'boolean') return { sentence: sentence('true or false'), read: flag }
   if (type === 'integer' || type === 'number') return { sentence: sentence('A number'), read: number }
   if (type === 'array' && plain(items ?? {}, definitions).type === 'string')

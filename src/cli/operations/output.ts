@@ -1,6 +1,7 @@
 /** Replies of the Admin API on a terminal: lists as tables, objects as lines, or all as JSON. */
 
 import { printable } from '../../shared/command-line/printable.ts'
+import { type Report, renderText } from '../report-text.ts'
 import { tableOf } from '../table.ts'
 
 type Row = Readonly<Record<string, unknown>>
@@ -20,12 +21,9 @@ export function printRows(rows: readonly Row[], columns: readonly string[] | und
   else console.log(tableOf<Row>(names, (row) => names.map((name) => cell(row[name])))(rows))
 }
 
+/** @param body null where there is nothing, undefined where there is nothing to say */
 export function printReply(body: unknown): void {
-  if (body === null) console.error('none')
+  if (body === null || body === undefined) console.error(body === null ? 'none' : 'done')
   else if (typeof body === 'string') console.log(body.replace(/\n$/, ''))
-  else {
-    const members = Object.entries(body ?? {})
-    const width = Math.max(...members.map(([name]) => name.length))
-    for (const [name, value] of members) console.log(`${name.padEnd(width)}  ${cell(value)}`)
-  }
+  else console.log(renderText(body as Report))
 }

@@ -1,0 +1,86 @@
+/** The Admin API without a server, for the command line: its requests are answered in this process. */
+
+import { randomUUID } from 'node:crypto'
+import { AdminError } from '../domain/admin-error.ts'
+import type { Actor } from '../domain/administrator.ts'
+import type { AdminThreadData } from '../main/messages.ts'
+import type { AuditLog } from '../services/admin/audit-log.ts'
+import { adminSettings, requireAuditKey } from '../settings/admin.ts'
+import type { DatabasePool } from '../store/slonik.ts'
+import { AdminApplication } from './application.ts'
+import type { AdminContext } from './context.ts'
+import { ENDPOINTS } from './endpoints.ts'
+import { ReplyStreams } from './streams.ts'
+import { createAdminContext } from './use-cases.ts'
+
+export interface LocalApiOptions {
+  config: AdminThreadData['config']
+  version: string
+  db: DatabasePool
+  audit: AuditLog
+  /** The author of every request; no token is asked for. */
+  operator: Actor
+}
+
+/** Metrics are the service's; here the audit log has the entry. */
+const SILENT = {
+  certificates: { revoked: () => undefined },
+  credentials: { accountsRevoked: () => undefined },
+}
+
+export class LocalAdminApi {
+  readonly baseUrl: string
+  readonly #context: AdminContext
+  readonly #application: AdminApplication
+  readonly #streams = new ReplyStreams()
+  /** What the application would log: of a request, or of a job. */
+  #failure: unknown
+
+  constructor({ config, version, db, audit, operator }: LocalApiOptions) {
+    this.baseUrl = adminSettings(config).baseUrl
+    const bulkRevocations = { revoked: () => undefined, failed: (_job: string, error: unknown) => this.#fail(error) }
+    const note = ({ err }: { err?: unknown }) => this.#fail(err)
+    this.#context = createAdminContext(
+      { config, version },
+      {
+        ...{ db, audit, auditKey: () => requireAuditKey(config), events: { ...SILENT, bulkRevocations } },
+        ask: () => Promise.reject(new AdminError('unavailable', 'only the service itself can tell; ask with --server')),
+      },
+    )
+    this.#application = new AdminApplication({
+      ...{ endpoints: ENDPOINTS, context: this.#context, streams: this.#streams, baseUrl: this.baseUrl, operator },
+      log: { warn: note, error: note } as never,
+    })
+  }
+
+  /** As `fetch`, below `baseUrl`. @throws what the service would only log */
+  readonly fetch = async (url: string, init: RequestInit): Promise<Response> => {
+    const { pathname, search } = new URL(url)
+    const sent = typeof init.body === 'string' ? init.body : ''
+    const { status, headers, body, stream } = await this.#application.handle({
+      ...{ requestId: randomUUID(), method: init.method ?? 'GET', query: search.slice(1), address: '' },
+      path: pathname.slice(new URL(this.baseUrl).pathname.length),
+      ...{ authorization: undefined, contentType: 'application/json', body: Buffer.from(sent) },
+    })
+    if (this.#failure !== undefined) throw this.#failure
+    const content = stream === undefined ? body : ReadableStream.from(this.#pieces(body, stream))
+    return new Response(status === 204 ? null : content, { status, headers: headers.map(([...pair]) => pair) })
+  }
+
+  /** Ends the work in hand. */
+  async close(): Promise<void> {
+    await this.#context.bulkRevocations.stop()
+  }
+
+  async *#pieces(first: string, stream: string): AsyncGenerator<Uint8Array> {
+    let piece: string | undefined = first
+    while (piece !== undefined) {
+      yield Buffer.from(piece)
+      piece = await this.#streams.next(stream)
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= error
+  }
+}

@@ -1,0 +1,112 @@
+/** Operations of the Admin API as commands on the database: the same words here and from another machine. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { NEEDS_USER, WORDS } from '../../src/cli/operations/words.ts'
+import { localProgram } from '../../src/cli/program.ts'
+import type { Command } from '../../src/shared/command-line/program.ts'
+import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
+import { adminConfig, administrator } from '../support/admin.ts'
+import { rowsIn } from '../support/database.ts'
+import { chancery, operate } from '../support/operator.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const nameOf = ({ usage }: { usage: string }) => usage.replaceAll(/ <[^>]+>/g, '')
+
+describe('the commands', () => {
+  let commands: readonly Command[]
+  before(async () => {
+    // Every word, so that every command is made whole.
+    commands = (await localProgram(WORDS.flatMap(({ usage }) => usage.split(' ')))).commands
+  })
+
+  test('what can be done from another machine can be done here, but for what is about the user of a session', () => {
+    const here = new Set(commands.map(nameOf))
+    for (const words of WORDS)
+      if (!words.operations.some((id) => NEEDS_USER.includes(id))) assert.ok(here.has(nameOf(words)), words.usage)
+  })
+
+  test('each has one name, and those of a group stand together', () => {
+    const names = commands.map(nameOf)
+    assert.deepEqual(
+      names.filter((name, at) => names.indexOf(name) !== at),
+      [],
+    )
+    const groups = names.map((name) => name.split(' ')[0])
+    assert.deepEqual(
+      groups.filter((group, at) => groups.indexOf(group) !== at && groups[at - 1] !== group),
+      [],
+    )
+  })
+
+  test('whatever prints takes --json', () => {
+    const without = commands.filter(({ options }) => options?.['json'] === undefined).map(nameOf)
+    assert.deepEqual(without, ['serve', 'perspective'])
+  })
+
+  test('an option is a switch in every command or in none, as the command line is read once for all', () => {
+    const kinds = new Map<string, boolean>()
+    for (const { options } of commands)
+      for (const [name, { kind }] of Object.entries(options ?? {})) {
+        assert.equal(kinds.get(name) ?? kind === 'switch', kind === 'switch', name)
+        kinds.set(name, kind === 'switch')
+      }
+  })
+
+  test('the help shows the plural names, and no former one', async () => {
+    const former = commands.filter(({ isFormer }) => isFormer).map(nameOf)
+    assert.deepEqual([...new Set(former.map((name) => name.split(' ')[0]))], ['inspect'])
+  })
+})
+
+describe('operations on the database', () => {
+  let service: TestService
+  before(async () => {
+    service = await startTestService({ config: adminConfig({ default_page_size: 2 }) })
+  })
+  after(() => {
+    closeConnections()
+    return service.dispose()
+  })
+
+  // biome-ignore lint/suspicious/noExplicitAny: replies of any shape
+  const json = async (...words: string[]): Promise<any> => JSON.parse(await operate(service, ...words, '--json'))
+
+  test('orders and certificates are listed and shown', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    const responder = await startResponder(service.http01Port)
+    await client.obtain(['a.test'], responder).finally(() => responder.close())
+    const [listed] = await json('orders', 'list')
+    assert.match(await operate(service, 'orders', 'show', listed.id), /^authorizations\n {2}- id /m)
+    const [certificate] = await json('certificates', 'list', '--domain', 'a.test')
+    assert.equal(certificate.order_id, listed.id)
+    assert.match(await operate(service, 'certificates', 'chain', certificate.serial_number), /^-----BEGIN CERTIFICATE/)
+  })
+
+  test('bulk-revoke counts first, ends when all are revoked, and names the operator in the audit log', async () => {
+    await rowsIn(
+      service.database,
+      `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der, issued_at)
+       SELECT gen_random_uuid(), decode('20' || lpad(to_hex(n), 6, '0'), 'hex'), '\\x01', '{bulk.test}', now(), now() + interval '1 day', '',
+              now() - interval '1 second'
+         FROM generate_series(1, 700) n`,
+    )
+    const wanted = ['certificates', 'bulk-revoke', '--domain', 'bulk.test']
+    assert.equal((await json(...wanted, '--dry-run')).matching_certificates, 700)
+    assert.equal((await json(...wanted, '--reason', '4')).revoked, 700)
+    const admin = await administrator(service, 'reader')
+    const [entry] = (await admin.get('/audit-log?action=certificate.bulk_revoke&limit=1')).json
+    assert.equal(typeof entry.details.operator, 'string')
+  })
+
+  test('what the service would refuse is refused here with its sentence', async () => {
+    for (const [words, code, sentence] of [
+      [['accounts', 'show', '01938c4e-0000-7000-8000-000000000001'], 1, /^chancery: .*account/m],
+      [['certificates', 'bulk-revoke', '--issued-before', 'soon'], 1, /'filter.issued_before' must be/],
+    ] as const) {
+      const { stderr, ...got } = await chancery(service, ...words)
+      assert.equal(got.code, code, stderr)
+      assert.match(stderr, sentence)
+    }
+  })
+})

@@ -1,0 +1,186 @@
+/**
+ * How long do the lists and look-ups of the Admin API take on ten million certificates?
+ *
+ * `node dist/test/load/admin-lists.js [CERTIFICATES [DATABASE]]` fills a database (ten million take half an hour and 25 GB),
+ * starts a service on it and asks over HTTP. It ends with 1 when a median is above its goal. A DATABASE on the server of
+ * CHANCERY_TEST_POSTGRES is kept, and filled only when it is empty.
+ */
+
+import { loadavg } from 'node:os'
+import pg from 'pg'
+import { makeIndexes, SEARCH_INDEXES } from '../../src/store/optional-indexes.ts'
+import { openCheckedDatabase } from '../../src/store/slonik.ts'
+import { settingsFor } from '../store/support.ts'
+import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { fillWithCertificates } from '../support/many-certificates.ts'
+import { givenPostgres } from '../support/postgres.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const GOAL_MS = 50
+const TIMES = 15
+const DAY_MS = 86_400_000
+
+const count = Number(process.argv[2] ?? 10_000_000)
+const database = await givenDatabase(process.argv[3])
+if ((await oneOf('SELECT count(*) AS v FROM (SELECT FROM certificates LIMIT 1) c')) === '0')
+  await fillWithCertificates(database.connection, count, (sentence) => console.log(sentence))
+await makeSearchIndexes()
+const service = await startTestService({ database, config: adminConfig() })
+try {
+  await measure(service, await administrator(service, `reader-${Date.now()}`))
+} finally {
+  await service.dispose()
+}
+
+async function givenDatabase(name: string | undefined): Promise<TestDatabase> {
+  const server = givenPostgres()
+  if (name === undefined || !server) return testDatabase()
+  return { connection: { ...server, database: name }, drop: async () => undefined }
+}
+
+async function makeSearchIndexes(): Promise<void> {
+  const db = await openCheckedDatabase({ ...settingsFor(database.connection, 1), statementTimeoutMs: 3_600_000 })
+  const startedAt = performance.now()
+  await makeIndexes(db, SEARCH_INDEXES)
+  console.log(`db search-indexes: ${((performance.now() - startedAt) / 1000).toFixed(0)} s`)
+  await db.end()
+}
+
+async function oneOf(text: string): Promise<string> {
+  const client = new pg.Client(database.connection)
+  await client.connect()
+  try {
+    return String((await client.query<{ v: unknown }>(text)).rows[0]?.v)
+  } finally {
+    await client.end()
+  }
+}
+
+async function measure({ baseUrl }: TestService, admin: AdminClient): Promise<void> {
+  const some = await oneOf(
+    "SELECT encode(serial_number, 'hex') AS v FROM certificates TABLESAMPLE SYSTEM (0.01) WHERE not_after > now() LIMIT 1",
+  )
+  const middle = (await admin.get(`/certificates/${some}`)).json
+  const { serial_number, fingerprint, san_values, account_id, id, order_id } = middle
+  const large = await oneOf(
+    'SELECT account_id AS v FROM (SELECT account_id FROM orders TABLESAMPLE SYSTEM (0.1)) s GROUP BY 1 ORDER BY count(*) DESC LIMIT 1',
+  )
+  const retired = await oneOf("SELECT encode(sha256('retired'), 'hex') AS v")
+  const second = await oneOf("SELECT encode(sha256('second'), 'hex') AS v")
+  const soon = new Date(Date.now() + 7 * DAY_MS).toISOString()
+  const longAgo = new Date(Date.now() - 200 * DAY_MS).toISOString()
+  const paths: readonly (readonly [path: string, goalMs?: number])[] = [
+    // What a request costs without a list, on a machine with this load.
+    ['/me'],
+    ['/certificates'],
+    ['/certificates?limit=200'],
+    [`/certificates/${serial_number}`],
+    [`/certificates?serial=${serial_number}`],
+    [`/certificates/by-fingerprint/${fingerprint}`],
+    [`/certificates?fingerprint=${fingerprint}`],
+    [`/certificates?domain=${san_values[0]}`],
+    ['/certificates?domain=nobody.example'],
+    [`/certificates?issuer=${second}`],
+    [`/certificates?issuer=${retired}`],
+    [`/certificates?issuer=${retired}&status=revoked`],
+    [`/certificates?account_id=${account_id}`],
+    [`/certificates?account_id=${large}`],
+    [`/certificates?account_id=${large}&cursor=${id}`],
+    [`/certificates?account_id=${large}&status=revoked`],
+    ['/certificates?profile=short'],
+    ['/certificates?status=active'],
+    ['/certificates?status=revoked'],
+    ['/certificates?status=expired'],
+    [`/certificates?expiring_before=${soon}`],
+    [`/certificates?status=active&expiring_before=${soon}`],
+    ['/certificates?sort=-issued_at'],
+    ['/certificates?sort=not_after'],
+    ['/certificates?sort=-not_after'],
+    ['/certificates?sort=not_after&status=revoked'],
+    [`/certificates?cursor=${id}`],
+    [`/certificates?sort=not_after&cursor=${id}`],
+    ['/certificates?offset=1000'],
+    ['/certificates?offset=10000', 2_000],
+    ['/certificates?offset=100000', 2_000],
+    ['/certificates/expiry-histogram', 2_000],
+    ['/certificates/expiry-histogram?by=profile', 2_000],
+    ['/accounts'],
+    [`/accounts/${account_id}`],
+    ['/accounts?status=deactivated'],
+    ['/accounts?contact=mailto:ops77@load.example', 2_000],
+    ['/orders'],
+    [`/orders/${order_id}`],
+    [`/orders?domain=${san_values[0]}`],
+    [`/orders?account_id=${large}`],
+    [`/orders?account_id=${large}&status=invalid`, 2_000],
+    ['/orders?status=valid'],
+    ['/orders?status=invalid'],
+    ['/orders?status=pending'],
+    [`/orders?created_before=${longAgo}`],
+    ['/audit-log'],
+    ['/audit-log?action=certificate.revoke'],
+  ]
+  console.log(
+    `${'request'.padEnd(58)}${'rows'.padStart(6)}${'first ms'.padStart(10)}${'median'.padStart(8)}${'slowest'.padStart(9)}   goal`,
+  )
+  for (const [path, goalMs = GOAL_MS] of paths)
+    report(
+      path,
+      goalMs,
+      await timesOf(async () => {
+        const { status, text, json } = await admin.get(path)
+        if (status !== 200) throw new Error(`${path}: ${status} ${text}`)
+        return Array.isArray(json) ? json.length : 1
+      }),
+    )
+  report(
+    'POST /audit-log/export, first piece',
+    GOAL_MS,
+    await timesOf(() => firstPiece(baseUrl, '/audit-log/export', admin.token)),
+  )
+  console.log(
+    `load average ${loadavg()
+      .map((one) => one.toFixed(1))
+      .join(', ')}`,
+  )
+}
+
+/** @returns its lines */
+async function firstPiece(baseUrl: string, path: string, token: string): Promise<number> {
+  const ending = new AbortController()
+  const reply = await fetch(`${baseUrl}/api${path}`, {
+    ...{ method: 'POST', headers: { authorization: `Bearer ${token}` }, signal: ending.signal },
+  })
+  const { value } = (await reply.body?.getReader().read()) ?? {}
+  ending.abort()
+  return Buffer.from(value ?? '')
+    .toString()
+    .split('\n').length
+}
+
+async function timesOf(ask: () => Promise<number>): Promise<{ rows: number; times: number[] }> {
+  const times: number[] = []
+  let rows = 0
+  for (let n = 0; n < TIMES; n++) {
+    const startedAt = performance.now()
+    rows = await ask()
+    times.push(performance.now() - startedAt)
+  }
+  return { rows, times }
+}
+
+function report(path: string, goalMs: number, { rows, times }: { rows: number; times: number[] }): void {
+  const sorted = times.toSorted((a, b) => a - b)
+  const [first, median, slowest] = [times[0], sorted[sorted.length >> 1], sorted.at(-1)] as [number, number, number]
+  const isTooLong = median > goalMs
+  if (isTooLong) process.exitCode = 1
+  const shown = path.replaceAll(/[0-9a-f-]{20,}/g, '…')
+  const cells = [
+    String(rows).padStart(6),
+    first.toFixed(1).padStart(10),
+    median.toFixed(1).padStart(8),
+    slowest.toFixed(1).padStart(9),
+  ]
+  console.log(`${shown.padEnd(58)}${cells.join('')}${String(goalMs).padStart(7)}${isTooLong ? '  too long' : ''}`)
+}

@@ -1,0 +1,131 @@
+/**
+ * A database as 400 days of issuance leave it: accounts, orders, certificates of three issuers, an audit log.
+ *
+ * A tenth of the certificates is one account's, a hundredth is revoked, four in five have expired. The audit log has entries of
+ * the right size and no valid chain.
+ */
+
+import pg from 'pg'
+import type { DatabaseConnection } from './postgres.ts'
+
+const CHUNK = 100_000
+const CERTIFICATES_AN_ACCOUNT = 100
+const AUDIT_ENTRIES = 100_000
+/** Of a certificate with an ECDSA key, but for the digest before them. */
+const DER_BYTES = 600
+
+/** Rebuilt when all rows are there, which takes a third of the time. Those of keys in order stay. */
+const REBUILT = [
+  'ALTER TABLE certificates ADD CONSTRAINT certificates_serial_number_key UNIQUE (serial_number)',
+  'ALTER TABLE certificates ADD CONSTRAINT certificates_order_id_key UNIQUE (order_id)',
+  'CREATE INDEX orders_account ON orders (account_id, id)',
+  `CREATE INDEX certificates_revoked ON certificates (issuer_fingerprint, id)
+     INCLUDE (serial_number, revoked_at, revocation_reason, not_after) WHERE revoked_at IS NOT NULL`,
+  'CREATE INDEX certificates_not_after ON certificates (not_after)',
+  'CREATE INDEX certificates_fingerprint ON certificates (sha256(der))',
+  'ALTER INDEX certificates_fingerprint ALTER COLUMN 1 SET STATISTICS 0',
+]
+
+/** Keys in the order of their time, as the application makes them (version 7); written out, as a function would cost more. */
+const keyOf = (milliseconds: string, digest: string, first: number) =>
+  `(${milliseconds} || '7' || substr(${digest}, ${first}, 3) || '8' || substr(${digest}, ${first + 3}, 15))::uuid`
+const millisecondsOf = (at: string) => `lpad(to_hex((extract(epoch FROM ${at}) * 1000)::bigint), 12, '0')`
+const accountKey = (n: string) => `('01800000-0000-7000-8000-' || lpad(to_hex(${n}), 12, '0'))::uuid`
+
+const ACCOUNTS = `
+  INSERT INTO accounts (id, thumbprint, jwk, contacts, created_at)
+  SELECT ${accountKey('n')}, 'load ' || n, '{}', ARRAY['mailto:ops' || n || '@load.example'], '2024-01-01Z'
+    FROM generate_series(0, $1::bigint) n`
+
+const ISSUERS = `
+  INSERT INTO issuers (fingerprint, certificate, chain)
+  SELECT sha256(name::bytea), name::bytea, '{}' FROM unnest(ARRAY['retired', 'first', 'second']) AS name`
+
+const ROWS = `
+  WITH numbered AS (
+    SELECT n, $3::timestamptz - (1 - n / $2::float8) * interval '400 days' AS at, md5(n::text) AS digest,
+           CASE WHEN n % 10 = 0 THEN 0 ELSE 1 + n % greatest($2::float8::bigint / ${CERTIFICATES_AN_ACCOUNT}, 1) END AS account,
+           'host' || n % greatest($2::float8::bigint / 4, 1) || '.load.example' AS name
+      FROM generate_series($1::bigint, least($1::bigint + ${CHUNK - 1}, $2::float8::bigint)) n
+  ), made AS MATERIALIZED (
+    SELECT n, at, digest, name, ${accountKey('account')} AS account_id,
+           ${keyOf(millisecondsOf('at'), 'digest', 1)} AS id,
+           ${keyOf(millisecondsOf("at - interval '2 seconds'"), 'digest', 10)} AS order_id
+      FROM numbered
+  ), ordered AS (
+    INSERT INTO orders (id, account_id, status, identifiers, authorization_ids, profile, expires_at, certificate_id)
+    SELECT order_id, account_id, 'valid', ('[{"type": "dns", "value": "' || name || '"}]')::jsonb, ARRAY[order_id],
+           CASE WHEN n % 7 = 0 THEN 'short' ELSE 'default' END, at + interval '7 days', id
+      FROM made
+  )
+  INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
+                            issued_at, revoked_at, revocation_reason)
+  SELECT id, account_id, order_id, decode('10' || digest, 'hex'),
+         CASE WHEN n < $2::float8 / 20 THEN sha256('retired') WHEN n % 2 = 0 THEN sha256('first') ELSE sha256('second') END,
+         ARRAY[name], at, at + interval '90 days', decode(digest, 'hex') || $4::bytea, at,
+         CASE WHEN n % 100 = 0 THEN at + interval '1 day' END, CASE WHEN n % 100 = 0 THEN 4 END
+    FROM made`
+
+/** Orders that no certificate came of, spread over the same time. */
+const FAILED_ORDERS = `
+  INSERT INTO orders (id, account_id, status, identifiers, authorization_ids, profile, expires_at, error)
+  SELECT ${keyOf(millisecondsOf("$2::timestamptz - (n::float8 / $1::bigint) * interval '400 days'"), 'md5(n::text)', 13)},
+         ${accountKey('n % $1::bigint')}, 'invalid',
+         ('[{"type": "dns", "value": "failed' || n || '.load.example"}]')::jsonb, '{}', 'default', $2::timestamptz,
+         '{"type": "urn:ietf:params:acme:error:unauthorized", "detail": "it failed"}'
+    FROM generate_series(1, $1::bigint) n`
+
+/** As far as the clean-up would have come. */
+const CLEANED = `
+  INSERT INTO cleanup_progress (task, after_id)
+  SELECT task, ${keyOf(millisecondsOf('$1::timestamptz'), 'md5(task)', 1)} FROM unnest(ARRAY['orders', 'authorizations']) AS task
+  ON CONFLICT (task) DO UPDATE SET after_id = EXCLUDED.after_id`
+
+const AUDIT = `
+  INSERT INTO admin_audit_log (sequence, id, action, details, ip_address, created_at, mac)
+  SELECT (SELECT sequence FROM admin_audit_head) + n, gen_random_uuid(), 'certificate.revoke',
+         jsonb_build_object('serial_number', md5(n::text), 'reason', 'superseded'), '192.0.2.1',
+         $2::timestamptz - ($1::bigint - n) * interval '1 minute', sha256(n::text::bytea)
+    FROM generate_series(1, $1::bigint) n`
+
+/** @param say is told how far it is */
+export async function fillWithCertificates(
+  connection: DatabaseConnection,
+  certificates: number,
+  say: (sentence: string) => void,
+): Promise<void> {
+  const client = new pg.Client(connection)
+  await client.connect()
+  const startedAt = performance.now()
+  const seconds = () => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`
+  const now = new Date()
+  try {
+    await client.query("SET synchronous_commit = off; SET maintenance_work_mem = '512MB'")
+    await client.query(
+      'ALTER TABLE certificates DROP CONSTRAINT certificates_serial_number_key, DROP CONSTRAINT certificates_order_id_key',
+    )
+    await client.query(
+      'DROP INDEX orders_account, certificates_revoked, certificates_not_after, certificates_fingerprint',
+    )
+    await client.query(ISSUERS)
+    const accounts = Math.ceil(certificates / CERTIFICATES_AN_ACCOUNT)
+    await client.query(ACCOUNTS, [accounts])
+    for (let from = 1; from <= certificates; from += CHUNK) {
+      await client.query(ROWS, [from, certificates, now, Buffer.alloc(DER_BYTES, 0x5a)])
+      const made = Math.min(from + CHUNK - 1, certificates)
+      if (made % (10 * CHUNK) === 0 || made === certificates)
+        say(`${made.toLocaleString('en')} certificates after ${seconds()}`)
+    }
+    await client.query(FAILED_ORDERS, [accounts, now])
+    await client.query(CLEANED, [now])
+    await client.query(AUDIT, [AUDIT_ENTRIES, now])
+    await client.query('UPDATE admin_audit_head SET sequence = sequence + $1', [AUDIT_ENTRIES])
+    for (const statement of REBUILT) await client.query(statement)
+    await client.query('VACUUM (ANALYZE) certificates')
+    await client.query('VACUUM (ANALYZE) orders')
+    await client.query('ANALYZE')
+    say(`filled after ${seconds()}`)
+  } finally {
+    await client.end()
+  }
+}
