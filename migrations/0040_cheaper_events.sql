@@ -17,11 +17,16 @@ CREATE INDEX event_deliveries_subject ON event_deliveries (consumer, subject, se
 -- trigger may read a sequence, and may not query; without it, each insert would call a function.
 CREATE SEQUENCE wanted_certificate_issuance;
 CREATE SEQUENCE wanted_order_creation;
-SELECT setval('wanted_certificate_issuance', 1), setval('wanted_order_creation', 1);
+-- The same of issuances to accounts without a contact.
+CREATE SEQUENCE wanted_issuance_of_all;
+SELECT setval('wanted_certificate_issuance', 1), setval('wanted_order_creation', 1), setval('wanted_issuance_of_all', 1);
 
 CREATE FUNCTION note_wanted_kinds() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF 'certificate.issuance' = ANY (NEW.kinds) THEN PERFORM setval('wanted_certificate_issuance', 2); END IF;
+  IF 'certificate.issuance' = ANY (NEW.kinds) THEN
+    IF 'certificate.issuance' <> ALL (NEW.holder_kinds) THEN PERFORM setval('wanted_issuance_of_all', 2); END IF;
+    PERFORM setval('wanted_certificate_issuance', 2);
+  END IF;
   IF 'order.creation' = ANY (NEW.kinds) THEN PERFORM setval('wanted_order_creation', 2); END IF;
   RETURN NULL;
 END $$;
@@ -34,16 +39,18 @@ DROP TRIGGER certificates_emit_issued ON certificates;
 DROP FUNCTION emit_certificates_issued;
 CREATE FUNCTION emit_certificate_issued() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-  new_id uuid := gen_random_uuid();
+  has_contact boolean := EXISTS (SELECT FROM accounts h WHERE h.id = NEW.account_id AND h.contacts <> '{}');
+  new_id uuid;
 BEGIN
-  INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
-  SELECT c.name, new_id, 'certificate.issuance', NEW.id::text, NEW.account_id, clock_timestamp(), jsonb_build_object(
-           'certificate_id', NEW.id, 'order_id', NEW.order_id, 'account_id', NEW.account_id,
-           'serial_number', encode(NEW.serial_number, 'hex'), 'domains', NEW.names, 'not_after', rfc3339(NEW.not_after))
-    FROM event_consumers c
-   WHERE 'certificate.issuance' = ANY (c.kinds)
-     AND ('certificate.issuance' <> ALL (c.holder_kinds)
-          OR EXISTS (SELECT FROM accounts h WHERE h.id = NEW.account_id AND h.contacts <> '{}'));
+  IF has_contact OR coalesce(pg_sequence_last_value('wanted_issuance_of_all'::regclass), 2) = 2 THEN
+    new_id := gen_random_uuid();
+    INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
+    SELECT c.name, new_id, 'certificate.issuance', NEW.id::text, NEW.account_id, clock_timestamp(), jsonb_build_object(
+             'certificate_id', NEW.id, 'order_id', NEW.order_id, 'account_id', NEW.account_id,
+             'serial_number', encode(NEW.serial_number, 'hex'), 'domains', NEW.names, 'not_after', rfc3339(NEW.not_after))
+      FROM event_consumers c
+     WHERE 'certificate.issuance' = ANY (c.kinds) AND ('certificate.issuance' <> ALL (c.holder_kinds) OR has_contact);
+  END IF;
   RETURN NULL;
 END $$;
 CREATE TRIGGER certificates_emit_issued AFTER INSERT ON certificates

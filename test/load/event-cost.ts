@@ -73,7 +73,8 @@ await database.drop()
 async function measure({ name, consumer, contacts = '{}', withoutTriggers }: (typeof VARIANTS)[number]): Promise<void> {
   await writer.query('TRUNCATE accounts, orders, certificates, event_deliveries, notifications CASCADE')
   await writer.query('DELETE FROM event_consumers')
-  await writer.query(`SELECT setval('wanted_certificate_issuance', 1), setval('wanted_order_creation', 1)`)
+  await writer.query(`SELECT setval('wanted_certificate_issuance', 1), setval('wanted_order_creation', 1),
+    setval('wanted_issuance_of_all', 1)`)
   for (const [trigger, text] of Object.entries(TRIGGERS)) {
     await writer.query(`DROP TRIGGER IF EXISTS ${trigger} ON ${trigger.split('_')[0]}`)
     if (!withoutTriggers) await writer.query(text)

@@ -50,6 +50,8 @@ const DEFAULT_PROFILE = 'default'
 /** A script that fails to withdraw a response is not asked for ever. */
 const REMOVE_TRIES = 3
 const MAX_ALTERNATES = 4
+/** Against an upstream that says `Retry-After: 0`. */
+const SHORTEST_LOOK_MS = 250
 
 /** Step `order`. @returns the URL of the new upstream order */
 export async function createOrder({
@@ -200,7 +202,9 @@ export function isAboutRequest({ type }: UpstreamProblem): boolean {
 }
 
 function lookAgain({ retryAfterMs }: UpstreamOrder): Outcome {
-  return retryAfterMs === undefined ? { again: true } : { again: true, waitMs: retryAfterMs }
+  return retryAfterMs === undefined
+    ? { again: true }
+    : { again: true, waitMs: Math.max(retryAfterMs, SHORTEST_LOOK_MS) }
 }
 
 async function invalidOrder(order: UpstreamOrder, { client, account, step }: ActionContext): Promise<Outcome> {

@@ -32,6 +32,7 @@ import {
   orderedState,
   overdue,
   retryPauseMs,
+  withinBounds,
 } from './order-steps.ts'
 import type { ChallengeType } from './upstream-order.ts'
 import { UpstreamProblem } from './upstream-problem.ts'
@@ -153,7 +154,7 @@ export class OrderRun {
     }
     if ('again' in outcome) {
       const next = { ...state, looks: state.looks + 1, ...outcome.changes }
-      return pending(next, Math.min(outcome.waitMs ?? lookPauseMs(state.looks), LONGEST_PAUSE_MS))
+      return this.#pause(next, outcome.waitMs ?? lookPauseMs(state.looks))
     }
     const next = after(state, outcome.event, this.#now(), outcome.changes)
     if (next.step === 'collect' && next.failure) {
@@ -196,7 +197,7 @@ export class OrderRun {
     if (isPassing(error) && !isOver) {
       this.#noting(request)('a step of an upstream order failed and is tried again', error)
       const asked = error instanceof UpstreamProblem ? (error.retryAfterMs ?? 0) : 0
-      return pending({ ...state, failures }, Math.min(Math.max(asked, retryPauseMs(failures)), LONGEST_PAUSE_MS))
+      return this.#pause({ ...state, failures }, Math.max(asked, retryPauseMs(failures)))
     }
     // The CSR was refused or not sent: nothing was issued.
     if (state.step !== 'collect')
@@ -206,6 +207,11 @@ export class OrderRun {
         request,
       )
     throw new CaError(messageOf(error), { retryable: false, cause: error, mayHaveIssued: true })
+  }
+
+  #pause(state: OrderState, pauseMs: number): IssuanceStep {
+    const boundedMs = withinBounds(state, pauseMs, this.#options.limits, this.#now())
+    return pending(state, Math.min(boundedMs, LONGEST_PAUSE_MS))
   }
 
   async #forgetLostAccount(error: unknown): Promise<void> {

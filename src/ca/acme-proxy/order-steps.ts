@@ -101,6 +101,14 @@ export function overdue(state: OrderState, limits: OrderLimits, nowMs: number): 
   return undefined
 }
 
+/** Pause that ends soon after the bound of the state, since nobody else looks at it before. */
+export function withinBounds(state: OrderState, pauseMs: number, limits: OrderLimits, nowMs: number): number {
+  if (mayHaveIssued(state) || state.step === 'clean') return pauseMs
+  const restMs = state.startedAt + limits.totalMs - nowMs
+  const readyMs = state.step === 'await' ? state.stepSince + limits.readyMs - nowMs : restMs
+  return Math.min(pauseMs, Math.max(0, Math.min(restMs, readyMs)) + 1)
+}
+
 const FIRST_LOOK_MS = 250
 const LONGEST_LOOK_MS = 5_000
 const FIRST_RETRY_MS = 1_000

@@ -37,11 +37,14 @@ export interface ConsumerEvents {
   failed(consumer: string, error: unknown): void
 }
 
-/** Looks are cheap: one index range that is empty. */
-export const LOOK_MS = 500
+/** Somebody waits for these. */
+export const LOOK_MS = { shortest: 500, longest: 500 }
 
-/** Consumers in the database have nobody who waits for them, and a larger batch is cheaper. */
-export const DATABASE_LOOK_MS = 1_000
+/**
+ * Consumers in the database have nobody who waits for them, and a larger batch is cheaper. While
+ * nothing comes, each pause is twice the one before: a look costs a transaction.
+ */
+export const DATABASE_LOOK_MS = { shortest: 1_000, longest: 4_000 }
 
 /** Registrations are renewed so that a consumer in use is not taken for an abandoned one. */
 export const REGISTRATION_MS = 3_600_000

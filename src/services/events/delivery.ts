@@ -26,6 +26,12 @@ export interface EventDeliveryOptions {
   }
 }
 
+interface Round {
+  taken: number
+  /** Whether to look again at once. */
+  again: boolean
+}
+
 /** Longer than any maintenance of all instances together. */
 const ABANDONED_DAYS = 7
 
@@ -50,7 +56,10 @@ export class EventDelivery {
     const { external } = this.#options
     for (const consumer of this.#database) this.#take(consumer)
     this.#external.forEach((delivery, index) => {
-      this.#loop(external[index]?.name ?? '', LOOK_MS, async () => (await delivery.round()) > 0)
+      this.#loop(external[index]?.name ?? '', LOOK_MS, async () => {
+        const taken = await delivery.round()
+        return { taken, again: taken > 0 }
+      })
     })
     this.#loops.push(this.#keepRegistered())
   }
@@ -69,18 +78,22 @@ export class EventDelivery {
   }
 
   #take(consumer: DatabaseConsumer): void {
-    this.#loop(consumer.name, DATABASE_LOOK_MS, async () => isFull(await takeBatch(this.#options.db, consumer)))
+    this.#loop(consumer.name, DATABASE_LOOK_MS, async () => {
+      const taken = await takeBatch(this.#options.db, consumer)
+      return { taken, again: isFull(taken) }
+    })
   }
 
-  /** @param round returns whether to look again at once */
-  #loop(name: string, lookMs: number, round: () => Promise<boolean>): void {
+  #loop(name: string, { shortest, longest }: typeof LOOK_MS, round: () => Promise<Round>): void {
     const run = async () => {
+      let pauseMs = shortest
       while (!this.#stopping.signal.aborted) {
-        const again = await round().catch((error) => {
+        const { taken, again } = await round().catch((error) => {
           this.#options.events.failed(name, error)
-          return false
+          return { taken: 0, again: false }
         })
-        if (!again) await this.#pause(lookMs)
+        pauseMs = taken > 0 ? shortest : Math.min(longest, pauseMs * 2)
+        if (!again) await this.#pause(pauseMs)
       }
     }
     this.#loops.push(run())

@@ -14,6 +14,7 @@ import {
   retryPauseMs,
   STEPS,
   type Step,
+  withinBounds,
 } from '../../../src/ca/acme-proxy/order-steps.ts'
 
 const LIMITS = { totalMs: 300_000, readyMs: 30_000 }
@@ -50,6 +51,13 @@ describe('the steps of an upstream order', () => {
     assert.equal(overdue(at('await', { stepSince: 1 }), LIMITS, 30_000), undefined)
     for (const step of ['finalize', 'clean', 'collect'] as const)
       assert.equal(overdue(at(step), LIMITS, 9_999_999), undefined)
+  })
+
+  test('no pause goes far beyond the bound of its state', () => {
+    assert.equal(withinBounds(at('await'), 3_600_000, LIMITS, 10_000), 20_001)
+    assert.equal(withinBounds(at('place'), 3_600_000, LIMITS, 10_000), 290_001)
+    assert.equal(withinBounds(at('collect'), 3_600_000, LIMITS, 10_000), 3_600_000)
+    assert.equal(withinBounds(at('await'), 100, LIMITS, 10_000), 100)
   })
 
   test('pauses grow to a minute', () => {
