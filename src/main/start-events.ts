@@ -53,10 +53,10 @@ export async function startEvents(
 
 const SMTP_MS = 5_000
 
-/** Undefined when no mail is sent. */
-export function smtpStatus({ smtp }: Config, events: Events): (() => Promise<CheckStatus>) | undefined {
+/** Undefined when no mail is sent; so is the answer while nobody wants events. */
+export function smtpStatus({ smtp }: Config, events: Events): (() => Promise<CheckStatus | undefined>) | undefined {
   if (!smtp.enabled) return undefined
-  return async () => (await events.thread()?.ref.ask('smtp', undefined, SMTP_MS)) ?? 'error'
+  return async () => events.thread()?.ref.ask('smtp', undefined, SMTP_MS)
 }
 
 function superviseEvents({ log, onBroken }: StartContext, data: EventsThreadData, stopTimeoutMs: number) {

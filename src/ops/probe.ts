@@ -38,7 +38,7 @@ export interface ProbeParts {
   /** Undefined when the Admin API is off. */
   auditLog(): CheckStatus | undefined
   /** Undefined when no mail is sent. */
-  smtp: (() => Promise<CheckStatus>) | undefined
+  smtp: (() => Promise<CheckStatus | undefined>) | undefined
   isStopping(): boolean
 }
 

@@ -2,44 +2,25 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  closeConnections,
-  locationOf,
-  type Obtained,
-  type Responder,
-  registeredClient,
-  startResponder,
-} from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { locationOf, type Obtained } from '../support/acme-client.ts'
+import { type Issuing, startIssuing } from '../support/issuing.ts'
 
 type Row = Record<string, unknown>
 
 describe('orders of the Admin API', { timeout: 300_000 }, () => {
-  let service: TestService
-  let responder: Responder
-  let auditor: AdminClient
-  let client: AcmeClient
+  let at: Issuing
   let issued: Obtained
   let pending: string
   const idOf = (url: string) => url.split('/').at(-1) as string
   before(async () => {
-    service = await startTestService({ config: adminConfig() })
-    responder = await startResponder(service.http01Port)
-    auditor = await administrator(service, 'audrey', 'auditor')
-    client = await registeredClient(service.directoryUrl)
-    issued = await client.obtain(['www.test'], responder)
-    pending = idOf(locationOf(await client.newOrder(['later.test'])))
+    at = await startIssuing()
+    issued = await at.client.obtain(['www.test'], at.responder)
+    pending = idOf(locationOf(await at.client.newOrder(['later.test'])))
   })
-  after(async () => {
-    closeConnections()
-    await responder.close()
-    await service.dispose()
-  })
+  after(() => at.end())
 
   const list = async (query: string) => {
-    const reply = await auditor.get(`/orders?${query}`)
+    const reply = await at.auditor.get(`/orders?${query}`)
     assert.equal(reply.status, 200, reply.text)
     return (reply.json as Row[]).map((row) => row['id'])
   }
@@ -47,7 +28,7 @@ describe('orders of the Admin API', { timeout: 300_000 }, () => {
   test('a list has the newest first, by account, status, name and time', async () => {
     const done = idOf(issued.orderUrl)
     assert.deepEqual(await list(''), [pending, done])
-    assert.deepEqual(await list(`account_id=${idOf(client.kid)}`), [pending, done])
+    assert.deepEqual(await list(`account_id=${idOf(at.client.kid)}`), [pending, done])
     assert.deepEqual(await list('account_id=01900000-0000-7000-8000-000000000003'), [])
     assert.deepEqual(await list('status=pending'), [pending])
     assert.deepEqual(await list('status=valid'), [done])
@@ -55,11 +36,11 @@ describe('orders of the Admin API', { timeout: 300_000 }, () => {
     assert.deepEqual(await list('domain=%25'), [])
     assert.deepEqual(await list('created_before=2024-01-01'), [])
     assert.deepEqual(await list('limit=1&offset=1'), [done])
-    assert.equal((await auditor.get('/orders?status=open&created_after=x')).json.fields.length, 2)
+    assert.equal((await at.auditor.get('/orders?status=open&created_after=x')).json.fields.length, 2)
   })
 
   test('one order has its authorizations with the evidence of the deciding attempt', async () => {
-    const { json } = await auditor.get(`/orders/${idOf(issued.orderUrl)}`)
+    const { json } = await at.auditor.get(`/orders/${idOf(issued.orderUrl)}`)
     assert.deepEqual([json.status, json.profile, json.error], ['valid', 'default', null])
     assert.deepEqual(json.identifiers, [{ type: 'dns', value: 'www.test' }])
     const [authorization] = json.authorizations
@@ -67,13 +48,13 @@ describe('orders of the Admin API', { timeout: 300_000 }, () => {
     assert.deepEqual([authorization.evidence.type, authorization.evidence.result], ['http-01', 'success'])
     assert.ok(authorization.evidence.steps.length > 0)
     assert.doesNotMatch(JSON.stringify(json.authorizations[0].challenges), /token/)
-    assert.equal((await auditor.get(`/certificates?account_id=${json.account_id}`)).json[0].id, json.certificate_id)
+    assert.equal((await at.auditor.get(`/certificates?account_id=${json.account_id}`)).json[0].id, json.certificate_id)
   })
 
   test('one authorization is shown alone', async () => {
-    const order = await auditor.get(`/orders/${pending}`)
+    const order = await at.auditor.get(`/orders/${pending}`)
     for (const { id } of order.json.authorizations) {
-      const { json } = await auditor.get(`/authorizations/${id}`)
+      const { json } = await at.auditor.get(`/authorizations/${id}`)
       assert.deepEqual([json.status, json.identifier.value, json.evidence], ['pending', 'later.test', null])
       assert.equal(json.challenges[0].status, 'pending')
     }
@@ -82,6 +63,6 @@ describe('orders of the Admin API', { timeout: 300_000 }, () => {
   test('unknown and malformed ids are 404', async () => {
     for (const path of ['/orders', '/authorizations'])
       for (const id of ['01900000-0000-7000-8000-000000000003', 'x'])
-        assert.equal((await auditor.get(`${path}/${id}`)).status, 404)
+        assert.equal((await at.auditor.get(`${path}/${id}`)).status, 404)
   })
 })

@@ -3,66 +3,39 @@
 import assert from 'node:assert/strict'
 import { createHash, X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import pg from 'pg'
-import {
-  type AcmeClient,
-  closeConnections,
-  csrFor,
-  type Obtained,
-  type Responder,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { csrFor, type Obtained, send } from '../support/acme-client.ts'
 import { certIdOf } from '../support/certificate-id.ts'
+import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { P384_KEY } from '../support/keys.ts'
-import { startTestService, type TestService } from '../support/service.ts'
 
 describe('renewals and blocked keys of the Admin API', { timeout: 300_000 }, () => {
-  let service: TestService
-  let responder: Responder
-  let database: pg.Client
-  let admin: AdminClient
-  let auditor: AdminClient
-  let client: AcmeClient
+  let at: Issuing
   let issued: Obtained
   let serial: string
   before(async () => {
-    service = await startTestService({ config: { ...adminConfig(), ari: { enabled: true } } })
-    database = new pg.Client(service.database.connection)
-    await database.connect()
-    responder = await startResponder(service.http01Port)
-    admin = await administrator(service, 'alice')
-    auditor = await administrator(service, 'audrey', 'auditor')
-    client = await registeredClient(service.directoryUrl)
-    issued = await client.obtain(['www.test'], responder)
+    at = await startIssuing({ ari: { enabled: true } })
+    issued = await at.client.obtain(['www.test'], at.responder)
     serial = new X509Certificate(issued.der).serialNumber
   })
-  after(async () => {
-    closeConnections()
-    await database.end()
-    await responder.close()
-    await service.dispose()
-  })
+  after(() => at.end())
 
   const window = async () => {
-    const url = `${client.directory['renewalInfo']}/${certIdOf(issued.der)}`
+    const url = `${at.client.directory['renewalInfo']}/${certIdOf(issued.der)}`
     return (await send({ method: 'GET', url })).json.suggestedWindow as { start: string; end: string }
   }
 
   test('advice moves the window that the client sees, and is taken back', async () => {
     const usual = await window()
     const filter = { serial_numbers: [serial, '7a11'] }
-    assert.equal((await auditor.send('POST', '/renewals', { filter })).status, 403)
-    const advised = await admin.send('POST', '/renewals', { filter, explanation_url: 'https://ca.example/why' })
+    assert.equal((await at.auditor.send('POST', '/renewals', { filter })).status, 403)
+    const advised = await at.admin.send('POST', '/renewals', { filter, explanation_url: 'https://ca.example/why' })
     assert.deepEqual([advised.status, advised.json.certificates], [200, 1], advised.text)
     assert.ok(new Date((await window()).end) < new Date())
-    const cleared = await admin.send('DELETE', '/renewals', { filter: { all: true } })
+    const cleared = await at.admin.send('DELETE', '/renewals', { filter: { all: true } })
     assert.deepEqual([cleared.status, cleared.json.certificates], [200, 1], cleared.text)
     assert.deepEqual(await window(), usual)
-    await admin.send('DELETE', '/renewals', { filter: { all: true } })
-    const { rows } = await database.query(
+    await at.admin.send('DELETE', '/renewals', { filter: { all: true } })
+    const { rows } = await at.database.query(
       "SELECT action FROM admin_audit_log WHERE action LIKE 'renewal.%' ORDER BY sequence",
     )
     assert.deepEqual(
@@ -81,55 +54,55 @@ describe('renewals and blocked keys of the Admin API', { timeout: 300_000 }, () 
       ],
     ]
     for (const body of wrong)
-      assert.equal((await admin.send('POST', '/renewals', body)).status, 400, JSON.stringify(body))
-    const none = await admin.send('POST', '/renewals', { filter: { issued_before: '2020-01-01' } })
+      assert.equal((await at.admin.send('POST', '/renewals', body)).status, 400, JSON.stringify(body))
+    const none = await at.admin.send('POST', '/renewals', { filter: { issued_before: '2020-01-01' } })
     assert.deepEqual([none.status, none.json.certificates], [200, 0])
   })
 
   test('certificates are counted by the day of their end', async () => {
-    const { json } = await auditor.get('/certificates/expiry-histogram?days=400')
+    const { json } = await at.auditor.get('/certificates/expiry-histogram?days=400')
     const day = new Date(new X509Certificate(issued.der).validTo).toISOString().slice(0, 10)
-    const { issuer_fingerprint } = (await auditor.get(`/certificates/${serial}`)).json
+    const { issuer_fingerprint } = (await at.auditor.get(`/certificates/${serial}`)).json
     assert.deepEqual(json, { is_estimate: false, buckets: [{ day, group: issuer_fingerprint, certificates: 1 }] })
-    const byProfile = await auditor.get('/certificates/expiry-histogram?by=profile&days=400')
+    const byProfile = await at.auditor.get('/certificates/expiry-histogram?by=profile&days=400')
     assert.deepEqual(byProfile.json.buckets, [{ day, group: 'default', certificates: 1 }])
-    assert.equal((await auditor.get('/certificates/expiry-histogram?by=names')).status, 400)
+    assert.equal((await at.auditor.get('/certificates/expiry-histogram?by=names')).status, 400)
   })
 
   test('a blocked key gets no certificate until it is unblocked', async () => {
     const spki = P384_KEY.publicKey.export({ type: 'spki', format: 'der' })
     const hash = createHash('sha256').update(spki).digest('hex')
-    const made = await admin.send('POST', '/blocked-keys', { spki_sha256: hash.toUpperCase() })
+    const made = await at.admin.send('POST', '/blocked-keys', { spki_sha256: hash.toUpperCase() })
     assert.deepEqual([made.status, made.json.source, made.json.spki_sha256], [201, 'administrator', hash], made.text)
-    assert.equal((await admin.send('POST', '/blocked-keys', { spki_sha256: hash })).status, 409)
-    assert.equal((await admin.send('POST', '/blocked-keys', { spki_sha256: 'x' })).status, 400)
+    assert.equal((await at.admin.send('POST', '/blocked-keys', { spki_sha256: hash })).status, 409)
+    assert.equal((await at.admin.send('POST', '/blocked-keys', { spki_sha256: 'x' })).status, 400)
 
-    const order = await client.newOrder(['key.test'])
-    await client.authorize(order, responder)
+    const order = await at.client.newOrder(['key.test'])
+    await at.client.authorize(order, at.responder)
     const csr = await csrFor(['key.test'], P384_KEY)
-    assert.match((await client.post(order.json.finalize, { csr })).text, /badCSR/)
-    assert.equal((await auditor.send('DELETE', `/blocked-keys/${hash}`)).status, 403)
-    assert.equal((await admin.send('DELETE', `/blocked-keys/${hash}`)).status, 204)
-    assert.equal((await admin.send('DELETE', `/blocked-keys/${hash}`)).status, 404)
-    assert.equal((await client.post(order.json.finalize, { csr })).status, 200)
+    assert.match((await at.client.post(order.json.finalize, { csr })).text, /badCSR/)
+    assert.equal((await at.auditor.send('DELETE', `/blocked-keys/${hash}`)).status, 403)
+    assert.equal((await at.admin.send('DELETE', `/blocked-keys/${hash}`)).status, 204)
+    assert.equal((await at.admin.send('DELETE', `/blocked-keys/${hash}`)).status, 404)
+    assert.equal((await at.client.post(order.json.finalize, { csr })).status, 200)
   })
 
   test('blocked keys are listed newest first, and those of a file are taken out there', async () => {
-    await database.query(`
+    await at.database.query(`
       INSERT INTO blocked_keys (spki_sha256, blocked_at)
       SELECT decode(lpad(to_hex(n), 64, '0'), 'hex'), now() - interval '1 day' FROM generate_series(1, 5) n`)
-    await admin.send('POST', '/blocked-keys', { spki_sha256: 'ff'.repeat(32) })
+    await at.admin.send('POST', '/blocked-keys', { spki_sha256: 'ff'.repeat(32) })
     const found: string[] = []
     let path: string | undefined = '/blocked-keys?limit=2&cursor='
     while (path !== undefined) {
-      const reply = await auditor.get(path)
+      const reply = await at.auditor.get(path)
       assert.equal(reply.status, 200, reply.text)
       found.push(...reply.json.map((row: { spki_sha256: string }) => row.spki_sha256.slice(-2)))
       const link = /<([^>]+)>/.exec(reply.headers.get('link') ?? '')?.[1]
       path = link?.slice(link.indexOf('/blocked-keys'))
     }
     assert.deepEqual(found, ['ff', '05', '04', '03', '02', '01'])
-    assert.equal((await admin.send('DELETE', `/blocked-keys/${'1'.padStart(64, '0')}`)).status, 409)
-    assert.equal((await admin.send('DELETE', '/blocked-keys/x')).status, 404)
+    assert.equal((await at.admin.send('DELETE', `/blocked-keys/${'1'.padStart(64, '0')}`)).status, 409)
+    assert.equal((await at.admin.send('DELETE', '/blocked-keys/x')).status, 404)
   })
 })

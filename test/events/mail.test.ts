@@ -5,6 +5,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { after, afterEach, before, describe, test } from 'node:test'
 import type { SMTPServerOptions } from 'smtp-server'
 import { z } from 'zod/v4'
+import { MailProbe } from '../../src/events/notifications/mail-probe.ts'
 import { Mailer, retryDelay } from '../../src/events/notifications/mailer.ts'
 import { MailError, MailTransport } from '../../src/events/notifications/transport.ts'
 import type { MailSettings, NotificationSettings } from '../../src/settings/notifications.ts'
@@ -131,6 +132,27 @@ describe('one mail', () => {
     })
     const error = await trouble(transport(port, { bcc: ['archive@example.com'] }).send(mail))
     assert.equal(error.trouble, 'permanent')
+  })
+
+  test('is probed once in a while, however often health is asked, and anew when the server is back', async () => {
+    let connections = 0
+    const { port, close } = await server({
+      onConnect(_session, done) {
+        connections++
+        done()
+      },
+    })
+    const probe = new MailProbe(transport(port), 60_000)
+    assert.deepEqual(await Promise.all([probe.status(), probe.status()]), ['ok', 'ok'])
+    assert.equal(await probe.status(), 'ok')
+    assert.equal(connections, 1)
+    const impatient = new MailProbe(transport(port), 0)
+    await close()
+    assert.equal(await impatient.status(), 'error')
+    open.splice(
+      open.findIndex((one) => 'port' in one && one.port === port),
+      1,
+    )
   })
 
   /** A server that behaves worse than a library would. */

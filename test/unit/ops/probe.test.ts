@@ -15,6 +15,7 @@ interface Scripted {
   stopped?: boolean
   databaseAway?: boolean
   others?: { name: string; isUp: boolean }[]
+  mail?: ProbeParts['smtp']
 }
 
 /** `script` may change between two questions. */
@@ -44,11 +45,24 @@ function aProbe(script: Scripted) {
     crl: () => undefined,
     dnsResolver: () => undefined,
     auditLog: () => undefined,
-    smtp: undefined,
+    smtp: script.mail,
     isStopping: () => false,
   }
   return { probe: createProbe(parts), asked }
 }
+
+test('the mail server is shown where mail is sent, and what it does never fails the check', async () => {
+  const found = async (mail: ProbeParts['smtp']) => {
+    const { probe } = aProbe({ ...(mail && { mail }) })
+    const { checks } = await probe.health()
+    return [checks.smtp?.status, (await probe.readiness()).isReady]
+  }
+  assert.deepEqual(await found(undefined), [undefined, true])
+  assert.deepEqual(await found(async () => undefined), [undefined, true])
+  assert.deepEqual(await found(async () => 'ok'), ['ok', true])
+  assert.deepEqual(await found(async () => 'error'), ['error', true])
+  assert.deepEqual(await found(() => Promise.reject(new Error('the thread is replaced'))), ['error', true])
+})
 
 describe('the gauges of readiness', () => {
   test('are 1 without a signature', async () => {

@@ -1,0 +1,38 @@
+/** A service with an Admin API whose objects come from an ACME client: what the tests of certificates and orders share. */
+
+import pg from 'pg'
+import { type AcmeClient, closeConnections, type Responder, registeredClient, startResponder } from './acme-client.ts'
+import { type AdminClient, adminConfig, administrator } from './admin.ts'
+import { startTestService, type TestService } from './service.ts'
+
+export interface Issuing {
+  service: TestService
+  /** For http-01. */
+  responder: Responder
+  database: pg.Client
+  admin: AdminClient
+  auditor: AdminClient
+  /** Registered. */
+  client: AcmeClient
+  end(): Promise<void>
+}
+
+/** @param config sections beside those of the Admin API */
+export async function startIssuing(config: Record<string, unknown> = {}): Promise<Issuing> {
+  const service = await startTestService({ config: { ...adminConfig(), ...config } })
+  const database = new pg.Client(service.database.connection)
+  await database.connect()
+  const responder = await startResponder(service.http01Port)
+  return {
+    ...{ service, responder, database },
+    admin: await administrator(service, 'alice'),
+    auditor: await administrator(service, 'audrey', 'auditor'),
+    client: await registeredClient(service.directoryUrl),
+    async end() {
+      closeConnections()
+      await database.end()
+      await responder.close()
+      await service.dispose()
+    },
+  }
+}
