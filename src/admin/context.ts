@@ -8,6 +8,7 @@ import type { AllowedIdentifiers } from '../services/admin/allowed-identifiers.t
 import type { ApiTokens } from '../services/admin/api-tokens.ts'
 import type { AuditLog } from '../services/admin/audit-log.ts'
 import type { AuditReader } from '../services/admin/audit-reader.ts'
+import type { BackendRevocations } from '../services/admin/backend-revocations.ts'
 import type { BlockedKeys } from '../services/admin/blocked-keys.ts'
 import type { BulkRevocations } from '../services/admin/bulk-revocations.ts'
 import type { Certificates } from '../services/admin/certificates.ts'
@@ -55,6 +56,7 @@ export interface AdminContext {
   statistics: EventStatistics
   crls: CrlLists
   bulkRevocations: BulkRevocations
+  backendRevocations: BackendRevocations
   accounts: Accounts
   certificates: Certificates
   orders: Orders

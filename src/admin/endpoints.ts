@@ -4,6 +4,7 @@ import { z } from 'zod/v4'
 import { ACCOUNTS } from './accounts.ts'
 import { ALLOWED_IDENTIFIERS } from './allowed-identifiers.ts'
 import { AUDIT_LOG } from './audit-log.ts'
+import { BACKEND_REVOCATIONS } from './backend-revocations.ts'
 import { BLOCKED_KEYS } from './blocked-keys.ts'
 import { BULK_REVOCATIONS } from './bulk-revocations.ts'
 import { CERTIFICATES } from './certificates.ts'
@@ -53,6 +54,7 @@ export const OPERATIONS = [
   ...WORKERS,
   ...STATISTICS,
   ...DEAD_LETTERS,
+  ...BACKEND_REVOCATIONS,
   ...NOTIFICATIONS,
   ...EAB,
   ...ALLOWED_IDENTIFIERS,

@@ -7,6 +7,7 @@ import { ApiTokens } from '../services/admin/api-tokens.ts'
 import type { AuditLog } from '../services/admin/audit-log.ts'
 import { AuditReader } from '../services/admin/audit-reader.ts'
 import { verifyAuditLog } from '../services/admin/audit-verification.ts'
+import { BackendRevocations } from '../services/admin/backend-revocations.ts'
 import { BlockedKeys } from '../services/admin/blocked-keys.ts'
 import { type BulkRevocationEvents, BulkRevocations } from '../services/admin/bulk-revocations.ts'
 import { Certificates } from '../services/admin/certificates.ts'
@@ -86,6 +87,7 @@ export function createAdminContext(
     ),
     settings: () => ask('settings'),
     deadLetters: new DeadLetters(db, audit),
+    backendRevocations: new BackendRevocations(db, audit),
     statistics: new EventStatistics(db),
     tokens: new ApiTokens(db, audit),
     auditReader: new AuditReader(db, audit),

@@ -41,6 +41,8 @@ const NAME = 'external'
 const MAX_ANSWER_BYTES = 262_144
 const MAX_CONNECTIONS = 32
 const LONGEST_RETRY_MS = 30_000
+/** Each request ends by its own time limit first. */
+const STEP_MARGIN_MS = 5_000
 /** How often a CA that issues later is asked, when it does not say. */
 const POLL_MS = 5_000
 const SHORTEST_POLL_MS = 1_000
@@ -64,7 +66,7 @@ export function createExternalBackend(settings: ExternalSettings): CsrBackend {
   const attempts = settings.maxRetries + 1
   return {
     name: NAME,
-    stepTimeoutMs: attempts * settings.timeoutMs + settings.maxRetries * LONGEST_RETRY_MS,
+    stepTimeoutMs: attempts * settings.timeoutMs + settings.maxRetries * LONGEST_RETRY_MS + STEP_MARGIN_MS,
     async advance(request, state, options) {
       const requestId = requestIdOf(state)
       if (requestId === undefined) refuseRepetition(options, settings)

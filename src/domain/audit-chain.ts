@@ -18,7 +18,14 @@ export const AUDIT_ACTIONS = [
   ...['account.deactivate', 'account.update'],
   ...['certificate.revoke', 'certificate.bulk_revoke', 'certificate.import'],
   ...['key.block', 'key.unblock', 'renewal.advise', 'renewal.clear', 'crl.rebuild'],
-  ...['notification.retry', 'notification.purge', 'event.retry', 'audit.export', 'audit.cut'],
+  ...[
+    'notification.retry',
+    'notification.purge',
+    'event.retry',
+    'backend.revocation_given_up',
+    'audit.export',
+    'audit.cut',
+  ],
   ...['maintenance.set', 'signing.stop', 'signing.resume', 'terms.accept', 'settings.reload'],
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]

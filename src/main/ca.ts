@@ -2,16 +2,19 @@
 
 import type { Logger } from 'pino'
 import { readSharedSecret } from '../../signer/protocol/shared-secret.ts'
+import { startLoop } from '../background/loop.ts'
 import { absentSigner } from '../ca/absent-signer.ts'
 import type { CaBackend } from '../ca/backend.ts'
-import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
+import { type CircuitBreaker, createCircuitBreaker } from '../ca/circuit-breaker.ts'
 import { guardBackend } from '../ca/guarded-backend.ts'
 import { SignerBackend } from '../ca/signer-backend.ts'
 import type { SignerPlace } from '../ca/signer-process.ts'
 import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import type { SharedFlags } from '../services/shared-flags.ts'
-import { breakerSettings } from '../settings/backends.ts'
+import { breakerSettings, hasOtherBackends, probeIntervalMs } from '../settings/backends.ts'
+
+const PROBE_TIMEOUT_MS = 5_000
 
 export function connectSigner(signer: SignerPlace, log: Logger): CaBackend {
   let logged: string | undefined
@@ -61,5 +64,29 @@ export function connectCa({
     },
   )
   const backend = signer ? connectSigner(signer, log) : absentSigner()
-  return guardBackend(backend, breaker, () => flags.isOn('stopSigning'))
+  const guarded = guardBackend(backend, breaker, () => flags.isOn('stopSigning'))
+  return hasOtherBackends(config) ? probed(guarded, breaker, probeIntervalMs(config)) : guarded
+}
+
+/**
+ * Where another backend takes over, no issuance tests the signer after an outage. A probe does, and
+ * its success closes the breaker.
+ */
+function probed(ca: CaBackend, breaker: CircuitBreaker, intervalMs: number): CaBackend {
+  const probes = startLoop({
+    name: 'signer_probe',
+    intervalMs,
+    async round() {
+      if (breaker.retryAfterMs() > 0 && !ca.unreachable()) await ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS })
+    },
+    // The log has a line of the outage.
+    onError: () => undefined,
+  })
+  return {
+    ...ca,
+    async close() {
+      await probes.stop()
+      await ca.close()
+    },
+  }
 }

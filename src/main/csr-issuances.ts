@@ -59,7 +59,7 @@ export function createCsrIssuances(
     isStopped: () => flags.isOn('stopSigning'),
     timeoutSeconds: issuanceTimeoutSeconds(config),
   })
-  teardown.add(() => issuances.drain())
+  teardown.add(() => issuances.drain(config.server.graceful_timeout * 1000))
   return issuances
 }
 

@@ -10,7 +10,7 @@ import type { CsrIssuances } from '../services/csr-issuances.ts'
 import { announcingAuthorizations } from '../services/flow-cache.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { allocateSharedFlags, openSharedFlags, type SharedFlags } from '../services/shared-flags.ts'
-import { hasSigner } from '../settings/backends.ts'
+import { hasOtherBackends, hasSigner } from '../settings/backends.ts'
 import { signerProgram } from '../settings/signer.ts'
 import { allocateChangeCounters, openChangeCounters } from '../shared/lib/change-counters.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
@@ -46,7 +46,11 @@ export async function startCa(context: StartContext): Promise<CaPart> {
   const ca = connectCa({ config, signer, flags, metrics, log })
   teardown.add(() => ca.close())
   // A service that cannot sign would accept orders and never finish them.
-  if (signer) await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS)
+  if (signer)
+    await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS).catch((error: Error) => {
+      if (!hasOtherBackends(config)) throw error
+      log.error({ reason: error.message }, 'the signer is away; other backends issue meanwhile')
+    })
   return { signer, ca, flags, flagsMemory }
 }
 

@@ -14,6 +14,7 @@ import { CaError } from '../ca/backend.ts'
 import type { BackendState, IssuanceStep } from '../ca/csr-backend.ts'
 import { type GuardedCsrBackend, LeftAlone } from '../ca/guarded-csr-backend.ts'
 import { isSigner, LONGEST_ABANDONED_SECONDS, restSeconds } from '../domain/csr-issuance.ts'
+import { within } from '../shared/lib/time-limit.ts'
 import { type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import type { ClaimedIssuance, CsrIssuanceStore, Progress } from '../store/csr-issuance-store.ts'
 import { type BackendFacts, type CsrOutcome, factsOf } from './csr-outcome.ts'
@@ -68,6 +69,7 @@ export class CsrIssuances {
   readonly #leaseSeconds: number
   readonly #running = new Set<Promise<unknown>>()
   #isClosed = false
+  #isCutOff = false
 
   constructor(options: CsrIssuancesOptions) {
     this.#options = options
@@ -91,10 +93,14 @@ export class CsrIssuances {
     return row ? this.#run(row) : 'pending'
   }
 
-  /** Begins nothing more, and resolves when the steps under way have ended. */
-  async drain(): Promise<void> {
+  /**
+   * Begins nothing more, and resolves when the steps under way have ended. Those that are cut off
+   * after the deadline are repeated by the next start.
+   */
+  async drain(deadlineMs: number): Promise<void> {
     this.#isClosed = true
-    await Promise.all(this.#running)
+    await within(Promise.all(this.#running), deadlineMs, undefined)
+    this.#isCutOff = true
   }
 
   get #holder() {
@@ -204,6 +210,7 @@ export class CsrIssuances {
         isAbandoned: row.abandonedSeconds !== undefined,
       })
     } catch (cause) {
+      if (this.#isCutOff) return 'pending'
       if (cause instanceof LeftAlone) return this.#rest(row, backend.retryAfterMs() / 1000)
       return this.#failed(row, asCaError(cause, row))
     }

@@ -21,6 +21,10 @@ export function hasSigner({ ca }: Config): boolean {
   return signerBackend(ca) !== undefined
 }
 
+export function hasOtherBackends(config: Config): boolean {
+  return csrBackendNames(config).length > 0
+}
+
 export function externalSettings({ ca }: Config): ExternalSettings {
   const { external } = ca
   const { client_cert_path: certificate, client_key_path: key } = external

@@ -41,7 +41,7 @@ const CLAIM: Statement = {
 
 const CONFIRM: Statement = {
   name: 'backend-revocation-confirm',
-  text: 'DELETE FROM backend_revocations WHERE certificate_id = $1 RETURNING certificate_id',
+  text: 'DELETE FROM backend_revocations WHERE certificate_id = $1 RETURNING backend',
 }
 
 const POSTPONE: Statement = {
@@ -107,10 +107,10 @@ export async function listBackendRevocations(
   return (await db.query<Row>(LIST, [limit, offset])).map(decode)
 }
 
-/** @returns what nobody asks for any more; undefined when it was not waiting */
+/** @returns the backend that is not asked any more; undefined when none was */
 export async function giveUpBackendRevocation(
   db: Pick<Database, 'query'>,
   certificateId: string,
-): Promise<true | undefined> {
-  return (await db.query(CONFIRM, [certificateId])).length > 0 ? true : undefined
+): Promise<string | undefined> {
+  return (await db.query<{ backend: string }>(CONFIRM, [certificateId]))[0]?.backend
 }

@@ -13,6 +13,7 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
+import { adminConfig, administrator } from '../support/admin.ts'
 import { type Behaviour, type CaRequest, type ExternalCa, startExternalCa } from '../support/external-ca.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -23,12 +24,14 @@ import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
 const csrFor = (name: string) => aCsr(P256_KEY, { names: [{ type: 'dns', value: name }] })
 const CREDENTIAL = 'credential-of-the-test'
 
-describe('a service behind an external CA', { timeout: 180_000 }, () => {
+let orders = 0
+
+/** A service, its CA and a client, for the tests of one description. */
+function aServiceBehindACa(external: Record<string, unknown>, deferred_signing_timeout: number) {
   let ca: ExternalCa
   let service: TestService
   let responder: Responder
   let client: AcmeClient
-  let orders = 0
 
   before(async () => {
     ca = await startExternalCa()
@@ -38,13 +41,13 @@ describe('a service behind an external CA', { timeout: 180_000 }, () => {
           backend: 'external',
           external: {
             ...{ sign_url: `${ca.url}/sign`, revoke_url: `${ca.url}/revoke`, trust_anchors: [ca.rootFile] },
-            ...{ auth_header: 'X-Api-Key', auth_value: CREDENTIAL, timeout_seconds: 2, max_retries: 1 },
-            retry_delay_seconds: 0.05,
+            ...{ auth_header: 'X-Api-Key', auth_value: CREDENTIAL, ...external },
           },
-          deferred_signing_timeout: 6,
+          deferred_signing_timeout,
           // The misbehaviour of one test must not keep the CA from the next.
           circuit_breaker_failure_threshold: 1000,
         },
+        ...adminConfig(),
       },
     })
     responder = await startResponder(service.http01Port)
@@ -78,6 +81,29 @@ describe('a service behind an external CA', { timeout: 180_000 }, () => {
 
   const certificatesOf = (url: string) =>
     query('SELECT * FROM certificates WHERE order_id = $1', [url.split('/').at(-1)])
+
+  return {
+    ca: () => ca,
+    service: () => service,
+    client: () => client,
+    responder: () => responder,
+    ...{ query, ready, finalized, certificatesOf },
+  }
+}
+
+describe('a service behind an external CA', { timeout: 180_000 }, () => {
+  const place = aServiceBehindACa({ timeout_seconds: 20, max_retries: 1, retry_delay_seconds: 0.05 }, 120)
+  const { query, ready, finalized, certificatesOf } = place
+  let ca: ExternalCa
+  let service: TestService
+  let client: AcmeClient
+  let responder: Responder
+  before(() => {
+    ca = place.ca()
+    service = place.service()
+    client = place.client()
+    responder = place.responder()
+  })
 
   test('delivers what the CA issues, says who issued it, and sends it what it needs', async () => {
     const { order, name, url } = await finalized()
@@ -138,7 +164,6 @@ describe('a service behind an external CA', { timeout: 180_000 }, () => {
     ['other issuer', /does not end at one of the trust_anchors/],
     ['truncated PEM', /is no PEM/],
     ['10 MB body', /no answer of external/],
-    ['slow drip', /no answer within 2 seconds/],
     ['redirect', /neither a chain nor a promise: 307/],
     ['200 with an error', /neither a chain nor a promise: 200/],
     ['broken', /answered 500/],
@@ -201,23 +226,6 @@ describe('a service behind an external CA', { timeout: 180_000 }, () => {
     )
   })
 
-  test('pending for ever: the order fails in time, and what comes later is recorded and revoked', async () => {
-    ca.behave('pending')
-    ca.deliver(false)
-    const { order, url } = await finalized()
-    assert.equal(order.json.status, 'invalid')
-    assert.match(order.json.error.detail, /in time/)
-    ca.deliver(true)
-    const [row] = await until('the late certificate', async () => {
-      const rows = await certificatesOf(url)
-      return rows.length > 0 && rows
-    })
-    assert.ok(row?.['revoked_at'])
-    const serial = Buffer.from(row?.['serial_number'] as Buffer).toString('hex')
-    await until('its revocation at the CA', () => ca.revoked.includes(serial))
-    assert.equal((await client.post(url)).json.certificate, undefined)
-  })
-
   test('a revocation is asked for until the CA has confirmed it', async () => {
     ca.behave('issue')
     ca.failRevocations(2)
@@ -238,11 +246,84 @@ describe('a service behind an external CA', { timeout: 180_000 }, () => {
     await until('an empty list', async () => (await query('SELECT FROM backend_revocations')).length === 0)
   })
 
+  test('an administrator sees what the CA has not confirmed, and gives it up', async () => {
+    ca.failRevocations(1_000)
+    const { order, url } = await finalized()
+    const { text } = await client.post(order.json.certificate)
+    const leaf = new X509Certificate(text)
+    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(leaf.raw) })
+    const admin = await administrator(service, 'revoker')
+    const shown = await until('a failed attempt', async () => {
+      const { json } = await admin.get('/backend-revocations')
+      return json[0]?.attempts > 0 && json
+    })
+    const [row] = await certificatesOf(url)
+    const { certificate_id, backend, serial_number, error } = shown[0]
+    const expected = [row?.['id'], 'external', leaf.serialNumber.toLowerCase()]
+    assert.deepEqual([certificate_id, backend, serial_number], expected)
+    assert.match(error, /503/)
+    assert.equal((await admin.send('DELETE', `/backend-revocations/${certificate_id}`)).status, 204)
+    assert.equal((await admin.send('DELETE', `/backend-revocations/${certificate_id}`)).status, 404)
+    assert.deepEqual((await admin.get('/backend-revocations')).json, [])
+    ca.failRevocations(0)
+  })
+
+  test('of two issuers that have given one serial number, ?issuer= chooses', async () => {
+    const { url } = await finalized()
+    const [row] = await certificatesOf(url)
+    const serial = Buffer.from(row?.['serial_number'] as Buffer).toString('hex')
+    const another = 'ab'.repeat(32)
+    await query(
+      `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+       SELECT 'ffffffff-ffff-7fff-bfff-ffffffffffff', serial_number, decode($2, 'hex'), '{}', not_before, not_after, ''
+         FROM certificates WHERE id = $1`,
+      [row?.['id'], another],
+    )
+    const admin = await administrator(service, 'reader')
+    const issuerOf = async (path: string) => (await admin.get(path)).json.issuer_fingerprint
+    const own = Buffer.from(row?.['issuer_fingerprint'] as Buffer).toString('hex')
+    assert.equal(await issuerOf(`/certificates/${serial}`), another, 'the newest')
+    assert.equal(await issuerOf(`/certificates/${serial}?issuer=${own}`), own)
+    assert.equal((await admin.send('POST', `/certificates/${serial}/revoke`, {})).status, 409)
+    const revoked = await admin.send('POST', `/certificates/${serial}/revoke`, { issuer: own })
+    assert.deepEqual([revoked.status, revoked.json.issuer_fingerprint], [200, own])
+  })
+
   test('health and metrics show the backend', async () => {
     const health = await send({ method: 'GET', url: `${service.baseUrl}/healthz` })
     assert.deepEqual(health.json.checks.ca_backend, { status: 'ok', backends: { external: { status: 'ok' } } })
     const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
     assert.match(text, /service_backend_requests_total\{backend="external",operation="issue",result="issued"\} [1-9]/)
     assert.match(text, /service_backend_circuit_open\{backend="external"\} 0/)
+  })
+})
+
+describe('a service whose external CA takes its time', { timeout: 180_000 }, () => {
+  const place = aServiceBehindACa({ timeout_seconds: 3 }, 3)
+  const { finalized, certificatesOf } = place
+
+  test('slow drip: the order fails with an alarm', async () => {
+    place.ca().behave('slow drip')
+    const { order } = await finalized()
+    assert.equal(order.json.status, 'invalid')
+    const alarm = await place.service().untilLogged('an alarm', (line) => line['event'] === 'alarm')
+    assert.match(JSON.stringify(alarm), /no answer within 3 seconds/)
+  })
+
+  test('pending for ever: the order fails in time, and what comes later is recorded and revoked', async () => {
+    place.ca().behave('pending')
+    place.ca().deliver(false)
+    const { order, url } = await finalized()
+    assert.equal(order.json.status, 'invalid')
+    assert.match(order.json.error.detail, /in time/)
+    place.ca().deliver(true)
+    const [row] = await until('the late certificate', async () => {
+      const rows = await certificatesOf(url)
+      return rows.length > 0 && rows
+    })
+    assert.ok(row?.['revoked_at'])
+    const serial = Buffer.from(row?.['serial_number'] as Buffer).toString('hex')
+    await until('its revocation at the CA', () => place.ca().revoked.includes(serial))
+    assert.equal((await place.client().post(url)).json.certificate, undefined)
   })
 })

@@ -179,10 +179,12 @@ describe('from another machine', () => {
     const label = 'a\u009b31mb\u202ec\u0085d\u007f'
     const admin = await signIn(service.baseUrl, 'ann', password)
     assert.equal((await admin.send('POST', '/eab', { kid: 'steering', label })).status, 201)
+    // With an input it is a process of its own, from its very start.
+    const own = { input: '\n' }
     const outputs = [
-      await remote(['eab', 'list', '--all', '--json']),
-      await remote(['eab', 'show', 'steering']),
-      await remote(['audit', 'export', '--action', 'eab.create']),
+      await remote(['eab', 'list', '--all', '--json'], own),
+      await remote(['eab', 'show', 'steering'], own),
+      await remote(['audit', 'export', '--action', 'eab.create'], own),
     ]
     for (const { stdout } of outputs) {
       assert.match(stdout, /a\\u009b31mb\\u202ec\\u0085d\\u007f/)

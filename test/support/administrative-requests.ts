@@ -27,6 +27,7 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   setSigning: { path: '/signing', body: { stopped: true } },
   rebuildCrl: { path: '/crl/rebuild' },
   retryDeadLetter: { path: `/events/dead/${NOBODY}/retry` },
+  giveUpBackendRevocation: { path: `/backend-revocations/${NOBODY}` },
   retryNotifications: { path: '/notifications/retry' },
   purgeNotifications: { path: '/notifications/purge' },
   createEabCredential: { path: '/eab', body: { kid: 'new' } },

@@ -44,6 +44,10 @@ export interface ExternalCa {
   requests: CaRequest[]
   /** How the next requests to sign are answered, one after the other; then the last one of them for ever. */
   behave(...behaviours: Behaviour[]): void
+  /** Called when a request has come, and when its answer has left; to sign, poll or revoke. */
+  onStep: ((step: 'request' | 'answer', request: CaRequest) => void) | undefined
+  /** From now on a repeated idempotency key gets the same certificate. */
+  rememberKeys(): void
   /** Whether promised certificates are ready. */
   deliver(isReady: boolean): void
   /** How many revocations are answered with 503. */
@@ -95,8 +99,15 @@ export async function startExternalCa(): Promise<ExternalCa> {
   let behaviours: Behaviour[] = ['issue']
   let isReady = true
   let failingRevocations = 0
+  let known: Map<string, string> | undefined
 
   function sign(body: CaRequest['body'], behaviour: Behaviour): string {
+    const chain = known?.get(body.idempotency_key) ?? signAnew(body, behaviour)
+    known?.set(body.idempotency_key, chain)
+    return chain
+  }
+
+  function signAnew(body: CaRequest['body'], behaviour: Behaviour): string {
     const names = body.identifiers.map(
       ({ type, value }: { type: string; value: string }) => `${type === 'dns' ? 'DNS' : 'IP'}:${value}`,
     )
@@ -195,6 +206,8 @@ export async function startExternalCa(): Promise<ExternalCa> {
         return
       }
       requests.push(request)
+      self.onStep?.('request', request)
+      response.on('finish', () => self.onStep?.('answer', request))
       if (request.path !== '/revoke') answerToSign(response, request)
       else if (failingRevocations-- > 0) json(response, 503, {}, { 'Retry-After': '0' })
       else {
@@ -204,7 +217,11 @@ export async function startExternalCa(): Promise<ExternalCa> {
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
+  const self: ExternalCa = {
+    onStep: undefined,
+    rememberKeys() {
+      known = new Map()
+    },
     ...{ requests, issued, revoked, rootFile: file('root.pem') },
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     behave(...next) {
@@ -222,4 +239,5 @@ export async function startExternalCa(): Promise<ExternalCa> {
       rmSync(folder, { recursive: true, force: true })
     },
   }
+  return self
 }

@@ -229,6 +229,17 @@ export const WORDS: readonly Words[] = [
     'Revoke all unexpired certificates that filters match, and say how far it is',
     BULK,
   ),
+  list(
+    'certificates unconfirmed',
+    'listBackendRevocations',
+    'List revocations that another CA has not confirmed, the oldest first',
+    ...['certificate_id', 'backend', 'serial_number', 'attempts', 'error'],
+  ),
+  words(
+    'certificates give-up <certificate_id>',
+    'giveUpBackendRevocation',
+    'Ask the CA no more to revoke this certificate',
+  ),
   list('bulk-revocations list', 'listBulkRevocations', 'List bulk revocations, newest first', ...JOBS),
   words('bulk-revocations show <job_id>', 'getBulkRevocation', 'Show how far a bulk revocation is'),
   list(

@@ -14,9 +14,10 @@ type Account = Output<'listAccounts'>[number]
 const TONES: Readonly<Record<Account['status'], Tone>> = { valid: 'good', deactivated: 'plain', revoked: 'bad' }
 export const AccountStatus = ({ status }: Pick<Account, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
 
-export const AccountLink = ({ id }: { id: string }) => (
-  <a class="mono" href={href(`/accounts/${id}`)}>
-    {id}
+/** The end of an id is random; its beginning is the time. */
+export const AccountLink = ({ id, short = false }: { id: string; short?: boolean }) => (
+  <a class="mono" href={href(`/accounts/${id}`)} title={id}>
+    {short ? id.slice(-12) : id}
   </a>
 )
 

@@ -20,7 +20,7 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
   const nameOf = (id: string | null, details: Entry['details']) =>
     id === null ? String(details['operator'] ?? WORDS.audit.commandLine) : (names.get(id) ?? id)
   return [
-    { head: WORDS.audit.at, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+    { head: WORDS.audit.at, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
     { head: WORDS.audit.user, kind: 'fixed', cell: ({ user_id, details }) => nameOf(user_id, details) },
     { head: WORDS.audit.action, kind: 'fixed', cell: ({ action }) => <code>{action}</code> },
     {

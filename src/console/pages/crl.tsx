@@ -13,13 +13,13 @@ type List = Output<'listCrls'>['lists'][number]
 
 const COLUMNS: readonly Column<List>[] = [
   {
-    ...{ head: WORDS.crl.issuer, kind: 'wide' },
+    ...{ head: WORDS.crl.issuer },
     cell: ({ issuer, shard, shards }) => (shards > 1 ? `${issuer}, ${shard + 1} / ${shards}` : issuer),
   },
-  { head: WORDS.crl.number, cell: ({ number }) => <code>{number}</code> },
+  { head: WORDS.crl.number, kind: 'fixed', cell: ({ number }) => <code>{number}</code> },
   { head: WORDS.crl.entries, kind: 'number', cell: ({ entries }) => countText(entries) },
   { head: WORDS.crl.bytes, kind: 'number', cell: ({ bytes }) => countText(bytes) },
-  { head: WORDS.crl.thisUpdate, kind: 'fixed', cell: ({ this_update }) => <Time at={this_update} /> },
+  { head: WORDS.crl.thisUpdate, kind: 'fixed', cell: ({ this_update }) => <Time at={this_update} relative={false} /> },
   { head: WORDS.crl.nextUpdate, kind: 'fixed', cell: ({ next_update }) => <Time at={next_update} /> },
 ]
 

@@ -155,7 +155,7 @@ const Found = ({ found }: { found: Check }) => (
             ),
           },
           { head: WORDS.csrProfiles.violations, kind: 'wide', cell: ({ violations }) => violations.join('; ') },
-          { head: WORDS.pages.account, cell: ({ account_id }) => <AccountLink id={account_id} /> },
+          { head: WORDS.pages.account, kind: 'fixed', cell: ({ account_id }) => <AccountLink id={account_id} short /> },
         ]}
       />
     )}

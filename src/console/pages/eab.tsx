@@ -25,14 +25,14 @@ export function CredentialState({ credential }: { credential: Credential }) {
 
 const COLUMNS: readonly Column<Credential>[] = [
   { head: WORDS.common.kid, kind: 'wide', cell: ({ id, kid }) => <a href={href(`/eab/${id}`)}>{kid}</a> },
-  { head: WORDS.eab.label, kind: 'wide', cell: ({ label }) => label },
+  { head: WORDS.eab.label, cell: ({ label }) => label },
   { head: WORDS.common.status, cell: (credential) => <CredentialState credential={credential} /> },
   {
-    ...{ head: WORDS.eab.uses, kind: 'number' },
+    ...{ head: WORDS.eab.uses, kind: 'fixed' },
     cell: ({ uses, max_uses }) => (max_uses === null ? uses : `${uses} / ${max_uses}`),
   },
   { head: WORDS.common.expires, kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
-  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
 ]
 
 export function EabPage({ entry }: PageProps) {

@@ -97,7 +97,7 @@ const columnsOf = (remove: (identifier: Identifier) => void): Column<Identifier>
 const AccountsOf = ({ identifier: { account_ids: ids, more_accounts } }: { identifier: Identifier }) => (
   <span class="names">
     {ids.slice(0, SHOWN_ACCOUNTS).map((id) => (
-      <AccountLink key={id} id={id} />
+      <AccountLink key={id} id={id} short />
     ))}
     {ids.length > SHOWN_ACCOUNTS && (
       <span class="quiet">

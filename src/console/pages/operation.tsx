@@ -122,7 +122,11 @@ function Tasks() {
                   leader_is_alive ? leader : WORDS.operation.gone(String(leader)),
               },
               { head: WORDS.operation.last, kind: 'fixed', cell: ({ last_run }) => <Time at={last_run} /> },
-              { head: WORDS.operation.next, kind: 'fixed', cell: ({ next_run }) => <Time at={next_run} /> },
+              {
+                head: WORDS.operation.next,
+                kind: 'fixed',
+                cell: ({ next_run }) => <Time at={next_run} relative={false} />,
+              },
               { head: WORDS.operation.errors, kind: 'number', cell: ({ errors }) => countText(errors) },
               { head: WORDS.orders.error, kind: 'wide', cell: ({ last_error }) => last_error },
             ]}

@@ -34,7 +34,7 @@ export const ORDER_COLUMNS: readonly Column<Order>[] = [
 
 const WITH_ACCOUNT: readonly Column<Order>[] = [
   ...ORDER_COLUMNS,
-  { head: WORDS.pages.account, cell: ({ account_id }) => <AccountLink id={account_id} /> },
+  { head: WORDS.pages.account, kind: 'fixed', cell: ({ account_id }) => <AccountLink id={account_id} short /> },
 ]
 
 const FILTERS: readonly Filter[] = [

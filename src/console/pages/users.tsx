@@ -116,7 +116,11 @@ function columnsOf({ me, update, remove }: UserChanges): Column<User>[] {
         <Badge tone={enabled ? 'good' : 'plain'}>{enabled ? WORDS.users.enabled : WORDS.users.disabled}</Badge>
       ),
     },
-    { head: WORDS.users.lastLogin, kind: 'fixed', cell: ({ last_login_at }) => <Time at={last_login_at} /> },
+    {
+      head: WORDS.users.lastLogin,
+      kind: 'fixed',
+      cell: ({ last_login_at }) => <Time at={last_login_at} relative={false} />,
+    },
     {
       head: WORDS.common.actions,
       cell: (user) =>

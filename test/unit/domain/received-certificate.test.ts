@@ -1,0 +1,104 @@
+/** What a certificate from another CA must be before anybody sees it. */
+
+import assert from 'node:assert/strict'
+import { sign } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { checkAlternateChain, checkReceived, type Expected } from '../../../src/domain/received-certificate.ts'
+import { SIGNATURE_ALGORITHMS } from '../../../src/shared/pki/algorithms.ts'
+import { assembleCertificate } from '../../../src/shared/pki/certificate.ts'
+import {
+  buildTbsCertificate,
+  parseTbsCertificate,
+  type TbsCertificateInput,
+} from '../../../src/shared/pki/tbs-certificate.ts'
+import { type Authority, DAY_MS, leafInput, makeAuthority, makeKeyPair, spkiOf } from '../../signer/authority.ts'
+
+const root = makeAuthority()
+/** Of the same name, so that only the signature tells them apart. */
+const other = makeAuthority()
+const noCa = makeAuthority('P-256', { isCa: false })
+const expired = makeAuthority('P-256', { daysAhead: -1 })
+const now = new Date()
+
+function leaf(changes: Partial<TbsCertificateInput> = {}, by: Authority = root): Buffer {
+  const tbs = buildTbsCertificate(leafInput(by, changes))
+  return assembleCertificate(tbs, by.algorithm, sign(SIGNATURE_ALGORITHMS[by.algorithm].hash, tbs, by.privateKey))
+}
+
+const expected: Expected = {
+  spki: parseTbsCertificate(buildTbsCertificate(leafInput(root))).spki.der,
+  identifiers: [{ type: 'dns', value: 'www.example.org' }],
+  maxValidityDays: 90,
+  trustAnchors: [root.certificate],
+  refusesLint: false,
+  now,
+}
+const soon = (days: number) => new Date(Math.floor(now.getTime() / 1000) * 1000 + days * DAY_MS)
+
+function findings(chain: readonly Buffer[], more: Partial<Expected> = {}): readonly string[] {
+  const verdict = checkReceived(chain, { ...expected, ...more })
+  return verdict.ok ? [] : verdict.findings
+}
+
+describe('a received certificate', () => {
+  test('is taken with its chain, with the root, without it, and where the root itself has signed', () => {
+    assert.deepEqual(findings([leaf(), root.certificate]), [])
+    assert.deepEqual(findings([leaf()]), [])
+    assert.deepEqual(findings([leaf(), root.certificate], { trustAnchors: [] }), [])
+    const verdict = checkReceived([leaf()], expected)
+    assert.ok(verdict.ok && verdict.received.issuers[0].equals(root.certificate))
+  })
+
+  test('may have names in another case, and addresses', () => {
+    const identifiers = [...expected.identifiers, { type: 'ip' as const, value: '192.0.2.1' }]
+    assert.deepEqual(findings([leaf({ ipAddresses: ['192.0.2.1'] })], { identifiers }), [])
+  })
+
+  const wrong: readonly (readonly [string, () => readonly Buffer[], RegExp, Partial<Expected>?])[] = [
+    ['an empty chain', () => [], /chain is empty/],
+    ['no DER', () => [Buffer.from('no')], /cannot be read/],
+    ['eleven certificates', () => Array.from({ length: 11 }, () => root.certificate), /10 are the most/],
+    ['another key', () => [leaf({ spki: spkiOf(makeKeyPair('P-256').publicKey) })], /key is not that of the CSR/],
+    ['a further name', () => [leaf({ dnsNames: ['www.example.org', 'extra.org'] })], /order has not: dns:extra.org/],
+    [
+      'a missing name',
+      () => [leaf()],
+      /lacks names of the order: dns:b.example/,
+      {
+        identifiers: [...expected.identifiers, { type: 'dns', value: 'b.example' }],
+      },
+    ],
+    ['a common name that was not ordered', () => [leaf({ commonName: 'evil.example' })], /order has not: evil.example/],
+    ['a wildcard in place of a name', () => [leaf({ dnsNames: ['*.example.org'] })], /order has not/],
+    ['a start in the future', () => [leaf({ notBefore: soon(1), notAfter: soon(10) })], /not valid before/],
+    ['an end in the past', () => [leaf({ notBefore: soon(-3), notAfter: soon(-1) })], /has expired/],
+    ['too long a time', () => [leaf()], /more than 80 days/, { maxValidityDays: 80 }],
+    ['another issuer of the same name', () => [leaf({}, other), root.certificate], /not signed by the next one/],
+    ['another root', () => [leaf({}, other), other.certificate], /trust_anchors/],
+    ['a leaf without issuer', () => [leaf({}, other)], /no issuer/],
+    ['an issuer that is no CA', () => [leaf({}, noCa), noCa.certificate], /no CA certificate/, { trustAnchors: [] }],
+    [
+      'an issuer that has expired',
+      () => [leaf({}, expired), expired.certificate],
+      /not valid now/,
+      { trustAnchors: [] },
+    ],
+    ['a chain in the wrong order', () => [root.certificate, leaf()], /CA certificate/],
+  ]
+  for (const [name, chain, finding, more] of wrong)
+    test(`is refused for ${name}`, () => assert.match(findings(chain(), more).join('; '), finding))
+
+  test('is refused or warned about for a finding of the lint', () => {
+    const short = [leaf({ serialNumber: Buffer.of(1) })]
+    assert.match(findings(short, { refusesLint: true }).join(), /serial number is shorter/)
+    const verdict = checkReceived(short, expected)
+    assert.ok(verdict.ok)
+    assert.match(verdict.received.warnings.join(), /serial number is shorter/)
+  })
+
+  test('has alternate chains only where they fit it', () => {
+    assert.equal(checkAlternateChain(leaf(), [root.certificate], expected), true)
+    assert.equal(checkAlternateChain(leaf(), [other.certificate], expected), false)
+    assert.equal(checkAlternateChain(leaf(), [], expected), false)
+  })
+})
