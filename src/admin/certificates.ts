@@ -68,6 +68,8 @@ const listCertificates = endpoint({
     domain_suffix: domain().optional().meta({ description: 'A name that one of its names is, or lies below.' }),
     status: z.enum(CERTIFICATE_STATUSES).optional(),
     expiring_before: instantParameter().optional(),
+    issued_before: instantParameter().optional(),
+    issued_after: instantParameter().optional(),
     issuer: fingerprint().optional().meta({ description: "SHA-256 of the issuer's certificate." }),
     profile: line(255).optional(),
     sort: z.enum(CERTIFICATE_SORTS).optional(),
@@ -76,10 +78,11 @@ const listCertificates = endpoint({
   reply: { status: 200, schema: z.array(Certificate) },
   async handle({ query }, { certificates, pages }) {
     const { account_id, serial, domain, domain_suffix, expiring_before, sort, limit, offset, cursor } = query
-    const { fingerprint, status, issuer, profile } = query
+    const { fingerprint, status, issuer, profile, issued_before, issued_after } = query
     const filter = {
       ...{ accountId: account_id, serialNumber: serial, fingerprint, name: domain, nameSuffix: domain_suffix },
       ...{ status, expiresBefore: expiring_before, issuer, profile },
+      ...{ issuedBefore: issued_before, issuedAfter: issued_after },
     }
     const page = await certificates.list(filter, sort, pageRequest({ limit, offset, cursor }, pages))
     return { body: page.rows.map(certificateBody), next: nextOf(page) }
@@ -96,6 +99,61 @@ const getCertificate = endpoint({
   handle: async ({ params, query }, { certificates }) => ({
     body: certificateBody(await certificates.find(params.serial, query.issuer)),
   }),
+})
+
+const CertificateDetails = z
+  .strictObject({
+    certificate: Certificate,
+    profile: z.string().nullable().meta({ description: 'The CA profile of its order.' }),
+    subject: z.string().meta({ description: 'RFC 4514.' }),
+    issuer: z.string(),
+    signature_algorithm: z.string(),
+    public_key: z.strictObject({ type: z.string(), spki_sha256: z.string(), blocked: z.boolean() }),
+    extensions: z.array(z.strictObject({ name: z.string(), critical: z.boolean(), values: z.array(z.string()) })),
+    chain: z
+      .array(z.strictObject({ subject: z.string(), not_after: timestamp(), fingerprint: z.string() }))
+      .meta({ description: 'From its issuer upwards.' }),
+    timestamps: z
+      .array(z.strictObject({ log_url: z.string(), signed_at: timestamp(), verified: z.boolean() }))
+      .meta({ description: 'Of transparency logs (RFC 6962).' }),
+    renewal: z
+      .strictObject({
+        window_start: timestamp(),
+        window_end: timestamp(),
+        advised: z.boolean().meta({ description: 'An administrator has set the window.' }),
+        explanation_url: z.string().nullable(),
+        replaced: z.boolean().meta({ description: 'An order has named it as replaced.' }),
+      })
+      .meta({ description: 'RFC 9773.' }),
+  })
+  .meta({ id: 'CertificateDetails' })
+
+const getCertificateDetails = endpoint({
+  ...{ id: 'getCertificateDetails', method: 'GET', path: '/certificates/{serial}/details', tag, roles: BOTH_ROLES },
+  summary: 'Shows one certificate with its extensions, chain, timestamps and renewal window.',
+  params,
+  query,
+  reply: { status: 200, schema: CertificateDetails },
+  errors: ['not_found'],
+  async handle({ params, query }, { certificates }) {
+    const { certificate, details } = await certificates.details(params.serial, query.issuer)
+    const { subject, issuer, signatureAlgorithm, key, extensions, chain, facts, renewal } = details
+    return {
+      body: {
+        ...{ certificate: certificateBody(certificate), profile: facts.profile, subject, issuer },
+        signature_algorithm: signatureAlgorithm,
+        public_key: { type: key.type, spki_sha256: key.spkiSha256, blocked: facts.is_key_blocked },
+        extensions: extensions.map(({ name, critical, values }) => ({ name, critical, values: [...values] })),
+        chain: chain.map(({ subject, notAfter, fingerprint }) => ({ subject, not_after: time(notAfter), fingerprint })),
+        timestamps: facts.timestamps.map(({ signed_at, ...log }) => ({ ...log, signed_at: time(signed_at) })),
+        renewal: {
+          ...{ window_start: time(renewal.start), window_end: time(renewal.end) },
+          ...{ advised: facts.window_start !== null, explanation_url: facts.explanation_url },
+          replaced: facts.is_replaced,
+        },
+      },
+    }
+  },
 })
 
 const getCertificateByFingerprint = endpoint({
@@ -197,6 +255,13 @@ const getExpiryHistogram = endpoint({
 })
 
 export const CERTIFICATES = [
-  ...[listCertificates, getCertificate, getCertificateByFingerprint, getCertificatePem, getCertificateChain],
+  ...[
+    listCertificates,
+    getCertificate,
+    getCertificateDetails,
+    getCertificateByFingerprint,
+    getCertificatePem,
+    getCertificateChain,
+  ],
   ...[getExpiryHistogram, revokeCertificate],
 ]

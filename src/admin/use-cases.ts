@@ -29,7 +29,7 @@ import { Users } from '../services/admin/users.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import { adminSettings } from '../settings/admin.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
-import { staleCrlAfterMs } from '../settings/issuance.ts'
+import { renewalPolicy, staleCrlAfterMs } from '../settings/issuance.ts'
 import { sharedWork } from '../shared/lib/shared-work.ts'
 import { readWorkers } from '../store/background-run-store.ts'
 import { type DatabasePool, queriesOf } from '../store/slonik.ts'
@@ -93,7 +93,7 @@ export function createAdminContext(
     auditReader: new AuditReader(db, audit),
     auditChain: sharedWork(() => verifyAuditLog(db, auditKey(), undefined), AUDIT_CHAIN),
     accounts: new Accounts(db, audit),
-    certificates: new Certificates({ db, audit, events: events.certificates }),
+    certificates: new Certificates({ db, audit, events: events.certificates, renewal: renewalPolicy(config) }),
     orders: new Orders(db),
     notifications: new NotificationList(db, audit),
     renewals: new Renewals(audit),

@@ -3,6 +3,7 @@
 import { WORDS } from './words.ts'
 
 const UNITS = [
+  ['year', 31_556_952],
   ['day', 86_400],
   ['hour', 3_600],
   ['minute', 60],
@@ -25,7 +26,8 @@ export function relativeText(at: string | number | Date, now = Date.now()): stri
 
 /** In the largest unit of which there is one. @returns undefined below a second */
 export function spanText(seconds: number): string | undefined {
-  const unit = UNITS.find(([, length]) => seconds >= length)
+  // A year and a half says more in days.
+  const unit = UNITS.find(([name, length]) => seconds >= (name === 'year' ? 2 * length : length))
   if (!unit) return undefined
   const count = Math.floor(seconds / unit[1])
   const [one, several] = WORDS.time.units[unit[0]]

@@ -26,6 +26,7 @@ import { EabPage } from './pages/eab.tsx'
 import { EabCredentialPage } from './pages/eab-credential.tsx'
 import { EventsPage } from './pages/events.tsx'
 import { IdentifiersPage } from './pages/identifiers.tsx'
+import { NewBulkRevocationPage } from './pages/new-bulk-revocation.tsx'
 import { NotificationsPage } from './pages/notifications.tsx'
 import { OperationPage } from './pages/operation.tsx'
 import { AuthorizationPage, OrderPage } from './pages/order.tsx'
@@ -55,6 +56,7 @@ export const ROUTES: readonly Route[] = [
     ...{ path: '/bulk-revocations', name: 'bulk', page: BulkRevocationsPage },
     ...{ needs: 'listBulkRevocations', group: 'daily' },
   },
+  { path: '/bulk-revocations/new', name: 'bulk', page: NewBulkRevocationPage, needs: 'bulkRevoke' },
   { path: '/bulk-revocations/:job', name: 'bulkRevocation', page: BulkRevocationPage, needs: 'getBulkRevocation' },
   { path: '/orders', name: 'orders', page: OrdersPage, needs: 'listOrders', group: 'daily' },
   { path: '/orders/:order', name: 'order', page: OrderPage, needs: 'getOrder' },

@@ -36,7 +36,7 @@ const MINIMUM_NODE = [20, 19, 0]
 
 /** What each npm script runs after the build: arguments for Node, relative to the root. */
 const PROGRAMS = {
-  start: (args) => ['dist/src/cli/main.js', '--dev', ...args],
+  start: (args) => ['dist/src/cli/main.js', '--dev', '--console', ...args],
   test: (args) => ['dist/test/run.js', ...args],
   bench: (args) => ['dist/bench/main.js', ...args],
   coverage: (args) => ['node_modules/c8/bin/c8.js', ...COVERAGE_OPTIONS, process.execPath, 'dist/test/run.js', ...args],

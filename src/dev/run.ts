@@ -7,7 +7,8 @@
  * root.
  */
 
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { stringify } from 'yaml'
 import { formatErrors, parseConfigText } from '../config/load.ts'
@@ -29,6 +30,8 @@ export interface DevOptions {
   workers: number | undefined
   /** A validator module, as written after `ext:`. */
   validator: string | undefined
+  /** Offers the Admin API and the console, over plain HTTP on loopback. */
+  consolePort: number | undefined
   /** Publishes a CRL, also over plain HTTP. */
   crlPort: number | undefined
 }
@@ -114,6 +117,7 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
       ],
     },
     ari: { enabled: true },
+    ...(options.consolePort !== undefined && { admin_api: adminApi(dataDir, options.consolePort) }),
     ...(options.crlPort !== undefined && { crl: { enabled: true, http_port: options.crlPort } }),
     // All clients are on this machine, so limits by address would only block the person trying it
     // out. Names of this machine are all there is to order.
@@ -129,6 +133,19 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
     { mode: 0o600 },
   )
   return parsed.config
+}
+
+/** A browser trusts plain HTTP to this machine, but not yet the development CA. */
+function adminApi(dataDir: string, port: number) {
+  const listen = { bind: '127.0.0.1', port }
+  return { enabled: true, token_secret: adminSecret(dataDir), initial_admin_email: 'admin@demo.test', listen }
+}
+
+/** Kept, so that sessions and stored keys outlive a restart. */
+function adminSecret(dataDir: string): string {
+  const file = path.join(dataDir, 'admin-token-secret')
+  if (!existsSync(file)) writeFileSync(file, randomBytes(32).toString('base64url'), { mode: 0o600 })
+  return readFileSync(file, 'utf8')
 }
 
 /** Prints each step with its duration: live on a terminal, otherwise when it has ended. */
@@ -153,11 +170,14 @@ function createProgress() {
   }
 }
 
+const consoleLine = (port: number) =>
+  `  console           http://127.0.0.1:${port}/api/console/ (as admin; the first start has printed the password)\n`
+
 function welcome(
   directoryUrl: string,
   rootFile: string,
   databaseFolder: string,
-  { http01Port, tlsAlpn01Port, dataDir }: DevOptions,
+  { http01Port, tlsAlpn01Port, dataDir, consolePort }: DevOptions,
 ): string {
   const root = shellWord(rootFile)
   const inData = (name: string) => shellWord(path.join(dataDir, name))
@@ -167,7 +187,7 @@ Chancery is ready.
 
   directory         ${directoryUrl}
   root certificate  ${rootFile}
-
+${consolePort === undefined ? '' : consoleLine(consolePort)}
 Get a certificate for demo.test on this machine (http-01 asks port ${http01Port}, tls-alpn-01 port ${tlsAlpn01Port};
 .test and .localhost resolve to 127.0.0.1):
 

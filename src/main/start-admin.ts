@@ -22,8 +22,10 @@ export async function startAdmin(context: StartContext, { ca }: Pick<CaPart, 'ca
   if (!config.admin_api.enabled) return undefined
   // The thread reads the key itself; this call reports an error once and early.
   auditKeyOf(config)
+  // The embedded mode, without a file, is for a person at this machine.
+  const isInteractive = process.stderr.isTTY === true || context.reread === undefined
   const auditState = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
-  const data: AdminThreadData = { config, version, isInteractive: process.stderr.isTTY === true, auditState }
+  const data: AdminThreadData = { config, version, isInteractive, auditState }
   const stopMs = config.server.graceful_timeout * 1000
   const questions = spawnAdminQuestions(context, ca)
   teardown.add(async () => questions.stop())

@@ -136,7 +136,7 @@ export class CsrIssuances {
     if (ended) return this.#giveUp(row, ended)
     if ((row.abandonedSeconds ?? 0) > LONGEST_ABANDONED_SECONDS) return this.#forget(row)
     const choice = this.#choose(row)
-    if (choice === 'signer') return this.#options.signer.issue(row)
+    if (choice === 'signer') return this.#bySigner(row)
     if ('restSeconds' in choice) return this.#rest(row, choice.restSeconds)
     const { backend } = choice
     const chosen = backend.name === row.backend ? row : await this.#moveTo(row, backend.name)
@@ -196,7 +196,7 @@ export class CsrIssuances {
 
   /** @returns undefined when another instance holds the row */
   async #moveTo(row: ClaimedIssuance, backend: string): Promise<ClaimedIssuance | undefined> {
-    const moved = { ...row, backend, state: undefined, isRepeated: false, failures: 0 }
+    const moved = { ...row, backend, state: undefined, mayHaveIssued: false, isRepeated: false, failures: 0 }
     const isSaved = await this.#save(moved, { isRunning: true, dueInSeconds: this.#leaseSeconds })
     return isSaved ? moved : undefined
   }
@@ -253,16 +253,33 @@ export class CsrIssuances {
       return 'failed'
     }
     const next = mayHaveIssued ? undefined : this.#nextOf(row)
-    if (next !== undefined) {
-      events.failedOver(row.backend, next, factsOf(row))
-      return isSigner(next) ? this.#options.signer.issue(row) : ((await this.#moveTo(row, next)) ?? 'pending')
-    }
+    if (next !== undefined) return this.#failOver(row, next)
     const failures = row.failures + 1
     await this.#save(
       { ...row, mayHaveIssued, failures },
       { isRunning: false, dueInSeconds: restSeconds(failures, error.retryAfterMs) },
     )
     return 'pending'
+  }
+
+  /** Goes on with the next one at once: the first may be asked again only when this one has failed as well. */
+  async #failOver(row: ClaimedIssuance, next: string): Promise<CsrOutcome | ClaimedIssuance> {
+    const { backends, events } = this.#options
+    events.failedOver(row.backend, next, factsOf(row))
+    const moved = await this.#moveTo(row, isSigner(next) ? row.backend : next)
+    if (!moved) return 'pending'
+    const backend = backends.get(next)
+    return backend ? this.#step(moved, backend) : this.#bySigner(moved)
+  }
+
+  async #bySigner(row: ClaimedIssuance): Promise<CsrOutcome> {
+    try {
+      return await this.#options.signer.issue(row)
+    } catch (error) {
+      this.#options.events.interrupted(error, factsOf(row))
+      // No backend was asked, so there is nothing to repeat.
+      return this.#rest(row, LONG_REST_SECONDS)
+    }
   }
 
   /** The next backend of the profile that is there. */

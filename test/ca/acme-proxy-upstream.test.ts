@@ -8,6 +8,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AcmeProxySettings } from '../../src/ca/acme-proxy/backend.ts'
 import type { ChallengeHandler } from '../../src/ca/acme-proxy/handlers/handler.ts'
 import { readReferenceKey } from '../../src/ca/acme-proxy/reference-account.ts'
@@ -152,6 +153,21 @@ describe('an upstream that is not as it should be', { timeout: 120_000 }, () => 
     assert.ok(ended.status === 'refused')
     assert.match(ended.reason, /order_ready_timeout/)
     assert.deepEqual(placed, [`place ${NAME}`, `remove ${NAME}`])
+  })
+
+  test('an order that got ready while this service stood still goes on', async () => {
+    const { backend } = proxy({ readyTimeoutMs: 1 })
+    const ended = await issueThrough(
+      {
+        ...backend,
+        advance: async (wanted, state, step) => {
+          await sleep(5)
+          return backend.advance(wanted, state, step)
+        },
+      },
+      request,
+    )
+    assert.equal(ended.status, 'issued')
   })
 
   test('a lost answer to finalize is not followed by a second finalize', async () => {

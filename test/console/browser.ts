@@ -7,6 +7,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import type { Role } from '../../src/domain/administrator.ts'
 import { adminRequest, createAdministrator } from '../support/admin.ts'
 import type { TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const FLAGS = [
   ...['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
@@ -72,7 +73,10 @@ export class ConsoleBrowser {
     const body = { username: USERS[role], password: this.passwords.get(role) }
     const { json } = await adminRequest(this.#service.baseUrl, 'POST', '/auth/login', { body })
     const session = JSON.stringify({ ...json, endsAt: Date.now() + 3_600_000 })
-    await context.addInitScript(`sessionStorage.setItem('chancery.session', ${JSON.stringify(session)})`)
+    // Only at first: somebody else may sign in later.
+    await context.addInitScript(
+      `if (sessionStorage.length === 0) sessionStorage.setItem('chancery.session', ${JSON.stringify(session)})`,
+    )
     const tab = watched(await context.newPage(), () => context.close())
     await tab.page.goto(`${this.url}#${place}`)
     await tab.page.locator('main h1').first().waitFor()
@@ -96,6 +100,10 @@ function watched(page: Page, close: () => Promise<void>): ConsoleTab {
   })
   return { page, complaints, close }
 }
+
+/** The page has its figures. Not `waitForFunction`, which the page's policy forbids. */
+export const settled = (page: Page): Promise<unknown> =>
+  until('nothing is loading any more', async () => (await page.getByText('Loading …').count()) === 0)
 
 /** WCAG 2.2 AA, as far as a program sees it. */
 export async function assertAccessible(page: Page, what: string): Promise<void> {

@@ -7,6 +7,7 @@ import { closeConnections, csrFor } from '../support/acme-client.ts'
 import { adminConfig } from '../support/admin.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { assertAccessible, ConsoleBrowser, type ConsoleTab, NARROW } from './browser.ts'
 import { HOSTILE, type Populated, populate } from './populated.ts'
 
@@ -40,7 +41,9 @@ describe('pages of the console', { ...requireCommand('chromium'), timeout: 600_0
 
   async function visit(page: Page, place: string): Promise<void> {
     await page.evaluate(`location.hash = ${JSON.stringify(place)}`)
-    await page.locator(`main h1`).first().waitFor()
+    // The page before has a heading, too.
+    await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 50)))')
+    await page.locator('main h1').first().waitFor()
     await page.getByText('Loading …').first().waitFor({ state: 'detached' })
   }
 
@@ -115,9 +118,10 @@ describe('pages of the console', { ...requireCommand('chromium'), timeout: 600_0
     const { page, close } = await browser.as('admin', { place: '/csr-profiles/new' })
     await page.getByLabel('Name', { exact: true }).fill('web servers')
     await page.getByLabel('Alternative names, at most').fill('1')
-    assert.match(await page.getByLabel('JSON').inputValue(), /"san_maximum": 1/)
+    await until('the JSON follows', async () => /"san_maximum": 1/.test(await page.getByLabel('JSON').inputValue()))
     await page.getByLabel('JSON').fill('{ "san_maximum": 1, "wildcard_in_san": false }')
-    assert.equal(await page.getByLabel('Wildcard in an alternative name').inputValue(), 'false')
+    const wildcard = page.getByLabel('Wildcard in an alternative name')
+    await until('the form follows', async () => (await wildcard.inputValue()) === 'false')
     await page.getByRole('button', { name: 'Check', exact: true }).click()
     await page.getByText('1 of 1 certificates would be refused').waitFor()
     const csr = Buffer.from(await csrFor(['a.shop.test', 'b.shop.test']), 'base64url')

@@ -7,11 +7,26 @@ import path from 'node:path'
 import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
 import { boundClient, type MadeCredential, made } from '../support/bound.ts'
+import { CA_VARIABLE, makeRunCa } from '../support/ca.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { ConsoleBrowser } from './browser.ts'
+import { addRows, issue } from './seed.ts'
 
 const SIZE = { width: 1000, height: 640 }
+
+const NAMES = ['blog', 'mail', 'db-1', 'db-2', 'git', 'ci', 'registry', 'grafana', 'vpn', 'ldap', 'proxy', 'wiki']
+
+async function emptyService(browser: ConsoleBrowser): Promise<void> {
+  const stranger = await browser.open({ viewport: SIZE, colorScheme: 'light' })
+  await stranger.page.waitForTimeout(1_500)
+  await stranger.page.screenshot({ path: path.join(folder, 'sign-in.png') })
+  await stranger.close()
+  const first = await browser.as('admin', { viewport: SIZE, colorScheme: 'light' })
+  await first.page.waitForTimeout(1_500)
+  await first.page.screenshot({ path: path.join(folder, 'first-steps.png') })
+  await first.close()
+}
 
 async function fill(service: TestService) {
   const admin = await administrator(service, 'grace')
@@ -30,12 +45,22 @@ async function fill(service: TestService) {
   await client.obtain(['cart.shop.test'], responder)
   await (await registeredClient(service.directoryUrl)).obtain(['mail.test'], responder)
   await responder.close()
+  const issued = await issue(service, ['api.shop.test', 'api-2.shop.test'])
+  await addRows(
+    service,
+    issued,
+    NAMES.map((name) => `${name}.shop.test`),
+  )
+  const { json: job } = await admin.send('POST', '/certificates/bulk-revoke', {
+    ...{ filter: { domain: 'vpn.shop.test' }, reason: 4 },
+  })
   const order = await client.newOrder(['new.shop.test'])
   const { json } = await client.post(order.json.authorizations[0])
   await client.post(json.challenges.find(({ type }: { type: string }) => type === 'http-01').url, {})
   const account = client.kid.split('/').at(-1) as string
   await until('the failure is kept', async () => (await admin.get(`/accounts/${account}/failures`)).json.length > 0)
   return {
+    ...{ serial: issued.serial, job: job.job_id },
     account,
     order: String(order.headers.location).split('/').at(-1),
     credential: credential.id,
@@ -44,13 +69,18 @@ async function fill(service: TestService) {
 }
 
 const [folder = '.', ...words] = process.argv.slice(2)
+process.env[CA_VARIABLE] ??= await makeRunCa()
 const service = await startTestService({
   config: { ...adminConfig(), crl: { enabled: true }, challenges: { http01: { max_retries: 0 } } },
 })
 try {
-  const ids = await fill(service)
   const browser = await ConsoleBrowser.start(service)
+  await emptyService(browser)
+  const ids = await fill(service)
   const pages: Record<string, string> = {
+    ...{ overview: '/', certificates: '/certificates', certificate: `/certificates/${ids.serial}` },
+    ...{ 'bulk-revocations': '/bulk-revocations', 'bulk-revocation': `/bulk-revocations/${ids.job}` },
+    'new-bulk-revocation': '/bulk-revocations/new?domain=db-1.shop.test',
     ...{ accounts: '/accounts', account: `/accounts/${ids.account}`, orders: '/orders', order: `/orders/${ids.order}` },
     ...{ eab: '/eab', 'eab-credential': `/eab/${ids.credential}`, identifiers: '/identifiers' },
     ...{
@@ -75,6 +105,15 @@ try {
     await page.screenshot({ path: path.join(folder, `${name}.png`) })
   }
   await close()
+  for (const [name, place, look] of [
+    ['overview-dark', '/', { viewport: SIZE, colorScheme: 'dark' }],
+    ['certificates-phone', '/certificates', { viewport: { width: 390, height: 720 }, colorScheme: 'light' }],
+  ] as const) {
+    const tab = await browser.as('admin', { place, ...look })
+    await tab.page.waitForTimeout(1_500)
+    await tab.page.screenshot({ path: path.join(folder, `${name}.png`) })
+    await tab.close()
+  }
   await browser.close()
 } finally {
   closeConnections()

@@ -1,13 +1,14 @@
-/** Signing in and out of the console, and what happens when a session ends in the middle of work. */
+/** Signing in and out of the console, sessions that end in the middle of work, and an API that is slow or fails. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { adminConfig } from '../support/admin.ts'
+import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { assertAccessible, ConsoleBrowser } from './browser.ts'
+import { assertAccessible, ConsoleBrowser, type ConsoleTab } from './browser.ts'
 
-describe('a session of the console', { ...requireCommand('chromium'), timeout: 300_000 }, () => {
+describe('a session of the console', { ...requireCommand('chromium'), timeout: 600_000 }, () => {
   let service: TestService
   let browser: ConsoleBrowser
   before(async () => {
@@ -19,6 +20,15 @@ describe('a session of the console', { ...requireCommand('chromium'), timeout: 3
     await service?.dispose()
   })
 
+  const password = () => browser.passwords.get('admin') as string
+  const endSessions = () => rowsIn(service.database, 'DELETE FROM admin_sessions')
+  /** As if the tab had been opened so much earlier. */
+  const endIn = ({ page }: ConsoleTab, ms: number) =>
+    page.evaluate(`{
+      const session = JSON.parse(sessionStorage.getItem('chancery.session'))
+      sessionStorage.setItem('chancery.session', JSON.stringify({ ...session, endsAt: Date.now() + ${ms} }))
+    }`)
+
   test('a wrong password is said at the form; the right one opens the page that was asked for', async () => {
     const { page, complaints, close } = await browser.open({ place: '/certificates' })
     await page.getByLabel('Username').fill('ada')
@@ -26,13 +36,111 @@ describe('a session of the console', { ...requireCommand('chromium'), timeout: 3
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('alert').getByText('The username or the password is wrong.').waitFor()
     await assertAccessible(page, 'sign-in')
-    await page.getByLabel('Password').fill(browser.passwords.get('admin') as string)
+    await page.getByLabel('Password').fill(password())
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
     assert.deepEqual(await page.context().cookies(), [])
     await page.getByRole('button', { name: 'Sign out', exact: true }).click()
     await page.getByRole('heading', { name: 'Chancery', level: 1 }).waitFor()
     assert.equal(await page.evaluate('sessionStorage.length'), 0)
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('a session that ends during work is renewed over the page, and the work goes on', async () => {
+    const { page, close } = await browser.as('admin', { place: '/bulk-revocations/new' })
+    await page.getByLabel('Exactly this name').fill('typed.example.test')
+    await endSessions()
+    await page.getByRole('button', { name: 'Show what this hits' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Sign in again' })
+    await dialog.getByText('nothing that you typed is lost', { exact: false }).waitFor()
+    await assertAccessible(page, 'sign-in over the page')
+    await page.keyboard.press('Escape')
+    await dialog.getByLabel('Password').fill(password())
+    await dialog.getByRole('button', { name: 'Sign in' }).click()
+    // The request that was refused is sent again.
+    await page.getByText('Nothing: no certificate fits', { exact: false }).waitFor()
+    assert.equal(await page.getByLabel('Exactly this name').inputValue(), 'typed.example.test')
+    await close()
+  })
+
+  test('another user who signs in gets a page of its own', async () => {
+    const { page, close } = await browser.as('admin', { place: '/bulk-revocations/new' })
+    await endSessions()
+    await page.getByLabel('Exactly this name').fill('typed.example.test')
+    await page.getByRole('button', { name: 'Show what this hits' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Username').fill('otto')
+    await dialog.getByLabel('Password').fill(browser.passwords.get('auditor') as string)
+    await dialog.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('Your role may not do this', { exact: false }).waitFor()
+    await close()
+  })
+
+  test('two minutes before its end the page says so; at its end it asks to sign in', async () => {
+    const tab = await browser.open({ place: '/certificates' })
+    const { page, close } = tab
+    await page.getByLabel('Username').fill('ada')
+    await page.getByLabel('Password').fill(password())
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
+    await endIn(tab, 90_000)
+    await page.reload()
+    await page.getByText(/Your session ends in 1:\d\d\./).waitFor()
+    await assertAccessible(page, 'the warning')
+    await endIn(tab, 3_000)
+    await page.reload()
+    await page.getByRole('dialog', { name: 'Sign in again' }).waitFor()
+    await page.getByRole('button', { name: 'Leave this page' }).click()
+    await page.getByRole('heading', { name: 'Chancery', level: 1 }).waitFor()
+    await close()
+  })
+
+  test('each tab has a session of its own; signing out everywhere ends all of them', async () => {
+    const first = await browser.as('admin')
+    const second = await browser.as('admin', { place: '/bulk-revocations' })
+    await first.page.getByRole('button', { name: 'Sign out everywhere' }).click()
+    await first.page.getByRole('dialog').getByRole('button', { name: 'Sign out everywhere' }).click()
+    await first.page.getByRole('heading', { name: 'Chancery', level: 1 }).waitFor()
+    await second.page.getByRole('link', { name: 'Certificates', exact: true }).click()
+    await second.page.getByRole('dialog', { name: 'Sign in again' }).waitFor()
+    await Promise.all([first.close(), second.close()])
+  })
+
+  test('a service that fails or does not answer is said, with the time of the last answer', async () => {
+    const { page, complaints, close } = await browser.as('admin')
+    await page.getByText('Live, every 5 s').waitFor()
+    await page.route('**/api/overview', (route) => route.abort())
+    await page.getByText('Stale: the last answer is from', { exact: false }).waitFor()
+    await page.getByRole('alert').getByText('The service does not answer', { exact: false }).waitFor()
+    await assertAccessible(page, 'a service that does not answer')
+    const body = { error: 'internal', message: 'the server failed', status: 500, request_id: 'ticket-4711' }
+    await page.unroute('**/api/overview')
+    await page.route('**/api/overview', (route) => route.fulfill({ status: 500, json: body }))
+    await page.getByText('Request ticket-4711').waitFor()
+    await page.unroute('**/api/overview')
+    await page.getByText('Live, every 5 s').waitFor()
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('a slow service shows that something is loading, and a page that was left draws nothing', async () => {
+    const { page, complaints, close } = await browser.as('admin', { place: '/bulk-revocations' })
+    let answer = () => {}
+    const wanted = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    await page.route('**/api/certificates?**', async (route) => {
+      await wanted
+      await route.continue().catch(() => undefined)
+    })
+    await page.getByRole('link', { name: 'Certificates', exact: true }).click()
+    await page.getByText('Loading …').waitFor()
+    await page.goBack()
+    await page.getByRole('heading', { name: 'Bulk revocations', level: 1 }).waitFor()
+    answer()
+    await page.getByRole('link', { name: 'Certificates', exact: true }).click()
+    await page.getByText('No certificate has been issued yet.').waitFor()
     assert.deepEqual(complaints, [])
     await close()
   })

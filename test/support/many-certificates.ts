@@ -10,21 +10,30 @@ import type { DatabaseConnection } from './postgres.ts'
 
 const CHUNK = 100_000
 const CERTIFICATES_AN_ACCOUNT = 100
-const AUDIT_ENTRIES = 100_000
+const MOST_AUDIT_ENTRIES = 100_000
 /** Of a certificate with an ECDSA key, but for the digest before them. */
 const DER_BYTES = 600
 
-/** Rebuilt when all rows are there, which takes a third of the time. Those of keys in order stay. */
-const REBUILT = [
-  'ALTER TABLE certificates ADD CONSTRAINT certificates_serial_number_key UNIQUE (serial_number)',
-  'ALTER TABLE certificates ADD CONSTRAINT certificates_order_id_key UNIQUE (order_id)',
-  'CREATE INDEX orders_account ON orders (account_id, id)',
-  `CREATE INDEX certificates_revoked ON certificates (issuer_fingerprint, id)
-     INCLUDE (serial_number, revoked_at, revocation_reason, not_after) WHERE revoked_at IS NOT NULL`,
-  'CREATE INDEX certificates_not_after ON certificates (not_after)',
-  'CREATE INDEX certificates_fingerprint ON certificates (sha256(der))',
-  'ALTER INDEX certificates_fingerprint ALTER COLUMN 1 SET STATISTICS 0',
-]
+/** Indexes but the primary keys, whose rows come in order: made again when all rows are there, which takes a third of the time. */
+const SECONDARY = `
+  SELECT c.conname IS NOT NULL AS is_constraint, i.indexrelid::regclass::text AS name, i.indrelid::regclass::text AS of,
+         coalesce(pg_get_constraintdef(c.oid), pg_get_indexdef(i.indexrelid)) AS definition
+    FROM pg_index i LEFT JOIN pg_constraint c ON c.conindid = i.indexrelid
+   WHERE i.indrelid IN ('certificates'::regclass, 'orders'::regclass) AND NOT i.indisprimary`
+/** Not part of an index's definition (migration 0020). */
+const NO_STATISTICS = 'ALTER INDEX certificates_fingerprint ALTER COLUMN 1 SET STATISTICS 0'
+
+interface SecondaryIndex {
+  is_constraint: boolean
+  name: string
+  of: string
+  definition: string
+}
+
+const dropping = ({ is_constraint, name, of }: SecondaryIndex) =>
+  is_constraint ? `ALTER TABLE ${of} DROP CONSTRAINT ${name}` : `DROP INDEX ${name}`
+const making = ({ is_constraint, name, of, definition }: SecondaryIndex) =>
+  is_constraint ? `ALTER TABLE ${of} ADD CONSTRAINT ${name} ${definition}` : definition
 
 /** Keys in the order of their time, as the application makes them (version 7); written out, as a function would cost more. */
 const keyOf = (milliseconds: string, digest: string, first: number) =>
@@ -101,12 +110,8 @@ export async function fillWithCertificates(
   const now = new Date()
   try {
     await client.query("SET synchronous_commit = off; SET maintenance_work_mem = '512MB'")
-    await client.query(
-      'ALTER TABLE certificates DROP CONSTRAINT certificates_serial_number_key, DROP CONSTRAINT certificates_order_id_key',
-    )
-    await client.query(
-      'DROP INDEX orders_account, certificates_revoked, certificates_not_after, certificates_fingerprint',
-    )
+    const indexes = (await client.query<SecondaryIndex>(SECONDARY)).rows
+    for (const index of indexes) await client.query(dropping(index))
     await client.query(ISSUERS)
     const accounts = Math.ceil(certificates / CERTIFICATES_AN_ACCOUNT)
     await client.query(ACCOUNTS, [accounts])
@@ -118,9 +123,11 @@ export async function fillWithCertificates(
     }
     await client.query(FAILED_ORDERS, [accounts, now])
     await client.query(CLEANED, [now])
-    await client.query(AUDIT, [AUDIT_ENTRIES, now])
-    await client.query('UPDATE admin_audit_head SET sequence = sequence + $1', [AUDIT_ENTRIES])
-    for (const statement of REBUILT) await client.query(statement)
+    const entries = Math.min(MOST_AUDIT_ENTRIES, Math.ceil(certificates / 10))
+    await client.query(AUDIT, [entries, now])
+    await client.query('UPDATE admin_audit_head SET sequence = sequence + $1', [entries])
+    for (const index of indexes) await client.query(making(index))
+    await client.query(NO_STATISTICS)
     await client.query('VACUUM (ANALYZE) certificates')
     await client.query('VACUUM (ANALYZE) orders')
     await client.query('ANALYZE')

@@ -111,7 +111,9 @@ export class OrderRun {
     admission.admit(request.certificateId)
     const givenUp = step.isAbandoned && !mayHaveIssued(state)
     const reason = givenUp ? 'the order was given up' : overdue(state, limits, this.#now())
-    if (reason !== undefined && state.step !== 'clean')
+    // Where this service stood still, the upstream order may be ready all the same.
+    const looksFirst = state.step === 'await' && !givenUp
+    if (reason !== undefined && state.step !== 'clean' && !looksFirst)
       return this.#follow(state, failed('serverInternal', reason), request)
     if (!this.#claimRecords(state, request)) return pending(state, BUSY_WAIT_MS)
     const account = await accounts.current(step.signal).catch((error) => {
@@ -120,7 +122,9 @@ export class OrderRun {
     try {
       const note = this.#noting(request)
       const outcome = await this.#act(state, { client, account, handler, challengeType, request, step, note })
-      return outcome ? this.#follow(state, outcome, request) : pending(state, 0)
+      if (!outcome) return pending(state, 0)
+      const isLate = reason !== undefined && looksFirst && 'again' in outcome
+      return this.#follow(state, isLate ? failed('serverInternal', reason) : outcome, request)
     } catch (error) {
       return this.#survive(state, error, request, step)
     }

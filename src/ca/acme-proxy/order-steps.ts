@@ -1,5 +1,6 @@
 /**
- * The steps of an upstream order, as a table. Pure: no clock, no network.
+ * The steps of an upstream order, as a table (docs/decisions/upstream-orders.md). Pure: no clock,
+ * no network.
  *
  * Each step is taken from a state that is committed, so a crash repeats at most one of them:
  *

@@ -5,6 +5,7 @@ import type { Config } from '../../config/schema.ts'
 import { AdminError } from '../../domain/admin-error.ts'
 import { parseSerialNumber } from '../../domain/serial-number.ts'
 import { Certificates } from '../../services/admin/certificates.ts'
+import { renewalPolicy } from '../../settings/issuance.ts'
 import { UsageError } from '../../shared/command-line/options.ts'
 import { decodePem } from '../../shared/pki/pem.ts'
 import { CommandError } from '../values.ts'
@@ -33,7 +34,7 @@ export async function revokeCertificates(
   const numbers = serials.map(serialNumberOf)
   const crl = file === undefined ? undefined : readCrlFile(file)
   return withAdministration(config, async ({ db, audit, actor }) => {
-    const certificates = new Certificates({ db, audit, events: NO_EVENTS })
+    const certificates = new Certificates({ db, audit, events: NO_EVENTS, renewal: renewalPolicy(config) })
     if (crl) {
       const outcome = await certificates.revokeFromCrl(actor, crl)
       const { entries, revoked, recorded, known } = outcome

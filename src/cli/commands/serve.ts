@@ -20,6 +20,8 @@ interface DevOptions extends CommonOptions {
   'tlsalpn01-port': number
   'log-level': Config['logging']['level']
   workers: number | undefined
+  console: boolean
+  'console-port': number
   crl: boolean
   'crl-port': number
 }
@@ -48,6 +50,7 @@ async function serveEmbedded(options: DevOptions): Promise<number> {
     tlsAlpn01Port: options['tlsalpn01-port'],
     logLevel: options.debug ? 'DEBUG' : options['log-level'],
     workers: options.workers,
+    consolePort: options.console ? options['console-port'] : undefined,
     crlPort: options.crl ? options['crl-port'] : undefined,
   } as const
   return (await import('../../dev/run.ts')).runEmbedded(embedded)

@@ -15,6 +15,8 @@ const DEV_OPTIONS = {
   validator: optional('With --dev: offer the method of a validator module, ./path/file.js#ExportName', text),
   'tlsalpn01-port': option('With --dev: port that tls-alpn-01 asks', port, 5001),
   workers: optional('With --dev: number of front threads', whole(1, 1024)),
+  console: isGiven('With --dev: offer the Admin API and the console'),
+  'console-port': option('With --dev and --console: their port on 127.0.0.1', port, 8444),
   crl: isGiven('With --dev: publish a CRL, and name it in certificates'),
   'crl-port': option('With --dev and --crl: port that serves the CRL over plain HTTP', port, 5003),
   'log-level': option(

@@ -10,6 +10,7 @@ import { tell } from './toast.tsx'
 export function Time({ at, relative = true }: { at: string | number | Date | null | undefined; relative?: boolean }) {
   if (at === null || at === undefined) return <span class="quiet">–</span>
   const date = new Date(at)
+  if (Number.isNaN(date.getTime())) return <>{String(at)}</>
   return (
     <time dateTime={date.toISOString()} title={`${instantText(date, true)} UTC, ${date.toLocaleString()}`}>
       {instantText(date)}
@@ -57,7 +58,7 @@ export const Facts = ({ rows }: { rows: readonly (readonly [name: string, value:
   <dl class="facts">
     {rows
       .filter((row) => row !== false)
-      .filter(([, value]) => value !== null && value !== undefined && value !== '')
+      .filter(([, value]) => value !== null && value !== undefined && value !== '' && value !== false)
       .map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

@@ -27,18 +27,26 @@ export function drawPlot(parent: HTMLElement, { at, series, kind, byDay }: PlotD
   const color = (name: string) => style.getPropertyValue(name).trim() || style.color
   const ink = resolved(parent, '--quiet')
   const axis = { stroke: ink, grid: { stroke: resolved(parent, '--line'), width: 1 }, ticks: { show: false } }
+  const step = (at[1] ?? DAY_SECONDS) - (at[0] ?? 0)
+  // A bar without height would be a line.
+  const drawn = (value: number | null) => (kind === 'bars' && value === 0 ? null : value)
   const bars = uPlot.paths.bars?.({ size: [0.7, 40] })
   const plot = new uPlot(
     {
       ...{ width: Math.max(200, parent.clientWidth), height: HEIGHT, legend: { show: series.length > 1 } },
       cursor: { drag: { x: false, y: false } },
-      // Bars of the first and last day are whole.
-      ...(kind === 'bars' && {
-        scales: { x: { range: (_, min, max) => [min - DAY_SECONDS / 2, max + DAY_SECONDS / 2] } },
-      }),
+      scales: {
+        // Bars of the first and last time are whole.
+        x: { range: (_, min, max) => (kind === 'bars' ? [min - step / 2, max + step / 2] : [min, max]) },
+        y: { range: (_, _min, max) => [0, Math.max(1, (max ?? 0) * 1.1)] },
+      },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       axes: [
-        { ...axis, ...(byDay && { values: (_, ticks) => ticks.map((tick) => dayText(tick)) }) },
+        {
+          ...axis,
+          values: (_, ticks) =>
+            ticks.map((tick) => (byDay || tick % DAY_SECONDS === 0 ? dayText(tick) : hourText(tick))),
+        },
         { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6] },
       ],
       series: [
@@ -49,7 +57,7 @@ export function drawPlot(parent: HTMLElement, { at, series, kind, byDay }: PlotD
         })),
       ],
     },
-    [[...at], ...series.map(({ values }) => [...values])] as uPlot.AlignedData,
+    [[...at], ...series.map(({ values }) => values.map(drawn))] as uPlot.AlignedData,
     parent,
   )
   const observer = new ResizeObserver(() => plot.setSize({ width: Math.max(200, parent.clientWidth), height: HEIGHT }))
@@ -60,6 +68,7 @@ export function drawPlot(parent: HTMLElement, { at, series, kind, byDay }: PlotD
   }
 }
 
+const hourText = (seconds: number) => new Date(seconds * 1000).toISOString().slice(11, 16)
 const dayText = (seconds: number) => new Date(seconds * 1000).toISOString().slice(5, 10)
 
 /** A custom property as the canvas takes it: `light-dark()` is decided. */

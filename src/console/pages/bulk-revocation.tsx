@@ -1,6 +1,114 @@
-/** bulkRevocation */
+/** One bulk revocation: how far it is, and what became of each certificate. */
 
+import { useState } from 'preact/hooks'
+import { type Output, POLL_MS, page, useApi, useList } from '../api.ts'
+import { Badge, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
 import { Page } from '../components/page.tsx'
+import { List } from '../components/table.tsx'
+import { countText, csvOf, saveFile } from '../format.ts'
+import { href, type PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
+import { jobTone } from './bulk-revocations.tsx'
 
-export const BulkRevocationPage = () => <Page title={WORDS.pages.bulkRevocation}>{null}</Page>
+type Job = Output<'getBulkRevocation'>
+type Result = Output<'listBulkRevocationCertificates'>[number]
+
+const words = WORDS.bulk
+
+const COLUMNS = [
+  {
+    head: words.serial,
+    cell: ({ serial_number }: Result) => <a href={href(`/certificates/${serial_number}`)}>{serial_number}</a>,
+  },
+  { head: words.outcome, kind: 'wide', cell: ({ outcome }: Result) => outcome ?? words.waiting },
+] as const
+
+export function BulkRevocationPage({ params, entry }: PageProps) {
+  const job = { params: { job_id: params['job'] ?? '' } }
+  const [isOver, setOver] = useState(false)
+  const loaded = useApi('getBulkRevocation', job, isOver ? {} : { every: POLL_MS / 5 })
+  if (loaded.data?.status === 'done' && !isOver) setOver(true)
+  // The results are read again when the job has ended.
+  const results = useList('listBulkRevocationCertificates', job, isOver ? entry : undefined)
+  return (
+    <Page title={WORDS.pages.bulkRevocation} actions={!isOver && <Freshness loaded={loaded} />}>
+      <Ready loaded={loaded}>{(data) => <Progress job={data} />}</Ready>
+      <section class="section">
+        <h2>{words.results}</h2>
+        <List
+          {...{ caption: words.results, columns: COLUMNS, list: results }}
+          rowKey={({ certificate_id }: Result) => certificate_id}
+        />
+        <SaveResults job={job} />
+      </section>
+    </Page>
+  )
+}
+
+function Progress({ job }: { job: Job }) {
+  const { status, total_matched, revoked, errors_total, reason, created_by, created_at, finished_at, filter } = job
+  const done = revoked + errors_total
+  return (
+    <div class="section">
+      <progress
+        max={Math.max(1, total_matched)}
+        value={status === 'done' ? Math.max(1, total_matched) : done}
+        aria-label={words.status}
+      />
+      <p role="status">
+        <Badge tone={jobTone(status)}>{words.statuses[status] ?? status}</Badge>{' '}
+        {words.progress(countText(done), countText(total_matched))}
+      </p>
+      <Facts
+        rows={[
+          [words.revokedCount, countText(revoked)],
+          [words.errors, countText(errors_total)],
+          [words.reason, WORDS.reasons[reason as keyof typeof WORDS.reasons] ?? String(reason)],
+          [words.filter, <code>{JSON.stringify(filter)}</code>],
+          [words.by, created_by],
+          [words.begun, <Time at={created_at} />],
+          [words.finished, finished_at && <Time at={finished_at} />],
+        ]}
+      />
+    </div>
+  )
+}
+
+/** All of them, page after page: the list on the screen may hold a part. */
+function SaveResults({ job }: { job: { params: { job_id: string } } }) {
+  const [error, setError] = useState<unknown>()
+  const [isBusy, setBusy] = useState(false)
+  const save = async () => {
+    setBusy(true)
+    setError(undefined)
+    try {
+      saveFile(words.csvFile(job.params.job_id), 'text/csv', csvOf(await allResults(job)))
+    } catch (cause) {
+      setError(cause)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <>
+      <Problem error={error} />
+      <p>
+        <button type="button" class="small" disabled={isBusy} onClick={save}>
+          {isBusy ? WORDS.table.loading : words.csv}
+        </button>
+      </p>
+    </>
+  )
+}
+
+async function allResults(job: { params: { job_id: string } }): Promise<(string | null)[][]> {
+  const rows: (string | null)[][] = [['serial_number', 'outcome']]
+  let query: { limit: string; cursor?: string } = { limit: '1000' }
+  for (;;) {
+    const { body, next } = await page('listBulkRevocationCertificates', { ...job, query })
+    rows.push(...body.map(({ serial_number, outcome }) => [serial_number, outcome]))
+    const last = body.at(-1)?.certificate_id
+    if (next === undefined || last === undefined) return rows
+    query = { limit: '1000', cursor: last }
+  }
+}

@@ -1,6 +1,271 @@
-/** What an operator looks at in the morning. */
+/** What an operator looks at in the morning: alarms first, then figures, each with the list behind it. */
 
+import { type Output, POLL_MS, useApi } from '../api.ts'
+import { Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
+import { Chart } from '../components/chart.tsx'
+import { FirstSteps } from '../components/first-steps.tsx'
 import { Page } from '../components/page.tsx'
+import { Table } from '../components/table.tsx'
+import { countText, instantText } from '../format.ts'
+import { href } from '../router.ts'
 import { WORDS } from '../words.ts'
 
-export const OverviewPage = () => <Page title={WORDS.pages.overview}>{null}</Page>
+type Overview = Output<'getOverview'>
+type Alarm = Overview['alarms'][number]
+
+const words = WORDS.overview
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const CHART_DAYS = 60
+
+/** The page that helps. */
+const HELP: Partial<Record<Alarm['code'], string>> = {
+  ...{ crl: '/crl', signing_stopped: '/operation', maintenance: '/operation', issuer: '/settings' },
+  ...{ dead_letters: '/events', consumer: '/events', notifications: '/notifications', validations: '/orders' },
+}
+
+export function OverviewPage() {
+  const overview = useApi('getOverview', {}, { every: POLL_MS })
+  const newest = useApi('listCertificates', { query: { limit: '1' } }, { every: POLL_MS })
+  const isFresh = newest.data?.length === 0
+  return (
+    <Page title={WORDS.pages.overview} actions={<Freshness loaded={overview} />}>
+      {isFresh && <FirstSteps />}
+      <Ready loaded={overview}>
+        {(data) => (
+          <>
+            <Alarms alarms={data.alarms} />
+            <Figures data={data} />
+            <div class="columns">
+              <IssuedChart data={data} />
+              <ExpiryChart />
+            </div>
+            <div class="columns">
+              <Parts data={data} />
+              <div class="section">
+                <Issuers data={data} />
+                <Failures data={data} />
+              </div>
+            </div>
+          </>
+        )}
+      </Ready>
+    </Page>
+  )
+}
+
+function Alarms({ alarms }: { alarms: readonly Alarm[] }) {
+  return (
+    <section class="section" aria-label={words.alarms} aria-live="polite">
+      {alarms.length === 0 && <p>{words.calm}</p>}
+      {alarms.map(({ severity, code, message }) => (
+        <div key={code + message} class={severity === 'error' ? 'bar bad' : 'bar warn'}>
+          <p>
+            <strong>{words.severity[severity]}:</strong> {message}
+          </p>
+          {HELP[code] && <a href={href(HELP[code])}>{words.look}</a>}
+        </div>
+      ))}
+    </section>
+  )
+}
+
+interface FigureProps {
+  value: number
+  more?: boolean
+  label: string
+  to: string
+  tone?: 'bad' | 'warn' | false
+}
+
+const Figure = ({ value, more, label, to, tone }: FigureProps) => (
+  <a href={to} class={tone || undefined}>
+    <strong>{more ? words.atLeast(countText(value)) : countText(value)}</strong>
+    {label}
+  </a>
+)
+
+const dayText = (at: number) => new Date(at).toISOString().slice(0, 10)
+
+function Figures({ data }: { data: Overview }) {
+  const failures = data.failures.reduce((sum, { events }) => sum + events, 0)
+  const { notifications, dead_letters } = data
+  const ending = (days: number) =>
+    href('/certificates', {
+      ...{ status: 'active', sort: 'not_after' },
+      expiring_before: new Date(Date.parse(data.at) + days * DAY_MS).toISOString().replace(/:\d\d\.\d+Z$/, ':00Z'),
+    })
+  return (
+    <nav class="figures" aria-label={words.figures}>
+      <Figure value={data.issued_of_day} label={words.issuedDay} to={href('/certificates')} />
+      <Figure
+        {...{ value: failures, label: words.failuresDay, tone: failures > 0 && 'warn' }}
+        to={href('/orders', { status: 'invalid' })}
+      />
+      {data.expiring.map(({ days, certificates, more }) => (
+        <Figure key={days} value={certificates} more={more} label={words.expiring(days)} to={ending(days)} />
+      ))}
+      <Figure value={data.revoked_of_day} label={words.revokedDay} to={href('/certificates', { status: 'revoked' })} />
+      <Figure value={data.revoked} label={words.revokedAll} to={href('/certificates', { status: 'revoked' })} />
+      <Figure value={data.validations.running} label={words.validations} to={href('/orders', { status: 'pending' })} />
+      <Figure
+        {...{ value: notifications.failed, label: words.failed, tone: notifications.failed > 0 && 'bad' }}
+        to={href('/notifications', { status: 'failed' })}
+      />
+      <Figure {...{ value: dead_letters, label: words.dead, tone: dead_letters > 0 && 'bad' }} to={href('/events')} />
+    </nav>
+  )
+}
+
+/** Hours without a certificate are left out of the reply. */
+function IssuedChart({ data: { at, issued, issued_of_day } }: { data: Overview }) {
+  const counts = new Map(issued.map(({ hour, certificates }) => [Date.parse(hour), certificates]))
+  const last = Math.floor(Date.parse(at) / HOUR_MS) * HOUR_MS
+  const hours = Array.from({ length: 24 }, (_, index) => last - (23 - index) * HOUR_MS)
+  const most = [...issued].sort((a, b) => b.certificates - a.certificates)[0]
+  return (
+    <Chart
+      title={words.issuedChart}
+      summary={
+        most
+          ? words.issuedSummary(
+              countText(issued_of_day),
+              countText(most.certificates),
+              instantText(most.hour).slice(11),
+            )
+          : words.issuedNone
+      }
+      kind="bars"
+      at={hours.map((hour) => hour / 1000)}
+      series={[{ label: words.issued, color: '--series-1', values: hours.map((hour) => counts.get(hour) ?? 0) }]}
+    />
+  )
+}
+
+function ExpiryChart() {
+  const { data } = useApi('getExpiryHistogram', { query: { days: String(CHART_DAYS) } })
+  const counts = new Map<string, number>()
+  for (const { day, certificates } of data?.buckets ?? []) counts.set(day, (counts.get(day) ?? 0) + certificates)
+  const days = Array.from({ length: CHART_DAYS }, (_, index) => dayText(Date.now() + index * DAY_MS))
+  const all = days.reduce((sum, day) => sum + (counts.get(day) ?? 0), 0)
+  const most = days.reduce(
+    (best, day) => ((counts.get(day) ?? 0) > (counts.get(best) ?? 0) ? day : best),
+    days[0] ?? '',
+  )
+  const summary =
+    all === 0 ? words.expiryNone : words.expirySummary(countText(all), countText(counts.get(most) ?? 0), most)
+  return (
+    <Chart
+      title={words.expiryChart}
+      summary={data?.is_estimate ? `${summary} ${words.estimate}` : summary}
+      kind="bars"
+      byDay
+      at={days.map((day) => Date.parse(day) / 1000)}
+      series={[{ label: words.issued, color: '--series-2', values: days.map((day) => counts.get(day) ?? 0) }]}
+    />
+  )
+}
+
+const FAILURE_COLUMNS = [
+  { head: words.kind, kind: 'wide', cell: ({ kind }: Overview['failures'][number]) => kind },
+  { head: words.count, kind: 'number', cell: ({ events }: Overview['failures'][number]) => countText(events) },
+] as const
+
+const Failures = ({ data: { failures } }: { data: Overview }) => (
+  <section class="section">
+    <h2>{words.failures}</h2>
+    <Table
+      {...{ caption: words.failures, columns: FAILURE_COLUMNS, rows: failures.filter(({ events }) => events > 0) }}
+      rowKey={({ kind }) => kind}
+      empty={<p class="quiet">{words.failureNone}</p>}
+    />
+  </section>
+)
+
+const ISSUER_COLUMNS = [
+  { head: words.issuer, kind: 'fixed', cell: ({ id }: Overview['issuers'][number]) => id },
+  { head: words.subject, cell: ({ subject }: Overview['issuers'][number]) => subject },
+  { head: words.ends, kind: 'fixed', cell: ({ not_after }: Overview['issuers'][number]) => <Time at={not_after} /> },
+] as const
+
+const Issuers = ({ data: { issuers } }: { data: Overview }) => (
+  <section class="section">
+    <h2>{words.issuers}</h2>
+    <Table
+      {...{ caption: words.issuers, columns: ISSUER_COLUMNS, rows: issuers }}
+      rowKey={({ fingerprint }) => fingerprint}
+    />
+  </section>
+)
+
+const state = (status: string) => (
+  <Badge tone={status === 'ok' || status === 'ready' ? 'good' : 'bad'}>{status === 'ok' ? words.good : status}</Badge>
+)
+
+function Parts({ data }: { data: Overview }) {
+  const { instance, maintenance, signing, version } = data
+  const since = (at: string | null, by: string | null) =>
+    at !== null && <span class="quiet"> {words.since(instantText(at), by ?? '–')}</span>
+  return (
+    <section class="section">
+      <h2>{words.parts}</h2>
+      <Facts
+        rows={[
+          [words.version, version],
+          [words.database, instance ? <DatabaseState instance={instance} /> : words.unknown],
+          [
+            words.backend,
+            instance && (
+              <>
+                {state(instance.ca_backend.status)} <span class="quiet">{instance.ca_backend.reason}</span>
+              </>
+            ),
+          ],
+          [
+            words.tokens,
+            instance !== null &&
+              instance.ca_backend.tokens.length > 0 &&
+              instance.ca_backend.tokens.map(({ issuer, status }) => (
+                <span key={issuer}>
+                  {issuer} {state(status)}{' '}
+                </span>
+              )),
+          ],
+          [words.dns, instance?.dns_resolver && state(instance.dns_resolver)],
+          [words.crl, <CrlState crl={data.crl} />],
+          [
+            words.maintenance,
+            <a href={href('/operation')}>
+              {maintenance.maintenance_mode ? words.on : words.off}
+              {maintenance.maintenance_mode && since(maintenance.since, maintenance.set_by)}
+            </a>,
+          ],
+          [
+            words.signing,
+            <a href={href('/operation')}>
+              {signing.signing_stopped ? words.stopped : words.running}
+              {signing.signing_stopped && since(signing.since, signing.set_by)}
+            </a>,
+          ],
+        ]}
+      />
+    </section>
+  )
+}
+
+const DatabaseState = ({ instance }: { instance: NonNullable<Overview['instance']> }) => (
+  <>
+    {state(instance.database)} <span class="quiet">{words.pool(instance.pool.available, instance.pool.max)}</span>
+  </>
+)
+
+function CrlState({ crl }: { crl: Overview['crl'] }) {
+  if (!crl.enabled) return <>{words.crlOff}</>
+  const oldest = [...crl.lists].sort((a, b) => a.this_update.localeCompare(b.this_update))[0]
+  return (
+    <a href={href('/crl')}>
+      {crl.stale ? <Badge tone="bad">{words.stale}</Badge> : state('ok')} {oldest && <Time at={oldest.this_update} />}{' '}
+      <span class="quiet">{words.crlEntries(countText(crl.lists.reduce((sum, { entries }) => sum + entries, 0)))}</span>
+    </a>
+  )
+}

@@ -3,6 +3,7 @@
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
+import type { WindowPolicy } from '../../domain/renewal-window.ts'
 import { KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
@@ -22,6 +23,7 @@ import { findIssuerChain, revokeCertificate } from '../../store/certificate-stor
 import { queriesOf } from '../../store/slonik.ts'
 import type { RevocationEvents } from '../revocation.ts'
 import type { AuditLog, Transaction } from './audit-log.ts'
+import { type CertificateDetails, certificateDetails } from './certificate-details.ts'
 import { type PageRequest, readPageOf } from './list-pages.ts'
 import { readOwnCrl } from './own-crl.ts'
 
@@ -29,6 +31,8 @@ export interface CertificatesOptions {
   db: DatabasePool
   audit: AuditLog
   events: RevocationEvents
+  /** For the window that renewal information gives. */
+  renewal: WindowPolicy
 }
 
 export class Certificates {
@@ -62,6 +66,15 @@ export class Certificates {
 
   expiryHistogram(by: HistogramGroup, days: number) {
     return expiryHistogram(this.#options.db, by, days)
+  }
+
+  async details(
+    serialNumber: string,
+    issuer?: string,
+  ): Promise<{ certificate: FoundCertificate; details: CertificateDetails }> {
+    const certificate = known(withDer(await this.find(serialNumber, issuer)))
+    const { db, renewal } = this.#options
+    return { certificate, details: await certificateDetails(db, certificate, renewal) }
   }
 
   async pem(serialNumber: string, issuer?: string): Promise<string> {

@@ -1,0 +1,83 @@
+/** A certificate in a list: the same columns wherever one is shown. */
+
+import type { Output } from '../api.ts'
+import { csvOf } from '../format.ts'
+import { href } from '../router.ts'
+import { WORDS } from '../words.ts'
+import { Badge, Time } from './basics.tsx'
+import type { Column } from './table.tsx'
+
+export type ListedCertificate = Output<'listCertificates'>[number]
+type Dated = Pick<ListedCertificate, 'revoked_at' | 'not_after'>
+
+const words = WORDS.certificates
+/** Names in a row of a list; the page of the certificate has all. */
+const NAMES_SHOWN = 4
+/** Days before its end that somebody should look. */
+const SOON_DAYS = 14
+const DAY_MS = 86_400_000
+
+export function CertificateStatus({ certificate }: { certificate: Dated }) {
+  if (certificate.revoked_at !== null) return <Badge tone="bad">{words.statuses.revoked}</Badge>
+  const left = Date.parse(certificate.not_after) - Date.now()
+  if (left <= 0) return <Badge>{words.statuses.expired}</Badge>
+  return <Badge tone={left < SOON_DAYS * DAY_MS ? 'warn' : 'good'}>{words.statuses.active}</Badge>
+}
+
+function Names({ certificate: { serial_number, san_values } }: { certificate: ListedCertificate }) {
+  const [first = serial_number, ...others] = san_values
+  const shown = others.slice(0, NAMES_SHOWN - 1)
+  return (
+    <span class="names">
+      <a href={href(`/certificates/${serial_number}`)}>{first}</a>
+      {shown.map((name) => (
+        <span key={name}>{name}</span>
+      ))}
+      {others.length > shown.length && <span class="quiet">+{others.length - shown.length}</span>}
+    </span>
+  )
+}
+
+export const CERTIFICATE_COLUMNS: readonly Column<ListedCertificate>[] = [
+  { head: words.names, kind: 'wide', cell: (row) => <Names certificate={row} /> },
+  { head: words.status, kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
+  { head: words.expires, kind: 'fixed', sort: 'not_after', cell: ({ not_after }) => <Time at={not_after} /> },
+  {
+    head: words.issued,
+    kind: 'fixed',
+    sort: 'issued_at',
+    cell: ({ created_at }) => <Time at={created_at} relative={false} />,
+  },
+  {
+    head: words.account,
+    kind: 'fixed',
+    cell: ({ account_id }) => account_id && <a href={href(`/accounts/${account_id}`)}>{shortId(account_id)}</a>,
+  },
+  {
+    head: words.serial,
+    kind: 'fixed',
+    cell: ({ serial_number }) => <code title={serial_number}>{shortSerial(serial_number)}</code>,
+  },
+]
+
+/** Of a UUID of version 7 the end differs, the beginning is its time. */
+export const shortId = (id: string) => `…${id.slice(-12)}`
+const shortSerial = (serial: string) => (serial.length > 16 ? `${serial.slice(0, 8)}…${serial.slice(-6)}` : serial)
+
+export const certificatesCsv = (rows: readonly ListedCertificate[]): string =>
+  csvOf([
+    [
+      'serial_number',
+      'names',
+      'not_before',
+      'not_after',
+      'revoked_at',
+      'revocation_reason',
+      'account_id',
+      'fingerprint',
+    ],
+    ...rows.map((row) => [
+      ...[row.serial_number, row.san_values.join(' '), row.not_before, row.not_after],
+      ...[row.revoked_at, row.revocation_reason, row.account_id, row.fingerprint],
+    ]),
+  ])

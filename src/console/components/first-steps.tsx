@@ -1,0 +1,59 @@
+/** A fresh service leads by the hand to its first certificate. */
+
+import { can, useApi } from '../api.ts'
+import { href } from '../router.ts'
+import { WORDS } from '../words.ts'
+import { Copyable } from './basics.tsx'
+
+const words = WORDS.guide
+
+/** Of `npm start`, whose files lie in the checkout (`src/dev/run.ts`). */
+const DEVELOPMENT_ROOT = /^(.*)\/ca\/intermediate(?:[\w-]*)\.pem$/
+
+export function FirstSteps() {
+  const { data } = useApi('getSettings', {})
+  const setting = (key: string) => data?.settings.find((one) => one.key === key)?.value
+  const base = String(setting('server.external_url') ?? '').replace(/\/$/, '')
+  const directory = `${base}${String(setting('api.base_path') ?? '')}${String(setting('acme.paths.directory') ?? '')}`
+  const folder = DEVELOPMENT_ROOT.exec(String(setting('ca.internal.root_cert_path') ?? ''))?.[1]
+  const port = String(setting('challenges.http01.port') ?? 80)
+  return (
+    <section class="empty" aria-label={words.title}>
+      <h2>{words.title}</h2>
+      <p>{words.intro}</p>
+      <h3>{words.step1}</h3>
+      <p>{setting('acme.eab_required') === true ? words.eab : words.open}</p>
+      {can('createEabCredential') && (
+        <p>
+          <a href={href('/eab')}>{words.eabLink}</a>
+        </p>
+      )}
+      <h3>{words.step2}</h3>
+      {data && (
+        <>
+          <p>
+            {words.directory}: <Copyable text={directory} />
+          </p>
+          <p>{folder === undefined ? words.elsewhere : words.development}</p>
+          <Copyable
+            block
+            text={folder === undefined ? command(directory) : developmentCommand(directory, folder, port)}
+          />
+          {folder === undefined && <p class="quiet">{words.trust}</p>}
+        </>
+      )}
+      <h3>{words.step3}</h3>
+      <p role="status">{words.watching}</p>
+    </section>
+  )
+}
+
+const command = (directory: string) =>
+  `certbot certonly --standalone --server ${directory} --agree-tos --register-unsafely-without-email -d host.example.com`
+
+const developmentCommand = (directory: string, folder: string, port: string) =>
+  [
+    `REQUESTS_CA_BUNDLE=${folder}/ca/root.pem certbot certonly --standalone --http-01-port ${port} \\`,
+    `  --server ${directory} --agree-tos --register-unsafely-without-email -n -d demo.test \\`,
+    `  --config-dir ${folder}/certbot --work-dir ${folder}/certbot --logs-dir ${folder}/certbot`,
+  ].join('\n')

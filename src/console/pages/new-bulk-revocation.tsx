@@ -1,0 +1,148 @@
+/** A bulk revocation in three steps: which certificates, what that hits, and why. */
+
+import { useState } from 'preact/hooks'
+import { call, type Input, type Output } from '../api.ts'
+import { fieldError, Problem } from '../components/basics.tsx'
+import { Confirm } from '../components/dialog.tsx'
+import { SelectField, TextField, useSubmit } from '../components/form.tsx'
+import { Page } from '../components/page.tsx'
+import { countText } from '../format.ts'
+import { go, href, type PageProps, type Query } from '../router.ts'
+import { WORDS } from '../words.ts'
+
+type Filter = NonNullable<Input<'bulkRevoke'>['body']>['filter']
+type DryRun = Extract<Output<'bulkRevoke'>, { dry_run: true }>
+interface Wanted {
+  account: string
+  domain: string
+  after: string
+  before: string
+  serials: string
+}
+
+const words = WORDS.bulk
+
+const wantedBy = (query: Query): Wanted => ({
+  account: query['account_id'] ?? '',
+  domain: query['domain'] ?? '',
+  after: query['issued_after'] ?? '',
+  before: query['issued_before'] ?? '',
+  serials: query['serial_numbers'] ?? '',
+})
+
+function filterOf({ account, domain, after, before, serials }: Wanted): Filter {
+  const numbers = serials.split(/[\s,]+/).filter((serial) => serial !== '')
+  return {
+    ...(account.trim() && { account_id: account.trim() }),
+    ...(domain.trim() && { domain: domain.trim() }),
+    ...(after && { issued_after: after }),
+    ...(before && { issued_before: before }),
+    ...(numbers.length > 0 && { serial_numbers: numbers }),
+  }
+}
+
+export function NewBulkRevocationPage({ query }: PageProps) {
+  const [wanted, setWanted] = useState(() => wantedBy(query))
+  const [found, setFound] = useState<DryRun>()
+  const { submit, error, isBusy } = useSubmit(async () => {
+    const reply = await call('bulkRevoke', { body: { filter: filterOf(wanted), dry_run: true } })
+    if ('dry_run' in reply) setFound(reply)
+  })
+  const change = (name: keyof Wanted) => (value: string) => {
+    setWanted({ ...wanted, [name]: value })
+    setFound(undefined)
+  }
+  return (
+    <Page title={words.start}>
+      <form onSubmit={submit}>
+        <h2>{words.step1}</h2>
+        <p class="quiet">{words.step1Help}</p>
+        <div class="filters">
+          <TextField
+            {...{ label: words.account, value: wanted.account, onChange: change('account') }}
+            error={fieldError(error, 'filter.account_id')}
+          />
+          <TextField
+            {...{ label: words.domain, value: wanted.domain, onChange: change('domain') }}
+            error={fieldError(error, 'filter.domain')}
+          />
+          <TextField {...{ label: words.issuedAfter, value: wanted.after, onChange: change('after'), type: 'date' }} />
+          <TextField
+            {...{ label: words.issuedBefore, value: wanted.before, onChange: change('before'), type: 'date' }}
+          />
+        </div>
+        <TextField
+          {...{ label: words.serials, help: words.serialsHelp, value: wanted.serials, onChange: change('serials') }}
+          rows={4}
+        />
+        <Problem error={error} />
+        <div class="actions left">
+          <button type="submit" class="primary" disabled={isBusy}>
+            {words.preview}
+          </button>
+        </div>
+      </form>
+      {found && <Found found={found} filter={filterOf(wanted)} />}
+    </Page>
+  )
+}
+
+function Found({ found, filter }: { found: DryRun; filter: Filter }) {
+  const [reason, setReason] = useState('0')
+  const [asks, setAsks] = useState(false)
+  const { matching_certificates: count, already_revoked: already, serial_numbers } = found
+  return (
+    <>
+      <section class="section" aria-live="polite">
+        <h2>{words.step2}</h2>
+        <p>{count === 0 ? words.hitsNone : words.hits(countText(count), countText(already))}</p>
+        {count > 0 && (
+          <details>
+            <summary>{words.sample(serial_numbers.length)}</summary>
+            <p class="names">
+              {serial_numbers.map((serial) => (
+                <a key={serial} href={href(`/certificates/${serial}`)}>
+                  <code>{serial}</code>
+                </a>
+              ))}
+            </p>
+          </details>
+        )}
+      </section>
+      {count > 0 && (
+        <section class="section">
+          <h2>{words.step3}</h2>
+          <form class="narrow" onSubmit={(event) => event.preventDefault()}>
+            <SelectField
+              {...{ label: words.reason, value: reason, onChange: setReason, options: Object.entries(WORDS.reasons) }}
+              {...(reason === '1' && { help: WORDS.certificate.blocksKey })}
+            />
+            <button type="button" class="danger" onClick={() => setAsks(true)}>
+              {words.confirm} …
+            </button>
+          </form>
+        </section>
+      )}
+      {asks && (
+        <Confirm
+          {...{ title: words.confirm, action: words.confirm, danger: true, typed: String(count) }}
+          onClose={() => setAsks(false)}
+          consequence={
+            <>
+              <p>{words.hits(countText(count), countText(already))}</p>
+              <p>{words.consequence}</p>
+            </>
+          }
+          onConfirm={() => revoke(filter, Number(reason), count)}
+        />
+      )}
+    </>
+  )
+}
+
+/** The reply comes when the job is done, or after 25 seconds; its page shows the progress before. */
+async function revoke(filter: Filter, reason: number, count: number): Promise<void> {
+  const reply = await call('bulkRevoke', { body: { filter, reason, confirm_count: count } })
+  if ('job_id' in reply) go(`/bulk-revocations/${reply.job_id}`)
+  else if ('id' in reply) go(`/bulk-revocations/${reply.id}`)
+}
