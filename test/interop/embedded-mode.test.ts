@@ -4,9 +4,11 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { adminRequest } from '../support/admin.ts'
 import { checkChain } from '../support/chain.ts'
 import { type EmbeddedService, startEmbedded } from '../support/embedded.ts'
 import { embeddedQuery } from '../support/embedded-database.ts'
+import { freePort } from '../support/free-port.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { until } from '../support/until.ts'
@@ -17,8 +19,11 @@ const STOP_MS = 30_000
 
 describe('embedded mode', { ...requireCommand('openssl'), timeout: 300_000 }, () => {
   let service: EmbeddedService
+  let consoleUrl: string
   before(async () => {
-    service = await startEmbedded()
+    const port = String(await freePort())
+    consoleUrl = `http://127.0.0.1:${port}/api/console/`
+    service = await startEmbedded(undefined, ['--console', '--console-port', port])
   })
   after(() => service.dispose())
 
@@ -38,6 +43,16 @@ describe('embedded mode', { ...requireCommand('openssl'), timeout: 300_000 }, ()
       'Starting \\d+ front',
     ])
       assert.match(service.text(), new RegExp(`^${step}.* … \\d+\\.\\d s$`, 'm'))
+  })
+
+  test('prints where the console is, and the first password, which opens it', async () => {
+    assert.ok(service.text().includes(consoleUrl))
+    assert.equal((await fetch(consoleUrl)).status, 200)
+    const password = /^ {2}password {2}(.+)$/m.exec(service.text())?.[1] ?? ''
+    const reply = await adminRequest(new URL(consoleUrl).origin, 'POST', '/auth/login', {
+      body: { username: 'admin', password },
+    })
+    assert.equal(reply.status, 200)
   })
 
   test('the printed curl line shows the directory, over TLS that the printed root vouches for', async () => {
