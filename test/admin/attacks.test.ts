@@ -52,7 +52,10 @@ describe('attacks on the Admin API', () => {
 
   const sql = (text: string, values: unknown[] = []) =>
     withQuery(service.database.connection, (query) => query(text, values))
-  const forgetFailures = () => sql('DELETE FROM admin_login_limits')
+  const forgetFailures = async () => {
+    await sql('DELETE FROM admin_login_limits')
+    await sql('DELETE FROM admin_failed_logins')
+  }
   const login = (username: string, password: string, address: string, at = service) =>
     adminRequest(at.baseUrl, 'POST', '/auth/login', {
       body: { username, password },
@@ -200,10 +203,12 @@ describe('attacks on the Admin API', () => {
     test('however many strangers guess, a minute has few entries, and one that counts the others', async () => {
       await createAdministrator(service.database, 'vera')
       const before = (await entries('auth.login_failed')).length
-      for (let n = 0; n < 25; n++) await login(`nobody${n}`, WRONG, `198.51.100.${100 + n}`)
+      // So many that some are counted only, even where a minute ends among them.
+      for (let n = 0; n < 45; n++) await login(`nobody${n}`, WRONG, `198.51.100.${100 + n}`)
       for (let n = 0; n < 3; n++) await login('vera', WRONG, `198.51.100.${200 + n}`)
       const written = (await admin.get('/audit-log?action=auth.login_failed&limit=1000')).json
-      assert.ok(written.length - before <= 23, `${written.length - before} entries`)
+      const minutes = (await sql('SELECT FROM admin_failed_logins')).length
+      assert.ok(written.length - before <= 20 * minutes + 3, `${written.length - before} entries in ${minutes} minutes`)
       const own = written.filter(({ details }: { details: { username: string } }) => details.username === 'vera')
       assert.equal(own.length, 3, 'a user that there is has an entry for each')
       await sql("UPDATE admin_failed_logins SET minute = minute - interval '5 minutes'")
@@ -214,8 +219,9 @@ describe('attacks on the Admin API', () => {
       } finally {
         await db.end()
       }
-      const [sum] = await entries('auth.login_failed')
-      assert.ok(Number(sum?.details['others']) >= 5, JSON.stringify(sum))
+      const sums = (await entries('auth.login_failed')).map(({ details }) => Number(details['others'] ?? 0))
+      const others = sums.reduce((sum, one) => sum + one, 0)
+      assert.ok(others >= 5, `${others} others`)
       assert.deepEqual(await sql('SELECT * FROM admin_failed_logins'), [])
     })
 
