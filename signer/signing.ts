@@ -47,7 +47,7 @@ export async function signAndRecord(
   }
   const { key, queue } = issuer
   const made = queue ? queue.run(waitUntil(key, deadlineAt), make) : make()
-  // Await only real promises: an await would delay the audit line until the whole chunk is signed.
+  // Await only real promises: an await would delay the audit line until all requests of one read of the socket are signed.
   const signature = Buffer.isBuffer(made) ? made : await made
   await audit.append({ ...record, issuer: issuer.id })
   counters.signatures += 1

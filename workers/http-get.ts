@@ -88,7 +88,7 @@ function readResponse(
   const done = (body: Buffer, isTooLong: boolean) => finish({ kind: 'response', status, location, body, isTooLong })
 
   response.on('error', (error) => fail(errorReason(error)))
-  // Only status 200 needs its body; other responses fail by status.
+  // Only status 200 needs its body; other responses fail or redirect.
   if (status !== 200) {
     done(Buffer.alloc(0), false)
     return

@@ -1,5 +1,5 @@
 /**
- * Requests of the front to a worker, and the answers: plain data, so that they cross threads
+ * Requests of the supervisor to a worker, and the answers: plain data, so that they cross threads
  * unchanged.
  */
 

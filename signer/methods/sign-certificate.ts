@@ -29,7 +29,7 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
       sha256,
       requester,
     }
-    // A request that is refused for the rate leaves no serial number behind, so a flood of them makes the set forget nothing.
+    // Claimed after the rate limit, so that refused requests push no serial number out of `serials`.
     const make = () => {
       service.serials.claim(id, serialNumber, sha256)
       return issuer.key.sign(tbs)

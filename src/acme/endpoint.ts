@@ -1,10 +1,10 @@
 /**
  * The gate in front of every ACME resource (RFC 8555 §6), and the types of those resources.
  *
- * Cheap checks run first, and no reply reveals state before the signature is verified. Order:
- * method and media type, JWS form, algorithm, url, nonce form, rate limit of the address, key,
- * signature, nonce. A refused request also spends its nonce (RFC 8555 §6.5). Account status,
- * payload, maintenance and terms of service follow.
+ * Cheap checks run first. Order: media type, JWS form, algorithm, url, nonce form, rate limit of
+ * the address, key, signature, nonce. A request that is refused after its signature has verified
+ * still spends its nonce (RFC 8555 §6.5). Account status, payload, maintenance and terms of
+ * service follow.
  */
 
 import { ZodError, type z } from 'zod/v4'

@@ -3,7 +3,7 @@
  *
  * Without a connection, a request waits for one until its deadline. If the connection drops, the
  * request is sent once more; signing the same bytes twice is harmless. So a signer restarted within
- * the deadline fails no order. A second loss fails the request as SignerUnavailable, because the
+ * the deadline fails no order. A second loss fails the request as SignerAnswerLost, because the
  * request may have crashed the signer. Different secrets on the two sides fail all waiting requests
  * at once.
  */

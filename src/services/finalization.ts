@@ -68,6 +68,7 @@ interface Checked {
   fromCsr: CsrFinalization | undefined
 }
 
+/** This thread goes on after the reply; recovery takes over only when it ends. */
 const LATER: Completion = { outcome: 'left to recovery' }
 
 export class Finalization {
@@ -135,6 +136,7 @@ export class Finalization {
   ): Promise<Completion> {
     const { issuance, policy, fromCsr } = this.#options
     const completing = issuance.complete(issuing, findings)
+    // Failover: where the signer surely did not sign, the next backend issues.
     const completion = fromCsr ? completing.then((end) => fromCsr.takeOver(end, issuing, profile, csr)) : completing
     return within(completion, policy.finalizeWaitMs, LATER)
   }
@@ -176,7 +178,7 @@ export class Finalization {
     return { subject, profile, backend, fromCsr }
   }
 
-  /** Step 3. What it charges is given back unless it has begun. @returns undefined when the order is not ready any more */
+  /** Step 3. What it charges is given back when `work` did not begin. @returns undefined when the order is not ready any more */
   async #charged<T>(
     { requester }: KnownAccount,
     { identifiers, isExempt }: Order,

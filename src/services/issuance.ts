@@ -82,7 +82,7 @@ export interface Issuing extends Validity, IssuanceFacts {
   tbs: Buffer
 }
 
-/** `recorded` by this call or by another instance. */
+/** `recorded` by this call, or ended by another instance, which may have failed the order. */
 export type IssuanceOutcome = 'recorded' | 'failed' | 'left to recovery'
 
 /** `der` is set if this call has recorded the certificate, `error` if the backend did not sign. */

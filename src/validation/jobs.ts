@@ -1,4 +1,4 @@
-/** Builds the job of a claimed challenge from the configuration, one table row per method. */
+/** Builds the job of a triggered challenge from the configuration, one table row per method. */
 
 import { hash } from 'node:crypto'
 import type {
