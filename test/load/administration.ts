@@ -137,9 +137,12 @@ function administrate(admin: AdminClient, password: string): () => Promise<numbe
       await setTimeout(PAUSE_MS)
     }
   })
+  const ended = Promise.all(all)
+  // They may outlive the service when the time is over.
+  ended.catch(() => undefined)
   return async () => {
     isOver = true
-    await Promise.all(all)
+    await ended
     return requests
   }
 }
