@@ -248,7 +248,9 @@ export class CsrIssuances {
   async #failed(row: ClaimedIssuance, error: CaError): Promise<CsrOutcome | ClaimedIssuance> {
     const { store, instanceId, events } = this.#options
     events.stepFailed(error, factsOf(row))
-    const { retryable, mayHaveIssued } = error
+    const { retryable } = error
+    // What an earlier step has left open, a later error does not settle.
+    const mayHaveIssued = error.mayHaveIssued || row.mayHaveIssued
     const isAbandoned = row.abandonedSeconds !== undefined
     if (!retryable || (isAbandoned && !mayHaveIssued)) {
       if (mayHaveIssued)
