@@ -204,7 +204,8 @@ export class CsrIssuances {
   }
 
   async #step(row: ClaimedIssuance, backend: GuardedCsrBackend): Promise<CsrOutcome | ClaimedIssuance> {
-    const { isRepeated } = row
+    // A first step that may have issued has left no state, so its answer was lost.
+    const isRepeated = row.isRepeated || (row.mayHaveIssued && row.state === undefined)
     // The claim, or the record of the last step, has begun the lease a moment ago.
     const leaseUntil = performance.now() + (this.#leaseSeconds - LEASE_RESERVE_SECONDS) * 1000
     let answer: IssuanceStep
