@@ -19,7 +19,10 @@ describe('the seal of the upstream account', () => {
     const text = JSON.stringify({
       server: { external_url: 'https://ca.example.com' },
       database: { database: 'chancery', user: 'chancery' },
-      ca: { acme_proxy: { storage_path: storagePath } },
+      ca: {
+        signer: { socket: '/run/signer.sock', secret_file: '/etc/signer.secret' },
+        acme_proxy: { storage_path: storagePath },
+      },
     })
     const parsed = parseConfigText(text, { format: 'json', env: {} })
     assert.ok(parsed.ok, JSON.stringify(parsed))
