@@ -41,7 +41,7 @@ const NAME = 'external'
 const MAX_ANSWER_BYTES = 262_144
 const MAX_CONNECTIONS = 32
 const LONGEST_RETRY_MS = 30_000
-/** Each request ends by its own time limit first. */
+/** Each request ends by its own time limits first, of which the wait for a connection has one. */
 const STEP_MARGIN_MS = 5_000
 /** How often a CA that issues later is asked, when it does not say. */
 const POLL_MS = 5_000
@@ -52,7 +52,12 @@ const NOT_SENT =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|\w*CERT\w*|ERR_TLS_\w+|UNABLE_TO_\w+|DEPTH_ZERO_\w+)$/
 
 /** What is asked of the CA: a new certificate, or one that was promised. */
-type Asked = { isPoll: boolean; body: object }
+type Asked = {
+  isPoll: boolean
+  /** Whether an earlier request may have issued. */
+  mayHaveIssued: boolean
+  body: object
+}
 
 export function createExternalBackend(settings: ExternalSettings): CsrBackend {
   const client = createHttpClient({
@@ -66,16 +71,19 @@ export function createExternalBackend(settings: ExternalSettings): CsrBackend {
   const attempts = settings.maxRetries + 1
   return {
     name: NAME,
-    stepTimeoutMs: attempts * settings.timeoutMs + settings.maxRetries * LONGEST_RETRY_MS + STEP_MARGIN_MS,
+    stepTimeoutMs: attempts * 2 * settings.timeoutMs + settings.maxRetries * LONGEST_RETRY_MS + STEP_MARGIN_MS,
     async advance(request, state, options) {
       const requestId = requestIdOf(state)
       if (requestId === undefined) refuseRepetition(options, settings)
       if (requestId === undefined && options.isAbandoned && !settings.isIdempotent) return nothingToCome()
       const asked: Asked =
         requestId === undefined
-          ? { isPoll: false, body: signRequest(request) }
-          : { isPoll: true, body: { request_id: requestId, idempotency_key: request.certificateId } }
-      return read(await post(settings.signUrl, asked, options.signal), asked, request)
+          ? { isPoll: false, mayHaveIssued: options.isRepeated, body: signRequest(request) }
+          : {
+              ...{ isPoll: true, mayHaveIssued: true },
+              body: { request_id: requestId, idempotency_key: request.certificateId },
+            }
+      return read(await post(settings.signUrl, asked, options.signal))
     },
     async revoke({ certificate, reason }, signal) {
       if (settings.revokeUrl === undefined) return
@@ -85,7 +93,7 @@ export function createExternalBackend(settings: ExternalSettings): CsrBackend {
         reason,
         certificate: encodePem('CERTIFICATE', certificate),
       }
-      const answer = await post(settings.revokeUrl, { isPoll: true, body }, signal)
+      const answer = await post(settings.revokeUrl, { isPoll: true, mayHaveIssued: false, body }, signal)
       if (answer.status < 200 || answer.status > 204)
         throw new CaError(`${NAME} did not confirm the revocation: ${shown(answer)}`, { retryable: true })
     },
@@ -148,58 +156,73 @@ function headersOf({ credential }: ExternalSettings): Record<string, string> {
 function poster(client: HttpClient, settings: ExternalSettings) {
   const { timeoutMs, maxRetries, retryDelayMs } = settings
 
-  async function once(url: string, { isPoll, body }: Asked, signal: AbortSignal): Promise<HttpAnswer> {
-    const text = JSON.stringify(body)
+  async function once(url: string, asked: Asked, signal: AbortSignal): Promise<HttpAnswer> {
+    const text = JSON.stringify(asked.body)
     const request = { method: 'POST' as const, url, headers: headersOf(settings), body: text }
     const answer = await client.send({ ...request, maxBytes: MAX_ANSWER_BYTES, timeoutMs, signal }).catch((cause) => {
-      throw lostAnswer(cause, isPoll, settings)
+      throw lostAnswer(cause, asked, settings)
     })
-    if (!isBusy(answer.status)) return answer
-    const waitMs = retryAfterMs(headerOf(answer, 'retry-after'), Date.now())
-    throw busy(answer, waitMs, isPoll, settings)
+    if (isBusy(answer.status)) throw busy(answer, asked, settings)
+    if (asked.mayHaveIssued && isRefusal(answer.status)) throw withheld(answer)
+    return answer
   }
 
-  return async (url: string, asked: Asked, signal: AbortSignal): Promise<HttpAnswer> => {
+  return async (url: string, first: Asked, signal: AbortSignal): Promise<HttpAnswer> => {
+    let asked = first
     for (let failed = 0; ; failed++) {
       try {
         return await once(url, asked, signal)
       } catch (error) {
-        if (failed >= maxRetries || !(error instanceof CaError)) throw error
+        if (failed >= maxRetries || !(error instanceof CaError) || !error.retryable) throw error
         const pauseMs = error.retryAfterMs ?? retryDelayMs * 2 ** failed
         // A longer wait is better spent without a connection.
         if (pauseMs > LONGEST_RETRY_MS) throw error
-        await sleep(pauseMs, undefined, { signal })
+        asked = { ...asked, mayHaveIssued: asked.mayHaveIssued || error.mayHaveIssued }
+        await sleep(pauseMs, undefined, { signal }).catch(() => {
+          throw error
+        })
       }
     }
   }
 }
 
-const isBusy = (status: number) => status === 429 || status >= 500
+/** 408 among them: the CA may have read the request all the same. */
+const isBusy = (status: number) => status === 408 || status === 429 || status >= 500
+const isRefusal = (status: number) => status >= 400 && status < 500
+/** Of a key or a path that an operator mends; the certificate is then still there. */
+const UNHEARD = new Set([401, 403, 404])
 
 /** 429 and 503 are given before any work; behind another error the CA may have issued. */
-function busy(answer: HttpAnswer, waitMs: number | undefined, isPoll: boolean, settings: ExternalSettings): CaError {
+function busy(answer: HttpAnswer, { isPoll, mayHaveIssued }: Asked, settings: ExternalSettings): CaError {
   const hasNotIssued = answer.status === 429 || answer.status === 503
   return new CaError(`${NAME} answered ${shown(answer)}`, {
     retryable: hasNotIssued || isPoll || settings.isIdempotent,
-    mayHaveIssued: isPoll || !hasNotIssued,
-    retryAfterMs: waitMs,
+    mayHaveIssued: mayHaveIssued || !hasNotIssued,
+    retryAfterMs: retryAfterMs(headerOf(answer, 'retry-after'), Date.now()),
   })
 }
 
-function lostAnswer(cause: unknown, isPoll: boolean, { isIdempotent }: ExternalSettings): CaError {
+/** A certificate may exist, and the CA does not give it. */
+function withheld(answer: HttpAnswer): CaError {
+  return new CaError(`${NAME} does not give what it may have issued: ${shown(answer)}`, {
+    ...{ retryable: UNHEARD.has(answer.status), mayHaveIssued: true },
+  })
+}
+
+function lostAnswer(cause: unknown, { isPoll, mayHaveIssued }: Asked, { isIdempotent }: ExternalSettings): CaError {
   const code = ((cause as Error | undefined)?.cause as NodeJS.ErrnoException | undefined)?.code ?? ''
-  const wasSent = !(cause instanceof Unreachable && NOT_SENT.test(code))
+  const wasSent = !(cause instanceof Unreachable && (!cause.hadConnection || NOT_SENT.test(code)))
   return new CaError(`no answer of ${NAME}: ${messageOf(cause)}`, {
     retryable: !wasSent || isPoll || isIdempotent,
-    mayHaveIssued: isPoll || wasSent,
+    mayHaveIssued: mayHaveIssued || wasSent,
     cause,
   })
 }
 
 /** @throws CaError for an answer that is neither a chain nor a promise nor a refusal */
-function read(answer: HttpAnswer, { isPoll }: Asked, _request: IssuanceRequest): IssuanceStep {
+function read(answer: HttpAnswer): IssuanceStep {
   const { status } = answer
-  if (status >= 400 && status < 500) return refusal(answer)
+  if (isRefusal(status)) return refusal(answer)
   const body = jsonOf(answer)
   if ((status === 200 || status === 201) && typeof body?.['certificate_chain'] === 'string')
     return { status: 'issued', chain: chainOf(body['certificate_chain']) }
@@ -214,7 +237,7 @@ function read(answer: HttpAnswer, { isPoll }: Asked, _request: IssuanceRequest):
     }
   // A redirect among them: it is never followed.
   throw new CaError(`${NAME} answered what is neither a chain nor a promise: ${shown(answer)}`, {
-    ...{ retryable: isPoll && status === 404, mayHaveIssued: true },
+    ...{ retryable: false, mayHaveIssued: true },
   })
 }
 

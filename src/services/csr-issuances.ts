@@ -57,6 +57,8 @@ export interface CsrIssuancesOptions {
 /** Steps under way in one instance; each holds a CSR and an open request. */
 const MOST_RUNNING = 256
 const LEASE_MARGIN_SECONDS = 30
+/** Before the end of a lease, nothing of its row is tried again. */
+const LEASE_RESERVE_SECONDS = 5
 /** Rest of a row whose backend the configuration no longer has, or while the operator stops signing. */
 const LONG_REST_SECONDS = 15
 const OVERDUE = problemDocument('serverInternal', 'the CA did not issue the certificate in time')
@@ -203,6 +205,8 @@ export class CsrIssuances {
 
   async #step(row: ClaimedIssuance, backend: GuardedCsrBackend): Promise<CsrOutcome | ClaimedIssuance> {
     const { isRepeated } = row
+    // The claim, or the record of the last step, has begun the lease a moment ago.
+    const leaseUntil = performance.now() + (this.#leaseSeconds - LEASE_RESERVE_SECONDS) * 1000
     let answer: IssuanceStep
     try {
       answer = await backend.advance({ ...row, validityDays: daysOf(row) }, row.state as BackendState | undefined, {
@@ -216,7 +220,7 @@ export class CsrIssuances {
     }
     if (answer.status === 'pending') return this.#pending(row, answer)
     if (answer.status === 'refused') return this.#refused(row, answer)
-    return this.#options.received.take(row, answer)
+    return this.#options.received.take(row, answer, leaseUntil)
   }
 
   async #pending(
@@ -244,7 +248,9 @@ export class CsrIssuances {
   async #failed(row: ClaimedIssuance, error: CaError): Promise<CsrOutcome | ClaimedIssuance> {
     const { store, instanceId, events } = this.#options
     events.stepFailed(error, factsOf(row))
-    const { retryable, mayHaveIssued } = error
+    const { retryable } = error
+    // What an earlier step has left open, a later error does not settle.
+    const mayHaveIssued = error.mayHaveIssued || row.mayHaveIssued
     const isAbandoned = row.abandonedSeconds !== undefined
     if (!retryable || (isAbandoned && !mayHaveIssued)) {
       if (mayHaveIssued)

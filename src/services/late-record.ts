@@ -17,6 +17,23 @@ export function isPassing(error: unknown): boolean {
 }
 
 /**
+ * Repeats what the database has not done, for as long as the reason may pass.
+ *
+ * @param until by `performance.now()`
+ * @throws the last error
+ */
+export async function untilDone<T>(work: () => Promise<T>, until: number): Promise<T> {
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isPassing(error) || performance.now() + PAUSE_MS > until) throw error
+      await sleep(PAUSE_MS, undefined, { ref: false })
+    }
+  }
+}
+
+/**
  * @param recordUntil by `performance.now()`; after it only recovery records, and this only reads
  * @returns whether exactly this signature is recorded
  */

@@ -18,6 +18,7 @@ import { problemDocument } from '../shared/protocol/problem.ts'
 import type { ClaimedIssuance, CsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import { type BackendFacts, type CsrOutcome, factsOf } from './csr-outcome.ts'
 import type { IssuanceEvents } from './issuance.ts'
+import { untilDone } from './late-record.ts'
 
 /** What a backend's certificates are held against. */
 export interface ReceptionPolicy {
@@ -43,8 +44,13 @@ export interface ReceivedCertificatesOptions {
 }
 
 export interface ReceivedCertificates {
-  /** @throws database errors */
-  take(row: ClaimedIssuance, answer: IssuanceStep & { status: 'issued' }): Promise<CsrOutcome>
+  /**
+   * Waits for a database that is away, since the CA may not give the certificate a second time.
+   *
+   * @param until end of the row's lease, by `performance.now()`
+   * @throws database errors
+   */
+  take(row: ClaimedIssuance, answer: IssuanceStep & { status: 'issued' }, until: number): Promise<CsrOutcome>
 }
 
 const WRONG = problemDocument('serverInternal', 'the CA did not issue the certificate that was asked for')
@@ -63,9 +69,14 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
     now: new Date(),
   })
 
-  async function refuse(row: ClaimedIssuance, findings: readonly string[], unwanted?: Buffer): Promise<CsrOutcome> {
+  async function refuse(
+    row: ClaimedIssuance,
+    findings: readonly string[],
+    until: number,
+    unwanted?: Buffer,
+  ): Promise<CsrOutcome> {
     events.alarm('what the CA has issued is not what was asked for; it is not delivered', findings, factsOf(row))
-    await store.fail(row.certificateId, instanceId, WRONG, unwanted)
+    await untilDone(() => store.fail(row.certificateId, instanceId, WRONG, unwanted), until)
     return 'failed'
   }
 
@@ -73,28 +84,23 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
     row: ClaimedIssuance,
     { leaf, issuers, warnings }: ReceivedChain,
     alternateChains: readonly (readonly Buffer[])[],
+    until: number,
   ): Promise<CsrOutcome> {
     const { certificateId, accountId, orderId, identifiers } = row
     const { tbs, der } = leaf
     const issuerFingerprint = Buffer.from(fingerprintSha256(issuers[0]), 'hex')
-    await store.saveIssuer({
-      fingerprint: issuerFingerprint,
-      certificate: issuers[0],
-      chain: issuers,
-      alternateChains,
-    })
+    const issuer = { fingerprint: issuerFingerprint, certificate: issuers[0], chain: issuers, alternateChains }
+    await untilDone(() => store.saveIssuer(issuer), until)
     const serialNumber = serialNumberHex(tbs.serialNumber)
     const names = identifiers.map(({ value }) => value)
     const { notBefore, notAfter } = tbs
-    const outcome = await store.record(
-      {
-        ...{ certificateId, issuerFingerprint, names, notBefore, notAfter, der },
-        serialNumber: Buffer.from(serialNumber, 'hex'),
-      },
-      instanceId,
-    )
+    const certificate = {
+      ...{ certificateId, issuerFingerprint, names, notBefore, notAfter, der },
+      serialNumber: Buffer.from(serialNumber, 'hex'),
+    }
+    const outcome = await untilDone(() => store.record(certificate, instanceId), until)
     // A revocation would hit the certificate that was delivered first.
-    if (outcome === 'duplicate') return refuse(row, [`the serial number ${serialNumber} was given before`])
+    if (outcome === 'duplicate') return refuse(row, [`the serial number ${serialNumber} was given before`], until)
     if (outcome === 'lost') return 'pending'
     const facts = { ...factsOf(row), serialNumber }
     if (warnings.length > 0) events.lintWarnings(warnings, facts)
@@ -105,13 +111,14 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
   }
 
   return {
-    async take(row, { chain, alternateChains = [] }) {
+    async take(row, { chain, alternateChains = [] }, until) {
       const expected = expectedFor(row)
       const verdict = checkReceived(chain, expected)
-      if (!verdict.ok) return refuse(row, verdict.findings, chain[0] && isCertificate(chain[0]) ? chain[0] : undefined)
+      const [first] = chain
+      if (!verdict.ok) return refuse(row, verdict.findings, until, first && isCertificate(first) ? first : undefined)
       const { leaf } = verdict.received
       const alternates = alternateChains.filter((issuers) => checkAlternateChain(leaf.der, issuers, expected))
-      return record(row, verdict.received, alternates)
+      return record(row, verdict.received, alternates, until)
     },
   }
 }

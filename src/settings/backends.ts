@@ -7,6 +7,8 @@ import { signerBackend, usedBackends } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
 import { isSigner } from '../domain/csr-issuance.ts'
 import type { ReceptionPolicy } from '../services/received-certificates.ts'
+import { describeFileError } from '../shared/lib/file-error.ts'
+import { parseCertificate } from '../shared/pki/certificate.ts'
 import { decodePem } from '../shared/pki/pem.ts'
 import { certificateProfiles } from './orders.ts'
 
@@ -50,8 +52,8 @@ export function receptionPolicy(config: Config): ReceptionPolicy {
   return {
     profiles: certificateProfiles(config),
     trustAnchors: new Map([
-      ['external', readCertificates(ca.external.trust_anchors)],
-      ['acme_proxy', readCertificates(ca.acme_proxy.trust_anchors)],
+      ['external', readAnchors('ca.external.trust_anchors', ca.external.trust_anchors)],
+      ['acme_proxy', readAnchors('ca.acme_proxy.trust_anchors', ca.acme_proxy.trust_anchors)],
     ]),
     refusesLint: ca.received_lint === 'refuse',
   }
@@ -72,6 +74,17 @@ export function probeIntervalMs({ ca }: Config): number {
   return ca.failover.probe_seconds * SECOND_MS
 }
 
-function readCertificates(files: readonly string[]): Buffer[] {
-  return files.flatMap((file) => decodePem(readFileSync(file, 'utf8')).map(({ der }) => der))
+/** Without an anchor every chain passes, so a file must have one. @throws Error in a sentence */
+function readAnchors(key: string, files: readonly string[]): Buffer[] {
+  return files.flatMap((file) => {
+    try {
+      const blocks = decodePem(readFileSync(file, 'utf8'))
+      const other = blocks.find(({ label }) => label !== 'CERTIFICATE')
+      if (other || blocks.length === 0) throw new Error(`it has ${other ? `a ${other.label}` : 'no certificate'}`)
+      for (const { der } of blocks) parseCertificate(der)
+      return blocks.map(({ der }) => der)
+    } catch (error) {
+      throw new Error(`${key}: ${file} cannot be used: ${describeFileError(error)}`)
+    }
+  })
 }

@@ -176,6 +176,21 @@ describe('an upstream that is not as it should be', { timeout: 120_000 }, () => 
     assert.equal(upstream.count('/finalize'), 1)
   })
 
+  test('after a try of finalize that failed, a refusal to show the order does not end it', async () => {
+    let finalized = 0
+    let refusals = 1
+    upstream.script = ({ path: to }) => {
+      if (to === '/finalize' && finalized++ === 0) return { status: 500, body: {} }
+      return to === '/order' && finalized > 0 && refusals-- > 0 ? problem(403, 'unauthorized') : undefined
+    }
+    assert.equal((await issueThrough(proxy().backend, request)).status, 'issued')
+    assert.deepEqual(placed, [`place ${NAME}`, `remove ${NAME}`])
+    finalized = 0
+    refusals = Number.POSITIVE_INFINITY
+    const ended = issueThrough(proxy().backend, await aRequest([NAME]))
+    await assert.rejects(ended, (error: CaError) => !error.retryable && error.mayHaveIssued)
+  })
+
   test('what an upstream says of the request reaches the client as a type, and the log in its words', async () => {
     upstream.script = ({ path: to }) => (to === '/newOrder' ? problem(400, 'rejectedIdentifier') : undefined)
     const ended = await firstStep(proxy().backend)

@@ -26,6 +26,7 @@ describe('issuances from a CSR', () => {
   let store: CsrIssuanceStore
   let requester: Requester
   const asked: string[] = []
+  const alarms: string[] = []
 
   before(async () => {
     fixture = await openStores()
@@ -49,6 +50,7 @@ describe('issuances from a CSR', () => {
 
   function issuances(scripts: Record<string, Script>): CsrIssuances {
     asked.length = 0
+    alarms.length = 0
     const backends = Object.entries(scripts).map(([name, script]) => {
       const backend: CsrBackend = {
         ...{ name, stepTimeoutMs: 30_000 },
@@ -71,7 +73,8 @@ describe('issuances from a CSR', () => {
       signer: { isUsable: () => false, issue: async () => 'pending' },
       isStopped: () => false,
       events: {
-        ...{ stepFailed: nothing, refused: nothing, failedOver: nothing, abandoned: nothing, alarm: nothing },
+        ...{ stepFailed: nothing, refused: nothing, failedOver: nothing, abandoned: nothing },
+        alarm: (message) => alarms.push(message),
         interrupted: (error) => assert.ifError(error),
       },
     })
@@ -112,6 +115,24 @@ describe('issuances from a CSR', () => {
     })
     assert.equal(await both.issue(certificateId), 'pending')
     assert.deepEqual(asked, ['a -'])
+  })
+
+  test('a later error does not take back that a certificate may exist', async () => {
+    const lost = (): never => {
+      throw new CaError('lost', { retryable: true, mayHaveIssued: true })
+    }
+    const refusing = (): never => {
+      throw new CaError('not now', { retryable: false })
+    }
+    const scripts = [lost, away, refusing]
+    const both = issuances({ a: () => (scripts.shift() as () => never)(), b: () => REFUSED })
+    const certificateId = await begun()
+    for (const expected of ['pending', 'pending', 'failed'] as const) {
+      await fixture.sql('UPDATE csr_issuances SET due_at = now() WHERE certificate_id = $1', [certificateId])
+      assert.equal(await both.issue(certificateId), expected)
+      assert.equal(alarms.length, expected === 'failed' ? 1 : 0)
+    }
+    assert.deepEqual(asked, ['a -', 'a -', 'a -'])
   })
 
   test('one instance at a time holds a row, and the step of one that has ended is repeated', async () => {

@@ -89,15 +89,18 @@ export function certIdOf(der: Buffer): string | undefined {
 
 export const signerOf = ({ key, kid }: UpstreamAccount) => ({ key, kid })
 
-async function currentOrder({ order }: OrderState, { client, account, step }: ActionContext): Promise<UpstreamOrder> {
-  return readOrder(await client.post(order, signerOf(account), undefined, step.signal), order)
+async function currentOrder({ order }: OrderState, context: ActionContext): Promise<UpstreamOrder> {
+  const { client, account, request, step } = context
+  const answer = await client.post(order, signerOf(account), undefined, step.signal)
+  return readOrder(answer, order, request.identifiers.length)
 }
 
 const inspect: Action = async (state, context) => {
   const { client, account, request, step, challengeType } = context
   const order = await currentOrder(state, context)
   if (order.status !== 'pending') return { event: 'proven' }
-  const authorizations = await readAuthorizations(client, signerOf(account), order, step.signal)
+  const wanted = { type: challengeType, signal: step.signal }
+  const authorizations = await readAuthorizations(client, signerOf(account), order, wanted)
   const responses = responsesTo(authorizations, challengeType, request.identifiers)
   if (typeof responses === 'string') return failed('rejectedIdentifier', responses)
   return responses.length === 0 ? { event: 'proven' } : { event: 'unproven', changes: { responses } }
@@ -207,8 +210,10 @@ function lookAgain({ retryAfterMs }: UpstreamOrder): Outcome {
     : { again: true, waitMs: Math.max(retryAfterMs, SHORTEST_LOOK_MS) }
 }
 
-async function invalidOrder(order: UpstreamOrder, { client, account, step }: ActionContext): Promise<Outcome> {
-  const authorizations = await readAuthorizations(client, signerOf(account), order, step.signal).catch(() => [])
+async function invalidOrder(order: UpstreamOrder, context: ActionContext): Promise<Outcome> {
+  const { client, account, challengeType, step } = context
+  const wanted = { type: challengeType, signal: step.signal }
+  const authorizations = await readAuthorizations(client, signerOf(account), order, wanted).catch(() => [])
   const { type, text } = failureOf(order, authorizations)
   return failed(problemFor(type), `the upstream order is invalid: ${text}`)
 }

@@ -192,7 +192,7 @@ export class OrderRun {
     state: OrderState,
     error: unknown,
     request: IssuanceRequest,
-    { signal }: StepOptions,
+    { signal, isRepeated }: StepOptions,
   ): Promise<IssuanceStep> {
     if (signal.aborted) throw retryable(error, mayHaveIssued(state))
     await this.#forgetLostAccount(error)
@@ -203,6 +203,9 @@ export class OrderRun {
       const asked = error instanceof UpstreamProblem ? (error.retryAfterMs ?? 0) : 0
       return this.#pause({ ...state, failures }, Math.max(asked, retryPauseMs(failures)))
     }
+    // An earlier try may have been heard, so `collect` reads what became of it, or raises an alarm.
+    if (state.step === 'finalize' && (isRepeated || state.failures > 0))
+      return this.#follow(state, { event: 'finalized' }, request)
     // The CSR was refused or not sent: nothing was issued.
     if (state.step !== 'collect')
       return this.#follow(

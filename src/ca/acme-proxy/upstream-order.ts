@@ -16,19 +16,20 @@ export interface UpstreamOrder {
 }
 
 const STATUSES: readonly string[] = ['pending', 'ready', 'processing', 'valid', 'invalid']
-/** As many as this service puts into an order, and a margin. */
-const MAX_AUTHORIZATIONS = 1000
 /** RFC 8555 §8.1: base64url. It becomes the name of a file and a word of a command line. */
 const TOKEN = /^[A-Za-z0-9_-]{1,255}$/
 const AT_ONCE = 8
 
-/** @throws UpstreamNonsense */
-export function readOrder({ json, retryAfterMs }: Answer, url: string): UpstreamOrder {
+/**
+ * @param most authorizations, one for each name of the order
+ * @throws UpstreamNonsense
+ */
+export function readOrder({ json, retryAfterMs }: Answer, url: string, most: number): UpstreamOrder {
   const { status, authorizations, finalize, certificate, error } = requireObject(json, 'an order')
   if (typeof status !== 'string' || !STATUSES.includes(status)) throw new UpstreamNonsense('an order has no status')
   if (typeof finalize !== 'string') throw new UpstreamNonsense('an order has no finalize')
-  if (!Array.isArray(authorizations) || authorizations.length > MAX_AUTHORIZATIONS)
-    throw new UpstreamNonsense('an order has no list of authorizations')
+  if (!Array.isArray(authorizations)) throw new UpstreamNonsense('an order has no list of authorizations')
+  if (authorizations.length > most) throw new UpstreamNonsense('an order has more authorizations than names')
   return {
     status: status as UpstreamOrder['status'],
     authorizations: authorizations.map((one) => absolute(String(one), url)),
@@ -42,10 +43,21 @@ export function readOrder({ json, retryAfterMs }: Answer, url: string): Upstream
 export interface Authorization {
   status: string
   identifier: Identifier
-  challenges: readonly { type: string; url: string; status: string; token: string | undefined; error: unknown }[]
+  /** The one that this service answers; of an answer of 256 KiB no more is kept. */
+  challenge: Challenge | undefined
 }
 
-function readAuthorization({ json }: Answer, url: string): Authorization {
+interface Challenge {
+  type: ChallengeType
+  url: string
+  token: string | undefined
+  /** Undefined unless the upstream has found it invalid. */
+  failure: Described | undefined
+}
+
+type Described = ReturnType<typeof describeError>
+
+function readAuthorization({ json }: Answer, url: string, wanted: ChallengeType): Authorization {
   const { status, identifier, challenges } = requireObject(json, 'an authorization')
   if (typeof status !== 'string' || !Array.isArray(challenges))
     throw new UpstreamNonsense('an authorization has no status or no challenges')
@@ -53,16 +65,16 @@ function readAuthorization({ json }: Answer, url: string): Authorization {
   return {
     status,
     identifier: { type: type === 'ip' ? 'ip' : 'dns', value: String(value).toLowerCase() },
-    challenges: challenges.map((one) => {
-      const challenge = requireObject(one, 'a challenge')
-      return {
-        type: String(challenge['type']),
-        url: absolute(String(challenge['url']), url),
-        status: String(challenge['status']),
-        token: typeof challenge['token'] === 'string' ? challenge['token'] : undefined,
-        error: challenge['error'],
-      }
-    }),
+    challenge: challenges
+      .map((one) => requireObject(one, 'a challenge'))
+      .filter((one) => one['type'] === wanted)
+      .slice(0, 1)
+      .map((one) => ({
+        type: wanted,
+        url: absolute(String(one['url']), url),
+        token: typeof one['token'] === 'string' ? one['token'] : undefined,
+        failure: one['status'] === 'invalid' ? describeError(one['error']) : undefined,
+      }))[0],
   }
 }
 
@@ -70,10 +82,10 @@ export async function readAuthorizations(
   client: AcmeClient,
   signer: Signer,
   { authorizations }: UpstreamOrder,
-  signal: AbortSignal,
+  { type, signal }: { type: ChallengeType; signal: AbortSignal },
 ): Promise<Authorization[]> {
   return inGroups(authorizations, async (url) =>
-    readAuthorization(await client.post(url, signer, undefined, signal), url),
+    readAuthorization(await client.post(url, signer, undefined, signal), url, type),
   )
 }
 
@@ -93,11 +105,10 @@ export function responsesTo(
 ): Response[] | string {
   const names = new Set(ordered.map((one) => authorizedIdentifier(one).value))
   const responses: Response[] = []
-  for (const { status, identifier, challenges } of authorizations) {
+  for (const { status, identifier, challenge } of authorizations) {
     if (status === 'valid') continue
     const { value: domain } = identifier
     if (!names.has(domain)) throw new UpstreamNonsense('an authorization is for a name that is not in the order')
-    const challenge = challenges.find((one) => one.type === type)
     if (status !== 'pending') return `the authorization of ${domain} is ${status}`
     if (!challenge) return `the upstream offers no ${type} for ${domain}`
     if (challenge.token === undefined || !TOKEN.test(challenge.token))
@@ -128,15 +139,11 @@ export async function answerChallenges(
 }
 
 /** Why an order became invalid, for the log. */
-export function failureOf(
-  order: UpstreamOrder,
-  authorizations: readonly Authorization[],
-): { type: string | undefined; text: string } {
-  for (const { identifier, challenges } of authorizations) {
-    const failed = challenges.find((one) => one.status === 'invalid')
-    if (!failed) continue
-    const { type, text } = describeError(failed.error)
-    return { type, text: `${failed.type} of ${identifier.value}: ${text}` }
+export function failureOf(order: UpstreamOrder, authorizations: readonly Authorization[]): Described {
+  for (const { identifier, challenge } of authorizations) {
+    if (!challenge?.failure) continue
+    const { type, text } = challenge.failure
+    return { type, text: `${challenge.type} of ${identifier.value}: ${text}` }
   }
   return describeError(order.error)
 }

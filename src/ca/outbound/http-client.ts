@@ -30,7 +30,7 @@ export interface HttpRequest {
   body?: string
   /** A longer body ends the request. */
   maxBytes: number
-  /** From the first byte sent to the last one received, the wait for a connection included. */
+  /** From the first byte sent to the last one received. A wait for a free connection has as long. */
   timeoutMs: number
   signal?: AbortSignal | undefined
 }
@@ -43,9 +43,13 @@ export interface HttpAnswer {
 
 /** No whole answer came. The message names no URL, since one may hold a secret. */
 export class Unreachable extends Error {
-  constructor(message: string, cause?: unknown) {
+  /** False when the request never got a connection, so that nobody has heard it. */
+  readonly hadConnection: boolean
+
+  constructor(message: string, cause?: unknown, hadConnection = true) {
     super(message, { cause })
     this.name = 'Unreachable'
+    this.hadConnection = hadConnection
   }
 }
 
@@ -87,7 +91,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     )
   }
 
-  function exchange(request: HttpRequest, signal: AbortSignal, isRepeated: boolean): Promise<HttpAnswer> {
+  function exchange(request: HttpRequest, signal: AbortSignal, isRepeated: boolean, limit: Limit): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
       const outgoing = open(request, signal, (answer) => {
         collect(answer, request.maxBytes).then(
@@ -98,9 +102,10 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
           },
         )
       })
+      outgoing.once('socket', () => limit.connected())
       outgoing.on('error', (error: NodeJS.ErrnoException) => {
         const isStale = outgoing.reusedSocket && STALE_CONNECTION.has(error.code ?? '')
-        if (isStale && !isRepeated && request.method !== 'POST') resolve(exchange(request, signal, true))
+        if (isStale && !isRepeated && request.method !== 'POST') resolve(exchange(request, signal, true, limit))
         else reject(error)
       })
       outgoing.end(request.body)
@@ -109,22 +114,48 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 
   return {
     async send(request) {
-      const overdue = AbortSignal.timeout(request.timeoutMs)
-      const signal = request.signal ? AbortSignal.any([request.signal, overdue]) : overdue
+      const limit = createLimit(request.timeoutMs)
+      const signal = request.signal ? AbortSignal.any([request.signal, limit.signal]) : limit.signal
       try {
-        return await exchange(request, signal, false)
+        return await exchange(request, signal, false, limit)
       } catch (error) {
         request.signal?.throwIfAborted()
-        if (overdue.aborted) throw new Unreachable(`no answer within ${request.timeoutMs / 1000} seconds`)
+        const hadConnection = limit.hadConnection()
+        if (limit.signal.aborted) {
+          const missing = hadConnection ? 'no answer' : 'no free connection'
+          throw new Unreachable(`${missing} within ${request.timeoutMs / 1000} seconds`, undefined, hadConnection)
+        }
         if (error instanceof Unreachable) throw error
         const { code, message } = error as NodeJS.ErrnoException
-        throw new Unreachable(code ?? message, error)
+        throw new Unreachable(code ?? message, error, hadConnection)
+      } finally {
+        limit.end()
       }
     },
     close() {
       plainAgent.destroy()
       tlsAgent.destroy()
     },
+  }
+}
+
+type Limit = ReturnType<typeof createLimit>
+
+/** Begins anew with the connection, so that a request that has waited does not end half heard. */
+function createLimit(timeoutMs: number) {
+  const overdue = new AbortController()
+  const start = () => setTimeout(() => overdue.abort(), timeoutMs)
+  let timer = start()
+  let hadConnection = false
+  return {
+    signal: overdue.signal,
+    hadConnection: () => hadConnection,
+    connected() {
+      hadConnection = true
+      clearTimeout(timer)
+      timer = start()
+    },
+    end: () => clearTimeout(timer),
   }
 }
 

@@ -11,7 +11,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { TLSSocket } from 'node:tls'
 import { CaError } from '../../../src/ca/backend.ts'
-import type { IssuanceRequest } from '../../../src/ca/csr-backend.ts'
+import type { BackendState, IssuanceRequest, StepOptions } from '../../../src/ca/csr-backend.ts'
 import { createExternalBackend } from '../../../src/ca/external-backend.ts'
 import { externalSettings } from '../../../src/settings/backends.ts'
 import { aConfig } from '../config/support.ts'
@@ -56,17 +56,17 @@ describe('the backend external', { timeout: 60_000 }, () => {
     response.writeHead(202, { 'Content-Type': 'application/json' }).end('{"request_id":"r1"}')
   }
 
-  async function ask(external: Record<string, unknown>) {
+  async function ask(external: Record<string, unknown>, state?: BackendState, step: Partial<StepOptions> = {}) {
     const backend = createExternalBackend(externalSettings(aConfig({ ca: { backend: 'external', external } })))
     try {
-      return await backend.advance(REQUEST, undefined, STEP)
+      return await backend.advance(REQUEST, state, { ...STEP, ...step })
     } finally {
       await backend.close()
     }
   }
 
-  const refusing = (external: Record<string, unknown>) =>
-    ask(external).then(
+  const refusing = (external: Record<string, unknown>, state?: BackendState, step?: Partial<StepOptions>) =>
+    ask(external, state, step).then(
       () => assert.fail('it was answered'),
       (error: unknown) => {
         assert.ok(error instanceof CaError)
@@ -151,5 +151,82 @@ describe('the backend external', { timeout: 60_000 }, () => {
       const error = await refusing({ sign_url, idempotent })
       assert.deepEqual([error.retryable, error.mayHaveIssued], [idempotent, true])
     }
+  })
+
+  /** Answers the requests with these statuses, the last one for ever; 0 loses an answer. */
+  async function answering(...statuses: number[]) {
+    const asked = { count: 0 }
+    const server = createServer((request, response) => {
+      const status = statuses[Math.min(asked.count++, statuses.length - 1)] as number
+      if (status === 0) request.socket.destroy()
+      else response.writeHead(status).end()
+    })
+    const sign_url = `http://127.0.0.1:${await listening(server)}/`
+    return { asked, external: { sign_url, max_retries: 2, retry_delay_seconds: 0.01 } }
+  }
+
+  test('a CA that knows no idempotency keys is not asked twice within a step', async () => {
+    for (const status of [0, 408, 500, 502, 504]) {
+      const { asked, external } = await answering(status, 503)
+      const error = await refusing({ ...external, idempotent: false })
+      assert.deepEqual([asked.count, error.retryable, error.mayHaveIssued], [1, false, true], String(status))
+    }
+  })
+
+  test('what an earlier try may have issued is not forgotten by a later one', async () => {
+    for (const [later, retryable] of [
+      [503, true],
+      [403, true],
+      [422, false],
+    ] as const) {
+      const { external } = await answering(0, later)
+      const error = await refusing({ ...external, idempotent: true })
+      assert.deepEqual([error.retryable, error.mayHaveIssued], [retryable, true], String(later))
+    }
+    const { external } = await answering(500)
+    const stopping = AbortSignal.timeout(200)
+    const error = await refusing({ ...external, idempotent: true, retry_delay_seconds: 20 }, undefined, {
+      signal: stopping,
+    })
+    assert.equal(error.mayHaveIssued, true, 'a step that is cut off in its pause')
+  })
+
+  test('a step that is repeated may have issued the first time, whatever comes now', async () => {
+    const closed = createServer()
+    const port = await listening(closed)
+    closed.close()
+    const nobody = { sign_url: `http://127.0.0.1:${port}/`, max_retries: 0 }
+    for (const external of [nobody, (await answering(503)).external]) {
+      const error = await refusing({ ...external, idempotent: true }, undefined, { isRepeated: true })
+      assert.deepEqual([error.retryable, error.mayHaveIssued], [true, true])
+    }
+  })
+
+  test('a promised certificate is asked for again, or its loss raises an alarm', async () => {
+    for (const [status, retryable] of [
+      [401, true],
+      [403, true],
+      [404, true],
+      [408, true],
+      [400, false],
+      [410, false],
+    ] as const) {
+      const { external } = await answering(status)
+      const error = await refusing({ ...external, idempotent: false }, { requestId: 'r1' })
+      assert.deepEqual([error.retryable, error.mayHaveIssued], [retryable, true], String(status))
+    }
+  })
+
+  test('a request that got no connection in its time was not sent', async () => {
+    const server = createServer(() => undefined)
+    const sign_url = `http://127.0.0.1:${await listening(server)}/`
+    const external = { sign_url, idempotent: false, max_retries: 0, timeout_seconds: 2 }
+    const backend = createExternalBackend(externalSettings(aConfig({ ca: { backend: 'external', external } })))
+    const steps = await Promise.allSettled(Array.from({ length: 34 }, () => backend.advance(REQUEST, undefined, STEP)))
+    await backend.close()
+    server.closeAllConnections()
+    const errors = steps.map((step) => (step.status === 'rejected' ? (step.reason as CaError) : assert.fail()))
+    const flags = errors.map(({ retryable, mayHaveIssued }) => `${retryable} ${mayHaveIssued}`)
+    assert.deepEqual(flags, [...Array(32).fill('false true'), 'true false', 'true false'])
   })
 })

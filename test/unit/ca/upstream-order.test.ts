@@ -1,0 +1,43 @@
+/** What is kept of an upstream's answers, however long they are. */
+
+import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { describe, test } from 'node:test'
+import type { AcmeClient, Answer, Signer } from '../../../src/ca/acme-proxy/client.ts'
+import { readAuthorizations, readOrder } from '../../../src/ca/acme-proxy/upstream-order.ts'
+import { UpstreamNonsense } from '../../../src/ca/acme-proxy/upstream-problem.ts'
+
+const URL_OF_ORDER = 'https://upstream.test/order'
+const answer = (json: Answer['json']): Answer => ({
+  ...{ json, body: Buffer.alloc(0), location: undefined, alternates: [], retryAfterMs: undefined },
+})
+const order = (count: number) =>
+  answer({ status: 'pending', finalize: '/finalize', authorizations: Array.from({ length: count }, (_, n) => `/${n}`) })
+
+describe('an order of an upstream', () => {
+  test('has no more authorizations than names', () => {
+    assert.equal(readOrder(order(2), URL_OF_ORDER, 2).authorizations.length, 2)
+    assert.throws(() => readOrder(order(3), URL_OF_ORDER, 2), UpstreamNonsense)
+  })
+
+  test('leaves one challenge of each authorization in memory, and of its error a line', async () => {
+    const challenge = (type: string) => ({
+      ...{ type, url: '/challenge', status: 'invalid', token: 'token' },
+      error: { type: 'urn:ietf:params:acme:error:dns', detail: 'x'.repeat(100_000), more: ['x'.repeat(100_000)] },
+    })
+    const challenges = [challenge('tls-alpn-01'), ...Array.from({ length: 20 }, () => challenge('dns-01'))]
+    const json = { status: 'invalid', identifier: { type: 'dns', value: 'a.test' }, challenges }
+    const client = { post: async () => answer(json) } as unknown as AcmeClient
+    const signer = { key: generateKeyPairSync('ed25519') } as unknown as Signer
+    const upstream = readOrder(order(2), URL_OF_ORDER, 2)
+    const kept = await readAuthorizations(client, signer, upstream, {
+      type: 'dns-01',
+      signal: AbortSignal.timeout(9e3),
+    })
+    assert.deepEqual(
+      kept.map(({ challenge: one }) => one?.type),
+      ['dns-01', 'dns-01'],
+    )
+    assert.ok(JSON.stringify(kept).length < 4_000)
+  })
+})
