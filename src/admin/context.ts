@@ -20,7 +20,7 @@ import type { EventStatistics } from '../services/admin/event-statistics.ts'
 import type { NotificationList } from '../services/admin/notifications.ts'
 import type { Orders } from '../services/admin/orders.ts'
 import type { Overview } from '../services/admin/overview.ts'
-import type { ProfileCheck } from '../services/admin/profile-check.ts'
+import type { CheckProfile } from '../services/admin/profile-check.ts'
 import type { Renewals } from '../services/admin/renewals.ts'
 import type { SignIn } from '../services/admin/sign-in.ts'
 import type { Switches } from '../services/admin/switches.ts'
@@ -47,7 +47,7 @@ export interface AdminContext {
   credentials: Credentials
   identifiers: AllowedIdentifiers
   csrProfiles: CsrProfiles
-  checkProfile(data: object, profileId: string | undefined): Promise<ProfileCheck>
+  checkProfile: CheckProfile
   switches: Switches
   overview(): Promise<Overview>
   settings(): Promise<AdminQuestions['settings']['reply']>

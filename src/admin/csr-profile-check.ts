@@ -38,7 +38,7 @@ const checkCsrProfile = endpoint({
     }),
   }),
   reply: { status: 200, schema: CsrProfileCheck },
-  errors: ['not_found'],
+  errors: ['not_found', 'rate_limited'],
   async handle({ body }, { checkProfile }) {
     const found = await checkProfile(body.profile_data, body.profile_id)
     const { checked, isComplete, refused, accounts, unknowable } = found

@@ -21,7 +21,7 @@ import { NotificationList } from '../services/admin/notifications.ts'
 import { Orders } from '../services/admin/orders.ts'
 import { readOverview } from '../services/admin/overview.ts'
 import { PasswordHasher } from '../services/admin/passwords.ts'
-import { checkProfile } from '../services/admin/profile-check.ts'
+import { createProfileCheck } from '../services/admin/profile-check.ts'
 import { Renewals } from '../services/admin/renewals.ts'
 import { SignIn } from '../services/admin/sign-in.ts'
 import { Switches } from '../services/admin/switches.ts'
@@ -104,7 +104,7 @@ export function createAdminContext(
       events: events.credentials,
     }),
     identifiers: new AllowedIdentifiers({ db, audit }),
-    checkProfile: (data, profileId) => checkProfile(db, data, profileId),
+    checkProfile: createProfileCheck(db),
     csrProfiles: new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, INDEX_WAIT_MS) }),
   }
 }

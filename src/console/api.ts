@@ -5,7 +5,7 @@
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { AdminApiError, AdminClient, type Input, type OperationId, type Output, type Routes } from '../admin/client.ts'
-import { currentSession, expire, type Role, signedInAgain } from './session.ts'
+import { currentSession, expire, onForgotten, type Role, signedInAgain } from './session.ts'
 
 export type { Input, OperationId, Output }
 export { AdminApiError }
@@ -38,15 +38,19 @@ export function can(id: OperationId): boolean {
   return roles === 'none' || (user !== undefined && roles.includes(user.role))
 }
 
+/** These concern the session of the moment, and are not sent again for a later one. */
+const OF_THIS_SESSION: readonly OperationId[] = ['login', 'logout']
+
 /** Asks for a new sign-in and then tries again, when the service no longer takes the token. */
 async function inSession<T>(id: OperationId, ask: () => Promise<T>): Promise<T> {
+  if (OF_THIS_SESSION.includes(id)) return await ask()
   for (;;) {
     if (OPERATIONS_OF_BUILD[id][2] !== 'none') await signedInAgain()
     const { token } = currentSession()
     try {
       return await ask()
     } catch (error) {
-      if (!(error instanceof AdminApiError) || error.status !== 401 || id === 'login') throw error
+      if (!(error instanceof AdminApiError) || error.status !== 401) throw error
       expire(token)
     }
   }
@@ -163,6 +167,7 @@ interface ListState<R> {
 /** Of the entries of the history: going back shows the list as it was left. */
 const remembered = new Map<string, ListState<unknown>>()
 const MOST_REMEMBERED = 8
+onForgotten(() => remembered.clear())
 
 function remember(state: ListState<unknown>): void {
   remembered.delete(state.key)

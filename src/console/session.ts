@@ -83,7 +83,15 @@ export function noteUser(user: User): void {
 export function forget(): void {
   sessionStorage.removeItem(KEY)
   waiting = []
+  for (const clear of forgetters) clear()
   state.set(NOBODY)
+}
+
+const forgetters: (() => void)[] = []
+
+/** @param clear takes away what a part keeps of the user's data */
+export const onForgotten = (clear: () => void) => {
+  forgetters.push(clear)
 }
 
 /** @param token the one that was refused; a newer one stays */
@@ -120,7 +128,7 @@ export function nextEnding(): Ending | undefined {
   return idle < end ? { kind: 'idle', inMs: idle } : { kind: 'end', inMs: end }
 }
 
-/** @param onIdle ends the session at the service, too */
+/** @param onIdle ends the session at the service, too; called while there still is the token */
 export function watchSession(onIdle: () => void): void {
   for (const sign of ['pointerdown', 'keydown', 'wheel']) addEventListener(sign, stayActive, { passive: true })
   setInterval(() => {

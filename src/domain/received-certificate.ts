@@ -16,6 +16,8 @@ export interface Expected {
   identifiers: readonly Identifier[]
   /** The longest validity of the order's profile. */
   maxValidityDays: number
+  /** Key purposes of the order's profile, by configuration name. */
+  extendedKeyUsages: readonly string[]
   /** DER of the roots that chains must end at; none asks only for a chain that agrees with itself. */
   trustAnchors: readonly Buffer[]
   /** Whether a finding of the lint refuses the certificate. */
@@ -37,6 +39,8 @@ const DAY_MS = 86_400_000
 const SECOND_MS = 1_000
 /** Clocks of two CAs differ. A client would refuse a certificate from the future. */
 const CLOCK_SKEW_MS = 300_000
+/** What public CAs put into every TLS certificate, whatever was asked for. */
+const USUAL_KEY_PURPOSES: readonly string[] = ['server_auth', 'client_auth']
 /** Real chains have at most five certificates. */
 const MAX_CHAIN_LENGTH = 10
 
@@ -77,11 +81,12 @@ export function checkAlternateChain(leaf: Buffer, issuers: readonly Buffer[], ex
   }
 }
 
-function checkLeaf(tbs: TbsCertificate, { spki, identifiers, maxValidityDays, now }: Expected): string[] {
+function checkLeaf(tbs: TbsCertificate, expected: Expected): string[] {
+  const { spki, identifiers, maxValidityDays, now } = expected
   const findings: string[] = []
   if (!tbs.spki.der.equals(spki)) findings.push('its key is not that of the CSR')
   if (tbs.isCa) findings.push('it is a CA certificate')
-  findings.push(...checkNames(tbs, identifiers))
+  findings.push(...checkNames(tbs, identifiers), ...checkPurposes(tbs, expected))
   if (tbs.notBefore.getTime() > now.getTime() + CLOCK_SKEW_MS)
     findings.push(`it is not valid before ${tbs.notBefore.toISOString()}`)
   if (tbs.notAfter <= now) findings.push(`it has expired at ${tbs.notAfter.toISOString()}`)
@@ -90,6 +95,19 @@ function checkLeaf(tbs: TbsCertificate, { spki, identifiers, maxValidityDays, no
   if (lifetimeMs > maxValidityDays * DAY_MS + SECOND_MS)
     findings.push(`it is valid for more than ${maxValidityDays} days`)
   return findings
+}
+
+/**
+ * The client's CSR goes to the CA whole, and some copy its extensions. A precertificate has a
+ * critical poison extension (RFC 6962 §3.1).
+ */
+function checkPurposes(tbs: TbsCertificate, { extendedKeyUsages }: Expected): string[] {
+  const wanted = [...extendedKeyUsages, ...USUAL_KEY_PURPOSES]
+  const extra = tbs.extendedKeyUsages.filter((purpose) => !wanted.includes(purpose))
+  return [
+    ...extra.slice(0, 5).map((purpose) => `it has the key purpose ${purpose}, which its profile has not`),
+    ...tbs.unknownCriticalExtensions.slice(0, 5).map((oid) => `its critical extension ${oid} is not known`),
+  ]
 }
 
 /** Every name it has in the SAN and as common name; a name of another kind is one too many. */

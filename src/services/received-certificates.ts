@@ -22,7 +22,7 @@ import { untilDone } from './late-record.ts'
 
 /** What a backend's certificates are held against. */
 export interface ReceptionPolicy {
-  profiles: ReadonlyMap<string, Pick<CertificateProfile, 'validity'>>
+  profiles: ReadonlyMap<string, Pick<CertificateProfile, 'validity' | 'extendedKeyUsages'>>
   /** DER, by backend; an empty list accepts any chain that agrees with itself. */
   trustAnchors: ReadonlyMap<string, readonly Buffer[]>
   refusesLint: boolean
@@ -63,6 +63,7 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
     identifiers,
     // An order may outlive its profile in the configuration; then any period will do.
     maxValidityDays: policy.profiles.get(profile)?.validity.maxValidityDays ?? Number.MAX_SAFE_INTEGER,
+    extendedKeyUsages: policy.profiles.get(profile)?.extendedKeyUsages ?? [],
     trustAnchors: policy.trustAnchors.get(backend) ?? [],
     refusesLint: policy.refusesLint,
     now: new Date(),

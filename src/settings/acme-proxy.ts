@@ -1,7 +1,17 @@
 /** The backend `acme_proxy` from the configuration: settings, handler, and what seals its account. */
 
 import { randomBytes } from 'node:crypto'
-import { accessSync, constants, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { AcmeProxySettings } from '../ca/acme-proxy/backend.ts'
@@ -143,18 +153,31 @@ export function upstreamAccountBox(config: Config): SecretBox {
   if (configured) return configured
   const folder = path.resolve(config.ca.acme_proxy.storage_path)
   const file = path.join(folder, 'seal.key')
+  let secret: Buffer
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    writeFileSync(file, randomBytes(SEAL_BYTES), { flag: 'wx', mode: 0o600 })
+    if (!existsSync(file)) makeSeal(file)
+    secret = readFileSync(file)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw new Error(unusable(file, error))
+    throw new Error(unusable(file, describeFileError(error)))
   }
+  // Anybody could make the box of an empty secret.
+  if (secret.length < SEAL_BYTES) throw new Error(unusable(file, `it has fewer than ${SEAL_BYTES} bytes`))
+  return boxOf(secret)
+}
+
+/** Appears whole or not at all: a full disk or a second start leaves no part of it. */
+function makeSeal(file: string): void {
+  const draft = `${file}.${randomBytes(8).toString('hex')}`
   try {
-    return boxOf(readFileSync(file))
+    writeFileSync(draft, randomBytes(SEAL_BYTES), { flag: 'wx', mode: 0o600, flush: true })
+    linkSync(draft, file)
   } catch (error) {
-    throw new Error(unusable(file, error))
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(draft, { force: true })
   }
 }
 
-const unusable = (file: string, error: unknown) =>
-  `ca.acme_proxy.storage_path: ${file} seals the upstream account and is not usable: ${describeFileError(error)}; admin_api.token_secret or acme.eab_key_file serves in its place`
+const unusable = (file: string, reason: string) =>
+  `ca.acme_proxy.storage_path: ${file} seals the upstream account and is not usable: ${reason}; admin_api.token_secret or acme.eab_key_file serves in its place`

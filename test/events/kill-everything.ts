@@ -110,7 +110,13 @@ function configOf({ folder, webhook, audit, mail }: Scene): Record<string, unkno
     },
     smtp: { enabled: true, host: '127.0.0.1', port: mail.port, use_tls: false, from_address: 'acme@example.com' },
     notifications: {
-      ...{ max_retries: 1_000, retry_delay_seconds: 1, retry_max_delay_seconds: 2, retry_interval_seconds: 1 },
+      ...{
+        enabled: true,
+        max_retries: 1_000,
+        retry_delay_seconds: 1,
+        retry_max_delay_seconds: 2,
+        retry_interval_seconds: 1,
+      },
     },
     audit_export: { webhook_url: `http://127.0.0.1:${audit.port}/` },
     logging: { audit: { enabled: true, file: path.join(folder, 'audit.log') } },

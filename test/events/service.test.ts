@@ -83,7 +83,12 @@ describe('a service with consumers', () => {
           ca_file: authorities,
         },
       },
-      notifications: { retry_delay_seconds: 1, retry_interval_seconds: 1, disabled_types: ['registration_succeeded'] },
+      notifications: {
+        enabled: true,
+        retry_delay_seconds: 1,
+        retry_interval_seconds: 1,
+        disabled_types: ['registration_succeeded'],
+      },
       ct_logging: { enabled: true, logs: [{ url: await log.listen(), public_key_path, timeout_seconds: 60 }] },
       hooks: { registered: [{ class: `ext:${MODULE}#Held`, config: { file: calls() } }] },
     }

@@ -164,6 +164,8 @@ const AcmeProxy = z
     challenge_handler_config: setting(
       z.record(z.string(), z.unknown()).default(() => ({})),
       'Settings of the handler.',
+      // A module may have the token of a DNS service among them.
+      { secret: true },
     ),
     eab_kid: setting(optionalText(), 'Key id of the upstream account binding.'),
     eab_hmac_key: setting(optionalText(), 'Key of the upstream account binding, base64url.', { secret: true }),
