@@ -33,7 +33,7 @@ export function sharedWork<V>(
   async function run(): Promise<V> {
     await former
     const pauseMs = begunAt + intervalMs - performance.now()
-    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
+    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, Math.ceil(pauseMs)))
     begunAt = performance.now()
     next = undefined
     waiting = 0
