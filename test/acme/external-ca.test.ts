@@ -228,6 +228,9 @@ describe('a service behind an external CA', { timeout: 180_000 }, () => {
 
   test('a revocation is asked for until the CA has confirmed it', async () => {
     ca.behave('issue')
+    // Those of the tests before would use up its refusals.
+    const isAllRevoked = async () => (await query('SELECT FROM backend_revocations')).length === 0
+    await until('the other revocations', isAllRevoked)
     ca.failRevocations(2)
     const { order } = await finalized()
     const { text } = await client.post(order.json.certificate)
@@ -243,7 +246,7 @@ describe('a service behind an external CA', { timeout: 180_000 }, () => {
     )
     assert.equal(asked.length, 3)
     assert.equal(asked[0]?.body.reason, 4)
-    await until('an empty list', async () => (await query('SELECT FROM backend_revocations')).length === 0)
+    await until('an empty list', isAllRevoked)
   })
 
   test('an administrator sees what the CA has not confirmed, and gives it up', async () => {
