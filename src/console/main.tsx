@@ -8,7 +8,7 @@ import { watchTheme } from './theme.ts'
 
 watchTheme()
 watchSession(() => {
-  // The session ends here in any case.
+  // The session ends here in any case, and at the service by its age.
   call('logout', {}).catch(() => undefined)
 })
 // The role may be another one since the tab was last loaded.

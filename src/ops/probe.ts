@@ -180,6 +180,7 @@ function withOthers(signing: CaCheck, { signer, others }: BackendHealth): CaChec
 
 /** Background work is shown, and decides nothing. */
 async function withBackground(found: Promise<HealthReport>, parts: Pick<ProbeParts, 'background' | 'smtp'>) {
+  // Absent from the report when the database does not answer, which its own check says.
   const asked = parts.background().catch(() => undefined)
   const mail = parts.smtp?.().catch((): CheckStatus => 'error')
   const [report, background, smtp] = await Promise.all([

@@ -91,6 +91,7 @@ export class Mailer {
       }
       this.#wake = new AbortController()
       const signal = AbortSignal.any([this.#stopping.signal, this.#wake.signal])
+      // Only a wake-up or the stop rejects it, and both lead to the next look.
       await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined)
     }
   }
