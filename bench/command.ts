@@ -1,6 +1,6 @@
 /** What a command of the bench is. */
 
-import type { Options, Raw } from '../src/shared/command-line/options.ts'
+import type { Options, Raw } from '../src/shared/command-line.ts'
 import type { Plan } from './options.ts'
 import type { Parts } from './report/document.ts'
 import type { Surroundings } from './run.ts'

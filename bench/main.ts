@@ -5,8 +5,7 @@
  * A command is a file of its own, and loaded when it is named.
  */
 
-import type { Raw } from '../src/shared/command-line/options.ts'
-import { type Command as ProgramCommand, runProgram } from '../src/shared/command-line/program.ts'
+import { type Command as ProgramCommand, type Raw, runProgram } from '../src/shared/command-line.ts'
 import type { Command } from './command.ts'
 import { Interrupted, interruptBySignals } from './interrupt.ts'
 import { beginDocument, writeFiles } from './report/document.ts'
@@ -17,19 +16,15 @@ const COMMANDS: Record<string, () => Promise<{ command: Command }>> = {
   overload: () => import('./overload.ts'),
 }
 
-const [first = ''] = process.argv.slice(2)
-const isNamed = /^[^-]/.test(first)
-const load = COMMANDS[isNamed ? first : 'bench']
-await runProgram(
-  {
-    ...{ name: 'bench', typedAs: `npm run bench --${isNamed && load ? ` ${first}` : ''}`, version: '' },
-    commands: load ? [commandOf((await load()).command)] : Object.keys(COMMANDS).map(mistyped),
-  },
-  process.argv.slice(isNamed && load ? 3 : 2),
-)
+const typed = process.argv.slice(2)
+const [first = ''] = typed
+const usage = /^[^-]/.test(first) ? first : ''
+const load = COMMANDS[usage === '' ? 'bench' : usage]
+const commands = load ? [commandOf(usage, (await load()).command)] : Object.keys(COMMANDS).map(mistyped)
+await runProgram({ name: 'bench', version: '', commands }, typed)
 
-function commandOf({ run, description: about, flags: options, examples }: Command): ProgramCommand {
-  return { ...{ usage: '', about, options, examples }, run: (_values, _words, raw) => act(run, raw) }
+function commandOf(usage: string, { run, description: about, flags: options, examples }: Command): ProgramCommand {
+  return { usage, about, options, examples, run: (_values, _words, raw) => act(run, raw) }
 }
 
 /** A command that is known by name only, because the word that was typed is another. */

@@ -1,6 +1,6 @@
 /** `npm run bench` without a command: scenarios on one server, or on several in turn. */
 
-import type { Raw } from '../src/shared/command-line/options.ts'
+import type { Raw } from '../src/shared/command-line.ts'
 import type { Command, Outcome } from './command.ts'
 import { contest, withServers } from './contest.ts'
 import { FLAGS, parseOptions } from './options.ts'
@@ -13,7 +13,7 @@ import type { Surroundings } from './run.ts'
 export const command: Command = {
   description: [
     'Measure ACME servers: throughput, latency per step, CPU per operation by role.',
-    'Another command: "overload" offers more than a server can do.',
+    'Another command: "overload" offers more than a server can do. Here "bench" stands for: npm run bench --',
     'Ends with 0 when every operation went well (refusals with Retry-After and dropped arrivals do not count), with 1 otherwise, with 2 for a wrong option.',
   ],
   examples: [

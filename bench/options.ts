@@ -9,7 +9,7 @@ import {
   readOptions,
   UsageError,
   type Values,
-} from '../src/shared/command-line/options.ts'
+} from '../src/shared/command-line.ts'
 import { isLoopback, portOf, type Target } from './client/target.ts'
 import * as flags from './flags.ts'
 import { findListener } from './measure/find-server.ts'
@@ -68,6 +68,7 @@ export interface Beside {
 
 const PORT = integer(0, 65535)
 const COUNT = integer(1, 1_000_000_000)
+const contact = matching(/^mailto:[^@\s]+@[^@\s]+$/, 'must look like mailto:ops@example.com')
 /** Timers end at 24 days; a week is more than anybody measures. */
 export const SECONDS = number(0.001, 604_800)
 const SOME_SECONDS = number(0, 604_800)
@@ -89,6 +90,7 @@ export const FLAGS = {
     'http-01',
   ),
   'renewal-reads': option('Scenario renewal: reads of renewal information before each', integer(0, 1_000_000), 60),
+  contact: optional('Contact of each account, such as mailto:ops@example.com', contact),
   'domain-suffix': option(
     'End of the names that are ordered',
     matching(/^(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/, 'must look like .test or .bench.example.com'),
@@ -175,7 +177,7 @@ function optionsOf(values: Values<typeof FLAGS>, rates: Rate[], isStarted: boole
   return {
     ...{ directoryUrl: directory, caCertificates: values['ca-cert'], insecure, rootCertificate: values.root },
     ...{ timeoutMs: 1000 * values.timeout, challengeType: values.challenge, domainSuffix: values['domain-suffix'] },
-    renewalReads: values['renewal-reads'],
+    ...{ renewalReads: values['renewal-reads'], contact: values.contact },
     ...{ clients, processes, accounts: values.accounts ?? clients, count, workers, rates },
     ...{ durationMs: 1000 * values.duration, warmupMs: 1000 * values.warmup },
     responders: {

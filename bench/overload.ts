@@ -5,7 +5,7 @@
  * nothing that a flood leaves behind can hide between two runs.
  */
 
-import { option, type Raw, readOptions } from '../src/shared/command-line/options.ts'
+import { option, type Raw, readOptions } from '../src/shared/command-line.ts'
 import type { Command, Outcome } from './command.ts'
 import { withServers } from './contest.ts'
 import { number } from './flags.ts'
@@ -44,8 +44,9 @@ export const command: Command = {
   description: [
     'Offer a server more than it can do: goodput, refusals, latency, recovery.',
     'A closed loop finds the maximum; then an open loop goes from calm to flood and back without a pause.',
+    'Here "bench" stands for: npm run bench --',
   ],
-  examples: ['--start --clients 64 --html overload.html'],
+  examples: ['overload --start --clients 64 --html overload.html'],
   flags: { ...COMMON, ...OWN_FLAGS },
   run: overloadServers,
 }

@@ -15,6 +15,7 @@ import { type KeyLoader, readKeySecret } from './keys/load-key.ts'
 import { TokenError } from './keys/pkcs11/error.ts'
 import type { KeyState, SigningKey } from './keys/signing-key.ts'
 import { compilePolicy, type SigningPolicy } from './policy.ts'
+import { PIN_REFUSED_EXIT_CODE } from './protocol/errors.ts'
 import { TEST_MESSAGE } from './protocol/methods.ts'
 import { SignQueue } from './sign-queue.ts'
 import { TokenBucket } from './token-bucket.ts'
@@ -96,11 +97,10 @@ export async function closeKeys(
  */
 class PinRefused extends Error {
   override readonly name = 'PinRefused'
+  readonly exitCode = PIN_REFUSED_EXIT_CODE
 }
 
-/** Whether a token refused its PIN, for one issuer or when loading all. */
-export const isPinRefusal = (error: unknown): boolean =>
-  error instanceof PinRefused || (error instanceof TokenError && error.kind === 'pin')
+const isPinRefusal = (error: unknown): boolean => error instanceof TokenError && error.kind === 'pin'
 
 const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 

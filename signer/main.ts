@@ -5,8 +5,7 @@
  * Only `serve` loads the daemon's modules, which takes three times as long as all else.
  */
 
-import { isGiven, option, optional } from '../src/shared/command-line/options.ts'
-import { type Command, command, runProgram } from '../src/shared/command-line/program.ts'
+import { type Command, command, isGiven, option, optional, runProgram } from '../src/shared/command-line.ts'
 import { exportCommand, tailCommand, verifyCommand } from './audit/commands.ts'
 import { ceremonyCommands } from './ceremony/commands.ts'
 import { readVersion } from './version.ts'
@@ -28,10 +27,13 @@ const SERVE = command({
   },
   examples: ['serve -c /etc/chancery/signer.yaml', '--validate-only -c signer.yaml'],
   async run({ config: file, 'validate-only': isCheck, 'with-parent': withParent }) {
-    const [{ loadConfig }, { checkSetup, serve }] = await Promise.all([import('./config.ts'), import('./serve.ts')])
+    const [{ loadConfig }, { checkSetup, runDaemon }] = await Promise.all([
+      import('./config.ts'),
+      import('./daemon.ts'),
+    ])
     const config = loadConfig(file)
     if (!isCheck) {
-      await serve({ config, reread: () => loadConfig(file), version, withParent })
+      await runDaemon({ config, reread: () => loadConfig(file), version, withParent })
       return 0
     }
     for (const line of await checkSetup(config)) console.log(line)
@@ -94,14 +96,6 @@ await runProgram(
       'SIGHUP: read the issuers of the configuration again; what is wrong with them is logged and changes nothing.',
     ],
     commands: [SERVE, ...AUDIT, ...ceremonyCommands(version)],
-    /** A refused PIN has its own code, so that a supervisor does not restart the daemon. */
-    async exitCodeOf(error) {
-      const [{ isPinRefusal }, { PIN_REFUSED_EXIT_CODE }] = await Promise.all([
-        import('./issuers.ts'),
-        import('./protocol/errors.ts'),
-      ])
-      return isPinRefusal(error) ? PIN_REFUSED_EXIT_CODE : 1
-    },
   },
   process.argv.slice(2),
 )

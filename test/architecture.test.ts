@@ -22,12 +22,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/shared/protocol': ['src/shared/lib'],
   'src/shared/pki': ['src/shared/lib'],
   'src/shared/config-file': [],
-  'src/shared/command-line': ['src/shared/config-file/suggest.ts'],
+  'src/shared/command-line.ts': ['src/shared/config-file/suggest.ts', 'src/shared/lib/printable.ts'],
   'src/domain': SHARED,
   'src/store': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
   'src/ca': [
     ...[...SHARED, 'src/domain', 'signer/protocol'],
-    ...['src/runtime/process-identity.ts', 'src/runtime/supervision.ts', 'workers/hook'],
+    ...['src/runtime/process-identity.ts', 'src/runtime/supervision.ts', 'workers/module'],
   ],
   'src/services': [
     ...[...SHARED, 'src/domain', 'src/store', 'src/ca'],
@@ -57,19 +57,19 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
       'src/ops',
     ],
     ...['src/runtime', 'src/settings', 'src/background/loop.ts'],
-    ...['src/main/event-writer.ts', 'src/main/logging.ts', 'src/main/messages.ts'],
+    ...['src/main/event-writer.ts', 'src/main/messages.ts'],
   ],
   // In `thread.ts` the composition root of the events thread.
   'src/events': [
     ...[...SHARED, 'src/domain', 'src/store', 'src/services', 'src/config', 'src/settings', 'src/ops', 'src/runtime'],
-    ...['src/hooks', 'src/main/logging.ts', 'src/main/messages.ts'],
+    ...['src/hooks', 'src/main/messages.ts'],
   ],
   // What the operator has registered: modules in threads of their own, webhooks.
   'src/hooks': [
     ...[...SHARED, 'src/domain', 'src/store', 'src/services/events', 'src/config'],
-    ...['workers/hook', 'workers/address-policy.ts'],
+    ...['workers/module', 'workers/address-policy.ts'],
   ],
-  'src/ops': [...RESOURCES, 'src/ca/backend.ts', 'src/store/database.ts'],
+  'src/ops': [...RESOURCES, 'src/ca/backend.ts', 'src/store/database.ts', 'src/background/loop.ts'],
   'src/background': ['src/shared/lib', 'src/domain', 'src/services', 'src/store/instance-presence.ts'],
   'src/runtime': ['src/shared/lib'],
   'src/config': [...SHARED, 'src/shared/config-file', 'src/domain'],
@@ -94,13 +94,14 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/front': [
     ...['src/shared/lib', 'src/shared/protocol', 'src/domain', 'src/store', 'src/services', 'src/overload'],
     ...['src/http', 'src/acme', 'src/admin', 'src/ops', 'src/runtime', 'src/settings', 'src/validation', 'src/main'],
+    'src/background/loop.ts',
   ],
   'src/cli': [
-    ...[...SHARED, 'src/shared/config-file', 'src/shared/command-line', 'src/config', 'src/domain', 'src/store'],
+    ...[...SHARED, 'src/shared/config-file', 'src/shared/command-line.ts', 'src/config', 'src/domain', 'src/store'],
     ...['src/services', 'src/http', 'src/settings', 'src/mpic', 'src/ca', 'src/validation', 'src/main'],
     // A look at mails, and a test of the mail server.
     'src/events/notifications',
-    ...['src/hooks/load.ts', 'src/dev/run.ts', 'signer/protocol'],
+    ...['src/hooks/load.ts', 'src/ops/logging.ts', 'src/dev/run.ts', 'signer/protocol'],
     // The descriptions and the client for commands from another machine, and the application for those here.
     ...['src/admin/client.ts', 'src/admin/described.ts', 'src/admin/endpoints.ts', 'src/admin/local.ts'],
   ],
@@ -111,7 +112,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   workers: SHARED,
   // A bench is a client: of the service it knows only how DER is written and read, and how a command line is. The signer
   // alone is measured through the client that the service uses.
-  bench: ['src/shared/pki', 'src/shared/command-line', 'src/ca/signer-client.ts'],
+  bench: ['src/shared/pki', 'src/shared/command-line.ts', 'src/ca/signer-client.ts'],
 }
 
 /**
@@ -119,7 +120,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
  * vocabulary of whole layers, everything else is known to one file, so that replacing it is a change to one file.
  */
 const KNOWN_TO: Record<string, readonly string[]> = {
-  '@node-rs/argon2': ['src/services/admin/passwords.ts'],
+  '@node-rs/argon2': ['src/services/admin/password-hash.ts'],
   '@peculiar/x509': ['src/dev/dev-ca-certificates.ts'],
   '@slonik/pg-driver': ['src/store/slonik.ts'],
   'better-queue': ['src/services/events/external-delivery.ts'],
@@ -141,15 +142,17 @@ const KNOWN_TO: Record<string, readonly string[]> = {
       'src/cli',
       'src/validation',
       'src/mpic',
+      'src/background/failure-log.ts',
+      'src/ops/logging.ts',
       'src/ca/signer-process.ts',
     ],
-    ...['signer/connection.ts', 'signer/issuer-rollover.ts', 'signer/serve.ts'],
+    ...['signer/connection.ts', 'signer/issuer-rollover.ts', 'signer/daemon.ts'],
   ],
   piscina: ['workers/pool.ts'],
   'prom-client': ['src/ops/metrics.ts'],
   re2js: ['src/domain/linear-pattern.ts'],
   'reflect-metadata': ['src/dev/dev-ca-certificates.ts'],
-  sade: ['src/shared/command-line/program.ts'],
+  sade: ['src/shared/command-line.ts'],
   // Its types are the vocabulary of the admin stores; the pool is made in one file.
   slonik: [
     'src/store/slonik.ts',
@@ -341,6 +344,8 @@ const MAX_IMPORTS = 25
 /** One connects all parts of a front thread, the other all commands, which it imports when they are called. */
 const COMPOSITION_ROOTS = [
   ...['src/admin/use-cases.ts', 'src/front/thread.ts', 'src/cli/program.ts'],
+  // All endpoints of the Admin API, and the types of all that they work with.
+  ...['src/admin/endpoints.ts', 'src/admin/context.ts'],
   // All pages.
   'src/console/routes.ts',
 ]

@@ -20,12 +20,38 @@ function matches(pattern: RegExp): { file: string; found: string }[] {
   )
 }
 
+/** The anchor that GitHub gives a heading. */
+const anchorOf = (heading: string) =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}_ -]/gu, '')
+    .replaceAll(' ', '-')
+
+/** @param target relative to the document; empty is the document itself */
+function isThere(from: string, target: string, heading: string | undefined): boolean {
+  const name = target === '' ? from : path.join(path.dirname(from), target)
+  if (heading === undefined) return existsSync(path.join(ROOT, name))
+  const { text = '' } = files.find(({ file }) => file === name) ?? {}
+  return [...text.matchAll(/^#+ (.*)$/gm)].some(([, title = '']) => anchorOf(title) === heading)
+}
+
 describe('a reference', () => {
   test('to a decision names a file of docs/decisions', () => {
     const unknown = matches(/docs\/decisions\/([a-z0-9-]+\.md)/g).filter(
       ({ found }) => !existsSync(path.join(ROOT, 'docs/decisions', found)),
     )
     assert.deepEqual(unknown, [])
+  })
+
+  test('from a document to a file or heading finds it', () => {
+    const missing = files
+      .filter(({ file }) => file.endsWith('.md'))
+      .flatMap(({ file, text }) =>
+        [...text.matchAll(/\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
+          .filter(([, target = '', heading]) => !isThere(file, target, heading))
+          .map(([link]) => `${file}: ${link}`),
+      )
+    assert.deepEqual(missing, [])
   })
 
   test('is never a number of a list, nor a document that is not here', () => {

@@ -28,10 +28,16 @@ export interface Issued {
 }
 
 /** @throws Failure `check-account` when the account is not new: every call brings a fresh key */
-export async function registerAccount(client: AcmeClient, directory: Directory, index: number): Promise<Account> {
+export async function registerAccount(
+  client: AcmeClient,
+  directory: Directory,
+  index: number,
+  contact: string | undefined,
+): Promise<Account> {
   const key = newKey()
   const signer = { key, prefix: headerPrefix({ jwk: key.jwk }) }
-  const response = await client.post('new-account', signer, directory.newAccount, '{"termsOfServiceAgreed":true}')
+  const payload = JSON.stringify({ termsOfServiceAgreed: true, ...(contact !== undefined && { contact: [contact] }) })
+  const response = await client.post('new-account', signer, directory.newAccount, payload)
   if (response.status !== 201) throw new Failure('check-account', `new-account answered ${response.status}, not 201`)
   const url = requireUrl(response.location, 'Location of new-account')
   const prefix = headerPrefix({ kid: url })

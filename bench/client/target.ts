@@ -16,6 +16,8 @@ export interface Target {
   domainSuffix: string
   /** Scenario `renewal`: reads of renewal information before each renewal. */
   renewalReads: number
+  /** Of every account, such as `mailto:ops@example.com`: notifications are recorded for accounts with one. */
+  contact: string | undefined
 }
 
 /** True for names and addresses that never leave this machine. */

@@ -55,7 +55,7 @@ export async function prepare(
   const work = async (client: AcmeClient) => {
     while (begun < job.accounts) {
       const place = begun++
-      const account = await registerAccount(client, directory, job.firstAccount + place)
+      const account = await registerAccount(client, directory, job.firstAccount + place, target.contact)
       accounts[place] = account
       if (answersChallenges) await publish({ name: thumbprintName(account.index), text: account.thumbprint })
       await prepareAccount?.(client, context, account)

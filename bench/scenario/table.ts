@@ -31,8 +31,8 @@ const SCENARIOS = {
   'new-account': {
     usesAccounts: false,
     floor: ONE_VERIFICATION,
-    async operate(client, { directory }) {
-      await registerAccount(client, directory, 0)
+    async operate(client, { directory, target }) {
+      await registerAccount(client, directory, 0, target.contact)
     },
   },
   'new-order': {

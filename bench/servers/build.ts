@@ -3,7 +3,7 @@
 import { readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
 import path from 'node:path'
-import { UsageError } from '../../src/shared/command-line/options.ts'
+import { UsageError } from '../../src/shared/command-line.ts'
 import { outputOf } from './program.ts'
 
 export interface Build {

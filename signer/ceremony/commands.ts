@@ -1,7 +1,6 @@
 /** The commands of `chancery-signer` that make keys and certificates of CAs. */
 
-import { isGiven, option, optional } from '../../src/shared/command-line/options.ts'
-import { type Command, command } from '../../src/shared/command-line/program.ts'
+import { type Command, command, isGiven, option, optional } from '../../src/shared/command-line.ts'
 import { describeSoftHsm, initSoftHsm } from './init-softhsm.ts'
 import { nextSteps, runCeremony } from './keygen.ts'
 import { readPlan, readSigningPlan } from './options.ts'

@@ -1,12 +1,13 @@
 /** `/allowed-identifiers`: what accounts may request where allowlists are enforced. */
 
 import { z } from 'zod/v4'
+import { type IdentifierOutcome, WITHDRAWALS } from '../services/admin/allowed-identifiers.ts'
 import type { IdentifierRow, IdentifierWithSome } from '../store/admin/identifier-store.ts'
 import { ADMINS, endpoint } from './endpoint.ts'
 import { longPageRequest, nextOf, placeParameters } from './pages.ts'
 import { line, time, timestamp, uuid } from './schemas.ts'
 
-/** As the lists of an account and of a credential show it. */
+/** As the list of a credential shows it. */
 export const PlainIdentifier = z
   .strictObject({
     id: z.uuid(),
@@ -16,6 +17,16 @@ export const PlainIdentifier = z
     created_at: timestamp(),
   })
   .meta({ id: 'PlainIdentifier' })
+
+const IdentifierOfAccount = z
+  .strictObject({
+    ...PlainIdentifier.shape,
+    eab_credential_id: z
+      .uuid()
+      .nullable()
+      .meta({ description: 'The credential that grants it; null for what is allowed to the account itself.' }),
+  })
+  .meta({ id: 'IdentifierOfAccount' })
 
 export const AllowedIdentifier = z
   .strictObject({
@@ -38,6 +49,33 @@ const identifierBody = (row: IdentifierWithSome): z.input<typeof AllowedIdentifi
   more_accounts: row.more_accounts,
 })
 
+const MOST_CHANGED = 1_000
+const texts = () => z.array(line(255)).max(MOST_CHANGED).optional()
+
+/** Of an account or a credential. */
+export const ChangedIdentifiers = z
+  .strictObject({
+    allow: texts().meta({ description: 'Names, `*.name`, addresses, networks; what is missing is made.' }),
+    disallow: texts(),
+  })
+  .refine(({ allow = [], disallow = [] }) => allow.length + disallow.length > 0, {
+    error: "has neither 'allow' nor 'disallow'",
+  })
+
+export const IdentifierOutcomes = z
+  .array(
+    z.strictObject({
+      identifier: z.string(),
+      outcome: z.enum(['allowed', ...WITHDRAWALS]).meta({
+        description: '`absent`: it was not allowed. `kept`: the credential of the account still grants it.',
+      }),
+    }),
+  )
+  .meta({ id: 'IdentifierOutcomes' })
+
+export const outcomesBody = (outcomes: readonly IdentifierOutcome[]): z.input<typeof IdentifierOutcomes> =>
+  outcomes.map(({ identifier, outcome }) => ({ identifier: identifier.value, outcome }))
+
 const params = z.strictObject({ identifier_id: uuid() })
 const associationParams = z.strictObject({ identifier_id: uuid(), account_id: uuid() })
 const ONE = '/allowed-identifiers/{identifier_id}'
@@ -47,9 +85,9 @@ const listIdentifiers = endpoint({
   ...{ id: 'listAllowedIdentifiers', method: 'GET', path: '/allowed-identifiers', tag, roles: ADMINS },
   summary: 'Lists all identifiers, the newest first.',
   reply: { status: 200, schema: z.array(AllowedIdentifier) },
-  query: z.strictObject(placeParameters()),
-  async handle({ query }, { identifiers, pages }) {
-    const page = await identifiers.page(longPageRequest(query, pages))
+  query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
+  async handle({ query: { value, ...place } }, { identifiers, pages }) {
+    const page = await identifiers.page(longPageRequest(place, pages), value)
     return { body: page.rows.map(identifierBody), next: nextOf(page) }
   },
 })
@@ -122,15 +160,31 @@ const listOfAccount = endpoint({
   roles: ADMINS,
   summary: 'Lists what an account may request.',
   params: z.strictObject({ account_id: uuid() }),
-  reply: { status: 200, schema: z.array(PlainIdentifier) },
+  reply: { status: 200, schema: z.array(IdentifierOfAccount) },
   errors: ['not_found'],
   query: z.strictObject(placeParameters()),
   async handle({ params, query }, { identifiers, pages }) {
     const page = await identifiers.ofAccount(params.account_id, longPageRequest(query, pages))
-    return { body: page.rows.map(plainIdentifierBody), next: nextOf(page) }
+    const body = page.rows.map((row) => ({ ...plainIdentifierBody(row), eab_credential_id: row.eab_credential_id }))
+    return { body, next: nextOf(page) }
   },
+})
+
+const changeOfAccount = endpoint({
+  ...{ id: 'changeIdentifiersOfAccount', method: 'POST', path: '/accounts/{account_id}/allowed-identifiers', tag },
+  roles: ADMINS,
+  summary: 'Allows identifiers to an account itself, and takes others back, all in one commit.',
+  params: z.strictObject({ account_id: uuid() }),
+  body: ChangedIdentifiers,
+  reply: { status: 200, schema: IdentifierOutcomes },
+  errors: ['not_found', 'conflict'],
+  audit: 'identifier.add_account',
+  handle: async ({ params, body, author }, { identifiers }) => ({
+    body: outcomesBody(await identifiers.changeOfAccount(author, params.account_id, body)),
+  }),
 })
 
 export const ALLOWED_IDENTIFIERS = [
   ...[listIdentifiers, createIdentifier, getIdentifier, deleteIdentifier, addAccount, removeAccount, listOfAccount],
+  changeOfAccount,
 ] as const

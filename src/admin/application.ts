@@ -151,6 +151,7 @@ export class AdminApplication {
     headers.push(['Content-Type', reply.contentType ?? 'application/json'])
     if (answer.next) headers.push(['Link', `<${this.#nextUrl(request, answer.next)}>; rel="next"`])
     if (answer.lines) return { status, headers, resource, ...(await this.#options.streams.open(answer.lines)) }
+    if (answer.octets) return { status, headers, resource, body: '', octets: answer.octets }
     // A reply that does not fit its description is our fault, and must not leave.
     const body = reply.schema ? reply.schema.parse(answer.body) : answer.body
     if (body === undefined) throw new Error(`${path} gave no body`)
@@ -236,7 +237,8 @@ function parse(schema: z.ZodType | undefined, value: unknown, where: 'path' | 'q
   const expected = schema ?? NO_QUERY
   if (where !== 'path' && hasNul(value))
     throw new AdminError('invalid_request', `the ${where} has the character U+0000`)
-  const parsed = expected.safeParse(value)
+  // Without the input, a wrong member could not be told from a missing one.
+  const parsed = expected.safeParse(value, { reportInput: true })
   if (parsed.success) return parsed.data
   // No object has an id that is none.
   if (where === 'path') throw new AdminError('not_found', 'there is no such resource')

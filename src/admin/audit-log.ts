@@ -1,12 +1,13 @@
 /** `/audit-log`: what administrators did. */
 
 import { z } from 'zod/v4'
-import { renderHead } from '../domain/audit-verdict.ts'
+import { parseHead, renderHead } from '../domain/audit-verdict.ts'
 import type { AuditFilter, StoredAuditEntry } from '../store/admin/audit-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { limitOf, limitParameter } from './pages.ts'
-import { instantParameter, time, timestamp, uuid } from './schemas.ts'
+import { instantParameter, line, time, timestamp, uuid } from './schemas.ts'
 
+/** Its members are also those of `readAuditLines`. */
 const AuditLogEntry = z
   .strictObject({
     id: z.uuid(),
@@ -33,13 +34,14 @@ function entryBody(entry: StoredAuditEntry): z.input<typeof AuditLogEntry> {
 const filters = {
   action: z.string().min(1).max(64).optional(),
   user_id: uuid().optional(),
+  ip_address: line(64).optional(),
   since: instantParameter().optional().meta({ description: 'Entries of this time and later.' }),
   until: instantParameter().optional().meta({ description: 'Entries of this time and earlier.' }),
 }
 const Filters = z.strictObject(filters)
 
-const filterOf = ({ action, user_id: userId, since, until }: z.output<typeof Filters>): AuditFilter => ({
-  ...{ action, userId, since, until },
+const filterOf = ({ action, user_id, ip_address, since, until }: z.output<typeof Filters>): AuditFilter => ({
+  ...{ action, userId: user_id, ipAddress: ip_address, since, until },
 })
 
 const cursor = z
@@ -73,7 +75,7 @@ const exportAuditLog = endpoint({
   errors: ['unavailable'],
   audit: 'audit.export',
   async handle({ body, author }, { auditReader }) {
-    return { lines: linesOf(auditReader.export(author, filterOf(body))) }
+    return { lines: auditReader.export(author, filterOf(body)) }
   },
 })
 
@@ -87,19 +89,22 @@ const AuditChain = z
   })
   .meta({ id: 'AuditChain' })
 
+const head = z
+  .string()
+  .refine((text) => parseHead(text) !== undefined, { error: "must be a number, ':' and 64 hexadecimal digits" })
+  .transform((text) => parseHead(text))
+  .meta({ description: 'A head noted earlier, from a line audit_head of the log: finds a cut tail.' })
+
 const getAuditChain = endpoint({
   ...{ id: 'getAuditChain', method: 'GET', path: '/audit-log/chain', tag, roles: BOTH_ROLES },
   summary: 'Reads the whole audit log and says whether its chain is whole.',
+  query: z.strictObject({ head: head.optional() }),
   reply: { status: 200, schema: AuditChain },
-  async handle(_request, { auditChain }) {
-    const { entries, head, cutSequence, faults } = await auditChain()
+  async handle({ query }, { auditChain }) {
+    const { entries, head, cutSequence, faults } = await auditChain(query.head)
     const whole = faults.length === 0
     return { body: { whole, entries, head: renderHead(head), cut_sequence: cutSequence, faults: [...faults] } }
   },
 })
-
-async function* linesOf(entries: AsyncIterable<StoredAuditEntry>): AsyncIterable<string> {
-  for await (const entry of entries) yield JSON.stringify(entryBody(entry))
-}
 
 export const AUDIT_LOG = [listAuditLog, getAuditChain, exportAuditLog]

@@ -6,6 +6,7 @@
 import type { Logger } from 'pino'
 import { type Loop, startLoop } from '../background/loop.ts'
 import { renderHead } from '../domain/audit-verdict.ts'
+import type { ReloadChanges } from '../main/messages.ts'
 import type { AuditLog } from '../services/admin/audit-log.ts'
 import { AuditRetention } from '../services/admin/audit-retention.ts'
 import type { AuditWatch } from '../services/admin/audit-watch.ts'
@@ -45,6 +46,11 @@ export class AuditUpkeep {
   /** @returns the number of deleted entries */
   cut(before: Date): Promise<number> {
     return this.#retention.cut(before)
+  }
+
+  async noteReload({ applied, needRestart }: ReloadChanges): Promise<undefined> {
+    const details = { signal: 'SIGHUP', applied, need_restart: needRestart }
+    await this.#options.audit.record({ userId: undefined, ipAddress: undefined }, 'settings.reload', details)
   }
 
   stop(): Promise<void> {

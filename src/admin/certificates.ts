@@ -2,12 +2,12 @@
 
 import { z } from 'zod/v4'
 import { ADMINISTRATORS_REASONS, revocationReasonName } from '../domain/revocation.ts'
-import { HISTOGRAM_GROUPS } from '../store/admin/expiry-histogram.ts'
 import { CERTIFICATE_SORTS, CERTIFICATE_STATUSES, type ListedCertificate } from '../store/certificate-list.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { nextOf, pageRequest, placeParameters } from './pages.ts'
 import {
   fingerprint,
+  flagParameter,
   instantParameter,
   line,
   serialNumber,
@@ -15,7 +15,6 @@ import {
   timeOrNull,
   timestamp,
   uuid,
-  wholeParameter,
 } from './schemas.ts'
 
 const Certificate = z
@@ -64,24 +63,38 @@ const listCertificates = endpoint({
     account_id: uuid().optional(),
     serial: serialNumber().optional(),
     fingerprint: fingerprint().optional(),
+    spki_sha256: fingerprint().optional().meta({ description: 'SHA-256 of the SubjectPublicKeyInfo.' }),
     domain: domain().optional().meta({ description: 'One of its names exactly, such as *.example.com.' }),
     domain_suffix: domain().optional().meta({ description: 'A name that one of its names is, or lies below.' }),
     status: z.enum(CERTIFICATE_STATUSES).optional(),
+    expiring_after: instantParameter().optional(),
     expiring_before: instantParameter().optional(),
     issued_before: instantParameter().optional(),
     issued_after: instantParameter().optional(),
     issuer: fingerprint().optional().meta({ description: "SHA-256 of the issuer's certificate." }),
     profile: line(255).optional(),
+    renewed: flagParameter().optional().meta({
+      description:
+        'Whether it has a successor: an order that replaces it has got a certificate, or another one of its account ends later, is not revoked and has all its names. Certificates of no account are left out.',
+    }),
     sort: z.enum(CERTIFICATE_SORTS).optional(),
     ...placeParameters(),
   }),
   reply: { status: 200, schema: z.array(Certificate) },
   async handle({ query }, { certificates, pages }) {
-    const { account_id, serial, domain, domain_suffix, expiring_before, sort, limit, offset, cursor } = query
-    const { fingerprint, status, issuer, profile, issued_before, issued_after } = query
+    const { account_id, serial, domain, domain_suffix, sort, limit, offset, cursor } = query
+    const { fingerprint, spki_sha256: spkiSha256, status, issuer, profile, issued_before, issued_after } = query
+    const { expiring_after: expiresAfter, expiring_before: expiresBefore, renewed } = query
     const filter = {
-      ...{ accountId: account_id, serialNumber: serial, fingerprint, name: domain, nameSuffix: domain_suffix },
-      ...{ status, expiresBefore: expiring_before, issuer, profile },
+      ...{
+        accountId: account_id,
+        serialNumber: serial,
+        fingerprint,
+        spkiSha256,
+        name: domain,
+        nameSuffix: domain_suffix,
+      },
+      ...{ status, expiresAfter, expiresBefore, issuer, profile, renewed },
       ...{ issuedBefore: issued_before, issuedAfter: issued_after },
     }
     const page = await certificates.list(filter, sort, pageRequest({ limit, offset, cursor }, pages))
@@ -227,41 +240,27 @@ const revokeCertificate = endpoint({
   }),
 })
 
-const Histogram = z
-  .strictObject({
-    is_estimate: z.boolean().meta({ description: 'Of many certificates a part is counted, and scaled.' }),
-    buckets: z.array(
-      z.strictObject({
-        day: z.iso.date(),
-        group: z.string().nullable().meta({ description: 'Null where the order of a certificate is gone.' }),
-        certificates: z.int(),
-      }),
-    ),
-  })
-  .meta({ id: 'ExpiryHistogram' })
-
-const getExpiryHistogram = endpoint({
-  ...{ id: 'getExpiryHistogram', method: 'GET', path: '/certificates/expiry-histogram', tag, roles: BOTH_ROLES },
-  summary: 'Counts certificates that are not revoked by the day of their end, and by issuer or profile.',
-  query: z.strictObject({
-    by: z.enum(HISTOGRAM_GROUPS).default('issuer'),
-    days: wholeParameter(1, 400).default(90),
-  }),
-  reply: { status: 200, schema: Histogram },
-  async handle({ query: { by, days } }, { certificates }) {
-    const { buckets, isEstimate } = await certificates.expiryHistogram(by, days)
-    return { body: { is_estimate: isEstimate, buckets: [...buckets] } }
+const revokeFromCrl = endpoint({
+  ...{ id: 'revokeFromCrl', method: 'POST', path: '/certificates/revoke-from-crl', tag, roles: ADMINS },
+  summary: 'Revokes all that a CRL of one of our issuers lists, also what the database has lost.',
+  body: z.strictObject({ crl: z.base64().meta({ description: 'DER, base64.' }) }),
+  reply: {
+    status: 200,
+    schema: z.strictObject({
+      entries: z.int(),
+      revoked: z.int().meta({ description: 'Revoked now.' }),
+      recorded: z.int().meta({ description: 'Revoked now, and unknown before.' }),
+      known: z.int().meta({ description: 'Revoked before.' }),
+    }),
   },
+  errors: ['conflict'],
+  audit: 'certificate.bulk_revoke',
+  handle: async ({ body, author }, { certificates }) => ({
+    body: await certificates.revokeFromCrl(author, Buffer.from(body.crl, 'base64')),
+  }),
 })
 
 export const CERTIFICATES = [
-  ...[
-    listCertificates,
-    getCertificate,
-    getCertificateDetails,
-    getCertificateByFingerprint,
-    getCertificatePem,
-    getCertificateChain,
-  ],
-  ...[getExpiryHistogram, revokeCertificate],
+  ...[listCertificates, getCertificate, getCertificateDetails, getCertificateByFingerprint, getCertificatePem],
+  ...[getCertificateChain, revokeCertificate, revokeFromCrl],
 ]

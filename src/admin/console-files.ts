@@ -7,7 +7,10 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Logger } from 'pino'
 import type { Header } from '../http/header.ts'
+import { sharedBytes } from '../shared/lib/shared-bytes.ts'
 import type { AdminReply, AdminRequest } from './message.ts'
 
 interface ConsoleFile {
@@ -70,7 +73,7 @@ const redirectTo = (location: string): AdminReply => ({
 })
 
 function readConsoleFile(folder: string, name: string): ConsoleFile {
-  const identity = readFileSync(path.join(folder, name))
+  const identity = sharedBytes(readFileSync(path.join(folder, name)))
   const packed = Object.entries(CODINGS).flatMap(([coding, ending]) => {
     const body = readIfPresent(path.join(folder, name + ending))
     return body ? [[coding, body] as const] : []
@@ -91,7 +94,7 @@ function readConsoleFile(folder: string, name: string): ConsoleFile {
 
 function readIfPresent(file: string): Uint8Array | undefined {
   try {
-    return readFileSync(file)
+    return sharedBytes(readFileSync(file))
   } catch {
     return undefined
   }
@@ -102,4 +105,17 @@ function accepts(header: string | undefined, coding: string): boolean {
   const offers = (header ?? '').toLowerCase().split(',')
   const own = offers.map((offer) => offer.trim().split(/\s*;\s*/)).find(([name]) => name === coding)
   return own !== undefined && !own.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter))
+}
+
+/** Below `dist`, beside the compiled code. */
+const CONSOLE_FOLDER = fileURLToPath(new URL('../../console', import.meta.url))
+
+/** The Admin API does without the page. */
+export function readConsole(log: Logger): ConsoleFiles | undefined {
+  try {
+    return new ConsoleFiles(CONSOLE_FOLDER)
+  } catch (error) {
+    log.warn({ event: 'console_missing', err: error }, 'the console was not built; build it with: npm run build')
+    return undefined
+  }
 }

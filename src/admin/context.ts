@@ -1,6 +1,6 @@
 /** What the handlers of the Admin API work with. */
 
-import type { AuditVerdict } from '../domain/audit-verdict.ts'
+import type { AuditVerdict, NotedHead } from '../domain/audit-verdict.ts'
 import type { WorkersStatus } from '../domain/background-run.ts'
 import type { AdminQuestions } from '../main/messages.ts'
 import type { Accounts } from '../services/admin/accounts.ts'
@@ -17,6 +17,7 @@ import type { CrlLists } from '../services/admin/crl-lists.ts'
 import type { CsrProfiles } from '../services/admin/csr-profiles.ts'
 import type { DeadLetters } from '../services/admin/dead-letters.ts'
 import type { EventStatistics } from '../services/admin/event-statistics.ts'
+import type { Issuers } from '../services/admin/issuers.ts'
 import type { NotificationList } from '../services/admin/notifications.ts'
 import type { Orders } from '../services/admin/orders.ts'
 import type { Overview } from '../services/admin/overview.ts'
@@ -24,6 +25,7 @@ import type { CheckProfile } from '../services/admin/profile-check.ts'
 import type { Renewals } from '../services/admin/renewals.ts'
 import type { SignIn } from '../services/admin/sign-in.ts'
 import type { Switches } from '../services/admin/switches.ts'
+import type { Terms } from '../services/admin/terms.ts'
 import type { Users } from '../services/admin/users.ts'
 
 export interface PageSettings {
@@ -36,11 +38,11 @@ export interface AdminContext {
   /** Absolute, of the base path. */
   baseUrl: string
   pages: PageSettings
-  /** The description of the interface (`openapi.ts`). */
-  openApi(): Record<string, unknown>
+  /** The description of the interface (`openapi.ts`) as JSON, in shared memory. */
+  openApi(): Uint8Array
   audit: AuditLog
   auditReader: AuditReader
-  auditChain(): Promise<AuditVerdict>
+  auditChain(noted?: NotedHead): Promise<AuditVerdict>
   signIn: SignIn
   tokens: ApiTokens
   users: Users
@@ -49,6 +51,7 @@ export interface AdminContext {
   csrProfiles: CsrProfiles
   checkProfile: CheckProfile
   switches: Switches
+  terms: Terms
   overview(): Promise<Overview>
   settings(): Promise<AdminQuestions['settings']['reply']>
   workers(): Promise<WorkersStatus>
@@ -63,4 +66,5 @@ export interface AdminContext {
   notifications: NotificationList
   renewals: Renewals
   blockedKeys: BlockedKeys
+  issuers: Issuers
 }

@@ -32,6 +32,16 @@ const CsrProfileWithAccounts = z
   })
   .meta({ id: 'CsrProfileWithAccounts' })
 
+const CsrProfileOfAccount = z
+  .strictObject({
+    ...CsrProfile.shape,
+    eab_credential_id: z
+      .uuid()
+      .nullable()
+      .meta({ description: 'The credential through which it counts; null for a profile of the account itself.' }),
+  })
+  .meta({ id: 'CsrProfileOfAccount' })
+
 const CsrVerdict = z
   .strictObject({
     valid: z.boolean(),
@@ -88,9 +98,9 @@ const listProfiles = endpoint({
   ...{ id: 'listCsrProfiles', method: 'GET', path: ALL, aliases: ALL_ALIASES, tag, roles: BOTH_ROLES },
   summary: 'Lists all profiles, the newest first.',
   reply: { status: 200, schema: z.array(CsrProfile) },
-  query: z.strictObject(placeParameters()),
-  async handle({ query }, { csrProfiles, pages }) {
-    const page = await csrProfiles.page(longPageRequest(query, pages))
+  query: z.strictObject({ name: line(255).optional(), ...placeParameters() }),
+  async handle({ query: { name, ...place } }, { csrProfiles, pages }) {
+    const page = await csrProfiles.page(longPageRequest(place, pages), name)
     return { body: page.rows.map(csrProfileBody), next: nextOf(page) }
   },
 })
@@ -203,11 +213,11 @@ const getProfileOfAccount = endpoint({
   roles: BOTH_ROLES,
   summary: 'Shows the profile that counts for an account, or null.',
   params: z.strictObject({ account_id: uuid() }),
-  reply: { status: 200, schema: CsrProfile.nullable() },
+  reply: { status: 200, schema: CsrProfileOfAccount.nullable() },
   errors: ['not_found'],
   async handle({ params }, { csrProfiles }) {
     const profile = await csrProfiles.ofAccount(params.account_id)
-    return { body: profile && csrProfileBody(profile) }
+    return { body: profile && { ...csrProfileBody(profile), eab_credential_id: profile.eab_credential_id } }
   },
 })
 

@@ -2,7 +2,14 @@
 
 import { z } from 'zod/v4'
 import { type CredentialRow, MOST_COUNTED } from '../store/admin/credential-store.ts'
-import { PlainIdentifier, plainIdentifierBody } from './allowed-identifiers.ts'
+import { CREDENTIAL_STATUSES } from '../store/eab-list.ts'
+import {
+  ChangedIdentifiers,
+  IdentifierOutcomes,
+  outcomesBody,
+  PlainIdentifier,
+  plainIdentifierBody,
+} from './allowed-identifiers.ts'
 import { CsrProfile, csrProfileBody } from './csr-profiles.ts'
 import { ADMINS, endpoint } from './endpoint.ts'
 import { longPageRequest, nextOf, placeParameters } from './pages.ts'
@@ -64,11 +71,18 @@ const texts = () => z.array(line(255)).min(1).max(MOST_ENTRIES).optional()
 
 const listEab = endpoint({
   ...{ id: 'listEabCredentials', method: 'GET', path: '/eab', tag, roles: ADMINS },
-  summary: 'Lists all credentials, the newest first.',
+  summary: 'Lists credentials, the newest first.',
   reply: { status: 200, schema: z.array(EabCredential) },
-  query: z.strictObject(placeParameters()),
-  async handle({ query }, { credentials, pages }) {
-    const page = await credentials.list(longPageRequest(query, pages))
+  query: z.strictObject({
+    kid: line(255).optional(),
+    status: z
+      .enum(CREDENTIAL_STATUSES)
+      .optional()
+      .meta({ description: 'Open ones are neither revoked nor expired; they may be used up.' }),
+    ...placeParameters(),
+  }),
+  async handle({ query: { kid, status, ...place } }, { credentials, pages }) {
+    const page = await credentials.list(longPageRequest(place, pages), kid, status)
     return { body: page.rows.map(credentialBody), next: nextOf(page) }
   },
 })
@@ -84,15 +98,19 @@ const createEab = endpoint({
     expires_at: futureInstant().optional(),
     max_uses: z.int().min(1).max(MOST_USES).optional(),
     allowed_networks: texts(),
+    allowed_identifiers: texts().meta({ description: 'What it grants; identifiers that are missing are made.' }),
+    csr_profile_id: uuid().optional().meta({ description: 'The CSR profile that it gives to its accounts.' }),
   }),
   reply: { status: 201, schema: EabCredentialWithKey },
-  errors: ['conflict', 'unavailable'],
+  errors: ['not_found', 'conflict', 'unavailable'],
   audit: 'eab.create',
   async handle({ body, author }, { credentials }) {
     const { kid, label, profiles, preapproved_networks: preapprovedNetworks } = body
     const { expires_at: expiresAt, max_uses: maxUses, allowed_networks: allowedNetworks } = body
+    const { allowed_identifiers: identifiers, csr_profile_id: csrProfileId } = body
     const limits = { expiresAt, maxUses, allowedNetworks }
-    const made = await credentials.create(author, { kid, label, profiles, preapprovedNetworks, ...limits })
+    const wanted = { kid, label, profiles, preapprovedNetworks, ...limits, identifiers, csrProfileId }
+    const made = await credentials.create(author, wanted)
     return { body: { ...credentialBody(made), hmac_key: made.hmac_key } }
   },
 })
@@ -126,16 +144,27 @@ const getEabCascade = endpoint({
   handle: async ({ params }, { credentials }) => ({ body: await credentials.cascade(params.cred_id) }),
 })
 
+const MOST_NAMED = 100
+const RevokedEabCredential = z
+  .strictObject({
+    ...EabCredential.shape,
+    revoked_accounts: z.int().meta({ description: 'Accounts that this call has revoked.' }),
+    revoked_account_ids: z.array(z.uuid()).meta({ description: `The first ${MOST_NAMED} of them.` }),
+  })
+  .meta({ id: 'RevokedEabCredential' })
+
 const revokeEab = endpoint({
   ...{ id: 'revokeEabCredential', method: 'POST', path: '/eab/{cred_id}/revoke', tag, roles: ADMINS },
   summary: 'Revokes a credential, the accounts registered with it and their authorizations.',
   params,
-  reply: { status: 200, schema: EabCredential },
+  reply: { status: 200, schema: RevokedEabCredential },
   errors: ['not_found'],
   audit: 'eab.revoke',
-  handle: async ({ params, author }, { credentials }) => ({
-    body: credentialBody((await credentials.revoke(author, params.cred_id)).credential),
-  }),
+  async handle({ params, author }, { credentials }) {
+    const { credential, revokedAccounts } = await credentials.revoke(author, params.cred_id)
+    const revoked_account_ids = revokedAccounts.slice(0, MOST_NAMED)
+    return { body: { ...credentialBody(credential), revoked_accounts: revokedAccounts.length, revoked_account_ids } }
+  },
 })
 
 const IDENTIFIERS = '/eab/{cred_id}/allowed-identifiers'
@@ -164,6 +193,19 @@ const addEabIdentifier = endpoint({
     await identifiers.allowToCredential(author, params.identifier_id, params.cred_id)
     return {}
   },
+})
+
+const changeEabIdentifiers = endpoint({
+  ...{ id: 'changeIdentifiersOfEab', method: 'POST', path: IDENTIFIERS, tag, roles: ADMINS },
+  summary: 'Allows identifiers to every account of a credential, and takes others back, all in one commit.',
+  params,
+  body: ChangedIdentifiers,
+  reply: { status: 200, schema: IdentifierOutcomes },
+  errors: ['not_found', 'conflict'],
+  audit: 'eab.add_identifier',
+  handle: async ({ params, body, author }, { identifiers }) => ({
+    body: outcomesBody(await identifiers.changeOfCredential(author, params.cred_id, body)),
+  }),
 })
 
 const removeEabIdentifier = endpoint({
@@ -220,6 +262,7 @@ const unassignEabProfile = endpoint({
 })
 
 export const EAB = [
-  ...[listEab, createEab, getEab, getEabCascade, revokeEab, listEabIdentifiers, addEabIdentifier, removeEabIdentifier],
+  ...[listEab, createEab, getEab, getEabCascade, revokeEab, listEabIdentifiers, changeEabIdentifiers],
+  ...[addEabIdentifier, removeEabIdentifier],
   ...[getEabProfile, assignEabProfile, unassignEabProfile],
 ] as const

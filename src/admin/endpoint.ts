@@ -35,10 +35,12 @@ export interface Answer<R> {
   /** The success status of the description when absent. */
   status?: number
   body?: R
+  /** What `body` would be, as it is sent. In shared memory. */
+  octets?: Uint8Array
   /** Query of the next page, without filters; becomes Link rel=next. */
   next?: Readonly<Record<string, string>> | undefined
   headers?: readonly Header[]
-  /** Lines of a streamed body, each without its line break. */
+  /** Lines of a streamed body, one or more together, without the last line break. */
   lines?: AsyncIterable<string>
 }
 

@@ -13,6 +13,8 @@ import { CSR_PROFILES } from './csr-profiles.ts'
 import { DEAD_LETTERS } from './dead-letters.ts'
 import { EAB } from './eab.ts'
 import { type AnyEndpoint, endpoint } from './endpoint.ts'
+import { EXPIRY } from './expiry.ts'
+import { ISSUERS } from './issuers.ts'
 import { NOTIFICATIONS } from './notifications.ts'
 import { OPERATION } from './operation.ts'
 import { ORDERS } from './orders.ts'
@@ -21,6 +23,7 @@ import { RENEWALS } from './renewals.ts'
 import { SESSION } from './session.ts'
 import { SETTINGS } from './settings.ts'
 import { STATISTICS } from './statistics.ts'
+import { TERMS } from './terms.ts'
 import { TOKENS } from './tokens.ts'
 import { USERS } from './users.ts'
 import { WORKERS } from './workers.ts'
@@ -36,7 +39,7 @@ const getOpenApi = endpoint({
   ...{ id: 'getOpenApi', method: 'GET', path: '/openapi.json', tag: 'Service', roles: 'none' },
   summary: 'Describes this interface as an OpenAPI 3.1 document.',
   reply: { status: 200, schema: z.record(z.string(), z.unknown()) },
-  handle: async (_request, { openApi }) => ({ body: openApi() }),
+  handle: async (_request, { openApi }) => ({ octets: openApi() }),
 })
 
 /** With their types, for the client (`client.ts`). */
@@ -61,10 +64,13 @@ export const OPERATIONS = [
   ...CSR_PROFILES,
   ...CSR_PROFILE_CHECK,
   ...ACCOUNTS,
+  ...TERMS,
   ...CERTIFICATES,
+  ...EXPIRY,
   ...ORDERS,
   ...RENEWALS,
   ...BLOCKED_KEYS,
+  ...ISSUERS,
 ] as const
 
 /** Without them, for the router and all that is made from the descriptions. */

@@ -33,9 +33,13 @@ export function errorReply(error: AdminError, requestId: string, resource: strin
   return { status, headers, body: JSON.stringify(body), resource }
 }
 
-/** Every wrong field in one reply. @param where such as `body` or `query` */
+/** A body of the largest size has room for a million wrong entries. */
+const MOST_FIELDS = 100
+
+/** Every wrong field in one reply, as far as somebody reads it. @param where such as `body` or `query` */
 export function invalid(where: string, { issues }: z.ZodError, schema: z.ZodType): AdminError {
-  const fields = issues.flatMap((issue) => fieldErrors(issue, schema))
+  const found = issues.slice(0, MOST_FIELDS).flatMap((issue) => fieldErrors(issue, schema))
+  const fields = found.slice(0, MOST_FIELDS)
   const sentence = fields.map(({ field, message }) => (field === '' ? message : `'${field}' ${message}`)).join('; ')
   return new AdminError('invalid_request', `the ${where} is not right: ${sentence}`, { fields })
 }
@@ -55,11 +59,10 @@ function fieldErrors(issue: Issue, schema: z.ZodType): FieldError[] {
 const MOST_NAMED = 20
 
 function sentenceOf(issue: Issue): string {
-  if (issue.code === 'invalid_type' && issue.input === undefined)
-    return `is missing; it must be ${kindOf(issue.expected)}`
-  if (issue.code === 'invalid_type') return `must be ${kindOf(issue.expected)}`
+  const missing = issue.input === undefined ? 'is missing; it ' : ''
+  if (issue.code === 'invalid_type') return `${missing}must be ${kindOf(issue.expected)}`
   if (issue.code === 'invalid_value')
-    return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
+    return `${missing}must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
   if (issue.code === 'too_small') return `must be at least ${issue.minimum}${unitOf(issue.origin)}`
   if (issue.code === 'too_big') return `must be at most ${issue.maximum}${unitOf(issue.origin)}`
   return issue.message

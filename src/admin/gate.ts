@@ -9,6 +9,7 @@ import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { behindExternalPath } from '../shared/protocol/urls.ts'
 import { errorReply } from './errors.ts'
 import type { AdminReply, AdminRequest } from './message.ts'
+import { segmentsOf } from './router.ts'
 
 /** The application, in this thread or another. */
 export interface AdminPort {
@@ -28,6 +29,9 @@ export interface AdminGateOptions {
 
 /** Headers that only the Admin API reads; for the HTTP server. */
 export const ADMIN_REQUEST_HEADERS = ['accept-encoding', 'if-none-match'] as const
+
+/** Anyone gets these with 200, at no cost to his address: the name, the description, the console's files. */
+const OPEN: readonly unknown[] = [undefined, 'openapi.json', 'console']
 
 /** One request, with the client as the proxies name it. */
 export interface AdminVisit {
@@ -56,6 +60,12 @@ export class AdminGate {
   /** Whether a path is the Admin API's. */
   owns(path: string): boolean {
     return this.#below(path) !== undefined
+  }
+
+  /** Whether a path is for administrators: others are refused there, which costs their address. */
+  isAdministrators(path: string): boolean {
+    const below = this.#below(path)
+    return below !== undefined && !OPEN.includes(segmentsOf(below)[1])
   }
 
   /** The path below the base path; undefined for a path of others. */

@@ -2,6 +2,7 @@
 
 import type { Logger } from 'pino'
 import { AdminError } from '../domain/admin-error.ts'
+import { bodyMemoryFor } from '../http/body-memory.ts'
 import { createSecurityHeaders, requestIdFor } from '../http/common-headers.ts'
 import { createForwarding, type ProxySettings, trustedProxies } from '../http/forwarded.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
@@ -23,6 +24,8 @@ export interface AdminListenerOptions {
 
 /** A network of administrators and their tools. */
 const MOST_CONNECTIONS = 1_024
+
+const MEMORY_FULL = new AdminError('unavailable', 'too many large bodies at once; try again', { retryAfterSeconds: 1 })
 
 export function listenForAdministrators(options: AdminListenerOptions): HttpServer {
   const { gate, bind, port, tls, proxy, metrics, log } = options
@@ -55,6 +58,7 @@ export function listenForAdministrators(options: AdminListenerOptions): HttpServ
   return listen({
     ...{ host: bind, port, ...(tls && { tls }) },
     maxBodyBytes: gate.maxBodyBytes,
+    maxBufferedBytes: bodyMemoryFor(gate.maxBodyBytes),
     isTrustedProxy: trustedProxies(proxy),
     keptHeaders: [
       'content-type',
@@ -71,6 +75,7 @@ export function listenForAdministrators(options: AdminListenerOptions): HttpServ
       log.error({ err: error }, 'admin request failed')
       return refuse(new AdminError('internal', 'the server failed'), http).reply
     },
+    busy: (http) => refuse(MEMORY_FULL, http).reply,
     tooLarge: (http) => refuseBody(true, http),
     badRequest: (http) => refuseBody(false, http),
   })

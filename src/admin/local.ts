@@ -5,13 +5,15 @@ import { AdminError } from '../domain/admin-error.ts'
 import type { Actor } from '../domain/administrator.ts'
 import type { AdminThreadData } from '../main/messages.ts'
 import type { AuditLog } from '../services/admin/audit-log.ts'
+import { HASHING_HERE } from '../services/admin/passwords.ts'
 import { adminSettings, requireAuditKey } from '../settings/admin.ts'
-import type { DatabasePool } from '../store/slonik.ts'
+import { addRevocations, type RevocationTally } from '../store/revocation-tally.ts'
+import { type DatabasePool, queriesOf } from '../store/slonik.ts'
 import { AdminApplication } from './application.ts'
 import type { AdminContext } from './context.ts'
 import { ENDPOINTS } from './endpoints.ts'
 import { ReplyStreams } from './streams.ts'
-import { createAdminContext } from './use-cases.ts'
+import { type AdminEvents, createAdminContext } from './use-cases.ts'
 
 export interface LocalApiOptions {
   config: AdminThreadData['config']
@@ -22,28 +24,27 @@ export interface LocalApiOptions {
   operator: Actor
 }
 
-/** Metrics are the service's; here the audit log has the entry. */
-const SILENT = {
-  certificates: { revoked: () => undefined },
-  credentials: { accountsRevoked: () => undefined },
-}
-
 export class LocalAdminApi {
   readonly baseUrl: string
   readonly #context: AdminContext
   readonly #application: AdminApplication
   readonly #streams = new ReplyStreams()
+  readonly #db: DatabasePool
+  /** Metrics are the service's. */
+  readonly #tally: RevocationTally = { certificates: 0, accounts: 0 }
   /** What the application would log: of a request, or of a job. */
   #failure: unknown
 
   constructor({ config, version, db, audit, operator }: LocalApiOptions) {
     this.baseUrl = adminSettings(config).baseUrl
-    const bulkRevocations = { revoked: () => undefined, failed: (_job: string, error: unknown) => this.#fail(error) }
+    this.#db = db
     const note = ({ err }: { err?: unknown }) => this.#fail(err)
     this.#context = createAdminContext(
       { config, version },
       {
-        ...{ db, audit, auditKey: () => requireAuditKey(config), events: { ...SILENT, bulkRevocations } },
+        ...{ db, audit, auditKey: () => requireAuditKey(config), events: this.#events() },
+        hashing: HASHING_HERE,
+        isCommand: true,
         ask: () => Promise.reject(new AdminError('unavailable', 'only the service itself can tell; ask with --server')),
       },
     )
@@ -57,19 +58,36 @@ export class LocalAdminApi {
   readonly fetch = async (url: string, init: RequestInit): Promise<Response> => {
     const { pathname, search } = new URL(url)
     const sent = typeof init.body === 'string' ? init.body : ''
-    const { status, headers, body, stream } = await this.#application.handle({
+    const { status, headers, body, octets, stream } = await this.#application.handle({
       ...{ requestId: randomUUID(), method: init.method ?? 'GET', query: search.slice(1), address: '' },
       path: pathname.slice(new URL(this.baseUrl).pathname.length),
       ...{ authorization: undefined, contentType: 'application/json', body: Buffer.from(sent) },
     })
     if (this.#failure !== undefined) throw this.#failure
-    const content = stream === undefined ? body : ReadableStream.from(this.#pieces(body, stream))
+    const whole = octets ? Buffer.from(octets) : body
+    const content = stream === undefined ? whole : ReadableStream.from(this.#pieces(body, stream))
     return new Response(status === 204 ? null : content, { status, headers: headers.map(([...pair]) => pair) })
   }
 
   /** Ends the work in hand. */
   async close(): Promise<void> {
     await this.#context.bulkRevocations.stop()
+    await addRevocations(queriesOf(this.#db), this.#tally)
+  }
+
+  #events(): AdminEvents {
+    const count = (certificates: number) => {
+      this.#tally.certificates += certificates
+    }
+    return {
+      certificates: { revoked: () => count(1) },
+      bulkRevocations: { revoked: (_job, revoked) => count(revoked), failed: (_job, error) => this.#fail(error) },
+      credentials: {
+        accountsRevoked: (accounts) => {
+          this.#tally.accounts += accounts
+        },
+      },
+    }
   }
 
   async *#pieces(first: string, stream: string): AsyncGenerator<Uint8Array> {

@@ -23,7 +23,7 @@ export interface AdminReply {
   headers: Header[]
   /** The whole body, or its first piece when `stream` is given. */
   body: string
-  /** The body of a file, in place of a text. */
+  /** In place of a text, and in shared memory: any stranger may ask for it, and take it slowly. */
   octets?: Uint8Array
   /** Names the rest of the body; its reader asks for piece after piece. */
   stream?: string

@@ -87,7 +87,7 @@ const ERROR = {
     request_id: { type: 'string' },
     fields: {
       type: 'array',
-      description: 'Every wrong member or parameter.',
+      description: 'Every wrong member or parameter, at most 100.',
       items: {
         type: 'object',
         required: ['field', 'message'],

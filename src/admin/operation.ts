@@ -98,12 +98,13 @@ export const Crls = z
     enabled: z.boolean(),
     stale: z.boolean(),
     error: z.string().nullable().meta({ description: 'Why there is no new list yet.' }),
+    rebuilding: z.boolean().meta({ description: 'Lists that were asked for are not all there yet.' }),
     lists: z.array(Crl),
   })
   .meta({ id: 'Crls' })
 
-export const crlsBody = ({ lists, isStale, isPublished, obstacle }: CrlStatus): z.input<typeof Crls> => ({
-  ...{ enabled: isPublished, stale: isPublished && isStale, error: obstacle ?? null },
+export const crlsBody = ({ lists, isStale, isPublished, isAwaited, obstacle }: CrlStatus): z.input<typeof Crls> => ({
+  ...{ enabled: isPublished, stale: isPublished && isStale, error: obstacle ?? null, rebuilding: isAwaited },
   lists: lists.map(({ issuerId, shard, shards, number, thisUpdate, nextUpdate, entries, bytes }) => ({
     ...{ issuer: issuerId, shard, shards, number: String(number), entries, bytes },
     ...{ this_update: time(thisUpdate), next_update: time(nextUpdate) },
@@ -118,15 +119,19 @@ const listCrls = endpoint({
 })
 
 /** Less than the 30 s that clients wait. */
-const CRL_WAIT_MS = 20_000
+const CRL_WAIT_SECONDS = 20
 
 const rebuildCrl = endpoint({
   ...{ id: 'rebuildCrl', method: 'POST', path: '/crl/rebuild', tag, roles: ADMINS },
   summary: 'Has new CRLs built and waits for them, up to 20 seconds; the request stands when the reply comes first.',
+  body: z.strictObject({ wait_seconds: z.int().min(0).max(CRL_WAIT_SECONDS).default(CRL_WAIT_SECONDS) }),
+  bodyIsOptional: true,
   reply: { status: 200, schema: CrlHealth },
   errors: ['unavailable'],
   audit: 'crl.rebuild',
-  handle: async ({ author }, { crls }) => ({ body: crlBody(await crls.rebuild(author, CRL_WAIT_MS)) }),
+  handle: async ({ author, body }, { crls }) => ({
+    body: crlBody(await crls.rebuild(author, body.wait_seconds * 1000)),
+  }),
 })
 
 export const OPERATION = [getMaintenance, setMaintenance, getSigning, setSigning, listCrls, rebuildCrl]

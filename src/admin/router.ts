@@ -23,7 +23,7 @@ export class Router {
 
   /** @throws AdminError not_found; method_not_allowed with the methods that are */
   match(method: string, path: string): RouteMatch {
-    const given = path.replace(/\/$/, '').split('/').map(decode)
+    const given = segmentsOf(path)
     // A fixed segment wins over a parameter: `/certificates/bulk-revoke` is no serial number.
     const fitting = [...this.#routes.values()].filter(({ segments }) => fits(segments, given))
     fitting.sort((a, b) => parametersOf(a) - parametersOf(b))
@@ -58,6 +58,9 @@ function fits(segments: readonly string[], given: readonly string[]): boolean {
     segments.every((segment, index) => (isParameter(segment) ? given[index] !== '' : segment === given[index]))
   )
 }
+
+/** Decoded; the first is empty. A slash at the end counts for nothing. */
+export const segmentsOf = (path: string): string[] => path.replace(/\/$/, '').split('/').map(decode)
 
 /** A broken escape fits no route. */
 function decode(segment: string): string {

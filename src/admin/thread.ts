@@ -1,14 +1,14 @@
 /** The admin thread: the Admin API's application, its database pool, and perhaps its own listener. */
 
-import { fileURLToPath } from 'node:url'
 import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { HttpServer } from '../http/server.ts'
-import { createLogger } from '../main/logging.ts'
 import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from '../main/messages.ts'
+import { createLogger } from '../ops/logging.ts'
 import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
 import { bulkRevocationEvents, revocationEvents } from '../ops/revocation-events.ts'
 import { spawn } from '../runtime/actor.ts'
+import { lowerPriority } from '../runtime/priority.ts'
 import { runThread } from '../runtime/thread-entry.ts'
 import { adminDatabaseSettings, adminSettings, adminTls } from '../settings/admin.ts'
 import { proxySettings } from '../settings/server.ts'
@@ -16,10 +16,11 @@ import { openCheckedDatabase } from '../store/slonik.ts'
 import { AdminApplication } from './application.ts'
 import { createAudit } from './audit.ts'
 import { AuditUpkeep } from './audit-upkeep.ts'
-import { ConsoleFiles } from './console-files.ts'
+import { readConsole } from './console-files.ts'
 import type { AdminContext } from './context.ts'
 import { ENDPOINTS } from './endpoints.ts'
 import { AdminGate, type AdminPort } from './gate.ts'
+import { startHashing } from './hashing.ts'
 import { listenForAdministrators } from './listener.ts'
 import type { AdminRequest } from './message.ts'
 import { ReplyStreams } from './streams.ts'
@@ -30,17 +31,20 @@ const MAILBOX_LIMIT = 1_024
 const DRAIN_POLL_MS = 10
 /** Exceeds the supervisor's own deadline. */
 const ANSWER_MS = 5_000
+/** A thirtieth of a processor where clients want all of it. */
+const LOWERED_BY = 15
 
 runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, data, atExit, supervisor }) => {
   const { log, flush } = createLogger(data.config.logging, name, true)
   atExit(flush)
+  giveWay(log)
   const metrics = createMetrics()
-  const db = await openCheckedDatabase(adminDatabaseSettings(data.config))
+  const [db, hashing] = await Promise.all([openCheckedDatabase(adminDatabaseSettings(data.config)), startHashing(log)])
   const streams = new ReplyStreams()
   const { baseUrl } = adminSettings(data.config)
   const { key, audit, watch, eventWriter } = createAudit(data, db, { log, metrics })
   const context = createAdminContext(data, {
-    ...{ db, audit, auditKey: () => key, events: eventsFor({ log, metrics }) },
+    ...{ db, audit, auditKey: () => key, events: eventsFor({ log, metrics }), hashing },
     ask: (question) => supervisor.ask(question, undefined, ANSWER_MS),
   })
   await makeFirstAdministrator(data, context, log)
@@ -71,6 +75,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
       },
       metrics: async () => ({ threadId, snapshot: await takeSnapshot(metrics) }),
       cutAuditLog: (before) => upkeep.cut(before),
+      noteReload: (changes) => upkeep.noteReload(changes),
     }),
   })
   return {
@@ -90,18 +95,15 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   }
 })
 
-/** Below `dist`, beside the compiled code. */
-const CONSOLE_FOLDER = fileURLToPath(new URL('../../console', import.meta.url))
-
-/** The Admin API does without the page. */
-function readConsole(log: Logger): ConsoleFiles | undefined {
+/** Administrators can wait; ACME clients come first. */
+function giveWay(log: Logger): void {
   try {
-    return new ConsoleFiles(CONSOLE_FOLDER)
+    lowerPriority(LOWERED_BY)
   } catch (error) {
-    log.warn({ event: 'console_missing', err: error }, 'the console was not built; build it with: npm run build')
-    return undefined
+    log.warn({ event: 'priority_kept', err: error }, 'the admin thread could not lower its priority')
   }
 }
+
 const eventsFor = (reporting: { log: Logger; metrics: Metrics }): AdminEvents => ({
   certificates: revocationEvents(reporting),
   bulkRevocations: bulkRevocationEvents(reporting),

@@ -17,19 +17,22 @@ import { CsrProfiles } from '../services/admin/csr-profiles.ts'
 import { DeadLetters } from '../services/admin/dead-letters.ts'
 import { EventStatistics } from '../services/admin/event-statistics.ts'
 import { HistoryIndexes, INDEX_WAIT_MS } from '../services/admin/history-indexes.ts'
+import { Issuers } from '../services/admin/issuers.ts'
 import { NotificationList } from '../services/admin/notifications.ts'
 import { Orders } from '../services/admin/orders.ts'
 import { readOverview } from '../services/admin/overview.ts'
-import { PasswordHasher } from '../services/admin/passwords.ts'
+import { PasswordHasher, type PasswordHashing } from '../services/admin/passwords.ts'
 import { createProfileCheck } from '../services/admin/profile-check.ts'
 import { Renewals } from '../services/admin/renewals.ts'
 import { SignIn } from '../services/admin/sign-in.ts'
 import { Switches } from '../services/admin/switches.ts'
+import { Terms } from '../services/admin/terms.ts'
 import { Users } from '../services/admin/users.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import { adminSettings } from '../settings/admin.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { renewalPolicy, staleCrlAfterMs } from '../settings/issuance.ts'
+import { sharedBytes } from '../shared/lib/shared-bytes.ts'
 import { sharedWork } from '../shared/lib/shared-work.ts'
 import { readWorkers } from '../store/background-run-store.ts'
 import { type DatabasePool, queriesOf } from '../store/slonik.ts'
@@ -50,6 +53,9 @@ export interface AdminParts {
   /** @throws Error where there is none */
   auditKey(): Buffer
   events: AdminEvents
+  hashing: PasswordHashing
+  /** It waits for what it needs, and reads secrets only for that: signing is stopped without them. */
+  isCommand?: true
   /** Of the supervisor. */
   ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
 }
@@ -63,24 +69,26 @@ const AUDIT_CHAIN = { intervalMs: 2_000, mostWaiting: MOST_WAITING }
 
 export function createAdminContext(
   { config, version }: Pick<AdminThreadData, 'config' | 'version'>,
-  { db, audit, auditKey, events, ask }: AdminParts,
+  { db, audit, auditKey, events, hashing, isCommand, ask }: AdminParts,
 ): AdminContext {
   const settings = adminSettings(config)
   const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
   const switches = new Switches(db, audit)
   const workers = () => readWorkers(queriesOf(db))
   const crls = new CrlLists({ db, audit, staleAfterMs: staleCrlAfterMs(config) })
-  const passwords = new PasswordHasher()
-  let description: Record<string, unknown> | undefined
+  const passwords = new PasswordHasher(hashing)
+  // The service reads it once, as its fronts do.
+  const box = isCommand ? undefined : eabSecretBox(config)
+  let description: Uint8Array | undefined
   return {
     ...{ version, baseUrl, pages, audit },
     openApi: () => {
-      description ??= openApiDocument(ENDPOINTS, { version, baseUrl })
+      description ??= sharedBytes(JSON.stringify(openApiDocument(ENDPOINTS, { version, baseUrl })))
       return description
     },
     signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
     users: new Users({ db, audit, passwords, passwordLength }),
-    ...{ switches, workers, crls },
+    ...{ switches, workers, crls, terms: new Terms(db, audit, config.tos) },
     overview: sharedWork(
       () => readOverview({ db, crls, switches, workers, instance: () => ask('instance') }),
       OVERVIEW,
@@ -91,20 +99,38 @@ export function createAdminContext(
     statistics: new EventStatistics(db),
     tokens: new ApiTokens(db, audit),
     auditReader: new AuditReader(db, audit),
-    auditChain: sharedWork(() => verifyAuditLog(db, auditKey(), undefined), AUDIT_CHAIN),
+    auditChain: auditChain(db, auditKey),
     accounts: new Accounts(db, audit),
     certificates: new Certificates({ db, audit, events: events.certificates, renewal: renewalPolicy(config) }),
     orders: new Orders(db),
     notifications: new NotificationList(db, audit),
     renewals: new Renewals(audit),
     blockedKeys: new BlockedKeys(db, audit),
+    issuers: new Issuers(db, () => ask('instance')),
     bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, confirmAbove }),
     credentials: new Credentials({
-      ...{ db, audit, box: eabSecretBox(config), profiles: Object.keys(config.ca.profiles) },
+      ...{
+        db,
+        audit,
+        box: isCommand ? () => eabSecretBox(config) : () => box,
+        profiles: Object.keys(config.ca.profiles),
+      },
       events: events.credentials,
     }),
     identifiers: new AllowedIdentifiers({ db, audit }),
     checkProfile: createProfileCheck(db),
-    csrProfiles: new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, INDEX_WAIT_MS) }),
+    csrProfiles: new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS) }),
+  }
+}
+
+/** Each run reads the whole log, so that they share one, or come one after the other. */
+function auditChain(db: DatabasePool, key: () => Buffer): AdminContext['auditChain'] {
+  const shared = sharedWork(() => verifyAuditLog(db, key(), undefined), AUDIT_CHAIN)
+  let last: Promise<unknown> = Promise.resolve()
+  return (noted) => {
+    if (noted === undefined) return shared()
+    const verdict = last.then(() => verifyAuditLog(db, key(), noted))
+    last = verdict.catch(() => undefined)
+    return verdict
   }
 }

@@ -1,12 +1,13 @@
 /** `/users` and `/me`: administrators. */
 
+import { isIP } from 'node:net'
 import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
 import { isMailAddress, isUsername, MAIL_RULE, ROLES, USERNAME_RULE } from '../domain/administrator.ts'
 import type { UserRow } from '../store/admin/user-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { longPageRequest, nextOf, placeParameters } from './pages.ts'
-import { time, timeOrNull, timestamp, uuid } from './schemas.ts'
+import { line, time, timeOrNull, timestamp, uuid } from './schemas.ts'
 
 export const User = z
   .strictObject({
@@ -45,9 +46,9 @@ const listUsers = endpoint({
   ...{ id: 'listUsers', method: 'GET', path: '/users', tag, roles: BOTH_ROLES },
   summary: 'Lists all users, the newest first.',
   reply: { status: 200, schema: z.array(User) },
-  query: z.strictObject(placeParameters()),
-  async handle({ query }, { users, pages }) {
-    const page = await users.page(longPageRequest(query, pages))
+  query: z.strictObject({ username: line(255).optional(), ...placeParameters() }),
+  async handle({ query: { username, ...place } }, { users, pages }) {
+    const page = await users.page(longPageRequest(place, pages), username)
     return { body: page.rows.map(userBody), next: nextOf(page) }
   },
 })
@@ -86,7 +87,7 @@ const updateUser = endpoint({
   audit: 'user.update',
   async handle({ params, body, author }, { users }) {
     const gives = body.role === 'admin' || body.enabled === true
-    if (gives && author.sessionId === undefined)
+    if (gives && author.apiTokenId !== undefined)
       throw new AdminError('forbidden', 'giving rights needs a login; an API token may only take them away')
     return { body: userBody(await users.update(author, params.user_id, body)) }
   },
@@ -124,4 +125,47 @@ const resetMyPassword = endpoint({
   },
 })
 
-export const USERS = [listUsers, createUser, getUser, updateUser, deleteUser, getMe, resetMyPassword] as const
+const resetPassword = endpoint({
+  ...{ id: 'resetPassword', method: 'POST', path: '/users/{user_id}/reset-password', tag, roles: ADMINS },
+  needsSession: true,
+  summary: 'Generates a new password for a user and ends all sessions and API tokens of that user.',
+  params,
+  reply: { status: 200, schema: UserWithPassword },
+  errors: ['not_found', 'rate_limited'],
+  audit: 'user.reset_password',
+  async handle({ params, author }, { users }) {
+    const { password, ...user } = await users.resetPassword(author, params.user_id)
+    return { body: { ...userBody(user), password } }
+  },
+})
+
+const unlocked = z.boolean().meta({ description: 'False where no failed login was counted.' })
+
+// Who may unlock may guess on, so that it needs a login.
+const unlockUser = endpoint({
+  ...{ id: 'unlockUser', method: 'POST', path: '/users/{user_id}/unlock', tag, roles: ADMINS, needsSession: true },
+  summary: 'Lets a user log in again whose name is locked after failed logins.',
+  params,
+  reply: { status: 200, schema: z.strictObject({ username: z.string(), unlocked }) },
+  errors: ['not_found'],
+  audit: 'user.unlock',
+  handle: async ({ params, author }, { users }) => ({ body: await users.unlock(author, params.user_id) }),
+})
+
+const unlockAddress = endpoint({
+  ...{ id: 'unlockAddress', method: 'POST', path: '/users/unlock-address', tag, roles: ADMINS, needsSession: true },
+  summary: 'Lets users log in again from an address that is locked after failed logins.',
+  body: z.strictObject({
+    address: z.string().refine((text) => isIP(text) !== 0, { error: 'must be an IP address' }),
+  }),
+  reply: { status: 200, schema: z.strictObject({ address: z.string(), unlocked }) },
+  audit: 'user.unlock',
+  handle: async ({ body: { address }, author }, { users }) => ({
+    body: { address, unlocked: await users.unlockAddress(author, address) },
+  }),
+})
+
+export const USERS = [
+  ...[listUsers, createUser, getUser, updateUser, deleteUser, getMe],
+  ...[resetMyPassword, resetPassword, unlockUser, unlockAddress],
+] as const

@@ -11,8 +11,8 @@ export interface BackgroundTask {
   name: string
   role: LeaderRole
   intervalMs: number | (() => number)
-  /** Runs one round. @returns how many items it processed */
-  round(): Promise<number>
+  /** Runs one round. @returns how many items it processed; undefined while settings switch the task off */
+  round(): Promise<number | undefined>
 }
 
 export interface BackgroundEvents {
@@ -51,7 +51,9 @@ export function startBackgroundTasks(
           const nextInMs = typeof intervalMs === 'number' ? intervalMs : intervalMs()
           events.began(name)
           try {
-            events.ended(name, await round())
+            const taken = await round()
+            if (taken === undefined) return
+            events.ended(name, taken)
             events.ran(name, nextInMs)
           } catch (error) {
             events.ran(name, nextInMs, error)

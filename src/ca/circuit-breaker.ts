@@ -20,10 +20,12 @@ export interface CircuitBreakerSettings {
 export interface CircuitBreaker {
   /** Milliseconds until a call makes sense; 0 when one may be made now. Changes nothing. */
   retryAfterMs(): number
-  /** Whether a call may be made. After true, the caller must report `succeeded` or `failed`. */
+  /** Whether a call may be made. After true, the caller must report `succeeded`, `failed` or `unknown`. */
   admit(): boolean
   succeeded(): void
   failed(): void
+  /** The call did not reach the other side, so another one may test it. */
+  unknown(): void
 }
 
 export interface CircuitBreakerEvents {
@@ -69,6 +71,9 @@ export function createCircuitBreaker(
       const wasClosed = openUntil === undefined
       openUntil = nowMs() + recoveryMs
       if (wasClosed) events.opened()
+    },
+    unknown() {
+      trying = false
     },
   }
 }

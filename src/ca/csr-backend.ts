@@ -33,6 +33,8 @@ export interface IssuanceRequest {
   notBefore: Date
   notAfter: Date
   validityDays: number
+  /** What the client has asked for (RFC 8555 §7.4); no other period may be issued then. */
+  requested: { notBefore?: Date; notAfter?: Date }
   /** The certID of the certificate that the order replaces (RFC 9773 §4.1). */
   replaces: string | undefined
 }
@@ -52,35 +54,45 @@ export interface StepOptions {
   isAbandoned: boolean
 }
 
+/**
+ * What a step says of the CA, for the circuit breaker: `failed` where the CA did not do what was asked,
+ * and is asked again; `none` where it was not asked. Without it the CA has answered.
+ */
+export interface Contact {
+  contact?: 'failed' | 'none'
+}
+
 /** The answer of a step that ended without an error. */
-export type IssuanceStep =
-  | {
-      status: 'issued'
-      /** DER, the leaf first, then its issuers in order; with or without the root. */
-      chain: readonly Buffer[]
-      /** Further chains for the same leaf, each without it; their first is another issuer certificate. */
-      alternateChains?: readonly (readonly Buffer[])[]
-    }
-  | {
-      status: 'pending'
-      /** Handed to the next step once it is committed. */
-      state: BackendState
-      /** 0 takes the next step at once. */
-      retryAfterMs: number
-      /**
-       * From the next step on a certificate may exist. Then the order stays with this backend, and
-       * what comes too late is fetched all the same.
-       */
-      mayHaveIssued: boolean
-    }
-  | {
-      /** Final. No other backend is asked. */
-      status: 'refused'
-      /** For the client, in words of our own: nothing of the backend's answer. */
-      problem: ProblemDocument
-      /** For the log. */
-      reason: string
-    }
+export type IssuanceStep = Contact &
+  (
+    | {
+        status: 'issued'
+        /** DER, the leaf first, then its issuers in order; with or without the root. */
+        chain: readonly Buffer[]
+        /** Further chains for the same leaf, each without it; their first is another issuer certificate. */
+        alternateChains?: readonly (readonly Buffer[])[]
+      }
+    | {
+        status: 'pending'
+        /** Handed to the next step once it is committed. */
+        state: BackendState
+        /** 0 takes the next step at once. */
+        retryAfterMs: number
+        /**
+         * From the next step on a certificate may exist. Then the order stays with this backend, and
+         * what comes too late is fetched all the same.
+         */
+        mayHaveIssued: boolean
+      }
+    | {
+        /** Final. No other backend is asked. */
+        status: 'refused'
+        /** For the client, in words of our own: nothing of the backend's answer. */
+        problem: ProblemDocument
+        /** For the log. */
+        reason: string
+      }
+  )
 
 /** A certificate to be revoked upstream. */
 export interface UpstreamRevocation {
@@ -111,19 +123,27 @@ export interface UpstreamRenewal {
  * | no | no | the order fails |
  * | no | yes | the order fails, with an alarm |
  *
- * Any other error counts as retryable. The message goes to the log, never to a client.
+ * Any other error counts as two yes. The message goes to the log, never to a client.
  */
 export interface CsrBackend {
   /** As configuration, database, metrics and log call it, such as `external`. */
   readonly name: string
   /** The longest time one step may take. */
   readonly stepTimeoutMs: number
+  /** The CA is not told of revocations, and `revoke` does nothing. */
+  readonly ignoresRevocations?: true
   /**
    * One step of an issuance.
    * @param state what the last step answered; undefined for the first
    * @throws CaError
    */
   advance(request: IssuanceRequest, state: BackendState | undefined, step: StepOptions): Promise<IssuanceStep>
+  /**
+   * One step away from an issuance that goes on with another backend: withdraws something of what
+   * was published for it. `pending` with the state `null` when nothing is left.
+   * @throws CaError; then what is left stays
+   */
+  leave?(request: IssuanceRequest, state: BackendState, signal: AbortSignal): Promise<IssuanceStep>
   /**
    * Resolves when the CA has confirmed, also one that knew the certificate as revoked. It is asked
    * again after any error, for as long as no administrator gives up.

@@ -71,6 +71,7 @@ export function createExternalBackend(settings: ExternalSettings): CsrBackend {
   const attempts = settings.maxRetries + 1
   return {
     name: NAME,
+    ...(settings.revokeUrl === undefined && { ignoresRevocations: true }),
     stepTimeoutMs: attempts * 2 * settings.timeoutMs + settings.maxRetries * LONGEST_RETRY_MS + STEP_MARGIN_MS,
     async advance(request, state, options) {
       const requestId = requestIdOf(state)
@@ -97,13 +98,16 @@ export function createExternalBackend(settings: ExternalSettings): CsrBackend {
       if (answer.status < 200 || answer.status > 204)
         throw new CaError(`${NAME} did not confirm the revocation: ${shown(answer)}`, { retryable: true })
     },
-    // Any answer shows that the CA is there; a GET asks for no certificate.
+    // Any answer of the CA shows that it is there; a HEAD asks for no certificate.
     async checkHealth(signal) {
       const { timeoutMs } = settings
       const request = { method: 'HEAD' as const, url: settings.signUrl, headers: headersOf(settings) }
-      await client.send({ ...request, maxBytes: MAX_ANSWER_BYTES, timeoutMs, signal }).catch((cause) => {
-        throw new CaError(`${NAME} is not reachable: ${messageOf(cause)}`, { retryable: true, cause })
-      })
+      const { status } = await client
+        .send({ ...request, maxBytes: MAX_ANSWER_BYTES, timeoutMs, signal })
+        .catch((cause) => {
+          throw new CaError(`${NAME} is not reachable: ${messageOf(cause)}`, { retryable: true, cause })
+        })
+      if (AWAY_BEHIND_PROXY.has(status)) throw new CaError(`${NAME} is not reachable: ${status}`, { retryable: true })
     },
     async close() {
       client.close()
@@ -121,7 +125,7 @@ function refuseRepetition({ isRepeated }: StepOptions, { isIdempotent }: Externa
 
 function nothingToCome(): IssuanceStep {
   const problem = problemDocument('serverInternal', 'the CA did not issue the certificate in time')
-  return { status: 'refused', problem, reason: 'the order had failed before the CA was asked' }
+  return { status: 'refused', problem, reason: 'the order had failed before the CA was asked', contact: 'none' }
 }
 
 function requestIdOf(state: BackendState | undefined): string | undefined {
@@ -189,6 +193,8 @@ function poster(client: HttpClient, settings: ExternalSettings) {
 /** 408 among them: the CA may have read the request all the same. */
 const isBusy = (status: number) => status === 408 || status === 429 || status >= 500
 const isRefusal = (status: number) => status >= 400 && status < 500
+/** From a proxy in front of a CA that is away. */
+const AWAY_BEHIND_PROXY = new Set([502, 503, 504])
 /** Of a key or a path that an operator mends; the certificate is then still there. */
 const UNHEARD = new Set([401, 403, 404])
 

@@ -43,6 +43,8 @@ export interface GuardedCsrBackend {
     state: BackendState | undefined,
     step: Pick<StepOptions, 'isRepeated' | 'isAbandoned'>,
   ): Promise<IssuanceStep>
+  /** Undefined when the backend publishes nothing. Asks no breaker, since it asks no CA. @throws CaError */
+  leave: ((request: IssuanceRequest, state: BackendState) => Promise<IssuanceStep>) | undefined
   /** @throws CaError */
   revoke(revocation: UpstreamRevocation): Promise<void>
   /** Success lets steps be made at once. @throws CaError */
@@ -63,6 +65,8 @@ export function guardCsrBackend(
   onCall: (call: BackendCall) => void,
 ): GuardedCsrBackend {
   const { name, stepTimeoutMs } = backend
+  const leave = backend.leave?.bind(backend)
+  const signalFor = (timeoutMs: number) => AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)])
 
   async function call<T>(
     operation: BackendCall['operation'],
@@ -74,7 +78,7 @@ export function guardCsrBackend(
     const report = (result: CallResult) =>
       onCall({ backend: name, operation, result, seconds: (performance.now() - startedAt) / 1000 })
     try {
-      const answer = await work(AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)]))
+      const answer = await work(signalFor(timeoutMs))
       report(resultOf(answer))
       return answer
     } catch (error) {
@@ -96,7 +100,7 @@ export function guardCsrBackend(
           (signal) => backend.advance(request, state, { signal, isRepeated, isAbandoned }),
           ({ status }) => status,
         )
-        breaker.succeeded()
+        tell(breaker, step)
         return step
       } catch (error) {
         // A final error is an answer, so the CA is there.
@@ -105,6 +109,7 @@ export function guardCsrBackend(
         throw error
       }
     },
+    leave: leave && ((request, state) => leave(request, state, signalFor(stepTimeoutMs))),
     revoke: (revocation) =>
       call(
         'revoke',
@@ -132,4 +137,10 @@ export function guardCsrBackend(
         )),
     close: () => backend.close(),
   }
+}
+
+function tell(breaker: CircuitBreaker, { contact }: IssuanceStep): void {
+  if (contact === 'none') breaker.unknown()
+  else if (contact === 'failed') breaker.failed()
+  else breaker.succeeded()
 }

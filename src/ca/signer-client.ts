@@ -166,7 +166,7 @@ export class SignerClient {
     this.#state = 'closed'
     clearTimeout(this.#reconnectTimer)
     clearTimeout(this.#handshakeTimer)
-    this.#fail(this.#pending, new SignerAnswerLost('the signer client was closed'))
+    this.#fail(this.#pending, 'the signer client was closed')
     const socket = this.#socket
     if (!socket || socket.closed) return
     await new Promise<void>((resolve) => {
@@ -281,12 +281,8 @@ export class SignerClient {
 
   #expire(): void {
     const now = performance.now()
-    for (const [id, { deadlineAt, sent, reject }] of this.#pending) {
-      if (deadlineAt > now) continue
-      this.#forget(id)
-      const Reason = sent > 0 ? SignerAnswerLost : SignerUnavailable
-      reject(new Reason('the signer did not answer in time', { cause: this.#lastFailure }))
-    }
+    for (const entry of this.#pending)
+      if (entry[1].deadlineAt <= now) this.#fail([entry], 'the signer did not answer in time', this.#lastFailure)
   }
 
   #onClose(reason: Error): void {
@@ -296,8 +292,8 @@ export class SignerClient {
     this.#state = 'disconnected'
     this.#lastFailure = reason
     const lostTwice = [...this.#pending].filter(([, { sent }]) => sent >= MAX_SENT)
-    this.#fail(lostTwice, new SignerAnswerLost('the connection to the signer was lost', { cause: reason }))
-    if (reason instanceof SecretMismatch) this.#fail(this.#pending, new SignerAnswerLost(reason.message))
+    this.#fail(lostTwice, 'the connection to the signer was lost', reason)
+    if (reason instanceof SecretMismatch) this.#fail(this.#pending, reason.message)
     this.#options.onDisconnect?.(reason)
     this.#reconnectTimer = setTimeout(() => this.#connect(), this.#pauseMs())
   }
@@ -312,10 +308,12 @@ export class SignerClient {
     return ceiling / 2 + (Math.random() * ceiling) / 2
   }
 
-  #fail(requests: Iterable<[number, Pending]>, error: Error): void {
-    for (const [id, { reject }] of requests) {
+  /** What was never sent was not signed. */
+  #fail(requests: Iterable<[number, Pending]>, message: string, cause?: Error): void {
+    for (const [id, { sent, reject }] of requests) {
       this.#forget(id)
-      reject(error)
+      const Reason = sent > 0 ? SignerAnswerLost : SignerUnavailable
+      reject(new Reason(message, { cause }))
     }
   }
 

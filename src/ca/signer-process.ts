@@ -7,7 +7,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -41,6 +41,7 @@ export interface SignerProcess extends SignerPlace {
 const PROGRAM = fileURLToPath(new URL('../../signer/start.cjs', import.meta.url))
 const READY_TIMEOUT_MS = 15_000
 const SOCKET_NAME = 'signer.sock'
+const CONFIG_NAME = 'signer.yaml'
 /** Stands between the audit file's name and the service's process id. */
 const FOLDER_INFIX = '.signer-'
 /**
@@ -52,7 +53,7 @@ const RESTART = { initialDelayMs: 100, maxDelayMs: 10_000, maxRestarts: 1_000_00
 /** @throws Error in a plain sentence when the first start fails */
 export async function startSignerProcess(program: SignerProgram, log: Logger): Promise<SignerProcess> {
   const { folder, place, remove } = makePlace(program.auditFile)
-  const configFile = path.join(folder, 'signer.yaml')
+  const configFile = path.join(folder, CONFIG_NAME)
   writeFileSync(place.secretFile, randomBytes(32).toString('hex'), { mode: 0o600 })
   writeFileSync(configFile, JSON.stringify(program.configFor(place), null, 2), { mode: 0o600 })
 
@@ -144,14 +145,36 @@ function makePlace(auditFile: string): { folder: string; place: SignerPlace; rem
   }
 }
 
+/**
+ * The signer of a service that runs on the same audit chain. A second writer would stop the chain.
+ * @throws Error in a plain sentence when this user may not use it
+ */
+export function findRunningSigner({ auditFile }: Pick<SignerProgram, 'auditFile'>): SignerPlace | undefined {
+  const folder = placesBeside(auditFile).find(({ pid }) => pid !== process.pid && identifyProcess(pid))?.folder
+  if (folder === undefined) return undefined
+  try {
+    const config = JSON.parse(readFileSync(path.join(folder, CONFIG_NAME), 'utf8')) as Record<string, string>
+    return { socketPath: config['socket'] ?? '', secretFile: config['secret_file'] ?? '' }
+  } catch (cause) {
+    throw new Error(`${folder}: a service has its signer there, and it cannot be used: ${describeFileError(cause)}`, {
+      cause,
+    })
+  }
+}
+
+/** Folders of services, by process id. */
+function placesBeside(auditFile: string): { folder: string; pid: number }[] {
+  const [parent, prefix] = [path.dirname(auditFile), `${path.basename(auditFile)}${FOLDER_INFIX}`]
+  const names = existsSync(parent) ? readdirSync(parent).filter((name) => name.startsWith(prefix)) : []
+  return names
+    .map((name) => ({ folder: path.join(parent, name), pid: Number(name.slice(prefix.length)) }))
+    .filter(({ pid }) => Number.isSafeInteger(pid) && pid > 0)
+}
+
 /** Removes folders of killed services, including one that had this process's id. */
 function removeAbandoned(auditFile: string): void {
-  const prefix = `${path.basename(auditFile)}${FOLDER_INFIX}`
-  for (const name of readdirSync(path.dirname(auditFile))) {
-    const pid = name.startsWith(prefix) ? Number(name.slice(prefix.length)) : Number.NaN
-    if (pid === process.pid || (Number.isSafeInteger(pid) && pid > 0 && !identifyProcess(pid)))
-      rmSync(path.join(path.dirname(auditFile), name), { recursive: true, force: true })
-  }
+  for (const { folder, pid } of placesBeside(auditFile))
+    if (pid === process.pid || !identifyProcess(pid)) rmSync(folder, { recursive: true, force: true })
 }
 
 class SignerDidNotStart extends Error {

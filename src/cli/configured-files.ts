@@ -11,6 +11,7 @@ import path from 'node:path'
 import { readSharedSecret } from '../../signer/protocol/shared-secret.ts'
 import { signerBackend, usesBackend } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
+import { caModules } from '../settings/ca-module.ts'
 import { readEabSecret } from '../settings/eab-secret.ts'
 import type { ConfigNotice } from '../shared/config-file/notice.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
@@ -38,8 +39,7 @@ export function inspectServiceFiles(config: Config): FileFindings {
     own
       ? inspect([kept('server.tls.cert_path', tls.cert_path), kept('server.tls.key_path', tls.key_path)])
       : inspectPair('server.tls.cert_path', tls.cert_path, 'server.tls.key_path', tls.key_path),
-    inspectSignerFiles(config),
-    inspectExternalFiles(config),
+    inspectBackendFiles(config),
     inspect([
       { key: 'acme.eab_key_file', file: config.acme.eab_key_file, look: eabSecret },
       { key: 'security.blocked_keys_file', file: config.security.blocked_keys_file, look: readable },
@@ -54,8 +54,13 @@ export function inspectServiceFiles(config: Config): FileFindings {
   ])
 }
 
+/** Checks the files of every CA backend in use. */
+export function inspectBackendFiles(config: Config): FileFindings {
+  return together([inspectSignerFiles(config), inspectExternalFiles(config), inspectModuleFiles(config)])
+}
+
 /** Checks the files for the connection to a signer, or for the signer that the service starts. */
-export function inspectSignerFiles({ ca }: Config): FileFindings {
+function inspectSignerFiles({ ca }: Config): FileFindings {
   const backend = signerBackend(ca)
   if (backend === undefined) return inspect([])
   if (ca.signer.socket !== null)
@@ -74,6 +79,12 @@ export function inspectSignerFiles({ ca }: Config): FileFindings {
     { key: 'ca.internal.root_key_path', file: ca.internal.root_key_path, look: closedKey },
     { key: 'ca.internal.chain_path', file: ca.internal.chain_path, look: certificates },
   ])
+}
+
+function inspectModuleFiles(config: Config): FileFindings {
+  const key = 'ca.extension_settings.trust_anchors'
+  const files = caModules(config).flatMap(({ trustAnchors }) => trustAnchors)
+  return inspect(files.map((file) => ({ key, file, look: certificates })))
 }
 
 function inspectExternalFiles(config: Config): FileFindings {

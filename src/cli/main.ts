@@ -4,7 +4,7 @@
  * Loading takes most of the start, and no key has been read by then.
  */
 
-import { printable } from '../shared/command-line/printable.ts'
+import { printable } from '../shared/lib/printable.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../shared/lib/user-signals.ts'
 
 ignoreUserSignals(RELOAD_OR_STOP, (sentence) => process.stderr.write(`chancery: ${sentence}\n`))
@@ -16,7 +16,7 @@ for (const name of ['log', 'error'] as const) {
 const typed = process.argv.slice(2)
 const isRemote = typed.some((word) => /^--server(?:=|$)/.test(word))
 const [{ runProgram }, program] = await Promise.all([
-  import('../shared/command-line/program.ts'),
+  import('../shared/command-line.ts'),
   isRemote
     ? import('./remote/program.ts').then(({ remoteProgram }) => remoteProgram(typed))
     : import('./program.ts').then(({ localProgram }) => localProgram(typed)),

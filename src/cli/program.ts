@@ -4,46 +4,63 @@
  */
 
 import { VERSION } from '../main/version.ts'
-import type { Command, Program } from '../shared/command-line/program.ts'
-import { ACCOUNT } from './groups/account.ts'
-import { ADMINISTRATION } from './groups/administration.ts'
-import { CERTIFICATE } from './groups/certificate.ts'
-import { DATABASE } from './groups/database.ts'
-import { EAB } from './groups/eab.ts'
-import { IDENTIFIERS, PROFILES } from './groups/grants.ts'
+import { type Command, command, type Options, type Program, UsageError } from '../shared/command-line.ts'
+import { HOST } from './groups/host.ts'
 import { INSPECT } from './groups/inspect.ts'
-import { MAIL } from './groups/mail.ts'
-import { SERVE } from './groups/serve.ts'
-import { SWITCHES } from './groups/switches.ts'
-import { WORKERS } from './groups/workers.ts'
-import { NEEDS_USER, usageOf, WORDS, type Words } from './operations/words.ts'
-import { COMMON } from './values.ts'
-
-/** In the order of the help: what runs, then what it has issued, then who may what, then who administers. */
-const OWN: readonly Command[] = [
-  ...[...SERVE, ...DATABASE, ...SWITCHES, ...WORKERS, ...MAIL],
-  ...[...CERTIFICATE, ...ACCOUNT, ...EAB, ...IDENTIFIERS, ...PROFILES, ...ADMINISTRATION, ...INSPECT],
-]
+import { examplesOf, type SharedCommand } from './operations/shared-command.ts'
+import { WORDS } from './operations/word-list.ts'
+import { NEEDS_USER, usageOf, type Words } from './operations/words.ts'
+import { SHARED } from './shared/commands.ts'
+import { type CommonOptions, PRINTING } from './values.ts'
 
 const wordsOf = (usage: string) => usage.split(' ').filter((word) => !word.startsWith('<'))
-const nameOf = ({ usage }: Pick<Command, 'usage'>) => wordsOf(usage).join(' ')
+const needsUser = ({ operations }: Words) => operations.some((id) => NEEDS_USER.includes(id))
+const OPERATIONS: readonly Words[] = WORDS.filter((words) => !needsUser(words))
 
-/** Operations of the Admin API that no command above does in a way of its own. */
-const OPERATIONS: readonly Words[] = WORDS.filter(
-  (words) =>
-    !words.operations.some((id) => NEEDS_USER.includes(id)) && !OWN.some((one) => nameOf(one) === nameOf(words)),
-)
+/** About the user of a session, which a configuration file does not have. */
+const ofSession = ({ usage, about }: Pick<Words, 'usage' | 'about'>): Command => ({
+  ...{ usage: usageOf({ usage }), about, options: PRINTING, further: true },
+  async run() {
+    throw new UsageError(`${wordsOf(usage).join(' ')} is about a login: use chancery --server URL`)
+  },
+})
+const LOGIN = ['login', 'logout'].map((usage) => ({ usage, about: 'Begin or end a session' }))
+const SESSION = [...WORDS.filter(needsUser), ...LOGIN]
+
+/** A command on the database. */
+function onDatabase(one: SharedCommand): Command {
+  const { usage, about, options, further, anySchema, run } = one
+  return command<Options & typeof PRINTING>({
+    ...{ usage, about, options: { ...options, ...PRINTING }, examples: examplesOf(one, '-c config.yaml') },
+    ...(further && { further }),
+    async run(values, words) {
+      const { readConfigFile } = await import('./commands/config-file.ts')
+      const { withLocalApi } = await import('./operations/local.ts')
+      const config = await readConfigFile(values.config)
+      return withLocalApi(config, (caller) => run(caller, values, words, config), anySchema ? 'any' : 'current')
+    },
+  })
+}
+
+async function prepared(asked: readonly Words[], everyOne: boolean): Promise<Command[]> {
+  if (asked.length === 0 && !everyOne) return []
+  const { everyOperation, preparedCommands } = await import('./operations/prepare.ts')
+  return preparedCommands([...asked, ...(everyOne ? everyOperation(NEEDS_USER) : [])]).map(onDatabase)
+}
 
 /** @param typed only a command that they may mean is made whole: its options come from the Admin API's descriptions */
 export async function localProgram(typed: readonly string[]): Promise<Program> {
-  const isAsked = (words: Words) => wordsOf(words.usage).every((word) => typed.includes(word))
+  const words = typed.map((word) => ALIASES.get(word) ?? word)
+  const isAsked = ({ usage }: Pick<Words, 'usage'>) => wordsOf(usage).every((word) => words.includes(word))
   const asked = OPERATIONS.filter(isAsked)
-  const isAny = typed.includes('api')
-  const local = asked.length > 0 || isAny ? await import('./operations/local.ts') : undefined
-  const whole = [...(local?.localOperations(asked) ?? []), ...(isAny ? (local?.everyLocalOperation() ?? []) : [])]
-  const named = OPERATIONS.filter((words) => !asked.includes(words)).map(
-    (words): Command => ({ usage: usageOf(words), about: words.about, run: () => Promise.resolve(2) }),
+  const whole = await prepared(asked, words.includes('api'))
+  const named = OPERATIONS.filter((one) => !asked.includes(one)).map(
+    (one): Command => ({ usage: usageOf(one), about: one.about, run: () => Promise.resolve(2) }),
   )
+  const session = SESSION.filter(isAsked).map(ofSession)
+  const commands = inGroups([...HOST, ...SHARED.map(onDatabase), ...named, ...whole, ...session])
+  // A former name, which only who types it is told of.
+  if (words.includes('inspect')) commands.push(...INSPECT)
   return {
     name: 'chancery',
     version: VERSION,
@@ -52,18 +69,38 @@ export async function localProgram(typed: readonly string[]): Promise<Program> {
       '',
       'Exit codes: 0 done; 1 something failed or is wrong; 2 wrong usage.',
       'SIGTERM or SIGINT: finish what is in flight, then stop. SIGHUP: read the configuration file again.',
-      'From another machine, through the Admin API: chancery --server URL --help',
-      'Ports and data folder of the development mode: chancery serve --help',
+      'Commands read the configuration file that -c FILE or SERVICE_CONFIG names. From another machine most work through',
+      'the Admin API: chancery --server URL --help',
     ],
-    options: COMMON,
-    commands: inGroups([...OWN, ...named, ...whole]),
-    aliases: { account: 'accounts', certificate: 'certificates', renewal: 'renewals', 'csr-profile': 'profiles' },
+    commands: typed.includes('--validate-only') ? commands.map(checking) : commands,
+    aliases: ALIASES,
   }
 }
 
-/** Commands of one first word stand together, where the first of them stands. */
+const ALIASES = new Map([
+  ['account', 'accounts'],
+  ['certificate', 'certificates'],
+  ['renewal', 'renewals'],
+  ['csr-profile', 'profiles'],
+])
+
+/** Beside any command `--validate-only` must not cause a migration. */
+const checking = (one: Command): Command => ({
+  ...one,
+  run: async (values) =>
+    (await import('./commands/checked-config.ts')).validateOnly(values as CommonOptions, one.usage),
+})
+
+/** First words in the order of the help; others follow. */
+const GROUPS = [
+  ...['serve', 'perspective', 'db', 'maintenance', 'signing', 'workers', 'mail', 'ca', 'crl'],
+  ...['certificates', 'bulk-revocations', 'renewals', 'keys', 'orders', 'accounts', 'terms'],
+  ...['eab', 'identifiers', 'profiles', 'admin', 'users', 'tokens', 'audit'],
+]
+
+/** Commands of one first word stand together. */
 function inGroups(commands: readonly Command[]): Command[] {
-  const groups = new Map<string, Command[]>()
+  const groups = new Map<string, Command[]>(GROUPS.map((first) => [first, []]))
   for (const one of commands) {
     const [first = ''] = wordsOf(one.usage)
     groups.set(first, [...(groups.get(first) ?? []), one])

@@ -1,6 +1,6 @@
 /** What the command line of chancery means: common options, and checks of values. */
 
-import { isGiven, optional, type Values } from '../shared/command-line/options.ts'
+import { isGiven, optional, type Values } from '../shared/command-line.ts'
 import { isUuid } from '../shared/lib/uuid.ts'
 import { parseTimestamp } from '../shared/protocol/timestamp.ts'
 
@@ -41,10 +41,13 @@ export function instant(value: string): Date {
 
 const file = (text: string): string => check(text !== '', text, 'takes one file name')
 
+/** Of every command that needs the host. */
 export const COMMON = {
   config: { ...optional('Configuration file (YAML or JSON); SERVICE_CONFIG when absent', file), letter: 'c' },
   debug: isGiven('Print stack traces of errors, and log at DEBUG'),
-  'validate-only': isGiven('Check the configuration file, print what it says in short, and exit'),
-  dev: isGiven('Development: without -c, an embedded PostgreSQL and a CA of its own'),
+  'validate-only': isGiven('Check the configuration file, print what it says in short, and do nothing else'),
 }
+export const PRINTING = { json: isGiven('Print JSON'), ...COMMON }
+
 export type CommonOptions = Values<typeof COMMON>
+export type Printing = Values<typeof PRINTING>

@@ -7,7 +7,6 @@
  */
 
 import { formatPath, type Path } from '../shared/config-file/notice.ts'
-import { usedBackends } from './backends.ts'
 import { LEAVES } from './reference.ts'
 import type { Config } from './schema.ts'
 
@@ -35,11 +34,7 @@ const when = (
   keys,
 })
 
-const LATER_BACKENDS = ['ca.extension_settings']
-const isLater = (backend: string) => backend.startsWith('ext:')
-
 export const ABSENT_FEATURES: readonly AbsentFeature[] = [
-  when('ca.backend', 'this backend is', ({ ca }) => usedBackends(ca).some(isLater), LATER_BACKENDS),
   {
     ...when(
       'ct_logging.submit_precert',

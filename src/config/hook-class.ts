@@ -3,6 +3,7 @@
 import { z } from 'zod/v4'
 import { type ModuleReference, parseModuleReference } from '../shared/lib/module-reference.ts'
 import { isHttpUrl } from './field.ts'
+import { pythonClassOf } from './python-class.ts'
 
 export type HookClass =
   /** @property isPlain `{event, data}` instead of a CloudEvent, for the reference's three events by default */
@@ -21,13 +22,10 @@ const BUILT_IN: Readonly<Record<string, HookClass>> = {
   'acmeeh.hooks.ct_hook.CTSubmissionHook': { kind: 'unusable', why: WITH_CT },
 }
 
-/** Dotted, and the last part in capitals; no package on npm is named so. */
-const PYTHON = /^\w+(?:\.\w+)*\.([A-Z]\w*)$/
-
 export function hookClassOf(text: string): HookClass {
   const builtIn = BUILT_IN[text]
   if (builtIn) return builtIn
-  const [, className] = PYTHON.exec(text) ?? []
+  const className = pythonClassOf(text)
   if (className !== undefined)
     return {
       kind: 'unusable',
@@ -45,6 +43,7 @@ const WebhookConfig = z.strictObject({
   secret: z.string().min(16, 'must have at least 16 characters').optional(),
   ca_file: z.string().min(1).optional(),
   allow_private: z.boolean().default(false),
+  batch: z.int().min(1).max(500).default(1),
   max_retries: z.int().min(0).max(100).default(10),
   timeout_seconds: z.int().min(1).max(300).optional(),
 })

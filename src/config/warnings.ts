@@ -6,6 +6,7 @@
 import { isNotificationType } from '../domain/notification.ts'
 import { WITHOUT_EFFECT } from './availability.ts'
 import { usesBackend } from './backends.ts'
+import { type CaModuleConfig, caModuleConfig, usedModules } from './ca-module.ts'
 import { otherConnections } from './connections.ts'
 import type { IsSet } from './rules/rule.ts'
 import type { Config } from './schema.ts'
@@ -167,6 +168,13 @@ export const WARNINGS: readonly WarningRule[] = [
     'is absent, so the CA is not told of revocations',
   ),
   {
+    path: 'ca.extension_settings',
+    check: ({ ca }) =>
+      usedModules(ca)
+        .filter((backend) => hasNoAnchors(caModuleConfig(ca, backend)))
+        .map((backend) => `has no trust_anchors for ${backend}; every chain that agrees with itself is delivered`),
+  },
+  {
     path: 'ca.crl_url',
     check({ ca: { crl_url }, crl, server }) {
       const ownUrl = crl.enabled && crl.http_port === null ? server.external_url : ''
@@ -245,6 +253,9 @@ export const WARNINGS: readonly WarningRule[] = [
     'is true while smtp.enabled is false; administrators get no mail',
   ),
 ]
+
+const hasNoAnchors = (read: CaModuleConfig | string) =>
+  typeof read !== 'string' && read.limits.trust_anchors.length === 0
 
 function longerThanRequests(c: Config, seconds: number): string | undefined {
   return seconds > c.server.timeout ? `is ${seconds}, more than server.timeout (${c.server.timeout})` : undefined

@@ -21,6 +21,8 @@ export const POLL_MS = 5_000
 /** Of a list in the page: more rows make a browser slow. */
 const MOST_ROWS = 2_000
 const ROWS_A_PAGE = 100
+/** False where `admin_api.max_page_size` is less: pages are then as long as the service likes. */
+let isPageSizeTaken = true
 
 export const BASE_URL = new URL('..', location.href).href.replace(/\/$/, '')
 
@@ -118,18 +120,18 @@ export function useApi<I extends OperationId>(
 /** Runs work now and, while the tab can be seen, again. @returns what ends it */
 function repeat(every: number | undefined, work: (isWanted: () => boolean) => Promise<void>): () => void {
   let isOver = false
+  let isPaused = false
   let timer: ReturnType<typeof setTimeout> | undefined
   const run = async () => {
-    timer = undefined
     await work(() => !isOver)
-    if (!isOver && every !== undefined && !document.hidden) timer = setTimeout(run, every)
-    else isPaused = true
+    if (!isOver && every !== undefined) timer = setTimeout(unlessHidden, every)
   }
-  let isPaused = false
+  const unlessHidden = () => {
+    isPaused = document.hidden
+    if (!isPaused) void run()
+  }
   const onShown = () => {
-    if (document.hidden || !isPaused || isOver || every === undefined) return
-    isPaused = false
-    void run()
+    if (isPaused) unlessHidden()
   }
   document.addEventListener('visibilitychange', onShown)
   void run()
@@ -184,8 +186,33 @@ const emptyList = <R>(key: string): ListState<R> => ({
 function firstPlace(id: OperationId): Record<string, string> {
   const paging = OPERATIONS_OF_BUILD[id][3]
   return {
-    ...(paging.includes('limit') && { limit: String(ROWS_A_PAGE) }),
+    ...(isPageSizeTaken && paging.includes('limit') && { limit: String(ROWS_A_PAGE) }),
     ...(paging.includes('offset') && paging.includes('cursor') && { cursor: '' }),
+  }
+}
+
+async function firstPage<I extends OperationId>(id: I, input: Input<I>) {
+  const ask = () =>
+    page(id, { ...input, query: { ...firstPlace(id), ...(input as { query?: object }).query } } as Input<I>)
+  // Another list may find out meanwhile.
+  const wasTaken = isPageSizeTaken
+  try {
+    return await ask()
+  } catch (error) {
+    if (!wasTaken || !isAbout(error, 'limit')) throw error
+    isPageSizeTaken = false
+    return await ask()
+  }
+}
+
+const isAbout = (error: unknown, field: string) =>
+  error instanceof AdminApiError && error.body.fields?.some((one) => one.field === field) === true
+
+/** All rows of a list operation; each page is asked for when the one before was read. */
+export async function* allRows<I extends OperationId>(id: I, input: Input<I>): AsyncGenerator<Row<I>> {
+  for (let got = await firstPage(id, input); ; got = await follow(id, got.next)) {
+    yield* got.body as Row<I>[]
+    if (got.next === undefined) return
   }
 }
 
@@ -204,8 +231,7 @@ export function useList<I extends OperationId>(id: I, input: Input<I>, entry?: n
       const turn = ++asked.current
       setState((former) => (next === undefined ? emptyList(key) : { ...former, isLoading: true, error: undefined }))
       try {
-        const query = { ...firstPlace(id), ...(input as { query?: object }).query }
-        const got = next === undefined ? await page(id, { ...input, query } as Input<I>) : await follow(id, next)
+        const got = next === undefined ? await firstPage(id, input) : await follow(id, next)
         if (turn === asked.current) setState((former) => withPage(former, got.body as Row<I>[], got.next))
       } catch (error) {
         if (turn === asked.current) setState((former) => ({ ...former, error, isLoading: false }))

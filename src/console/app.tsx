@@ -4,8 +4,10 @@ import { Component, type ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { can } from './api.ts'
 import { Problem } from './components/basics.tsx'
+import { keepFocus } from './components/focus.ts'
 import { Page } from './components/page.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
+import { StopBars } from './components/stops.tsx'
 import { Toast } from './components/toast.tsx'
 import { href, match, type Place, usePlace } from './router.ts'
 import { ROUTES, type Route } from './routes.ts'
@@ -27,12 +29,16 @@ export function App() {
   )
 }
 
+/** These say themselves what is stopped. */
+const TELLS_OF_STOPS: readonly string[] = ['/', '/operation']
+
 function Frame() {
   const place = usePlace()
   const [isOpen, setOpen] = useState(false)
   // On a phone, the menu lies over the page.
   useEffect(() => setOpen(false), [place.path])
   useScroll(place)
+  useEffect(keepFocus, [])
   return (
     <div class={isOpen ? 'frame open' : 'frame'}>
       <header>
@@ -49,6 +55,7 @@ function Frame() {
       </div>
       <main id="main">
         <SessionBar />
+        {!TELLS_OF_STOPS.includes(place.path) && <StopBars />}
         <Broken key={place.path}>
           <CurrentPage place={place} />
         </Broken>

@@ -40,8 +40,11 @@ export function clockText(ms: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
 }
 
-/** `12,345`. */
-export const countText = (count: number) => count.toLocaleString('en')
+/** `12,345`; an estimate is `about 12,000`, since more digits of it would say nothing. */
+export const countText = (count: number, isEstimate = false): string =>
+  isEstimate && count > 0
+    ? WORDS.common.about(Number(count.toPrecision(2)).toLocaleString('en'))
+    : count.toLocaleString('en')
 
 /** RFC 4180. A cell that a spreadsheet would take for a formula begins with an apostrophe. */
 export function csvOf(rows: readonly (readonly (string | number | null | undefined)[])[]): string {
@@ -54,7 +57,7 @@ export function csvOf(rows: readonly (readonly (string | number | null | undefin
 }
 
 /** Gives a file to the person at the browser. */
-export function saveFile(name: string, type: string, content: string): void {
+export function saveFile(name: string, type: string, content: string | Uint8Array<ArrayBuffer>): void {
   const url = URL.createObjectURL(new Blob([content], { type }))
   const link = document.createElement('a')
   Object.assign(link, { href: url, download: name })

@@ -26,6 +26,7 @@ import { EabPage } from './pages/eab.tsx'
 import { EabCredentialPage } from './pages/eab-credential.tsx'
 import { EventsPage } from './pages/events.tsx'
 import { IdentifiersPage } from './pages/identifiers.tsx'
+import { IssuersPage } from './pages/issuers.tsx'
 import { NewBulkRevocationPage } from './pages/new-bulk-revocation.tsx'
 import { NotificationsPage } from './pages/notifications.tsx'
 import { OperationPage } from './pages/operation.tsx'
@@ -76,6 +77,7 @@ export const ROUTES: readonly Route[] = [
   { path: '/csr-profiles/:profile', name: 'csrProfile', page: CsrProfilePage, needs: 'getCsrProfile' },
   { path: '/blocked-keys', name: 'blockedKeys', page: BlockedKeysPage, needs: 'listBlockedKeys', group: 'policy' },
   { path: '/operation', name: 'operation', page: OperationPage, needs: 'getOverview', group: 'service' },
+  { path: '/issuers', name: 'issuers', page: IssuersPage, needs: 'listIssuers', group: 'service' },
   { path: '/crl', name: 'crl', page: CrlPage, needs: 'listCrls', group: 'service' },
   {
     ...{ path: '/notifications', name: 'notifications', page: NotificationsPage },

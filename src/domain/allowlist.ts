@@ -29,6 +29,18 @@ export function isAllowed(identifier: Identifier, allowlist: Allowlist): boolean
   return allowlist.some(({ type, value }) => type === identifier.type && MATCHES[type](identifier.value, value))
 }
 
+/**
+ * The address in normal form, if it lies in one of the networks.
+ * @param address text of the client's address, as trusted proxies give it
+ * @param networks in CIDR notation
+ */
+export function addressWithin(address: string, networks: readonly string[]): string | undefined {
+  // A proxy that listens only on IPv6 writes IPv4 addresses this way.
+  const value = address.replace(/^::ffff:(?=\d+\.)/i, '')
+  const patterns = networks.map((network): AllowedIdentifier => ({ type: 'ip', value: network }))
+  return isAllowed({ type: 'ip', value }, patterns) ? value : undefined
+}
+
 const MATCHES: Record<IdentifierType, (value: string, pattern: string) => boolean> = {
   dns: (name, pattern) =>
     name === pattern || (pattern.startsWith('*.') && matchesPattern(name.replace(/^\*\./, ''), pattern)),
@@ -53,7 +65,8 @@ function maskOf(index: number, prefix: number): number {
 /** @returns the normal form, or a reason for refusal that continues a sentence begun by the text */
 export function normalizeAllowedIdentifier(type: IdentifierType, text: string): NormalForm {
   const value = text.trim()
-  if (type === 'dns') return normalizeDnsName(value)
+  // People copy names with the dot of the root (RFC 1034 §3.1); an order may not have it.
+  if (type === 'dns') return normalizeDnsName(value.replace(/(?<=[^.])\.$/, ''))
   const [address = '', prefix, ...rest] = value.split('/')
   const normal = normalizeIpAddress(address)
   if (!normal.ok || prefix === undefined) return normal

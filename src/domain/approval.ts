@@ -6,7 +6,7 @@
  */
 
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
-import { type AllowedIdentifier, isAllowed } from './allowlist.ts'
+import { addressWithin } from './allowlist.ts'
 
 /**
  * May approve a request. The store checks the credential's validity and allowlist when it makes the
@@ -48,10 +48,6 @@ export function approvalOf(facts: ApprovalFacts): Approval | undefined {
   if (!autoAccept && (networks === undefined || isProxy)) return undefined
   const base = { at: renderTimestamp(now), result: 'valid', requestId } as const
   if (autoAccept) return { record: { type: 'auto_accept', ...base } }
-  // A proxy that listens only on IPv6 writes IPv4 addresses this way.
-  const value = address.replace(/^::ffff:(?=\d+\.)/i, '')
-  const patterns = networks?.map((network): AllowedIdentifier => ({ type: 'ip', value: network })) ?? []
-  return isAllowed({ type: 'ip', value }, patterns)
-    ? { address: value, record: { type: 'pre-approval', ...base } }
-    : undefined
+  const value = addressWithin(address, networks ?? [])
+  return value === undefined ? undefined : { address: value, record: { type: 'pre-approval', ...base } }
 }

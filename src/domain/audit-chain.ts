@@ -15,7 +15,7 @@ export const AUDIT_ACTIONS = [
   ...['eab.assign_csr_profile', 'eab.unassign_csr_profile', 'eab.reseal'],
   ...['identifier.create', 'identifier.delete', 'identifier.add_account', 'identifier.remove_account'],
   ...['csr_profile.create', 'csr_profile.update', 'csr_profile.delete', 'csr_profile.assign', 'csr_profile.unassign'],
-  ...['account.deactivate', 'account.update'],
+  ...['account.deactivate'],
   ...['certificate.revoke', 'certificate.bulk_revoke', 'certificate.import'],
   ...['key.block', 'key.unblock', 'renewal.advise', 'renewal.clear', 'crl.rebuild'],
   ...[

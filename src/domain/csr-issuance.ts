@@ -26,5 +26,10 @@ export function revocationRestSeconds(failures: number): number {
   return Math.min(LONGEST_REVOCATION_REST_SECONDS, FIRST_REVOCATION_REST_SECONDS * 2 ** Math.min(failures - 1, 20))
 }
 
+/** Until what may have been issued for an order that has ended is asked for again: a tenth longer each time. */
+export function abandonedRestSeconds(abandonedSeconds: number): number {
+  return Math.min(LONGEST_ASKED_SECONDS, abandonedSeconds / 10)
+}
+
 /** What is still not there by then will not come; the row leaves with an alarm. */
 export const LONGEST_ABANDONED_SECONDS = 7 * 86_400

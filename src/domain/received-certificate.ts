@@ -16,6 +16,8 @@ export interface Expected {
   identifiers: readonly Identifier[]
   /** The longest validity of the order's profile. */
   maxValidityDays: number
+  /** What the client has asked for. */
+  requested: { notBefore?: Date; notAfter?: Date }
   /** Key purposes of the order's profile, by configuration name. */
   extendedKeyUsages: readonly string[]
   /** DER of the roots that chains must end at; none asks only for a chain that agrees with itself. */
@@ -60,7 +62,7 @@ export function checkReceived(chain: readonly Buffer[], expected: Expected): Ver
   const lint = lintTbsCertificate(leaf.tbs)
   const findings = [...checkLeaf(leaf.tbs, expected), ...(expected.refusesLint ? lint : [])]
   const whole = completedBy(leaf, issuers, expected.trustAnchors)
-  findings.push(...checkChain([leaf, ...whole], expected))
+  findings.push(...checkPeriod(leaf.tbs, whole[0]?.tbs, expected), ...checkChain([leaf, ...whole], expected))
   const [first, ...others] = whole.map(({ der }) => der)
   if (findings.length > 0 || !first) return { ok: false, findings }
   return { ok: true, received: { leaf, issuers: [first, ...others], warnings: expected.refusesLint ? [] : lint } }
@@ -82,12 +84,12 @@ export function checkAlternateChain(leaf: Buffer, issuers: readonly Buffer[], ex
 }
 
 function checkLeaf(tbs: TbsCertificate, expected: Expected): string[] {
-  const { spki, identifiers, maxValidityDays, now } = expected
+  const { spki, identifiers, maxValidityDays, requested, now } = expected
   const findings: string[] = []
   if (!tbs.spki.der.equals(spki)) findings.push('its key is not that of the CSR')
   if (tbs.isCa) findings.push('it is a CA certificate')
   findings.push(...checkNames(tbs, identifiers), ...checkPurposes(tbs, expected))
-  if (tbs.notBefore.getTime() > now.getTime() + CLOCK_SKEW_MS)
+  if (tbs.notBefore > later(new Date(now.getTime() + CLOCK_SKEW_MS), requested.notBefore))
     findings.push(`it is not valid before ${tbs.notBefore.toISOString()}`)
   if (tbs.notAfter <= now) findings.push(`it has expired at ${tbs.notAfter.toISOString()}`)
   // notAfter is included (RFC 5280 §4.1.2.5).
@@ -96,6 +98,25 @@ function checkLeaf(tbs: TbsCertificate, expected: Expected): string[] {
     findings.push(`it is valid for more than ${maxValidityDays} days`)
   return findings
 }
+
+/**
+ * RFC 8555 §7.4: no content other than that requested. Only the issuer's own period may cut it, as it
+ * does where the signer signs (domain/validity.ts).
+ */
+function checkPeriod(tbs: TbsCertificate, issuer: TbsCertificate | undefined, { requested }: Expected): string[] {
+  const seconds = (date: Date) => Math.floor(date.getTime() / SECOND_MS)
+  const findings: string[] = []
+  const start = requested.notBefore && later(requested.notBefore, issuer?.notBefore)
+  const end = requested.notAfter && earlier(requested.notAfter, issuer?.notAfter)
+  if (start && seconds(tbs.notBefore) !== seconds(start))
+    findings.push(`it begins at ${tbs.notBefore.toISOString()}, not at ${start.toISOString()} as requested`)
+  if (end && seconds(tbs.notAfter) !== seconds(end))
+    findings.push(`it ends at ${tbs.notAfter.toISOString()}, not at ${end.toISOString()} as requested`)
+  return findings
+}
+
+const later = (date: Date, other: Date | undefined) => (other && other > date ? other : date)
+const earlier = (date: Date, other: Date | undefined) => (other && other < date ? other : date)
 
 /**
  * The client's CSR goes to the CA whole, and some copy its extensions. A precertificate has a

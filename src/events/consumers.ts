@@ -13,7 +13,7 @@ import type { DatabaseConsumer, ExternalConsumer } from '../services/events/cons
 import { STATISTICS } from '../services/events/statistics.ts'
 import { syslogTransport } from '../services/events/syslog-sender.ts'
 import { transparencyConsumer } from '../services/events/transparency.ts'
-import { auditFile, auditWebhookUrl, syslogTarget } from '../settings/audit.ts'
+import { auditFile, auditWebhookBatch, auditWebhookUrl, syslogTarget } from '../settings/audit.ts'
 import { transparencyLogs } from '../settings/transparency.ts'
 
 export interface ConsumerContext {
@@ -64,7 +64,7 @@ async function auditConsumers(config: Config) {
   const syslog = target && syslogTransport(target)
   return {
     consumers: [
-      ...(url === undefined ? [] : [webhookConsumer(url)]),
+      ...(url === undefined ? [] : [webhookConsumer(url, auditWebhookBatch(config))]),
       ...(syslog ? [syslogConsumer(syslog)] : []),
       ...(file ? [await auditFileConsumer(file)] : []),
     ],

@@ -2,8 +2,8 @@
 
 import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import { createLogger } from '../main/logging.ts'
 import type { EventsThreadData, EventsThreadMessages } from '../main/messages.ts'
+import { createLogger } from '../ops/logging.ts'
 import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
 import { spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'

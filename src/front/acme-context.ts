@@ -5,13 +5,15 @@ import type { ThreadParts } from '../main/issuance.ts'
 import type { FrontThreadData } from '../main/messages.ts'
 import type { AbuseBudget } from '../overload/abuse-budget.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
+import { ChallengeTriggers, type DispatchValidation } from '../services/challenge-triggers.ts'
 import { FlowCache } from '../services/flow-cache.ts'
 import type { AskForMailDomains } from '../services/mail-domains.ts'
 import { RateLimiter } from '../services/rate-limiter.ts'
 import { openSharedFlags } from '../services/shared-flags.ts'
-import { ChallengeTriggers, type DispatchValidation } from '../services/validation.ts'
+import { openSharedOutages } from '../services/shared-outages.ts'
 import { createValidationWaits, type WaitEvents } from '../services/validation-waits.ts'
 import { accountRulesPolicy, acmeSettings } from '../settings/accounts.ts'
+import { csrBackendNames } from '../settings/backends.ts'
 import { rateLimitSettings, urlSettings } from '../settings/server.ts'
 import { isValidatedHere } from '../settings/validation.ts'
 import { openChangeCounters } from '../shared/lib/change-counters.ts'
@@ -24,7 +26,7 @@ import { rateLimitEvents } from './service-events.ts'
 
 export interface AcmeParts {
   thread: ThreadParts
-  memory: Pick<FrontThreadData, 'rateTable' | 'flags' | 'changes'>
+  memory: Pick<FrontThreadData, 'rateTable' | 'flags' | 'changes' | 'outages'>
   nonces: Nonces
   budget: AbuseBudget
   dispatch: DispatchValidation
@@ -63,6 +65,7 @@ export function createAcmeContext(parts: AcmeParts): AcmeContext {
       ...{ thread, authorizations, flowCache, rules, limits, askForCaa },
       issueFromCsr: parts.issueFromCsr,
       isSigningStopped: () => flags.isOn('stopSigning'),
+      outages: openSharedOutages(memory.outages, csrBackendNames(config)),
     }),
     challenges: new ChallengeTriggers({
       store: authorizations,

@@ -14,6 +14,7 @@ import { createQuotas } from '../services/quotas.ts'
 import type { RateLimiter } from '../services/rate-limiter.ts'
 import { createRenewal, type Renewal } from '../services/renewal.ts'
 import { createRevocation, type RevocationService } from '../services/revocation.ts'
+import type { SharedOutages } from '../services/shared-outages.ts'
 import { quotaPolicy } from '../settings/accounts.ts'
 import { issuancePolicy, renewalPolicy } from '../settings/issuance.ts'
 import { orderingPolicy } from '../settings/orders.ts'
@@ -43,6 +44,7 @@ export interface OrderParts {
   /** Hands an issuance from a CSR to the supervisor; undefined when the signer signs everything. */
   issueFromCsr: CsrFinalizationOptions['issue'] | undefined
   isSigningStopped(): boolean
+  outages: Pick<SharedOutages, 'secondsLeft'>
 }
 
 export function createOrderServices(parts: OrderParts): OrderServices {
@@ -72,6 +74,7 @@ export function createOrderServices(parts: OrderParts): OrderServices {
         store: flowCache ? flowCache.csrIssuance(csrStore) : csrStore,
         isSignerUsable: () => thread.ca.outage() === undefined && thread.ca.unreachable() === undefined,
         isStopped: parts.isSigningStopped,
+        secondsAway: parts.outages.secondsLeft,
         issue: parts.issueFromCsr,
         instanceId: thread.instanceId,
       }),

@@ -64,6 +64,8 @@ const LOGGED_CHARACTERS = 1_000
 const FAILURE_COSTS: Readonly<Record<number, number>> = {
   ...{ 400: 0.1, 401: 0.1, 403: 0.1, 404: 0.1, 405: 0.1, 413: 1, 414: 0.1, 415: 0.1 },
 }
+/** A client of ACME waits until its limit lets it in; who guesses passwords does not. */
+const ADMIN_FAILURE_COSTS: Readonly<Record<number, number>> = { ...FAILURE_COSTS, 429: 0.1 }
 
 export class Front {
   readonly #options: FrontOptions
@@ -85,7 +87,8 @@ export class Front {
    */
   admit(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
     if (this.#isAdministration(http)) return undefined
-    return this.#guard(http) ?? this.#refuse(http)
+    // The database connections of the fronts are not those of the Admin API.
+    return (this.#options.admin?.owns(http.path) ? undefined : this.#guard(http)) ?? this.#refuse(http)
   }
 
   handle(http: HttpRequest): HttpReply | Promise<HttpReply> {
@@ -95,12 +98,15 @@ export class Front {
   }
 
   /**
-   * Overload of ACME refuses no administrator: maintenance and revocation may be the cure. An
-   * address that has spent its budget on refused requests is treated as any other.
+   * Overload of ACME refuses no administrator: maintenance and revocation may be the cure. What
+   * anyone may ask for, such as the console's files, counts as a probe, and so does all that comes
+   * from an address without budget: floods of it are refused.
    */
   #isAdministration(http: HttpRequest): boolean {
     const { admin } = this.#options
-    return admin?.owns(http.path) === true && !this.#overload.isHeldBack(this.#effectiveClient(http).address)
+    return (
+      admin?.isAdministrators(http.path) === true && !this.#overload.isHeldBack(this.#effectiveClient(http).address)
+    )
   }
 
   onError(error: unknown, http: HttpRequest): HttpReply {
@@ -139,6 +145,7 @@ export class Front {
   }
 
   #refuse(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
+    const { admin } = this.#options
     if (!this.#overload.isWatching) return undefined
     let exchange: Exchange | undefined
     const begun = () => (exchange ??= this.#begin(http))
@@ -146,7 +153,7 @@ export class Front {
       address: () => begun().address,
       resource: () => {
         const { localPath, isProbe } = begun()
-        if (isProbe || localPath === this.#options.metricsPath()) return 'probe'
+        if (isProbe || localPath === this.#options.metricsPath() || admin?.owns(http.path)) return 'probe'
         // An unknown path costs as much as the directory.
         return begun().target ?? 'directory'
       },
@@ -247,7 +254,7 @@ export class Front {
   /** Delays failures of an address without budget, so that it cannot retry at once. */
   #deliver(reply: HttpReply, { address, http }: Exchange): HttpReply | Promise<HttpReply> {
     if (reply.status < 400 || reply.status >= 500) return reply
-    const cost = FAILURE_COSTS[reply.status]
+    const cost = (this.#options.admin?.owns(http.path) ? ADMIN_FAILURE_COSTS : FAILURE_COSTS)[reply.status]
     if (cost !== undefined) this.#overload.failed(address, cost)
     if (!this.#overload.isHeldBack(address)) return reply
     http.dropBody()

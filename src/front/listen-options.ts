@@ -1,6 +1,7 @@
 /** How a front thread listens: its limits, its headers, and its handler. */
 
 import { ADMIN_REQUEST_HEADERS } from '../admin/gate.ts'
+import { bodyMemoryFor } from '../http/body-memory.ts'
 import type { HttpHandler, HttpReply } from '../http/message.ts'
 import type { ListenOptions } from '../http/server.ts'
 import type { FrontThreadData } from '../main/messages.ts'
@@ -19,9 +20,6 @@ export interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'pro
   recycle(): void
 }
 
-/** For bodies received in pieces: 512 of the default maximum size, 64 from one address. */
-const MAX_BUFFERED_BYTES = 32 * 1024 * 1024
-
 const AMBIGUOUS_LENGTH = new Problem(
   'malformed',
   'it is not certain where the body ends: give one Content-Length, or Transfer-Encoding: chunked',
@@ -38,7 +36,7 @@ export function frontListenOptions(options: FrontListenOptions): ListenOptions {
     ...(tls && { tls }),
     maxBodyBytes,
     ...(admin && { maxBodyBytesOf: (path) => (admin.owns(path) ? admin.maxBodyBytes : undefined) }),
-    maxBufferedBytes: Math.max(MAX_BUFFERED_BYTES, 16 * maxBodyBytes),
+    maxBufferedBytes: bodyMemoryFor(Math.max(2 * maxBodyBytes, admin?.maxBodyBytes ?? 0)),
     isTrustedProxy,
     admit: (http) => front.admit(http),
     accept: (address) => overload.acceptsConnection(address, options.openConnections()),

@@ -14,20 +14,19 @@ import type { HttpServer } from '../http/server.ts'
 import { listen } from '../http/uws.ts'
 import { connectCa } from '../main/ca.ts'
 import { createEventWriter } from '../main/event-writer.ts'
-import { createLogger, PINO_LEVELS } from '../main/logging.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../main/messages.ts'
-import { openThreadNonces } from '../main/nonces.ts'
 import { createStores } from '../main/stores.ts'
+import { createLogger, PINO_LEVELS } from '../ops/logging.ts'
 import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { BUSY } from '../overload/admission.ts'
 import { TICK_MS } from '../overload/overload.ts'
 import { OverloadControl } from '../overload/overload-control.ts'
 import { type Actor, type ActorRef, spawn } from '../runtime/actor.ts'
 import { runThread, type ThreadContext } from '../runtime/thread-entry.ts'
+import type { AttemptEnded, DispatchValidation, ValidationRequest } from '../services/challenge-triggers.ts'
 import type { CsrOutcome } from '../services/csr-outcome.ts'
 import { RefusalTally } from '../services/events/abuse-summary.ts'
 import { openSharedFlags, type SharedFlags } from '../services/shared-flags.ts'
-import type { AttemptEnded, DispatchValidation, ValidationRequest } from '../services/validation.ts'
 import { adminSettings } from '../settings/admin.ts'
 import { csrBackendNames } from '../settings/backends.ts'
 import { crlMaxAgeSeconds } from '../settings/issuance.ts'
@@ -46,6 +45,7 @@ import { createFrontCrls } from './crls.ts'
 import { createDeadlines } from './deadlines.ts'
 import { Front, type FrontOptions } from './front.ts'
 import { frontListenOptions } from './listen-options.ts'
+import { openThreadNonces } from './nonces.ts'
 import { overloadEvents } from './overload-events.ts'
 
 /**
@@ -127,7 +127,7 @@ async function startServers(
   const { flags, overload, metrics, log, eventWriter, proxy, isTrustedProxy, context, crls, live } = parts
   const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
   const acme = createAcmeApplication(context, securityHeaders)
-  const gate = adminGate(config, supervisor)
+  const gate = adminGate(config, supervisor, log)
   const frontOptions: FrontOptions = {
     ...{ acme, flags, overload, metrics, log, version, proxy, securityHeaders },
     deadlines: createDeadlines(config.server.timeout),
@@ -170,12 +170,23 @@ function startTicks({ db, overload }: Parts, servers: readonly HttpServer[]): vo
 }
 
 /** @returns undefined when there is no Admin API */
-function adminGate(config: FrontThreadData['config'], supervisor: ActorRef<SupervisorMessages>): AdminGate | undefined {
+function adminGate(
+  config: FrontThreadData['config'],
+  supervisor: ActorRef<SupervisorMessages>,
+  log: Logger,
+): AdminGate | undefined {
   if (!config.admin_api.enabled) return undefined
   const port: AdminPort = {
     request: (request) => supervisor.ask('admin', request, ADMIN_DEADLINE_MS),
     next: (stream) => supervisor.ask('adminNext', stream, ADMIN_DEADLINE_MS),
-    cancel: (stream) => supervisor.tell('adminCancel', stream),
+    cancel(stream) {
+      try {
+        supervisor.tell('adminCancel', stream)
+      } catch (error) {
+        // A stream that nobody reads ends by itself.
+        log.debug({ err: error }, 'a stream could not be cancelled')
+      }
+    },
   }
   return new AdminGate({ port, ...adminSettings(config) })
 }

@@ -2,14 +2,15 @@
 
 import { appendFile } from 'node:fs/promises'
 import type { DatabasePool } from 'slonik'
-import { LOAD_MS } from '../../workers/hook/hook-thread.ts'
-import { HookThreads } from '../../workers/hook/hook-threads.ts'
+import { methodOf } from '../../workers/module/contract.ts'
+import { LOAD_MS } from '../../workers/module/module-thread.ts'
+import { ModuleThreads } from '../../workers/module/module-threads.ts'
 import type { OccurredEvent } from '../domain/event.ts'
 import type { ExternalConsumer } from '../services/events/consumer.ts'
-import { pemChainOf } from '../services/events/pem-chain.ts'
+import { PemChains } from '../services/events/pem-chain.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { RegisteredHook, WebhookHook } from './registered-hook.ts'
-import { Webhook, WebhookError } from './webhook.ts'
+import { type ToldEvent, Webhook, WebhookError } from './webhook.ts'
 
 export interface HookConsumersOptions {
   hooks: readonly RegisteredHook[]
@@ -31,20 +32,27 @@ const MAX_RETRY_MS = 600_000
 /** Over the hook's own limit, which ends a call first. */
 const MARGIN_MS = 1_000
 
-type Deliver = (event: OccurredEvent, context: object, signal: AbortSignal) => Promise<void>
+interface HookDelivery {
+  one(event: OccurredEvent, context: object, signal: AbortSignal): Promise<void>
+  /** Undefined where each event has a call of its own. */
+  all?: { most: number; deliver(told: readonly ToldEvent[], signal: AbortSignal): Promise<void> }
+}
 
 export function hookConsumers(options: HookConsumersOptions): HookConsumers {
   const { hooks, maxWorkers, onOutput } = options
   const concurrency = Math.max(1, Math.floor(maxWorkers / Math.max(1, hooks.length)))
-  const threads: HookThreads[] = []
+  const threads: ModuleThreads[] = []
   const consumers = hooks.map((hook) => {
     if ('url' in hook) return consumerOf(hook, concurrency, options, webhookDelivery(hook))
-    const pool = new HookThreads(hook.module, (text) => onOutput(hook.name, text))
+    const pool = new ModuleThreads(hook.module, (text) => onOutput(hook.name, text))
     threads.push(pool)
     const { timeoutMs } = hook
-    return consumerOf(hook, concurrency, options, (event, context, signal) =>
-      pool.call({ event: event.kind, eventId: event.id, context, timeoutMs }, signal),
-    )
+    return consumerOf(hook, concurrency, options, {
+      async one({ id: eventId, kind }, argument, signal) {
+        const call = { method: methodOf(kind), argument, context: { eventId }, timeoutMs, isAnswered: false }
+        await pool.call(call, signal)
+      },
+    })
   })
   return {
     consumers,
@@ -52,19 +60,25 @@ export function hookConsumers(options: HookConsumersOptions): HookConsumers {
   }
 }
 
-function webhookDelivery(hook: WebhookHook): Deliver {
+function webhookDelivery(hook: WebhookHook): HookDelivery {
   const webhook = new Webhook(hook)
-  return (event, context, signal) => webhook.post(event, context, signal)
+  const { batch: most } = hook
+  return {
+    one: (event, context, signal) => webhook.post(event, context, signal),
+    ...(most > 1 && { all: { most, deliver: (told, signal) => webhook.postAll(told, signal) } }),
+  }
 }
 
 function consumerOf(
   { name, kinds, timeoutMs, maxRetries }: RegisteredHook,
   concurrency: number,
   { db, includeRoot }: HookConsumersOptions,
-  deliver: Deliver,
+  { one, all }: HookDelivery,
 ): ExternalConsumer {
+  const chains = new PemChains(db, includeRoot)
   return {
     ...{ name, kinds, concurrency },
+    expect: (events) => chains.expect(events.flatMap((event) => certificateIn(event) ?? [])),
     timeoutMs: timeoutMs + LOAD_MS + MARGIN_MS,
     retryDelayMs(failures, error) {
       const { isFinal, retryAfterMs } = error instanceof WebhookError ? error : { isFinal: false, retryAfterMs: 0 }
@@ -72,18 +86,29 @@ function consumerOf(
       return Math.max(retryAfterMs, Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), MAX_RETRY_MS))
     },
     async deliver(event, signal) {
-      await deliver(event, await contextOf(event, db, includeRoot), signal)
+      await one(event, await contextOf(event, chains), signal)
     },
+    ...(all && {
+      most: all.most,
+      isRefusal: (error: unknown) => error instanceof WebhookError && error.isFinal,
+      async deliverTogether(events: readonly OccurredEvent[], signal: AbortSignal) {
+        const told = events.map(async (event) => ({ event, context: await contextOf(event, chains) }))
+        await all.deliver(await Promise.all(told), signal)
+      },
+    }),
   }
 }
 
 /** What every hook is given. The chain is read now: most consumers of an issuance do not want it. */
-async function contextOf(event: OccurredEvent, db: DatabasePool, includeRoot: boolean): Promise<object> {
+async function contextOf(event: OccurredEvent, chains: PemChains): Promise<object> {
   const { id, kind, occurredAt, data } = event
   const base = { event_id: id, event: kind, occurred_at: renderTimestamp(occurredAt), ...data }
-  if (kind !== 'certificate.issuance') return base
-  return { ...base, pem_chain: await pemChainOf(db, String(data.certificate_id), includeRoot) }
+  const issued = certificateIn(event)
+  return issued === undefined ? base : { ...base, pem_chain: await chains.of(issued) }
 }
+
+const certificateIn = ({ kind, data }: OccurredEvent) =>
+  kind === 'certificate.issuance' ? String(data.certificate_id) : undefined
 
 /** A line with the whole payload, so that nothing is lost with the database. */
 export async function logDeadLetter(file: string, hook: string, event: OccurredEvent, error: unknown): Promise<void> {

@@ -1,14 +1,13 @@
 /** Loads and checks the registered hooks before the service starts; a broken one refuses the start. */
 
 import { readFileSync } from 'node:fs'
-import path from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { probeHook } from '../../workers/hook/hook-threads.ts'
+import { methodOf } from '../../workers/module/contract.ts'
+import { probeModule } from '../../workers/module/module-threads.ts'
 import { hookClassOf, readWebhookConfig } from '../config/hook-class.ts'
 import type { Config } from '../config/schema.ts'
 import { HOOK_EVENTS } from '../config/sections/events.ts'
 import type { EventKind } from '../domain/event.ts'
-import type { ModuleReference } from '../shared/lib/module-reference.ts'
+import { type ModuleReference, urlOfModule } from '../shared/lib/module-reference.ts'
 import type { ModuleHook, RegisteredHook, WebhookHook } from './registered-hook.ts'
 
 type HookEntry = Config['hooks']['registered'][number]
@@ -55,12 +54,12 @@ function distinctName(hookClass: string, names: Set<string>): string {
 function webhookOf(entry: HookEntry, common: Common, key: string, source: string): Omit<WebhookHook, 'isPlain'> {
   const read = readWebhookConfig(entry.config)
   if (typeof read === 'string') throw new Error(`${key}.config ${read}`)
-  const { url, secret, ca_file, allow_private, max_retries, timeout_seconds } = read
+  const { url, secret, ca_file, allow_private, max_retries, timeout_seconds, batch } = read
   return {
     ...common,
     maxRetries: max_retries,
     timeoutMs: timeout_seconds === undefined ? common.timeoutMs : timeout_seconds * 1000,
-    ...{ url, secret, source, allowPrivate: allow_private },
+    ...{ url, secret, source, batch, allowPrivate: allow_private },
     ca: ca_file === undefined ? undefined : readCa(ca_file, key),
   }
 }
@@ -75,12 +74,11 @@ function readCa(file: string, key: string): string {
 
 async function moduleOf(entry: HookEntry, common: Common, key: string, reference: ModuleReference) {
   const { module, exportName } = reference
-  const isFile = /^[./]/.test(module)
-  const url = isFile ? pathToFileURL(path.resolve(module)).href : module
-  const hook = { module, exportName, url, settings: entry.config, events: common.kinds }
+  const methods = common.kinds.map(methodOf)
+  const hook = { ...reference, url: urlOfModule(reference), settings: entry.config, methods }
   let handled: readonly string[]
   try {
-    handled = await probeHook(hook)
+    handled = await probeModule(hook)
   } catch (error) {
     throw new Error(`${key}.class: ${module}#${exportName} is not usable: ${(error as Error).message}`, {
       cause: error,
@@ -88,5 +86,6 @@ async function moduleOf(entry: HookEntry, common: Common, key: string, reference
   }
   if (handled.length === 0)
     throw new Error(`${key}.class: ${module}#${exportName} has no method for any of ${common.kinds.join(', ')}`)
-  return { ...common, kinds: handled as EventKind[], module: { ...hook, events: handled } }
+  const kinds = common.kinds.filter((kind) => handled.includes(methodOf(kind)))
+  return { ...common, kinds, module: { ...hook, methods: handled } }
 }

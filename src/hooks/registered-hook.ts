@@ -1,6 +1,6 @@
 /** A registered hook as the events thread runs it. Plain data. */
 
-import type { HookModule } from '../../workers/hook/thread.ts'
+import type { LoadableModule } from '../../workers/module/contract.ts'
 import type { EventKind } from '../domain/event.ts'
 
 interface Registered {
@@ -12,7 +12,7 @@ interface Registered {
 }
 
 export interface ModuleHook extends Registered {
-  module: HookModule
+  module: LoadableModule
 }
 
 export interface WebhookHook extends Registered {
@@ -25,6 +25,8 @@ export interface WebhookHook extends Registered {
   source: string
   /** Sends `{event, data}` instead. */
   isPlain: boolean
+  /** Most events of one request; more than one go as an array. */
+  batch: number
 }
 
 export type RegisteredHook = ModuleHook | WebhookHook

@@ -37,25 +37,55 @@ export class WebhookError extends Error {
   }
 }
 
+const PLAIN = 'application/json'
+const CLOUD_EVENT = 'application/cloudevents+json; charset=utf-8'
+const CLOUD_EVENTS = 'application/cloudevents-batch+json; charset=utf-8'
+
+export interface ToldEvent {
+  event: OccurredEvent
+  context: object
+}
+
 export class Webhook {
   readonly #hook: WebhookHook
   readonly #policy: AddressPolicy
+  readonly #agent: http.Agent
 
   constructor(hook: WebhookHook) {
     this.#hook = hook
     this.#policy = createAddressPolicy(hook.allowPrivate ? [] : PRIVATE)
+    const { Agent } = new URL(hook.url).protocol === 'https:' ? https : http
+    // A kept connection goes on to the address that was checked when it was made.
+    this.#agent = new Agent({ keepAlive: true })
   }
 
   /** @throws WebhookError, and errors of the connection */
-  async post(event: OccurredEvent, context: object, signal: AbortSignal): Promise<void> {
-    const { isPlain } = this.#hook
-    const body = JSON.stringify(isPlain ? { event: event.kind, data: context } : this.#cloudEvent(event, context))
-    const { status, retryAfter } = await this.#send(body, signal)
+  post(event: OccurredEvent, context: object, signal: AbortSignal): Promise<void> {
+    return this.#postBody(this.#shown({ event, context }), this.#hook.isPlain ? PLAIN : CLOUD_EVENT, signal)
+  }
+
+  /** As an array, which is taken or refused as a whole (CloudEvents 1.0, JSON batch format). @throws as `post` */
+  postAll(told: readonly ToldEvent[], signal: AbortSignal): Promise<void> {
+    const type = this.#hook.isPlain ? PLAIN : CLOUD_EVENTS
+    return this.#postBody(
+      told.map((one) => this.#shown(one)),
+      type,
+      signal,
+    )
+  }
+
+  async #postBody(shown: object, type: string, signal: AbortSignal): Promise<void> {
+    const body = JSON.stringify(shown)
+    const { status, retryAfter } = await this.#send(body, type, signal)
     if (status >= 200 && status < 300) return
     if (status >= 500 || status === 429)
       throw new WebhookError(`the receiver answered ${status}`, { retryAfterMs: retryAfterMsOf(retryAfter) })
     const advice = status >= 300 && status < 400 ? '; redirects are not followed' : ''
     throw new WebhookError(`the receiver answered ${status}${advice}`, { isFinal: true })
+  }
+
+  #shown({ event, context }: ToldEvent): object {
+    return this.#hook.isPlain ? { event: event.kind, data: context } : this.#cloudEvent(event, context)
   }
 
   /** CloudEvents 1.0 §3.1; the id is that of the event, so that a repetition is recognised. */
@@ -66,31 +96,40 @@ export class Webhook {
     }
   }
 
-  #send(body: string, signal: AbortSignal): Promise<{ status: number; retryAfter: string | undefined }> {
+  #send(
+    body: string,
+    type: string,
+    signal: AbortSignal,
+    isRepeated = false,
+  ): Promise<{ status: number; retryAfter: string | undefined }> {
     const url = new URL(this.#hook.url)
     const literal = url.hostname.replace(/^\[|\]$/g, '')
     if (isIP(literal) !== 0 && this.#policy.isBlocked(literal)) throw blocked()
     const { request } = url.protocol === 'https:' ? https : http
     return new Promise((resolve, reject) => {
-      const sent = request(url, { ...this.#options(body), signal }, (answer: IncomingMessage) => {
+      const sent = request(url, { ...this.#options(body, type), signal }, (answer: IncomingMessage) => {
         answer.resume()
         answer.on('error', () => undefined)
         resolve({ status: answer.statusCode ?? 0, retryAfter: answer.headers['retry-after'] })
       })
-      sent.on('error', reject)
+      sent.on('error', (error) => {
+        // The receiver has closed a kept connection at the moment of its use.
+        if (sent.reusedSocket && !isRepeated && !signal.aborted)
+          this.#send(body, type, signal, true).then(resolve, reject)
+        else reject(error)
+      })
       sent.end(body)
     })
   }
 
-  #options(body: string): RequestOptions & { ca?: string } {
-    const { secret, ca, isPlain } = this.#hook
+  #options(body: string, type: string): RequestOptions & { ca?: string } {
+    const { secret, ca } = this.#hook
     return {
       method: 'POST',
-      // A connection for each: the address of a kept one would not be checked again.
-      agent: false,
+      agent: this.#agent,
       lookup: this.#lookup,
       headers: {
-        'Content-Type': isPlain ? 'application/json' : 'application/cloudevents+json; charset=utf-8',
+        'Content-Type': type,
         'Content-Length': Buffer.byteLength(body),
         'User-Agent': 'chancery',
         ...(secret !== undefined && { 'Chancery-Signature': signatureOf(body, secret) }),

@@ -20,6 +20,12 @@ const NOTHING = Buffer.alloc(0)
 /** Share of one address. Eight addresses can still use all of it, but only with bytes they sent. */
 const SHARE = 1 / 8
 
+/** For bodies received in pieces: 512 of the default maximum size of ACME, 64 from one address. */
+const LEAST_BYTES = 32 * 1024 * 1024
+
+/** Memory in which an address has room for a body of the largest size. */
+export const bodyMemoryFor = (largestBodyBytes: number): number => Math.max(LEAST_BYTES, largestBodyBytes / SHARE)
+
 /**
  * First allocation for a body: 8192 connections (the default) with a byte each hold a quarter of
  * 32 MiB. Less would cost the usual 1 to 2 KB one more copy.

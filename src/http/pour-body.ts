@@ -24,6 +24,8 @@ export async function pourBody(exchange: Exchange, first: string | Buffer, rest:
         hasRoom = res.write(octets)
       })
     if (!hasRoom) await new Promise<void>((resolve) => (onRoom = resolve))
+    // What was cancelled meanwhile has no next piece.
+    if (exchange.over) return false
   }
   return !exchange.over
 }

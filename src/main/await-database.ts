@@ -7,8 +7,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { lifeLog } from '../ops/logging.ts'
 import { isUnavailable } from '../store/database.ts'
-import { lifeLog } from './logging.ts'
 
 const PAUSE_MS = 1_000
 const REMIND_MS = 10_000

@@ -1,33 +1,29 @@
-/** The list of background tasks, with the metrics and log lines of their rounds. */
+/** The list of background tasks. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import type { ExtensionThreadData } from '../../workers/extension/task.ts'
-import type { RunRecorder } from '../background/run-recorder.ts'
-import type { BackgroundEvents, BackgroundTask } from '../background/tasks.ts'
+import type { BackgroundTask } from '../background/tasks.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import { connectionTrouble } from '../ca/signer-check.ts'
 import type { Config } from '../config/schema.ts'
-import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
 import type { CrlBuilder } from '../services/crl-builder.ts'
-import type { EventWriter } from '../services/events/event-writer.ts'
 import { type ExpiringKind, expireOverdue } from '../services/expiry.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { type RecoveryOptions, recoverIssuances } from '../services/recovery.ts'
 import { deleteOld, type RetainedTable } from '../services/retention.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
+import { issuanceTimeoutSeconds } from '../settings/backends.ts'
 import { expiryLifetimes, retentionPolicy } from '../settings/orders.ts'
 import { nonceAuditSeconds, nonceLifetimeSeconds } from '../settings/server.ts'
 import { adoptionRules } from '../settings/validation.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
 import type { RetentionPage } from '../store/retention-store.ts'
-import { createFailureLog } from './failure-log.ts'
 import type { AdminThread } from './start-admin.ts'
 import type { Stores } from './stores.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
-const ADOPTION = 'challenge_adoption'
+export const ADOPTION = 'challenge_adoption'
 export const EXPIRATION = 'expiration_warnings'
 /** Publishes a revocation within 5 s. Revocations between two rounds share a list. */
 const CRL_LOOK_MS = 1_000
@@ -51,7 +47,7 @@ export interface BackgroundParts {
   presentSince(): number | undefined
   ca: Pick<CaBackend, 'outage' | 'unreachable'>
   /** Undefined when no CRL is published. */
-  crls: CrlBuilder | undefined
+  crls: { builder: CrlBuilder; watch(): void } | undefined
   /** Undefined when the Admin API is off. */
   admin: AdminThread | undefined
   isStopping(): boolean
@@ -78,12 +74,12 @@ function recoveryTask({ config, instanceId, stores, issuance, ca, onRecovered }:
     name: 'stale_processing_recovery',
     role: 'cleanup',
     intervalMs: RECOVERY_INTERVAL_MS,
-    async round() {
-      // The round needs signatures.
-      if (ca.outage()) return 0
+    round() {
       return recoverIssuances({
         store: stores.issuance,
         complete: (issuing) => issuance.recover(issuing),
+        canSign: ca.outage() === undefined,
+        timeoutSeconds: issuanceTimeoutSeconds(config),
         instanceId,
         ownAfterSeconds,
         othersAfterSeconds: Math.max(order.stale_processing_threshold_seconds, ownAfterSeconds),
@@ -150,12 +146,15 @@ function adoptionTask(parts: BackgroundParts): BackgroundTask {
   }
 }
 
-function crlTask({ stores, ca }: BackgroundParts, builder: CrlBuilder): BackgroundTask {
+function crlTask({ stores, ca }: BackgroundParts, crls: NonNullable<BackgroundParts['crls']>): BackgroundTask {
   return {
     name: 'crl_rebuild',
     role: 'crl',
     intervalMs: CRL_LOOK_MS,
-    round: () => crlRound(builder, stores.crls, ca),
+    round() {
+      crls.watch()
+      return crlRound(crls.builder, stores.crls, ca)
+    },
   }
 }
 
@@ -195,59 +194,4 @@ async function crlRound(
   if (obstacle === undefined) return builder.round()
   await store.noteObstacle(obstacle)
   return 0
-}
-
-export function backgroundEvents(log: Logger, metrics: Metrics, recorder: RunRecorder): BackgroundEvents {
-  const failures = createFailureLog(log)
-  return {
-    began(task) {
-      metrics.workerRuns.inc({ task })
-      beginAtZero(metrics.workerErrors, { task })
-      if (task === ADOPTION) metrics.challengeWorkerPolls.inc()
-    },
-    ended(task, taken) {
-      // An adopted challenge counts as a retry.
-      if (task === ADOPTION) metrics.challengesValidated.inc({ result: 'retry' }, taken)
-      if (taken > 0) log.info({ task, taken }, 'background task has found work')
-    },
-    failed(task, error) {
-      metrics.workerErrors.inc({ task })
-      if (task === ADOPTION) metrics.challengeWorkerErrors.inc()
-      if (task === EXPIRATION) metrics.expirationErrors.inc()
-      failures.failed(task, error)
-    },
-    recovered: failures.recovered,
-    ran: (task, nextInMs, error) => recorder.ran(task, nextInMs, error),
-  }
-}
-
-/** Metrics and log lines of recovery, expiry and retention. */
-export function workEvents(
-  log: Logger,
-  metrics: Metrics,
-  eventWriter: Pick<EventWriter, 'write'>,
-): Pick<BackgroundParts, 'onRecovered' | 'onExpired' | 'onDeleted'> {
-  return {
-    onRecovered({ certificateId, accountId, orderId }, outcome) {
-      metrics.issuancesRecovered.inc({ outcome })
-      log.warn({ certificateId, accountId, orderId, outcome }, 'interrupted issuance recovered')
-      // A certificate without an order is the service's own.
-      if (orderId !== undefined && outcome === 'recorded')
-        eventWriter.write({
-          kind: 'order.recovered',
-          subject: orderId,
-          accountId,
-          data: { order_id: orderId, account_id: accountId, certificate_id: certificateId },
-        })
-    },
-    onExpired(kind, { expired, challenges }) {
-      const counter = { order: metrics.ordersExpired, authorization: metrics.authorizationsExpired }[kind]
-      counter.inc(expired)
-      metrics.challengesExpired.inc(challenges)
-    },
-    onDeleted(table, { deleted }, seconds) {
-      metrics.retentionDeleted.inc({ table }, deleted)
-      metrics.retentionPageSeconds.observe({ table }, seconds)
-    },
-  }
 }

@@ -11,7 +11,8 @@ import type { Config } from '../config/schema.ts'
 import { crlName } from '../domain/crl-shard.ts'
 import type { HealthReport } from '../ops/health.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
-import { CrlBuilder, type CrlEvents, type CrlPolicy, issuerKeyOf, MalformedCrl } from '../services/crl-builder.ts'
+import { type CrlAlarm, CrlAlarms } from '../services/crl-alarms.ts'
+import { CrlBuilder, type CrlEvents, type CrlPolicy, issuerKeyOf } from '../services/crl-builder.ts'
 import { type CrlCache, createCrlCache } from '../services/crl-cache.ts'
 import type { EventWriter } from '../services/events/event-writer.ts'
 import { crlPolicy, defaultIssuerId } from '../settings/issuance.ts'
@@ -54,6 +55,7 @@ export class Crls {
   readonly #cache: CrlCache
   readonly #pool: ReturnType<typeof createCrlPool>
   readonly #schedule: Schedule | undefined
+  readonly #alarms = new CrlAlarms((alarm) => this.#raise(alarm))
   #scheduledAt: Date | undefined
   #loop: Loop | undefined
   #share: (crls: readonly SharedCrl[]) => void = () => {}
@@ -107,8 +109,14 @@ export class Crls {
     })
   }
 
+  /** Raises an alarm for each list that has become overdue; for the instance that builds them. */
+  watch(): void {
+    const overdue = this.#overdue()
+    this.#alarms.overdue(overdue.map((crl) => ({ name: crlName(crl.issuerId, crl), nextUpdate: crl.nextUpdate })))
+  }
+
   health(): NonNullable<HealthReport['checks']['crl']> {
-    const stale = this.#isStale()
+    const stale = this.#overdue().length > 0 || this.#isMissing()
     return { status: stale ? 'error' : 'ok', stale }
   }
 
@@ -119,22 +127,19 @@ export class Crls {
   }
 
   #builderEvents(): CrlEvents {
-    const { metrics, log, eventWriter } = this.#parts
+    const { metrics, log } = this.#parts
     return {
       built: ({ name, number, entries, bytes, seconds }) => {
+        this.#alarms.published(name)
         metrics.crlBuilds.inc({ crl: name })
         metrics.crlBuildSeconds.set({ crl: name }, seconds)
         const facts = { crl: name, number: String(number), entries, bytes, ms: Math.round(seconds * 1000) }
         log.info({ event: 'crl_published', ...facts }, 'CRL published')
         this.refresh().catch((error) => this.#unreadable(error))
       },
-      failed(name, error) {
+      failed: (name, error) => {
         metrics.crlFailures.inc({ crl: name })
-        if (error instanceof MalformedCrl) {
-          metrics.alarms.inc()
-          const data = { message: 'a CRL failed its lint and was not signed', crl: name, reason: error.message }
-          eventWriter.write({ kind: 'alarm', subject: `crl ${name}`, accountId: undefined, data })
-        }
+        this.#alarms.failed(name, error)
         log.error({ event: 'crl_failed', crl: name, err: error }, 'the CRL could not be built; it is tried again')
       },
     }
@@ -144,13 +149,29 @@ export class Crls {
     this.#parts.log.debug({ err: error }, 'published CRLs could not be read')
   }
 
-  #isStale(): boolean {
-    const now = Date.now()
-    return this.#parts.ca.issuers().some(({ nameDer, keyIdentifier }) => {
+  #raise({ crl, message, reason }: CrlAlarm): void {
+    const { metrics, log, eventWriter } = this.#parts
+    metrics.alarms.inc()
+    log.fatal({ event: 'alarm', crl, reason }, message)
+    eventWriter.write({ kind: 'alarm', subject: `crl ${crl}`, accountId: undefined, data: { message, crl, reason } })
+  }
+
+  #ofIssuers(): PublishedCrl[][] {
+    return this.#parts.ca.issuers().map(({ nameDer, keyIdentifier }) => {
       const issuerKey = issuerKeyOf(nameDer, keyIdentifier)
-      const lists = this.#cache.published().filter((crl) => crl.issuerKey.equals(issuerKey))
-      return lists.length === 0 || lists.some((crl) => this.#isOverdue(crl, now))
+      return this.#cache.published().filter((crl) => crl.issuerKey.equals(issuerKey))
     })
+  }
+
+  #isMissing(): boolean {
+    return this.#ofIssuers().some((lists) => lists.length === 0)
+  }
+
+  #overdue(): PublishedCrl[] {
+    const now = Date.now()
+    return this.#ofIssuers()
+      .flat()
+      .filter((crl) => this.#isOverdue(crl, now))
   }
 
   #isOverdue({ thisUpdate, nextUpdate, startedAt }: PublishedCrl, now: number): boolean {

@@ -5,15 +5,18 @@
 
 import type { Logger } from 'pino'
 import { type Loop, startLoop } from '../background/loop.ts'
-import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
+import { type CircuitBreaker, createCircuitBreaker } from '../ca/circuit-breaker.ts'
 import type { CsrBackend } from '../ca/csr-backend.ts'
 import { createExternalBackend } from '../ca/external-backend.ts'
 import { type GuardedCsrBackend, guardCsrBackend } from '../ca/guarded-csr-backend.ts'
+import { isModule } from '../config/ca-module.ts'
 import type { Config } from '../config/schema.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
+import { openSharedOutages } from '../services/shared-outages.ts'
 import { breakerSettings, csrBackendNames, externalSettings, probeIntervalMs } from '../settings/backends.ts'
 import type { Database } from '../store/database.ts'
 import { createAcmeProxy } from './acme-proxy.ts'
+import { createCaModule } from './ca-module.ts'
 import type { StartContext } from './start-context.ts'
 
 /** What a backend is made from. */
@@ -23,10 +26,18 @@ export interface BackendParts {
   log: Logger
 }
 
-/** By name. @throws Error in a plain sentence; the service does not start then */
+/** By name. */
 const FACTORIES: Readonly<Record<string, (parts: BackendParts) => CsrBackend | Promise<CsrBackend>>> = {
   external: ({ config }) => createExternalBackend(externalSettings(config)),
   acme_proxy: createAcmeProxy,
+}
+
+/** @throws Error in a plain sentence; the service does not start then */
+export async function createCsrBackend(name: string, parts: BackendParts): Promise<CsrBackend> {
+  if (isModule(name)) return createCaModule(name, parts)
+  const create = FACTORIES[name]
+  if (!create) throw new Error(`ca.backend ${name}: there is no such backend`)
+  return create(parts)
 }
 
 /** How long a probe may take. */
@@ -34,18 +45,20 @@ const PROBE_TIMEOUT_MS = 5_000
 
 export type CsrBackends = ReadonlyMap<string, GuardedCsrBackend>
 
+/** @param outages memory of the shared outages */
 export async function startCsrBackends(
   { config, log, metrics, teardown }: StartContext,
   db: Database,
+  outages: SharedArrayBuffer,
 ): Promise<CsrBackends> {
+  const { set: setOutage } = openSharedOutages(outages, csrBackendNames(config))
   const backends = new Map<string, GuardedCsrBackend>()
   const stopping = new AbortController()
   for (const name of csrBackendNames(config)) {
-    const create = FACTORIES[name]
-    if (!create) throw new Error(`ca.backend ${name}: there is no such backend`)
-    const backend = await create({ config, db, log })
+    const backend = await createCsrBackend(name, { config, db, log })
     teardown.add(() => backend.close())
-    backends.set(name, guard(backend, config, stopping.signal, metrics, log))
+    const parts = { config, stopping: stopping.signal, metrics, log, onWait: (ms: number) => setOutage(name, ms) }
+    backends.set(name, guard(backend, parts))
   }
   if (backends.size === 0) return backends
   const probes = probe(backends, config, log)
@@ -57,13 +70,16 @@ export async function startCsrBackends(
   return backends
 }
 
-function guard(
-  backend: CsrBackend,
-  config: Config,
-  stopping: AbortSignal,
-  metrics: Metrics,
-  log: Logger,
-): GuardedCsrBackend {
+interface GuardParts {
+  config: Config
+  stopping: AbortSignal
+  metrics: Metrics
+  log: Logger
+  /** Told how long the backend is left alone now, in milliseconds. */
+  onWait(waitMs: number): void
+}
+
+function guard(backend: CsrBackend, { config, stopping, metrics, log, onWait }: GuardParts): GuardedCsrBackend {
   const { name } = backend
   const settings = breakerSettings(config)
   metrics.backendCircuitOpen.set({ backend: name }, 0)
@@ -84,10 +100,24 @@ function guard(
       log.warn({ event: 'backend_back', backend: name }, 'a CA backend is available again')
     },
   })
-  return guardCsrBackend(backend, breaker, stopping, ({ operation, result, seconds }) => {
+  return guardCsrBackend(backend, telling(breaker, onWait), stopping, ({ operation, result, seconds }) => {
     metrics.backendRequests.inc({ backend: name, operation, result })
     metrics.backendRequestSeconds.observe({ backend: name, operation }, seconds)
   })
+}
+
+function telling(breaker: CircuitBreaker, onWait: (waitMs: number) => void): CircuitBreaker {
+  return {
+    ...breaker,
+    succeeded() {
+      breaker.succeeded()
+      onWait(breaker.retryAfterMs())
+    },
+    failed() {
+      breaker.failed()
+      onWait(breaker.retryAfterMs())
+    },
+  }
 }
 
 /** Asks backends that are left alone whether they are back. */

@@ -6,7 +6,7 @@ import type { CaBackend } from '../ca/backend.ts'
 import type { NewEvent } from '../domain/event.ts'
 import { revocationReasonName } from '../domain/revocation.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import { revokeAtBackends } from '../services/backend-revocations.ts'
+import { revokeAtBackend } from '../services/backend-revocations.ts'
 import { CsrIssuances, type CsrIssuancesOptions } from '../services/csr-issuances.ts'
 import type { BackendFacts } from '../services/csr-outcome.ts'
 import type { EventWriter } from '../services/events/event-writer.ts'
@@ -18,6 +18,7 @@ import { askUpstreamRenewals } from '../services/upstream-renewals.ts'
 import { issuanceTimeoutSeconds, receptionPolicy } from '../settings/backends.ts'
 import { certificateProfiles } from '../settings/orders.ts'
 import { type BackendRevocation, createBackendRevocationStore } from '../store/backend-revocation-store.ts'
+import { createCertificateStore } from '../store/certificate-store.ts'
 import { createCsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import type { Database } from '../store/database.ts'
 import { createUpstreamRenewalStore } from '../store/upstream-renewal-store.ts'
@@ -46,12 +47,13 @@ export function createCsrIssuances(
 ): CsrIssuances | undefined {
   if (backends.size === 0) return undefined
   const store = createCsrIssuanceStore(db)
+  const certificates = createCertificateStore(db)
   const events = backendEvents(log, metrics, eventWriter)
   const profiles = certificateProfiles(config)
   const issuances = new CsrIssuances({
     ...{ backends, store, instanceId, events },
     candidatesOf: (profile) => profiles.get(profile)?.backends ?? [],
-    received: createReceivedCertificates({ store, policy: receptionPolicy(config), instanceId, events }),
+    received: createReceivedCertificates({ store, certificates, policy: receptionPolicy(config), instanceId, events }),
     signer: {
       isUsable: () => ca.outage() === undefined && ca.unreachable() === undefined,
       issue: (row) => issueBySigner(row, issuance, store, instanceId),
@@ -84,6 +86,11 @@ function backendEvents(
       metrics.backendFailovers.inc({ from, to })
       log.warn({ event: 'backend_failover', to, ...facts }, 'another CA backend is asked')
     },
+    notWithdrawn: (error, facts) =>
+      log.warn(
+        { event: 'responses_left', reason: reasonOf(error), ...facts },
+        'what a CA backend has published for an order was left behind; another one is asked',
+      ),
     abandoned: (facts: BackendFacts) =>
       log.error(
         { event: 'issuance_abandoned', ...facts },
@@ -128,30 +135,32 @@ export function backendTasks(
         return taken
       },
     },
-    {
-      name: 'backend_revocations',
-      role: 'backends',
-      intervalMs: REVOCATION_ROUND_MS,
-      async round() {
-        const asked = await revokeAtBackends({
-          ...{ backends, store },
-          events: {
-            confirmed: (revocation) =>
-              log.info({ event: 'backend_revoked', ...factsOf(revocation) }, 'the CA has confirmed a revocation'),
-            failed(error, revocation) {
-              log.error(
-                { event: 'backend_revocation_failed', reason: (error as Error).message, ...factsOf(revocation) },
-                'the CA has not confirmed a revocation; it is asked again',
-              )
-              // Of each revocation the first failure is told.
-              if (revocation.failures === 0) eventWriter.write(revocationFailed(revocation, error))
+    ...[...backends.keys()].map(
+      (backend): BackgroundTask => ({
+        name: 'backend_revocations',
+        role: 'backends',
+        intervalMs: REVOCATION_ROUND_MS,
+        async round() {
+          const asked = await revokeAtBackend(backend, {
+            ...{ backends, store },
+            events: {
+              confirmed: (revocation) =>
+                log.info({ event: 'backend_revoked', ...factsOf(revocation) }, 'the CA has confirmed a revocation'),
+              failed(error, revocation) {
+                log.error(
+                  { event: 'backend_revocation_failed', reason: (error as Error).message, ...factsOf(revocation) },
+                  'the CA has not confirmed a revocation; it is asked again',
+                )
+                // Of each revocation the first failure is told.
+                if (revocation.failures === 0) eventWriter.write(revocationFailed(revocation, error))
+              },
             },
-          },
-        })
-        setCounts(metrics.backendRevocations, backends, await store.count())
-        return asked
-      },
-    },
+          })
+          setCounts(metrics.backendRevocations, backends, await store.count())
+          return asked
+        },
+      }),
+    ),
     renewalTask(backends, db, log),
   ]
 }

@@ -29,7 +29,7 @@ export function expirationTasks({ config, live, db, metrics, isStopping }: Expir
       const { enabled, warningDays } = expirationSettings(live())
       metrics.certificatesExpiring.reset()
       // A mark without a mail would silence the warning for good.
-      if (!enabled) return 0
+      if (!enabled) return undefined
       return warnOfExpiry({
         store,
         warningDays,

@@ -6,7 +6,7 @@ import type { Config } from '../config/schema.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import type { EventWriter } from '../services/events/event-writer.ts'
 import { Issuance, type IssuanceEvents } from '../services/issuance.ts'
-import { databaseSerialNumbers, randomSerialNumbers } from '../services/serial-number.ts'
+import { databaseSerialNumbers, randomSerialNumbers, type SerialNumberSource } from '../services/serial-number.ts'
 import { issuancePolicy } from '../settings/issuance.ts'
 import type { Database } from '../store/database.ts'
 import { nextSerialRange } from '../store/serial-range.ts'
@@ -30,13 +30,16 @@ export function createThreadIssuance(
   { config, methods, db, stores, ca, instanceId, metrics, log, eventWriter }: ThreadParts,
   store = stores.issuance,
 ): Issuance {
-  const serialNumber =
-    config.ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
   return new Issuance({
-    ...{ ca, store, certificates: stores.certificates, serialNumber, instanceId },
+    ...{ ca, store, certificates: stores.certificates, serialNumber: serialNumbers(config, db), instanceId },
     policy: issuancePolicy(config, methods.enabled),
     events: issuanceEvents({ log, metrics, eventWriter }),
   })
+}
+
+/** By `ca.serial_source`. */
+export function serialNumbers({ ca }: Config, db: Database): SerialNumberSource {
+  return ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
 }
 
 export function issuanceEvents({

@@ -10,6 +10,7 @@ import type { LoadedConfig } from '../config/load.ts'
 import { formatErrors } from '../config/load.ts'
 import { planReload } from '../config/reload.ts'
 import type { Config } from '../config/schema.ts'
+import type { ReloadChanges } from './messages.ts'
 
 export interface LiveReload {
   /** Reads, compares and applies. Signals are handled in order, one at a time. Never rejects. */
@@ -20,7 +21,7 @@ export interface LiveReload {
 export function createLiveReload(
   running: Config,
   reread: () => Promise<LoadedConfig>,
-  apply: (config: Config) => Promise<void>,
+  apply: (config: Config, changes: ReloadChanges) => Promise<void>,
   log: Logger,
 ): LiveReload {
   let current = running
@@ -36,9 +37,10 @@ export function createLiveReload(
       return
     }
     const { config, live, restart } = planReload(current, loaded.config)
-    await apply(config)
+    const changes = { applied: live, needRestart: restart }
+    await apply(config, changes)
     current = config
-    log.info({ applied: live, needRestart: restart }, 'configuration read again')
+    log.info(changes, 'configuration read again')
   }
 
   return {

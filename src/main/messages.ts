@@ -9,10 +9,10 @@ import type { RegisteredHook } from '../hooks/registered-hook.ts'
 import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import type { ThreadAnswer } from '../ops/thread-metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
+import type { AttemptEnded, ValidationRequest } from '../services/challenge-triggers.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
 import type { CsrOutcome } from '../services/csr-outcome.ts'
 import type { RefusalCounts } from '../services/events/abuse-summary.ts'
-import type { AttemptEnded, ValidationRequest } from '../services/validation.ts'
 import type { LiveSettings } from '../settings/server.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
 
@@ -38,6 +38,15 @@ export type AdminThreadMessages = AdminMessages & {
   metrics: { message: undefined; reply: ThreadAnswer }
   /** Deletes entries of the audit log older than this. */
   cutAuditLog: { message: Date; reply: number }
+  /** SIGHUP has changed the configuration: for the audit log. */
+  noteReload: { message: ReloadChanges; reply: undefined }
+}
+
+/** Keys that a SIGHUP has found changed. */
+export interface ReloadChanges {
+  applied: readonly string[]
+  /** They keep their running value. */
+  needRestart: readonly string[]
 }
 
 /** What the admin thread asks the supervisor. */
@@ -114,6 +123,8 @@ export interface FrontThreadData {
   nonce: { key: Uint8Array; epochMs: number; window: SharedArrayBuffer }
   /** Memory of the change counters. */
   changes: SharedArrayBuffer
+  /** Memory of the shared outages. */
+  outages: SharedArrayBuffer
   /** The instance's rate-limit counters. */
   rateTable: SharedArrayBuffer
   /** Memory of the shared flags, and the thread's row in it. */

@@ -3,11 +3,11 @@
 import type { Logger } from 'pino'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
+import { createLogger, lifeLog } from '../ops/logging.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP, STOP } from '../shared/lib/user-signals.ts'
 import { StartAbandoned } from './await-database.ts'
 import { createLiveReload, type LiveReload } from './live-reload.ts'
-import { createLogger, lifeLog } from './logging.ts'
-import { type RunningService, serve } from './serve.ts'
+import { type RunningService, startService } from './start-service.ts'
 import { VERSION } from './version.ts'
 
 export interface ServeHooks {
@@ -36,7 +36,7 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
   const stopping = new AbortController()
   void stop.wanted.then(() => stopping.abort())
   try {
-    const service = await serve({
+    const service = await startService({
       config,
       version: VERSION,
       log,

@@ -4,16 +4,19 @@ import type { CheckStatus } from '../ops/health.ts'
 import { type SupervisedThread, superviseThread } from '../runtime/thread.ts'
 import { auditKeyOf } from '../settings/admin.ts'
 import { spawnAdminQuestions } from './admin-questions.ts'
-import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from './messages.ts'
+import type { AdminQuestions, AdminThreadData, AdminThreadMessages, ReloadChanges } from './messages.ts'
 import { threadEvents } from './service-events.ts'
 import type { CaPart } from './start-ca.ts'
 import { type StartContext, THREAD_READY_TIMEOUT_MS } from './start-context.ts'
 
+const NOTE_MS = 5_000
 const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
 
 export interface AdminThread extends SupervisedThread<AdminThreadMessages> {
   /** Whether the audit log still has what the thread has seen of it. */
   auditLog(): CheckStatus
+  /** Leaves an entry in the audit log. Never rejects. */
+  noteReload(changes: ReloadChanges): Promise<void>
 }
 
 /** @returns undefined when the Admin API is off */
@@ -43,5 +46,11 @@ export async function startAdmin(context: StartContext, { ca }: Pick<CaPart, 'ca
   teardown.add(() => thread.stop(stopMs))
   await thread.start()
   const state = new Int32Array(auditState)
-  return Object.assign(thread, { auditLog: () => (Atomics.load(state, 0) === 0 ? 'ok' : 'error') as CheckStatus })
+  return Object.assign(thread, {
+    auditLog: () => (Atomics.load(state, 0) === 0 ? 'ok' : 'error') as CheckStatus,
+    noteReload: (changes: ReloadChanges) =>
+      thread.ref
+        .ask('noteReload', changes, NOTE_MS)
+        .catch((error: unknown) => log.error({ err: error }, 'the audit log has no entry of this reload')),
+  })
 }

@@ -3,15 +3,17 @@
 import { RunRecorder } from '../background/run-recorder.ts'
 import { type BackgroundWorkers, startBackgroundTasks } from '../background/tasks.ts'
 import { signerBackend } from '../config/backends.ts'
+import { startResolverCheck } from '../ops/resolver-check.ts'
 import { AbuseSummary } from '../services/events/abuse-summary.ts'
 import { issuancePolicy } from '../settings/issuance.ts'
+import { expirationSettings } from '../settings/notifications.ts'
 import { readWorkers, recordRuns } from '../store/background-run-store.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
-import { backgroundEvents, backgroundTasks, workEvents } from './background.ts'
+import { backgroundTasks } from './background.ts'
+import { backgroundEvents, workEvents } from './background-events.ts'
 import { type Crls, startCrls } from './crl.ts'
 import { backendTasks } from './csr-issuances.ts'
 import { expirationTasks } from './expiration-tasks.ts'
-import { startResolverCheck } from './resolver-check.ts'
 import type { AdminThread } from './start-admin.ts'
 import type { CaPart, IssuancePart } from './start-ca.ts'
 import type { StartContext } from './start-context.ts'
@@ -70,7 +72,7 @@ export function startBackground(
     dispatcher: validation.dispatcher,
     ...workEvents(log, metrics, eventWriter),
     presentSince: presence.presentSince,
-    crls: crl?.builder,
+    crls: crl,
     admin,
     isStopping: () => now.stopping,
   })
@@ -121,7 +123,7 @@ export function startSupervisor(
     workers: () => ({
       challenge: background.isHealthy('challenge'),
       cleanup: (['cleanup', 'retention', 'audit'] as const).every((role) => background.isHealthy(role)),
-      expiration: background.isHealthy('expiration'),
+      expiration: expirationSettings(now.config).enabled && background.isHealthy('expiration'),
     }),
     background: () => readWorkers(db),
     crl: () => crl?.health(),

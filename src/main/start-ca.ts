@@ -10,7 +10,8 @@ import type { CsrIssuances } from '../services/csr-issuances.ts'
 import { announcingAuthorizations } from '../services/flow-cache.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { allocateSharedFlags, openSharedFlags, type SharedFlags } from '../services/shared-flags.ts'
-import { hasOtherBackends, hasSigner } from '../settings/backends.ts'
+import { allocateSharedOutages } from '../services/shared-outages.ts'
+import { csrBackendNames, hasOtherBackends, hasSigner } from '../settings/backends.ts'
 import { signerProgram } from '../settings/signer.ts'
 import { allocateChangeCounters, openChangeCounters } from '../shared/lib/change-counters.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
@@ -71,6 +72,8 @@ export interface IssuancePart {
   csrIssuances: CsrIssuances | undefined
   /** Memory of the change counters. */
   changes: SharedArrayBuffer
+  /** Memory of the shared outages. */
+  outages: SharedArrayBuffer
   /** @returns whether the service's own certificate was renewed */
   refreshCertificate(): Promise<boolean>
 }
@@ -97,8 +100,9 @@ export async function startIssuance(
     const released = await stores.authorizations.release(instanceId)
     if (released > 0) log.info({ released }, 'challenges in processing are pending again')
   })
-  const backends = await startCsrBackends(context, db)
+  const outages = allocateSharedOutages(csrBackendNames(config))
+  const backends = await startCsrBackends(context, db, outages)
   const parts = { backends, db, ca, issuance, flags, instanceId, eventWriter }
   const csrIssuances = createCsrIssuances(context, parts)
-  return { stores, issuance, backends, csrIssuances, changes, refreshCertificate }
+  return { stores, issuance, backends, csrIssuances, changes, outages, refreshCertificate }
 }

@@ -11,7 +11,7 @@ import { announceInstance, type InstancePresence } from '../store/instance-prese
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
 import { createEventWriter } from './event-writer.ts'
-import { keepNonceEpochs } from './nonces.ts'
+import { keepNonceEpochs } from './nonce-epochs.ts'
 import type { StartContext } from './start-context.ts'
 
 /** PostgreSQL notices a dead predecessor's closed socket within this time. */

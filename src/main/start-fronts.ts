@@ -57,7 +57,7 @@ export async function startFronts(
 
 function threadData(
   { config, version }: StartContext,
-  { methods, database, ca: { signer, flagsMemory }, issuance: { changes } }: EarlierParts,
+  { methods, database, ca: { signer, flagsMemory }, issuance: { changes, outages } }: EarlierParts,
   crl: Crls | undefined,
 ): FrontThreadData[] {
   const shared: Omit<FrontThreadData, 'front'> = {
@@ -68,6 +68,7 @@ function threadData(
     signer: signer && { socketPath: signer.socketPath, secretFile: signer.secretFile },
     nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
     changes,
+    outages,
     rateTable: allocateSharedTable(),
     flags: flagsMemory,
     crls: crl?.shared() ?? [],

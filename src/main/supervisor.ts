@@ -7,6 +7,7 @@
 
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
+import { publicNames } from '../config/ca-module.ts'
 import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { type BackendHealth, createProbe, type Probe, type ProbeParts } from '../ops/probe.ts'
@@ -75,8 +76,8 @@ const EXPOSITION_INTERVAL_MS = 1_000
 
 type Operations = Pick<SupervisorMessages, 'health' | 'metrics'>
 type Administration = Pick<SupervisorMessages, 'admin' | 'adminNext' | 'adminCancel'>
-type Issuing = Pick<SupervisorMessages, 'issueFromCsr'>
-type Work = Omit<SupervisorMessages, keyof Operations | keyof Administration | keyof Issuing>
+type CsrSteps = Pick<SupervisorMessages, 'issueFromCsr'>
+type Work = Omit<SupervisorMessages, keyof Operations | keyof Administration | keyof CsrSteps>
 
 /** Requests for the admin thread from all fronts; each front has fewer open. */
 const ADMIN_LIMIT = 1_024
@@ -157,8 +158,9 @@ function spawnOperations(parts: SupervisorParts) {
 }
 
 function healthOf({ signer, backends }: SupervisorParts): BackendHealth {
-  const others = [...backends.values()].map(({ name, retryAfterMs }) => ({ name, isUp: retryAfterMs() === 0 }))
-  return { signer, others }
+  const names = publicNames([...backends.keys()])
+  const isUp = [...backends.values()].map(({ retryAfterMs }) => retryAfterMs() === 0)
+  return { signer, others: names.map((name, i) => ({ name, isUp: isUp[i] === true })) }
 }
 
 /** Hands requests over to the admin thread, and its replies back. */
@@ -173,14 +175,15 @@ function spawnAdministration({ log, admin }: SupervisorParts) {
     start: () => ({
       admin: async (request) => (await thread()).ask('request', request, ADMIN_DEADLINE_MS),
       adminNext: async (stream) => (await thread()).ask('next', stream, ADMIN_DEADLINE_MS),
-      adminCancel: async (stream) => (await thread()).ask('cancel', stream, ADMIN_DEADLINE_MS),
+      // A failure would restart this actor, for which all others wait; the stream ends by itself.
+      adminCancel: async (stream) => (await thread()).ask('cancel', stream, ADMIN_DEADLINE_MS).catch(() => undefined),
     }),
   })
 }
 
 /** Waits as long as a finalize does; what takes longer goes on without it. */
 function spawnIssuing({ log, csrIssuances, issueWithinMs }: SupervisorParts) {
-  return spawn<Issuing>({
+  return spawn<CsrSteps>({
     name: 'issuing',
     mailboxLimit: ISSUING_LIMIT,
     concurrency: ISSUING_LIMIT,

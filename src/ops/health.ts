@@ -52,6 +52,7 @@ export interface HealthReport {
     workers: {
       challenge: boolean
       cleanup: boolean
+      /** Whether certificates that expire are warned of: false, too, where the settings ask for no warning. */
       expiration: boolean
       /** Of all instances. Absent when the database does not say. */
       tasks?: Readonly<Record<string, { leader: number; last_run: string; next_run: string; errors: number }>>

@@ -18,7 +18,7 @@ import type { ResourceName } from '../shared/protocol/urls.ts'
 /** `aside` belongs to no order under way; `ongoing` does, or costs no more than the refusal would. */
 export type WorkClass = 'new' | 'aside' | 'ongoing' | 'probe'
 
-/** Beside ACME there are health and metrics: `probe`. */
+/** Beside ACME there are health, metrics and the open part of the Admin API: `probe`. */
 export type LimitedResource = ResourceName | 'probe'
 
 export const WORK_CLASS = {

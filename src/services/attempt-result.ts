@@ -7,7 +7,7 @@ import { isTriedAgain, retryDelayMs, type ValidationPolicy } from '../domain/val
 import { problemDocument } from '../shared/protocol/problem.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { AttemptResult } from '../store/challenge-store.ts'
-import type { ValidationRequest } from './validation.ts'
+import type { ValidationRequest } from './challenge-triggers.ts'
 
 interface EndedAttempt {
   request: ValidationRequest

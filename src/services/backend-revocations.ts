@@ -1,6 +1,8 @@
 /**
  * Revocations at backends: asked for until the CA has confirmed or an administrator gives up. The
  * row is written in the transaction of the revocation (migration 0042).
+ *
+ * Each backend has rounds of its own, so that one which hangs keeps no other from its revocations.
  */
 
 import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
@@ -24,9 +26,17 @@ const LEASE_SECONDS = 180
 const BATCH = 16
 const MAX_ERROR_CHARACTERS = 500
 
-/** One round. @returns how many were asked for */
-export async function revokeAtBackends({ backends, store, events }: BackendRevocationsOptions): Promise<number> {
-  const due = await store.claim(LEASE_SECONDS, BATCH)
+/**
+ * One round of a backend. That of the first one fails those of backends which the configuration lacks.
+ * @returns how many were asked for
+ */
+export async function revokeAtBackend(
+  name: string,
+  { backends, store, events }: BackendRevocationsOptions,
+): Promise<number> {
+  const names = [...backends.keys()]
+  const unlessOf = name === names[0] ? names : undefined
+  const due = await store.claim({ backend: name, unlessOf, leaseSeconds: LEASE_SECONDS, limit: BATCH })
   await Promise.all(
     due.map(async (revocation) => {
       const { certificateId, certificate, reason, failures } = revocation

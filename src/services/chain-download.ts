@@ -2,6 +2,7 @@
 
 import type { CaIssuer } from '../ca/backend.ts'
 import type { Certificate } from '../domain/records.ts'
+import { LruMap } from '../shared/lib/lru.ts'
 import { oncePerKey } from '../shared/lib/once.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
 import { encodePem } from '../shared/pki/pem.ts'
@@ -24,30 +25,39 @@ export interface ChainSettings {
   includeRoot: boolean
   /** The backend's current issuers. Only these have alternate chains, as configured. */
   issuers(): readonly CaIssuer[]
+  /** How long a thread remembers a chain that it has read. */
+  chainLifeMs?: number
 }
 
 const LABEL = 'CERTIFICATE'
+/** Another CA may send a new chain for the same issuer at any time. */
+const CHAIN_LIFE_MS = 10_000
+/** Issuers of a public CA are some dozens. */
+const MOST_ISSUERS = 1_000
 
 export function createChainDownload(
   store: CertificateStore,
   settings: ChainSettings,
   flowCache: Pick<FlowCache, 'certificate'> | undefined,
 ): ChainDownload {
-  /** By issuer fingerprint; an issuer's chain never changes under it. */
+  const { chainLifeMs = CHAIN_LIFE_MS } = settings
+  const remembered = <V>() => new LruMap<string, Promise<V>>(MOST_ISSUERS, chainLifeMs)
+
+  /** By issuer fingerprint. */
   const issuerChain = oncePerKey(async (fingerprint: string) => {
     const chain = await store.findIssuerChain(fingerprint)
     if (!chain) throw new Error(`the issuer ${fingerprint} of a recorded certificate must be recorded`)
     return renderIssuerChain(chain, settings.includeRoot)
-  }, new Map())
+  }, remembered<string>())
 
   let alternatesFrom: readonly CaIssuer[] = []
   let alternates = new Map<string, string[]>()
 
-  /** Of issuers that are not the signer's; read once. */
+  /** Of issuers that are not the signer's. */
   const storedAlternates = oncePerKey(async (fingerprint: string) => {
     const chains = await store.findAlternateChains(fingerprint)
     return chains.map((chain) => renderIssuerChain(chain, settings.includeRoot))
-  }, new Map())
+  }, remembered<string[]>())
 
   /** Rendered once for each list of issuers; a reconnected backend has a new list. */
   function alternateChains(fingerprint: string): string[] | Promise<string[]> {

@@ -13,7 +13,7 @@ import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { CsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import type { CsrOutcome } from './csr-outcome.ts'
-import type { Completion, Issuing } from './issuance.ts'
+import type { BegunIssuance, Completion } from './issuance.ts'
 
 export interface CsrFinalizationOptions {
   store: Pick<CsrIssuanceStore, 'begin' | 'takeFromSigner'>
@@ -21,6 +21,8 @@ export interface CsrFinalizationOptions {
   isSignerUsable(): boolean
   /** Whether the operator has stopped signing. */
   isStopped(): boolean
+  /** How long a backend is left alone; 0 when it may be asked now. */
+  secondsAway(backend: string): number
   /** Takes the steps; `pending` when they take longer than finalize waits. */
   issue(certificateId: string): Promise<CsrOutcome>
   instanceId: number
@@ -37,6 +39,9 @@ export interface CsrOrder {
 }
 
 const STOPPED_RETRY_SECONDS = 60
+
+const unavailable = (reason: string, retryAfterSeconds: number) =>
+  new Problem('serverInternal', `${reason}; the order stays ready`, { status: 503, retryAfterSeconds })
 /** The backend's own issuer decides. */
 const ANY_TIME: Validity = { notBefore: new Date(0), notAfter: new Date(8.64e15) }
 
@@ -54,12 +59,13 @@ export class CsrFinalization {
     return backends.find((name) => !isSigner(name))
   }
 
-  /** @throws Problem serverInternal 503 while the operator has stopped signing */
-  requireRunning(): void {
-    if (!this.#options.isStopped()) return
-    throw new Problem('serverInternal', 'signing has been stopped by the operator; the order stays ready', {
-      ...{ status: 503, retryAfterSeconds: STOPPED_RETRY_SECONDS },
-    })
+  /** @throws Problem serverInternal 503 while the operator has stopped signing, or every backend is left alone */
+  requireAvailable({ backends }: Pick<CertificateProfile, 'backends'>): void {
+    const { isStopped, isSignerUsable, secondsAway } = this.#options
+    if (isStopped()) throw unavailable('signing has been stopped by the operator', STOPPED_RETRY_SECONDS)
+    if (backends.some(isSigner) && isSignerUsable()) return
+    const seconds = Math.min(...backends.filter((name) => !isSigner(name)).map(secondsAway))
+    if (seconds > 0) throw unavailable('the CA is not available', seconds)
   }
 
   /** @returns the certificate's id; undefined when the order was not ready any more, or the key is blocked */
@@ -85,7 +91,7 @@ export class CsrFinalization {
    */
   async takeOver(
     completion: Completion,
-    { certificateId, notBefore, notAfter }: Issuing,
+    { certificateId, notBefore, notAfter }: BegunIssuance,
     { backends }: CertificateProfile,
     csr: Buffer,
   ): Promise<Completion> {

@@ -13,13 +13,15 @@
 import { CaError } from '../ca/backend.ts'
 import type { BackendState, IssuanceStep } from '../ca/csr-backend.ts'
 import { type GuardedCsrBackend, LeftAlone } from '../ca/guarded-csr-backend.ts'
-import { isSigner, LONGEST_ABANDONED_SECONDS, restSeconds } from '../domain/csr-issuance.ts'
+import { abandonedRestSeconds, isSigner, LONGEST_ABANDONED_SECONDS, restSeconds } from '../domain/csr-issuance.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import { type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import type { ClaimedIssuance, CsrIssuanceStore, Progress } from '../store/csr-issuance-store.ts'
 import { type BackendFacts, type CsrOutcome, factsOf } from './csr-outcome.ts'
+import { leaveBackend, requestOf } from './csr-step.ts'
 import type { ReceivedCertificates } from './received-certificates.ts'
-import { LAPSE_PROBLEMS } from './recovery.ts'
+import { LAPSE_PROBLEMS, OVERDUE } from './recovery.ts'
+import type { SignerTurn } from './signer-turn.ts'
 
 /** None may throw or wait. */
 export interface CsrIssuanceEvents {
@@ -29,6 +31,8 @@ export interface CsrIssuanceEvents {
   refused(reason: string, facts: BackendFacts): void
   /** Another backend is asked in its place. */
   failedOver(from: string, to: string, facts: BackendFacts): void
+  /** What a backend has published for an order stays there, while another one is asked. */
+  notWithdrawn(error: unknown, facts: BackendFacts): void
   /** The order has failed while a certificate may exist. */
   abandoned(facts: BackendFacts): void
   /** A database fault; the row is taken up again when its lease is over. */
@@ -45,7 +49,7 @@ export interface CsrIssuancesOptions {
   signer: {
     isUsable(): boolean
     /** Moves the issuance to the signer. `pending` leaves it there, or here when it did not move. */
-    issue(issuance: ClaimedIssuance): Promise<CsrOutcome>
+    issue(issuance: ClaimedIssuance): Promise<SignerTurn>
   }
   isStopped(): boolean
   instanceId: number
@@ -61,7 +65,6 @@ const LEASE_MARGIN_SECONDS = 30
 const LEASE_RESERVE_SECONDS = 5
 /** Rest of a row whose backend the configuration no longer has, or while the operator stops signing. */
 const LONG_REST_SECONDS = 15
-const OVERDUE = problemDocument('serverInternal', 'the CA did not issue the certificate in time')
 const REFUSED = problemDocument('serverInternal', 'the CA did not issue this certificate')
 
 type Choice = { backend: GuardedCsrBackend } | 'signer' | { restSeconds: number }
@@ -138,11 +141,10 @@ export class CsrIssuances {
     if (ended) return this.#giveUp(row, ended)
     if ((row.abandonedSeconds ?? 0) > LONGEST_ABANDONED_SECONDS) return this.#forget(row)
     const choice = this.#choose(row)
-    if (choice === 'signer') return this.#bySigner(row)
+    if (choice === 'signer') return row.state === undefined ? this.#bySigner(row) : this.#goTo(row, choice)
     if ('restSeconds' in choice) return this.#rest(row, choice.restSeconds)
     const { backend } = choice
-    const chosen = backend.name === row.backend ? row : await this.#moveTo(row, backend.name)
-    return chosen ? this.#step(chosen, backend) : 'pending'
+    return backend.name === row.backend ? this.#step(row, backend) : this.#goTo(row, backend)
   }
 
   /** The error of an order that gets no certificate any more. */
@@ -165,7 +167,8 @@ export class CsrIssuances {
 
   async #forget(row: ClaimedIssuance): Promise<CsrOutcome> {
     const { store, instanceId, events } = this.#options
-    events.alarm('a certificate that may exist at the CA has not been fetched; look there', undefined, factsOf(row))
+    if (row.mayHaveIssued || row.isRepeated)
+      events.alarm('a certificate that may exist at the CA has not been fetched; look there', undefined, factsOf(row))
     await store.fail(row.certificateId, instanceId, OVERDUE)
     return 'failed'
   }
@@ -175,8 +178,10 @@ export class CsrIssuances {
     if (isStopped()) return { restSeconds: LONG_REST_SECONDS }
     const isBound = row.mayHaveIssued || row.isRepeated || row.abandonedSeconds !== undefined
     const candidates = isBound ? [] : candidatesOf(row.profile)
-    // What was only opened may be left behind, but is gone on with where that is possible.
-    const names = candidates.length === 0 || row.state !== undefined ? [row.backend, ...candidates] : candidates
+    // The backends before the first one of a row were away. What was only opened may be left behind,
+    // but is gone on with where that is possible.
+    const goesOn = candidates.length === 0 || row.failures === 0 || row.state !== undefined
+    const names = goesOn ? [row.backend, ...candidates] : candidates
     let restMs = LONG_REST_SECONDS * 1000
     for (const name of names) {
       if (isSigner(name)) {
@@ -192,8 +197,33 @@ export class CsrIssuances {
   }
 
   async #rest(row: ClaimedIssuance, seconds: number): Promise<CsrOutcome> {
-    await this.#save(row, { isRunning: row.isRepeated, dueInSeconds: seconds })
+    await this.#save(row, { isRunning: row.isRepeated, dueInSeconds: this.#inTime(row, seconds) })
     return 'pending'
+  }
+
+  /** Another backend than that of the row goes on. */
+  async #goTo(row: ClaimedIssuance, next: GuardedCsrBackend | 'signer'): Promise<CsrOutcome | ClaimedIssuance> {
+    const ended = await this.#leave(row)
+    if (ended) return ended
+    const moved = await this.#moveTo(row, next === 'signer' ? row.backend : next.name)
+    if (!moved) return 'pending'
+    return next === 'signer' ? this.#bySigner(moved) : this.#step(moved, next)
+  }
+
+  /** @returns undefined when nothing keeps the issuance from another backend */
+  async #leave(row: ClaimedIssuance): Promise<CsrOutcome | undefined> {
+    const { backends, events } = this.#options
+    const save = (state: BackendState) =>
+      this.#save({ ...row, state, isRepeated: false }, { isRunning: true, dueInSeconds: this.#leaseSeconds })
+    try {
+      const left = await leaveBackend(backends.get(row.backend), row, save)
+      if (left.status === 'refused') return await this.#refused(row, left)
+      return left.status === 'left' ? undefined : 'pending'
+    } catch (error) {
+      if (this.#isCutOff || !(error instanceof CaError)) throw error
+      events.notWithdrawn(error, factsOf(row))
+      return undefined
+    }
   }
 
   /** @returns undefined when another instance holds the row */
@@ -204,20 +234,21 @@ export class CsrIssuances {
   }
 
   async #step(row: ClaimedIssuance, backend: GuardedCsrBackend): Promise<CsrOutcome | ClaimedIssuance> {
-    // A first step that may have issued has left no state, so its answer was lost.
-    const isRepeated = row.isRepeated || (row.mayHaveIssued && row.state === undefined)
+    // A step that failed while a certificate may exist has left no answer.
+    const isRepeated = row.isRepeated || (row.mayHaveIssued && (row.state === undefined || row.failures > 0))
     // The claim, or the record of the last step, has begun the lease a moment ago.
     const leaseUntil = performance.now() + (this.#leaseSeconds - LEASE_RESERVE_SECONDS) * 1000
     let answer: IssuanceStep
     try {
-      answer = await backend.advance({ ...row, validityDays: daysOf(row) }, row.state as BackendState | undefined, {
+      answer = await backend.advance(requestOf(row), row.state as BackendState | undefined, {
         isRepeated,
         isAbandoned: row.abandonedSeconds !== undefined,
       })
     } catch (cause) {
       if (this.#isCutOff) return 'pending'
-      if (cause instanceof LeftAlone) return this.#rest(row, backend.retryAfterMs() / 1000)
-      return this.#failed(row, asCaError(cause, row))
+      // Another issuance was let through first; the choice is made again.
+      if (cause instanceof LeftAlone) return row
+      return this.#failed(row, asCaError(cause))
     }
     if (answer.status === 'pending') return this.#pending(row, answer)
     if (answer.status === 'refused') return this.#refused(row, answer)
@@ -230,10 +261,7 @@ export class CsrIssuances {
   ): Promise<CsrOutcome | ClaimedIssuance> {
     const next = { ...row, state, mayHaveIssued, isRepeated: false, failures: 0 }
     const isAtOnce = retryAfterMs <= 0 && !this.#isClosed
-    // An order ends in its time, however long the backend wants to be left alone.
-    const leftSeconds = Math.max(0, this.#options.timeoutSeconds - row.ageSeconds) + 1
-    const restsSeconds = row.abandonedSeconds === undefined ? leftSeconds : Number.POSITIVE_INFINITY
-    const dueInSeconds = isAtOnce ? this.#leaseSeconds : Math.min(Math.max(0, retryAfterMs / 1000), restsSeconds)
+    const dueInSeconds = isAtOnce ? this.#leaseSeconds : this.#inTime(row, Math.max(0, retryAfterMs / 1000))
     const isSaved = await this.#save(next, { isRunning: isAtOnce, dueInSeconds })
     return isAtOnce && isSaved ? next : 'pending'
   }
@@ -264,7 +292,7 @@ export class CsrIssuances {
     const failures = row.failures + 1
     await this.#save(
       { ...row, mayHaveIssued, failures },
-      { isRunning: false, dueInSeconds: restSeconds(failures, error.retryAfterMs) },
+      { isRunning: false, dueInSeconds: this.#inTime(row, restSeconds(failures, error.retryAfterMs)) },
     )
     return 'pending'
   }
@@ -273,15 +301,13 @@ export class CsrIssuances {
   async #failOver(row: ClaimedIssuance, next: string): Promise<CsrOutcome | ClaimedIssuance> {
     const { backends, events } = this.#options
     events.failedOver(row.backend, next, factsOf(row))
-    const moved = await this.#moveTo(row, isSigner(next) ? row.backend : next)
-    if (!moved) return 'pending'
-    const backend = backends.get(next)
-    return backend ? this.#step(moved, backend) : this.#bySigner(moved)
+    return this.#goTo(row, backends.get(next) ?? 'signer')
   }
 
-  async #bySigner(row: ClaimedIssuance): Promise<CsrOutcome> {
+  async #bySigner(row: ClaimedIssuance): Promise<CsrOutcome | ClaimedIssuance> {
     try {
-      return await this.#options.signer.issue(row)
+      const turn = await this.#options.signer.issue(row)
+      return turn === 'unsigned' ? await this.#takeBack(row) : turn
     } catch (error) {
       this.#options.events.interrupted(error, factsOf(row))
       // No backend was asked, so there is nothing to repeat.
@@ -289,13 +315,35 @@ export class CsrIssuances {
     }
   }
 
+  /** The signer has not signed: the next backend goes on, else the one before it after a rest. */
+  async #takeBack(row: ClaimedIssuance): Promise<CsrOutcome | ClaimedIssuance> {
+    const { store, instanceId, events, candidatesOf } = this.#options
+    const signer = candidatesOf(row.profile).find(isSigner) ?? ''
+    const next = this.#nextOf({ profile: row.profile, backend: signer })
+    const failures = next === undefined ? row.failures + 1 : 0
+    const dueInSeconds = next === undefined ? this.#inTime(row, restSeconds(failures, undefined)) : 0
+    const isTaken = await store.takeFromSigner({
+      ...{ ...row, backend: next ?? row.backend },
+      ...{ instanceId, failures, dueInSeconds },
+    })
+    if (!isTaken || next === undefined) return 'pending'
+    events.failedOver(signer, next, factsOf(row))
+    return (await store.claim(row.certificateId, this.#holder)) ?? 'pending'
+  }
+
   /** The next backend of the profile that is there. */
-  #nextOf({ profile, backend }: ClaimedIssuance): string | undefined {
+  #nextOf({ profile, backend }: Pick<ClaimedIssuance, 'profile' | 'backend'>): string | undefined {
     const { candidatesOf, backends, signer } = this.#options
     const candidates = candidatesOf(profile)
     return candidates
       .slice(candidates.indexOf(backend) + 1)
       .find((name) => (isSigner(name) ? signer.isUsable() : backends.get(name)?.retryAfterMs() === 0))
+  }
+
+  /** An order ends in its time, however long a backend is away or wants to be left alone. After it there is no hurry. */
+  #inTime({ ageSeconds, abandonedSeconds }: ClaimedIssuance, seconds: number): number {
+    if (abandonedSeconds !== undefined) return Math.max(seconds, abandonedRestSeconds(abandonedSeconds))
+    return Math.min(seconds, Math.max(0, this.#options.timeoutSeconds - ageSeconds) + 1)
   }
 
   #save(row: ClaimedIssuance, { isRunning, dueInSeconds }: Pick<Progress, 'isRunning' | 'dueInSeconds'>) {
@@ -305,14 +353,8 @@ export class CsrIssuances {
   }
 }
 
-const DAY_MS = 86_400_000
-
-/** Rounded, because notAfter is included (RFC 5280 §4.1.2.5). */
-function daysOf({ notBefore, notAfter }: Pick<ClaimedIssuance, 'notBefore' | 'notAfter'>): number {
-  return Math.max(1, Math.round((notAfter.getTime() - notBefore.getTime()) / DAY_MS))
-}
-
-function asCaError(cause: unknown, { mayHaveIssued }: ClaimedIssuance): CaError {
+/** What a fault of our own has left undone is unknown. */
+function asCaError(cause: unknown): CaError {
   if (cause instanceof CaError) return cause
-  return new CaError('the backend failed', { retryable: true, mayHaveIssued, cause })
+  return new CaError('the backend failed', { retryable: true, mayHaveIssued: true, cause })
 }

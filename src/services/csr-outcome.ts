@@ -1,10 +1,10 @@
 /** How an issuance from a CSR ends, and what its events name. */
 
 import type { ClaimedIssuance } from '../store/csr-issuance-store.ts'
-import type { IssuanceFacts } from './issuance.ts'
+import type { IssuanceFacts, IssuanceOutcome } from './issuance.ts'
 
 /** `pending`: the order is still processing. */
-export type CsrOutcome = 'recorded' | 'failed' | 'pending'
+export type CsrOutcome = Exclude<IssuanceOutcome, 'left to recovery'> | 'pending'
 
 export interface BackendFacts extends IssuanceFacts {
   backend: string

@@ -1,7 +1,7 @@
 /** External account binding (RFC 8555 §7.3.4): checks of bindings. */
 
 import { randomBytes } from 'node:crypto'
-import { isAllowed } from '../domain/allowlist.ts'
+import { addressWithin } from '../domain/allowlist.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import {
   type BindingContext,
@@ -19,6 +19,8 @@ export interface ExternalAccountPolicy {
   /** A credential may be used by several accounts. */
   reusable: boolean
   accountKeys: AccountKeyPolicy
+  /** A request with a proxy's own address is from nobody known, so no network has it. */
+  isTrustedProxy(address: string): boolean
 }
 
 /** A binding with a verified MAC and a usable credential. */
@@ -87,18 +89,17 @@ export function createExternalAccounts(
 }
 
 /** @throws Problem unauthorized */
-function requireUsable(credential: EabVerification, { reusable }: ExternalAccountPolicy, address: string, now: Date) {
+function requireUsable(credential: EabVerification, policy: ExternalAccountPolicy, address: string, now: Date) {
+  const { reusable, isTrustedProxy } = policy
   const { revoked, used, usesLeft, expiresAt, allowedNetworks } = credential
   if (revoked) throw refused('the credential has been revoked')
   if (expiresAt && expiresAt <= now) throw refused('the credential has expired')
   if (usesLeft === undefined && used && !reusable) throw refused('the credential has been used by another account')
   if (usesLeft !== undefined && usesLeft <= 0)
     throw refused('as many accounts have registered with the credential as may')
-  if (allowedNetworks && !isAllowed({ type: 'ip', value: address }, allowedNetworks.map(networkOf)))
+  if (allowedNetworks && (isTrustedProxy(address) || addressWithin(address, allowedNetworks) === undefined))
     throw refused('the credential may not be used from this address')
 }
-
-const networkOf = (value: string) => ({ type: 'ip' as const, value })
 
 function refused(detail: string): Problem {
   return new Problem('unauthorized', `externalAccountBinding: ${detail}`)

@@ -16,7 +16,7 @@ import type { AccountRules } from './account-rules.ts'
 import type { RequireFreshCaa } from './caa-freshness.ts'
 import type { CsrFinalization } from './csr-finalization.ts'
 import type { FlowCache } from './flow-cache.ts'
-import type { BuiltCertificate, CertificateSubject, Completion, Issuance, Issuing } from './issuance.ts'
+import type { BegunIssuance, BuiltCertificate, CertificateSubject, Completion, Issuance } from './issuance.ts'
 import type { Ordering } from './ordering.ts'
 import type { Quotas } from './quotas.ts'
 import { countedIdentifiers, type RateLimiter } from './rate-limiter.ts'
@@ -129,7 +129,7 @@ export class Finalization {
   }
 
   #completion(
-    issuing: Issuing,
+    issuing: BegunIssuance,
     { findings }: BuiltCertificate,
     profile: CertificateProfile,
     csr: Buffer,
@@ -166,7 +166,7 @@ export class Finalization {
     const profile = issuance.requireProfile(order.profile)
     const backend = fromCsr?.backendFor(profile)
     if (backend === undefined) issuance.requireSigning()
-    else fromCsr?.requireRunning()
+    else fromCsr?.requireAvailable(profile)
     const csr = readCsr(request.csr)
     checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
     checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))

@@ -16,7 +16,7 @@ import type { AuthorizationStore } from '../store/authorization-store.ts'
 import type { CsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { AuthorizationCandidate, NewOrder, OrderStore } from '../store/order-store.ts'
-import type { RecordedAttempt } from './validation.ts'
+import type { RecordedAttempt } from './challenge-triggers.ts'
 
 /** A flow takes well below a second from order to download; slower clients cost look-ups. */
 const LIFE_MS = 2_000

@@ -12,15 +12,15 @@
  */
 
 import { type CaBackend, CaError, type CaIssuer } from '../ca/backend.ts'
+import { contentOf } from '../domain/certificate-content.ts'
 import { type CertificateProfile, chooseIssuer, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
 import { certificateValidity, type RequestedValidity, type Validity } from '../domain/validity.ts'
 import { oncePerKey } from '../shared/lib/once.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { fingerprintSha256 } from '../shared/pki/certificate.ts'
-import { keyUsagesFor } from '../shared/pki/extensions.ts'
 import { lintTbsCertificate } from '../shared/pki/lint.ts'
 import { hashSpki, type Spki } from '../shared/pki/spki.ts'
-import { buildTbsCertificate, parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
+import { parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem, type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
@@ -76,16 +76,16 @@ export interface IssuanceOptions {
 }
 
 /** A certificate after step 3, for finalize and recovery. */
-export interface Issuing extends Validity, IssuanceFacts {
+export interface BegunIssuance extends Validity, IssuanceFacts {
   issuerId: string
   names: readonly string[]
   tbs: Buffer
 }
 
-/** `recorded` by this call, or ended by another instance, which may have failed the order. */
-export type IssuanceOutcome = 'recorded' | 'failed' | 'left to recovery'
+/** `recorded` and `failed` by this call; `ended elsewhere`, where another instance has done either. */
+export type IssuanceOutcome = 'recorded' | 'failed' | 'ended elsewhere' | 'left to recovery'
 
-/** `der` is set if this call has recorded the certificate, `error` if the backend did not sign. */
+/** `der` is set when `recorded`, `error` if the backend did not sign. */
 export interface Completion {
   outcome: IssuanceOutcome
   der?: Buffer
@@ -108,6 +108,14 @@ export interface BuiltCertificate {
   validity: Validity
   /** What the lint found; such a certificate is never signed. */
   findings: readonly string[]
+}
+
+/** What ends an issuance without a certificate. */
+interface Ending {
+  /** A database fault. */
+  onInterrupted(error: unknown): void
+  /** The backend has refused for good. */
+  onRefused(error: ProblemDocument): Promise<unknown>
 }
 
 const ISSUER_RETRY_SECONDS = 5
@@ -156,25 +164,11 @@ export class Issuance {
     const issuer = this.#requireIssuer(profile, subject.spki, now)
     const validity = certificateValidity(requested, profile.validity, now, issuer)
     const serialNumber = await this.#options.serialNumber()
-    const tbs = buildTbsCertificate({
-      serialNumber,
-      issuerNameDer: issuer.nameDer,
-      authorityKeyIdentifier: issuer.keyIdentifier,
-      signatureAlgorithm: issuer.signatureAlgorithm,
-      notBefore: validity.notBefore,
-      notAfter: validity.notAfter,
-      commonName: subject.commonName,
-      spki: subject.spki.der,
-      dnsNames: valuesOf(subject.identifiers, 'dns'),
-      ipAddresses: valuesOf(subject.identifiers, 'ip'),
-      keyUsages:
-        subject.spki.kind === 'unsupported' ? profile.keyUsages : keyUsagesFor(subject.spki.kind, profile.keyUsages),
-      extendedKeyUsages: profile.extendedKeyUsages,
-      caIssuersUrls: policy.caIssuersUrls,
-      policyOids: policy.policyOids,
-      crlDistributionPointUrls: policy.crlUrl && !subject.isOwn ? [policy.crlUrl(issuer.id, serialNumber)] : [],
-    })
-    return { subject, issuer, serialNumber, tbs, validity, findings: lintTbsCertificate(parseTbsCertificate(tbs)) }
+    const { caIssuersUrls, policyOids, crlUrl } = policy
+    const crlUrls = crlUrl && !subject.isOwn ? [crlUrl(issuer.id, serialNumber)] : []
+    const request = { subject, profile, issuer, serialNumber, validity, caIssuersUrls, crlUrls, policyOids }
+    const { tbs, findings } = contentOf(request)
+    return { subject, issuer, serialNumber, tbs, validity, findings }
   }
 
   /**
@@ -187,7 +181,7 @@ export class Issuance {
     order: IssuanceIntent['order'],
     now: Date,
     isGone?: () => boolean,
-  ): Promise<Issuing | undefined> {
+  ): Promise<BegunIssuance | undefined> {
     const { subject, issuer, serialNumber, tbs } = built
     const certificateId = uuidv7(now.getTime())
     const begun = await this.#options.store.begin({
@@ -202,7 +196,7 @@ export class Issuance {
       isGone,
     })
     return begun
-      ? issuingOf(built, { certificateId, accountId: order?.requester.accountId, orderId: order?.id })
+      ? begunIssuance(built, { certificateId, accountId: order?.requester.accountId, orderId: order?.id })
       : undefined
   }
 
@@ -214,31 +208,36 @@ export class Issuance {
     built: BuiltCertificate,
     facts: Pick<IssuanceFacts, 'certificateId' | 'accountId' | 'orderId'>,
     give: (intent: SignerIntent) => Promise<boolean>,
-  ): Promise<Issuing | undefined> {
+  ): Promise<BegunIssuance | undefined> {
     const { issuer, serialNumber, tbs } = built
     const issuerFingerprint = Buffer.from(await this.saveIssuer(issuer), 'hex')
     const { certificateId } = facts
     const isGiven = await give({ certificateId, serialNumber, issuerId: issuer.id, issuerFingerprint, tbs })
-    return isGiven ? issuingOf(built, facts) : undefined
+    return isGiven ? begunIssuance(built, facts) : undefined
   }
 
   /** Steps 4 and 5; never throws. A fault leaves the issuance to recovery. */
-  complete(issuing: Issuing, findings: readonly string[]): Promise<Completion> {
-    const { events } = this.#options
-    return this.#complete(issuing, findings, (error) => events.interrupted(error, factsOf(issuing)))
+  complete(issuing: BegunIssuance, findings: readonly string[]): Promise<Completion> {
+    const { store, events } = this.#options
+    return this.#complete(issuing, findings, {
+      onInterrupted: (error) => events.interrupted(error, factsOf(issuing)),
+      onRefused: (error) => store.fail(issuing.certificateId, error),
+    })
   }
 
-  /** Steps 4 and 5 of an adopted intent; never throws. */
-  async recover(issuing: Issuing): Promise<IssuanceOutcome> {
-    const { events } = this.#options
+  /** Steps 4 and 5 of an adopted intent, which may have been signed before; never throws. */
+  recover(issuing: BegunIssuance): Promise<Completion> {
+    const { store, events } = this.#options
     // The intent may come from a process that ended before it could fail a malformed order.
     const findings = lintTbsCertificate(parseTbsCertificate(issuing.tbs))
-    const { outcome } = await this.#complete(issuing, findings, (error) => {
-      // Any other error than a temporary database fault would recur in every round.
-      if (isPassing(error)) events.interrupted(error, factsOf(issuing))
-      else events.alarm('an interrupted issuance cannot be finished', error, factsOf(issuing))
+    return this.#complete(issuing, findings, {
+      onInterrupted(error) {
+        // Any other error than a temporary database fault would recur in every round.
+        if (isPassing(error)) events.interrupted(error, factsOf(issuing))
+        else events.alarm('an interrupted issuance cannot be finished', error, factsOf(issuing))
+      },
+      onRefused: (error) => store.abandon(issuing.certificateId, error, issuing),
     })
-    return outcome
   }
 
   /** The issuer of a certificate for the service itself, by the kind of its key. */
@@ -282,15 +281,15 @@ export class Issuance {
   }
 
   async #complete(
-    issuing: Issuing,
+    issuing: BegunIssuance,
     findings: readonly string[],
-    onInterrupted: (error: unknown) => void,
+    { onInterrupted, onRefused }: Ending,
   ): Promise<Completion> {
     this.#inFlight++
     try {
       const recordUntil = performance.now() + this.#options.policy.signTimeoutMs
       if (findings.length > 0) return await this.#failMalformed(issuing, findings)
-      const signed = await this.#sign(issuing)
+      const signed = await this.#sign(issuing, onRefused)
       return 'outcome' in signed ? signed : await this.#record(issuing, signed, recordUntil)
     } catch (error) {
       onInterrupted(error)
@@ -301,7 +300,7 @@ export class Issuance {
   }
 
   /** A retry would build the same bytes, so the order ends. */
-  async #failMalformed(issuing: Issuing, findings: readonly string[]): Promise<Completion> {
+  async #failMalformed(issuing: BegunIssuance, findings: readonly string[]): Promise<Completion> {
     const { store, events } = this.#options
     events.alarm('a TBSCertificate failed its lint and was not signed', findings, factsOf(issuing))
     await store.fail(issuing.certificateId, problemDocument('serverInternal', MALFORMED))
@@ -309,8 +308,8 @@ export class Issuance {
   }
 
   /** Step 4. @returns the certificate's DER, or the outcome without one */
-  async #sign(issuing: Issuing): Promise<Buffer | Completion> {
-    const { ca, store, policy, events } = this.#options
+  async #sign(issuing: BegunIssuance, onRefused: Ending['onRefused']): Promise<Buffer | Completion> {
+    const { ca, policy, events } = this.#options
     const { issuerId, orderId, tbs } = issuing
     try {
       const requester = orderId ? `order ${orderId}` : 'self'
@@ -319,13 +318,13 @@ export class Issuance {
       const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
       events.signingFailed(error, factsOf(issuing))
       if (error.retryable) return { outcome: 'left to recovery', error }
-      await store.fail(issuing.certificateId, this.#refusalDocument(error, issuing))
+      await onRefused(this.#refusalDocument(error, issuing))
       return { outcome: 'failed', error }
     }
   }
 
   /** The error of an order that the backend has refused for good. */
-  #refusalDocument(error: CaError, issuing: Issuing): ProblemDocument {
+  #refusalDocument(error: CaError, issuing: BegunIssuance): ProblemDocument {
     const { nameRefusal } = error
     // No alarm: the signer's policy may be narrower, so any client can cause this refusal.
     if (nameRefusal !== undefined)
@@ -337,31 +336,28 @@ export class Issuance {
     return problemDocument('serverInternal', 'the CA refused to sign this certificate')
   }
 
-  /**
-   * Step 5.
-   * @returns without `der` when another instance recorded its own signature, or failed the order
-   */
-  async #record(issuing: Issuing, der: Buffer, recordUntil: number): Promise<Completion> {
+  /** Step 5. */
+  async #record(issuing: BegunIssuance, der: Buffer, recordUntil: number): Promise<Completion> {
     const { store, certificates } = this.#options
     const issued = { ...issuing, der }
     const isRecorded = await store.complete(issued).catch((error) => {
       void recordLate(store, certificates, issued, recordUntil).then((done) => done && this.#announce(issuing))
       throw error
     })
-    if (!isRecorded) return { outcome: 'recorded' }
+    if (!isRecorded) return { outcome: 'ended elsewhere' }
     this.#announce(issuing)
     return { outcome: 'recorded', der }
   }
 
-  #announce({ certificateId: id, accountId, orderId, serialNumber, names }: Issuing): void {
+  #announce({ certificateId: id, accountId, orderId, serialNumber, names }: BegunIssuance): void {
     this.#options.events.issued({ id, accountId, orderId, serialNumber, names })
   }
 }
 
-function issuingOf(
+function begunIssuance(
   { subject, issuer, serialNumber, tbs, validity }: BuiltCertificate,
   { certificateId, accountId, orderId }: Pick<IssuanceFacts, 'certificateId' | 'accountId' | 'orderId'>,
-): Issuing {
+): BegunIssuance {
   return {
     certificateId,
     accountId,
@@ -374,10 +370,6 @@ function issuingOf(
   }
 }
 
-function factsOf({ certificateId, accountId, orderId, serialNumber }: Issuing): IssuanceFacts {
+function factsOf({ certificateId, accountId, orderId, serialNumber }: BegunIssuance): IssuanceFacts {
   return { certificateId, accountId, orderId, serialNumber }
-}
-
-function valuesOf(identifiers: readonly Identifier[], type: Identifier['type']): string[] {
-  return identifiers.filter((identifier) => identifier.type === type).map(({ value }) => value)
 }

@@ -33,6 +33,22 @@ export async function untilDone<T>(work: () => Promise<T>, until: number): Promi
   }
 }
 
+/** Asks until the database answers. @returns whether exactly this certificate is recorded */
+export async function isRecordedAfterAll(
+  certificates: Pick<CertificateStore, 'findBySerial'>,
+  serialNumber: Buffer,
+  der: Buffer,
+): Promise<boolean> {
+  for (;;) {
+    await sleep(PAUSE_MS, undefined, { ref: false })
+    try {
+      return (await certificates.findBySerial(serialNumber, der)) !== undefined
+    } catch (error) {
+      if (!isPassing(error)) return false
+    }
+  }
+}
+
 /**
  * @param recordUntil by `performance.now()`; after it only recovery records, and this only reads
  * @returns whether exactly this signature is recorded

@@ -15,10 +15,12 @@ import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.t
 import { parseCsr } from '../shared/pki/csr.ts'
 import { serialNumberHex } from '../shared/pki/tbs-certificate.ts'
 import { problemDocument } from '../shared/protocol/problem.ts'
+import type { CertificateStore } from '../store/certificate-store.ts'
 import type { ClaimedIssuance, CsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import { type BackendFacts, type CsrOutcome, factsOf } from './csr-outcome.ts'
 import type { IssuanceEvents } from './issuance.ts'
 import { untilDone } from './late-record.ts'
+import { recordReceived } from './received-record.ts'
 
 /** What a backend's certificates are held against. */
 export interface ReceptionPolicy {
@@ -37,7 +39,8 @@ export interface ReceptionEvents extends Pick<IssuanceEvents, 'issued'> {
 }
 
 export interface ReceivedCertificatesOptions {
-  store: Pick<CsrIssuanceStore, 'saveIssuer' | 'record' | 'fail'>
+  store: Pick<CsrIssuanceStore, 'saveIssuer' | 'record' | 'fail' | 'disown'>
+  certificates: Pick<CertificateStore, 'findBySerial'>
   policy: ReceptionPolicy
   instanceId: number
   events: ReceptionEvents
@@ -58,17 +61,6 @@ const WRONG = problemDocument('serverInternal', 'the CA did not issue the certif
 export function createReceivedCertificates(options: ReceivedCertificatesOptions): ReceivedCertificates {
   const { store, policy, instanceId, events } = options
 
-  const expectedFor = ({ csr, identifiers, profile, backend }: ClaimedIssuance): Expected => ({
-    spki: parseCsr(csr).spki.der,
-    identifiers,
-    // An order may outlive its profile in the configuration; then any period will do.
-    maxValidityDays: policy.profiles.get(profile)?.validity.maxValidityDays ?? Number.MAX_SAFE_INTEGER,
-    extendedKeyUsages: policy.profiles.get(profile)?.extendedKeyUsages ?? [],
-    trustAnchors: policy.trustAnchors.get(backend) ?? [],
-    refusesLint: policy.refusesLint,
-    now: new Date(),
-  })
-
   async function refuse(
     row: ClaimedIssuance,
     findings: readonly string[],
@@ -76,8 +68,20 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
     unwanted?: Buffer,
   ): Promise<CsrOutcome> {
     events.alarm('what the CA has issued is not what was asked for; it is not delivered', findings, factsOf(row))
-    await untilDone(() => store.fail(row.certificateId, instanceId, WRONG, unwanted), until)
+    const isHeld = await untilDone(() => store.fail(row.certificateId, instanceId, WRONG, unwanted), until)
+    if (!isHeld && unwanted) await untilDone(() => store.disown(row.certificateId, row.backend, unwanted), until)
     return 'failed'
+  }
+
+  /** Another instance has taken the row over, and has ended it without this certificate. */
+  async function disown(row: ClaimedIssuance, der: Buffer, until: number): Promise<CsrOutcome> {
+    if (await untilDone(() => store.disown(row.certificateId, row.backend, der), until))
+      events.alarm(
+        'a certificate has come for an order that has ended; it is revoked at the CA',
+        undefined,
+        factsOf(row),
+      )
+    return 'pending'
   }
 
   async function record(
@@ -86,7 +90,7 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
     alternateChains: readonly (readonly Buffer[])[],
     until: number,
   ): Promise<CsrOutcome> {
-    const { certificateId, accountId, orderId, identifiers } = row
+    const { certificateId, identifiers } = row
     const { tbs, der } = leaf
     const issuerFingerprint = Buffer.from(fingerprintSha256(issuers[0]), 'hex')
     const issuer = { fingerprint: issuerFingerprint, certificate: issuers[0], chain: issuers, alternateChains }
@@ -98,21 +102,18 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
       ...{ certificateId, issuerFingerprint, names, notBefore, notAfter, der },
       serialNumber: Buffer.from(serialNumber, 'hex'),
     }
-    const outcome = await untilDone(() => store.record(certificate, instanceId), until)
+    const tell = () => announce(events, row, serialNumber, names, warnings)
+    const outcome = await recordReceived(options, certificate, row, until, tell)
     // A revocation would hit the certificate that was delivered first.
     if (outcome === 'duplicate') return refuse(row, [`the serial number ${serialNumber} was given before`], until)
-    if (outcome === 'lost') return 'pending'
-    const facts = { ...factsOf(row), serialNumber }
-    if (warnings.length > 0) events.lintWarnings(warnings, facts)
-    events.issued({ id: certificateId, accountId, orderId, serialNumber, names })
-    if (outcome === 'recorded') return 'recorded'
-    events.late(facts)
-    return 'failed'
+    if (outcome === 'lost') return disown(row, der, until)
+    tell()
+    return outcome === 'recorded' ? 'recorded' : 'failed'
   }
 
   return {
     async take(row, { chain, alternateChains = [] }, until) {
-      const expected = expectedFor(row)
+      const expected = expectedFor(row, policy)
       const verdict = checkReceived(chain, expected)
       const [first] = chain
       if (!verdict.ok) return refuse(row, verdict.findings, until, first && isCertificate(first) ? first : undefined)
@@ -121,6 +122,39 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
       return record(row, verdict.received, alternates, until)
     },
   }
+}
+
+type Asked = Pick<ClaimedIssuance, 'csr' | 'identifiers' | 'profile' | 'backend' | 'requested'>
+
+/** What a certificate for this CSR is held against. */
+export function expectedFor(
+  { csr, identifiers, profile, backend, requested }: Asked,
+  policy: ReceptionPolicy,
+): Expected {
+  return {
+    spki: parseCsr(csr).spki.der,
+    ...{ identifiers, requested },
+    // An order may outlive its profile in the configuration; then any period will do.
+    maxValidityDays: policy.profiles.get(profile)?.validity.maxValidityDays ?? Number.MAX_SAFE_INTEGER,
+    extendedKeyUsages: policy.profiles.get(profile)?.extendedKeyUsages ?? [],
+    trustAnchors: policy.trustAnchors.get(backend) ?? [],
+    refusesLint: policy.refusesLint,
+    now: new Date(),
+  }
+}
+
+function announce(
+  events: ReceptionEvents,
+  row: ClaimedIssuance,
+  serialNumber: string,
+  names: readonly string[],
+  warnings: readonly string[],
+): void {
+  const { certificateId: id, accountId, orderId, abandonedSeconds } = row
+  const facts = { ...factsOf(row), serialNumber }
+  if (warnings.length > 0) events.lintWarnings(warnings, facts)
+  events.issued({ id, accountId, orderId, serialNumber, names })
+  if (abandonedSeconds !== undefined) events.late(facts)
 }
 
 /** Only what can be read can be revoked. */

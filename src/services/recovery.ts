@@ -2,28 +2,35 @@
  * Recovery of interrupted issuances (ARCHITECTURE.md): intents of ended instances, and this
  * instance's own after an outage of the backend.
  *
- * An outage may last days, so account, key and authorizations are checked again. An earlier
- * signature is dropped: it is in the signer's audit chain, and no client has seen it.
+ * Time has passed, so account, key and authorizations are checked again. An order that is not signed
+ * within its time ends. Where it ends, an earlier signature may exist that no client has seen, so its
+ * serial number is recorded as revoked.
  */
 
+import { uuidTime } from '../shared/lib/uuid.ts'
 import { parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import { type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import type { IssuanceStore, Lapse, PendingIntent } from '../store/issuance-store.ts'
-import type { IssuanceOutcome, Issuing } from './issuance.ts'
+import type { BegunIssuance, Completion, IssuanceOutcome } from './issuance.ts'
 
 export interface RecoveryOptions {
-  store: Pick<IssuanceStore, 'adopt' | 'fail'>
-  complete(issuing: Issuing): Promise<IssuanceOutcome>
+  store: Pick<IssuanceStore, 'adopt' | 'abandon'>
+  complete(issuing: BegunIssuance): Promise<Completion>
+  /** False while the signer is left alone; then only orders are ended whose time is over. */
+  canSign: boolean
+  /** Age at which an order ends that the signer does not sign. */
+  timeoutSeconds: number
   instanceId: number
   /** Age at which this instance recovers its own intent; above any sign timeout. */
   ownAfterSeconds: number
   /** Age at which it recovers an intent of another, still living instance. */
   othersAfterSeconds?: number
-
-  onRecovered(intent: RecoveredIntent, outcome: IssuanceOutcome | Lapse): void
+  onRecovered(intent: RecoveredIntent, outcome: RecoveryOutcome): void
 }
 
-export type RecoveredIntent = Pick<PendingIntent, 'certificateId' | 'accountId' | 'orderId'>
+export type RecoveryOutcome = IssuanceOutcome | Lapse | 'overdue'
+
+export type RecoveredIntent = Pick<BegunIssuance, 'certificateId' | 'accountId' | 'orderId' | 'serialNumber'>
 
 /** The error of the order (RFC 8555 §7.1.3). */
 export const LAPSE_PROBLEMS: Record<Lapse, ProblemDocument> = {
@@ -42,6 +49,8 @@ export const LAPSE_PROBLEMS: Record<Lapse, ProblemDocument> = {
   ),
 }
 
+export const OVERDUE = problemDocument('serverInternal', 'the CA did not issue the certificate in time')
+
 /** Intents signed concurrently in one round; the next round takes more. */
 const BATCH = 64
 
@@ -51,33 +60,41 @@ const BATCH = 64
  * @throws AggregateError of all failures, after the last intent
  */
 export async function recoverIssuances(options: RecoveryOptions): Promise<number> {
-  const { store, instanceId, ownAfterSeconds, othersAfterSeconds } = options
-  const intents = await store.adopt(instanceId, ownAfterSeconds, BATCH, othersAfterSeconds)
-  const results = await Promise.allSettled(intents.map((intent) => recover(intent, options)))
+  const { store, instanceId, canSign, ownAfterSeconds, othersAfterSeconds } = options
+  const overdueBefore = new Date(Date.now() - options.timeoutSeconds * 1000)
+  const which = {
+    ownOlderThanSeconds: ownAfterSeconds,
+    othersOlderThanSeconds: othersAfterSeconds,
+    begunBefore: canSign ? undefined : overdueBefore,
+  }
+  const intents = await store.adopt(instanceId, which, BATCH)
+  const results = await Promise.allSettled(intents.map((intent) => recover(intent, overdueBefore, options)))
   const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
   if (errors.length > 0)
     throw new AggregateError(errors, `${errors.length} interrupted issuance(s) could not be recovered`)
   return intents.length
 }
 
-async function recover(intent: PendingIntent, { store, complete, onRecovered }: RecoveryOptions): Promise<void> {
-  const { lapse } = intent
-  if (lapse !== undefined) {
-    await store.fail(intent.certificateId, LAPSE_PROBLEMS[lapse])
-    onRecovered(intent, lapse)
-    return
+async function recover(
+  intent: PendingIntent,
+  overdueBefore: Date,
+  { store, complete, canSign, onRecovered }: RecoveryOptions,
+): Promise<void> {
+  const { certificateId, accountId, orderId, issuerId, tbs, lapse } = intent
+  const { serialNumber, dnsNames, ipAddresses, notBefore, notAfter } = parseTbsCertificate(tbs)
+  const issuing = {
+    ...{ certificateId, accountId, orderId, issuerId, tbs, notBefore, notAfter },
+    serialNumber: serialNumber.toString('hex'),
+    names: [...dnsNames, ...ipAddresses],
   }
-  const tbs = parseTbsCertificate(intent.tbs)
-  const outcome = await complete({
-    certificateId: intent.certificateId,
-    accountId: intent.accountId,
-    orderId: intent.orderId,
-    issuerId: intent.issuerId,
-    serialNumber: tbs.serialNumber.toString('hex'),
-    names: [...tbs.dnsNames, ...tbs.ipAddresses],
-    notBefore: tbs.notBefore,
-    notAfter: tbs.notAfter,
-    tbs: intent.tbs,
-  })
-  onRecovered(intent, outcome)
+  const end = async (why: Lapse | 'overdue', error: ProblemDocument) => {
+    if (await store.abandon(certificateId, error, issuing)) onRecovered(issuing, why)
+  }
+  if (lapse !== undefined) return end(lapse, LAPSE_PROBLEMS[lapse])
+  // Where nothing can be signed, only what is overdue was adopted.
+  if (!canSign) return end('overdue', OVERDUE)
+  const { outcome, error } = await complete(issuing)
+  const isUnsigned = outcome === 'left to recovery' && error !== undefined
+  if (isUnsigned && uuidTime(certificateId) < overdueBefore) return end('overdue', OVERDUE)
+  onRecovered(issuing, outcome)
 }

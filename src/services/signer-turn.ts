@@ -6,6 +6,9 @@ import type { ClaimedIssuance, CsrIssuanceStore } from '../store/csr-issuance-st
 import type { CsrOutcome } from './csr-outcome.ts'
 import type { Issuance } from './issuance.ts'
 
+/** `unsigned`: the intent is there, and the signer has surely not signed it. */
+export type SignerTurn = CsrOutcome | 'unsigned'
+
 /**
  * @returns `pending` where recovery goes on, or where the row is gone
  * @throws Problem when the signer has no issuer for it; database errors
@@ -15,7 +18,7 @@ export async function issueBySigner(
   issuance: Issuance,
   store: Pick<CsrIssuanceStore, 'giveToSigner'>,
   instanceId: number,
-): Promise<CsrOutcome> {
+): Promise<SignerTurn> {
   const csr = parseCsr(row.csr)
   const { identifiers, notBefore, notAfter } = row
   const subject = { spki: csr.spki, identifiers, commonName: commonNameOf(csr) }
@@ -23,6 +26,7 @@ export async function issueBySigner(
   const built = await issuance.build(subject, profile, { notBefore, notAfter }, new Date())
   const issuing = await issuance.beginInPlace(built, row, (intent) => store.giveToSigner(intent, instanceId))
   if (!issuing) return 'pending'
-  const { outcome } = await issuance.complete(issuing, built.findings)
-  return outcome === 'left to recovery' ? 'pending' : outcome
+  const { outcome, error } = await issuance.complete(issuing, built.findings)
+  if (outcome !== 'left to recovery') return outcome
+  return error?.retryable && !error.mayHaveIssued ? 'unsigned' : 'pending'
 }

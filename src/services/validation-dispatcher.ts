@@ -13,7 +13,7 @@ import type { ValidationPolicy } from '../domain/validation-policy.ts'
 import { RecentSet } from '../shared/lib/recent-set.ts'
 import type { ChallengeStore } from '../store/challenge-store.ts'
 import { attemptResult } from './attempt-result.ts'
-import type { AttemptEnded, RecordedAttempt, ValidationRequest } from './validation.ts'
+import type { AttemptEnded, RecordedAttempt, ValidationRequest } from './challenge-triggers.ts'
 import { ValidationQueue } from './validation-queue.ts'
 
 export interface DispatcherEvents {

@@ -4,13 +4,14 @@ import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
 import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
+import { trustedProxies } from '../http/forwarded.ts'
 import type { AccountRulesPolicy } from '../services/account-rules.ts'
 import type { ExternalAccountPolicy } from '../services/external-accounts.ts'
 import type { QuotaPolicy } from '../services/quotas.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { AccountKeyPolicy } from '../shared/protocol/jwk.ts'
 import { Urls } from '../shared/protocol/urls.ts'
-import { urlSettings } from './server.ts'
+import { proxySettings, urlSettings } from './server.ts'
 
 export function acmeSettings(config: Config): AcmeSettings {
   const { security, acme, order, challenges } = config
@@ -69,7 +70,8 @@ export function registrationPolicy({ email, tos, account }: Config): Registratio
 
 export function externalAccountPolicy(config: Config): ExternalAccountPolicy {
   const { eab_required: required, eab_reusable: reusable } = config.acme
-  return { required, reusable, accountKeys: accountKeyPolicy(config) }
+  const isTrustedProxy = trustedProxies(proxySettings(config))
+  return { required, reusable, accountKeys: accountKeyPolicy(config), isTrustedProxy }
 }
 
 export function accountRulesPolicy({ security }: Config): AccountRulesPolicy {

@@ -13,15 +13,15 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
-import { pathToFileURL } from 'node:url'
 import type { AcmeProxySettings } from '../ca/acme-proxy/backend.ts'
 import { fileHttp } from '../ca/acme-proxy/handlers/file-http.ts'
 import type { ChallengeHandler } from '../ca/acme-proxy/handlers/handler.ts'
-import { HANDLER_EVENTS, type ModuleSettings, moduleHandler } from '../ca/acme-proxy/handlers/module.ts'
+import { MODULE_METHODS, type ModuleSettings, moduleHandler } from '../ca/acme-proxy/handlers/module.ts'
 import { callbackDns, callbackHttp, type ScriptSettings } from '../ca/acme-proxy/handlers/scripts.ts'
 import { type ChallengeHandlerConfig, readChallengeHandler } from '../config/challenge-handler.ts'
 import type { Config } from '../config/schema.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
+import { urlOfModule } from '../shared/lib/module-reference.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import { boxOf, eabSecretBox } from './eab-secret.ts'
 
@@ -103,11 +103,8 @@ function moduleSettings({
   limits,
   settings,
 }: Extract<ChallengeHandlerConfig, { kind: 'module' }>): ModuleSettings {
-  const { module, exportName } = reference
-  const isFile = /^[./]/.test(module)
-  const url = isFile ? pathToFileURL(path.resolve(module)).href : module
   return {
-    module: { module, exportName, url, settings, events: HANDLER_EVENTS },
+    module: { ...reference, url: urlOfModule(reference), settings, methods: MODULE_METHODS },
     propagationMs: limits.propagation_delay * 1000,
     timeoutMs: limits.script_timeout * 1000,
     concurrency: limits.concurrency,

@@ -10,6 +10,9 @@ const SYSLOG_TLS_PORT = 6514
 
 export const auditWebhookUrl = ({ audit_export }: Config): string | undefined => audit_export.webhook_url ?? undefined
 
+/** Most records of one request. */
+export const auditWebhookBatch = ({ audit_export }: Config): number => audit_export.webhook_batch
+
 /** `logging.audit.syslog` without a host means the daemon of this one. */
 const syslogHost = ({ audit_export, logging: { audit } }: Config) =>
   audit_export.syslog_host ?? (audit.enabled && audit.syslog ? 'localhost' : undefined)

@@ -10,6 +10,7 @@ import type { ReceptionPolicy } from '../services/received-certificates.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import { decodePem } from '../shared/pki/pem.ts'
+import { caModules } from './ca-module.ts'
 import { certificateProfiles } from './orders.ts'
 
 const SECOND_MS = 1000
@@ -54,6 +55,10 @@ export function receptionPolicy(config: Config): ReceptionPolicy {
     trustAnchors: new Map([
       ['external', readAnchors('ca.external.trust_anchors', ca.external.trust_anchors)],
       ['acme_proxy', readAnchors('ca.acme_proxy.trust_anchors', ca.acme_proxy.trust_anchors)],
+      ...caModules(config).map(({ name, trustAnchors }): [string, Buffer[]] => [
+        name,
+        readAnchors('ca.extension_settings.trust_anchors', trustAnchors),
+      ]),
     ]),
     refusesLint: ca.received_lint === 'refuse',
   }

@@ -91,7 +91,7 @@ export interface ExpirationSettings {
 export function expirationSettings({ notifications }: Config): ExpirationSettings {
   const { enabled, expiration_warning_days, expiration_check_interval_seconds } = notifications
   return {
-    enabled,
+    enabled: enabled && expiration_warning_days.length > 0,
     warningDays: expiration_warning_days,
     intervalMs: expiration_check_interval_seconds * SECOND_MS,
   }

@@ -114,5 +114,5 @@ export async function listAccounts(
     },
   }
   const isNarrow = eabKid !== undefined || (status !== undefined && status !== 'valid') || hasContacts
-  return readPage(isNarrow ? unbounded(walk) : walk, after, limit)
+  return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }

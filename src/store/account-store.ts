@@ -39,8 +39,6 @@ export interface AccountStore {
   updateContacts(requester: Requester, contacts: readonly string[]): Promise<Account | undefined>
   /** Records an agreement to the terms. Undefined when there is no such valid account. */
   agreeToTerms(accountId: string, version: string): Promise<Account | undefined>
-  /** Records it for every valid account that lacks this version. @returns how many */
-  agreeAllToTerms(version: string): Promise<number>
   /**
    * Valid → deactivated, with its valid or validating authorizations; undefined when it was not
    * valid.
@@ -118,11 +116,16 @@ const AGREE_TO_TERMS: Statement = {
     RETURNING ${COLUMNS}`,
 }
 
+/** By an administrator. @returns false when there is no such valid account */
+export async function agreeToTerms(db: Pick<Database, 'query'>, accountId: string, version: string): Promise<boolean> {
+  return (await db.query(AGREE_TO_TERMS, [accountId, version])).length > 0
+}
+
 /** Rows a statement, so that other writers wait for milliseconds only. */
 const TERMS_PAGE = 5000
 
-const AGREE_ALL_TO_TERMS: Statement = {
-  name: 'account-agree-all-to-terms',
+const AGREE_PAGE_TO_TERMS: Statement = {
+  name: 'account-agree-page-to-terms',
   // accounts_pkey, one range. A page returns its last id even when it changed no row.
   text: `
     WITH page AS (
@@ -133,6 +136,35 @@ const AGREE_ALL_TO_TERMS: Statement = {
       RETURNING a.id
     )
     SELECT (SELECT count(*)::integer FROM agreed) AS agreed, (SELECT id FROM page ORDER BY id DESC LIMIT 1) AS last_id`,
+}
+
+/** Of valid accounts that lack this version. @param after undefined for the first page */
+export async function agreePageToTerms(
+  db: Pick<Database, 'query'>,
+  version: string,
+  after: string | undefined,
+): Promise<{ agreed: number; last: string | undefined }> {
+  const values = [version, after ?? '00000000-0000-0000-0000-000000000000']
+  const [page] = await db.query<{ agreed: number; last_id: string | null }>(AGREE_PAGE_TO_TERMS, values)
+  return { agreed: page?.agreed ?? 0, last: page?.last_id ?? undefined }
+}
+
+const COUNT_AGREEMENTS: Statement = {
+  name: 'account-count-agreements',
+  // accounts is read whole
+  text: `
+    SELECT count(*)::integer AS accounts,
+           (count(*) FILTER (WHERE terms_agreed AND ($1::text IS NULL OR terms_version = $1)))::integer AS agreed
+      FROM accounts WHERE status ${account.is('valid')}`,
+}
+
+/** Of valid accounts. @param version null counts any agreement */
+export async function countAgreements(
+  db: Pick<Database, 'query'>,
+  version: string | null,
+): Promise<{ accounts: number; agreed: number }> {
+  const [counted] = await db.query<{ accounts: number; agreed: number }>(COUNT_AGREEMENTS, [version])
+  return counted ?? { accounts: 0, agreed: 0 }
 }
 
 const DEACTIVATE: Statement = {
@@ -199,16 +231,6 @@ export function createAccountStore(db: Database): AccountStore {
     },
     async agreeToTerms(accountId, version) {
       return decodeFirst(await db.query<AccountRow>(AGREE_TO_TERMS, [accountId, version]))
-    },
-    async agreeAllToTerms(version) {
-      let total = 0
-      for (let after: string | null = '00000000-0000-0000-0000-000000000000'; after !== null; ) {
-        type Page = { agreed: number; last_id: string | null }
-        const [page]: Page[] = await db.query<Page>(AGREE_ALL_TO_TERMS, [version, after])
-        total += page?.agreed ?? 0
-        after = page?.last_id ?? null
-      }
-      return total
     },
     changeKey: (requester, key) => changeKey(db, lookups, requester, key),
   }

@@ -17,11 +17,19 @@ export interface BackendRevocation {
 }
 
 export interface BackendRevocationStore {
-  /** Claims due revocations for `leaseSeconds`, the oldest first. */
-  claim(leaseSeconds: number, limit: number): Promise<BackendRevocation[]>
+  /** Claims due revocations, the oldest first. */
+  claim(claimed: Claim): Promise<BackendRevocation[]>
   confirm(certificateId: string): Promise<void>
   postpone(certificateId: string, error: string, seconds: number): Promise<void>
   count(): Promise<{ backend: string; rows: number }[]>
+}
+
+export interface Claim {
+  backend: string
+  /** Takes those of further backends, too, unless they are among these. */
+  unlessOf: readonly string[] | undefined
+  leaseSeconds: number
+  limit: number
 }
 
 const COLUMNS = 'certificate_id, backend, der, reason, failures, error, due_at, created_at'
@@ -30,7 +38,9 @@ const CLAIM: Statement = {
   name: 'backend-revocation-claim',
   text: `
     WITH due AS (
-      SELECT certificate_id FROM backend_revocations WHERE due_at <= now() ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED
+      SELECT certificate_id FROM backend_revocations
+       WHERE due_at <= now() AND (backend = $3 OR backend <> ALL ($4::text[]))
+       ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED
     )
     UPDATE backend_revocations r SET due_at = now() + make_interval(secs => $1)
       FROM due WHERE r.certificate_id = due.certificate_id
@@ -85,8 +95,8 @@ const decode = (row: Row): BackendRevocation => ({
 
 export function createBackendRevocationStore(db: Database): BackendRevocationStore {
   return {
-    async claim(leaseSeconds, limit) {
-      return (await db.query<Row>(CLAIM, [leaseSeconds, limit])).map(decode)
+    async claim({ backend, unlessOf, leaseSeconds, limit }) {
+      return (await db.query<Row>(CLAIM, [leaseSeconds, limit, backend, unlessOf ?? null])).map(decode)
     },
     async confirm(certificateId) {
       await db.query(CONFIRM, [certificateId])

@@ -15,6 +15,8 @@ export interface ForgottenCertificate {
   notAfter: Date
   der: Buffer
   spkiSha256: Buffer
+  /** Undefined for the signer. */
+  backend?: string
 }
 
 export interface CertificateImport {
@@ -38,8 +40,8 @@ const RECORD: Statement = {
   name: 'import-certificate',
   text: `
     INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
-                              spki_sha256, issued_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $6)
+                              spki_sha256, issued_at, backend)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $6, $10)
     ON CONFLICT (serial_number, issuer_fingerprint) DO UPDATE
        SET account_id = EXCLUDED.account_id, names = EXCLUDED.names, not_before = EXCLUDED.not_before,
            not_after = EXCLUDED.not_after, der = EXCLUDED.der, spki_sha256 = EXCLUDED.spki_sha256
@@ -78,7 +80,7 @@ export function listIssuers(db: Pick<Database, 'query'>): Promise<{ fingerprint:
   return db.query(ISSUER_CERTIFICATES, [])
 }
 
-export function createCertificateImport(db: Database): CertificateImport {
+export function createCertificateImport(db: Pick<Database, 'query'>): CertificateImport {
   return {
     issuers: () => listIssuers(db),
     async findIntent(serialNumber) {
@@ -88,7 +90,7 @@ export function createCertificateImport(db: Database): CertificateImport {
     async hasAccount(id) {
       return (await db.query(HAS_ACCOUNT, [id])).length > 0
     },
-    async record({ accountId, names, ...certificate }) {
+    async record({ accountId, names, backend, ...certificate }) {
       const { id, serialNumber, issuerFingerprint, notBefore, notAfter, der, spkiSha256 } = certificate
       const values = [
         id,
@@ -100,6 +102,7 @@ export function createCertificateImport(db: Database): CertificateImport {
         notAfter,
         der,
         spkiSha256,
+        backend ?? null,
       ]
       return (await db.query(RECORD, values)).length > 0
     },

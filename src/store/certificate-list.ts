@@ -2,8 +2,8 @@
  * SQL of the list of certificates. The filters choose the index: account, revoked ones, expiry,
  * issuer, otherwise the order of issuance.
  *
- * `certificates_issuer` and `certificates_names` exist only on request (optional-indexes.ts).
- * Without them a search reads a bounded number of rows.
+ * `certificates_issuer`, `certificates_names`, `certificates_spki` and `certificates_revoked_expiry`
+ * exist only on request (optional-indexes.ts). Without them a search reads a bounded number of rows.
  */
 
 import { z } from 'zod/v4'
@@ -17,11 +17,13 @@ import {
   instant,
   type ListPage,
   readPage,
+  type Skip,
   unbounded,
   upTo,
   type Walk,
 } from './list-page.ts'
 import { type CommonQueryMethods, type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { succeededAmong } from './successors.ts'
 
 export interface CertificateFilter {
   accountId?: string | undefined
@@ -29,6 +31,8 @@ export interface CertificateFilter {
   serialNumber?: string | undefined
   /** SHA-256 of the certificate in lower-case hexadecimal. */
   fingerprint?: string | undefined
+  /** SHA-256 of its SubjectPublicKeyInfo in lower-case hexadecimal. */
+  spkiSha256?: string | undefined
   /** One of its names as in the order, `*.` for a wildcard. */
   name?: string | undefined
   /** A name that one of its names is, or lies below. */
@@ -43,6 +47,8 @@ export interface CertificateFilter {
   expiresBefore?: Date | undefined
   issuedAfter?: Date | undefined
   issuedBefore?: Date | undefined
+  /** Whether it has a successor (successors.ts). Certificates of no account are left out in both cases. */
+  renewed?: boolean | undefined
 }
 
 /** Orders that an index has: by time of issuance, and by expiry. */
@@ -70,6 +76,8 @@ const Row = z.object({
 })
 export type ListedCertificate = z.infer<typeof Row>
 const Id = z.object({ id: z.string() })
+/** Ten milliseconds of looking for successors. */
+const MOST_TOGETHER = 200
 
 const columns = sql.fragment`
   c.id, c.account_id, c.order_id, encode(c.serial_number, 'hex') AS serial_number,
@@ -107,12 +115,13 @@ export function findCertificateByFingerprint(
 
 /** Conditions on `c`. */
 function conditionsOf(filter: CertificateFilter): Fragment[] {
-  const { accountId, serialNumber, fingerprint, name, nameSuffix, profile, status, issuer } = filter
-  const { expiresAfter, expiresBefore, issuedAfter, issuedBefore } = filter
+  const { accountId, serialNumber, fingerprint, spkiSha256, name, nameSuffix, profile, status, issuer } = filter
+  const { expiresAfter, expiresBefore, issuedAfter, issuedBefore, renewed } = filter
   return [
     ...(accountId === undefined ? [] : [sql.fragment`c.account_id = ${accountId}`]),
     ...(serialNumber === undefined ? [] : [sql.fragment`c.serial_number = decode(${serialNumber}, 'hex')`]),
     ...(fingerprint === undefined ? [] : [hasFingerprint(fingerprint)]),
+    ...(spkiSha256 === undefined ? [] : [hasKey(spkiSha256)]),
     ...(name === undefined ? [] : [hasName(name)]),
     ...(nameSuffix === undefined ? [] : [isBelow(nameSuffix)]),
     ...(profile === undefined
@@ -127,11 +136,13 @@ function conditionsOf(filter: CertificateFilter): Fragment[] {
     ...(expiresBefore === undefined ? [] : [sql.fragment`c.not_after < ${instant(expiresBefore)}`]),
     ...(issuedAfter === undefined ? [] : [sql.fragment`c.issued_at >= ${instant(issuedAfter)}`]),
     ...(issuedBefore === undefined ? [] : [sql.fragment`c.issued_at < ${instant(issuedBefore)}`]),
+    ...(renewed === undefined ? [] : [sql.fragment`c.account_id IS NOT NULL`]),
     ...boundsOf(filter),
   ]
 }
 
 const hasFingerprint = (fingerprint: string) => sql.fragment`sha256(c.der) = decode(${fingerprint}, 'hex')`
+const hasKey = (spki: string) => sql.fragment`c.spki_sha256 = decode(${spki}, 'hex')`
 const hasName = (name: string) => sql.fragment`c.names @> ${sql.array([name], 'text')}`
 
 /** Not LIKE, which has wildcards. */
@@ -151,13 +162,40 @@ export async function listCertificates(
   limit: number,
   sort?: CertificateSort,
 ): Promise<ListPage<ListedCertificate>> {
+  const { renewed } = filter
+  if (renewed === undefined) return pageOf(db, filter, after, limit, sort)
+  // Their successors are looked for together.
+  const page = await pageOf(db, filter, after, Math.max(limit, MOST_TOGETHER), sort)
+  const ids = page.rows.map(({ id }) => id)
+  const succeeded = await succeededAmong(db, ids)
+  const fitting = page.rows.filter(({ id }) => succeeded.has(id) === renewed)
+  const rows = fitting.slice(0, limit)
+  const isCut = fitting.length > limit
+  return {
+    ...{ rows, next: isCut ? rows.at(-1)?.id : page.next },
+    isComplete: isCut || page.next === undefined,
+    lookedThrough: page.lookedThrough + ids.length - rows.length,
+  }
+}
+
+async function pageOf(
+  db: DatabasePool,
+  filter: CertificateFilter,
+  after: string | undefined,
+  limit: number,
+  sort: CertificateSort | undefined,
+): Promise<ListPage<ListedCertificate>> {
   const fits = conditionsOf(filter)
   const { issuer, ...others } = filter
-  const { accountId, serialNumber, fingerprint, name, status, expiresAfter, expiresBefore } = filter
-  const byExpiry = (direction: 'ascending' | 'descending') =>
-    readPage(alongExpiry(db, fits, filter, direction), after, limit)
+  const { accountId, serialNumber, fingerprint, spkiSha256, name, status, expiresAfter, expiresBefore } = filter
+  async function byExpiry(direction: 'ascending' | 'descending') {
+    const isNarrow = status === 'revoked' && (await hasIndex(db, 'certificates_revoked_expiry'))
+    return readPage(alongExpiry(db, fits, filter, direction, isNarrow), after, limit)
+  }
   if (serialNumber !== undefined) return readPage(unbounded(alongIds(db, fits, [])), after, limit)
   if (fingerprint !== undefined) return readPage(alongFound(db, hasFingerprint(fingerprint), fits), after, limit)
+  if (spkiSha256 !== undefined && (await hasIndex(db, 'certificates_spki')))
+    return readPage(alongFound(db, hasKey(spkiSha256), fits), after, limit)
   if (sort === 'not_after') return byExpiry('ascending')
   if (sort === '-not_after') return byExpiry('descending')
   if (accountId !== undefined) return readPage(alongAccount(db, accountId, fits), after, limit)
@@ -168,7 +206,24 @@ export async function listCertificates(
   if (sort === undefined && status !== undefined) return byExpiry('descending')
   if (issuer !== undefined && (await hasIndex(db, 'certificates_issuer')))
     return readPage(alongIssuer(db, issuer, conditionsOf(others)), after, limit)
-  return readPage(alongIds(db, fits, boundsOf(filter)), after, limit)
+  const walk = alongIds(db, fits, boundsOf(filter))
+  return readPage(fits.length === 0 ? unbounded(walk) : walk, after, limit)
+}
+
+/**
+ * Past so many rows of a list that nothing filters, along its index alone.
+ * @returns undefined for a filtered list
+ */
+export function skipOfCertificates(
+  db: DatabasePool,
+  filter: CertificateFilter,
+  sort: CertificateSort | undefined,
+): Skip | undefined {
+  if (conditionsOf(filter).length > 0) return undefined
+  const isByExpiry = sort === 'not_after' || sort === '-not_after'
+  const direction = sort === 'not_after' ? 'ascending' : 'descending'
+  const walk = isByExpiry ? alongExpiry(db, [], filter, direction, false) : alongIds(db, [], [])
+  return (after, rows) => walk.windowEnd(after, rows)
 }
 
 /** Bounds on the id, which contains the time of issuance. */
@@ -242,7 +297,7 @@ function alongAccount(db: DatabasePool, accountId: string, fits: readonly Fragme
 }
 
 /**
- * certificates_names or certificates_fingerprint, forced: the planner expects thousands of
+ * certificates_names, certificates_spki or certificates_fingerprint, forced: the planner expects thousands of
  * certificates a name and would read all by id.
  */
 function alongFound(db: DatabasePool, found: Fragment, fits: readonly Fragment[]): Walk<ListedCertificate> {
@@ -313,12 +368,16 @@ function alongRevoked(
   }
 }
 
-/** certificates_not_after; certificates that expire in the same second follow each other by id. */
+/**
+ * certificates_not_after, or certificates_revoked_expiry; certificates that expire in the same second
+ * follow each other by id.
+ */
 function alongExpiry(
   db: DatabasePool,
   fits: readonly Fragment[],
   { status, expiresAfter, expiresBefore }: CertificateFilter,
   direction: 'ascending' | 'descending',
+  isNarrow: boolean,
 ): Walk<ListedCertificate> {
   const down = direction === 'descending'
   const order = down ? sql.fragment`ORDER BY c.not_after DESC, c.id DESC` : sql.fragment`ORDER BY c.not_after, c.id`
@@ -334,6 +393,7 @@ function alongExpiry(
     ...(expiresBefore ? [sql.fragment`c.not_after < ${instant(expiresBefore)}`] : []),
     ...(status === 'active' ? [sql.fragment`c.not_after > now()`] : []),
     ...(status === 'expired' ? [sql.fragment`c.not_after <= now()`] : []),
+    ...(isNarrow ? [sql.fragment`c.revoked_at IS NOT NULL`] : []),
   ]
   return {
     cursorOf,

@@ -34,7 +34,7 @@ export interface PublishedCrl extends CrlScope {
 /** How far the served list is behind the database. */
 export interface CrlState {
   published: PublishedCrl | undefined
-  /** Revocations that the list may lack. */
+  /** Revocations that the list may lack, but those of a bulk revocation under way: it gets a list at its end. */
   missing: number
   /** A new list was requested after this one was begun. */
   isRequested: boolean
@@ -51,6 +51,8 @@ export interface CrlDraft {
   previous: bigint | undefined
   previousThisUpdate: Date | undefined
   changes: number
+  /** Of these, by bulk revocations. */
+  bulkChanges: number
   startedAt: Date
 }
 
@@ -93,12 +95,12 @@ export interface CrlStore {
    */
   publish(crl: Omit<PublishedCrl, 'startedAt'>, draft: CrlDraft, pieces: number): Promise<boolean>
   published(): Promise<PublishedCrl[]>
-  /** Asks the builder on any instance for new lists. @returns the time by the database's clock */
-  requestRebuild(): Promise<Date>
+  /** Asks the builder on any instance for new lists. */
+  requestRebuild(): Promise<void>
   /** Records for the last request why there is no list yet. */
   noteObstacle(reason: string): Promise<void>
-  /** Obstacle since the last request; undefined when none is known. */
-  obstacle(): Promise<string | undefined>
+  /** Of a rebuild: whether a list of the present is older, and why, if that is known. */
+  lastRequest(): Promise<{ isOpen: boolean; obstacle: string | undefined } | undefined>
   /** Records that certificates are issued under this count of shards. */
   useShards(shards: number): Promise<void>
   /** Counts of shards used for certificates within the last so many days. */
@@ -107,13 +109,27 @@ export interface CrlStore {
 
 const REQUEST_KEY = 'crl_rebuild'
 
+/** Of a bulk revocation that lasts longer, lists come as often. */
+const BULK_SECONDS = 300
+/** A job that nobody has moved for so long has lost its instance, and another takes it up. */
+const STANDING_SECONDS = 30
+
+/** Slots below zero are for bulk revocations (migration 0052). */
+const CHANGES = `
+  SELECT coalesce(sum(changes), 0)::double precision AS changes,
+         coalesce(sum(changes) FILTER (WHERE slot < 0), 0)::double precision AS bulk_changes
+    FROM crl_changes WHERE issuer_fingerprint = ANY ($4)`
+
 const STATE: Statement = {
   name: 'crl-state',
-  // crls_pkey, crl_changes_pkey (at most 16 rows an issuer certificate), server_settings_pkey
+  // crls_pkey, crl_changes_pkey (at most 32 rows an issuer certificate), server_settings_pkey, bulk_revocations_open
   text: `
-    SELECT c.*, x.changes::double precision AS current_changes, now() AS now,
-           coalesce((SELECT updated_at > c.started_at FROM server_settings WHERE key = '${REQUEST_KEY}'), false) AS requested
-      FROM (SELECT coalesce(sum(changes), 0) AS changes FROM crl_changes WHERE issuer_fingerprint = ANY ($4)) x
+    SELECT c.*, x.changes AS current_changes, x.bulk_changes AS current_bulk_changes, now() AS now,
+           coalesce((SELECT updated_at > c.started_at FROM server_settings WHERE key = '${REQUEST_KEY}'), false) AS requested,
+           c.started_at > now() - interval '${BULK_SECONDS} s' AND EXISTS (
+             SELECT FROM bulk_revocations WHERE status = 'revoking' AND progressed_at > now() - interval '${STANDING_SECONDS} s'
+           ) AS bulk_waits
+      FROM (${CHANGES}) x
       LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
 }
 
@@ -132,10 +148,8 @@ const BEGIN: Statement = {
     )
     SELECT d.last_number::text AS number, (extract(epoch FROM now())::bigint + $5::bigint)::text AS highest,
            now() AS started_at, c.number::text AS previous,
-           c.this_update AS previous_this_update,
-           (SELECT coalesce(sum(changes), 0) FROM crl_changes
-             WHERE issuer_fingerprint = ANY ($4))::double precision AS changes
-      FROM drawn d LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
+           c.this_update AS previous_this_update, x.changes, x.bulk_changes
+      FROM drawn d CROSS JOIN (${CHANGES}) x LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
 }
 
 const PAGE: Statement = {
@@ -168,13 +182,14 @@ const PUBLISH: Statement = {
   text: `
     WITH published AS (
       INSERT INTO crls (issuer_key, shards, shard, issuer_id, number, changes, this_update, next_update, entries, bytes,
-                        started_at)
-      SELECT $1, $2, $3, $4, $5::bigint, $6, $7, $8, $9, $10, $11
+                        started_at, bulk_changes)
+      SELECT $1, $2, $3, $4, $5::bigint, $6, $7, $8, $9, $10, $11, $14
        WHERE (SELECT count(*) FROM crl_pieces p WHERE p.issuer_key = $1 AND p.number = $5::bigint) = $13
       ON CONFLICT (issuer_key, shards, shard) DO UPDATE
         SET issuer_id = EXCLUDED.issuer_id, number = EXCLUDED.number, changes = EXCLUDED.changes,
             this_update = EXCLUDED.this_update, next_update = EXCLUDED.next_update, entries = EXCLUDED.entries,
-            bytes = EXCLUDED.bytes, started_at = EXCLUDED.started_at, built_at = now()
+            bytes = EXCLUDED.bytes, started_at = EXCLUDED.started_at, bulk_changes = EXCLUDED.bulk_changes,
+            built_at = now()
       WHERE crls.number = $12::bigint
       RETURNING number
     )
@@ -196,7 +211,7 @@ const REQUEST: Statement = {
   name: 'crl-request',
   text: `
     INSERT INTO server_settings (key, value) VALUES ('${REQUEST_KEY}', '{}')
-    ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value, updated_at = now() RETURNING updated_at`,
+    ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value, updated_at = now()`,
 }
 
 const NOTE_OBSTACLE: Statement = {
@@ -207,9 +222,13 @@ const NOTE_OBSTACLE: Statement = {
      WHERE key = '${REQUEST_KEY}' AND value->>'obstacle' IS DISTINCT FROM $1::text`,
 }
 
-const OBSTACLE: Statement = {
-  name: 'crl-obstacle',
-  text: `SELECT value->>'obstacle' AS obstacle FROM server_settings WHERE key = '${REQUEST_KEY}'`,
+const LAST_REQUEST: Statement = {
+  name: 'crl-last-request',
+  // An expired list belongs to an issuer that is gone.
+  text: `
+    SELECT value->>'obstacle' AS obstacle,
+           coalesce((SELECT min(c.started_at) <= s.updated_at FROM crls c WHERE c.next_update > now()), true) AS "isOpen"
+      FROM server_settings s WHERE key = '${REQUEST_KEY}'`,
 }
 
 const USE_SHARDS: Statement = {
@@ -231,6 +250,7 @@ interface CrlRow {
   issuer_id: string
   number: string
   changes: string
+  bulk_changes: string
   this_update: Date
   next_update: Date
   entries: number
@@ -243,19 +263,7 @@ const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
   return {
     issuerCertificates: () => db.query(ISSUER_CERTIFICATES, []),
-    async state({ issuerKey, shards, shard }, issuerFingerprints) {
-      type Row = Omit<CrlRow, 'number'> & {
-        number: string | null
-        current_changes: number
-        requested: boolean
-        now: Date
-      }
-      const [row] = await db.query<Row>(STATE, [issuerKey, shards, shard, issuerFingerprints])
-      const { number, current_changes, requested, now, ...rest } = row as Row
-      const published = number === null ? undefined : decode({ ...rest, number })
-      const missing = current_changes - (published ? Number(rest.changes) : 0)
-      return { published, missing, isRequested: requested, now }
-    },
+    state: (scope, issuerFingerprints) => readState(db, scope, issuerFingerprints),
     async begin({ issuerKey, shards, shard }, issuerFingerprints, maxLeadSeconds) {
       type Row = {
         number: string
@@ -264,15 +272,17 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
         previous: string | null
         previous_this_update: Date | null
         changes: number
+        bulk_changes: number
       }
       const [row] = await db.query<Row>(BEGIN, [issuerKey, shards, shard, issuerFingerprints, maxLeadSeconds])
-      const { number, highest, started_at, previous, previous_this_update, changes } = row as Row
+      const { number, highest, started_at, previous, previous_this_update, changes, bulk_changes } = row as Row
       return {
         number: BigInt(number),
         highest: BigInt(highest),
         previous: previous === null ? undefined : BigInt(previous),
         previousThisUpdate: previous_this_update ?? undefined,
         changes,
+        bulkChanges: bulk_changes,
         startedAt: started_at,
       }
     },
@@ -292,6 +302,7 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
       const values = [
         ...[crl.issuerKey, crl.shards, crl.shard, crl.issuerId, crl.number, draft.changes],
         ...[crl.thisUpdate, crl.nextUpdate, crl.entries, crl.bytes, draft.startedAt, draft.previous ?? null, pieces],
+        draft.bulkChanges,
       ]
       if ((await db.query(PUBLISH, values)).length === 0) return false
       await db.query(DELETE_PIECES, [crl.issuerKey, draft.previous ?? crl.number, draft.highest])
@@ -301,14 +312,14 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
       return (await db.query<CrlRow>(PUBLISHED, [])).map(decode)
     },
     async requestRebuild() {
-      const [row] = await db.query<{ updated_at: Date }>(REQUEST, [])
-      return (row as { updated_at: Date }).updated_at
+      await db.query(REQUEST, [])
     },
     async noteObstacle(reason) {
       await db.query(NOTE_OBSTACLE, [reason])
     },
-    async obstacle() {
-      return (await db.query<{ obstacle: string | null }>(OBSTACLE, []))[0]?.obstacle ?? undefined
+    async lastRequest() {
+      const [last] = await db.query<{ isOpen: boolean; obstacle: string | null }>(LAST_REQUEST, [])
+      return last && { isOpen: last.isOpen, obstacle: last.obstacle ?? undefined }
     },
     async useShards(shards) {
       await db.query(USE_SHARDS, [shards])
@@ -317,6 +328,27 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
       return (await db.query<{ shards: number }>(SHARDINGS, [withinDays])).map(({ shards }) => shards)
     },
   }
+}
+
+async function readState(
+  db: Pick<Database, 'query'>,
+  { issuerKey, shards, shard }: CrlScope,
+  issuerFingerprints: readonly Buffer[],
+): Promise<CrlState> {
+  type Row = Omit<CrlRow, 'number'> & {
+    number: string | null
+    current_changes: number
+    current_bulk_changes: number
+    bulk_waits: boolean | null
+    requested: boolean
+    now: Date
+  }
+  const [row] = await db.query<Row>(STATE, [issuerKey, shards, shard, issuerFingerprints])
+  const { number, current_changes, current_bulk_changes, bulk_waits, requested, now, ...rest } = row as Row
+  if (number === null) return { published: undefined, missing: current_changes, isRequested: requested, now }
+  const waiting = bulk_waits ? Math.max(0, current_bulk_changes - Number(rest.bulk_changes)) : 0
+  const missing = Math.max(0, current_changes - Number(rest.changes) - waiting)
+  return { published: decode({ ...rest, number }), missing, isRequested: requested, now }
 }
 
 function decode(row: CrlRow): PublishedCrl {

@@ -10,7 +10,7 @@ import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { Requester } from './account-store.ts'
 import type { Database, Statement } from './database.ts'
-import { LAPSE, type Lapse, movedToProcessing } from './issuance-guards.ts'
+import { LAPSE, LATE_REASON, type Lapse, movedToProcessing } from './issuance-guards.ts'
 import pg from './pg.ts'
 import { order } from './status-sql.ts'
 
@@ -26,6 +26,13 @@ export interface CsrIntent {
   instanceId: number
 }
 
+/** Of one that was a row before, its age and its failures go on. */
+export interface TakenIntent extends Omit<CsrIntent, 'order' | 'spkiSha256'> {
+  ageSeconds?: number
+  failures?: number
+  dueInSeconds?: number
+}
+
 /** A row for one step. */
 export interface ClaimedIssuance {
   certificateId: string
@@ -38,6 +45,8 @@ export interface ClaimedIssuance {
   replaces: string | undefined
   notBefore: Date
   notAfter: Date
+  /** What the client has asked for; empty for an order that retention has deleted. */
+  requested: { notBefore?: Date; notAfter?: Date }
   backend: string
   state: unknown
   mayHaveIssued: boolean
@@ -77,7 +86,7 @@ export interface CsrIssuanceStore {
   /** As `begin` of an intent for the signer (issuance-store.ts). */
   begin(intent: CsrIntent): Promise<boolean>
   /** An intent for the signer becomes one for a backend, in one commit. False when it is gone. */
-  takeFromSigner(intent: Omit<CsrIntent, 'order' | 'spkiSha256'>): Promise<boolean>
+  takeFromSigner(intent: TakenIntent): Promise<boolean>
   /** The other way round. False when it is gone, or a certificate may exist. */
   giveToSigner(intent: SignerIntent, instanceId: number): Promise<boolean>
   /** Claims one row, if it is due. */
@@ -101,6 +110,11 @@ export interface CsrIssuanceStore {
    * @param unwanted DER of a certificate that must be revoked, unless it is one that was delivered
    */
   fail(certificateId: string, instanceId: number, error: ProblemDocument, unwanted?: Buffer): Promise<boolean>
+  /**
+   * A certificate that has come when its row was gone: it is to be revoked at the CA. False when it is
+   * recorded, and when another instance holds the row, whose answer counts.
+   */
+  disown(certificateId: string, backend: string, der: Buffer): Promise<boolean>
   /** Rows by backend. */
   count(): Promise<{ backend: string; rows: number }[]>
   /** Saves an issuer with its chains as they came last. */
@@ -150,8 +164,11 @@ const TAKE_FROM_SIGNER: Statement = {
       DELETE FROM issuance_intents WHERE certificate_id = $1 AND instance_id = $6 AND order_id IS NOT NULL
       RETURNING order_id, account_id, spki_sha256
     )
-    INSERT INTO csr_issuances (certificate_id, order_id, account_id, csr, spki_sha256, not_before, not_after, backend, instance_id)
-    SELECT $1, order_id, account_id, $2, spki_sha256, $3, $4, $5, $6 FROM intent RETURNING certificate_id`,
+    INSERT INTO csr_issuances (certificate_id, order_id, account_id, csr, spki_sha256, not_before, not_after, backend, instance_id,
+                               created_at, failures, due_at)
+    SELECT $1, order_id, account_id, $2, spki_sha256, $3, $4, $5, $6,
+           now() - make_interval(secs => $7), $8, now() + make_interval(secs => $9)
+      FROM intent RETURNING certificate_id`,
 }
 
 const GIVE_TO_SIGNER: Statement = {
@@ -178,7 +195,8 @@ const claimStatement = (name: string, chosen: string): Statement => ({
     RETURNING n.certificate_id, n.account_id, n.order_id, n.csr, n.not_before, n.not_after, n.backend, n.state, n.may_have_issued,
               due.is_running AS is_repeated, n.failures, extract(epoch FROM now() - n.created_at)::float8 AS age,
               extract(epoch FROM now() - n.abandoned_at)::float8 AS abandoned,
-              (SELECT jsonb_build_object('identifiers', o.identifiers, 'profile', o.profile, 'replaces', o.replaces)
+              (SELECT jsonb_build_object('identifiers', o.identifiers, 'profile', o.profile, 'replaces', o.replaces,
+                                         'notBefore', o.not_before, 'notAfter', o.not_after)
                  FROM orders o WHERE o.id = n.order_id) AS ordered,
               ${LAPSE} AS lapse`,
 })
@@ -209,9 +227,6 @@ const ABANDON: Statement = {
     )
     SELECT true FROM kept`,
 }
-
-/** superseded would promise a successor (RFC 5280 §5.3.1). */
-const LATE_REASON = 5
 
 const RECORD: Statement = {
   name: 'csr-issuance-record',
@@ -255,6 +270,17 @@ const FAIL: Statement = {
     SELECT true FROM taken`,
 }
 
+const DISOWN: Statement = {
+  name: 'csr-issuance-disown',
+  // csr_issuances_pkey, certificates_fingerprint
+  text: `
+    INSERT INTO backend_revocations (certificate_id, backend, der, reason)
+    SELECT gen_random_uuid(), $2, $3, ${LATE_REASON}
+     WHERE NOT EXISTS (SELECT FROM csr_issuances n WHERE n.certificate_id = $1)
+       AND NOT EXISTS (SELECT FROM certificates c WHERE sha256(c.der) = sha256($3))
+    RETURNING certificate_id`,
+}
+
 const COUNT: Statement = {
   name: 'csr-issuance-count',
   text: 'SELECT backend, count(*)::integer AS rows FROM csr_issuances GROUP BY backend',
@@ -280,8 +306,11 @@ export function createCsrIssuanceStore(db: Database): CsrIssuanceStore {
       const who = [id, requester.accountId, requester.keyVersion, csrProfileId ?? null]
       return done(BEGIN, [certificateId, ...who, csr, spkiSha256, notBefore, notAfter, backend, instanceId])
     },
-    takeFromSigner: ({ certificateId, csr, notBefore, notAfter, backend, instanceId }) =>
-      done(TAKE_FROM_SIGNER, [certificateId, csr, notBefore, notAfter, backend, instanceId]),
+    takeFromSigner: ({ certificateId, csr, notBefore, notAfter, backend, instanceId, ...former }) => {
+      const { ageSeconds = 0, failures = 0, dueInSeconds = 0 } = former
+      const given = [certificateId, csr, notBefore, notAfter, backend, instanceId]
+      return done(TAKE_FROM_SIGNER, [...given, ageSeconds, failures, dueInSeconds])
+    },
     giveToSigner: ({ certificateId, serialNumber, issuerId, issuerFingerprint, tbs }, instanceId) =>
       done(GIVE_TO_SIGNER, [certificateId, serialNumber, issuerId, issuerFingerprint, tbs, instanceId]),
     async claim(certificateId, { instanceId, leaseSeconds }) {
@@ -308,6 +337,7 @@ export function createCsrIssuanceStore(db: Database): CsrIssuanceStore {
     },
     fail: (certificateId, instanceId, error, unwanted) =>
       done(FAIL, [certificateId, instanceId, error, unwanted ?? null]),
+    disown: (certificateId, backend, der) => done(DISOWN, [certificateId, backend, der]),
     count: () => db.query(COUNT, []),
     async saveIssuer({ fingerprint, certificate, chain, alternateChains }) {
       const alternates = alternateChains.map((one) => one.map((der) => der.toString('base64')))
@@ -334,7 +364,13 @@ interface ClaimRow {
   age: number
   abandoned: number | null
   /** Null when retention has deleted the order. */
-  ordered: { identifiers: Identifier[]; profile: string; replaces: string | null } | null
+  ordered: {
+    identifiers: Identifier[]
+    profile: string
+    replaces: string | null
+    notBefore: string | null
+    notAfter: string | null
+  } | null
   lapse: Lapse | null
 }
 
@@ -349,6 +385,10 @@ function decode(row: ClaimRow): ClaimedIssuance {
     replaces: row.ordered?.replaces ?? undefined,
     notBefore: row.not_before,
     notAfter: row.not_after,
+    requested: {
+      ...(row.ordered?.notBefore && { notBefore: new Date(row.ordered.notBefore) }),
+      ...(row.ordered?.notAfter && { notAfter: new Date(row.ordered.notAfter) }),
+    },
     backend: row.backend,
     state: row.state ?? undefined,
     mayHaveIssued: row.may_have_issued,

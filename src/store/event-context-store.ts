@@ -2,14 +2,19 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import { rowsOf } from './slonik.ts'
+import { rowsOf, sql } from './slonik.ts'
 
-const Issued = z
-  .object({ der: z.instanceof(Buffer), issuer_fingerprint: z.string() })
-  .transform(({ der, issuer_fingerprint }) => ({ der, issuerFingerprint: issuer_fingerprint }))
+const Row = z.object({ id: z.string(), der: z.instanceof(Buffer), issuer_fingerprint: z.string() })
 
-export async function findIssued(db: CommonQueryMethods, certificateId: string) {
-  const row = await db.maybeOne(rowsOf(Issued)`
-    SELECT der, encode(issuer_fingerprint, 'hex') AS issuer_fingerprint FROM certificates WHERE id = ${certificateId}`)
-  return row ?? undefined
+export interface Issued {
+  der: Buffer
+  issuerFingerprint: string
+}
+
+/** By certificate; those that retention has removed are missing. */
+export async function findIssued(db: CommonQueryMethods, ids: readonly string[]): Promise<ReadonlyMap<string, Issued>> {
+  const rows = await db.any(rowsOf(Row)`
+    SELECT id, der, encode(issuer_fingerprint, 'hex') AS issuer_fingerprint
+      FROM certificates WHERE id = ANY (${sql.array([...ids], 'uuid')})`)
+  return new Map(rows.map(({ id, der, issuer_fingerprint }) => [id, { der, issuerFingerprint: issuer_fingerprint }]))
 }

@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import { EVENT_KINDS, type EventKind, type OccurredEvent } from '../domain/event.ts'
+import type { EventData, EventKind, OccurredEvent } from '../domain/event.ts'
 import { rowsOf, sql } from './slonik.ts'
 
 export interface Delivery {
@@ -10,32 +10,35 @@ export interface Delivery {
   event: OccurredEvent
   /** Failed attempts so far. */
   attempts: number
+  /** Of the row since its claim. */
+  place?: string | undefined
 }
 
 const None = z.object({})
 
-const Row = z
-  .object({
-    sequence: z.coerce.string(),
-    event_id: z.string(),
-    kind: z.enum(EVENT_KINDS),
-    subject: z.string(),
-    account_id: z.string().nullable(),
-    occurred_at: z.date(),
-    data: z.record(z.string(), z.unknown()),
-    attempts: z.int(),
-  })
-  .transform(
-    (row): Delivery => ({
-      sequence: row.sequence,
-      attempts: row.attempts,
-      event: {
-        ...{ id: row.event_id, kind: row.kind, subject: row.subject, data: row.data },
-        accountId: row.account_id ?? undefined,
-        occurredAt: row.occurred_at,
-      },
-    }),
-  )
+/** As PostgreSQL gives it, by our own table: a schema would cost as much as the delivery. */
+interface DeliveryRow {
+  sequence: string
+  event_id: string
+  kind: EventKind
+  subject: string
+  account_id: string | null
+  occurred_at: Date
+  data: EventData
+  attempts: number
+  place?: string
+}
+
+const deliveryOf = (row: DeliveryRow): Delivery => ({
+  sequence: row.sequence,
+  attempts: row.attempts,
+  place: row.place,
+  event: {
+    ...{ id: row.event_id, kind: row.kind, subject: row.subject, data: row.data },
+    accountId: row.account_id ?? undefined,
+    occurredAt: row.occurred_at,
+  },
+})
 
 const columns = sql.fragment`d.sequence, d.event_id, d.kind, d.subject, d.account_id, d.occurred_at, d.data, d.attempts`
 /** First half of the key of a lock; the name of the consumer makes the second. */
@@ -82,15 +85,25 @@ export async function removeUnseenConsumers(db: CommonQueryMethods, days: number
   return rows.map(({ name }) => name)
 }
 
+/** One instance at a time takes or claims; the others get none, and look again. */
+const isAlone = (consumer: string) => sql.fragment`(SELECT pg_try_advisory_xact_lock(${TAKERS}, hashtext(${consumer})))`
+
 /**
  * Not due, or behind another event of its subject: it waits. Consumers in the database have no part
  * in the index `event_deliveries_subject`.
  */
 const isNext = sql.fragment`
-  d.due_at <= now() AND NOT EXISTS (
+  n.due_at <= now() AND NOT EXISTS (
     SELECT FROM event_deliveries e
-     WHERE e.consumer = d.consumer AND e.subject = d.subject AND e.sequence < d.sequence
+     WHERE e.consumer = n.consumer AND e.subject = n.subject AND e.sequence < n.sequence
        AND e.consumer NOT IN ('notifications', 'statistics'))`
+
+/**
+ * The table is long or short within minutes, so statistics mislead: a plan for a few rows reads and sorts all that wait,
+ * and all that was removed since the last vacuum.
+ */
+const ALONG_THE_KEY = rowsOf(None)`
+  SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`
 
 /**
  * Removes the next deliveries of a consumer in the database, for the transaction that takes them.
@@ -101,15 +114,14 @@ export async function takeDeliveries(
   consumer: string,
   limit: number,
 ): Promise<readonly Delivery[]> {
-  const rows = await tx.any(rowsOf(Row)`
-    WITH next AS MATERIALIZED (
-      SELECT sequence FROM event_deliveries
-       WHERE consumer = ${consumer} AND (SELECT pg_try_advisory_xact_lock(${TAKERS}, hashtext(${consumer})))
-       ORDER BY sequence LIMIT ${limit}
-    )
-    DELETE FROM event_deliveries d USING next
-     WHERE d.consumer = ${consumer} AND d.sequence = next.sequence RETURNING ${columns}`)
-  return inOrder(rows)
+  await tx.query(ALONG_THE_KEY)
+  const rows: readonly DeliveryRow[] = await tx.any(sql.unsafe`
+    DELETE FROM event_deliveries d WHERE d.ctid = ANY (ARRAY(
+      SELECT n.ctid FROM event_deliveries n
+       WHERE n.consumer = ${consumer} AND ${isAlone(consumer)}
+       ORDER BY n.sequence LIMIT ${limit}))
+    RETURNING ${columns}`)
+  return inOrder(rows.map(deliveryOf))
 }
 
 /** Takes the next deliveries for an instance; those of instances that are gone, too. */
@@ -119,16 +131,19 @@ export async function claimDeliveries(
   instanceId: number,
   limit: number,
 ): Promise<readonly Delivery[]> {
-  const rows = await db.any(rowsOf(Row)`
-    WITH next AS (
-      SELECT d.consumer, d.sequence FROM event_deliveries d
-       WHERE d.consumer = ${consumer} AND ${isNext}
-         AND (d.claimed_by IS NULL OR d.claimed_by NOT IN (SELECT live_instances()))
-       ORDER BY d.sequence LIMIT ${limit} FOR UPDATE OF d SKIP LOCKED
-    )
-    UPDATE event_deliveries d SET claimed_by = ${instanceId} FROM next
-     WHERE d.consumer = next.consumer AND d.sequence = next.sequence RETURNING ${columns}`)
-  return inOrder(rows)
+  const rows: readonly DeliveryRow[] = await db.transaction(async (tx) => {
+    await tx.query(ALONG_THE_KEY)
+    return tx.any(sql.unsafe`
+    UPDATE event_deliveries d SET claimed_by = ${instanceId} WHERE d.ctid = ANY (ARRAY(
+      SELECT n.ctid FROM event_deliveries n
+       WHERE n.consumer = ${consumer} AND ${isAlone(consumer)} AND ${isNext}
+         AND (n.claimed_by IS NULL OR n.claimed_by NOT IN (SELECT live_instances()))
+       ORDER BY n.sequence LIMIT ${limit}))
+       -- Once more: another claim may have been committed between the snapshot and the lock.
+       AND d.due_at <= now() AND (d.claimed_by IS NULL OR d.claimed_by NOT IN (SELECT live_instances()))
+    RETURNING ${columns}, d.ctid::text AS place`)
+  })
+  return inOrder(rows.map(deliveryOf))
 }
 
 /**
@@ -149,10 +164,16 @@ export async function releaseDeliveries(
 export async function removeDeliveries(
   tx: CommonQueryMethods,
   consumer: string,
-  delivered: readonly Pick<Delivery, 'sequence'>[],
+  delivered: readonly Pick<Delivery, 'sequence' | 'place'>[],
 ): Promise<void> {
+  const places = sql.array(
+    delivered.map(({ place }) => place ?? null),
+    'tid',
+  )
+  // A row that has moved was taken over by another instance.
   await tx.query(rowsOf(None)`
-    DELETE FROM event_deliveries WHERE consumer = ${consumer} AND sequence = ANY (${sequences(delivered)})`)
+    DELETE FROM event_deliveries
+     WHERE ctid = ANY (${places}) AND consumer = ${consumer} AND sequence = ANY (${sequences(delivered)})`)
 }
 
 export async function postponeDelivery(

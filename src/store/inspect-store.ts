@@ -6,6 +6,7 @@ import { ORDER_STATUSES, STORED_ORDER_STATUSES } from '../domain/order-state.ts'
 import { STATUS_NOW } from './authorization-row.ts'
 import { derivedStatus } from './order-list.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
+import { StoredFacts } from './stored-facts.ts'
 
 const Order = z.object({
   id: z.string(),
@@ -17,36 +18,20 @@ const Order = z.object({
   not_before: z.date().nullable(),
   not_after: z.date().nullable(),
   expires_at: z.date(),
-  error: z.record(z.string(), z.unknown()).nullable(),
+  error: StoredFacts,
   certificate_id: z.string().nullable(),
 })
 export type InspectedOrder = z.infer<typeof Order>
 
-const Attempt = z.object({
-  status: z.string(),
-  tries: z.int(),
-  validated: z.string().optional(),
-  error: z.record(z.string(), z.unknown()).optional(),
-})
-
-/**
- * Record of the deciding attempt (src/domain/validation-evidence.ts), or of an approval without one
- * (src/domain/approval.ts).
- */
-const Evidence = z.object({
-  type: z.string(),
-  attempt: z.int().optional(),
-  at: z.string(),
-  ms: z.number().optional(),
-  result: z.string(),
-  problem: z.string().optional(),
-  detail: z.string().optional(),
-  caa: z.string().optional(),
-  validForSeconds: z.number().optional(),
-  requestId: z.string(),
-  steps: z.array(z.looseObject({ step: z.string() })),
-  omitted: z.int().optional(),
-})
+/** Another release may have written it: what cannot be read is left out. */
+const Attempt = z
+  .object({
+    status: z.string().catch('unknown'),
+    tries: z.int().catch(0),
+    validated: z.string().optional().catch(undefined),
+    error: StoredFacts.optional(),
+  })
+  .catch({ status: 'unknown', tries: 0 })
 
 const Authorization = z.object({
   id: z.string(),
@@ -58,8 +43,12 @@ const Authorization = z.object({
   expires_at: z.date(),
   token: z.string(),
   offered: z.array(z.string()),
-  attempts: z.record(z.string(), Attempt),
-  evidence: Evidence.nullable(),
+  attempts: z.record(z.string(), Attempt).catch({}),
+  /**
+   * Record of the deciding attempt (src/domain/validation-evidence.ts), or of an approval without one
+   * (src/domain/approval.ts).
+   */
+  evidence: StoredFacts,
 })
 export type InspectedAuthorization = z.infer<typeof Authorization>
 

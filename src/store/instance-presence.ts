@@ -8,7 +8,7 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { connectionOptions, type DatabaseSettings } from './database.ts'
+import { connectionOptions, type Database, type DatabaseSettings } from './database.ts'
 import pg from './pg.ts'
 
 /**
@@ -27,6 +27,7 @@ const LEADER_LOCKS = {
   retention: 712004,
   audit: 712005,
   backends: 712006,
+  test_sign: 712007,
   crl: 712948,
 } as const
 export type LeaderRole = keyof typeof LEADER_LOCKS
@@ -49,6 +50,11 @@ export interface InstancePresence {
   /** Runs `work` unless another instance is doing this role's work; then returns false. */
   lead(role: LeaderRole, work: () => Promise<void>): Promise<boolean>
   close(): Promise<void>
+}
+
+export async function isAnyInstanceAlive(db: Pick<Database, 'query'>): Promise<boolean> {
+  const statement = { name: 'instance-alive', text: 'SELECT id FROM live_instances() AS id LIMIT 1' }
+  return (await db.query(statement, [])).length > 0
 }
 
 export async function announceInstance(

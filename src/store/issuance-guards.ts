@@ -3,6 +3,12 @@
 import { account, authorization, order, quoted } from './status-sql.ts'
 
 /**
+ * CRLReason of what was issued for an order that had ended: cessationOfOperation (RFC 5280 §5.3.1).
+ * superseded would promise a successor.
+ */
+export const LATE_REASON = 5
+
+/**
  * Why recovery gives up an order: it has expired, or a condition of `begin` no longer holds. An
  * authorization that has expired since then does not count.
  */

@@ -4,10 +4,12 @@
  */
 
 import type { Batched } from '../shared/lib/batcher.ts'
+import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { Requester } from './account-store.ts'
+import { revokeCertificate } from './certificate-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
-import { LAPSE, type Lapse, movedToProcessing } from './issuance-guards.ts'
+import { LAPSE, LATE_REASON, type Lapse, movedToProcessing } from './issuance-guards.ts'
 import { order } from './status-sql.ts'
 
 export type { Lapse }
@@ -65,16 +67,25 @@ export interface IssuanceStore {
    */
   fail(certificateId: string, error: ProblemDocument): Promise<boolean>
   /**
+   * The same for what may have been signed: its serial number is recorded as revoked, without DER
+   * (docs/decisions/lost-certificates.md).
+   */
+  abandon(certificateId: string, error: ProblemDocument, period: Period): Promise<boolean>
+  /**
    * Takes over intents of dead instances, own ones older than `ownOlderThanSeconds`, and others
    * older than `othersOlderThanSeconds`. Like `begin`, it decides whether they may be signed; a
    * later withdrawal comes too late.
    */
-  adopt(
-    instanceId: number,
-    ownOlderThanSeconds: number,
-    limit: number,
-    othersOlderThanSeconds?: number,
-  ): Promise<PendingIntent[]>
+  adopt(instanceId: number, which: Adoption, limit: number): Promise<PendingIntent[]>
+}
+
+type Period = Pick<IssuedCertificate, 'notBefore' | 'notAfter'>
+
+export interface Adoption {
+  ownOlderThanSeconds: number
+  othersOlderThanSeconds?: number | undefined
+  /** Only issuances that began before; undefined sets no bound. */
+  begunBefore?: Date | undefined
 }
 
 /** Columns of an intent, in the order of the parameters. */
@@ -144,6 +155,24 @@ const FAIL: Statement = {
     SELECT true FROM intent`,
 }
 
+const ABANDON: Statement = {
+  name: 'issuance-abandon',
+  text: `
+    WITH intent AS (
+      DELETE FROM issuance_intents WHERE certificate_id = $1
+      RETURNING certificate_id, order_id, serial_number, issuer_fingerprint
+    ), moved AS (
+      UPDATE orders o SET status = ${order.after('failed')}, error = $2
+        FROM intent n WHERE o.id = n.order_id AND o.status ${order.allows('failed')}
+    ), unseen AS (
+      -- One that an operator has imported is in use.
+      INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+      SELECT certificate_id, serial_number, issuer_fingerprint, '{}', $3, $4, '' FROM intent
+      ON CONFLICT (serial_number, issuer_fingerprint) DO NOTHING RETURNING id
+    )
+    SELECT (SELECT id FROM unseen) AS unseen FROM intent`,
+}
+
 const ADOPT: Statement = {
   name: 'issuance-adopt',
   // issuance_intents is read whole, as it holds only intents in flight or left behind. Then, for
@@ -153,6 +182,7 @@ const ADOPT: Statement = {
       SELECT certificate_id FROM issuance_intents
        WHERE CASE WHEN instance_id = $1 THEN created_at < now() - make_interval(secs => $2)
                   ELSE instance_id NOT IN (SELECT live_instances()) OR created_at < now() - make_interval(secs => $4) END
+         AND ($5::uuid IS NULL OR certificate_id < $5)
        ORDER BY created_at LIMIT $3 FOR UPDATE SKIP LOCKED
     )
     UPDATE issuance_intents n SET instance_id = $1, created_at = now()
@@ -208,7 +238,9 @@ export function createIssuanceStore(db: Database): IssuanceStore {
       return (await db.query(FAIL, [certificateId, error])).length > 0
     },
 
-    async adopt(instanceId, ownOlderThanSeconds, limit, othersOlderThanSeconds) {
+    abandon: (certificateId, error, period) => db.transaction((tx) => abandon(tx, certificateId, error, period)),
+
+    async adopt(instanceId, { ownOlderThanSeconds, othersOlderThanSeconds, begunBefore }, limit) {
       type Row = {
         certificate_id: string
         account_id: string | null
@@ -217,7 +249,9 @@ export function createIssuanceStore(db: Database): IssuanceStore {
         tbs: Buffer
         lapse: Lapse | null
       }
-      const rows = await db.query<Row>(ADOPT, [instanceId, ownOlderThanSeconds, limit, othersOlderThanSeconds ?? null])
+      const begun = begunBefore && lowestUuidv7(begunBefore.getTime())
+      const values = [instanceId, ownOlderThanSeconds, limit, othersOlderThanSeconds ?? null, begun ?? null]
+      const rows = await db.query<Row>(ADOPT, values)
       return rows.map((row) => ({
         certificateId: row.certificate_id,
         accountId: row.account_id ?? undefined,
@@ -228,6 +262,21 @@ export function createIssuanceStore(db: Database): IssuanceStore {
       }))
     },
   }
+}
+
+/** Two statements: a trigger counts revocations for the CRL, and sees no row that the same statement has made. */
+async function abandon(
+  tx: Pick<Database, 'query'>,
+  certificateId: string,
+  error: ProblemDocument,
+  { notBefore, notAfter }: Period,
+): Promise<boolean> {
+  const [abandoned] = await tx.query<{ unseen: string | null }>(ABANDON, [certificateId, error, notBefore, notAfter])
+  if (abandoned?.unseen) {
+    const nobody = { blockedKey: undefined, requester: undefined }
+    await revokeCertificate(tx, { certificateId: abandoned.unseen, reason: LATE_REASON, ...nobody })
+  }
+  return abandoned !== undefined
 }
 
 function flags(rows: readonly { id: string }[], commands: readonly { certificateId: string }[]): boolean[] {

@@ -66,6 +66,9 @@ export async function readPage<T>(
   return { rows, next: cursor, isComplete: false, lookedThrough }
 }
 
+/** @returns the id of the row that is `rows` after the cursor; undefined when there are fewer */
+export type Skip = (after: string | undefined, rows: number) => Promise<string | undefined>
+
 /** @param after the cursor of the previous page */
 export type ReadPage<T> = (after: string | undefined, limit: number) => Promise<ListPage<T>>
 

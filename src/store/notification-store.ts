@@ -116,10 +116,10 @@ export async function releaseNotifications(
     UPDATE notifications SET claimed_by = NULL WHERE due_at IS NOT NULL AND claimed_by = ${instanceId} ${these}`)
 }
 
-export async function markSent(db: CommonQueryMethods, id: string): Promise<void> {
+export async function markSent(db: CommonQueryMethods, ids: readonly string[]): Promise<void> {
   await db.query(rowsOf(None)`
     UPDATE notifications SET status = 'sent', sent_at = now(), due_at = NULL, claimed_by = NULL, error_detail = NULL
-     WHERE id = ${id}`)
+     WHERE id = ANY (${sql.array([...ids], 'uuid')})`)
 }
 
 /** @param delayMs before the next attempt; undefined when there will be none */

@@ -32,7 +32,7 @@ const WRITE: Statement = {
     SELECT c.name, e.event_id, e.kind, e.subject, e.account_id, clock_timestamp(), e.data
       FROM e JOIN event_consumers c ON e.kind = ANY (c.kinds)
      WHERE e.kind <> ALL (c.holder_kinds)
-        OR EXISTS (SELECT FROM accounts h WHERE h.id = e.account_id AND h.contacts <> '{}')
+        OR (SELECT h.contacts <> '{}' FROM accounts h WHERE h.id = e.account_id)
      ORDER BY e.place`,
 }
 

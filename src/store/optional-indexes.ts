@@ -16,12 +16,14 @@ export const HISTORY_INDEXES: IndexDefinitions = {
 }
 
 /**
- * Read by lists filtered by name, issuer or contact (certificate-list.ts, order-list.ts,
- * account-list.ts).
+ * Read by lists filtered by name, issuer, key or contact, and by those of revoked certificates in the
+ * order of expiry (certificate-list.ts, order-list.ts, account-list.ts).
  */
 export const SEARCH_INDEXES: IndexDefinitions = {
   certificates_names: 'certificates USING gin (names)',
   certificates_issuer: 'certificates (issuer_fingerprint, id)',
+  certificates_spki: 'certificates (spki_sha256)',
+  certificates_revoked_expiry: 'certificates (not_after, id) WHERE revoked_at IS NOT NULL',
   // Only the values: with the type, an entry that all rows share, an order would write twice as
   // much.
   orders_names: `orders USING gin (jsonb_path_query_array(identifiers, '$[*].value') jsonb_path_ops)`,

@@ -19,6 +19,7 @@ import {
 } from './list-page.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { authorization, order, quoted } from './status-sql.ts'
+import { StoredFacts } from './stored-facts.ts'
 
 export interface OrderFilter {
   accountId?: string | undefined
@@ -37,7 +38,7 @@ const Row = z.object({
   status: z.enum(ORDER_STATUSES),
   identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
   expires_at: z.date(),
-  error: z.record(z.string(), z.unknown()).nullable(),
+  error: StoredFacts,
   certificate_id: z.string().nullable(),
 })
 export type ListedOrder = z.infer<typeof Row>
@@ -131,5 +132,5 @@ export async function listOrders(
       ]
     },
   }
-  return readPage(hasNames ? unbounded(walk) : walk, after, limit)
+  return readPage(hasNames || fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }

@@ -64,6 +64,14 @@ export function isBusy(error: unknown): boolean {
   return error instanceof Error && error.cause !== undefined && isBusy(error.cause)
 }
 
+const INSUFFICIENT_PRIVILEGE = '42501'
+
+/** Whether the role of the service may not do this: it does not own the tables. */
+export function isNotOwner(error: unknown): boolean {
+  if ((error as { code?: unknown } | null)?.code === INSUFFICIENT_PRIVILEGE) return true
+  return error instanceof Error && error.cause !== undefined && isNotOwner(error.cause)
+}
+
 /** slonik's driver, but that commits of its connections wait for the disk, too. */
 const durableDriver: DriverFactory = async (configuration) => {
   const driver = await createPgDriverFactory()(configuration)

@@ -3,13 +3,11 @@
  * docs/decisions/module-references.md).
  */
 
-import path from 'node:path'
-import { pathToFileURL } from 'node:url'
 import type { ValidatorModule } from '../../workers/extension/module.ts'
 import { BrokenValidator, probeValidators } from '../../workers/extension/probe.ts'
 import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { Config } from '../config/schema.ts'
-import { parseModuleReference } from '../shared/lib/module-reference.ts'
+import { parseModuleReference, urlOfModule } from '../shared/lib/module-reference.ts'
 import { type EnabledMethod, type ExtensionType, isChallengeType, typeOf } from '../shared/protocol/challenge.ts'
 
 /** The methods in configuration order, and the modules behind some of them. Plain data. */
@@ -66,8 +64,7 @@ async function probe(data: Parameters<typeof probeValidators>[0]) {
 function moduleOf(entry: string): ValidatorModule {
   const reference = parseModuleReference(entry.slice(PREFIX.length))
   if (!reference) throw new Error(`${entry} has passed the check of the configuration and is no reference`)
-  const isFile = /^[./]/.test(reference.module)
-  return { ...reference, url: isFile ? pathToFileURL(path.resolve(reference.module)).href : reference.module }
+  return { ...reference, url: urlOfModule(reference) }
 }
 
 function requireDistinct(enabled: readonly EnabledMethod[]): void {

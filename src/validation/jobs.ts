@@ -15,7 +15,7 @@ import type {
 import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { type IsRegistry, publicSuffixes } from '../domain/public-suffix.ts'
-import type { ValidationRequest } from '../services/validation.ts'
+import type { ValidationRequest } from '../services/challenge-triggers.ts'
 import { urlSettings } from '../settings/server.ts'
 import { extensionSettings } from '../settings/validation.ts'
 import { accountLabel } from '../shared/protocol/account-label.ts'

@@ -22,6 +22,8 @@ import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
+const SHORT = { validity_days: 1, key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] }
+
 describe('a service behind another ACME service', { timeout: 180_000 }, () => {
   let folder: string
   let records: DnsRecords
@@ -45,10 +47,11 @@ describe('a service behind another ACME service', { timeout: 180_000 }, () => {
     mkdirSync(challenges(), { recursive: true })
     records = await startDnsRecords(folder)
     upstream = await startTestService({
+      fronts: 1,
       config: {
         challenges: { enabled: ['http-01', 'dns-01'] },
         ari: { enabled: true },
-        ca: { profiles: { short: { validity_days: 1 } } },
+        ca: { profiles: { short: SHORT } },
         dns: { zones: [{ zone: 'test', addresses: ['127.0.0.1'], resolvers: [records.server.resolver] }] },
       },
     })
@@ -88,13 +91,14 @@ describe('a service behind another ACME service', { timeout: 180_000 }, () => {
 
   async function chained(proxy: Record<string, unknown>): Promise<Chained> {
     const service = await startTestService({
+      fronts: 1,
       config: {
         ari: { enabled: true },
         challenges: { enabled: ['http-01', 'dns-01'] },
         dns: { zones: [{ zone: 'test', addresses: ['127.0.0.1'], resolvers: [records.server.resolver] }] },
         ca: {
           backend: 'acme_proxy',
-          profiles: { short: { validity_days: 1 }, unknown: {} },
+          profiles: { short: SHORT, unknown: {} },
           acme_proxy: {
             directory_url: upstream.directoryUrl,
             email: 'pki@chained.test',
@@ -146,9 +150,7 @@ describe('a service behind another ACME service', { timeout: 180_000 }, () => {
   })
 
   test('a profile that both know is passed on, and one that only this service knows is refused', async () => {
-    await obtain(byHttp, 'profile.test', { profile: 'short' }).catch((e) =>
-      console.log(e, byHttp.service.log.filter((l) => l.level !== 'INFO' && l.level !== 'info').slice(-5)),
-    )
+    await obtain(byHttp, 'profile.test', { profile: 'short' })
     assert.deepEqual(
       (await upstreamOrders('profile.test')).map(({ profile }) => profile),
       ['short'],
@@ -157,6 +159,14 @@ describe('a service behind another ACME service', { timeout: 180_000 }, () => {
     const refused = await byHttp.service.untilLogged('the refusal', ({ event }) => event === 'backend_refused')
     assert.equal(refused['reason'], 'the upstream has no profile unknown')
     assert.deepEqual(await upstreamOrders('unknown-profile.test'), [])
+  })
+
+  test('RFC 8555 §7.4: a period that the client has requested is passed on, and the certificate has it', async () => {
+    const atSecond = (hours: number) => new Date(Math.floor(Date.now() / 1000) * 1000 + hours * 3_600_000)
+    const [notBefore, notAfter] = [atSecond(2), atSecond(50)]
+    const { der } = await obtain(byHttp, 'period.test', { notBefore, notAfter })
+    const { validFrom, validTo } = new X509Certificate(der)
+    assert.deepEqual([Date.parse(validFrom), Date.parse(validTo)], [notBefore.getTime(), notAfter.getTime()])
   })
 
   test('RFC 9773: the upstream’s window is shown, and what an order replaces is passed on', async () => {

@@ -74,7 +74,7 @@ describe('the chains of a certificate', () => {
     writeFileSync(file('signer.yaml'), JSON.stringify(signer))
     daemon = await startDaemon(file('signer.yaml'))
     const config = { ca: { signer: { socket: file('signer.sock'), secret_file: file('secret') } } }
-    service = await startTestService({ continueFrom: first, config })
+    service = await startTestService({ fronts: 1, continueFrom: first, config })
   })
   after(async () => {
     closeConnections()

@@ -16,7 +16,7 @@ const config = (autoAccept: boolean) => ({
 describe('auto_accept', () => {
   let service: TestService
   before(async () => {
-    service = await startTestService({ config: config(true) })
+    service = await startTestService({ fronts: 1, config: config(true) })
   })
   after(async () => {
     closeConnections()
@@ -84,7 +84,7 @@ describe('auto_accept', () => {
 })
 
 test('switched on, it accepts challenges of orders from before; switched off, nothing it accepted serves a new order', async (t) => {
-  const service = await startTestService({ config: config(false) })
+  const service = await startTestService({ fronts: 1, config: config(false) })
   t.after(async () => {
     closeConnections()
     await service.dispose()
@@ -95,14 +95,14 @@ test('switched on, it accepts challenges of orders from before; switched off, no
   assert.equal(before.json.status, 'pending')
   await service.stop()
 
-  const on = await startTestService({ continueFrom: service, config: config(true) })
+  const on = await startTestService({ fronts: 1, continueFrom: service, config: config(true) })
   const { json } = await client.post(before.json.authorizations[0])
   await client.post(json.challenges[0].url, {})
   assert.equal((await client.settled(before.json.authorizations[0])).json.status, 'valid')
   assert.equal((await client.newOrder(['b.before.test'])).json.status, 'ready')
   await on.stop()
 
-  const off = await startTestService({ continueFrom: service, config: config(false) })
+  const off = await startTestService({ fronts: 1, continueFrom: service, config: config(false) })
   try {
     assert.equal((await client.newOrder(['b.before.test'])).json.status, 'pending')
     // The challenge that was accepted showed no control either.

@@ -58,6 +58,7 @@ describe('CAA', () => {
       return script(asked)
     })
     service = await startTestService({
+      fronts: 1,
       config: {
         // Nothing is remembered then: rows are changed here behind the service's back.
         nonce: { store: 'database' },

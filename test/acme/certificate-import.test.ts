@@ -30,7 +30,7 @@ describe('a certificate that the database has forgotten', { timeout: 300_000 }, 
   let client: AcmeClient
   let database: pg.Client
   before(async () => {
-    service = await startTestService({ config: { crl: { enabled: true }, ari: { enabled: true } } })
+    service = await startTestService({ fronts: 1, config: { crl: { enabled: true }, ari: { enabled: true } } })
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
     database = new pg.Client(service.database.connection)

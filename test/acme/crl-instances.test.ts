@@ -31,7 +31,7 @@ describe('two instances', { timeout: 120_000 }, () => {
   let client: AcmeClient
   const config = { crl: { enabled: true }, nonce: { store: 'database' } }
   before(async () => {
-    first = await startTestService({ config })
+    first = await startTestService({ fronts: 1, config })
     // Both sign with the CA of the first, as two hosts with one signer do.
     const ca = {
       internal: {
@@ -40,7 +40,7 @@ describe('two instances', { timeout: 120_000 }, () => {
         chain_path: first.ca.root,
       },
     }
-    second = await startTestService({ config: { ...config, ca }, beside: first })
+    second = await startTestService({ fronts: 1, config: { ...config, ca }, beside: first })
     responder = await startResponder(second.http01Port)
     client = await registeredClient(second.directoryUrl)
   })
@@ -88,7 +88,7 @@ describe('a list that is not renewed', { timeout: 120_000 }, () => {
   let service: TestService
   let db: pg.Client
   before(async () => {
-    service = await startTestService({ config: { crl: { enabled: true, schedule: '*/2 * * * * *' } } })
+    service = await startTestService({ fronts: 1, config: { crl: { enabled: true, schedule: '*/2 * * * * *' } } })
     db = new pg.Client(service.database.connection)
     await db.connect()
   })

@@ -36,7 +36,7 @@ describe('two issuers', { timeout: 120_000 }, () => {
       other: { issuer: 'ed', key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] },
     }
     const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret') }
-    service = await startTestService({ config: { crl: { enabled: true }, ca: { signer, profiles } } })
+    service = await startTestService({ fronts: 1, config: { crl: { enabled: true }, ca: { signer, profiles } } })
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
   })

@@ -8,12 +8,12 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { closeConnections, type Responder, registeredClient, send, startResponder } from '../support/acme-client.ts'
 import { startEmbedded } from '../support/embedded.ts'
 import { freePort } from '../support/free-port.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const crlUrlsOf = (der: Buffer) => parseCertificate(der).tbs.crlDistributionPointUrls
 const derOf = (pemFile: string) => new X509Certificate(readFileSync(pemFile)).raw
@@ -24,7 +24,7 @@ describe('crl.http_port', { timeout: 120_000 }, () => {
   let responder: Responder
   before(async () => {
     port = await freePort()
-    service = await startTestService({ config: { crl: { enabled: true, http_port: port } } })
+    service = await startTestService({ fronts: 1, config: { crl: { enabled: true, http_port: port } } })
     responder = await startResponder(service.http01Port)
   })
   after(async () => {
@@ -59,7 +59,7 @@ describe('crl.http_port', { timeout: 120_000 }, () => {
 
   test('is refused at start where somebody listens', async () => {
     await assert.rejects(
-      startTestService({ config: { crl: { enabled: true, http_port: port } } }),
+      startTestService({ fronts: 1, config: { crl: { enabled: true, http_port: port } } }),
       new RegExp(`cannot listen on 127.0.0.1:${port}: it is in use`),
     )
   })
@@ -71,6 +71,7 @@ test('the connections of both ports are bounded together, and those refused are 
   const port = await freePort()
   const overload = { max_connections: 40 }
   const service = await startTestService({
+    fronts: 1,
     config: { server: { overload, workers: 1 }, crl: { enabled: true, http_port: port } },
   })
   const mainPort = Number(new URL(service.baseUrl).port)
@@ -84,13 +85,13 @@ test('the connections of both ports are bounded together, and those refused are 
         sockets.push(socket)
         await once(socket, 'connect')
       }
-    await sleep(500)
-    assert.ok(closed >= 20, `${closed} of 60 were closed`)
+    await until('20 of 60 are closed', () => closed >= 20)
     for (const socket of sockets) socket.destroy()
-    await sleep(500)
-    const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
-    const [, refused] = /requests_shed_total\{reason="connections"\} (\d+)/.exec(text) ?? []
-    assert.ok(Number(refused) >= 20, `${refused} are reported`)
+    await until('they are reported', async () => {
+      const { text } = await send({ method: 'GET', url: `${service.baseUrl}/metrics` })
+      const [, refused] = /requests_shed_total\{reason="connections"\} (\d+)/.exec(text) ?? []
+      return Number(refused) >= 20
+    })
   } finally {
     closeConnections()
     await service.dispose()
@@ -101,7 +102,7 @@ test('the TLS certificate of the service itself names no CRL', { timeout: 120_00
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-own-certificate-'))
   const tls = { cert_path: path.join(folder, 'tls.pem'), key_path: path.join(folder, 'tls.key') }
   const config = { server: { tls: { ...tls, self_issued_names: ['localhost'] } }, crl: { enabled: true } }
-  const service = await startTestService({ config })
+  const service = await startTestService({ fronts: 1, config })
   try {
     assert.deepEqual(crlUrlsOf(derOf(tls.cert_path)), [])
   } finally {

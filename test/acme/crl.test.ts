@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
   type AcmeClient,
@@ -14,11 +13,10 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { readCrl, verifyWithOpenssl } from '../support/crl.ts'
-import { runCommand } from '../support/run-command.ts'
+import { operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { startRunningClock } from '../support/until.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 const SUPERSEDED = 4
 /** Decisions 15, 18. */
 const LISTED_MS = 5_000
@@ -28,7 +26,7 @@ describe('the CRL', () => {
   let responder: Responder
   let client: AcmeClient
   before(async () => {
-    service = await startTestService({ config: { crl: { enabled: true } } })
+    service = await startTestService({ fronts: 1, config: { crl: { enabled: true } } })
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
     await service.waitForLog('CRL published')
@@ -131,14 +129,7 @@ describe('the CRL', () => {
 
   test('crl rebuild has a new one made', async () => {
     const before = readCrl((await served()).body)
-    const { code, output } = await runCommand(process.execPath, [
-      CLI,
-      '-c',
-      path.join(service.folder, 'config.yaml'),
-      'crl',
-      'rebuild',
-    ])
-    assert.equal(code, 0)
+    const output = await operate(service, 'crl', 'rebuild')
     const [, number] = /CRL default: number (\d+), \d+ entries/.exec(output) ?? []
     assert.ok(BigInt(number ?? 0) > before.number, output)
   })

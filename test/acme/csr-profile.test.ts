@@ -220,19 +220,22 @@ describe('the command line of CSR profiles', () => {
   test('reads YAML and JSON, and lists what is there', async () => {
     assert.equal((await create('name: from-yaml\nprofile_data:\n  san_maximum: 3\n')).code, 0)
     assert.equal((await create('{"name": "from-json", "description": "d", "profile_data": {}}', 'p.json')).code, 0)
-    const printed = await operate(service, 'csr-profile', 'list')
-    assert.match(printed, /^from-yaml {2}accounts 0 {2}credentials 0 {2}\{"san_maximum":3\}$/m)
+    const shown = JSON.parse(await operate(service, 'csr-profile', 'show', 'from-yaml', '--json'))
+    assert.deepEqual([shown.account_ids, shown.profile_data], [[], { san_maximum: 3 }])
+    assert.match(await operate(service, 'csr-profile', 'list'), /^\S+ +from-json +d /m)
   })
 
   test('names every fault of a file', async () => {
     const { code, stderr } = await create(
-      'name: faulty\nprofile_data: {san_regex: "(?=a)", reuse_key: 1, san_types: x}\n',
+      'name: faulty\nprofile_data: {san_regex: "(?=a)", reuse_key: 1, san_types: x, san_maximun: 1}\n',
+      'faulty.yaml',
     )
     assert.equal(code, 1)
     for (const fault of [
-      /san_regex is not a regular expression/,
-      /reuse_key must be true or false/,
-      /san_types must be a list/,
+      /faulty\.yaml: profile_data\.san_regex is not a regular expression/,
+      /profile_data\.reuse_key must be a boolean/,
+      /profile_data\.san_types must be an array/,
+      /profile_data\.san_maximun is unknown; did you mean 'san_maximum'\?/,
     ])
       assert.match(stderr, fault)
   })
@@ -246,6 +249,6 @@ describe('the command line of CSR profiles', () => {
     const assign = (...words: string[]) => chancery(service, 'csr-profile', 'assign', ...words)
     assert.match((await assign('nothing', '--eab', 'x')).stderr, /no CSR profile "nothing"/)
     assert.match((await assign('twice', '--eab', 'nobody')).stderr, /no credential with the kid "nobody"/)
-    assert.match((await assign('twice')).stderr, /either --account ID or --eab KID/)
+    assert.match((await assign('twice')).stderr, /name one of --account, --eab/)
   })
 })

@@ -60,7 +60,7 @@ describe('directory and nonces', () => {
     const old = await client.nonce()
     closeConnections()
     await service.stop()
-    const again = await startTestService({ continueFrom: service })
+    const again = await startTestService({ fronts: 1, continueFrom: service })
     try {
       const refused = await client.post(client.kid, undefined, { header: { nonce: old } })
       assert.equal(`${refused.status} ${refused.json.type}`, '400 urn:ietf:params:acme:error:badNonce')

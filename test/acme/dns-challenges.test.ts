@@ -44,6 +44,7 @@ describe('DNS challenges', () => {
     general = await startDns(() => ({ rcode: NXDOMAIN }))
     const method = { resolvers: [records.server.resolver], propagation_wait_seconds: 1 }
     service = await startTestService({
+      fronts: 1,
       config: {
         challenges: { enabled: ['http-01', 'dns-01', 'dns-account-01'], dns01: method, dnsaccount01: method },
         dns: { resolvers: [general.resolver], zones: [{ zone: 'inside.test', resolvers: [split.server.resolver] }] },

@@ -53,6 +53,7 @@ async function startZone(): Promise<Zone> {
 
 const serviceWith = (zone: Zone, dnspersist01: object = {}) =>
   startTestService({
+    fronts: 1,
     config: {
       challenges: {
         enabled: ['http-01', 'dns-persist-01'],

@@ -13,8 +13,10 @@ import {
   base64url,
   closeConnections,
   createAcmeClient,
+  JOSE,
   newAccountKey,
   type Responder,
+  send,
   startResponder,
 } from '../support/acme-client.ts'
 import { bindingFor, chancery, createCredential, type EabCredential, operate } from '../support/operator.ts'
@@ -415,10 +417,11 @@ describe('external account binding, required', () => {
 
     test('lists credentials with their state and never with their key', async () => {
       const { hmacKey } = await createCredential(service, 'listed', '--label', 'for the list')
-      const printed = await operate(service, 'eab', 'list')
-      assert.match(printed, /^unused {3}listed .*"for the list"$/m)
-      assert.match(printed, /^used {5}once .*account [0-9a-f-]{36}/m)
-      assert.match(printed, /^revoked {2}gone /m)
+      const printed = await operate(service, 'eab', 'list', '--all')
+      assert.match(printed, /^\S+ +listed +for the list +false +false /m)
+      assert.match(printed, /^\S+ +once +\S* +false +true /m)
+      assert.match(printed, /^\S+ +gone +\S* +true +true /m)
+      assert.match(await operate(service, 'eab', 'show', 'once'), /^account id +[0-9a-f-]{36}$/m)
       assert.ok(!printed.includes(hmacKey.toString('base64url')))
     })
   })
@@ -441,7 +444,7 @@ describe('external account binding, reusable', () => {
   let service: TestService
   before(async () => {
     const acme = { eab_required: true, eab_reusable: true, eab_key_file: keyFile }
-    service = await startTestService({ config: { acme } })
+    service = await startTestService({ fronts: 1, config: { acme } })
   })
   after(() => service.dispose())
 
@@ -464,7 +467,7 @@ describe('external account binding, not required', () => {
   let service: TestService
   before(async () => {
     const admin_api = { token_secret: randomBytes(24).toString('hex') }
-    service = await startTestService({ config: { admin_api } })
+    service = await startTestService({ fronts: 1, config: { admin_api } })
   })
   after(() => service.dispose())
 
@@ -491,10 +494,40 @@ describe('external account binding, not required', () => {
   })
 })
 
+describe('a credential for some networks, behind a proxy', () => {
+  let service: TestService
+  before(async () => {
+    const admin_api = { token_secret: randomBytes(24).toString('hex') }
+    const proxy = { enabled: true, trusted_proxies: ['127.0.0.1'] }
+    service = await startTestService({ config: { admin_api, proxy } })
+  })
+  after(() => service.dispose())
+
+  for (const [what, forwarded, status] of [
+    ['a client that the proxy names', '192.0.2.5', 201],
+    ['the same as a proxy on IPv6 writes it', '::ffff:192.0.2.5', 201],
+    ['another client of the network that the proxy is in', '127.0.0.2', 201],
+    ['a client elsewhere', '203.0.113.5', 403],
+    ['a client that the proxy does not name', undefined, 403],
+    ['a client that the proxy cannot name', 'unknown', 403],
+  ] as const)
+    test(`${what}: ${status}`, async () => {
+      const credential = await createCredential(service, what, '--from', '192.0.2.0/24', '--from', '127.0.0.0/8')
+      const client = await freshClient(service)
+      const url = client.directory['newAccount'] as string
+      const payload = { externalAccountBinding: bindingFor(client, credential) }
+      const body = JSON.stringify(await client.jws(url, { withJwk: true, payload }))
+      const headers = { ...JOSE, ...(forwarded !== undefined && { 'X-Forwarded-For': forwarded }) }
+      const answer = await send({ url, headers, body })
+      assert.equal(answer.status, status, answer.text)
+      if (status === 403) assertProblem(answer, 'unauthorized', 403, /may not be used from this address/)
+    })
+})
+
 describe('external account binding without a secret', () => {
   let service: TestService
   before(async () => {
-    service = await startTestService()
+    service = await startTestService({ fronts: 1 })
   })
   after(() => service.dispose())
 

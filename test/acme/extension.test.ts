@@ -49,7 +49,10 @@ describe('methods of validator modules', () => {
   let client: AcmeClient
   before(async () => {
     const extensions = { 'faulty-01': { timeout_seconds: 1, max_retries: 1 } }
-    service = await startTestService({ config: methods(['http-01', `${FAULTY}#Faulty`, ACCEPT_ALL], extensions) })
+    service = await startTestService({
+      fronts: 1,
+      config: methods(['http-01', `${FAULTY}#Faulty`, ACCEPT_ALL], extensions),
+    })
     client = await registeredClient(service.directoryUrl)
   })
   after(async () => {
@@ -160,7 +163,7 @@ describe('methods of validator modules', () => {
 })
 
 test('a challenge keeps its URL and its meaning when the configuration changes', async (t) => {
-  const service = await startTestService({ config: methods([`${FAULTY}#Faulty`, ACCEPT_ALL]) })
+  const service = await startTestService({ fronts: 1, config: methods([`${FAULTY}#Faulty`, ACCEPT_ALL]) })
   t.after(async () => {
     closeConnections()
     await service.dispose()
@@ -170,7 +173,7 @@ test('a challenge keeps its URL and its meaning when the configuration changes',
   const [kept, gone] = [await offered('kept.test'), await offered('good.gone.test')]
   await service.stop()
 
-  const changed = await startTestService({ continueFrom: service, config: methods([ACCEPT_ALL, 'http-01']) })
+  const changed = await startTestService({ fronts: 1, continueFrom: service, config: methods([ACCEPT_ALL, 'http-01']) })
   try {
     const challenge = ofType(kept.challenges, 'accept-all-01')
     assert.deepEqual((await client.post(challenge.url)).json, challenge)
@@ -192,7 +195,7 @@ test('a challenge keeps its URL and its meaning when the configuration changes',
 })
 
 test('a module may stand in for a built-in method', async (t) => {
-  const service = await startTestService({ config: methods([`${FAULTY}#Http01`]) })
+  const service = await startTestService({ fronts: 1, config: methods([`${FAULTY}#Http01`]) })
   t.after(async () => {
     closeConnections()
     await service.dispose()
@@ -212,7 +215,7 @@ describe('a module that cannot be used', () => {
   let configFile: string
   let good: string
   before(async () => {
-    service = await startTestService({ config: methods(['http-01', ACCEPT_ALL]) })
+    service = await startTestService({ fronts: 1, config: methods(['http-01', ACCEPT_ALL]) })
     await service.stop()
     configFile = path.join(service.folder, 'config.yaml')
     good = readFileSync(configFile, 'utf8')

@@ -2,97 +2,20 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AcmeClient,
-  type Answer,
-  base64url,
-  closeConnections,
-  type Responder,
-  registeredClient,
-  send,
-  startResponder,
-} from '../support/acme-client.ts'
+import { before, describe, test } from 'node:test'
+import { type AcmeClient, base64url, type Responder, send } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
-import { type Behaviour, type CaRequest, type ExternalCa, startExternalCa } from '../support/external-ca.ts'
-import { withQuery } from '../support/revoked.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { aServiceBehindACa, CREDENTIAL, csrFor } from '../support/behind-external-ca.ts'
+import type { Behaviour, CaRequest, ExternalCa } from '../support/external-ca.ts'
+import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
-
-/** Of one key, so that a certificate of an earlier order may pass for that of a later one. */
-const csrFor = (name: string) => aCsr(P256_KEY, { names: [{ type: 'dns', value: name }] })
-const CREDENTIAL = 'credential-of-the-test'
-
-let orders = 0
-
-/** A service, its CA and a client, for the tests of one description. */
-function aServiceBehindACa(external: Record<string, unknown>, deferred_signing_timeout: number) {
-  let ca: ExternalCa
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
-
-  before(async () => {
-    ca = await startExternalCa()
-    service = await startTestService({
-      config: {
-        ca: {
-          backend: 'external',
-          external: {
-            ...{ sign_url: `${ca.url}/sign`, revoke_url: `${ca.url}/revoke`, trust_anchors: [ca.rootFile] },
-            ...{ auth_header: 'X-Api-Key', auth_value: CREDENTIAL, ...external },
-          },
-          deferred_signing_timeout,
-          // The misbehaviour of one test must not keep the CA from the next.
-          circuit_breaker_failure_threshold: 1000,
-        },
-        ...adminConfig(),
-      },
-    })
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-    await responder.close()
-    await service.dispose()
-    await ca.close()
-  })
-
-  const query = (text: string, values: unknown[] = []) =>
-    withQuery(service.database.connection, (run) => run(text, values))
-
-  async function ready(): Promise<{ order: Answer; name: string }> {
-    const name = `order-${++orders}.test`
-    const order = await client.newOrder([name])
-    await client.authorize(order, responder)
-    return { order, name }
-  }
-
-  async function finalized(): Promise<{ order: Answer; name: string; url: string }> {
-    const { order, name } = await ready()
-    const csr = await csrFor(name)
-    const reply = await client.post(order.json.finalize, { csr: base64url(csr) })
-    assert.equal(reply.status, 200, reply.text)
-    const url = order.headers.location as string
-    return { order: await client.settled(url), name, url }
-  }
-
-  const certificatesOf = (url: string) =>
-    query('SELECT * FROM certificates WHERE order_id = $1', [url.split('/').at(-1)])
-
-  return {
-    ca: () => ca,
-    service: () => service,
-    client: () => client,
-    responder: () => responder,
-    ...{ query, ready, finalized, certificatesOf },
-  }
-}
 
 describe('a service behind an external CA', { timeout: 180_000 }, () => {
-  const place = aServiceBehindACa({ timeout_seconds: 20, max_retries: 1, retry_delay_seconds: 0.05 }, 120)
+  const settings = {
+    external: { timeout_seconds: 20, max_retries: 1, retry_delay_seconds: 0.05 },
+    deferred_signing_timeout: 120,
+  }
+  const place = aServiceBehindACa(settings, { config: adminConfig() })
   const { query, ready, finalized, certificatesOf } = place
   let ca: ExternalCa
   let service: TestService
@@ -302,7 +225,7 @@ describe('a service behind an external CA', { timeout: 180_000 }, () => {
 })
 
 describe('a service whose external CA takes its time', { timeout: 180_000 }, () => {
-  const place = aServiceBehindACa({ timeout_seconds: 3 }, 3)
+  const place = aServiceBehindACa({ external: { timeout_seconds: 3 }, deferred_signing_timeout: 3 })
   const { finalized, certificatesOf } = place
 
   test('slow drip: the order fails with an alarm', async () => {

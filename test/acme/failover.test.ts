@@ -52,7 +52,7 @@ describe('a service with several backends', { timeout: 180_000 }, () => {
     ca = await startExternalCa()
     files = writeSignerFiles({ default: makeAuthority() })
     daemon = await startDaemon(files.config)
-    first = service = await startTestService({ config: backends('internal', 'external') })
+    first = service = await startTestService({ fronts: 1, config: backends('internal', 'external') })
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
   })
@@ -125,7 +125,7 @@ describe('a service with several backends', { timeout: 180_000 }, () => {
 
   test('the other way round: the signer issues where the CA is not available, and a probe brings the CA back', async () => {
     await service.stop()
-    service = await startTestService({ continueFrom: first, config: backends('external', 'internal') })
+    service = await startTestService({ fronts: 1, continueFrom: first, config: backends('external', 'internal') })
     assert.equal((await finalized()).backend, 'external')
     ca.behave('unavailable')
     for (let done = 0; done < 6; done++) {

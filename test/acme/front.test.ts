@@ -254,7 +254,7 @@ describe('a service behind a proxy, with paths of its own', () => {
 describe('a service without a proxy', () => {
   let service: TestService
   before(async () => {
-    service = await startTestService()
+    service = await startTestService({ fronts: 1 })
   })
   after(async () => {
     closeConnections()

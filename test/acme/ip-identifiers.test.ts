@@ -22,7 +22,7 @@ describe('IP identifiers', () => {
   let onIpv6: Responder
   let client: AcmeClient
   before(async () => {
-    service = await startTestService({ config: { security: { identifier_policy: { allow_ip: true } } } })
+    service = await startTestService({ fronts: 1, config: { security: { identifier_policy: { allow_ip: true } } } })
     onIpv4 = await startResponder(service.http01Port)
     onIpv6 = await startResponder(service.http01Port, '::1')
     client = await registeredClient(service.directoryUrl)

@@ -142,20 +142,13 @@ describe('SIGHUP', () => {
   })
 })
 
-test('server.keepalive 0 closes the connection after each reply', async () => {
-  const service = await startTestService({ config: { server: { keepalive: 0 } } })
+test('server.keepalive 0 closes connections; that it is ready and stops is logged at any level, and pages nobody', async () => {
+  const config = { server: { keepalive: 0 }, logging: { level: 'CRITICAL' } }
+  const service = await startTestService({ fronts: 1, config })
   try {
     const answer = await fetch(service.directoryUrl)
     assert.equal(answer.headers.get('connection'), 'close')
     assert.equal((await fetch(service.directoryUrl)).status, 200)
-  } finally {
-    await service.dispose()
-  }
-})
-
-test('that it is ready and that it stops stands in the log at any level, and pages nobody', async () => {
-  const service = await startTestService({ config: { logging: { level: 'CRITICAL' } } })
-  try {
     assert.equal(await service.stop(), 0)
     const life = ['service ready', 'service stopping', 'service stopped']
     assert.deepEqual(

@@ -70,6 +70,7 @@ describe('the MX check of contacts', { timeout: 60_000 }, () => {
       return records ? (records[type] ?? {}) : { rcode: NXDOMAIN }
     })
     service = await startTestService({
+      fronts: 1,
       config: {
         email: { validate_mx: true },
         // The name server is in this process, which may stand still for a second.

@@ -1,10 +1,7 @@
 /** Maintenance mode: what it refuses, what it leaves alone, and who notices when. */
 
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { promisify } from 'node:util'
 import {
   type AcmeClient,
   closeConnections,
@@ -13,10 +10,9 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
+import { operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
 describe('maintenance mode', () => {
   let service: TestService
@@ -30,16 +26,11 @@ describe('maintenance mode', () => {
     await service.dispose()
   })
 
-  async function chancery(...words: string[]): Promise<string> {
-    const file = path.join(service.folder, 'config.yaml')
-    return (await promisify(execFile)(process.execPath, [CLI, '-c', file, ...words])).stdout
-  }
-
   const health = async () => (await send({ method: 'GET', url: `${service.baseUrl}/healthz` })).json
   const metrics = async () => (await send({ method: 'GET', url: `${service.baseUrl}/metrics` })).text
 
   test('a service whose flag was never set is not in maintenance', async () => {
-    assert.match(await chancery('maintenance', 'status'), /^maintenance is off$/m)
+    assert.match(await operate(service, 'maintenance', 'status'), /^maintenance is off$/m)
     assert.equal((await health()).maintenance_mode, false)
     assert.match(await metrics(), /^service_maintenance_mode 0$/m)
   })
@@ -49,7 +40,7 @@ describe('maintenance mode', () => {
     context.after(() => responder.close())
     const begun = await client.newOrder(['begun.test'])
 
-    assert.match(await chancery('maintenance', 'on'), /^maintenance is on since 2/m)
+    assert.match(await operate(service, 'maintenance', 'on'), /^maintenance is on since 2/m)
     await until('it is noticed', async () => (await health()).maintenance_mode === true)
     assert.equal((await health()).status, 'ok')
     assert.match(await metrics(), /^service_maintenance_mode 1$/m)
@@ -84,7 +75,7 @@ describe('maintenance mode', () => {
     const forged = { ...jws, signature: `${jws.signature.slice(0, -6)}AAAAAA` }
     assert.equal((await send({ ...request, body: JSON.stringify(forged) })).status, 403)
 
-    await chancery('maintenance', 'off')
+    await operate(service, 'maintenance', 'off')
     await until('it is noticed', async () => (await health()).maintenance_mode === false)
     const again = await send(request)
     assert.equal(again.json.type, 'urn:ietf:params:acme:error:badNonce', again.text)
@@ -93,7 +84,7 @@ describe('maintenance mode', () => {
   })
 
   test('the flag holds across a restart', async () => {
-    await chancery('maintenance', 'on')
+    await operate(service, 'maintenance', 'on')
     closeConnections()
     await service.stop()
     const next = await startTestService({ continueFrom: service })

@@ -131,7 +131,7 @@ describe('two instances behind one name', () => {
 
 describe('a restart of an instance', () => {
   test('unused nonces stay valid, used ones stay used', async () => {
-    const first = await startTestService({ config: { nonce: NONCE } })
+    const first = await startTestService({ fronts: 1, config: { nonce: NONCE } })
     const client = await registeredClient(first.directoryUrl)
     const used = JSON.stringify(await client.jws(client.kid))
     const unused = JSON.stringify(await client.jws(client.kid))
@@ -139,7 +139,7 @@ describe('a restart of an instance', () => {
     assert.equal((await post(used)).status, 200)
     closeConnections()
     await first.kill()
-    const second = await startTestService({ config: { nonce: NONCE }, continueFrom: first })
+    const second = await startTestService({ fronts: 1, config: { nonce: NONCE }, continueFrom: first })
     try {
       assert.equal((await post(used)).json.type, 'urn:ietf:params:acme:error:badNonce')
       assert.equal((await post(unused)).status, 200)
@@ -152,7 +152,10 @@ describe('a restart of an instance', () => {
   })
 
   test('nonce.max_age_seconds ends a nonce before expiry_seconds does', async () => {
-    const service = await startTestService({ config: { nonce: { ...NONCE, max_age_seconds: MAX_AGE_SECONDS } } })
+    const service = await startTestService({
+      fronts: 1,
+      config: { nonce: { ...NONCE, max_age_seconds: MAX_AGE_SECONDS } },
+    })
     try {
       const client = await registeredClient(service.directoryUrl)
       const body = JSON.stringify(await client.jws(client.kid))
@@ -174,6 +177,7 @@ describe('a crash of the database', { timeout: 120_000 }, () => {
   before(async () => {
     postgres = await start()
     service = await startTestService({
+      fronts: 1,
       config: { nonce: NONCE, database: { auto_setup: true } },
       database: { connection: postgres.connection, drop: async () => undefined },
     })

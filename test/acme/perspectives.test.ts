@@ -81,6 +81,7 @@ describe('two perspectives beside a service', () => {
       zones: [{ zone: 'test', addresses: ['127.0.0.1'], resolvers: [resolver] }, ...extra],
     })
     service = await startTestService({
+      fronts: 1,
       config: {
         // Nothing is remembered then: rows are changed here behind the service's back.
         nonce: { store: 'database' },

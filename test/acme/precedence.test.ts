@@ -39,7 +39,7 @@ describe('of several faults the first in this order is told', () => {
   let usedNonce: string
 
   before(async () => {
-    former = await startTestService(withTerms('1'))
+    former = await startTestService({ ...withTerms('1'), fronts: 1 })
     const { directoryUrl } = former
     client = await registeredClient(directoryUrl)
     url = client.directory['newOrder'] as string

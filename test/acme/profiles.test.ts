@@ -108,7 +108,7 @@ describe('profiles', () => {
     const order = await client.newOrder(['gone.test'], { profile: 'short' })
     await client.authorize(order, responder)
     await service.stop()
-    const without = await startTestService({ continueFrom: service })
+    const without = await startTestService({ fronts: 1, continueFrom: service })
     try {
       const answer = await client.post(order.json.finalize, { csr: await csrFor(['gone.test']) })
       assert.equal(answer.json.type, `${PROBLEM}invalidProfile`)

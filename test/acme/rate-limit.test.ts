@@ -340,8 +340,8 @@ describe('rate limits of two instances', () => {
   test('with backend database they count together', async () => {
     const rules = limitsOf({ new_nonce: { requests: 20, window_seconds: HOUR } }, 'database')
     const config = { ...rules, nonce: { store: 'database' } }
-    const one = await startTestService({ config })
-    const two = await startTestService({ config, beside: one })
+    const one = await startTestService({ fronts: 1, config })
+    const two = await startTestService({ fronts: 1, config, beside: one })
     try {
       const answers = await Promise.all(
         Array.from({ length: 60 }, (_, i) => nonceFrom(i % 2 === 0 ? one : two, '203.0.113.9')),

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
-import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
   type AcmeClient,
@@ -14,10 +13,8 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { certIdOf } from '../support/certificate-id.ts'
-import { runCommand } from '../support/run-command.ts'
+import { chancery } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
 describe('renewal information', () => {
   let service: TestService
@@ -48,10 +45,6 @@ describe('renewal information', () => {
   async function windowOf(certId: string): Promise<{ start: Date; end: Date }> {
     const { start, end } = (await get(certId)).json.suggestedWindow
     return { start: new Date(start), end: new Date(end) }
-  }
-
-  function chancery(...words: string[]) {
-    return runCommand(process.execPath, [CLI, '-c', path.join(service.folder, 'config.yaml'), ...words])
   }
 
   test('the directory names the resource (§3)', () => assert.equal(renewalInfo, `${service.baseUrl}/renewalInfo`))
@@ -144,17 +137,17 @@ describe('renewal information', () => {
     const { certId, serial } = await issue('advised.test')
     const usual = await windowOf(certId)
     const why = 'https://ca.example/incident'
-    const advised = await chancery('renewal', 'advise', '--serial', serial, '--explanation', why)
-    assert.equal(advised.code, 0, advised.output)
-    assert.match(advised.output, /^1 certificate/m)
+    const advised = await chancery(service, 'renewal', 'advise', '--serial', serial, '--explanation', why)
+    assert.equal(advised.code, 0, advised.stderr)
+    assert.match(advised.stdout, /^1 certificate/m)
     const answer = await get(certId)
     assert.ok(Date.parse(answer.json.suggestedWindow.end) < Date.now())
     assert.equal(answer.json.explanationURL, why)
     assert.equal(answer.json.retryAfter, 3600)
     assert.notDeepEqual((await windowOf(certificate.certId)).end, (await windowOf(certId)).end)
 
-    const cleared = await chancery('renewal', 'clear', '--serial', serial)
-    assert.equal(cleared.code, 0, cleared.output)
+    const cleared = await chancery(service, 'renewal', 'clear', '--serial', serial)
+    assert.equal(cleared.code, 0, cleared.stderr)
     assert.deepEqual(await windowOf(certId), usual)
     assert.equal('explanationURL' in (await get(certId)).json, false)
   })
@@ -165,13 +158,14 @@ describe('renewal information', () => {
       (await client.obtain(['issuer.test'], responder)).chain.split(/(?=-----BEGIN)/)[1] as string,
     )
     const advised = await chancery(
+      service,
       ...['renewal', 'advise', '--issuer', issuer.fingerprint256, '--window-end', end.toISOString()],
     )
-    assert.equal(advised.code, 0, advised.output)
+    assert.equal(advised.code, 0, advised.stderr)
     const window = await windowOf(certificate.certId)
     assert.ok(Math.abs(window.start.getTime() - Date.now()) < 30_000)
     assert.equal(Math.floor(end.getTime() / 1000), window.end.getTime() / 1000)
-    assert.equal((await chancery('renewal', 'clear', '--all')).code, 0)
+    assert.equal((await chancery(service, 'renewal', 'clear', '--all')).code, 0)
   })
 
   const wrongUsage: Record<string, string[]> = {
@@ -186,19 +180,19 @@ describe('renewal information', () => {
   for (const [what, words] of Object.entries(wrongUsage)) {
     test(`"renewal advise" with ${what} changes nothing and says so`, async () => {
       const usual = await windowOf(certificate.certId)
-      const { code, output } = await chancery('renewal', 'advise', ...words)
+      const { code, stderr } = await chancery(service, 'renewal', 'advise', ...words)
       assert.notEqual(code, 0)
-      assert.match(output, /^chancery: /m)
+      assert.match(stderr, /^chancery: /m)
       assert.deepEqual(await windowOf(certificate.certId), usual)
     })
   }
 })
 
-describe('renewal information with bounds of the operator', () => {
+describe('renewal information with bounds and a path of the operator', () => {
   let service: TestService
   before(async () => {
-    const ari = { enabled: true, revoked_window_seconds: 3600, max_retry_after_seconds: 7200 }
-    service = await startTestService({ config: { ari } })
+    const ari = { enabled: true, path: '/ari/v1', revoked_window_seconds: 3600, max_retry_after_seconds: 7200 }
+    service = await startTestService({ fronts: 1, config: { api: { base_path: '/acme' }, ari } })
   })
   after(async () => {
     closeConnections()
@@ -207,7 +201,7 @@ describe('renewal information with bounds of the operator', () => {
 
   test('the window of a revoked certificate is over within ari.revoked_window_seconds', async () => {
     const responder = await startResponder(service.http01Port)
-    const client = await registeredClient(service.directoryUrl)
+    const client = await registeredClient(`${service.baseUrl}/acme/directory`)
     const { der } = await client.obtain(['revoked-soon.test'], responder)
     await responder.close()
     const url = `${client.directory['renewalInfo']}/${certIdOf(der)}`
@@ -221,24 +215,20 @@ describe('renewal information with bounds of the operator', () => {
     assert.equal(json.retryAfter, 3600)
     assert.equal(headers['retry-after'], '3600')
   })
-})
 
-describe('renewal information at a path of its own', () => {
   test('ari.path lies behind api.base_path, and without ari.enabled there is none', async () => {
-    const config = { api: { base_path: '/acme' }, ari: { enabled: true, path: '/ari/v1' } }
-    const service = await startTestService({ config })
+    const directory = (await send({ method: 'GET', url: `${service.baseUrl}/acme/directory` })).json
+    assert.equal(directory.renewalInfo, `${service.baseUrl}/acme/ari/v1`)
+    assert.match((await send({ method: 'GET', url: `${directory.renewalInfo}/AQ.AQ` })).json.detail, /names no/)
+    closeConnections()
+    await service.stop()
+    const without = await startTestService({ fronts: 1, continueFrom: service })
     try {
-      const directory = (await send({ method: 'GET', url: `${service.baseUrl}/acme/directory` })).json
-      assert.equal(directory.renewalInfo, `${service.baseUrl}/acme/ari/v1`)
-      assert.match((await send({ method: 'GET', url: `${directory.renewalInfo}/AQ.AQ` })).json.detail, /names no/)
-      await service.stop()
-      const without = await startTestService({ continueFrom: service })
       assert.equal('renewalInfo' in (await send({ method: 'GET', url: without.directoryUrl })).json, false)
       assert.equal((await send({ method: 'GET', url: `${without.baseUrl}/renewalInfo/AQ.AQ` })).status, 404)
-      await without.dispose()
     } finally {
       closeConnections()
-      await service.dispose()
+      await without.dispose()
     }
   })
 })

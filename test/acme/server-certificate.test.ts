@@ -36,13 +36,13 @@ describe('a server certificate by the issuer of the default profile', { timeout:
         },
       },
     }
-    const first = await startTestService({ config })
+    const first = await startTestService({ fronts: 1, config })
     context.after(() => first.dispose())
     await first.stop()
     const issued = readFileSync(at('tls.pem'), 'utf8')
     assert.ok(new X509Certificate(issued).verify(new X509Certificate(authorities.own.certificate).publicKey))
 
-    const second = await startTestService({ config, continueFrom: first })
+    const second = await startTestService({ fronts: 1, config, continueFrom: first })
     await second.stop()
     assert.equal(readFileSync(at('tls.pem'), 'utf8'), issued)
   })

@@ -1,10 +1,7 @@
 /** The operator's stop switch and the circuit breaker around the CA: orders stay ready, and clients learn when to come back. */
 
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { promisify } from 'node:util'
 import {
   type AcmeClient,
   closeConnections,
@@ -14,12 +11,11 @@ import {
   registeredClient,
   startResponder,
 } from '../support/acme-client.ts'
+import { operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { startRunningClock } from '../support/until.ts'
 
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
-
-/** Doc 1. */
+/** As docs/operations/deploy.md promises. */
 const SWITCH_MS = 2_000
 
 /** The second order comes within this of the failure of the first. */
@@ -48,10 +44,7 @@ describe('the stop switch', () => {
     await service.dispose()
   })
 
-  async function chancery(action: string): Promise<string> {
-    const file = path.join(service.folder, 'config.yaml')
-    return (await promisify(execFile)(process.execPath, [CLI, '-c', file, 'signing', action])).stdout
-  }
+  const signing = (action: string) => operate(service, 'signing', action)
 
   const health = async () =>
     (await fetch(`${service.baseUrl}/healthz`)).json() as Promise<{
@@ -63,7 +56,7 @@ describe('the stop switch', () => {
     const order = await client.newOrder(['stopped.test'])
     await client.authorize(order, responder)
     const csr = await csrFor(['stopped.test'])
-    assert.match(await chancery('stop'), /signing is stopped since .*\n.*finalize answers 503/)
+    assert.match(await signing('stop'), /signing is stopped since .*\n.*finalize answers 503/)
     await until(async () => (await health()).checks.ca_backend.status === 'stopped', SWITCH_MS)
 
     const refused = await client.post(order.json.finalize, { csr })
@@ -74,9 +67,9 @@ describe('the stop switch', () => {
 
     assert.equal((await health()).status, 'degraded')
     assert.equal((await fetch(`${service.baseUrl}/readyz`)).status, 200, 'it still takes requests')
-    assert.match(await chancery('status'), /^signing is stopped/)
+    assert.match(await signing('status'), /^signing is stopped/)
 
-    assert.match(await chancery('resume'), /^signing is not stopped/)
+    assert.match(await signing('resume'), /^signing is not stopped/)
     await until(async () => (await client.post(order.json.finalize, { csr })).status === 200, SWITCH_MS)
     assert.equal((await client.post(locationOf(order))).json.status, 'valid')
   })

@@ -134,6 +134,63 @@ describe('allowed identifiers', () => {
     }
   })
 
+  test('the list of an account says which of them its credential grants', async () => {
+    const granting = await credential()
+    const accountId = accountIdOf(await boundClient(service, granting))
+    const [own, granted] = [await identifier(name()), await identifier(name())]
+    for (const { id } of [own, granted]) await change(admin, 'PUT', `/eab/${granting.id}/allowed-identifiers/${id}`)
+    await change(admin, 'PUT', `/allowed-identifiers/${own.id}/accounts/${accountId}`)
+    const { json } = await admin.get(`/accounts/${accountId}/allowed-identifiers`)
+    const ways = json.map((row: { id: string; eab_credential_id: string | null }) => [row.id, row.eab_credential_id])
+    assert.deepEqual(Object.fromEntries(ways), { [own.id]: null, [granted.id]: granting.id })
+  })
+
+  test('many are allowed and taken back in one commit, and each is told what became of it', async () => {
+    const granting = await credential()
+    const client = await boundClient(service, granting)
+    const [own, both, granted, never] = [name(), name(), name(), name()]
+    const account = `/accounts/${accountIdOf(client)}/allowed-identifiers`
+    const send = async (path: string, body: object) => {
+      const reply = await admin.send('POST', path, body)
+      assert.equal(reply.status, 200, reply.text)
+      return (reply.json as { identifier: string; outcome: string }[]).map(
+        ({ identifier, outcome }) => `${identifier} ${outcome}`,
+      )
+    }
+    assert.deepEqual(await send(account, { allow: [own.toUpperCase(), both, own] }), [
+      `${own} allowed`,
+      `${both} allowed`,
+    ])
+    assert.deepEqual(await send(`/eab/${granting.id}/allowed-identifiers`, { allow: [both, granted] }), [
+      `${both} allowed`,
+      `${granted} allowed`,
+    ])
+    for (const value of [own, both, granted]) await assertMayOrder(client, value, true)
+    assert.deepEqual(await send(account, { allow: [never], disallow: [own, both, granted, 'unknown.test'] }), [
+      `${never} allowed`,
+      `${own} removed`,
+      `${both} kept`,
+      `${granted} absent`,
+      'unknown.test absent',
+    ])
+    await assertMayOrder(client, own, false)
+    for (const value of [both, granted, never]) await assertMayOrder(client, value, true)
+    assert.deepEqual(await send(`/eab/${granting.id}/allowed-identifiers`, { disallow: [both] }), [`${both} removed`])
+    await assertMayOrder(client, both, false)
+  })
+
+  test('one that is wrong among many changes nothing; so does nothing at all', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    const path = `/accounts/${accountIdOf(client)}/allowed-identifiers`
+    const reply = await admin.send('POST', path, { allow: ['fine.test', 'a..test', '10.0.0.1/8'] })
+    assert.deepEqual([reply.status, reply.json.fields.length], [400, 2])
+    assert.deepEqual(await ids(path), [])
+    for (const body of [undefined, {}, { allow: [] }, { allow: 'a.test' }, { allow: ['a.test'], add: [] }])
+      assert.equal((await admin.send('POST', path, body)).status, 400, JSON.stringify(body))
+    for (const unknown of [`/accounts/${NOBODY}`, `/eab/${NOBODY}`])
+      assert.equal((await admin.send('POST', `${unknown}/allowed-identifiers`, { allow: ['a.test'] })).status, 404)
+  })
+
   test('a network that is allowed covers its addresses', async () => {
     const client = await registeredClient(service.directoryUrl)
     const { id } = await identifier('198.51.100.0/25', 'ip')

@@ -12,6 +12,7 @@ interface Entry {
   id: string
   action: string
   user_id: string | null
+  ip_address: string | null
   details: Record<string, unknown>
   created_at: string
 }
@@ -59,9 +60,12 @@ describe('the audit log', () => {
     assert.deepEqual(seen, [...['user6', 'user5', 'user4', 'user3', 'user2', 'user1', 'user0'], 'audrey', 'alice'])
   })
 
-  test('filters: user, time', async () => {
+  test('filters: user, address, time', async () => {
     const me = (await admin.get('/me')).json
     assert.ok((await entries(`?user_id=${me.id}`)).every((entry) => entry.user_id === me.id))
+    const address = String((await entries('?limit=1'))[0]?.ip_address)
+    assert.ok((await entries(`?ip_address=${address}`)).every((entry) => entry.ip_address === address))
+    assert.deepEqual(await entries('?ip_address=192.0.2.77'), [])
     const [newest] = await entries('?limit=1')
     const at = encodeURIComponent(newest?.created_at ?? '')
     assert.equal((await entries(`?since=${at}`))[0]?.id, newest?.id)
@@ -84,8 +88,12 @@ describe('the audit log', () => {
     assert.equal(whole.headers.get('content-type'), 'application/x-ndjson')
     const lines = whole.text.trimEnd().split('\n')
     assert.deepEqual((JSON.parse(lines.at(-1) ?? '') as Entry).details.username, 'alice')
-    const [noted] = await entries('?limit=1')
+    const [noted, ...others] = await entries('?limit=200')
     assert.deepEqual([noted?.action, noted?.details], ['audit.export', { filters: {} }])
+    assert.deepEqual(
+      lines.map((line) => JSON.parse(line)),
+      others,
+    )
     const some = await admin.send('POST', '/audit-log/export', { action: 'user.create', since: '2020-01-01' })
     assert.equal(some.text.trimEnd().split('\n').length, 9)
     assert.equal(lines.length >= 9, true)

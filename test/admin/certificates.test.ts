@@ -105,12 +105,26 @@ describe('certificates of the Admin API', { timeout: 300_000 }, () => {
     const inTen = new Date(Date.now() + 9.5 * 3_600_000).toISOString()
     const soon = await list(`domain_suffix=old_%25.example&expiring_before=${inTen}`)
     assert.deepEqual(numbers(soon), [9, 8, 7, 6, 4, 3, 2, 1, 5, 10, 15, 20, 25, 30])
+    const inFive = new Date(Date.now() + 5.5 * 3_600_000).toISOString()
+    const between = await list(`domain_suffix=old_%25.example&expiring_after=${inFive}&expiring_before=${inTen}`)
+    assert.deepEqual(numbers(between), [9, 8, 7, 6])
+    assert.deepEqual(numbers(await list(`domain_suffix=old_%25.example&expiring_after=${inTen}&limit=2`)), [29, 28])
     assert.deepEqual(numbers(await list(`${now}&sort=not_after&limit=3`.replace('limit=100&', ''))), [30, 25, 20])
   })
 
   test('a revocation has the name of its reason, unspecified where none was given', async () => {
     const reasons = (await list(`${ACCOUNT}&status=revoked`)).map((row) => row['revocation_reason'])
     assert.deepEqual([...new Set(reasons)].sort(), ['superseded', 'unspecified'])
+  })
+
+  test('all certificates of a key are found by its hash', async () => {
+    const { public_key } = (await at.admin.get(`/certificates/${leaf.serialNumber}/details`)).json
+    const found = await list(`spki_sha256=${public_key.spki_sha256}`)
+    assert.deepEqual(
+      found.map((row) => row['serial_number']),
+      [leaf.serialNumber.toLowerCase().replace(/^(00)+/, '')],
+    )
+    assert.deepEqual(await list(`spki_sha256=${'ab'.repeat(32)}`), [])
   })
 
   test('a domain is one exact name, a suffix all below; wildcards of SQL are letters', async () => {
@@ -131,6 +145,26 @@ describe('certificates of the Admin API', { timeout: 300_000 }, () => {
     assert.equal((await list(`issuer=${issuer_fingerprint}`)).length, 1)
     assert.equal((await list('profile=default')).length, 1)
     assert.equal((await list('profile=other')).length, 0)
+  })
+
+  test('a certificate is renewed once another one has its names and ends later', async () => {
+    const names = ['renewed.test', 'www.renewed.test']
+    const first = new X509Certificate((await at.client.obtain(names, at.responder)).der).serialNumber.toLowerCase()
+    const found = async (renewed: string, reader = at.auditor) => {
+      const reply = await reader.get(`/certificates?domain=renewed.test&sort=not_after&renewed=${renewed}`)
+      assert.equal(reply.status, 200, reply.text)
+      return reply.json.map((row: Row) => row['serial_number'])
+    }
+    assert.deepEqual([await found('true'), await found('false')], [[], [first]])
+    // Ends are whole seconds.
+    await at.database.query(
+      "UPDATE certificates SET not_after = not_after - interval '1 day' WHERE serial_number = decode($1, 'hex')",
+      [first],
+    )
+    const next = await at.client.obtain([...names, 'more.renewed.test'], at.responder)
+    const second = new X509Certificate(next.der).serialNumber.toLowerCase()
+    assert.deepEqual([await found('true'), await found('0', at.admin)], [[first], [second]])
+    assert.equal((await at.admin.get('/certificates?renewed=perhaps')).status, 400)
   })
 
   test('pages by offset and by cursor have the same rows', async () => {

@@ -94,7 +94,7 @@ describe('admin_api', () => {
 })
 
 test('admin_api.enabled: false, the default, offers nothing', async (context) => {
-  const service = await startTestService({ config: {} })
+  const service = await startTestService({ fronts: 1 })
   context.after(() => service.dispose())
   for (const target of ['', '/auth/login', '/openapi.json'])
     assert.equal((await adminRequest(service.baseUrl, 'GET', target)).status, 404)

@@ -47,6 +47,8 @@ describe('CSR profiles', () => {
     return answer.status === 200 ? 200 : answer.json.subproblems.map(({ detail }: { detail: string }) => detail)
   }
   const profileOf = async (path: string) => (await admin.get(`${path}/csr-profile`)).json?.id ?? null
+  /** The credential through which the profile of an account counts, as an auditor reads it. */
+  const wayOf = async (account: string) => (await auditor.get(`${account}/csr-profile`)).json.eab_credential_id
 
   test('are made, read, listed the newest first, and replaced as a whole', async () => {
     const wanted = { name: name(), description: 'of servers', profile_data: { san_maximum: 3, san_regex: '.*\\.test' } }
@@ -256,10 +258,12 @@ describe('CSR profiles', () => {
     await change(admin, 'PUT', `/csr-profiles/${own.id}${account}`)
     await change(admin, 'PUT', `/eab/${credential.id}/csr-profile/${granted.id}`)
     assert.equal(await profileOf(account), own.id)
+    assert.equal(await wayOf(account), null)
     await change(admin, 'DELETE', `/csr-profiles/${granted.id}${account}`)
     assert.equal(await profileOf(account), own.id)
     await change(admin, 'DELETE', `/csr-profiles/${own.id}${account}`)
     assert.equal(await profileOf(account), granted.id)
+    assert.equal(await wayOf(account), credential.id)
     await change(admin, 'PUT', `/csr-profiles/${own.id}${account}`)
     await change(admin, 'DELETE', `/csr-profiles/${own.id}`)
     assert.equal(await profileOf(account), granted.id)

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
-import { operate } from '../support/operator.ts'
+import { chancery, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 describe('dead letters', () => {
@@ -40,6 +40,15 @@ describe('dead letters', () => {
     )
     assert.deepEqual(waiting, [{ event_id: letter.event_id }])
     assert.equal((await admin.send('POST', `/events/dead/${id}/retry`)).status, 404)
+  })
+
+  test('the commands list them and send one again', async () => {
+    const id = await bury('away')
+    assert.match(await operate(service, 'events', 'dead'), new RegExp(`^${id} .*away +alarm +3 `, 'm'))
+    await operate(service, 'events', 'retry', id)
+    assert.doesNotMatch(await operate(service, 'events', 'dead'), new RegExp(id))
+    const again = await chancery(service, 'events', 'retry', id)
+    assert.equal(again.code, 1)
   })
 
   test('one whose consumer is gone stays', async () => {

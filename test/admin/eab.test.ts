@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { type AcmeClient, closeConnections, createAcmeClient } from '../support/acme-client.ts'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
 import { accountIdOf, boundClient, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
+import { rowsIn } from '../support/database.ts'
 import { bindingFor } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -54,6 +55,23 @@ describe('binding credentials', () => {
     assert.match(used.used_at, /Z$/)
   })
 
+  test('the list shows by choice those that live on, the expired or the revoked', async () => {
+    const [open, expired, revoked] = [await create(), await create({ expires_at: '2100-01-01' }), await create()]
+    await rowsIn(service.database, "UPDATE eab_credentials SET expires_at = now() - interval '1 day' WHERE id = $1", [
+      expired.id,
+    ])
+    await admin.send('POST', `/eab/${revoked.id}/revoke`)
+    const made = [open.id, expired.id, revoked.id]
+    const listed = async (status: string) =>
+      (await admin.get(`/eab?status=${status}`)).json
+        .map(({ id }: { id: string }) => id)
+        .filter((id: string) => made.includes(id))
+    assert.deepEqual(await listed('open'), [open.id])
+    assert.deepEqual(await listed('expired'), [expired.id])
+    assert.deepEqual(await listed('revoked'), [revoked.id])
+    assert.equal((await admin.get('/eab?status=used')).status, 400)
+  })
+
   test('a taken kid is a conflict; what is missing or wrong is named', async () => {
     const { kid } = await create()
     assert.equal((await admin.send('POST', '/eab', { kid })).status, 409)
@@ -69,6 +87,8 @@ describe('binding credentials', () => {
       [{ kid: 'none', max_uses: 0 }, 'max_uses'],
       [{ kid: 'anywhere', allowed_networks: [] }, 'allowed_networks'],
       [{ kid: 'mass', revoked: true }, 'revoked'],
+      [{ kid: 'pattern', allowed_identifiers: ['a.test', 'a..test'] }, 'allowed_identifiers'],
+      [{ kid: 'profile', csr_profile_id: 'servers' }, 'csr_profile_id'],
     ] as const) {
       const reply = await admin.send('POST', '/eab', body)
       assert.equal(reply.status, 400, JSON.stringify(body))
@@ -79,6 +99,36 @@ describe('binding credentials', () => {
     }
   })
 
+  test('what it grants is made with it, or nothing is', async () => {
+    const profile = await made(admin, '/csr-profiles', { name: 'granted', profile_data: {} })
+    const allowed_identifiers = ['*.Granted.test', '10.0.0.0/8', '*.granted.test']
+    const { id } = await create({ allowed_identifiers, csr_profile_id: profile.id })
+    const identifiers = (await admin.get(`/eab/${id}/allowed-identifiers`)).json
+    assert.deepEqual(identifiers.map((row: { identifier_value: string }) => row.identifier_value).sort(), [
+      '*.granted.test',
+      '10.0.0.0/8',
+    ])
+    assert.equal((await admin.get(`/eab/${id}/csr-profile`)).json.id, profile.id)
+    const actions = (await newestEntries(admin, 6)).map(({ action }) => action)
+    assert.deepEqual(actions.filter((action) => action.startsWith('eab.')).sort(), [
+      ...['eab.add_identifier', 'eab.add_identifier', 'eab.assign_csr_profile', 'eab.create'],
+    ])
+    const wanted = { kid: 'without', allowed_identifiers: ['none.test'], csr_profile_id: NOBODY }
+    assert.equal((await admin.send('POST', '/eab', wanted)).status, 404)
+    assert.deepEqual((await admin.get('/eab?kid=without')).json, [])
+    assert.deepEqual((await admin.get('/allowed-identifiers?value=none.test')).json, [])
+  })
+
+  test('a list by key id has one, whatever the key id looks like', async () => {
+    const kid = NOBODY
+    const { id } = await create({ kid })
+    assert.deepEqual(
+      (await admin.get(`/eab?kid=${kid}`)).json.map((row: { id: string }) => row.id),
+      [id],
+    )
+    assert.deepEqual((await admin.get('/eab?kid=%25')).json, [])
+  })
+
   test('revocation takes the account with it, may be repeated, and is audited each time', async () => {
     const credential = await create()
     const client = await boundClient(service, credential)
@@ -86,6 +136,8 @@ describe('binding credentials', () => {
     for (let time = 0; time < 2; time++) {
       const reply = await admin.send('POST', `/eab/${credential.id}/revoke`)
       assert.deepEqual([reply.status, reply.json.revoked, 'hmac_key' in reply.json], [200, true, false])
+      const ids = time === 0 ? [accountIdOf(client)] : []
+      assert.deepEqual([reply.json.revoked_accounts, reply.json.revoked_account_ids], [ids.length, ids])
     }
     assert.equal((await client.post(client.kid)).status, 401)
     assert.equal((await client.post(String(order.headers.location))).status, 401)
@@ -130,10 +182,14 @@ describe('binding credentials', () => {
   })
 
   test('nobody registers with it after expires_at', async () => {
-    const expires_at = new Date(Date.now() + 1_000).toISOString()
+    const expires_at = new Date(Date.now() + 3_600_000).toISOString()
     const credential = await create({ expires_at })
     assert.equal((await read(credential.id)).expires_at, expires_at)
-    await new Promise((resolve) => setTimeout(resolve, Date.parse(expires_at) - Date.now() + 50))
+    await rowsIn(
+      service.database,
+      "UPDATE eab_credentials SET expires_at = now() - interval '1 second' WHERE id = $1",
+      [credential.id],
+    )
     assert.match(await refusal(credential), /has expired/)
   })
 

@@ -97,7 +97,7 @@ describe('whatever is asked of the Admin API', () => {
   async function inProcess(request: AdminRequest): Promise<Reply> {
     const reply = await thread.ref.ask('request', request, DEADLINE_MS)
     if (reply.stream !== undefined) await thread.ref.ask('cancel', reply.stream, DEADLINE_MS)
-    return reply
+    return reply.octets ? { ...reply, body: Buffer.from(reply.octets).toString() } : reply
   }
 
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE })
@@ -147,12 +147,13 @@ describe('whatever is asked of the Admin API', () => {
     const untouched = ENDPOINTS.filter(({ id }) => !succeeded.has(id)).map(({ id }) => id)
     console.log(Object.fromEntries(statuses), 'never succeeded:', untouched.join(' '))
     assert.deepEqual([...failures].map((failure) => failure.join('\n')).join('\n\n'), '')
-    return statuses
+    return { statuses, untouched }
   }
 
   test('gets a reply that its description has', { timeout: 300_000 }, async () => {
-    const statuses = await runAll(fuzzCases(CASES, seed), inProcess)
-    assert.ok((statuses.get(200) ?? 0) > CASES / 20, 'requests that fit get through')
+    const { statuses, untouched } = await runAll(fuzzCases(CASES, seed), inProcess)
+    assert.ok((statuses.get(200) ?? 0) > CASES / 5, 'requests that fit get through')
+    assert.ok(untouched.length < ENDPOINTS.length / 3, 'to most endpoints')
   })
 
   test('gets one over HTTP, too', { timeout: 120_000 }, async () => {

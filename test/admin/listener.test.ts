@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
+import { head, openRaw } from '../http/raw-client.ts'
 import { type AdminClient, adminConfig, administrator, adminRequest, clientWith } from '../support/admin.ts'
 import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
@@ -16,6 +17,8 @@ import { until } from '../support/until.ts'
 
 /** Of streamed replies at once. */
 const MOST_EXPORTS = 8
+/** They take turns, and rest fifteen times as long as they read. */
+const EXPORTS_MS = 120_000
 const MAX_BODY_BYTES = 2_048
 
 async function query(service: TestService, text: string): Promise<void> {
@@ -148,11 +151,20 @@ for (const where of ['a port of its own', 'the public port'] as const) {
       const tooMany = await admin.send('POST', '/audit-log/export')
       assert.deepEqual([tooMany.status, tooMany.headers.get('retry-after')], [503, '10'])
       leave(readers)
-      await until('all of them are forgotten', async () => {
-        const next = await Promise.all(Array.from({ length: MOST_EXPORTS }, () => slowExport(base, admin)))
-        leave(next)
-        return next.every(({ statusCode }) => statusCode === 200)
-      })
+      // All at once, and again those that came too early: each page of an export rests behind that of another.
+      const others: IncomingMessage[] = []
+      await until(
+        'all of them are forgotten',
+        async () => {
+          const wanted = MOST_EXPORTS - others.length
+          const next = await Promise.all(Array.from({ length: wanted }, () => slowExport(base, admin)))
+          others.push(...next.filter(({ statusCode }) => statusCode === 200))
+          leave(next.filter(({ statusCode }) => statusCode !== 200))
+          return others.length === MOST_EXPORTS
+        },
+        EXPORTS_MS,
+      )
+      leave(others)
     })
 
     test('SIGTERM waits for the reply to a request', async (context) => {
@@ -163,7 +175,11 @@ for (const where of ['a port of its own', 'the public port'] as const) {
       await locker.query('LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE')
       const pending = admin.get('/accounts')
       await until('the request waits', async () => {
-        const { rows } = await locker.query('SELECT FROM pg_locks WHERE NOT granted')
+        // Of this database: those of other tests have waiting statements of their own.
+        const { rows } = await locker.query(
+          `SELECT FROM pg_locks WHERE NOT granted
+              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+        )
         return rows.length > 0
       })
       const stopped = service.stop()
@@ -193,3 +209,40 @@ test('over TLS, with HSTS', { timeout: 120_000 }, async (context) => {
   await assert.rejects(adminRequest(`http://127.0.0.1:${port}`, 'GET', '/me'))
   assert.equal((await clientWith(service.baseUrl, 'x').get('/me')).status, 404)
 })
+
+for (const where of ['a port of its own', 'the public port'] as const) {
+  describe(`large bodies on ${where}`, { timeout: 300_000 }, () => {
+    const LARGEST = 6 * 1024 * 1024
+    let service: TestService
+    let port: number
+    before(async () => {
+      const own = await freePort()
+      const listen = where === 'a port of its own' && { listen: { port: own } }
+      service = await startTestService({
+        // Each front thread has memory of its own.
+        config: { ...adminConfig({ max_body_bytes: LARGEST, ...listen }), server: { workers: 1 } },
+      })
+      port = listen ? own : service.port
+    })
+    after(() => service.dispose())
+
+    /** @returns the status of a login whose body has so many bytes */
+    const login = async (bytes: number) => {
+      const body = JSON.stringify({ username: 'u', password: 'p'.repeat(bytes) })
+      return (await adminRequest(`http://127.0.0.1:${port}`, 'POST', '/auth/login', { body })).status
+    }
+
+    test('one of the largest size is read', async () => assert.equal(await login(LARGEST - 100), 413))
+
+    test('those of one address that arrive slowly have a bound together', async () => {
+      const slow = await openRaw(port)
+      slow.send(head('POST /api/auth/login', 'Content-Type: application/json', `Content-Length: ${LARGEST}`))
+      slow.send(Buffer.alloc(LARGEST - 1, 0x20))
+      // Which of the two is refused depends on which is complete first.
+      const isRefused = async () => (await login(200_000)) === 503 || slow.text.startsWith('HTTP/1.1 503')
+      await until('there is no memory left', isRefused)
+      slow.socket.destroy()
+      await until('it is given back', async () => (await login(200_000)) === 413)
+    })
+  })
+}

@@ -9,6 +9,7 @@ import { openApiDocument } from '../../src/admin/openapi.ts'
 import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
 import { adminConfig, administrator, adminRequest, createAdministrator } from '../support/admin.ts'
 import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
+import { rowsIn } from '../support/database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const document = openApiDocument(ENDPOINTS, { version: '0.0.0', baseUrl: 'https://ca.example/api' })
@@ -91,22 +92,53 @@ describe('roles', () => {
   const SAMPLE = '0192a1b2-0000-7000-8000-000000000000'
   const pathOf = (path: string) => path.replaceAll(/\{[^}]+\}/g, SAMPLE)
 
-  test('every endpoint asks for a token but those that say so, and refuses the wrong role', async () => {
-    const auditor = await administrator(service, 'audrey', 'auditor')
-    const gone = await administrator(service, 'gone')
+  /** Of a session that the database has ended, and of machines. */
+  async function tokens() {
+    const [boss, auditor] = [await administrator(service, 'boss'), await administrator(service, 'audrey', 'auditor')]
+    const [gone, late] = [await administrator(service, 'gone'), await administrator(service, 'late')]
     await gone.send('POST', '/auth/logout')
-    for (const { id, method, path, roles, body } of ENDPOINTS) {
-      const ask = (token?: string) =>
-        adminRequest(service.baseUrl, method, pathOf(path), { ...(token && { token }), ...(body && { body: {} }) })
+    await rowsIn(
+      service.database,
+      `UPDATE admin_sessions SET expires_at = now() - interval '1 s'
+        WHERE user_id = (SELECT id FROM admin_users WHERE username = 'late')`,
+    )
+    const machine = async (role: string) => (await boss.send('POST', '/tokens', { name: role, role })).json.token
+    return {
+      ...{ boss: boss.token, auditor: auditor.token, gone: gone.token, late: late.token },
+      ...{ adminMachine: await machine('admin'), auditorMachine: await machine('auditor') },
+    }
+  }
+
+  test('every endpoint × no token, unsigned, expired, logged out, auditor, admin, API tokens', async () => {
+    const { boss, auditor, gone, late, adminMachine, auditorMachine } = await tokens()
+    for (const { id, method, path, roles, body, needsSession = false } of ENDPOINTS) {
       if (roles === 'none') continue
-      assert.equal((await ask()).status, 401, `${id} without a token`)
-      assert.equal((await ask('eyJhbGciOiJub25lIn0.e30.')).status, 401, `${id} with an unsigned token`)
-      assert.equal((await ask(gone.token)).status, 401, `${id} with a token that was logged out`)
-      // Its own session must last for the others.
-      if (id === 'logout' || id === 'logoutEverywhere' || id === 'resetMyPassword') continue
-      const { status } = await ask(auditor.token)
-      if (roles.includes('auditor')) assert.ok(status !== 401 && status !== 403, `${id} as auditor: ${status}`)
-      else assert.equal(status, 403, `${id} as auditor`)
+      const ask = async (token?: string) =>
+        (
+          await adminRequest(service.baseUrl, method, pathOf(path), {
+            ...(token && { token }),
+            ...(body && { body: {} }),
+          })
+        ).status
+      const isLetIn = (status: number, who: string) =>
+        assert.ok(![401, 403].includes(status), `${id} ${who}: ${status}`)
+      for (const [token, what] of [
+        [undefined, 'no token'],
+        ['eyJhbGciOiJub25lIn0.e30.', 'an unsigned token'],
+        [gone, 'a token that was logged out'],
+        [late, 'an expired token'],
+      ] as const)
+        assert.equal(await ask(token), 401, `${id} with ${what}`)
+      const forAuditors = roles.includes('auditor')
+      if (needsSession) assert.equal(await ask(adminMachine), 403, `${id} as a machine`)
+      if (needsSession || !forAuditors) assert.equal(await ask(auditorMachine), 403, `${id} as an auditing machine`)
+      // The sessions must last for the others; a machine has none.
+      if (['logout', 'logoutEverywhere', 'resetMyPassword'].includes(id)) continue
+      if (!needsSession) isLetIn(await ask(adminMachine), 'as a machine')
+      if (!needsSession && forAuditors) isLetIn(await ask(auditorMachine), 'as an auditing machine')
+      isLetIn(await ask(boss), 'as admin')
+      if (forAuditors) isLetIn(await ask(auditor), 'as auditor')
+      else assert.equal(await ask(auditor), 403, `${id} as auditor`)
     }
   })
 })

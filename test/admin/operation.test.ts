@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
-import { operate } from '../support/operator.ts'
+import { chancery, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -21,7 +21,7 @@ describe('what administrators switch', () => {
   })
   after(() => service.dispose())
 
-  const chancery = (...words: string[]) => operate(service, ...words)
+  const run = (...words: string[]) => operate(service, ...words)
   const health = async () => (await fetch(`${service.baseUrl}/healthz`)).json() as Promise<Record<string, unknown>>
   const audited = (action: string) =>
     rowsIn<{ user_id: string | null; details: Record<string, unknown> }>(
@@ -63,14 +63,11 @@ describe('what administrators switch', () => {
   })
 
   test('the commands set the same switches in the name of the OS user', async () => {
-    assert.match(
-      await chancery('maintenance', 'on', '--reason', 'from a shell'),
-      /^maintenance is on since 2.* by .*$/m,
-    )
+    assert.match(await run('maintenance', 'on', '--reason', 'from a shell'), /^maintenance is on since 2.* by .*$/m)
     const seen = await admin.get('/maintenance')
     assert.deepEqual([seen.json.set_by, seen.json.reason], [userInfo().username, 'from a shell'])
-    const off = JSON.parse(await chancery('maintenance', 'off', '--json'))
-    assert.equal(off.enabled, false)
+    const off = JSON.parse(await run('maintenance', 'off', '--json'))
+    assert.equal(off.maintenance_mode, false)
     const entries = (await audited('maintenance.set')).slice(-2)
     assert.deepEqual(
       entries.map(({ user_id, details }) => [user_id, details.operator]),
@@ -87,8 +84,13 @@ describe('what administrators switch', () => {
     const { last_rebuild, ...rest } = reply.json
     assert.deepEqual(rest, { stale: false, error: null, revoked_count: 0 })
     assert.ok(last_rebuild >= 0 && last_rebuild < 25, String(last_rebuild))
-    assert.match(await chancery('crl', 'rebuild', '--json'), /"number":"\d+"/)
-    assert.equal((await audited('crl.rebuild')).length, 2)
+    assert.equal((await admin.get('/crl')).json.rebuilding, false)
+    const asked = await admin.send('POST', '/crl/rebuild', { wait_seconds: 0 })
+    assert.equal(asked.status, 200, asked.text)
+    await until('the list that was asked for is there', async () => !(await admin.get('/crl')).json.rebuilding)
+    assert.equal((await admin.send('POST', '/crl/rebuild', { wait_seconds: 60 })).status, 400)
+    assert.match(await run('crl', 'rebuild', '--json'), /"number":"\d+"/)
+    assert.equal((await audited('crl.rebuild')).length, 3)
   })
 
   test('notifications are listed, queued again, and purged', async () => {
@@ -123,17 +125,25 @@ describe('what administrators switch', () => {
       "UPDATE notifications SET status = 'failed', error_detail = '550 unknown user' RETURNING id",
     )
     assert.notEqual(id, '')
-    assert.match(await chancery('notifications', 'list', '--status', 'failed'), /ops@example\.com.*550 unknown user/)
-    assert.match(await chancery('notifications', 'retry'), /^retried {2}\d+$/m)
-    assert.match(await chancery('notifications', 'purge', '--days', '1'), /^purged {2}0$/m)
-    assert.match(await chancery('mail', 'preview', 'expiration_warning'), /^Subject: Certificate expires in 7 days/)
+    assert.match(await run('notifications', 'list', '--status', 'failed'), /ops@example\.com.*550 unknown user/)
+    assert.match(await run('notifications', 'retry'), /^retried {2}\d+$/m)
+    assert.match(await run('notifications', 'purge', '--days', '1'), /^purged {2}0$/m)
+    assert.match(await run('mail', 'preview', 'expiration_warning'), /^Subject: Certificate expires in 7 days/)
   })
-})
 
-test('without CRLs there is none to rebuild: 503', async (context) => {
-  const service = await startTestService({ config: adminConfig() })
-  context.after(() => service.dispose())
-  const admin = await administrator(service, 'alice')
-  const reply = await admin.send('POST', '/crl/rebuild')
-  assert.deepEqual([reply.status, reply.json.message], [503, 'crl.enabled is false: there is no CRL to rebuild'])
+  test('a rebuild that nobody can make is asked for, and says so', async () => {
+    await service.stop()
+    const { code, stderr } = await chancery(service, 'crl', 'rebuild')
+    assert.deepEqual(
+      [code, stderr],
+      [1, 'chancery: no service is running on this database; the first one that starts builds the CRL\n'],
+    )
+  })
+
+  test('without CRLs there is none to rebuild: 503', async (context) => {
+    const without = await startTestService({ continueFrom: service, config: adminConfig() })
+    context.after(() => without.dispose())
+    const reply = await admin.send('POST', '/crl/rebuild')
+    assert.deepEqual([reply.status, reply.json.message], [503, 'crl.enabled is false: there is no CRL to rebuild'])
+  })
 })

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { locationOf, type Obtained } from '../support/acme-client.ts'
+import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
+import { operate } from '../support/operator.ts'
 
 type Row = Record<string, unknown>
 
@@ -58,6 +60,37 @@ describe('orders of the Admin API', { timeout: 300_000 }, () => {
       assert.deepEqual([json.status, json.identifier.value, json.evidence], ['pending', 'later.test', null])
       assert.equal(json.challenges[0].status, 'pending')
     }
+  })
+
+  test('stored facts of another shape are shown as they are', async () => {
+    const [{ id = '' } = {}] = (await at.auditor.get(`/orders/${pending}`)).json.authorizations
+    const store = (column: string, value: unknown) =>
+      rowsIn(at.service.database, `UPDATE authorizations SET ${column} = $1::jsonb WHERE id = $2`, [
+        JSON.stringify(value),
+        id,
+      ])
+    for (const [evidence, shown] of [
+      [
+        { type: 'http-01', later: true },
+        { type: 'http-01', later: true },
+      ],
+      [{ steps: [null, 7] }, { steps: [null, 7] }],
+      ['a text', { stored: 'a text' }],
+      [[1], { stored: [1] }],
+    ]) {
+      await store('evidence', evidence)
+      const reply = await at.auditor.get(`/authorizations/${id}`)
+      assert.deepEqual([reply.status, reply.json.evidence], [200, shown], reply.text)
+      await operate(at.service, 'inspect', 'order', pending)
+    }
+    for (const attempts of [{ 'http-01': 7 }, { 'http-01': { status: 1, tries: 'x', error: 'e' } }, [], 'x']) {
+      await store('attempts', attempts)
+      const reply = await at.auditor.get(`/orders/${pending}`)
+      assert.equal(reply.status, 200, reply.text)
+    }
+    await rowsIn(at.service.database, `UPDATE orders SET error = '"it failed"' WHERE id = $1`, [pending])
+    assert.deepEqual((await at.auditor.get(`/orders/${pending}`)).json.error, { stored: 'it failed' })
+    assert.equal((await at.auditor.get('/orders')).status, 200)
   })
 
   test('unknown and malformed ids are 404', async () => {

@@ -1,6 +1,7 @@
 /** What the console asks for besides lists: overview, settings, failures, counts, previews and checks. */
 
 import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
 import { appendFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -123,6 +124,22 @@ describe('what the console asks for', { timeout: 300_000 }, () => {
         expiring.find((one: { days: number }) => one.days === 1).certificates
       assert.deepEqual([added(7), added(14), added(30)], [1, 1, 4])
     })
+  })
+
+  test('issuers are listed with what they sign as, and their chain can be saved', async () => {
+    const [issuer, ...others] = (await auditor.get('/issuers')).json
+    assert.deepEqual([others.length, issuer.id], [0, 'default'])
+    const { text } = await auditor.get(`/issuers/${issuer.fingerprint}/chain`)
+    const chain =
+      text.match(/-----BEGIN[\s\S]+?-----END CERTIFICATE-----/g)?.map((pem) => new X509Certificate(pem)) ?? []
+    const [own, root] = chain as [X509Certificate, X509Certificate]
+    assert.equal(own.fingerprint256.replaceAll(':', '').toLowerCase(), issuer.fingerprint)
+    assert.deepEqual(issuer.not_after, new Date(own.validTo).toISOString())
+    assert.ok(own.checkIssued(root))
+    assert.equal(issuer.above.length, chain.length - 1)
+    assert.equal(issuer.above[0].fingerprint, root.fingerprint256.replaceAll(':', '').toLowerCase())
+    assert.equal((await auditor.get(`/issuers/${'ab'.repeat(32)}/chain`)).status, 404)
+    assert.equal((await auditor.get('/issuers/ab/chain')).status, 404)
   })
 
   describe('settings', () => {

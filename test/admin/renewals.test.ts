@@ -1,12 +1,16 @@
 /** Renewal advice and blocked keys in the Admin API, over HTTP against a whole service. */
 
 import assert from 'node:assert/strict'
-import { createHash, X509Certificate } from 'node:crypto'
+import { createHash, randomUUID, X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { csrFor, type Obtained, send } from '../support/acme-client.ts'
+import { accountIdOf } from '../support/bound.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { P384_KEY } from '../support/keys.ts'
+
+const counts = (...certificates: number[]) =>
+  certificates.map((count, index) => ({ days: [1, 7, 14, 30][index], certificates: count }))
 
 describe('renewals and blocked keys of the Admin API', { timeout: 300_000 }, () => {
   let at: Issuing
@@ -67,6 +71,42 @@ describe('renewals and blocked keys of the Admin API', { timeout: 300_000 }, () 
     const byProfile = await at.auditor.get('/certificates/expiry-histogram?by=profile&days=400')
     assert.deepEqual(byProfile.json.buckets, [{ day, group: 'default', certificates: 1 }])
     assert.equal((await at.auditor.get('/certificates/expiry-histogram?by=names')).status, 400)
+  })
+
+  test('certificates that end soon are counted by account, in the order of their number', async () => {
+    const accountId = accountIdOf(at.client)
+    const ending = (days: number, account: string | null, count: number) =>
+      at.database.query(
+        `INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+         SELECT gen_random_uuid(), $1, decode(md5(random()::text), 'hex'), '\\x07', '{}', now(),
+                now() + make_interval(hours => $2), decode(md5(random()::text), 'hex')
+           FROM generate_series(1, $3)`,
+        [account, days * 24 - 1, count],
+      )
+    const path = '/certificates/expiring-by-account'
+    assert.deepEqual((await at.auditor.get(path)).json, {
+      is_estimate: false,
+      accounts: [],
+      others: counts(0, 0, 0, 0),
+    })
+    await ending(1, accountId, 2)
+    await ending(30, accountId, 3)
+    await ending(14, null, 1)
+    await ending(31, null, 9)
+    for (let other = 0; other < 12; other++) await ending(7, randomUUID(), 2)
+    const { json } = await at.auditor.get(path)
+    assert.deepEqual(json.accounts[0], {
+      account_id: accountId,
+      contacts: [],
+      eab_kid: null,
+      expiring: counts(2, 2, 2, 5),
+    })
+    assert.deepEqual(
+      json.accounts.slice(1).map(({ expiring }: { expiring: unknown }) => expiring),
+      Array(9).fill(counts(0, 2, 2, 2)),
+    )
+    assert.deepEqual(json.others, counts(0, 6, 7, 7))
+    await at.database.query("DELETE FROM certificates WHERE issuer_fingerprint = '\\x07'")
   })
 
   test('a blocked key gets no certificate until it is unblocked', async () => {

@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { type AdminClient, adminConfig, administrator, adminRequest, signIn } from '../support/admin.ts'
+import { type AdminClient, adminConfig, administrator, adminRequest, clientWith, signIn } from '../support/admin.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 describe('users of the Admin API', () => {
   let service: TestService
@@ -81,6 +82,15 @@ describe('users of the Admin API', () => {
     assert.match(reply.text, /must be one of \\"admin\\", \\"auditor\\"/)
   })
 
+  test('a member of another type is not told to be missing', async () => {
+    const sentences = async (body: object) =>
+      (await admin.send('POST', '/users', body)).json.fields.map(({ message }: { message: string }) => message)
+    assert.deepEqual(await sentences({ username: 7, email: null }), ['must be a string', 'must be a string'])
+    assert.deepEqual(await sentences({ username: 'x' }), ['is missing; it must be a string'])
+    const missing = await admin.send('POST', '/allowed-identifiers', { value: 'a.test' })
+    assert.equal(missing.json.fields[0].message, 'is missing; it must be one of "dns", "ip"')
+  })
+
   test('an auditor reads users and changes none', async () => {
     assert.equal((await auditor.get('/users')).status, 200)
     const reply = await auditor.send('POST', '/users', { username: 'eve', email: 'eve@example.com' })
@@ -131,6 +141,57 @@ describe('users of the Admin API', () => {
     assert.notEqual(reply.json.password, password)
     assert.deepEqual([(await first.get('/me')).status, (await second.get('/me')).status], [401, 401])
     await signIn(service.baseUrl, 'frank', reply.json.password)
+  })
+
+  test('an admin gives another a new password; an API token and an auditor cannot', async () => {
+    const { id, password } = await makeUser('grace')
+    const grace = await signIn(service.baseUrl, 'grace', password)
+    const machine = (await admin.send('POST', '/tokens', { name: 'robot', role: 'admin' })).json.token
+    for (const client of [auditor, clientWith(service.baseUrl, machine)])
+      assert.equal((await client.send('POST', `/users/${id}/reset-password`)).status, 403)
+    const reply = await admin.send('POST', `/users/${id}/reset-password`)
+    assert.deepEqual([reply.status, reply.json.username], [200, 'grace'], reply.text)
+    assert.equal((await grace.get('/me')).status, 401)
+    await signIn(service.baseUrl, 'grace', reply.json.password)
+    const [entry] = (await admin.get('/audit-log?action=user.reset_password&limit=1')).json
+    assert.equal(entry.target_user_id, id)
+  })
+
+  test('a locked name and a locked address are unlocked, and the audit log has it', async () => {
+    const { id } = await makeUser('heidi')
+    const body = { username: 'heidi', password: 'wrong' }
+    for (let i = 0; i < 5; i++) await adminRequest(service.baseUrl, 'POST', '/auth/login', { body })
+    assert.equal((await adminRequest(service.baseUrl, 'POST', '/auth/login', { body })).status, 429)
+    const unlock = async () => (await admin.send('POST', `/users/${id}/unlock`)).json
+    assert.deepEqual(await unlock(), { username: 'heidi', unlocked: true })
+    assert.deepEqual(await unlock(), { username: 'heidi', unlocked: false })
+    const [{ ip_address: address }] = (await admin.get('/audit-log?action=auth.login_failed&limit=1')).json
+    const unlockAddress = (address: string) => admin.send('POST', '/users/unlock-address', { address })
+    assert.deepEqual((await unlockAddress(address)).json, { address, unlocked: true })
+    assert.deepEqual((await unlockAddress(address)).json, { address, unlocked: false })
+    assert.match((await unlockAddress('here')).text, /'address' must be an IP address/)
+    assert.equal((await adminRequest(service.baseUrl, 'POST', '/auth/login', { body })).status, 401)
+    const unlocked = (await admin.get('/audit-log?action=user.unlock')).json
+    assert.deepEqual(
+      unlocked.map(({ details }: { details: object }) => details),
+      [{ address }, { username: 'heidi' }],
+    )
+  })
+
+  test('more passwords at once than may wait are told to come back', async () => {
+    const isRefused = async () => {
+      const email = 'x@example.com'
+      const asked = Array.from({ length: 24 }, () => admin.send('POST', '/users', { username: 'alice', email }))
+      const refused = (await Promise.all(asked)).filter(({ status }) => status === 429)
+      for (const { json, headers } of refused)
+        assert.deepEqual(
+          [json.error, json.detail, headers.get('retry-after')],
+          ['rate_limited', 'too many passwords at once; try again', '2'],
+        )
+      return refused.length > 0
+    }
+    await until('one is refused', isRefused)
+    assert.equal((await admin.send('POST', '/users', { username: 'alice', email: 'x@example.com' })).status, 409)
   })
 
   test('the last enabled admin is neither disabled, demoted nor deleted', async () => {

@@ -13,7 +13,7 @@ const AROUND = { progress: PROGRESS, interrupt: new AbortController().signal }
 describe('scenarios of certificates that are there', { timeout: 600_000 }, () => {
   let service: TestService
   before(async () => {
-    service = await startTestService({ config: { crl: { enabled: true }, ari: { enabled: true } } })
+    service = await startTestService({ fronts: 1, config: { crl: { enabled: true }, ari: { enabled: true } } })
   })
   after(() => service.dispose())
 
@@ -40,7 +40,7 @@ describe('scenarios of certificates that are there', { timeout: 600_000 }, () =>
   })
 
   test('what a service does not offer is an error that says so', async () => {
-    const without = await startTestService({ config: { ari: { enabled: true } } })
+    const without = await startTestService({ fronts: 1, config: { ari: { enabled: true } } })
     const place = { directory: without.directoryUrl, 'http01-port': without.http01Port, root: without.ca.root }
     try {
       assert.equal((await run('renewal', place)).steps['crl'], undefined)

@@ -13,11 +13,15 @@ import type { AcmeProxySettings } from '../../src/ca/acme-proxy/backend.ts'
 import type { ChallengeHandler } from '../../src/ca/acme-proxy/handlers/handler.ts'
 import { readReferenceKey } from '../../src/ca/acme-proxy/reference-account.ts'
 import { CaError } from '../../src/ca/backend.ts'
-import type { CsrBackend, IssuanceRequest } from '../../src/ca/csr-backend.ts'
+import { createCircuitBreaker } from '../../src/ca/circuit-breaker.ts'
+import type { BackendState, CsrBackend, IssuanceRequest } from '../../src/ca/csr-backend.ts'
+import { guardCsrBackend } from '../../src/ca/guarded-csr-backend.ts'
+import { acmeProxySettings } from '../../src/settings/acme-proxy.ts'
 import { type TestProxyOptions, testProxy } from '../support/acme-proxy.ts'
 import { loopbackCertificate } from '../support/certificates.ts'
 import { aRequest, issueThrough } from '../support/csr-backend.ts'
 import { problem, type ScriptedUpstream, startScriptedUpstream } from '../support/scripted-upstream.ts'
+import { aConfig } from '../unit/config/support.ts'
 
 const NAME = 'a.test'
 const soon = () => AbortSignal.timeout(30_000)
@@ -108,6 +112,98 @@ describe('an upstream that is not as it should be', { timeout: 120_000 }, () => 
     upstream.script = ({ path: to }) => (to === '/newOrder' && rejected++ < 3 ? problem(400, 'badNonce') : undefined)
     assert.equal((await issueThrough(proxy().backend, request)).status, 'issued')
     assert.equal(upstream.count('/newOrder'), 4)
+  })
+
+  /** Takes all steps at once, whatever pauses are asked for. @returns the answer or error that ends it, and the pauses */
+  async function hurried(backend: CsrBackend, { steps = 100 } = {}) {
+    const pauses: number[] = []
+    let state: BackendState | undefined
+    for (let taken = 0; taken < steps; taken++) {
+      const step = { signal: soon(), ...FIRST_STEP }
+      const answer = await backend.advance(request, state, step).catch((error: CaError) => error)
+      if (answer instanceof CaError || answer.status !== 'pending') return { answer, pauses, state }
+      pauses.push(answer.retryAfterMs)
+      state = JSON.parse(JSON.stringify(answer.state)) as BackendState
+    }
+    return { answer: undefined, pauses, state }
+  }
+
+  for (const maxRetries of [0, 1, 3])
+    test(`max_retries ${maxRetries}: a step is tried ${1 + maxRetries} times, then the order may go elsewhere`, async () => {
+      upstream.script = ({ path: to }) => (to === '/authz' ? { status: 500 } : undefined)
+      const { maxRetries: configured } = acmeProxySettings(
+        aConfig({ ca: { backend: 'acme_proxy', acme_proxy: { max_retries: maxRetries } } }).ca,
+      )
+      const { backend } = proxy({ maxRetries: configured })
+      const { answer, pauses, state } = await hurried(backend)
+      assert.ok(answer instanceof CaError && answer.retryable && !answer.mayHaveIssued)
+      assert.deepEqual([upstream.count('/newOrder'), upstream.count('/authz')], [1, 1 + maxRetries])
+      assert.deepEqual(
+        pauses.filter((ms) => ms >= 1_000),
+        [1_000, 2_000, 4_000].slice(0, maxRetries),
+        'growing pauses',
+      )
+      // Where no other backend takes over, it begins anew, with as many tries.
+      await backend.advance(request, state, { signal: soon(), ...FIRST_STEP })
+      assert.deepEqual([upstream.count('/newOrder'), upstream.count('/authz')], [2, 1 + maxRetries])
+    })
+
+  test('max_retries ends nothing once a certificate may exist', async () => {
+    upstream.script = ({ path: to }) => (to === '/cert' ? { status: 500 } : undefined)
+    const { answer, state } = await hurried(proxy({ maxRetries: 1 }).backend, { steps: 20 })
+    assert.equal(answer, undefined, 'it is asked on')
+    assert.equal((state as { step?: string }).step, 'collect')
+    assert.ok(upstream.count('/cert') > 5)
+    assert.equal(upstream.count('/finalize'), 1)
+  })
+
+  test('an order that stays ready is finalized again, with pauses', async () => {
+    upstream.script = ({ path: to }, { body }) => {
+      const ready = { status: 'ready', authorizations: [], finalize: '/finalize' }
+      const isOrder = to === '/finalize' || (to === '/order' && upstream.count('/finalize') > 0)
+      return isOrder ? { status: 200, body: { ...(body as object), ...ready } } : undefined
+    }
+    const { answer, pauses } = await hurried(proxy().backend, { steps: 60 })
+    assert.equal(answer, undefined)
+    const [finalized, rested] = [upstream.count('/finalize'), pauses.filter((ms) => ms >= 1_000).length]
+    assert.ok(finalized > 2)
+    assert.ok(rested >= finalized - 1, `${finalized} times with ${rested} pauses`)
+  })
+
+  describe('behind a circuit breaker', () => {
+    function guarded(backend: CsrBackend) {
+      const breaker = createCircuitBreaker({ failures: 100, recoveryMs: 0 }, { opened() {}, closed() {} })
+      const told: string[] = []
+      const telling = {
+        ...breaker,
+        succeeded: () => void told.push('succeeded'),
+        failed: () => void told.push('failed'),
+        unknown: () => void told.push('unknown'),
+      }
+      return { told, backend: guardCsrBackend(backend, telling, new AbortController().signal, () => {}) }
+    }
+
+    test('tries that fail in the middle of an order count as failures, and what asks nobody as neither', async () => {
+      const { told, backend } = guarded(proxy({ maxRetries: 2 }).backend)
+      upstream.script = ({ path: to }) => (to === '/chall' ? { lost: true } : undefined)
+      let state: BackendState | undefined
+      for (let steps = 0; steps < 6; steps++) {
+        const answer = await backend.advance(request, state, FIRST_STEP)
+        assert.ok(answer.status === 'pending')
+        state = answer.state
+      }
+      // order, inspect; place; three tries to answer; clean
+      const clean = await backend.advance(request, state, FIRST_STEP)
+      assert.equal(clean.status, 'pending')
+      assert.deepEqual(told, ['succeeded', 'succeeded', 'unknown', 'failed', 'failed', 'failed', 'unknown'])
+    })
+
+    test('an order that waits for its turn says nothing of the upstream', async () => {
+      const { told, backend } = guarded(proxy({ maxOrders: 1 }).backend)
+      await backend.advance(request, undefined, FIRST_STEP)
+      await backend.advance(await aRequest([NAME]), undefined, FIRST_STEP)
+      assert.deepEqual(told, ['succeeded', 'unknown'])
+    })
   })
 
   test('an upstream that has forgotten the account gets its key again', async () => {
@@ -225,6 +321,54 @@ describe('an upstream that is not as it should be', { timeout: 120_000 }, () => 
     upstream.script = ({ path: to }) => (to === '/chall' ? { lost: true } : undefined)
     await assert.rejects(issueThrough(backend, request), rejectedWith(/ECONNRESET|socket hang up/))
     assert.deepEqual(placed, [`place ${NAME}`, `remove ${NAME}`])
+  })
+
+  test('an order that another backend takes over leaves no response behind, also after a crash', async () => {
+    const { backend } = proxy({ maxOrders: 1 })
+    let state: BackendState | undefined
+    for (const expected of ['inspect', 'place', 'answer']) {
+      const answer = await backend.advance(request, state, { signal: soon(), ...FIRST_STEP })
+      assert.ok(answer.status === 'pending')
+      state = answer.state
+      assert.equal((state as { step?: string }).step, expected)
+    }
+    const asked = upstream.requests.length
+    const leave = async () => {
+      const answer = await backend.leave?.(request, state as BackendState, soon())
+      assert.ok(answer?.status === 'pending' && !answer.mayHaveIssued)
+      state = answer.state
+    }
+    await leave()
+    assert.deepEqual(placed, [`place ${NAME}`, `remove ${NAME}`])
+    const afterCrash = await backend
+      .advance(request, state, { signal: soon(), isRepeated: true, isAbandoned: false })
+      .catch((error: unknown) => error)
+    assert.ok(afterCrash instanceof CaError && afterCrash.retryable && !afterCrash.mayHaveIssued)
+    await leave()
+    assert.equal(state, null)
+    assert.equal(upstream.requests.length, asked, 'the upstream was not asked')
+    assert.equal((await issueThrough(backend, await aRequest([NAME]))).status, 'issued', 'its place is free')
+  })
+
+  test('a period that the client has requested is asked for (RFC 8555 §7.4)', async () => {
+    const { backend } = proxy()
+    const periods: [IssuanceRequest['requested'], object][] = [
+      [{}, {}],
+      [{ notAfter: new Date('2030-01-02T03:04:05Z') }, { notAfter: '2030-01-02T03:04:05Z' }],
+      [{ notBefore: new Date('2030-01-02T00:00:00Z') }, { notBefore: '2030-01-02T00:00:00Z' }],
+    ]
+    for (const [requested, members] of periods) {
+      await backend.advance(await aRequest([NAME], { requested }), undefined, { signal: soon(), ...FIRST_STEP })
+      const { identifiers: _, ...rest } =
+        upstream.requests.findLast(({ path: to }) => to === '/newOrder')?.payload ?? {}
+      assert.deepEqual(rest, members)
+    }
+    // "The server MUST return an error if it cannot fulfill the request as specified."
+    upstream.script = ({ path: to, payload }) =>
+      to === '/newOrder' && payload?.['notAfter'] ? problem(400, 'malformed') : undefined
+    const wanted = await aRequest([NAME], { requested: { notAfter: new Date('2030-01-02T03:04:05Z') } })
+    assert.equal((await issueThrough(backend, wanted)).status, 'refused')
+    assert.equal(upstream.count('/newOrder'), 4, 'it is not ordered with another period')
   })
 
   test('a revoked certificate is a success, any other refusal is final', async () => {

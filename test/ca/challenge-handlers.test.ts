@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { fileHttp } from '../../src/ca/acme-proxy/handlers/file-http.ts'
 import type { ChallengeResponse } from '../../src/ca/acme-proxy/handlers/handler.ts'
-import { HANDLER_EVENTS, moduleHandler, requireHandlerModule } from '../../src/ca/acme-proxy/handlers/module.ts'
+import { MODULE_METHODS, moduleHandler, requireHandlerModule } from '../../src/ca/acme-proxy/handlers/module.ts'
 import { callbackDns } from '../../src/ca/acme-proxy/handlers/scripts.ts'
 import { until } from '../support/until.ts'
 
@@ -100,7 +100,7 @@ describe('challenge handlers', () => {
     const moduleOf = (name: string, text: string, settings = {}) => {
       writeFileSync(inside(name), text)
       const url = pathToFileURL(inside(name)).href
-      return { module: `./${name}`, exportName: 'Zone', url, settings, events: HANDLER_EVENTS }
+      return { module: `./${name}`, exportName: 'Zone', url, settings, methods: MODULE_METHODS }
     }
     const limits = { propagationMs: 0, timeoutMs: 30_000, concurrency: 1 }
 

@@ -61,7 +61,7 @@ describe('administration from the command line', () => {
     const made = JSON.parse(await operate(service, 'users', 'create', 'bob', '--email', 'b@example.com', '--json'))
     assert.equal(made.role, 'auditor')
     await signIn(service.baseUrl, 'bob', made.password)
-    assert.match(await operate(service, 'users', 'list'), /^bob +auditor +enabled/m)
+    assert.match(await operate(service, 'users', 'list'), /^\S+ +bob +b@example\.com +auditor +true$/m)
     assert.match(await operate(service, 'users', 'update', 'bob', '--role', 'admin'), /bob is admin, enabled/)
     const reset = JSON.parse(await operate(service, 'users', 'reset-password', 'BOB', '--json'))
     assert.notEqual(reset.password, made.password)

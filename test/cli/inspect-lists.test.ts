@@ -148,7 +148,17 @@ describe('inspect, the lists', () => {
     const made = await chancery('db', 'search-indexes')
     assert.deepEqual(
       [made.code, made.out.match(/^\w+/gm)],
-      [0, ['certificates_names', 'certificates_issuer', 'orders_names', 'accounts_contacts']],
+      [
+        0,
+        [
+          'certificates_names',
+          'certificates_issuer',
+          'certificates_spki',
+          'certificates_revoked_expiry',
+          'orders_names',
+          'accounts_contacts',
+        ],
+      ],
     )
     assert.deepEqual(numbers(await certificates('--name', names[2] as string)), [2])
     assert.deepEqual(numbers(await certificates('--issuer', FINGERPRINTS[0].toString('hex'))), [0])
@@ -212,63 +222,53 @@ describe('inspect, the lists', () => {
 
   test('eab list: newest first, a page at a time, a line each', async () => {
     const none = await chancery('eab', 'list')
-    assert.deepEqual([none.code, none.out, none.complaint], [0, '', 'no credentials\n'])
+    assert.deepEqual([none.code, none.out, none.complaint], [0, '', 'none\n'])
     const grants = await openGrants(store.settings)
     const made = []
     for (const kid of ['one', 'two', 'three']) {
       const rights = { profiles: ['short', 'long'], preapprovedNetworks: ['10.0.0.0/8'] }
       made.push(await grants.credential({ kid, label: `of ${kid}`, ...rights }))
     }
-    const [one, two] = made
-    await grants.revoke(two?.id ?? '')
+    const [one, two, three] = made.map(({ id }) => id) as [string, string, string]
+    await grants.revoke(two)
     await grants.end()
     const first = await chancery('eab', 'list', '--limit', '2')
-    assert.equal(first.complaint, `there are more: --after ${two?.id}\n`)
-    const [newest, second, ...rest] = first.out.trimEnd().split('\n')
-    assert.match(
-      newest ?? '',
-      /^unused {3}three {2}made \S+ {2}profiles short,long {2}preapproved from 10\.0\.0\.0\/8 {2}"of three"$/,
-    )
-    assert.match(second ?? '', /^revoked {2}two {2}made /)
+    assert.equal(first.complaint, 'there are more: --all, or --limit 2 --offset 2\n')
+    const [heading, newest, second, ...rest] = first.out.trimEnd().split('\n')
+    assert.match(heading ?? '', /^id +kid +label +revoked +used +created_at$/)
+    assert.match(newest ?? '', new RegExp(`^${three} +three +of three +false +false +\\S+$`))
+    assert.match(second ?? '', new RegExp(`^${two} +two +of two +true +false +\\S+$`))
     assert.deepEqual(rest, [])
-    const last = await chancery('eab', 'list', '--limit', '2', '--after', two?.id ?? '')
-    assert.match(last.out, /^unused {3}one {2}made .*\n$/)
+    const last = await chancery('eab', 'list', '--limit', '2', '--cursor', two)
+    assert.match(last.out, new RegExp(`^.*\n${one} .*\n$`))
     assert.equal(last.complaint, '')
-    const past = await chancery('eab', 'list', '--after', one?.id ?? '')
-    assert.deepEqual([past.code, past.out, past.complaint], [0, '', 'no credentials after that\n'])
+    const past = await chancery('eab', 'list', '--cursor', one)
+    assert.deepEqual([past.code, past.out, past.complaint], [0, '', 'none\n'])
   })
 
-  test('eab list --json has the cursor, and of a credential everything but its key', async () => {
+  test('eab list --json has of a credential everything but its key', async () => {
     const { code, out } = await chancery('eab', 'list', '--json', '--limit', '1')
     assert.equal(code, 0)
-    const { credentials, next, complete } = JSON.parse(out)
-    const { id, created_at: createdAt, ...facts } = credentials[0]
-    assert.deepEqual([credentials.length, next, complete], [1, id, true])
-    assert.match(createdAt, /^\d{4}-.*Z$/)
+    const [{ id, created_at: createdAt, ...facts }, ...others] = JSON.parse(out)
+    assert.deepEqual(others, [])
+    assert.match(`${id} ${createdAt}`, /^[0-9a-f-]{36} \d{4}-.*Z$/)
     assert.deepEqual(facts, {
-      kid: 'three',
-      label: 'of three',
-      status: 'unused',
-      account_id: null,
-      profiles: ['short', 'long'],
-      preapproved_networks: ['10.0.0.0/8'],
-      used_at: null,
-      expires_at: null,
-      max_uses: null,
-      uses: 0,
-      allowed_networks: null,
+      ...{ kid: 'three', label: 'of three', created_by: null, account_id: null, used: false, used_at: null },
+      ...{ revoked: false, profiles: ['short', 'long'], preapproved_networks: ['10.0.0.0/8'] },
+      ...{ expires_at: null, max_uses: null, uses: 0, allowed_networks: null },
     })
   })
 
   test('eab list refuses what it does not take, with what is right', async () => {
-    for (const [words, complaint] of [
-      [['--limit', '1001'], '--limit 1001: takes a whole number from 1 to 1000'],
-      [['--after', 'kid'], '--after kid: takes a UUID'],
-      [['--after', newId(), '--after', newId()], '--after: is given twice'],
-      [['--to-end'], 'unknown option: --to-end'],
+    for (const [words, code, complaint] of [
+      [['--limit', '1001'], 1, "'limit' must be at most 1000"],
+      [['--limit', 'many'], 2, '--limit many: takes a whole number'],
+      [['--cursor', 'kid'], 1, "'cursor' must be empty for the first page, or taken from a page's Link"],
+      [['--cursor', newId(), '--cursor', newId()], 2, '--cursor: is given twice'],
+      [['--to-end'], 2, 'unknown option: --to-end'],
     ] as const) {
       const result = await chancery('eab', 'list', ...words)
-      assert.equal(result.code, 2)
+      assert.equal(result.code, code, result.complaint)
       assert.ok(result.complaint.includes(complaint), result.complaint)
     }
   })

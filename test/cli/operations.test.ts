@@ -2,14 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { NEEDS_USER, WORDS } from '../../src/cli/operations/words.ts'
+import { WORDS } from '../../src/cli/operations/word-list.ts'
+import { NEEDS_USER } from '../../src/cli/operations/words.ts'
 import { localProgram } from '../../src/cli/program.ts'
-import type { Command } from '../../src/shared/command-line/program.ts'
+import type { Command } from '../../src/shared/command-line.ts'
 import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
+import { boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { chancery, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const nameOf = ({ usage }: { usage: string }) => usage.replaceAll(/ <[^>]+>/g, '')
 
@@ -53,16 +56,22 @@ describe('the commands', () => {
       }
   })
 
-  test('the help shows the plural names, and no former one', async () => {
-    const former = commands.filter(({ isFormer }) => isFormer).map(nameOf)
-    assert.deepEqual([...new Set(former.map((name) => name.split(' ')[0]))], ['inspect'])
+  test('the help shows the plural names; inspect is shown to who types it', async () => {
+    const firstWords = async (...typed: string[]) =>
+      new Set((await localProgram(typed)).commands.map(({ usage }) => usage.split(' ')[0]))
+    const shown = await firstWords('--help')
+    for (const former of ['account', 'certificate', 'renewal', 'csr-profile', 'inspect'])
+      assert.ok(!shown.has(former), former)
+    assert.ok((await firstWords('inspect', '--help')).has('inspect'))
   })
 })
 
 describe('operations on the database', () => {
   let service: TestService
   before(async () => {
-    service = await startTestService({ config: adminConfig({ default_page_size: 2 }) })
+    service = await startTestService({
+      config: { ...adminConfig({ default_page_size: 2 }), metrics: { enabled: true } },
+    })
   })
   after(() => {
     closeConnections()
@@ -97,6 +106,24 @@ describe('operations on the database', () => {
     const admin = await administrator(service, 'reader')
     const [entry] = (await admin.get('/audit-log?action=certificate.bulk_revoke&limit=1')).json
     assert.equal(typeof entry.details.operator, 'string')
+  })
+
+  test('what commands have revoked counts in the metrics of the service', async () => {
+    const admin = await administrator(service, 'counter')
+    const counted = async (name: string) => {
+      const text = await (await fetch(`${service.baseUrl}/metrics`)).text()
+      return Number(new RegExp(`^service_${name}_revoked_total (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
+    }
+    // Those of the test before.
+    await until('bulk revocations are counted', async () => (await counted('certificates')) >= 700)
+    const [before, accounts] = [await counted('certificates'), await counted('accounts')]
+    const [{ serial_number: serial }] = await json('certificates', 'list', '--domain', 'a.test')
+    assert.equal((await chancery(service, 'certificates', 'revoke', serial)).code, 0)
+    assert.equal((await chancery(service, 'certificates', 'revoke', serial)).code, 1)
+    await boundClient(service, await made<MadeCredential>(admin, '/eab', { kid: 'counted' }))
+    assert.equal((await json('eab', 'revoke', 'counted')).revoked_accounts, 1)
+    await until('they are counted once', async () => (await counted('accounts')) === accounts + 1)
+    assert.equal(await counted('certificates'), before + 1)
   })
 
   test('what the service would refuse is refused here with its sentence', async () => {

@@ -7,8 +7,12 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
-import { WORDS } from '../../src/cli/operations/words.ts'
+import { HOST } from '../../src/cli/groups/host.ts'
+import { INSPECT } from '../../src/cli/groups/inspect.ts'
+import { WORDS } from '../../src/cli/operations/word-list.ts'
+import { localProgram } from '../../src/cli/program.ts'
 import { remoteProgram } from '../../src/cli/remote/program.ts'
+import type { Program } from '../../src/shared/command-line.ts'
 import { adminConfig, createAdministrator, signIn } from '../support/admin.ts'
 import { type CommandResult, runChancery } from '../support/commands.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -28,13 +32,23 @@ test('the words stand for operations that there are, and api has every operation
 test('an option is a switch in every command or in none, as the command line is read once for all', () => {
   for (const asked of [['api'], []]) {
     const kinds = new Map<string, boolean>()
-    const { commands, options } = remoteProgram(asked)
-    for (const table of [options, ...commands.map(({ options }) => options)])
-      for (const [name, { kind }] of Object.entries(table ?? {})) {
+    for (const { options } of remoteProgram(asked).commands)
+      for (const [name, { kind }] of Object.entries(options ?? {})) {
         assert.equal(kinds.get(name) ?? kind === 'switch', kind === 'switch', name)
         kinds.set(name, kind === 'switch')
       }
   }
+})
+
+test('every option says more than what kind of value it takes', () => {
+  const unexplained = remoteProgram([]).commands.flatMap(({ usage, options }) =>
+    Object.entries(options ?? {}).flatMap(([name, { sentence }]) =>
+      /^(?:A text|A number|true or false|A UUID|A time, or a date|Yes)(?:;|$)/.test(sentence)
+        ? [`${usage} --${name}`]
+        : [],
+    ),
+  )
+  assert.deepEqual(unexplained, [])
 })
 
 describe('from another machine', () => {
@@ -106,7 +120,7 @@ describe('from another machine', () => {
     )
     assert.equal((await json('users', 'update', 'bob', '--enabled', 'false')).enabled, false)
     assert.equal((await remote(['users', 'delete', 'bob'])).code, 0)
-    await refused(['users', 'show', 'bob'], 1, /there is no username bob/)
+    await refused(['users', 'show', 'bob'], 1, /there is no user "bob"/)
   })
 
   test('a list comes in pages, or whole', async () => {
@@ -124,23 +138,23 @@ describe('from another machine', () => {
 
   test('a credential, an identifier and a profile find each other by name', async () => {
     assert.match((await json('eab', 'create', 'team-a', '--label', 'a team')).hmac_key, /^[\w-]{43}$/)
-    await json('identifiers', 'create', '*.a.example', '--type', 'dns')
+    await json('identifiers', 'create', '*.a.example', '10.0.0.0/8')
     assert.equal((await remote(['identifiers', 'allow', '*.a.example', '--eab', 'team-a'])).code, 0)
     const [{ identifier_value }] = await json('identifiers', 'list', '--eab', 'team-a')
     assert.equal(identifier_value, '*.a.example')
     const file = path.join(folder, 'profile.json')
-    writeFileSync(file, JSON.stringify({ san_maximum: 1 }))
-    await json('profiles', 'create', 'servers', '--profile-data', `@${file}`)
+    writeFileSync(file, JSON.stringify({ name: 'servers', profile_data: { san_maximum: 1 } }))
+    await json('profiles', 'create', file)
     assert.equal(await json('profiles', 'assigned', '--eab', 'team-a'), null)
     await remote(['profiles', 'assign', 'servers', '--eab', 'team-a'])
     assert.equal((await json('profiles', 'assigned', '--eab', 'team-a')).name, 'servers')
     assert.equal((await json('eab', 'revoke', 'team-a')).revoked, true)
-    await refused(['identifiers', 'allow', '*.a.example'], 2, /name one of --account, --eab/)
+    await refused(['identifiers', 'allow', '*.a.example'], 2, /give either --account ID or --eab KID/)
   })
 
   test('switches and lists of the service', async () => {
     assert.equal((await json('maintenance', 'on', '--reason', 'a move')).maintenance_mode, true)
-    assert.match((await remote(['maintenance', 'status'])).stdout, /^reason +a move$/m)
+    assert.match((await remote(['maintenance', 'status'])).stdout, /^reason: a move$/m)
     assert.equal((await json('maintenance', 'off')).maintenance_mode, false)
     await refused(['crl', 'rebuild'], 1, /CRL/i)
     assert.deepEqual(await json('certificates', 'list', '--expiring-before', '2100-01-01'), [])
@@ -153,6 +167,49 @@ describe('from another machine', () => {
     assert.equal(JSON.parse(stdout).username, 'ann')
     assert.ok((await json('tokens', 'list')).some(({ name }: { name: string }) => name === 'robot'))
     assert.equal((await remote(['tokens', 'revoke', 'robot'])).code, 0)
+  })
+
+  test('a password, a lock, the terms and the audit log of another machine', async () => {
+    await json('users', 'create', 'bea', '--email', 'bea@example.com')
+    assert.match((await remote(['users', 'reset-password', 'bea'])).stdout, /^password +\S{20}$/m)
+    assert.match((await remote(['users', 'unlock', 'bea'])).stdout, /bea has no failed logins/)
+    assert.match((await remote(['users', 'unlock-address', '192.0.2.7'])).stdout, /192\.0\.2\.7 has no failed logins/)
+    await refused(['users', 'unlock-address', 'here'], 2, /"here" is no IP address/)
+    assert.equal((await json('terms', 'show')).accounts, 0)
+    await refused(['terms', 'accept', '--all'], 1, /tos\.version is not set/)
+    const { head, entries } = await json('audit', 'verify')
+    assert.equal((await json('audit', 'verify', '--head', head)).whole, true)
+    await refused(['audit', 'verify', '--head', `${entries + 5}:${'0'.repeat(64)}`], 1, /missing at the end/)
+    const file = path.join(folder, 'no.crl')
+    writeFileSync(file, 'no CRL')
+    await refused(['certificates', 'revoke', '--from-crl', file], 1, /this is no CRL/)
+  })
+
+  test('what needs the host says why, in its help and when it is refused', async () => {
+    for (const { usage, why, about } of [...HOST, ...INSPECT]) {
+      const words = usage.replaceAll(/<[^>]+>/g, 'x').split(' ')
+      await refused(words, 2, new RegExp(`works on the host only, with -c FILE: ${why}`))
+      assert.ok(
+        [about].flat().some((line) => line.includes(why)),
+        usage,
+      )
+    }
+  })
+
+  test('every other command works here and there, or is about a login', async () => {
+    const namesOf = async (program: Program | Promise<Program>) => (await program).commands.map(({ usage }) => usage)
+    const here = await namesOf(localProgram([]))
+    const there = await namesOf(remoteProgram([]))
+    assert.deepEqual(
+      here.filter((usage) => !there.includes(usage)),
+      HOST.map(({ usage }) => usage).sort((a, b) => here.indexOf(a) - here.indexOf(b)),
+    )
+    const sessions = there.filter((usage) => !here.includes(usage))
+    assert.deepEqual(sessions, ['login', 'logout', 'me show', 'me reset-password', 'tokens create <name>'])
+    for (const usage of sessions) {
+      const { code, stderr } = await runChancery(usage.replaceAll(/<[^>]+>/g, 'x').split(' '))
+      assert.deepEqual([code, /is about a login: use chancery --server URL/.test(stderr)], [2, true], stderr)
+    }
   })
 
   test('what is mistyped gets a suggestion, what is wrong a sentence', async () => {

@@ -3,19 +3,20 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import type { Role } from '../../src/domain/administrator.ts'
 import { adminRequest, createAdministrator } from '../support/admin.ts'
+import { launchChromium, PATIENCE_MS } from '../support/chromium.ts'
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-const FLAGS = [
-  ...['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
-  ...['--disable-sync', '--no-first-run', '--disable-dev-shm-usage'],
-]
-/** On a machine that is busy with other tests. */
-const PATIENCE_MS = 60_000
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+const RULES = {
+  all: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+  /** Of them, those that ask for colours: enough for a page that was seen in another scheme. */
+  colours: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] },
+}
 
 export const WIDE = { width: 1280, height: 800 }
 export const NARROW = { width: 390, height: 780 }
@@ -23,6 +24,8 @@ export const NARROW = { width: 390, height: 780 }
 export interface TabOptions extends BrowserContextOptions {
   /** Below `#`. */
   place?: string
+  /** `page.clock` can then jump. */
+  hasClock?: boolean
 }
 
 export interface ConsoleTab {
@@ -44,9 +47,7 @@ export class ConsoleBrowser {
 
   /** With a user for each role: `ada` administers, `otto` audits. */
   static async start(service: TestService): Promise<ConsoleBrowser> {
-    const browser = await chromium.launch({
-      ...{ executablePath: '/usr/bin/chromium', args: FLAGS, timeout: PATIENCE_MS },
-    })
+    const browser = await launchChromium()
     const made = new ConsoleBrowser(browser, service)
     for (const role of ['admin', 'auditor'] as const)
       made.passwords.set(role, await createAdministrator(service.database, USERS[role], role))
@@ -67,9 +68,10 @@ export class ConsoleBrowser {
   }
 
   /** A tab of somebody who has signed in. */
-  async as(role: Role, { place = '/', ...options }: TabOptions = {}): Promise<ConsoleTab> {
+  async as(role: Role, { place = '/', hasClock = false, ...options }: TabOptions = {}): Promise<ConsoleTab> {
     const context = await this.#browser.newContext({ viewport: WIDE, ...options })
     context.setDefaultTimeout(PATIENCE_MS)
+    if (hasClock) await context.clock.install()
     const body = { username: USERS[role], password: this.passwords.get(role) }
     const { json } = await adminRequest(this.#service.baseUrl, 'POST', '/auth/login', { body })
     const session = JSON.stringify({ ...json, endsAt: Date.now() + 3_600_000 })
@@ -105,12 +107,47 @@ function watched(page: Page, close: () => Promise<void>): ConsoleTab {
 export const settled = (page: Page): Promise<unknown> =>
   until('nothing is loading any more', async () => (await page.getByText('Loading …').count()) === 0)
 
+/** Another page in the same tab, with its figures. */
+export async function visit(page: Page, place: string): Promise<void> {
+  await page.evaluate(`location.hash = ${JSON.stringify(place)}`)
+  // The page before has a heading, too.
+  await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 50)))')
+  await page.locator('main h1').first().waitFor()
+  await settled(page)
+}
+
 /** WCAG 2.2 AA, as far as a program sees it. */
-export async function assertAccessible(page: Page, what: string): Promise<void> {
-  await page.evaluate(AXE)
+export async function assertAccessible(page: Page, what: string, rules: keyof typeof RULES = 'all'): Promise<void> {
+  // Describing what is in order takes most of the time.
+  const options = { runOnly: RULES[rules], resultTypes: ['violations'] }
+  if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(AXE)
   const found = (await page.evaluate(
-    `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then(({ violations }) =>
+    `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
       violations.map(({ id, help, nodes }) => id + ': ' + help + ': ' + nodes.map(({ html }) => html.slice(0, 200)).join(' | ')))`,
   )) as string[]
   assert.deepEqual(found, [], what)
+}
+
+export const hasFocus = async (target: Locator): Promise<boolean> =>
+  (await target.and(target.page().locator(':focus')).count()) === 1
+
+/** More than a page has stops. */
+const MOST_STOPS = 120
+/** That of a heading is for screen readers: no key does anything there. */
+const SHOWS_FOCUS = `(() => {
+  const one = document.activeElement
+  const { top, bottom } = one.getBoundingClientRect()
+  const { outlineStyle, outlineWidth } = getComputedStyle(one)
+  const isSeen = outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 && bottom > 0 && top < innerHeight
+  return isSeen || one.outerHTML.slice(0, 200)
+})()`
+
+/** With the keyboard alone, from stop to stop, of which each has to show that it has the focus. */
+export async function reach(page: Page, target: Locator, key: 'Tab' | 'Shift+Tab' = 'Tab'): Promise<void> {
+  for (let stop = 0; stop < MOST_STOPS; stop++) {
+    await page.keyboard.press(key)
+    assert.equal(await page.evaluate(SHOWS_FOCUS), true)
+    if (await hasFocus(target)) return
+  }
+  assert.fail(`${key} never comes to ${target}`)
 }

@@ -1,22 +1,30 @@
 /** Finding, reading and revoking certificates in the console. */
 
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
+import { openCheckedDatabase } from '../../src/store/slonik.ts'
+import { recordTimestamp } from '../../src/store/transparency-store.ts'
+import { settingsFor } from '../store/support.ts'
 import { closeConnections } from '../support/acme-client.ts'
 import { adminConfig } from '../support/admin.ts'
+import { accountIdOf } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
+import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, ConsoleBrowser, NARROW, settled, WIDE } from './browser.ts'
+import { assertAccessible, ConsoleBrowser, hasFocus, reach, visit } from './browser.ts'
 import { addMany, addRows, type Issued, issue } from './seed.ts'
 
 const ATTACK = '<img src=x onerror="window.hacked = true"><script>window.hacked = true</script>'
+const CERTIFICATE_ID = "SELECT id FROM certificates WHERE serial_number = decode($1, 'hex')"
+const CLIPBOARD = { permissions: ['clipboard-read', 'clipboard-write'] }
 /** Rows that a list keeps. */
 const MOST_ROWS = 2_000
 
-describe('certificates in the console', { ...requireCommand('chromium'), timeout: 600_000 }, () => {
+describe('certificates in the console', { ...requireCommand('chromium-headless-shell'), timeout: 600_000 }, () => {
   let service: TestService
   let browser: ConsoleBrowser
   let issued: Issued
@@ -32,30 +40,130 @@ describe('certificates in the console', { ...requireCommand('chromium'), timeout
 
   const hosts = Array.from({ length: 12 }, (_, n) => `host-${n}.example.test`)
 
-  test('an empty service says how to begin, and shows the first certificate when it comes', async () => {
-    const { page, close } = await browser.as('admin', { place: '/certificates' })
+  test('an empty service says how to begin', async () => {
+    const { page, close } = await browser.as('auditor', { place: '/certificates' })
     await page.getByText('No certificate has been issued yet.').waitFor()
     await page.getByRole('link', { name: 'Overview', exact: true }).click()
     await page.getByRole('heading', { name: 'The first certificate' }).waitFor()
     await page.getByText(service.directoryUrl, { exact: true }).waitFor()
-    issued = await issue(service, ['www.shop.test', 'shop.test'])
-    await page.getByRole('heading', { name: 'The first certificate' }).waitFor({ state: 'detached' })
-    await addRows(service, issued, hosts)
     await close()
   })
 
-  test('what is typed finds a name or what lies below it, a serial number, a fingerprint', async () => {
+  test(
+    'a fresh service leads from a credential by a copied command of lego to its first certificate',
+    requireCommand('lego'),
+    async () => {
+      const { page, complaints, close } = await browser.as('admin', CLIPBOARD)
+      await page.getByRole('link', { name: 'Create an EAB credential', exact: false }).click()
+      await page.getByText('There is no credential yet.').waitFor()
+      await page.getByRole('button', { name: 'Create a credential' }).first().click()
+      const dialog = page.getByRole('dialog')
+      await dialog.getByLabel('Key identifier').fill('first')
+      await dialog.getByRole('button', { name: 'Create a credential' }).click()
+      const lego = dialog.locator('details', { hasText: 'lego' })
+      await lego.locator('summary').click()
+      await lego.getByRole('button', { name: 'Copy' }).click()
+      await page.getByText('Copied', { exact: true }).waitFor()
+      const copied = String(await page.evaluate('navigator.clipboard.readText()'))
+      await dialog.getByRole('button', { name: 'I have kept it' }).click()
+      await page.getByRole('link', { name: 'Overview', exact: true }).click()
+      await page.getByText('Waiting for the first certificate.', { exact: false }).waitFor()
+      await mustRun('sh', ['-ec', inThisTest(copied)])
+      await page.getByRole('status').getByRole('link', { name: 'first.shop.test' }).click()
+      await page.getByRole('heading', { name: 'first.shop.test', level: 1 }).waitFor()
+      assert.deepEqual(complaints, [])
+      await close()
+    },
+  )
+
+  /** Replaces what the page says has to be replaced, and the port on which challenges are asked for here. */
+  const inThisTest = (command: string) =>
+    [
+      ['/path/to/root.pem', service.ca.root],
+      ['host.example.com', 'first.shop.test'],
+      ['--http ', `--http --http.port :${service.http01Port} --path ${service.folder}/lego `],
+    ].reduce((text, [shown = '', wanted = '']) => {
+      assert.ok(text.includes(shown), text)
+      return text.replace(shown, wanted)
+    }, command)
+
+  test('what is typed finds a name or what lies below it, a serial number, a fingerprint, an account', async () => {
+    issued = await issue(service, ['www.shop.test', 'shop.test'])
+    await addRows(service, issued, hosts)
     const { page, complaints, close } = await browser.as('auditor', { place: '/certificates' })
     const search = async (text: string, expected: number) => {
       await page.getByRole('searchbox', { name: 'Search' }).fill(text)
       await page.keyboard.press('Enter')
       await until(`${text} finds ${expected}`, async () => (await page.locator('tbody tr').count()) === expected)
-      await page.getByRole('link', { name: 'Clear the filters' }).first().click()
+      await page.locator('.chips').getByRole('link', { name: 'Clear the filters' }).click()
+      await page.locator('.chips').waitFor({ state: 'detached' })
     }
     await search('example.test', hosts.length)
     await search('host-3.example.test', 1)
     await search(issued.serial.toUpperCase().replaceAll(/(..)(?=.)/g, '$1:'), 1)
+    await search(createHash('sha256').update(issued.der).digest('hex'), 1)
+    await search(accountIdOf(issued.client), hosts.length + 1)
     assert.equal(await page.getByRole('link', { name: 'Revoke many …' }).count(), 0)
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('a list is of one issuer or one profile, or begins at a day', async () => {
+    const longAgo = '2024-05-17'
+    await addRows(service, issued, ['long-ago.example.test'], Date.parse(`${longAgo}T12:00Z`))
+    const { page, complaints, close } = await browser.as('auditor', { place: '/issuers' })
+    const shows = (expected: string, isExpected: (names: string[]) => boolean) =>
+      until(expected, async () => isExpected(await page.locator('tbody th a').allInnerTexts()))
+    await page.getByRole('link', { name: 'Its certificates' }).click()
+    await shows(
+      'those of the issuer',
+      (names) => names.includes('www.shop.test') && names.includes('host-1.example.test'),
+    )
+    await visit(page, `/certificates?issuer=${'ab'.repeat(32)}`)
+    await page.getByText('Nothing fits these filters.').waitFor()
+    await visit(page, '/certificates')
+    const apply = async (label: string, value: string) => {
+      await page.getByLabel(label, { exact: true }).fill(value)
+      await page.keyboard.press('Enter')
+    }
+    // A copy has no order, which alone knows its profile.
+    await apply('Profile', 'default')
+    await shows(
+      'those of the profile',
+      (names) => names.includes('www.shop.test') && !names.includes('host-1.example.test'),
+    )
+    await apply('Profile', 'nobodys')
+    await page.getByText('Nothing fits these filters.').waitFor()
+    await visit(page, '/certificates')
+    await apply('Jump to: issued before', '2024-05-18')
+    await shows('what was issued before', ([first]) => first === 'long-ago.example.test')
+    await apply('Jump to: issued before', longAgo)
+    await page.getByText('Nothing fits these filters.').waitFor()
+    await page.getByRole('button', { name: 'Remove the filter Issued before' }).click()
+    await shows(
+      'all, the newest first',
+      (names) => names.length > hosts.length && names.at(-1) === 'long-ago.example.test',
+    )
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('the overview leads to certificates that end soon and are not renewed yet', async () => {
+    // The first name has got a second certificate, which ends later.
+    await addRows(service, issued, ['renewed-again.example.test', ...hosts.slice(0, 1)])
+    const { page, complaints, close } = await browser.as('auditor', { place: '/' })
+    await page.getByRole('link', { name: 'Which of them are not renewed yet' }).click()
+    await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
+    const names = () => page.locator('tbody th a').allInnerTexts()
+    await until('the later one of two, and what has no other', async () => {
+      const shown = await names()
+      return shown.includes('host-1.example.test') && shown.filter((name) => name === hosts[0]).length === 1
+    })
+    await page.getByText('Renewal: Not renewed yet').waitFor()
+    await assertAccessible(page, 'certificates that are not renewed')
+    await page.getByLabel('Renewal', { exact: true }).selectOption({ label: 'Renewed' })
+    await page.getByRole('button', { name: 'Search', exact: true }).click()
+    await until('the earlier one of two', async () => (await names()).join() === hosts[0])
     assert.deepEqual(complaints, [])
     await close()
   })
@@ -84,7 +192,7 @@ describe('certificates in the console', { ...requireCommand('chromium'), timeout
     for (const text of ['ECDSA P-256', 'Subject Alternative Name', 'dNSName: www.shop.test', 'Extended Key Usage'])
       await page.getByText(text, { exact: false }).first().waitFor()
     await page.getByRole('heading', { name: 'Validation of www.shop.test' }).waitFor()
-    await assertAccessible(page, 'a certificate')
+    assert.equal(await page.getByRole('heading', { name: 'Signed timestamps' }).count(), 0)
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Save PEM' }).click(),
@@ -95,33 +203,32 @@ describe('certificates in the console', { ...requireCommand('chromium'), timeout
     await close()
   })
 
-  for (const [role, colorScheme, viewport] of [
-    ['admin', 'dark', WIDE],
-    ['admin', 'light', NARROW],
-    ['auditor', 'light', WIDE],
-  ] as const)
-    test(`each page as ${role}, ${colorScheme}, ${viewport.width} pixels wide, passes axe and fits`, async () => {
-      const { page, complaints, close } = await browser.as(role, { colorScheme, viewport })
-      const own = role === 'admin' ? ['/bulk-revocations/new'] : []
-      for (const place of [
-        '/',
-        '/certificates',
-        `/certificates/${issued.serial}`,
-        '/bulk-revocations',
-        '/nothing',
-        ...own,
-      ]) {
-        await page.evaluate(`location.hash = ${JSON.stringify(place)}`)
-        await settled(page)
-        await assertAccessible(page, `${place} as ${role}`)
-        const tooWide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
-        assert.ok(Number(tooWide) <= 0, `${place} is ${tooWide} pixels too wide`)
-        assert.equal(await page.getByRole('alert').count(), 0, `${place} shows a problem`)
-        if (role === 'auditor') assert.equal(await page.getByRole('button', { name: /^(?:Revoke|Ask|New)/ }).count(), 0)
-      }
-      assert.deepEqual(complaints, [])
-      await close()
-    })
+  test('signed timestamps are on the page of a certificate that logs have', async () => {
+    const db = await openCheckedDatabase(settingsFor(service.database.connection, 1))
+    const [row] = await rowsIn<{ id: string }>(service.database, CERTIFICATE_ID, [issued.serial])
+    const sct = { logId: Buffer.alloc(32, 1), extensions: Buffer.alloc(0), signature: Buffer.from([4, 3, 0, 1, 0]) }
+    for (const [logUrl, verified] of [
+      [`https://log.test/${ATTACK}`, true],
+      ['https://other-log.test/2026/', false],
+    ] as const) {
+      const timestamp = Date.parse('2026-05-17T10:20:30.456Z')
+      await recordTimestamp(db, { certificateId: row?.id ?? '', logUrl, sct: { ...sct, timestamp }, verified })
+    }
+    await db.end()
+    const { page, complaints, close } = await browser.as('auditor', { place: `/certificates/${issued.serial}` })
+    const logs = page.getByRole('region', { name: 'Signed timestamps of transparency logs' }).locator('tbody tr')
+    await logs
+      .filter({ hasText: `https://log.test/${ATTACK}` })
+      .getByText('yes', { exact: true })
+      .waitFor()
+    const other = logs.filter({ hasText: 'https://other-log.test/2026/' })
+    await other.getByText('no', { exact: true }).waitFor()
+    await other.getByText('2026-05-17 10:20').waitFor()
+    await assertAccessible(page, 'signed timestamps')
+    assert.equal(await page.evaluate('window.hacked'), undefined)
+    assert.deepEqual(complaints, [])
+    await close()
+  })
 
   test('revoking shows its consequence and asks for the reason', async () => {
     const { page, close } = await browser.as('admin', { place: `/certificates/${issued.serial}` })
@@ -139,6 +246,74 @@ describe('certificates in the console', { ...requireCommand('chromium'), timeout
     await dialog.getByRole('button', { name: 'Revoke', exact: true }).click()
     await page.getByText('superseded; in the lists', { exact: false }).waitFor()
     assert.equal(await page.getByRole('button', { name: 'Revoke …' }).count(), 0)
+    await close()
+  })
+
+  test('from signing in to a revocation and out again the keyboard suffices, and shows where it is', async () => {
+    await issue(service, ['keys.shop.test'])
+    const { page, complaints, close } = await browser.open({ place: '/certificates' })
+    const { keyboard } = page
+    const heading = (name: string) => page.getByRole('heading', { name, exact: true, level: 1 })
+    await heading('Chancery').waitFor()
+    await keyboard.type('ada')
+    await keyboard.press('Tab')
+    await keyboard.type(browser.passwords.get('admin') as string)
+    await keyboard.press('Enter')
+    await heading('Certificates').waitFor()
+
+    await reach(page, page.getByRole('searchbox', { name: 'Search' }))
+    await keyboard.type('keys.shop.test')
+    await keyboard.press('Enter')
+    await page.getByText('Below: keys.shop.test').waitFor()
+    await until('one is found', async () => (await page.locator('tbody tr').count()) === 1)
+    assert.equal(await hasFocus(page.getByRole('searchbox', { name: 'Search' })), true)
+    await reach(page, page.getByRole('button', { name: 'Remove the filter Below' }))
+    await keyboard.press('Enter')
+    await page.locator('.chips').waitFor({ state: 'detached' })
+    await until('the heading has the focus of what is gone', () => hasFocus(heading('Certificates')))
+    await page.getByRole('link', { name: 'www.shop.test' }).waitFor()
+
+    await reach(page, page.getByRole('link', { name: 'keys.shop.test' }))
+    await keyboard.press('Enter')
+    await heading('keys.shop.test').waitFor()
+    const revoke = page.getByRole('button', { name: 'Revoke …' })
+    await revoke.waitFor()
+    await reach(page, revoke)
+    await keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'Revoke this certificate' })
+    await dialog.waitFor()
+    await keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    assert.equal(await hasFocus(revoke), true)
+    await keyboard.press('Enter')
+    const reason = dialog.getByLabel('Reason')
+    await reason.waitFor()
+    if (!(await hasFocus(reason))) await reach(page, reason)
+    await keyboard.type('superseded')
+    assert.equal(await reason.inputValue(), '4')
+    await reach(page, dialog.getByRole('button', { name: 'Revoke', exact: true }))
+    await keyboard.press('Enter')
+    await page.getByText('superseded; in the lists', { exact: false }).waitFor()
+    await until('the heading has the focus of what is gone', () => hasFocus(heading('keys.shop.test')))
+
+    await reach(page, page.getByRole('link', { name: 'Certificates', exact: true }), 'Shift+Tab')
+    await keyboard.press('Enter')
+    await heading('Certificates').waitFor()
+    await reach(page, page.getByRole('button', { name: 'Sign out', exact: true }), 'Shift+Tab')
+    await keyboard.press('Enter')
+    await heading('Chancery').waitFor()
+    await until('the username can be typed', () => hasFocus(page.getByLabel('Username')))
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('a filter of the list that a bulk revocation lacks is named, and not dropped in silence', async () => {
+    const place = '/certificates?domain_suffix=example.test&profile=default&issued_after=2020-01-02'
+    const { page, close } = await browser.as('admin', { place })
+    await page.getByRole('link', { name: 'Revoke many …' }).click()
+    await page.getByText('cannot filter by: Below, Profile.', { exact: false }).waitFor()
+    assert.equal(await page.getByLabel('Issued after').inputValue(), '2020-01-02')
+    await assertAccessible(page, 'what a bulk revocation lacks')
     await close()
   })
 

@@ -1,16 +1,22 @@
 /** A service with something on every page, among it what a hostile ACME client would leave behind. */
 
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { startResponder } from '../support/acme-client.ts'
+import { type AcmeClient, csrFor, type Responder, send, startResponder } from '../support/acme-client.ts'
 import { type AdminClient, administrator } from '../support/admin.ts'
-import { accountIdOf, boundClient, type MadeCredential, made } from '../support/bound.ts'
+import { accountIdOf, boundClient, change, type MadeCredential, made } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
+import { P256_KEY } from '../support/keys.ts'
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 /** Each would set `window.hacked`, if a page took it for markup or for a script. */
 export const HOSTILE = '"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 export const HOSTILE_LINK = 'javascript:window.hacked=1'
+/** Short enough for a common name. */
+export const HOSTILE_NAME = '"><img src=x onerror=window.hacked=1>'
+/** Of it, what names and quotes leave as it is. */
+export const HOSTILE_TAG = '<img src=x onerror=window.hacked=1'
+export const HOSTILE_SERIAL = 'bad'.padEnd(32, '0')
 
 export interface Populated {
   admin: AdminClient
@@ -19,42 +25,84 @@ export interface Populated {
   authorizationId: string
   credentialId: string
   profileId: string
+  /** Of a certificate. */
+  serial: string
+  /** Of a bulk revocation. */
+  jobId: string
 }
 
 export async function populate(service: TestService): Promise<Populated> {
   const admin = await administrator(service, 'root-of-tests')
   const credential = await made<MadeCredential>(admin, '/eab', { kid: `team ${HOSTILE}`, label: HOSTILE })
   const responder = await startResponder(service.http01Port)
-  const client = await boundClient(service, credential)
-  await client.obtain(['www.shop.test', 'shop.test'], responder)
-  await responder.close()
-  const order = await client.newOrder(['fails.shop.test'])
-  const authorizationUrl: string = order.json.authorizations[0]
-  const { json } = await client.post(authorizationUrl)
-  await client.post(json.challenges.find(({ type }: { type: string }) => type === 'http-01').url, {})
-  const [accountId, orderId] = [accountIdOf(client), lastPart(String(order.headers.location))]
-  await until('the failure is kept', async () => (await admin.get(`/accounts/${accountId}/failures`)).json.length > 0)
+  const client = await boundClient(service, credential, (request) =>
+    send({ ...request, headers: { ...request.headers, 'User-Agent': HOSTILE } }),
+  )
+  const accountId = accountIdOf(client)
   const { id: profileId } = await made(admin, '/csr-profiles', {
-    ...{ name: `servers ${HOSTILE}`, description: HOSTILE, profile_data: { san_maximum: 3 } },
+    ...{ name: `servers ${HOSTILE}`, description: HOSTILE, profile_data: { san_maximum: 3, subject_regex: '[^<]*' } },
   })
+  await change(admin, 'PUT', `/csr-profiles/${profileId}/accounts/${accountId}`)
+  const ofOrder = await requestAll(client, responder).finally(() => responder.close())
+  const kinds = async () => {
+    const { json } = await admin.get(`/accounts/${accountId}/failures`)
+    return new Set(json.map(({ kind }: { kind: string }) => kind))
+  }
+  await until('each kind of failure is kept', async () => (await kinds()).size === 3)
   await made(admin, '/allowed-identifiers', { type: 'dns', value: '*.shop.test' })
   await made(admin, '/tokens', { name: `metrics ${HOSTILE}` })
   await admin.send('POST', '/blocked-keys', { spki_sha256: 'ab'.repeat(32) })
-  await poison(service, accountId, orderId)
-  const authorizationId = lastPart(authorizationUrl)
-  return { admin, accountId, orderId, authorizationId, credentialId: credential.id, profileId }
+  const { json: job } = await admin.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'old.shop.test' } })
+  const [certificate] = (await admin.get('/certificates?domain=www.shop.test')).json
+  await poison(service, accountId, ofOrder)
+  const ids = { accountId, ...ofOrder, credentialId: credential.id, profileId, jobId: job.job_id }
+  return { admin, ...ids, serial: certificate.serial_number }
 }
+
+/** Its subject is hostile, escaped as RFC 4514 wants it. */
+export const hostileCsr = (name: string): Promise<string> =>
+  csrFor([name], P256_KEY, `CN=${name}, O=${HOSTILE_NAME.replaceAll(/["+,;<>\\=]/g, '\\$&')}`)
 
 const lastPart = (url: string) => url.split('/').at(-1) as string
 
+/** Two certificates, and what fails: names, a certification request and the answer to a challenge are the client's own. */
+async function requestAll(client: AcmeClient, responder: Responder) {
+  await client.obtain(['old.shop.test'], responder)
+  await client.obtain(['www.shop.test', 'shop.test'], responder)
+  const hostile = [HOSTILE, 'dns'].map((type) => ({ type, value: HOSTILE }))
+  await client.newOrder([], { identifiers: hostile })
+  const ready = await client.newOrder(['www.shop.test'])
+  await client.authorize(ready, responder)
+  await client.post(ready.json.finalize, { csr: await hostileCsr('www.shop.test') })
+  const failing = await client.newOrder(['fails.shop.test'])
+  const authorizationUrl: string = failing.json.authorizations[0]
+  const { json } = await client.post(authorizationUrl)
+  const challenge = json.challenges.find(({ type }: { type: string }) => type === 'http-01')
+  responder.answer(challenge.token, HOSTILE)
+  await client.post(challenge.url, {})
+  await until('it has failed', async () => (await client.post(authorizationUrl)).json.status === 'invalid')
+  return { orderId: lastPart(String(failing.headers.location)), authorizationId: lastPart(authorizationUrl) }
+}
+
 /** What the service itself would refuse may be in a database that another server has written. */
-async function poison(service: TestService, accountId: string, orderId: string): Promise<void> {
+async function poison(
+  service: TestService,
+  accountId: string,
+  { orderId, authorizationId }: Pick<Populated, 'orderId' | 'authorizationId'>,
+): Promise<void> {
   const run = (sql: string, values: unknown[]) => rowsIn(service.database, sql, values)
   await run('UPDATE accounts SET contacts = $2 WHERE id = $1', [accountId, [`mailto:${HOSTILE}`, HOSTILE_LINK]])
   await run(`UPDATE orders SET status = 'invalid', error = $2 WHERE id = $1`, [
     orderId,
     JSON.stringify({ type: 'urn:ietf:params:acme:error:malformed', detail: HOSTILE, status: 400 }),
   ])
+  const evidence = { detail: HOSTILE, steps: [{ step: HOSTILE, body: HOSTILE }] }
+  await run(
+    `UPDATE authorizations SET evidence = evidence || $2::jsonb,
+            attempts = jsonb_set(attempts, '{http-01,error,detail}', to_jsonb($3::text))
+      WHERE id = $1`,
+    [authorizationId, JSON.stringify(evidence), HOSTILE],
+  )
   await run(
     `INSERT INTO account_failures (account_id, event_id, kind, occurred_at, data)
      VALUES ($1, gen_random_uuid(), 'challenge.on_failure', now(), $2)`,
@@ -69,5 +117,12 @@ async function poison(service: TestService, accountId: string, orderId: string):
     `INSERT INTO event_dead_letters (consumer, event_id, kind, subject, occurred_at, data, attempts, error)
      VALUES ('webhook', gen_random_uuid(), 'certificate.issuance', 'x', now(), $1, 3, $2)`,
     [JSON.stringify({ user_agent: HOSTILE }), HOSTILE],
+  )
+  const { aCertificate } = await import('../unit/shared/pki/support.ts')
+  const der = aCertificate({ commonName: HOSTILE_NAME, dnsNames: ['a.example'] })
+  await run(
+    `INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der, issued_at)
+     SELECT $1, $2, decode($3, 'hex'), fingerprint, ARRAY[$4], now(), now() + interval '20 days', $5, now() FROM issuers LIMIT 1`,
+    [uuidv7(Date.now()), accountId, HOSTILE_SERIAL, HOSTILE, der],
   )
 }

@@ -4,6 +4,7 @@
  */
 
 import path from 'node:path'
+import type { Page } from 'playwright-core'
 import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
 import { boundClient, type MadeCredential, made } from '../support/bound.ts'
@@ -23,6 +24,8 @@ async function emptyService(browser: ConsoleBrowser): Promise<void> {
   await stranger.page.screenshot({ path: path.join(folder, 'sign-in.png') })
   await stranger.close()
   const first = await browser.as('admin', { viewport: SIZE, colorScheme: 'light' })
+  await disguise(first.page, '/home/ann/chancery/data')
+  await first.page.reload()
   await first.page.waitForTimeout(1_500)
   await first.page.screenshot({ path: path.join(folder, 'first-steps.png') })
   await first.close()
@@ -68,6 +71,15 @@ async function fill(service: TestService) {
   }
 }
 
+/** Places of this machine say nothing to a reader. */
+async function disguise(page: Page, shownFolder: string): Promise<void> {
+  await page.route('**/api/**', async (route) => {
+    const response = await route.fetch()
+    const text = (await response.text()).replaceAll(service.folder, shownFolder)
+    await route.fulfill({ response, body: text.replaceAll(service.baseUrl, 'https://ca.shop.test') })
+  })
+}
+
 const [folder = '.', ...words] = process.argv.slice(2)
 process.env[CA_VARIABLE] ??= await makeRunCa()
 const service = await startTestService({
@@ -88,7 +100,8 @@ try {
       'csr-profile': `/csr-profiles/${ids.profile}`,
       'blocked-keys': '/blocked-keys',
     },
-    ...{ operation: '/operation', crl: '/crl', notifications: '/notifications', events: '/events' },
+    ...{ operation: '/operation', issuers: '/issuers', crl: '/crl' },
+    ...{ notifications: '/notifications', events: '/events' },
     ...{
       settings: '/settings?source=set',
       'audit-log': '/audit-log',
@@ -98,6 +111,7 @@ try {
     },
   }
   const { page, close } = await browser.as('admin', { viewport: SIZE, colorScheme: 'light' })
+  await disguise(page, '/etc/chancery')
   for (const [name, place] of Object.entries(pages)) {
     if (words.length > 0 && !words.some((word) => name.includes(word))) continue
     await page.evaluate(`location.hash = ${JSON.stringify(place)}`)

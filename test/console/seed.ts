@@ -27,9 +27,13 @@ export async function issue(service: TestService, names: readonly string[]): Pro
   }
 }
 
-/** Copies of an issued certificate under other names, of the past hours, ending in the next weeks. */
-export async function addRows(service: TestService, { serial }: Issued, names: readonly string[]): Promise<void> {
-  const now = Date.now()
+/** Copies of an issued certificate under other names, of the hours before `now`, ending in the weeks after. */
+export async function addRows(
+  service: TestService,
+  { serial }: Issued,
+  names: readonly string[],
+  now = Date.now(),
+): Promise<void> {
   for (const [index, name] of names.entries()) {
     const at = now - index * 31 * 60_000
     await rowsIn(

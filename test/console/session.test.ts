@@ -2,13 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { adminConfig } from '../support/admin.ts'
+import { adminConfig, adminRequest } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { assertAccessible, ConsoleBrowser, type ConsoleTab } from './browser.ts'
 
-describe('a session of the console', { ...requireCommand('chromium'), timeout: 600_000 }, () => {
+describe('a session of the console', { ...requireCommand('chromium-headless-shell'), timeout: 600_000 }, () => {
   let service: TestService
   let browser: ConsoleBrowser
   before(async () => {
@@ -51,7 +52,8 @@ describe('a session of the console', { ...requireCommand('chromium'), timeout: 6
     const { page, close } = await browser.as('admin', { place: '/bulk-revocations/new' })
     await page.getByLabel('Exactly this name').fill('typed.example.test')
     await endSessions()
-    await page.getByRole('button', { name: 'Show what this hits' }).click()
+    // What the page asks for by itself may have opened the dialog already.
+    await page.getByRole('button', { name: 'Show what this hits' }).dispatchEvent('click')
     const dialog = page.getByRole('dialog', { name: 'Sign in again' })
     await dialog.getByText('nothing that you typed is lost', { exact: false }).waitFor()
     await assertAccessible(page, 'sign-in over the page')
@@ -68,7 +70,7 @@ describe('a session of the console', { ...requireCommand('chromium'), timeout: 6
     const { page, close } = await browser.as('admin', { place: '/bulk-revocations/new' })
     await endSessions()
     await page.getByLabel('Exactly this name').fill('typed.example.test')
-    await page.getByRole('button', { name: 'Show what this hits' }).click()
+    await page.getByRole('button', { name: 'Show what this hits' }).dispatchEvent('click')
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Username').fill('otto')
     await dialog.getByLabel('Password').fill(browser.passwords.get('auditor') as string)
@@ -96,15 +98,73 @@ describe('a session of the console', { ...requireCommand('chromium'), timeout: 6
     await close()
   })
 
+  test('half an hour without a sign of the user ends the session, also at the service; what was typed stays', async () => {
+    const { page, complaints, close } = await browser.as('admin', { place: '/bulk-revocations/new', hasClock: true })
+    const token = await page.evaluate(`JSON.parse(sessionStorage.getItem('chancery.session')).token`)
+    await page.getByLabel('Exactly this name').fill('typed.example.test')
+    await page.clock.fastForward('28:30')
+    const warning = page.getByText(/Without a sign of you, you are signed out in 1:\d\d\./)
+    await warning.waitFor()
+    await assertAccessible(page, 'the warning before idleness ends the session')
+    await page.getByRole('button', { name: 'Stay signed in' }).click()
+    await warning.waitFor({ state: 'detached' })
+    await page.clock.fastForward('30:01')
+    const dialog = page.getByRole('dialog', { name: 'Sign in again' })
+    await dialog.getByText('signed out after 30 minutes without a sign of you', { exact: false }).waitFor()
+    await until('the service refuses the token', async () => {
+      const { status } = await adminRequest(service.baseUrl, 'GET', '/me', { token: String(token) })
+      return status === 401
+    })
+    await dialog.getByLabel('Password').fill(password())
+    await dialog.getByRole('button', { name: 'Sign in' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    assert.equal(await page.getByLabel('Exactly this name').inputValue(), 'typed.example.test')
+    await page.getByRole('button', { name: 'Show what this hits' }).click()
+    await page.getByText('Nothing: no certificate fits', { exact: false }).waitFor()
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
   test('each tab has a session of its own; signing out everywhere ends all of them', async () => {
     const first = await browser.as('admin')
     const second = await browser.as('admin', { place: '/bulk-revocations' })
     await first.page.getByRole('button', { name: 'Sign out everywhere' }).click()
     await first.page.getByRole('dialog').getByRole('button', { name: 'Sign out everywhere' }).click()
     await first.page.getByRole('heading', { name: 'Chancery', level: 1 }).waitFor()
-    await second.page.getByRole('link', { name: 'Certificates', exact: true }).click()
+    // Its list may be asked for after the end of its session, and then the dialog is open already.
+    await second.page.getByRole('link', { name: 'Certificates', exact: true }).dispatchEvent('click')
     await second.page.getByRole('dialog', { name: 'Sign in again' }).waitFor()
     await Promise.all([first.close(), second.close()])
+  })
+
+  test('a hidden tab asks for nothing; when it is seen again, it asks at once', async () => {
+    const { page, complaints, close } = await browser.as('admin', { hasClock: true })
+    // Every part of the page has asked for the first time: that it does hidden, too.
+    await page.getByText(service.directoryUrl, { exact: true }).waitFor()
+    await page.getByRole('heading', { name: 'Certificates that end soon, by account' }).waitFor()
+    await page.evaluate(`{
+      window.asked = 0
+      const ask = window.fetch
+      window.fetch = (...given) => { window.asked++; return ask(...given) }
+    }`)
+    const asked = () => page.evaluate('window.asked').then(Number)
+    const turn = (state: 'hidden' | 'visible') =>
+      page.evaluate(`{
+        Object.defineProperty(document, 'hidden', { configurable: true, value: ${state === 'hidden'} })
+        Object.defineProperty(document, 'visibilityState', { configurable: true, value: '${state}' })
+        document.dispatchEvent(new Event('visibilitychange'))
+      }`)
+    await page.clock.fastForward(5_000)
+    await until('it asks again and again', async () => (await asked()) > 0)
+    await turn('hidden')
+    const before = await asked()
+    // Some timers begin only with the answers that are on their way now.
+    for (let minute = 0; minute < 20; minute++) await page.clock.fastForward('01:00')
+    assert.equal(await asked(), before)
+    await turn('visible')
+    await until('it asks at once', async () => (await asked()) > before)
+    assert.deepEqual(complaints, [])
+    await close()
   })
 
   test('a service that fails or does not answer is said, with the time of the last answer', async () => {

@@ -64,6 +64,7 @@ describe('a service from its start', { timeout: 60_000 }, () => {
   before(async () => {
     const perspective = { name: 'near', url: 'https://127.0.0.1:9', token: 'a'.repeat(32) }
     service = await startTestService({
+      fronts: 1,
       config: {
         crl: { enabled: true },
         challenges: { perspectives: [perspective] },

@@ -11,6 +11,7 @@ import { syslogConsumer, webhookConsumer } from '../../src/services/events/audit
 import { auditFileConsumer } from '../../src/services/events/audit-file.ts'
 import { patientDelayMs } from '../../src/services/events/patience.ts'
 import { type SyslogTarget, syslogTransport } from '../../src/services/events/syslog-sender.ts'
+import { registerConsumer } from '../../src/store/event-store.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { type SyslogDaemon, syslogDaemon } from '../support/syslog-daemon.ts'
 import { until } from '../support/until.ts'
@@ -112,6 +113,36 @@ describe('audit export', () => {
     assert.equal(bodies.length, 7)
     assert.equal(new Set(bodies.map(({ event_id }) => event_id)).size, 5)
     assert.equal(bodies[0]?.event, 'admin.action')
+    await running.stop()
+    await running.forget()
+    server.closeAllConnections()
+    server.close()
+  })
+
+  test('a webhook that expects arrays gets many events in one request', async () => {
+    const bodies: { data: { n: number } }[][] = []
+    const server = createServer((request, response) => {
+      let body = ''
+      request.on('data', (chunk: Buffer) => {
+        body += chunk
+      })
+      request.on('end', () => {
+        // The first request is refused as a whole.
+        const isTaken = bodies.push(JSON.parse(body)) > 1
+        response.writeHead(isTaken ? 204 : 503).end()
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const consumer = webhookConsumer(`http://127.0.0.1:${port}/`, 20)
+    await registerConsumer(fixture.db, 'webhook-arrays', consumer.kinds)
+    await emitMany(0, 50)
+    const running = await fixture.delivering(consumer, 'webhook-arrays')
+    await until('all are taken', async () => (await fixture.waiting(running.consumer)) === 0, 60_000)
+    assert.ok(bodies.every(({ length }) => length <= 20))
+    assert.ok(bodies.length < 10, `${bodies.length} requests`)
+    const numbers = new Set(bodies.slice(1).flatMap((events) => events.map(({ data }) => data.n)))
+    assert.equal(numbers.size, 50)
     await running.stop()
     await running.forget()
     server.closeAllConnections()

@@ -1,16 +1,13 @@
 /** Background work of a whole service: who ran what, what waits, and what SIGTERM does to a delivery. */
 
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
+import { operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
 interface Health {
   status: string
@@ -43,8 +40,12 @@ describe('background work', () => {
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const webhook_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-    config = { audit_export: { webhook_url }, server: { graceful_timeout: 3 } }
-    service = await startTestService({ config })
+    config = {
+      audit_export: { webhook_url },
+      server: { graceful_timeout: 3 },
+      notifications: { enabled: true, expiration_check_interval_seconds: 777 },
+    }
+    service = await startTestService({ fronts: 1, config })
     database = new pg.Client({ ...service.database.connection })
     await database.connect()
   })
@@ -61,16 +62,16 @@ describe('background work', () => {
   test('health and the command line say which instance ran each task, and when', async () => {
     const { checks, status } = await until('the first runs are recorded', async () => {
       const report = await health()
-      return report.checks.workers.tasks?.order_expiry && report
+      const { order_expiry, expiration_warnings } = report.checks.workers.tasks ?? {}
+      return order_expiry && expiration_warnings && report
     })
     assert.equal(status, 'ok')
     const { leader, last_run, next_run, errors } = checks.workers.tasks?.order_expiry ?? assert.fail()
     assert.ok(leader > 0 && Date.parse(next_run) > Date.parse(last_run) && errors === 0)
+    const warnings = checks.workers.tasks?.expiration_warnings ?? assert.fail()
+    assert.equal(Date.parse(warnings.next_run) - Date.parse(warnings.last_run), 777_000)
     assert.deepEqual(checks.events?.consumers['audit-webhook']?.waiting, 0)
-    const configuration = path.join(service.folder, 'config.yaml')
-    const printed = execFileSync(process.execPath, [CLI, '-c', configuration, 'workers', 'status'], {
-      encoding: 'utf8',
-    })
+    const printed = await operate(service, 'workers', 'status')
     assert.match(printed, new RegExp(`^order_expiry +instance ${leader}  last 2`, 'm'))
     assert.match(printed, /^consumer audit-webhook: 0 waiting$/m)
   })
@@ -81,7 +82,7 @@ describe('background work', () => {
     assert.equal(await service.stop(), 0)
     assert.deepEqual(await deliveries(), [{ claimed_by: null, attempts: 0 }])
     held = undefined
-    service = await startTestService({ config, continueFrom: service })
+    service = await startTestService({ fronts: 1, config, continueFrom: service })
     await until('it is delivered', async () => (await deliveries()).length === 0)
     assert.deepEqual(ids, [ids[0], ids[0]])
   })
@@ -100,7 +101,7 @@ describe('background work', () => {
     held = []
     await database.query("SELECT emit_event('alarm', 'z', NULL, '{}'::jsonb)")
     await database.query("UPDATE event_deliveries SET occurred_at = now() - interval '1 hour'")
-    service = await startTestService({ config, continueFrom: service })
+    service = await startTestService({ fronts: 1, config, continueFrom: service })
     const report = await health()
     assert.deepEqual([report.status, report.checks.events?.status], ['ok', 'behind'])
   })

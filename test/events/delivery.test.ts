@@ -308,7 +308,7 @@ describe('events', () => {
     assert.ok(removals.length < 10, `${removals.length} statements`)
   })
 
-  test('what was claimed when the database went away is delivered again, and is no failure of the consumer', async () => {
+  test('what was delivered when the database went away is removed later, and not delivered again', async () => {
     await registerConsumer(db, 'away', ['alarm'])
     await emit('alarm', 'x')
     let isAway = true
@@ -336,9 +336,9 @@ describe('events', () => {
     await delivering.round()
     await until('its removal has failed', async () => failures.length > 0)
     isAway = false
-    await rounds(delivering, 'it is delivered again', async () => (await waiting('away')) === 0)
+    await rounds(delivering, 'it is removed', async () => (await waiting('away')) === 0)
     await delivering.stop(1_000)
-    assert.deepEqual([seen.length, new Set(seen).size], [2, 1])
+    assert.equal(seen.length, 1)
     const letters = await db.one(
       rowsOf(Count)`SELECT count(*)::integer AS rows FROM event_dead_letters WHERE consumer = 'away'`,
     )

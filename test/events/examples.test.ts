@@ -5,14 +5,19 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, test } from 'node:test'
-import { parse } from 'yaml'
-import { formatErrors, loadConfig } from '../../src/config/load.ts'
+import { parse, stringify } from 'yaml'
+import { formatErrors, loadConfig, parseConfigText } from '../../src/config/load.ts'
+import { type ConsumerContext, consumersOf } from '../../src/events/consumers.ts'
+import { MailTransport } from '../../src/events/notifications/transport.ts'
+import { loadHooks } from '../../src/hooks/load.ts'
+import { mailSettings } from '../../src/settings/notifications.ts'
 import { startTestService } from '../support/service.ts'
 
 /** Seen from the compiled file. */
 const FIXTURES = path.resolve(import.meta.dirname, '../../../test/fixtures/config')
 
 type Section = Record<string, unknown>
+type Example = Record<string, Section>
 
 const ENVIRONMENT = {
   ACMEEH_EXTERNAL_URL: 'https://acme.example.com',
@@ -30,20 +35,32 @@ const OF_THE_TEST: Record<string, readonly string[]> = {
 }
 const PATHS_OF_CA = ['root_cert_path', 'root_key_path', 'chain_path']
 
+const isSection = (value: unknown): value is Section =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
 const without = (section: Section, names: readonly string[]) =>
   Object.fromEntries(Object.entries(section).filter(([name]) => !names.includes(name)))
+
+/** Each member of the second, or of the first where the second has none. */
+function laidOver(base: Section, over: Section): Section {
+  const members = Object.entries(over).map(([name, value]) => {
+    const below = base[name]
+    return [name, isSection(value) && isSection(below) ? laidOver(below, value) : value]
+  })
+  return { ...base, ...Object.fromEntries(members) }
+}
 
 describe('the example configuration', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-examples-'))
   Object.assign(process.env, ENVIRONMENT)
   after(() => rmSync(folder, { recursive: true, force: true }))
 
+  const read = (name: string) => parse(readFileSync(path.join(FIXTURES, `${name}.yaml`), 'utf8')) as Example
+
   /** Loopback instead of names of the network, and a file that may be written. */
-  function onThisMachine(example: Record<string, Section>): Record<string, Section> {
-    const kept = Object.entries(example).map(([name, section]) => [name, without(section, OF_THE_TEST[name] ?? [])])
-    const config = Object.fromEntries(kept) as Record<string, Section>
-    const { ca = {}, smtp, audit_export, logging } = config
-    config.ca = { ...ca, internal: without((ca.internal ?? {}) as Section, PATHS_OF_CA) }
+  function onThisMachine(example: Example): Example {
+    const { smtp, audit_export, logging } = example
+    const config = { ...example }
     if (smtp?.enabled === true) config.smtp = { ...smtp, host: '127.0.0.1' }
     if (audit_export?.syslog_host === 'syslog.example.com')
       config.audit_export = { ...audit_export, syslog_host: '127.0.0.1', webhook_url: 'https://127.0.0.1:9/events' }
@@ -52,17 +69,37 @@ describe('the example configuration', () => {
     return config
   }
 
-  for (const name of ['email', 'audit-export', 'docker-compose', 'production'])
-    test(`${name} starts`, async () => {
-      const example = parse(readFileSync(path.join(FIXTURES, `${name}.yaml`), 'utf8')) as Record<string, Section>
-      const service = await startTestService({ config: onThisMachine(example) })
-      try {
-        assert.equal((await fetch(service.directoryUrl)).status, 200)
-      } finally {
-        assert.equal(await service.stop(), 0)
-        await service.dispose()
-      }
+  function forService(example: Example): Example {
+    const kept = Object.entries(example).map(([name, section]) => [name, without(section, OF_THE_TEST[name] ?? [])])
+    const config = Object.fromEntries(kept) as Example
+    const { ca = {} } = config
+    return { ...config, ca: { ...ca, internal: without((ca.internal ?? {}) as Section, PATHS_OF_CA) } }
+  }
+
+  const NAMES = ['docker-compose', 'email', 'audit-export', 'production']
+
+  for (const name of NAMES)
+    test(`${name} is accepted, and all that it sends to can be made from it`, async () => {
+      const text = stringify(onThisMachine(read(name)))
+      const parsed = parseConfigText(text, { format: 'yaml', env: ENVIRONMENT })
+      assert.ok(parsed.ok, parsed.ok ? '' : formatErrors(parsed.errors))
+      const { config } = parsed
+      const hooks = await loadHooks(config)
+      const consumers = await consumersOf({ config, hooks } as unknown as ConsumerContext)
+      await consumers.close()
+      if (config.smtp.enabled) new MailTransport(mailSettings(config)).close()
     })
+
+  test(`${NAMES.join(', ')} start, one laid over the other`, async () => {
+    const config = NAMES.map((name): Section => forService(onThisMachine(read(name)))).reduce(laidOver)
+    const service = await startTestService({ fronts: 1, config })
+    try {
+      assert.equal((await fetch(service.directoryUrl)).status, 200)
+    } finally {
+      assert.equal(await service.stop(), 0)
+      await service.dispose()
+    }
+  })
 
   for (const [name, expected] of [
     [

@@ -5,9 +5,12 @@ import { randomBytes } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { warnOfExpiry } from '../../src/services/expiration.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { type Database, openDatabase, type Statement } from '../../src/store/database.ts'
 import { createExpirationStore, type ExpirationStore } from '../../src/store/expiration-store.ts'
 import { deleteOldNotices } from '../../src/store/notice-retention.ts'
-import { openStores, type StoreFixture } from '../store/support.ts'
+import { openStores, type StoreFixture, settingsFor } from '../store/support.ts'
+import { rowsIn, type TestDatabase, testDatabase } from '../support/database.ts'
+import { fillWithCertificates } from '../support/many-certificates.ts'
 
 const DAY_MS = 86_400_000
 
@@ -39,8 +42,9 @@ describe('warnings of expiry', () => {
     const notAfter = new Date(Date.now() + days * DAY_MS)
     await stores.sql(
       `INSERT INTO orders (id, account_id, status, identifiers, authorization_ids, profile, expires_at, certificate_id)
-       VALUES ($1, $2, 'valid', '[]', '{}', 'default', now(), $3)`,
-      [order, of, id],
+       SELECT $1, $2, 'valid', jsonb_agg(jsonb_build_object('type', 'dns', 'value', name)), '{}', 'default', now(), $3
+         FROM unnest($4::text[]) AS name`,
+      [order, of, id, names],
     )
     await stores.sql(
       `INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der, revoked_at)
@@ -75,6 +79,20 @@ describe('warnings of expiry', () => {
       [later, 30],
     ])
     assert.equal(await warn(), 0)
+  })
+
+  test('each threshold counts all certificates that expire within its days', async () => {
+    for (const days of [0.5, 5, 6, 20, 40]) await aCertificate({ days, names: [`n${days}.test`] })
+    const counted: number[][] = []
+    await warnOfExpiry({
+      ...{ store, warningDays: [30, 1, 7], onWarned: () => undefined, isStopping: () => false },
+      onCounted: (days, expiring) => counted.push([days, expiring]),
+    })
+    assert.deepEqual(counted, [
+      [1, 1],
+      [7, 3],
+      [30, 4],
+    ])
   })
 
   test('every threshold warns when it is reached', async () => {
@@ -135,9 +153,9 @@ describe('warnings of expiry', () => {
     await aCertificate({ days: 5 })
     const failing = createExpirationStore({
       ...stores.db,
-      query: (statement, values) =>
+      transaction: (run) =>
         stores.db.transaction(async (tx) => {
-          await tx.query(statement, values)
+          await run(tx)
           throw new Error('crash')
         }),
     })
@@ -147,11 +165,17 @@ describe('warnings of expiry', () => {
   })
 
   test('more than a page is warned of in one round, and the next round reads nothing again', async () => {
-    for (let n = 0; n < 520; n++) await aCertificate({ days: 5 + n / 10_000, names: [`n${n}.test`] })
-    assert.equal(await warn(), 520)
+    await stores.sql(
+      `WITH made AS (SELECT n, gen_random_uuid() AS id, gen_random_uuid() AS order_id FROM generate_series(1, 2100) n)
+       INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+       SELECT id, $1, order_id, uuid_send(id), '\\x00', ARRAY['n' || n || '.test'], now() - interval '60 days',
+              now() + interval '5 days' + n * interval '1 second', uuid_send(id) FROM made`,
+      [account],
+    )
+    assert.equal(await warn(), 2_100)
     const now = new Date()
     assert.deepEqual(await store.warn(7, now, new Date(now.getTime() + 6 * DAY_MS)), { seen: 0, warned: 0 })
-    assert.equal(await store.count(now, new Date(now.getTime() + 7 * DAY_MS)), 520)
+    assert.equal(await store.count(now, new Date(now.getTime() + 7 * DAY_MS)), 2_100)
   })
 
   test('marks and notifications leave at their age', async () => {
@@ -166,5 +190,87 @@ describe('warnings of expiry', () => {
       )
     const ages = { notificationMs: 90 * DAY_MS, noticeMs: 5.5 * DAY_MS }
     assert.equal(await deleteOldNotices(stores.db, ages, () => false), 5)
+  })
+})
+
+/** As `EXPLAIN (FORMAT JSON)` tells it. */
+interface PlanNode {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  Plans?: PlanNode[]
+}
+interface Plan {
+  Plan: PlanNode & { 'Shared Hit Blocks': number; 'Shared Read Blocks': number }
+  'Execution Time': number
+}
+
+describe('a round on many certificates', () => {
+  const CERTIFICATES = 50_000
+  let database: TestDatabase
+  let db: Database
+  before(async () => {
+    database = await testDatabase()
+    await fillWithCertificates(database.connection, CERTIFICATES, () => undefined)
+    await rowsIn(
+      database,
+      `INSERT INTO event_consumers (name, kinds, holder_kinds) VALUES ('mail', '{certificate.expiration}', '{certificate.expiration}')`,
+    )
+    db = openDatabase(settingsFor(database.connection), () => undefined)
+  })
+  after(async () => {
+    await db.close()
+    await database.drop()
+  })
+
+  /** The plans of a round, which is carried out. */
+  async function explained(): Promise<Plan[]> {
+    const plans: Plan[] = []
+    const asking = (tx: Pick<Database, 'query'>): Pick<Database, 'query'> => ({
+      async query<Row>(statement: Statement, values: readonly unknown[]) {
+        if (statement.name !== 'expiration-warn') return tx.query<Row>(statement, values)
+        const text = `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${statement.text}`
+        const [row] = await tx.query<{ 'QUERY PLAN': Plan[] }>({ name: 'explained', text }, values)
+        plans.push(...(row?.['QUERY PLAN'] ?? []))
+        return []
+      },
+    })
+    const store = createExpirationStore({ ...db, transaction: (run) => db.transaction((tx) => run(asking(tx))) })
+    const now = Date.now()
+    for (const [from, until] of [
+      [14, 30],
+      [7, 14],
+    ] as const)
+      await store.warn(until, new Date(now + from * DAY_MS), new Date(now + until * DAY_MS))
+    return plans
+  }
+  const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)]
+  const blocksOf = ({ Plan: plan }: Plan) => plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
+
+  test('reads along indexes what is due, and later orders of those accounts once', async () => {
+    for (const plan of await explained()) {
+      const nodes = nodesOf(plan.Plan)
+      const scanned = nodes.filter((node) => node['Node Type'] === 'Seq Scan').map((node) => node['Relation Name'])
+      assert.deepEqual(
+        scanned.filter((name) => name !== 'event_consumers'),
+        [],
+      )
+      const of = (index: string) => nodes.filter((node) => node['Index Name'] === index)
+      const due = of('certificates_not_after')
+      assert.equal(due.length, 1)
+      assert.ok((due[0]?.['Actual Rows'] ?? 0) <= 2_000)
+      const [orders = assert.fail()] = of('orders_account')
+      // Those of 90 days out of 400, and not again for each certificate.
+      assert.ok(orders['Actual Rows'] * orders['Actual Loops'] < CERTIFICATES / 4)
+      console.log(`a page: ${blocksOf(plan)} blocks, ${Math.round(plan['Execution Time'])} ms`)
+    }
+  })
+
+  test('the round after it reads next to nothing', async () => {
+    const [store, isStopping] = [createExpirationStore(db), () => false]
+    await warnOfExpiry({ store, warningDays: [30, 14, 7], onWarned() {}, onCounted() {}, isStopping })
+    for (const plan of await explained()) assert.ok(blocksOf(plan) < 200, `${blocksOf(plan)} blocks`)
   })
 })

@@ -13,7 +13,7 @@ import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { insertNotifications } from '../../src/store/notification-store.ts'
 import { type DatabasePool, openCheckedDatabase, rowsOf } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
-import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { rowsIn, type TestDatabase, testDatabase } from '../support/database.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { until } from '../support/until.ts'
 
@@ -235,17 +235,44 @@ describe('the mailer', () => {
     ...{ enabled: true, disabledTypes: [], batchSize: 50, retryIntervalMs: 50, maxRetries: 3, retryDelayMs: 50 },
     ...{ retryBackoffMultiplier: 1, retryMaxDelayMs: 1_000 },
   }
-  function mailer(port: number, over: Partial<NotificationSettings> = {}, instanceId = 1): Mailer {
+  function mailer(
+    port: number,
+    over: Partial<NotificationSettings> = {},
+    instanceId = 1,
+    broken: (error: unknown) => void = () => undefined,
+  ): Mailer {
     const made = new Mailer({
       db,
       instanceId,
       transport: new MailTransport(settings(port)),
       settings: () => ({ ...fast, ...over }),
-      events: { sent: () => undefined, failed: () => undefined, overdue: () => undefined, broken: () => undefined },
+      events: { sent: () => undefined, failed: () => undefined, overdue: () => undefined, broken },
     })
     running.push(made)
     made.start()
     return made
+  }
+  /** Mails that have been received in whole, and the answers to those that wait for one. */
+  function holding() {
+    const received: string[] = []
+    const held: (() => void)[] = []
+    const hold: SMTPServerOptions['onData'] = (stream, session, done) => {
+      stream.resume()
+      stream.on('end', () => {
+        received.push(session.id)
+        held.push(() => done())
+      })
+    }
+    return { received, held, hold }
+  }
+  /** The database takes no connections, and has ended all that there were. */
+  async function setAway(isAway: boolean): Promise<void> {
+    const { database: name } = database.connection
+    const outside = { ...database, connection: { ...database.connection, database: 'postgres' } }
+    await rowsIn(outside, `ALTER DATABASE ${name} ALLOW_CONNECTIONS ${!isAway}`)
+    const end =
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'"
+    if (isAway) await rowsIn(outside, end, [name])
   }
   async function aNotification(ageHours = 0): Promise<string> {
     const id = uuidv7(Date.now())
@@ -300,6 +327,38 @@ describe('the mailer', () => {
     assert.equal((await untilStatus(other, 'failed')).retry_count, 4)
   })
 
+  test('failed mails wait for the next look at them, which a change of the settings brings', async () => {
+    let isBusy = true
+    const { port } = await server({
+      onRcptTo: (_address, _session, done) => (isBusy ? done(refusal(451, 'try again')) : done()),
+    })
+    const id = await aNotification()
+    const sending = mailer(port, { retryIntervalMs: 3_600_000, retryDelayMs: 1 })
+    await until('it has failed once', async () => (await row(id)).retry_count === 1)
+    isBusy = false
+    // Others are sent at the next look for new ones.
+    await untilStatus(await aNotification(), 'sent')
+    assert.equal((await row(id)).status, 'failed')
+    sending.wake()
+    await untilStatus(id, 'sent')
+  })
+
+  test('no more than a batch is taken up at once', async () => {
+    const { port } = await server({ onData: (stream) => void stream.resume() })
+    for (let n = 0; n < 5; n++) await aNotification()
+    const sending = mailer(port, { batchSize: 2 })
+    const Claimed = z.object({ claimed: z.int() })
+    const claimed = async () =>
+      (
+        await db.one(rowsOf(Claimed)`
+          SELECT count(*)::integer AS claimed FROM notifications WHERE claimed_by IS NOT NULL`)
+      ).claimed
+    await until('a batch is under way', async () => (await claimed()) > 0)
+    assert.equal(await claimed(), 2)
+    running.splice(running.indexOf(sending), 1)
+    await sending.stop(100)
+  })
+
   test('no mail is lost when the mail server dies in the middle and comes back', async () => {
     const first = await server({ onData: (stream) => void stream.resume() })
     const ids: string[] = []
@@ -344,6 +403,50 @@ describe('the mailer', () => {
     await untilStatus(recent, 'sent')
     assert.match((await untilStatus(old, 'failed')).error_detail ?? '', /24 hours/)
     assert.equal(mails.length, 1)
+  })
+
+  test('what was sent is recorded while another mail is still under way', async () => {
+    const { held, hold } = holding()
+    const { port } = await server({ onData: hold })
+    const ids = [await aNotification(), await aNotification(), await aNotification()]
+    mailer(port)
+    await until('all three are under way', () => held.length === 3)
+    for (const answer of held.splice(0, 2)) answer()
+    const sent = async () => (await Promise.all(ids.map(row))).filter(({ status }) => status === 'sent').length
+    await until('two are recorded', async () => (await sent()) === 2)
+    held[0]?.()
+    for (const id of ids) await untilStatus(id, 'sent')
+  })
+
+  test('what was sent while the database went away is recorded when it is back, and not sent again', async () => {
+    const { held, received, hold } = holding()
+    const { port } = await server({ onData: hold })
+    const ids = [await aNotification(), await aNotification()]
+    const errors: unknown[] = []
+    mailer(port, {}, 1, (error) => errors.push(error))
+    await until('both are under way', () => held.length === 2)
+    await setAway(true)
+    for (const answer of held.splice(0)) answer()
+    await until('the record has failed', () => errors.length > 0)
+    await setAway(false)
+    for (const id of ids) await untilStatus(id, 'sent')
+    assert.equal(received.length, 2)
+  })
+
+  test('the end of the service waits for the database, too, to record what was sent', async () => {
+    const { held, hold } = holding()
+    const { port } = await server({ onData: hold })
+    const id = await aNotification()
+    const errors: unknown[] = []
+    const sending = mailer(port, {}, 1, (error) => errors.push(error))
+    await until('it is under way', () => held.length === 1)
+    await setAway(true)
+    const stopped = sending.stop(60_000)
+    held[0]?.()
+    await until('the record has failed', () => errors.length > 1)
+    await setAway(false)
+    await stopped
+    assert.equal((await row(id)).status, 'sent')
   })
 
   test('nothing is sent while notifications are off', async () => {

@@ -5,23 +5,30 @@ import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { pino } from 'pino'
 import { z } from 'zod/v4'
 import type { EventKind } from '../../src/domain/event.ts'
 import { NOTIFICATION_TYPES } from '../../src/domain/notification.ts'
 import { NotificationConsumer } from '../../src/events/notifications/consumer.ts'
 import { sampleOf } from '../../src/events/notifications/samples.ts'
+import { Notifications } from '../../src/events/notifications/start.ts'
 import { MailTemplates } from '../../src/events/notifications/templates.ts'
+import { createMetrics } from '../../src/ops/metrics.ts'
 import { takeBatch } from '../../src/services/events/database-delivery.ts'
+import { EventDelivery } from '../../src/services/events/delivery.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { insertUser } from '../../src/store/admin/user-store.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
 import { type DatabasePool, openCheckedDatabase, rowsOf, sql } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
+import { aConfig } from '../unit/config/support.ts'
 
 /** Seen from the compiled file. */
 const EXPECTED = path.resolve(import.meta.dirname, '../../../test/fixtures/mails')
 
+const HOUR_MS = 3_600_000
 const None = z.object({})
 const Row = z.object({
   notification_type: z.string(),
@@ -34,6 +41,7 @@ const Row = z.object({
   message_id: z.string(),
   due_at: z.date().nullable(),
 })
+const silent = { delivered: () => {}, postponed: () => {}, buried: () => {}, failed: () => {} }
 const broken: string[] = []
 const templatesIn = (folder: string | null) => new MailTemplates(folder, (file) => broken.push(file))
 
@@ -146,9 +154,11 @@ describe('notifications', () => {
   /** Recorded, and left where it is. */
   async function recorded() {
     while ((await takeBatch(db, consumer)) > 0);
-    return db.any(rowsOf(Row)`SELECT notification_type, recipient, subject, body_text, body_html, status, account_id,
-      message_id, due_at FROM notifications ORDER BY id`)
+    return written()
   }
+  const written = () =>
+    db.any(rowsOf(Row)`SELECT notification_type, recipient, subject, body_text, body_html, status, account_id,
+      message_id, due_at FROM notifications ORDER BY id`)
 
   test('every mailto contact of the account gets a mail of its own; an account without one gets none', async () => {
     const id = uuidv7(Date.now())
@@ -189,7 +199,7 @@ describe('notifications', () => {
         'certificate.revocation',
         { domains, serial_number: '0a', reason: 'superseded' },
         'revocation_succeeded',
-        'Certificate revoked: 0a',
+        'Certificate revoked for a.test, b.test, c.test and 2 more',
       ],
       [
         'order.rejected',
@@ -199,9 +209,9 @@ describe('notifications', () => {
       ],
       [
         'order.quota_exceeded',
-        { quota_limit: 5, attempted_identifiers: ['x.test'] },
+        { quota: 'certificates', limit: 5 },
         'order_quota_exceeded',
-        'Order quota exceeded',
+        'Quota used up: 5 certificates a day',
       ],
       [
         'order.recovered',
@@ -226,7 +236,7 @@ describe('notifications', () => {
       ],
       [
         'certificate.expiration',
-        { domains: ['a.test'], warning_days: 1 },
+        { domains: ['a.test'], warning_days: 1, not_after: new Date(Date.now() + 23 * HOUR_MS).toISOString() },
         'expiration_warning',
         'Certificate expires in 1 day: a.test',
       ],
@@ -252,8 +262,37 @@ describe('notifications', () => {
     const rows = await taken()
     assert.match(text('challenge_failed'), /Reason: +the answer was wrong/)
     assert.doesNotMatch(JSON.stringify(rows), /secret page/)
-    assert.match(text('order_quota_exceeded'), /Quota: +5 a day/)
+    assert.match(text('order_quota_exceeded'), /Quota: +5 orders a day/)
     for (const { body_text } of rows) assert.doesNotMatch(body_text, /: *$/m)
+  })
+
+  test('a subject says how many names there are, however long the first ones are', async () => {
+    const account = await anAccount('ops@example.com')
+    const long = (n: number) => `${'a-long-label-'.repeat(4)}${n}.example.com`
+    const subjects: string[] = []
+    for (const count of [1, 2, 5]) {
+      await emit('certificate.issuance', account, { domains: Array.from({ length: count }, (_, n) => long(n)) })
+      subjects.push(...(await taken()).map(({ subject }) => subject))
+    }
+    const expected = [long(0), `${long(0)} and 1 more`, `${long(0)} and 4 more`]
+    assert.deepEqual(
+      subjects,
+      expected.map((names) => `Certificate issued for ${names}`),
+    )
+  })
+
+  test('a warning says how long the certificate is valid still, not which threshold it has passed', async () => {
+    const account = await anAccount('ops@example.com')
+    const subjects: string[] = []
+    for (const hours of [20.4 * 24, 6 * 24 - 1, 5]) {
+      const not_after = new Date(Date.now() + hours * HOUR_MS).toISOString()
+      await emit('certificate.expiration', account, { domains: ['a.test'], warning_days: 30, not_after })
+      subjects.push(...(await taken()).map(({ subject }) => subject))
+    }
+    assert.deepEqual(
+      subjects,
+      ['20 days', '6 days', 'less than a day'].map((left) => `Certificate expires in ${left}: a.test`),
+    )
   })
 
   test('administrators are written to about themselves, without a password, and about the backend', async () => {
@@ -330,5 +369,27 @@ describe('notifications', () => {
     assert.deepEqual(await taken(), [])
     enabled = true
     assert.deepEqual(await taken(), [])
+  })
+
+  test('without a mail server they are recorded and wait', async () => {
+    const account = await anAccount('ops@example.com')
+    const [log, metrics] = [pino({ level: 'silent' }), createMetrics()]
+    const config = aConfig({ smtp: { enabled: false } })
+    const events = { ...silent, abandoned: () => undefined }
+    const delivery = new EventDelivery({ db, instanceId: 1, database: [], external: [], events })
+    const recording = new Notifications({ config, db, log, metrics }, 1)
+    await recording.start(delivery)
+    await emit('account.deactivation', account, {})
+    const waiting = await until('one is recorded', async () => {
+      const rows = await written()
+      return rows.length > 0 && rows
+    })
+    assert.deepEqual(
+      waiting.map(({ notification_type, status, recipient }) => [notification_type, status, recipient]),
+      [['account_deactivated', 'pending', 'ops@example.com']],
+    )
+    assert.ok(waiting[0]?.due_at)
+    await delivery.stop(1_000)
+    await recording.stop(1_000)
   })
 })

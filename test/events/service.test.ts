@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { parse, stringify } from 'yaml'
 import { closeConnections, createAcmeClient, startResponder } from '../support/acme-client.ts'
 import { loopbackCertificate } from '../support/certificates.ts'
 import { rowsIn } from '../support/database.ts'
@@ -92,7 +93,7 @@ describe('a service with consumers', () => {
       ct_logging: { enabled: true, logs: [{ url: await log.listen(), public_key_path, timeout_seconds: 60 }] },
       hooks: { registered: [{ class: `ext:${MODULE}#Held`, config: { file: calls() } }] },
     }
-    service = await startTestService({ config })
+    service = await startTestService({ fronts: 1, config })
     first = service
     client = await createAcmeClient(service.directoryUrl)
     const made = await client.newAccount({ termsOfServiceAgreed: true, contact: ['mailto:ops@example.com'] })
@@ -138,7 +139,7 @@ describe('a service with consumers', () => {
     )
     held = undefined
     rmSync(`${calls()}.hold`)
-    service = await startTestService({ config, continueFrom: first })
+    service = await startTestService({ fronts: 1, config, continueFrom: first })
     await until('nothing waits', async () => (await deliveries()).length === 0)
     await until('the mail is sent', async () => (await notifications()).every(({ status }) => status === 'sent'))
     assert.deepEqual([called().length, log.submissions, messageIds.length], [3, 3, 3])
@@ -150,7 +151,7 @@ describe('a service with consumers', () => {
   test('without the file of the authorities nothing goes to that server, and health says so without failing', async () => {
     await service.stop()
     const { ca_file: _, ...smtp } = config.smtp
-    service = await startTestService({ config: { ...config, smtp }, continueFrom: first })
+    service = await startTestService({ fronts: 1, config: { ...config, smtp }, continueFrom: first })
     const { status, checks } = await health()
     assert.deepEqual([status, checks.smtp], ['ok', { status: 'error' }])
     await rowsIn(service.database, `SELECT emit_event('account.deactivation', id::text, id, '{}') FROM accounts`)
@@ -159,5 +160,23 @@ describe('a service with consumers', () => {
     )
     assert.match(failed.error_detail ?? '', /certificate/)
     assert.equal(messageIds.length, 3)
+  })
+
+  test('SIGHUP changes what is recorded', async () => {
+    const file = path.join(service.folder, 'config.yaml')
+    const settings = parse(readFileSync(file, 'utf8')) as { notifications: { disabled_types: string[] } }
+    settings.notifications.disabled_types.push('account_deactivated')
+    writeFileSync(file, stringify(settings))
+    const before = (await notifications()).length
+    service.process.kill('SIGHUP')
+    const { applied } = await service.waitForLog('configuration read again')
+    assert.deepEqual(applied, ['notifications.disabled_types'])
+    for (const kind of ['account.deactivation', 'account.revocation'])
+      await rowsIn(service.database, `SELECT emit_event('${kind}', id::text, id, '{}') FROM accounts`)
+    await until('what is recorded still', async () => (await notifications()).length > before)
+    assert.deepEqual(
+      (await notifications()).slice(before).map(({ type }) => type),
+      ['account_revoked'],
+    )
   })
 })

@@ -47,6 +47,7 @@ describe('the webhook', () => {
   const hook = (url: string, more: Partial<WebhookHook> = {}): WebhookHook => ({
     ...{ name: 'hook webhook', kinds: ['certificate.revocation'], timeoutMs: 1_000, maxRetries: 3 },
     ...{ url, secret: SECRET, ca: undefined, allowPrivate: true, source: 'https://ca.test', isPlain: false },
+    batch: 1,
     ...more,
   })
   const post = (of: WebhookHook, signal = AbortSignal.timeout(2_000)) => new Webhook(of).post(EVENT, EVENT.data, signal)
@@ -87,6 +88,28 @@ describe('the webhook', () => {
     await post(hook(url, { isPlain: true }))
     assert.equal(seen?.type, 'application/json')
     assert.deepEqual(JSON.parse(seen?.body ?? ''), { event: 'certificate.revocation', data: { serial_number: '0a' } })
+  })
+
+  test('sends an array of CloudEvents where the receiver expects that, signed as a whole', async () => {
+    let seen: { type: string | undefined; body: string; signature: string } | undefined
+    const url = await receiver((request, response, body) => {
+      const { 'content-type': type, 'chancery-signature': signature } = request.headers
+      seen = { type, body, signature: String(signature) }
+      response.writeHead(204).end()
+    })
+    const hooks = [hook(url, { batch: 50 })]
+    const db = undefined as unknown as DatabasePool
+    const { consumers } = hookConsumers({ hooks, db, maxWorkers: 1, includeRoot: false, onOutput: () => undefined })
+    assert.equal(consumers[0]?.most, 50)
+    await consumers[0]?.deliverTogether?.([EVENT, { ...EVENT, id: 'another' }], AbortSignal.timeout(2_000))
+    assert.match(seen?.type ?? '', /^application\/cloudevents-batch\+json/)
+    const events = JSON.parse(seen?.body ?? '') as { id: string; type: string; data: { event_id: string } }[]
+    assert.deepEqual(
+      events.map(({ id, type, data }) => [id, type, data.event_id]),
+      [EVENT.id, 'another'].map((id) => [id, 'chancery.certificate.revocation', id]),
+    )
+    const [, time, mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(seen?.signature ?? '') ?? []
+    assert.equal(mac, createHmac('sha256', SECRET).update(`${time}.${seen?.body}`).digest('hex'))
   })
 
   test('is repeated after 5xx and 429, not before Retry-After', async () => {
@@ -155,6 +178,6 @@ test('the settings of a webhook are checked', () => {
   assert.match(String(readWebhookConfig({ url: 'https://x', secret: 'short' })), /at least 16 characters/)
   assert.match(String(readWebhookConfig({ url: 'https://x', colour: 1 })), /colour/)
   assert.deepEqual(readWebhookConfig({ webhook_url: 'https://x', timeout_seconds: 5 }), {
-    ...{ url: 'https://x', allow_private: false, max_retries: 10, timeout_seconds: 5 },
+    ...{ url: 'https://x', allow_private: false, batch: 1, max_retries: 10, timeout_seconds: 5 },
   })
 })

@@ -156,6 +156,7 @@ describe('a service', () => {
   let pool: DatabasePool
   before(async () => {
     service = await startTestService({
+      fronts: 1,
       config: {
         quotas: { enabled: true, max_orders_per_account_per_day: 3 },
         challenges: { http01: { max_retries: 1 }, backoff_base_seconds: 1 },

@@ -9,6 +9,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parseAuditLine } from '../../signer/audit/line.ts'
 import { closeConnections } from '../support/acme-client.ts'
+import { rowsIn } from '../support/database.ts'
 import { type Http01Responder, startHttp01Responder } from '../support/http01-responder.ts'
 import { createPersistentClient, type HeldCertificate, type PersistentClient } from '../support/persistent-client.ts'
 import { withQuery } from '../support/revoked.ts'
@@ -55,13 +56,16 @@ describe('kill -9 of the service between signature and record', { timeout: 300_0
       const obtaining = client.obtain(name)
       await until('the signature', () => signatures().length > before)
       await until('the record, waiting', async () => {
+        // By another connection: within a transaction pg_stat_activity stays as it was at the first look.
         const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        return (await run(waiting)).length > 0
+        return (await rowsIn(service.database, waiting)).length > 0
       })
       await service.kill()
       // What waits for a lock does not notice that its client is gone, and would commit.
-      await run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                  WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+      await rowsIn(
+        service.database,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'chancery' AND datname = current_database()",
+      )
       await run('ROLLBACK')
       return { obtaining }
     })

@@ -82,7 +82,7 @@ describe('kill -9 of the service between two steps of an external CA', { timeout
   before(async () => {
     ca = await startExternalCa()
     ca.rememberKeys()
-    first = service = await startTestService({ config: configured(true) })
+    first = service = await startTestService({ fronts: 1, config: configured(true) })
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
   })
@@ -101,7 +101,7 @@ describe('kill -9 of the service between two steps of an external CA', { timeout
     test(`${name}: the order ends ${ends}`, async () => {
       if (idempotent !== isIdempotent) {
         await service.stop()
-        service = await startTestService({ continueFrom: first, config: configured(idempotent) })
+        service = await startTestService({ fronts: 1, continueFrom: first, config: configured(idempotent) })
         isIdempotent = idempotent
       }
       const host = `kill-${index}.test`
@@ -119,7 +119,7 @@ describe('kill -9 of the service between two steps of an external CA', { timeout
       // Its reply may be lost with the service.
       await client.post(order.json.finalize, { csr: base64url(csr) }).catch(() => undefined)
       await killed
-      service = await startTestService({ continueFrom: first, config: configured(idempotent) })
+      service = await startTestService({ fronts: 1, continueFrom: first, config: configured(idempotent) })
 
       const url = order.headers.location as string
       const ended = await client.settled(url)

@@ -45,7 +45,7 @@ describe('kill -9 of the signer between two steps of a signature', { timeout: 30
     const daemon = await startDaemon(files.config)
     // Longer than a start takes on a machine that stands still for seconds: what runs into the time-out is signed once more, and counted.
     const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 30 }
-    service = await startTestService({ config: { ca: { signer } } })
+    service = await startTestService({ fronts: 1, config: { ca: { signer } } })
     responder = await startHttp01Responder(service.http01Port)
     client = createPersistentClient({ directoryUrl: service.directoryUrl, timeoutMs: 240_000 })
     await client.register()

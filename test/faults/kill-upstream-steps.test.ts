@@ -41,7 +41,7 @@ describe('kill -9 between two steps of an upstream order', { timeout: 480_000 },
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-kill-upstream-'))
     mkdirSync(challenges(), { recursive: true })
-    upstream = await startTestService()
+    upstream = await startTestService({ fronts: 1 })
     closeWebServer = await startChallengeFolder(upstream.http01Port, challenges())
     first = await start(STEPS[0])
     service = first
@@ -69,7 +69,7 @@ describe('kill -9 between two steps of an upstream order', { timeout: 480_000 },
     }
     Object.assign(process.env, environment)
     try {
-      return await startTestService({ ...(first && { continueFrom: first }), config: chainedConfig() })
+      return await startTestService({ fronts: 1, ...(first && { continueFrom: first }), config: chainedConfig() })
     } finally {
       for (const variable of Object.keys(environment)) delete process.env[variable]
     }

@@ -37,6 +37,7 @@ describe('a service whose key is in a token', { ...NEEDS, timeout: 400_000 }, ()
     token.importKey(createPrivateKey(readFileSync(files.intermediateKey)), 'issuing', '01a2')
     rmSync(files.intermediateKey)
     service = await startTestService({
+      fronts: 1,
       config: {
         ca: {
           backend: 'hsm',

@@ -1,51 +1,25 @@
 /** certbot and lego with a service whose certificates come from another ACME service: they notice nothing. */
 
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { startChallengeFolder } from '../support/http01-responder.ts'
+import { type ChainedServices, startChainedServices } from '../support/chained-service.ts'
 import { issuedChecks } from '../support/issued.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { withQuery } from '../support/revoked.ts'
 import { mustRun } from '../support/run-command.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
 
 describe('clients of a service behind another ACME service', { ...requireCommand('openssl'), timeout: 240_000 }, () => {
   let folder: string
   let upstream: TestService
   let service: TestService
-  let closeWebServer: () => Promise<void>
+  let chained: ChainedServices
 
   before(async () => {
-    folder = mkdtempSync(path.join(tmpdir(), 'chancery-chained-clients-'))
-    const challenges = path.join(folder, '.well-known', 'acme-challenge')
-    mkdirSync(challenges, { recursive: true })
-    upstream = await startTestService()
-    closeWebServer = await startChallengeFolder(upstream.http01Port, challenges)
-    service = await startTestService({
-      config: {
-        ca: {
-          backend: 'acme_proxy',
-          acme_proxy: {
-            directory_url: upstream.directoryUrl,
-            email: 'pki@chained.test',
-            storage_path: path.join(folder, 'storage'),
-            challenge_type: 'http-01',
-            challenge_handler: 'file_http',
-            challenge_handler_config: { webroot: folder },
-            trust_anchors: [upstream.ca.root],
-          },
-        },
-      },
-    })
+    chained = await startChainedServices({ fronts: 1 })
+    ;({ upstream, service, folder } = chained)
   })
-  after(async () => {
-    await service?.dispose()
-    await closeWebServer?.()
-    await upstream?.dispose()
-    rmSync(folder, { recursive: true, force: true })
-  })
+  after(() => chained?.dispose())
 
   const checksOf = (one: TestService) =>
     issuedChecks(upstream.ca.root, (sql, values) =>

@@ -112,6 +112,7 @@ describe('chains', { timeout: 180_000 }, () => {
       ]),
     )
     service = await startTestService({
+      fronts: 1,
       config: {
         security: { allowed_csr_signature_algorithms: Object.keys(SIGNATURE_ALGORITHMS) },
         ca: {

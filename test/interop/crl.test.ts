@@ -41,7 +41,10 @@ for (const [kind, authority] of Object.entries(ISSUERS)) {
       before(async () => {
         folder = mkdtempSync(path.join(tmpdir(), 'chancery-crl-ca-'))
         const crl = { enabled: true, shards, hash_algorithm: shards === 1 ? 'sha256' : 'sha384' }
-        service = await startTestService({ config: { crl, ...(authority && { ca: { internal: writeCa() } }) } })
+        service = await startTestService({
+          fronts: 1,
+          config: { crl, ...(authority && { ca: { internal: writeCa() } }) },
+        })
         rootFile = authority ? path.join(folder, 'ca.pem') : service.ca.root
         responder = await startResponder(service.http01Port)
         client = await registeredClient(service.directoryUrl)

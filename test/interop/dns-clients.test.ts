@@ -30,6 +30,7 @@ describe('wildcards through dns-01', { ...requireCommand('openssl'), timeout: 18
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-dns-'))
     records = await startDnsRecords(folder)
     service = await startTestService({
+      fronts: 1,
       config: {
         challenges: { enabled: ['http-01', 'dns-01'] },
         dns: { zones: [{ zone: 'test', addresses: ['127.0.0.1'], resolvers: [records.server.resolver] }] },

@@ -32,6 +32,7 @@ describe('DNSSEC', { skip, timeout: 120_000 }, () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-dnssec-'))
     const resolver = await freePort()
     service = await startTestService({
+      fronts: 1,
       config: {
         challenges: {
           enabled: ['dns-01'],

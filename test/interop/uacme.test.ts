@@ -29,7 +29,7 @@ describe('uacme', { ...requireCommand('uacme'), timeout: 60_000 }, () => {
   let first: X509Certificate
   let second: X509Certificate
   before(async () => {
-    service = await startTestService()
+    service = await startTestService({ fronts: 1 })
     database = new pg.Client(service.database.connection)
     await database.connect()
     checks = issuedChecks(service.ca.root, async (sql, values) => (await database.query(sql, [...values])).rows)

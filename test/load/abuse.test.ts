@@ -21,7 +21,7 @@ import {
 import { startTestService, type TestService } from '../support/service.ts'
 
 const CONNECTIONS = 100
-const ATTACK_MS = 3_000
+const ATTACK_MS = 2_000
 const ABUSER = '127.0.0.2'
 
 interface Reply {

@@ -11,21 +11,13 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import {
-  type AdminClient,
-  adminConfig,
-  administrator,
-  adminRequest,
-  createAdministrator,
-  signIn,
-} from '../support/admin.ts'
+import { adminConfig, administrator, createAdministrator } from '../support/admin.ts'
+import { type Administrators, startAdministrators, type WorkReport } from '../support/administrators.ts'
 import { type BenchRun, resultsIn, startBench } from '../support/bench.ts'
+import { testDatabase } from '../support/database.ts'
 import { fillWithCertificates } from '../support/many-certificates.ts'
 import { startTestService } from '../support/service.ts'
 
-const ADMINISTRATORS = 20
-/** A person and a dashboard: one request every half a second each. */
-const PAUSE_MS = 500
 const ROUNDS = 3
 const SECONDS = 8
 /** After this, the table has what was measured until then. */
@@ -50,15 +42,22 @@ const GOALS: readonly Goal[] = [
 
 const startedAt = performance.now()
 const folder = mkdtempSync(path.join(tmpdir(), 'chancery-administration-'))
+const database = await testDatabase()
+// Filled before the service starts, or it would write of each certificate while it is measured.
+await fillWithCertificates(database.connection, certificates, (sentence) => console.log(sentence))
 const service = await startTestService({
+  database,
   config: {
     ...adminConfig(),
+    notifications: { enabled: false },
     security: { rate_limits: { enabled: false } },
     server: { workers: 1 },
   },
 })
 const rounds: Record<string, { alone: Measured; beside: Measured }[]> = {}
+const reports: WorkReport[] = []
 let running: BenchRun | undefined
+let administrators: Administrators | undefined
 try {
   const left = setTimeout(MOST_MS, undefined, { ref: false })
   const measured = measure()
@@ -69,23 +68,28 @@ try {
 } finally {
   // The bench leads a process group of its own.
   if (running?.child.pid !== undefined && running.child.exitCode === null) process.kill(-running.child.pid, 'SIGKILL')
+  administrators?.stop()
   await service.dispose()
   rmSync(folder, { recursive: true, force: true })
 }
 process.exit()
 
 async function measure(): Promise<void> {
-  await fillWithCertificates(service.database.connection, certificates, (sentence) => console.log(sentence))
   const password = await createAdministrator(service.database, 'load')
-  const admin = await administrator(service, 'reader')
+  const { token } = await administrator(service, 'reader')
+  administrators = startAdministrators({ baseUrl: service.baseUrl, token, username: 'load', password })
   for (let round = 0; round < ROUNDS; round++)
     for (const { scenario } of GOALS) {
       const alone = await load(scenario)
-      const stop = administrate(admin, password)
+      administrators.begin()
       const beside = await load(scenario)
-      const requests = await stop()
+      reports.push(await administrators.end())
       rounds[scenario] = [...(rounds[scenario] ?? []), { alone, beside }]
-      console.log(`${scenario}, round ${round + 1}: ${requests} administrative requests beside it`)
+      const [p99, rate] = [
+        `${alone.p99.toFixed(1)} → ${beside.p99.toFixed(1)} ms`,
+        `${alone.rate.toFixed(0)} → ${beside.rate.toFixed(0)}/s`,
+      ]
+      console.log(`${scenario}, round ${round + 1}: p99 ${p99}, ${rate}`)
     }
 }
 
@@ -107,6 +111,7 @@ function report(): void {
     const [alone, beside] = [of(measured.map((one) => one.alone)), of(measured.map((one) => one.beside))]
     line(`${scenario} ${what}`, String(measured.length), alone, beside, change, words, isGood ? 'met' : 'MISSED')
   }
+  reportAdministrators()
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(0)
   console.log(
     `\n${seconds} s; load average ${loadavg()
@@ -119,31 +124,20 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 }
 
-/** @returns what ends it and counts the requests */
-function administrate(admin: AdminClient, password: string): () => Promise<number> {
-  let isOver = false
-  let requests = 0
-  const work = [
-    () => admin.get('/certificates?status=active'),
-    () => admin.get('/accounts'),
-    () => admin.send('POST', '/audit-log/export', {}),
-    () => signIn(service.baseUrl, 'load', password),
-    () => adminRequest(service.baseUrl, 'GET', '/me', { token: admin.token }),
-  ]
-  const all = Array.from({ length: ADMINISTRATORS }, async (_, index) => {
-    for (let n = index; !isOver; n++) {
-      await work[n % work.length]?.()
-      requests++
-      await setTimeout(PAUSE_MS)
-    }
-  })
-  const ended = Promise.all(all)
-  // They may outlive the service when the time is over.
-  ended.catch(() => undefined)
-  return async () => {
-    isOver = true
-    await ended
-    return requests
+/** What the administrators got: of all rounds together, since it is there to show that they did work. */
+function reportAdministrators(): void {
+  const seconds = reports.reduce((sum, report) => sum + report.seconds, 0)
+  const cpu = reports.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0)
+  console.log(
+    `\nadministrators for ${seconds.toFixed(0)} s; their own process took ${((cpu / seconds) * 100).toFixed(1)} % of a processor`,
+  )
+  for (const [at, { name }] of (reports[0]?.kinds ?? []).entries()) {
+    const all = reports.flatMap(({ kinds }) => kinds[at] ?? [])
+    const sum = (of: (kind: (typeof all)[number]) => number) => all.reduce((total, kind) => total + of(kind), 0)
+    const ms = median(all.map(({ medianMs }) => medianMs))
+    const cells = [`${(sum(({ done }) => done) / seconds).toFixed(1)}/s`, `${ms.toFixed(0)} ms`]
+    const extra = `${(sum(({ mebibytes }) => mebibytes) / seconds).toFixed(2)} MiB/s, ${sum(({ refused }) => refused)} refused`
+    console.log(`  ${name.padEnd(14)}${cells.map((cell) => cell.padStart(10)).join('')}   ${extra}`)
   }
 }
 

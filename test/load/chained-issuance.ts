@@ -5,43 +5,22 @@
  */
 
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
-import { startChallengeFolder, startHttp01Responder } from '../support/http01-responder.ts'
+import { readdirSync } from 'node:fs'
+import { startChainedServices } from '../support/chained-service.ts'
+import { startHttp01Responder } from '../support/http01-responder.ts'
 import { createPersistentClient } from '../support/persistent-client.ts'
 import { withQuery } from '../support/revoked.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
 
 const certificates = Number(process.argv[2] ?? 200)
-const folder = mkdtempSync(path.join(tmpdir(), 'chancery-chained-load-'))
-const challenges = path.join(folder, '.well-known', 'acme-challenge')
-mkdirSync(challenges, { recursive: true })
-
 const countOf = (of: TestService, text: string) =>
   withQuery(of.database.connection, async (query) => {
     const [row] = await query(`SELECT count(*)::integer AS n FROM ${text}`)
     return Number(row?.['n'])
   })
 
-const upstream = await startTestService()
-const closeWebServer = await startChallengeFolder(upstream.http01Port, challenges)
-const service = await startTestService({
-  config: {
-    ca: {
-      backend: 'acme_proxy',
-      acme_proxy: {
-        directory_url: upstream.directoryUrl,
-        email: 'pki@chained.test',
-        storage_path: path.join(folder, 'storage'),
-        challenge_type: 'http-01',
-        challenge_handler: 'file_http',
-        challenge_handler_config: { webroot: folder },
-        trust_anchors: [upstream.ca.root],
-      },
-    },
-  },
-})
+const chained = await startChainedServices()
+const { upstream, service, challenges } = chained
 const responder = await startHttp01Responder(service.http01Port)
 
 /** Why orders failed, and how often. */
@@ -86,8 +65,5 @@ try {
   await run()
 } finally {
   await responder.close()
-  await service.dispose()
-  await closeWebServer()
-  await upstream.dispose()
-  rmSync(folder, { recursive: true, force: true })
+  await chained.dispose()
 }

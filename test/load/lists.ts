@@ -11,7 +11,7 @@ import { listAccounts } from '../../src/store/account-list.ts'
 import { type CertificateFilter, listCertificates } from '../../src/store/certificate-list.ts'
 import { createCrlStore } from '../../src/store/crl-store.ts'
 import { type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
-import { listEabCredentials } from '../../src/store/eab-list.ts'
+import { pagesOfCredentials } from '../../src/store/eab-list.ts'
 import { createInspectStore } from '../../src/store/inspect-store.ts'
 import { listOrders } from '../../src/store/order-list.ts'
 import { createOrderStore } from '../../src/store/order-store.ts'
@@ -118,7 +118,7 @@ try {
     'accounts --status revoked, none': () => listAccounts(checked, { status: 'revoked' }, undefined, LIMIT),
     'accounts --contact': () => listAccounts(checked, { contact }, undefined, LIMIT),
     'accounts --eab': () => listAccounts(checked, { eabKid: kid }, undefined, LIMIT),
-    'eab list': () => listEabCredentials(checked, undefined, LIMIT),
+    'eab list': () => pagesOfCredentials(checked)(undefined, LIMIT),
     'orders list of RFC 8555, the large account': () =>
       orders.list({ accountId: large, keyVersion }, undefined, LIMIT + 1),
     'the same, from the middle': () => orders.list({ accountId: large, keyVersion }, middle, LIMIT + 1),

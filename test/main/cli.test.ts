@@ -276,11 +276,12 @@ describe('command line', { timeout: 300_000 }, () => {
       }
     })
 
-    test('ca test-sign makes and verifies a signature with every issuer', async () => {
+    test('ca test-sign makes a signature with every issuer, and a certificate', async () => {
       const { code, output } = await chancery('-c', await configFile(), 'ca', 'test-sign')
       assert.equal(code, 0, output)
-      assert.match(output, /^issuer default: \S+ signature made and verified in \d+\.\d ms$/m)
-      assert.match(output, /^ +valid until \d{4}-\d\d-\d\dT\S+, 2 certificate\(s\) in its chain$/m)
+      assert.match(output, /^internal: issuer default: \S+ signature made and verified in \d+\.\d ms$/m)
+      assert.match(output, /: valid until \d{4}-\d\d-\d\dT\S+, 2 certificate\(s\) in its chain$/m)
+      assert.match(output, /^internal: revoked: [0-9a-f]+$/m)
       assert.deepEqual(readdirSync(scratch), [])
     })
 

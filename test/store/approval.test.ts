@@ -51,8 +51,7 @@ describe('approval', () => {
     networks: string[] | null = ['10.0.0.0/8', '2001:db8::/32'],
   ): Promise<Holder> {
     const credential = await grants.credential({ preapprovedNetworks: networks ?? undefined })
-    await grants.identifiers.grantNames(
-      grants.actor,
+    await grants.grant(
       credential.id,
       patterns.map((value) => ({ type: /^[\d.:]/.test(value) ? 'ip' : 'dns', value })),
     )
@@ -242,7 +241,7 @@ describe('approval', () => {
         async (patterns, asked) => {
           await store.sql('DELETE FROM eab_allowed_identifiers WHERE eab_credential_id = $1', [credential.id])
           const distinct = [...new Map(patterns.map((one) => [one.value, one])).values()]
-          await grants.identifiers.grantNames(grants.actor, credential.id, distinct)
+          await grants.grant(credential.id, distinct)
           const rows = await store.sql<{ allowed: boolean }>(
             `SELECT credential_allows($1, type, value, wildcard) AS allowed
              FROM unnest($2::text[], $3::text[], $4::boolean[]) WITH ORDINALITY AS n (type, value, wildcard, ord) ORDER BY ord`,

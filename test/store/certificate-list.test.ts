@@ -1,10 +1,11 @@
-/** The list of an account's certificates: those of its orders, and those that were imported without one. */
+/** Lists of certificates: an account's, of its orders and imported without one; and those that are renewed or not. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { createCertificateImport } from '../../src/store/certificate-import.ts'
 import { listCertificates } from '../../src/store/certificate-list.ts'
+import { makeIndexes, SEARCH_INDEXES } from '../../src/store/optional-indexes.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import {
   aName,
@@ -97,4 +98,105 @@ describe('certificates of an account', () => {
       }
     }
   })
+})
+
+describe('certificates by whether they are renewed', () => {
+  let store: StoreFixture
+  let checked: DatabasePool
+  const [own, other] = [newId(), newId()]
+  const titles = new Map<string, string>()
+
+  interface Wanted {
+    names: readonly string[]
+    days?: number
+    account?: string | null
+    isRevoked?: boolean
+    isImported?: boolean
+  }
+
+  async function add(title: string, wanted: Wanted): Promise<string> {
+    const { names, days = 5, account = own, isRevoked = false, isImported = false } = wanted
+    await sleep(2) // keys of one millisecond have no order
+    const [id, orderId] = [newId(), isImported || account === null ? null : newId()]
+    titles.set(id, title)
+    await store.sql(
+      `INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after,
+                                 der, revoked_at)
+       VALUES ($1, $2, $3, $4, '\\x07', $5, now(), now() + make_interval(days => $6), $4, CASE WHEN $7 THEN now() END)`,
+      [id, account, orderId, randomBytes(16), names, days, isRevoked],
+    )
+    if (orderId !== null) await addOrder(orderId, account, names, id)
+    return id
+  }
+
+  const addOrder = (id: string, account: string | null, names: readonly string[], certificate: string | null) =>
+    store.sql(
+      `INSERT INTO orders (id, account_id, identifiers, authorization_ids, profile, expires_at, certificate_id)
+       VALUES ($1, $2, $3, '{}', 'default', now(), $4)`,
+      [id, account, JSON.stringify(names.map((value) => ({ type: 'dns', value }))), certificate],
+    )
+
+  const replace = (certificate: string, order: string) =>
+    store.sql('INSERT INTO replacements (certificate_id, order_id, request_key) VALUES ($1, $2, $2)', [
+      certificate,
+      order,
+    ])
+
+  before(async () => {
+    store = await openStores()
+    checked = await openCheckedDatabase(store.settings)
+    await add('renewed: with another name', { names: ['a.test'] })
+    await add('not renewed: the successor', { names: ['b.test', 'a.test'], days: 60 })
+    await add('not renewed: of another account', { names: ['a.test'], account: other })
+    await add('not renewed: the later one is revoked', { names: ['c.test'] })
+    await add('not renewed: revoked', { names: ['c.test'], days: 60, isRevoked: true })
+    await add('not renewed: the later one lacks a name', { names: ['d.test', 'e.test'] })
+    await add('not renewed: it has one name of two', { names: ['d.test'], days: 60 })
+    await add('renewed: by an imported one', { names: ['f.test'] })
+    await add('not renewed: imported', { names: ['f.test'], days: 60, isImported: true })
+    await add('renewed: imported', { names: ['g.test'], isImported: true })
+    await add('not renewed: after an imported one', { names: ['g.test'], days: 60 })
+    await add('of no account', { names: ['a.test'], account: null })
+    await add('not renewed: without names', { names: [] })
+    const replaced = await add('renewed: replaced under another name', { names: ['h.test'] })
+    const successor = await add('not renewed: it replaces one', { names: ['i.test'], days: 60 })
+    const [order] = await store.sql<{ order_id: string }>('SELECT order_id FROM certificates WHERE id = $1', [
+      successor,
+    ])
+    await replace(replaced, order?.order_id ?? '')
+    const asked = await add('not renewed: the order that replaces it has no certificate', { names: ['j.test'] })
+    const open = newId()
+    await addOrder(open, own, ['j.test'], null)
+    await replace(asked, open)
+  })
+  after(async () => {
+    await checked.end()
+    await store.close()
+  })
+
+  const withIndexes: Record<string, () => Promise<void>> = {
+    'without search indexes': async () => undefined,
+    'with search indexes': () => makeIndexes(checked, SEARCH_INDEXES),
+  }
+  for (const [title, prepare] of Object.entries(withIndexes))
+    test(`${title}, each is in the list where it belongs, in pages of any size`, async () => {
+      await prepare()
+      for (const [renewed, beginning] of [
+        [true, 'renewed: '],
+        [false, 'not renewed: '],
+      ] as const) {
+        const expected = [...titles.values()].filter((one) => one.startsWith(beginning)).sort()
+        for (const size of [1, 3, 50]) {
+          const found: string[] = []
+          let after: string | undefined
+          do {
+            const page = await listCertificates(checked, { renewed }, after, size, 'not_after')
+            assert.ok(page.rows.length <= size)
+            found.push(...page.rows.map(({ id }) => titles.get(id) ?? id))
+            after = page.next
+          } while (after !== undefined)
+          assert.deepEqual(found.sort(), expected)
+        }
+      }
+    })
 })

@@ -193,6 +193,50 @@ describe('building CRLs', () => {
     assert.deepEqual(serialsOf(await served()), serials.toSorted())
   })
 
+  test('revocations of a bulk job get their list at its end; all others, and the operator, at once', async (context) => {
+    context.after(() => store.sql('DELETE FROM bulk_revocations'))
+    const serials = await certificates(7)
+    const next = () => serials.splice(0, 1)
+    const inBulk = (numbers: readonly string[]) =>
+      store.db.transaction(async (tx) => {
+        await tx.query({ name: 'bulk', text: "SELECT set_config('chancery.bulk_revocation', 'on', true)" }, [])
+        await tx.query(
+          {
+            name: 'revoke-in-bulk',
+            text: "UPDATE certificates SET revoked_at = now() WHERE encode(serial_number, 'hex') = ANY ($1)",
+          },
+          [numbers],
+        )
+      })
+    await anInstance().round()
+    await store.sql(
+      "INSERT INTO bulk_revocations (id, filter, reason, author, status) VALUES (gen_random_uuid(), '{}', 0, '{}', 'revoking')",
+    )
+    await inBulk(next())
+    assert.equal(await anInstance().round(), 0)
+    await revoke(next())
+    assert.equal(await anInstance().round(), 1)
+    assert.equal((await served()).entries.length, 2)
+    await inBulk(next())
+    await createCrlStore(store.db).requestRebuild()
+    assert.equal(await anInstance().round(), 1)
+    await inBulk(next())
+    assert.equal(await anInstance().round(), 0)
+    await store.sql("UPDATE bulk_revocations SET status = 'done'")
+    assert.equal(await anInstance().round(), 1)
+    // A job whose instance has gone, and one that lasts.
+    await store.sql("UPDATE bulk_revocations SET status = 'revoking', progressed_at = now() - interval '1 minute'")
+    await inBulk(next())
+    assert.equal(await anInstance().round(), 1)
+    await store.sql('UPDATE bulk_revocations SET progressed_at = now()')
+    await inBulk(next())
+    assert.equal(await anInstance().round(), 0)
+    await store.sql("UPDATE crls SET started_at = now() - interval '6 minutes'")
+    assert.equal(await anInstance().round(), 1)
+    assert.equal(await anInstance().round(), 0)
+    assert.equal((await served()).entries.length, 6)
+  })
+
   test('an entry stays until a list that was made after its certificate expired, and then leaves (§3.3)', async () => {
     const [unlisted = '', leaving = '', fresh = ''] = [
       ...(await certificates(2, { notAfter: '-1 minute' })),
@@ -300,14 +344,14 @@ describe('building CRLs', () => {
   test('who asked for a list learns why there is none, and who asks again starts anew', async () => {
     const crls = createCrlStore(store.db)
     await crls.noteObstacle('nobody asked')
-    assert.equal(await crls.obstacle(), undefined)
+    assert.equal((await crls.lastRequest())?.obstacle, undefined)
     await crls.requestRebuild()
     await anInstance({
       signCrl: () => Promise.reject(new Error('not signed', { cause: new Error('no signer') })),
     }).round()
-    assert.equal(await crls.obstacle(), 'not signed: no signer')
+    assert.equal((await crls.lastRequest())?.obstacle, 'not signed: no signer')
     await crls.requestRebuild()
-    assert.equal(await crls.obstacle(), undefined)
+    assert.equal((await crls.lastRequest())?.obstacle, undefined)
     assert.equal(await anInstance().round(), 1)
   })
 

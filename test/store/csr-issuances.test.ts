@@ -6,10 +6,16 @@ import { CaError } from '../../src/ca/backend.ts'
 import { createCircuitBreaker } from '../../src/ca/circuit-breaker.ts'
 import type { BackendState, CsrBackend, IssuanceStep, StepOptions } from '../../src/ca/csr-backend.ts'
 import { guardCsrBackend } from '../../src/ca/guarded-csr-backend.ts'
-import { CsrIssuances } from '../../src/services/csr-issuances.ts'
+import { CsrIssuances, type CsrIssuancesOptions } from '../../src/services/csr-issuances.ts'
+import type { SignerTurn } from '../../src/services/signer-turn.ts'
 import { problemDocument } from '../../src/shared/protocol/problem.ts'
 import type { Requester } from '../../src/store/account-store.ts'
-import { type CsrIssuanceStore, createCsrIssuanceStore } from '../../src/store/csr-issuance-store.ts'
+import {
+  type ClaimedIssuance,
+  type CsrIssuanceStore,
+  createCsrIssuanceStore,
+} from '../../src/store/csr-issuance-store.ts'
+import { until } from '../support/until.ts'
 import { anAccount, aReadyOrder, newId, openStores, type StoreFixture } from './support.ts'
 
 const INSTANCE = 7
@@ -19,7 +25,9 @@ const REFUSED: IssuanceStep = {
   problem: problemDocument('serverInternal', 'refused'),
 }
 
-type Script = (state: BackendState | undefined, step: StepOptions) => IssuanceStep
+const ONE_FAILURE = { failures: 1, recoveryMs: 60_000 }
+
+type Script = (state: BackendState | undefined, step: StepOptions) => IssuanceStep | Promise<IssuanceStep>
 
 describe('issuances from a CSR', () => {
   let fixture: StoreFixture
@@ -48,7 +56,11 @@ describe('issuances from a CSR', () => {
     return certificateId
   }
 
-  function issuances(scripts: Record<string, Script>): CsrIssuances {
+  function issuances(
+    scripts: Record<string, Script>,
+    more: Partial<CsrIssuancesOptions> = {},
+    { failures, recoveryMs } = { failures: 100, recoveryMs: 60_000 },
+  ): CsrIssuances {
     asked.length = 0
     alarms.length = 0
     const backends = Object.entries(scripts).map(([name, script]) => {
@@ -58,11 +70,17 @@ describe('issuances from a CSR', () => {
           asked.push(`${name} ${JSON.stringify(state) ?? '-'}${step.isRepeated ? ' again' : ''}`)
           return script(state, step)
         },
+        async leave(_request, state) {
+          asked.push(`${name} leaves ${JSON.stringify(state)}`)
+          const { placed } = state as { placed: number }
+          const left = placed > 0 ? { placed: placed - 1 } : null
+          return { status: 'pending', state: left, retryAfterMs: 0, mayHaveIssued: false }
+        },
         async revoke() {},
         async checkHealth() {},
         async close() {},
       }
-      const breaker = createCircuitBreaker({ failures: 100, recoveryMs: 1000 }, { opened() {}, closed() {} })
+      const breaker = createCircuitBreaker({ failures, recoveryMs }, { opened() {}, closed() {} })
       return [name, guardCsrBackend(backend, breaker, new AbortController().signal, () => {})] as const
     })
     const nothing = () => undefined
@@ -73,10 +91,11 @@ describe('issuances from a CSR', () => {
       signer: { isUsable: () => false, issue: async () => 'pending' },
       isStopped: () => false,
       events: {
-        ...{ stepFailed: nothing, refused: nothing, failedOver: nothing, abandoned: nothing },
+        ...{ stepFailed: nothing, refused: nothing, failedOver: nothing, abandoned: nothing, notWithdrawn: nothing },
         alarm: (message) => alarms.push(message),
         interrupted: (error) => assert.ifError(error),
       },
+      ...more,
     })
   }
 
@@ -103,6 +122,124 @@ describe('issuances from a CSR', () => {
     assert.equal(await steps.issue(certificateId), 'failed')
     assert.deepEqual(asked, ['a -', 'a {"n":1}'])
     assert.equal(await rowOf(certificateId), undefined)
+  })
+
+  const placing: Script = (state) =>
+    state === undefined
+      ? { status: 'pending', state: { placed: 1 }, retryAfterMs: 60_000, mayHaveIssued: false }
+      : away()
+  const due = (certificateId: string) =>
+    fixture.sql('UPDATE csr_issuances SET due_at = now() WHERE certificate_id = $1', [certificateId])
+
+  test('what a backend has published is withdrawn before the next one is asked', async () => {
+    const both = issuances({ a: placing, b: () => REFUSED })
+    const certificateId = await begun()
+    assert.equal(await both.issue(certificateId), 'pending')
+    await due(certificateId)
+    assert.equal(await both.issue(certificateId), 'failed')
+    assert.deepEqual(asked, ['a -', 'a {"placed":1}', 'a leaves {"placed":1}', 'a leaves {"placed":0}', 'b -'])
+  })
+
+  test('also when its circuit breaker has opened meanwhile, and the signer is asked', async () => {
+    let isAway = false
+    const a: Script = (state, step) => (isAway ? away() : placing(state, step))
+    const signer = {
+      isUsable: () => true,
+      async issue({ state }: ClaimedIssuance) {
+        asked.push(`signer ${JSON.stringify(state) ?? '-'}`)
+        return 'recorded' as const
+      },
+    }
+    const both = issuances({ a }, { candidatesOf: () => ['a', 'internal'], signer }, ONE_FAILURE)
+    const [first, second] = [await begun(), await begun()]
+    assert.equal(await both.issue(first), 'pending')
+    isAway = true
+    assert.equal(await both.issue(second), 'recorded')
+    await due(first)
+    assert.equal(await both.issue(first), 'recorded')
+    assert.deepEqual(asked, ['a -', 'a -', 'signer -', 'a leaves {"placed":1}', 'a leaves {"placed":0}', 'signer -'])
+  })
+
+  describe('with the signer among the backends', () => {
+    /** Moves the row as the signer's turn does, and then says what has become of it. */
+    const aSigner = (turn: SignerTurn) => ({
+      isUsable: () => true,
+      async issue({ certificateId }: ClaimedIssuance) {
+        asked.push('signer')
+        const [serialNumber, issuerFingerprint, tbs] = [Buffer.of(1), Buffer.alloc(32), Buffer.of(2)]
+        const intent = { certificateId, serialNumber, issuerId: 'default', issuerFingerprint, tbs }
+        assert.equal(await store.giveToSigner(intent, INSTANCE), true)
+        return turn
+      },
+    })
+    const intents = async () => (await fixture.sql('SELECT FROM issuance_intents')).length
+
+    test('one that was begun with another backend does not ask the signer first', async () => {
+      const parts = { candidatesOf: () => ['internal', 'a'], signer: aSigner('recorded') }
+      assert.equal(await issuances({ a: () => REFUSED }, parts).issue(await begun()), 'failed')
+      assert.deepEqual(asked, ['a -'])
+    })
+
+    test('what it has surely not signed goes on with the next backend', async () => {
+      const parts = { candidatesOf: () => ['a', 'internal', 'b'], signer: aSigner('unsigned') }
+      assert.equal(await issuances({ a: away, b: () => REFUSED }, parts).issue(await begun()), 'failed')
+      assert.deepEqual(asked, ['a -', 'signer', 'b -'])
+      assert.equal(await intents(), 0)
+    })
+
+    test('or, after a rest, with the one before it; its time does not begin anew', async () => {
+      const parts = { candidatesOf: () => ['a', 'internal'], signer: aSigner('unsigned') }
+      const both = issuances({ a: away }, parts)
+      const certificateId = await begun()
+      await fixture.sql(
+        "UPDATE csr_issuances SET created_at = now() - interval '500 seconds' WHERE certificate_id = $1",
+        [certificateId],
+      )
+      assert.equal(await both.issue(certificateId), 'pending')
+      assert.deepEqual(asked, ['a -', 'signer'])
+      assert.equal(await intents(), 0)
+      const [row] = await fixture.sql(
+        `SELECT backend, failures, is_running, due_at > now() AS rests, now() - created_at >= '500 seconds' AS is_old
+           FROM csr_issuances WHERE certificate_id = $1`,
+        [certificateId],
+      )
+      assert.deepEqual(row, { backend: 'a', failures: 1, is_running: false, rests: true, is_old: true })
+    })
+
+    test('what it may have signed stays with it', async () => {
+      const parts = { candidatesOf: () => ['a', 'internal', 'b'], signer: aSigner('pending') }
+      assert.equal(await issuances({ a: away, b: () => REFUSED }, parts).issue(await begun()), 'pending')
+      assert.deepEqual(asked, ['a -', 'signer'])
+      assert.equal(await intents(), 1)
+    })
+  })
+
+  test('an order ends in its time, however long its backend is away or asks to be left alone', async () => {
+    const dueIn = async (certificateId: string) =>
+      Number(
+        (
+          await fixture.sql(
+            'SELECT extract(epoch FROM due_at - now()) AS s FROM csr_issuances WHERE certificate_id = $1',
+            [certificateId],
+          )
+        )[0]?.['s'],
+      )
+    const a: Script = () => {
+      throw new CaError('away', { retryable: true, retryAfterMs: 3_600_000 })
+    }
+    const alone = issuances({ a }, { timeoutSeconds: 20 }, ONE_FAILURE)
+    const [failed, leftAlone] = [await begun(), await begun()]
+    for (const one of [failed, leftAlone]) {
+      assert.equal(await alone.issue(one), 'pending')
+      const seconds = await dueIn(one)
+      assert.ok(seconds > 0 && seconds <= 21, `${seconds} seconds`)
+    }
+    assert.equal(asked.length, 1, 'the second one met an open circuit breaker')
+    await fixture.sql(
+      "UPDATE csr_issuances SET due_at = now(), created_at = now() - interval '21 seconds' WHERE certificate_id = $1",
+      [failed],
+    )
+    assert.equal(await alone.issue(failed), 'failed')
   })
 
   test('what may have been issued stays with its backend', async () => {
@@ -133,6 +270,114 @@ describe('issuances from a CSR', () => {
       assert.equal(alarms.length, expected === 'failed' ? 1 : 0)
     }
     assert.deepEqual(asked, ['a -', 'a - again', 'a - again'], 'the backend knows that its first answer was lost')
+  })
+
+  test('a step that failed while a certificate may exist is repeated as such, with its state', async () => {
+    const certificateId = await begun()
+    const scripts: Script[] = [
+      () => ({ status: 'pending', state: { n: 1 }, retryAfterMs: 0, mayHaveIssued: false }),
+      () => {
+        throw new CaError('lost', { retryable: true, mayHaveIssued: true })
+      },
+      () => REFUSED,
+    ]
+    const steps = issuances({ a: (state, step) => (scripts.shift() as Script)(state, step) })
+    assert.equal(await steps.issue(certificateId), 'pending')
+    await fixture.sql('UPDATE csr_issuances SET due_at = now() WHERE certificate_id = $1', [certificateId])
+    assert.equal(await steps.issue(certificateId), 'failed')
+    assert.deepEqual(asked, ['a -', 'a {"n":1}', 'a {"n":1} again'])
+  })
+
+  test('what no error of a backend describes may have issued', async () => {
+    const broken: Script = () => {
+      throw new TypeError('a fault of our own')
+    }
+    const certificateId = await begun()
+    assert.equal(await issuances({ a: broken, b: () => REFUSED }).issue(certificateId), 'pending')
+    assert.deepEqual(asked, ['a -'])
+    assert.equal((await rowOf(certificateId))?.['may_have_issued'], true)
+  })
+
+  test('of two that would test a backend which was away, one goes on to the next at once', async () => {
+    let isAway = true
+    const a: Script = async () => {
+      if (isAway) away()
+      await until('the next one is asked', () => asked.includes('b -'))
+      return REFUSED
+    }
+    let saved = 0
+    const together: CsrIssuanceStore = {
+      ...store,
+      async save(progress, instanceId) {
+        const isSaved = await store.save(progress, instanceId)
+        saved++
+        // Both have chosen before one of them is let through.
+        if (!isAway) await until('both are saved', () => saved >= 2)
+        return isSaved
+      },
+    }
+    const both = issuances({ a, b: () => REFUSED }, { store: together }, { failures: 1, recoveryMs: 1 })
+    assert.equal(await both.issue(await begun()), 'failed')
+    saved = 0
+    isAway = false
+    asked.length = 0
+    const ids = [await begun('c'), await begun('c')]
+    assert.deepEqual(await Promise.all(ids.map((id) => both.issue(id))), ['failed', 'failed'])
+    assert.deepEqual(asked.toSorted(), ['a -', 'b -'])
+  })
+
+  describe('of an order that has ended', () => {
+    async function ended(hours: number, state: BackendState, mayHaveIssued: boolean): Promise<string> {
+      const certificateId = await begun()
+      await fixture.sql(
+        `UPDATE csr_issuances SET abandoned_at = now() - make_interval(hours => $2), state = $3, may_have_issued = $4
+          WHERE certificate_id = $1`,
+        [certificateId, hours, JSON.stringify(state), mayHaveIssued],
+      )
+      return certificateId
+    }
+
+    test('what may have been issued is asked for ever more rarely', async () => {
+      const a: Script = () => ({ status: 'pending', state: 1, retryAfterMs: 1_000, mayHaveIssued: true })
+      for (const [hours, from, to] of [
+        [0, 0, 10],
+        [1, 300, 400],
+        [100, 3_500, 3_600],
+      ] as const) {
+        const certificateId = await ended(hours, 1, true)
+        assert.equal(await issuances({ a }).issue(certificateId), 'pending')
+        const rest = Number((await rowOf(certificateId))?.['due_at']) - Date.now()
+        assert.ok(rest > from * 1_000 && rest <= to * 1_000, `${hours} hours: ${rest} ms`)
+      }
+    })
+
+    test('a week later it is forgotten, with an alarm where a certificate may exist', async () => {
+      for (const mayHaveIssued of [true, false]) {
+        const certificateId = await ended(24 * 7 + 1, 1, mayHaveIssued)
+        assert.equal(await issuances({ a: () => REFUSED }).issue(certificateId), 'failed')
+        assert.deepEqual([asked.length, alarms.length], [0, mayHaveIssued ? 1 : 0])
+        assert.equal(await rowOf(certificateId), undefined)
+      }
+    })
+  })
+
+  test('a certificate whose row is gone is to be revoked, unless it is recorded or another instance goes on', async () => {
+    const certificateId = await begun()
+    const der = Buffer.from(certificateId)
+    const waiting = () => fixture.sql('SELECT FROM backend_revocations WHERE der = $1', [der])
+    assert.equal(await store.disown(certificateId, 'a', der), false, 'its row is there')
+    const [row] = await fixture.sql('DELETE FROM csr_issuances WHERE certificate_id = $1 RETURNING order_id', [
+      certificateId,
+    ])
+    assert.ok(row)
+    assert.equal(await store.disown(certificateId, 'a', der), true)
+    assert.equal((await waiting()).length, 1)
+    await fixture.sql(
+      `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+       VALUES (gen_random_uuid(), $1, $1, '{}', now(), now(), $1)`,
+      [der],
+    )
+    assert.equal(await store.disown(certificateId, 'a', der), false, 'it is recorded')
   })
 
   test('one instance at a time holds a row, and the step of one that has ended is repeated', async () => {

@@ -56,7 +56,7 @@ describe('binding credentials', () => {
   const aProfile = () => grants.profile()
 
   const allowToCredential = (id: string, value: string) =>
-    grants.identifiers.grantNames(grants.actor, id, [{ type: 'dns', value }])
+    grants.identifiers.changeOfCredential(grants.actor, id, { allow: [value] })
 
   const profileOf = async (accountId: string) =>
     (await store.sql('SELECT csr_profile_id FROM account_csr_profiles WHERE account_id = $1', [accountId]))[0]
@@ -229,7 +229,7 @@ describe('allowlists', () => {
 
   const entry = (value: string) => ({ type: 'dns' as const, value })
   const allow = (accountId: string, values: string[]) =>
-    grants.identifiers.allowNames(grants.actor, accountId, values.map(entry))
+    grants.identifiers.changeOfAccount(grants.actor, accountId, { allow: values })
 
   test('each account of a batch gets its own list; one without entries an empty one', async () => {
     const [one, two, three] = [await anAccount(store), await anAccount(store), await anAccount(store)]
@@ -252,8 +252,8 @@ describe('allowlists', () => {
     const { account } = await anAccount(store)
     await Promise.all(Array.from({ length: 6 }, () => allow(account.id, ['x.example', 'y.example'])))
     assert.equal((await allowlists.find(account.id)).length, 2)
-    const wanted = [entry('x.example'), entry('z.example')]
-    const outcomes = await grants.identifiers.disallowNames(grants.actor, account.id, wanted)
+    const wanted = { disallow: ['x.example', 'z.example'] }
+    const outcomes = await grants.identifiers.changeOfAccount(grants.actor, account.id, wanted)
     assert.deepEqual(
       outcomes.map(({ outcome }) => outcome),
       ['removed', 'absent'],

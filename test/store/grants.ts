@@ -1,18 +1,19 @@
 /** Binding credentials and what accounts may do, made in a test database by the use cases of administrators. */
 
-import { AllowedIdentifiers } from '../../src/services/admin/allowed-identifiers.ts'
+import type { AllowedIdentifier } from '../../src/domain/allowlist.ts'
+import { AllowedIdentifiers, grantNames } from '../../src/services/admin/allowed-identifiers.ts'
 import { AuditLog } from '../../src/services/admin/audit-log.ts'
 import { CsrProfiles } from '../../src/services/admin/csr-profiles.ts'
 import { HistoryIndexes } from '../../src/services/admin/history-indexes.ts'
 import {
   type CredentialRow,
-  findCredentialByKid,
   insertCredential,
   type NewCredential,
   type Revocation,
   revokeCredential,
 } from '../../src/store/admin/credential-store.ts'
 import type { DatabaseSettings } from '../../src/store/database.ts'
+import { pagesOfCredentials } from '../../src/store/eab-list.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { newId } from './support.ts'
 
@@ -41,7 +42,10 @@ export async function openGrants(settings: DatabaseSettings) {
       if (!made) throw new Error(`the kid ${wanted.kid} is taken`)
       return made
     },
-    find: (kid: string) => findCredentialByKid(db, kid),
+    grant: (credentialId: string, wanted: readonly AllowedIdentifier[]) =>
+      audit.transaction(ACTOR, (tx, note) => grantNames(tx, note, ACTOR, credentialId, wanted)),
+    find: async (kid: string): Promise<CredentialRow | null> =>
+      (await pagesOfCredentials(db, kid)(undefined, 1)).rows[0] ?? null,
     revoke: (id: string): Promise<Revocation | null> => db.transaction((tx) => revokeCredential(tx, id)),
     async profile(data: object = { san_maximum: 3 }): Promise<string> {
       const made = await profiles.create(ACTOR, { name: newId(), description: undefined, data })

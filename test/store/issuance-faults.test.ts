@@ -12,13 +12,8 @@ import type { Order } from '../../src/domain/records.ts'
 import type { KnownAccount } from '../../src/services/account-cache.ts'
 import { createAccountRules } from '../../src/services/account-rules.ts'
 import { Finalization, type FinalizationOptions, type FinalizeRequest } from '../../src/services/finalization.ts'
-import {
-  Issuance,
-  type IssuanceFacts,
-  type IssuanceOptions,
-  type IssuanceOutcome,
-} from '../../src/services/issuance.ts'
-import { recoverIssuances } from '../../src/services/recovery.ts'
+import { Issuance, type IssuanceFacts, type IssuanceOptions } from '../../src/services/issuance.ts'
+import { type RecoveryOptions, type RecoveryOutcome, recoverIssuances } from '../../src/services/recovery.ts'
 import { randomSerialNumbers } from '../../src/services/serial-number.ts'
 import { accountRulesPolicy } from '../../src/settings/accounts.ts'
 import { issuancePolicy } from '../../src/settings/issuance.ts'
@@ -221,10 +216,14 @@ describe('issuance under faults', () => {
   }
 
   /** Everything left behind is old enough at once. */
-  async function recover(issuance: Subject, failOver: Partial<StoreFixture['issuance']> = {}) {
-    const outcomes: (IssuanceOutcome | Lapse)[] = []
+  async function recover(
+    issuance: Subject,
+    abandon = store.issuance.abandon,
+    more: Partial<Pick<RecoveryOptions, 'canSign' | 'timeoutSeconds'>> = {},
+  ) {
+    const outcomes: RecoveryOutcome[] = []
     await recoverIssuances({
-      store: { ...store.issuance, ...failOver },
+      ...{ store: { ...store.issuance, abandon }, canSign: true, timeoutSeconds: 600, ...more },
       complete: (issuing) => issuance.recover(issuing),
       instanceId: INSTANCE,
       ownAfterSeconds: 0,
@@ -232,6 +231,7 @@ describe('issuance under faults', () => {
     })
     return outcomes
   }
+  const OVER = { timeoutSeconds: 0 }
 
   const recorded = (order: Order) =>
     store.sql<{ id: string; der: Buffer; names: string[] }>(
@@ -259,6 +259,27 @@ describe('issuance under faults', () => {
     const tbs = new Set(signed.map((one) => parseCertificate(one).tbs.spki.der.toString('hex')))
     assert.equal(tbs.size, 1)
   }
+
+  const serialsOf = async (order: Order) =>
+    (
+      await store.sql<{ serial: string }>(
+        "SELECT encode(serial_number, 'hex') AS serial FROM issuance_intents WHERE order_id = $1",
+        [order.id],
+      )
+    ).map(({ serial }) => serial)
+
+  /** What may have been signed is on the next CRL, without being a certificate of anybody. */
+  async function requireRevokedUnseen(serials: readonly string[]): Promise<void> {
+    assert.equal(serials.length, 1)
+    const rows = await store.sql(
+      `SELECT account_id, order_id, length(der) AS length, revocation_reason AS reason, revoked_at IS NOT NULL AS revoked
+         FROM certificates WHERE encode(serial_number, 'hex') = $1`,
+      [serials[0]],
+    )
+    assert.deepEqual(rows, [{ account_id: null, order_id: null, length: 0, reason: 5, revoked: true }])
+  }
+  const changesOfCrl = async () =>
+    (await store.sql<{ sum: string }>('SELECT coalesce(sum(changes), 0) AS sum FROM crl_changes'))[0]?.sum
 
   async function requireInvalid(order: Order, type = 'serverInternal'): Promise<void> {
     const now = await fresh(order)
@@ -483,9 +504,63 @@ describe('issuance under faults', () => {
       const order = await ready()
       const issuance = anIssuance({ ca: aCa(() => Promise.reject(AWAY)) })
       await finalize(issuance, order)
+      const serials = await serialsOf(order)
       await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
       assert.deepEqual(await recover(issuance), ['expired'])
       await requireInvalid(order)
+      await requireRevokedUnseen(serials)
+    })
+
+    for (const [what, canSign] of [
+      ['does not answer', true],
+      ['is left alone', false],
+    ] as const)
+      test(`that ${what} until the time of the order is over: it ends, and what may have been signed is revoked`, async () => {
+        const order = await ready()
+        const issuance = anIssuance({ ca: aCa(() => Promise.reject(AWAY)) })
+        await finalize(issuance, order)
+        const [serials, changes] = [await serialsOf(order), await changesOfCrl()]
+        assert.deepEqual(await recover(issuance, undefined, { canSign }), canSign ? ['left to recovery'] : [])
+        assert.equal((await fresh(order)).status, 'processing')
+        assert.deepEqual(await recover(issuance, undefined, { canSign, ...OVER }), ['overdue'])
+        await requireInvalid(order)
+        await requireRevokedUnseen(serials)
+        assert.notEqual(await changesOfCrl(), changes, 'the CRL is due')
+      })
+
+    test('that is back after the time of the order, which nobody has ended: recovery issues', async () => {
+      const order = await ready()
+      const issuance = anIssuance({ ca: aCa(failingOnce(signTbs, 'before', AWAY)) })
+      await finalize(issuance, order)
+      assert.deepEqual(await recover(issuance, undefined, OVER), ['recorded'])
+      await requireIssuedOnce(order)
+    })
+
+    test('that refuses for good when it is back: what it may have signed before is revoked', async () => {
+      const order = await ready()
+      const refusal = new CaError('refused', { retryable: false })
+      let calls = 0
+      const issuance = anIssuance({ ca: aCa(() => Promise.reject(calls++ === 0 ? AWAY : refusal)) })
+      await finalize(issuance, order)
+      const serials = await serialsOf(order)
+      assert.deepEqual(await recover(issuance), ['failed'])
+      await requireInvalid(order)
+      await requireRevokedUnseen(serials)
+    })
+
+    test('whose certificate an operator has imported in the meantime: it stays valid', async () => {
+      const order = await ready()
+      const issuance = anIssuance({ ca: aCa(() => Promise.reject(AWAY)) })
+      await finalize(issuance, order)
+      await store.sql(
+        `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+         SELECT gen_random_uuid(), serial_number, issuer_fingerprint, '{}', now(), now(), 'imported' FROM issuance_intents WHERE order_id = $1`,
+        [order.id],
+      )
+      assert.deepEqual(await recover(issuance, undefined, OVER), ['overdue'])
+      assert.deepEqual(await store.sql("SELECT revoked_at FROM certificates WHERE der = 'imported'"), [
+        { revoked_at: null },
+      ])
     })
 
     /** What a client or an operator may do to an order while the signer is away. */
@@ -544,14 +619,31 @@ describe('issuance under faults', () => {
       await requireIssuedOnce(order)
     })
 
-    test('signed, but the key was blocked before the answer came: the signature is dropped, unseen', async () => {
+    test('signed, but the key was blocked before the answer came: the certificate is revoked, unseen', async () => {
       const order = await ready()
       const issuance = anIssuance({ ca: aCa(failingOnce(signTbs, 'after', AWAY)) })
       await finalize(issuance, order)
+      const serials = await serialsOf(order)
       await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
       assert.deepEqual(await recover(issuance), ['key blocked'])
       await requireInvalid(order, 'badCSR')
+      await requireRevokedUnseen(serials)
       assert.deepEqual([signed.length, announced], [1, []])
+    })
+
+    test('made again by recovery while another instance fails the expired order: this recovery has recorded nothing', async () => {
+      const order = await ready()
+      await finalize(anIssuance({ ca: aCa(() => Promise.reject(AWAY)) }), order)
+      const overtaken = anIssuance({
+        ca: aCa(async (issuer, tbs) => {
+          await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
+          assert.deepEqual(await recover(anIssuance()), ['expired'])
+          return signTbs(issuer, tbs)
+        }),
+      })
+      assert.deepEqual(await recover(overtaken), ['ended elsewhere'])
+      await requireInvalid(order)
+      assert.deepEqual(announced, [])
     })
 
     test('slower than the reply waits: the order is processing, then valid by itself', async () => {
@@ -721,7 +813,7 @@ describe('issuance under faults', () => {
           return signTbs(issuer, tbs)
         }),
       })
-      await assert.rejects(recover(issuance, { fail: failingOnce(store.issuance.fail, 'before', LOST) }))
+      await assert.rejects(recover(issuance, failingOnce(store.issuance.abandon, 'before', LOST)))
       assert.equal((await fresh(good)).status, 'valid', 'the round ends when all of it has ended')
       assert.deepEqual(await recover(issuance), ['expired'])
       await requireInvalid(expired)

@@ -301,7 +301,7 @@ describe('issuance', () => {
       const { intent: own } = await begun({ instanceId: me.instanceId })
       const self = anIntent(undefined, { instanceId: 702 })
       await store.issuance.begin(self)
-      const adopted = await store.issuance.adopt(me.instanceId, 600, 10)
+      const adopted = await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10)
       const expected = [
         {
           certificateId: intent.certificateId,
@@ -324,13 +324,15 @@ describe('issuance', () => {
         adopted.toSorted((a, b) => (a.certificateId < b.certificateId ? -1 : 1)),
         expected.toSorted((a, b) => (a.certificateId < b.certificateId ? -1 : 1)),
       )
-      assert.deepEqual(await store.issuance.adopt(me.instanceId, 600, 10), [])
+      assert.deepEqual(await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10), [])
       await store.sql(
         "UPDATE issuance_intents SET created_at = now() - interval '1 minute' WHERE certificate_id = $1",
         [own.certificateId],
       )
       assert.deepEqual(
-        (await store.issuance.adopt(me.instanceId, 59, 10)).map(({ certificateId }) => certificateId),
+        (await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 59 }, 10)).map(
+          ({ certificateId }) => certificateId,
+        ),
         [own.certificateId],
       )
     })
@@ -342,9 +344,16 @@ describe('issuance', () => {
         "UPDATE issuance_intents SET created_at = now() - interval '10 minutes' WHERE certificate_id = $1",
         [intent.certificateId],
       )
-      assert.deepEqual(await store.issuance.adopt(me.instanceId, 600, 10), [])
-      assert.deepEqual(await store.issuance.adopt(me.instanceId, 600, 10, 601), [])
-      const adopted = await store.issuance.adopt(me.instanceId, 600, 10, 599)
+      assert.deepEqual(await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10), [])
+      assert.deepEqual(
+        await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600, othersOlderThanSeconds: 601 }, 10),
+        [],
+      )
+      const adopted = await store.issuance.adopt(
+        me.instanceId,
+        { ownOlderThanSeconds: 600, othersOlderThanSeconds: 599 },
+        10,
+      )
       assert.deepEqual(
         adopted.map(({ certificateId }) => certificateId),
         [intent.certificateId],
@@ -355,7 +364,7 @@ describe('issuance', () => {
       const [me] = (await instances(1)) as [InstancePresence]
       const { order } = await begun({ instanceId: 703 })
       await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
-      const adopted = await store.issuance.adopt(me.instanceId, 600, 10)
+      const adopted = await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10)
       assert.deepEqual(
         adopted.map(({ lapse }) => lapse),
         ['expired'],
@@ -367,7 +376,7 @@ describe('issuance', () => {
       const self = anIntent(undefined, { instanceId: 703 })
       await store.issuance.begin(self)
       await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [self.spkiSha256])
-      const adopted = await store.issuance.adopt(me.instanceId, 600, 10)
+      const adopted = await store.issuance.adopt(me.instanceId, { ownOlderThanSeconds: 600 }, 10)
       assert.deepEqual(
         adopted.map(({ lapse }) => lapse),
         ['key blocked'],
@@ -378,11 +387,11 @@ describe('issuance', () => {
       const [a, b] = (await instances(2)) as [InstancePresence, InstancePresence]
       const left = await Promise.all(Array.from({ length: 10 }, () => begun({ instanceId: 704 })))
       const taken = await Promise.all([
-        store.issuance.adopt(a.instanceId, 600, 6),
-        store.other.issuance.adopt(b.instanceId, 600, 6),
+        store.issuance.adopt(a.instanceId, { ownOlderThanSeconds: 600 }, 6),
+        store.other.issuance.adopt(b.instanceId, { ownOlderThanSeconds: 600 }, 6),
       ])
       assert.ok(taken.every((part) => part.length <= 6))
-      const rest = await store.issuance.adopt(a.instanceId, 600, 10)
+      const rest = await store.issuance.adopt(a.instanceId, { ownOlderThanSeconds: 600 }, 10)
       const ids = [...taken.flat(), ...rest].map(({ certificateId }) => certificateId)
       assert.deepEqual(ids.sort(), left.map(({ intent }) => intent.certificateId).sort())
     })

@@ -44,7 +44,7 @@ describe('background tasks of two instances', () => {
       config: aConfig(),
       instanceId,
       stores: createStores(store.db),
-      issuance: { recover: async () => 'recorded' } as unknown as BackgroundParts['issuance'],
+      issuance: { recover: async () => ({ outcome: 'recorded' }) } as unknown as BackgroundParts['issuance'],
       ca: { outage: () => undefined, unreachable: () => undefined },
       onRecovered: (_, outcome) => told.push(outcome),
       presentSince,

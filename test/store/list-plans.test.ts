@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { listAccounts } from '../../src/store/account-list.ts'
+import { expiringByAccount } from '../../src/store/admin/expiring-accounts.ts'
 import {
   type CertificateFilter,
   type CertificateSort,
@@ -13,7 +14,7 @@ import {
   listCertificates,
 } from '../../src/store/certificate-list.ts'
 import type { Database, Statement } from '../../src/store/database.ts'
-import { listEabCredentials } from '../../src/store/eab-list.ts'
+import { pagesOfCredentials } from '../../src/store/eab-list.ts'
 import { makeIndexes, SEARCH_INDEXES } from '../../src/store/optional-indexes.ts'
 import { listOrders } from '../../src/store/order-list.ts'
 import { createRenewalAdvice } from '../../src/store/renewal-store.ts'
@@ -122,12 +123,17 @@ describe('plans of long lists and walks', () => {
       certificates({ expiresAfter: inDays(1), expiresBefore: inDays(2) }),
       /certificates_not_after/,
     ],
+    'certificates of a key': [certificates({ spkiSha256: 'ab'.repeat(32) }), /certificates_pkey/],
     'certificates by time of issuance': [certificates({ issuedBefore: inDays(-1) }), /certificates_pkey/],
     'certificates of a profile': [certificates({ profile: 'rare' }), /certificates_pkey/],
     'certificates below a name': [certificates({ nameSuffix: 'x.example' }), /certificates_pkey/],
     'certificates in the order of expiry': [
       certificates({ nameSuffix: 'x.example' }, undefined, 'not_after'),
       /certificates_not_after/,
+    ],
+    'certificates that are not renewed': [
+      certificates({ renewed: false, status: 'active' }, undefined, 'not_after'),
+      /orders_account[\s\S]*certificates_imported[\s\S]*certificates_pkey/,
     ],
     'certificates that are active, newest first': [
       certificates({ status: 'active' }, undefined, '-issued_at'),
@@ -158,8 +164,12 @@ describe('plans of long lists and walks', () => {
       () => listAccounts(spied, { eabKid: 'kid 7' }, undefined, 50),
       /accounts_eab_credential/,
     ],
-    'binding credentials': [() => listEabCredentials(spied, undefined, 50), /eab_credentials_pkey/],
-    'binding credentials behind a cursor': [() => listEabCredentials(spied, newId(), 50), /eab_credentials_pkey/],
+    'binding credentials': [() => pagesOfCredentials(spied)(undefined, 50), /eab_credentials_pkey/],
+    'binding credentials behind a cursor': [() => pagesOfCredentials(spied)(newId(), 50), /eab_credentials_pkey/],
+    'a binding credential by its key id': [
+      () => pagesOfCredentials(spied, 'kid 7')(undefined, 50),
+      /eab_credentials_kid_key/,
+    ],
   }
   for (const [title, [read, index]] of Object.entries(LISTS)) test(title, () => requirePlans(read, index))
 
@@ -170,11 +180,15 @@ describe('plans of long lists and walks', () => {
   test('orders of an account', () =>
     requirePlans(() => listOrders(spied, { accountId: account, status: 'invalid' }, undefined, 50), /orders_account/))
 
-  test('with search indexes: certificates by name and issuer, orders by name, accounts by contact', async () => {
+  test('with search indexes: certificates by name, issuer, key and end of revoked ones, orders by name, accounts by contact', async () => {
     await makeIndexes(checked, SEARCH_INDEXES)
     await requirePlans(certificates({ name }), /certificates_names/)
+    await requirePlans(certificates({ renewed: false }, undefined, 'not_after'), /certificates_names/)
     // Of a usual issuer and of a rare one: by id, the planner would look for 50 among those of all others.
     for (const issuer of ['00', '01']) await requirePlans(certificates({ issuer }), /certificates_issuer/)
+    await requirePlans(certificates({ spkiSha256: 'ab'.repeat(32) }), /certificates_spki/)
+    for (const sort of ['not_after', '-not_after'] as const)
+      await requirePlans(certificates({ status: 'revoked' }, undefined, sort), /certificates_revoked_expiry/)
     await requirePlans(() => listOrders(spied, { name }, undefined, 50), /orders_names/)
     await requirePlans(() => listOrders(spied, { accountId: account, name }, undefined, 50), /orders_names/)
     await requirePlans(
@@ -182,6 +196,8 @@ describe('plans of long lists and walks', () => {
       /accounts_contacts/,
     )
   })
+
+  test('whose certificates end soon', () => requirePlans(() => expiringByAccount(spied), /certificates_not_after/))
 
   test('renewal advice for all and for named certificates', async () => {
     const renewals = createRenewalAdvice(spiedPg)

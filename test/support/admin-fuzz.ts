@@ -4,7 +4,17 @@ import fc, { type Arbitrary } from 'fast-check'
 import { METHODS } from '../../src/admin/endpoint.ts'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { openApiDocument } from '../../src/admin/openapi.ts'
-import { brokenText, type Definitions, fitting, nearly, once, type Schema, trouble } from './schema-values.ts'
+import {
+  brokenText,
+  type Definitions,
+  fitting,
+  memberFor,
+  nearly,
+  once,
+  type Schema,
+  someOf,
+  trouble,
+} from './schema-values.ts'
 
 export const ACTORS = ['admin', 'auditor', 'none'] as const
 export type FuzzActor = (typeof ACTORS)[number]
@@ -100,9 +110,10 @@ function bodyFor(schema: Schema): Arbitrary<string> {
 
 function queryFor({ parameters }: Operation): Arbitrary<string> {
   const known = parameters.filter((parameter) => parameter.in === 'query')
-  const right = fc.record(Object.fromEntries(known.map(({ name, schema }) => [name, fitting(schema, definitions)])), {
-    requiredKeys: [],
-  })
+  const right = someOf(
+    [],
+    known.map(({ name, schema }) => [name, memberFor(name, schema, definitions)]),
+  )
   const wrong = fc.record({
     name: fc.oneof(known.length > 0 ? fc.constantFrom(...known.map(({ name }) => name)) : trouble(), trouble()),
     value: trouble(),

@@ -3,7 +3,7 @@
 import type { Config } from '../../src/config/schema.ts'
 import type { Role } from '../../src/domain/administrator.ts'
 import { AuditLog } from '../../src/services/admin/audit-log.ts'
-import { PasswordHasher } from '../../src/services/admin/passwords.ts'
+import { HASHING_HERE, PasswordHasher } from '../../src/services/admin/passwords.ts'
 import { Users } from '../../src/services/admin/users.ts'
 import { requireAuditKey } from '../../src/settings/admin.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
@@ -90,7 +90,8 @@ export async function createAdministrator(
   const db = await openCheckedDatabase(settingsFor(database.connection, 1))
   try {
     const key = requireAuditKey({ admin_api: { audit_key_file: null, token_secret: TOKEN_SECRET } } as Config)
-    const users = new Users({ db, audit: new AuditLog(db, key), passwords: new PasswordHasher(), passwordLength: 20 })
+    const passwords = new PasswordHasher(HASHING_HERE)
+    const users = new Users({ db, audit: new AuditLog(db, key), passwords, passwordLength: 20 })
     const { password } = await users.create(COMMAND_LINE, { username, email: `${username}@example.com`, role })
     return password
   } finally {

@@ -100,7 +100,7 @@ async function checkRecords(client: pg.Client, held: readonly HeldCertificate[])
   }
 }
 
-/** What was signed is known, what is known was signed, and a repeated signature is over the same bytes. */
+/** What was signed is known, what is known and of no other CA was signed, and a repeated signature is over the same bytes. */
 async function checkAudit(client: pg.Client, folder: string): Promise<number> {
   const file = path.join(folder, 'signer-audit.jsonl')
   const verdict = await verifyAuditChain(file)
@@ -116,7 +116,7 @@ async function checkAudit(client: pg.Client, folder: string): Promise<number> {
     digests.set(line.serial, known)
   }
   const { rows } = await client.query<{ serial: string }>(
-    "SELECT encode(serial_number, 'hex') AS serial FROM certificates",
+    "SELECT encode(serial_number, 'hex') AS serial FROM certificates WHERE backend IS NULL",
   )
   assert.deepEqual([...digests.keys()].sort(), rows.map(({ serial }) => serial).sort(), 'signed and recorded agree')
   return signed.length

@@ -1,7 +1,7 @@
 /** Binding credentials made through the Admin API, and ACME clients registered with them. */
 
 import assert from 'node:assert/strict'
-import { type AcmeClient, createAcmeClient } from './acme-client.ts'
+import { type AcmeClient, createAcmeClient, type Transport } from './acme-client.ts'
 import type { AdminClient } from './admin.ts'
 import { bindingFor } from './operator.ts'
 import type { TestService } from './service.ts'
@@ -23,8 +23,12 @@ export async function made<T = { id: string }>(admin: AdminClient, path: string,
   return reply.json
 }
 
-export async function boundClient(service: TestService, credential: MadeCredential): Promise<AcmeClient> {
-  const client = await createAcmeClient(service.directoryUrl)
+export async function boundClient(
+  service: TestService,
+  credential: MadeCredential,
+  transport?: Transport,
+): Promise<AcmeClient> {
+  const client = await createAcmeClient(service.directoryUrl, undefined, transport)
   const key = { kid: credential.kid, hmacKey: Buffer.from(credential.hmac_key, 'base64url') }
   const answer = await client.newAccount({ externalAccountBinding: bindingFor(client, key) })
   assert.equal(answer.status, 201, answer.text)

@@ -5,7 +5,7 @@
 
 import { localProgram } from '../../src/cli/program.ts'
 import { remoteProgram } from '../../src/cli/remote/program.ts'
-import { runProgram } from '../../src/shared/command-line/program.ts'
+import { runProgram } from '../../src/shared/command-line.ts'
 
 export interface CommandRequest {
   id: number

@@ -20,6 +20,7 @@ export async function aRequest(
     notBefore: new Date(now),
     notAfter: new Date(now + 86_400_000),
     validityDays: 1,
+    requested: {},
     replaces: undefined,
     ...more,
   }

@@ -6,15 +6,18 @@
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import type { TestCertificate } from './certificates.ts'
 
 export type Behaviour =
   | 'issue'
   | 'wrong key'
   | 'extra name'
+  | 'short serial'
   | 'expired'
   | 'other issuer'
   | 'truncated PEM'
@@ -25,6 +28,7 @@ export type Behaviour =
   | 'the one before'
   | 'refuse'
   | 'unavailable'
+  | 'unavailable for an hour'
   | 'broken'
   | 'lost answer'
   | 'pending'
@@ -52,6 +56,9 @@ export interface ExternalCa {
   deliver(isReady: boolean): void
   /** How many revocations are answered with 503. */
   failRevocations(count: number): void
+  /** Refuses connections until `start`. */
+  stop(): Promise<void>
+  start(): Promise<void>
   /** PEM of the leaves that it has issued. */
   issued: string[]
   /** Hexadecimal serial numbers. */
@@ -64,7 +71,12 @@ const EXTENSIONS =
 const CA_EXTENSIONS =
   'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n'
 
-export async function startExternalCa(): Promise<ExternalCa> {
+export interface ExternalCaOptions {
+  /** Speaks TLS with this certificate. */
+  tls?: TestCertificate
+}
+
+export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<ExternalCa> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-external-ca-'))
   const file = (name: string) => path.join(folder, name)
   const openssl = (...words: string[]) =>
@@ -124,7 +136,7 @@ export async function startExternalCa(): Promise<ExternalCa> {
         '-subj',
         '/',
         '-set_serial',
-        `0x7f${randomBytes(15).toString('hex')}`,
+        `0x7f${randomBytes(behaviour === 'short serial' ? 3 : 15).toString('hex')}`,
         '-extfile',
         `${id}.ext`,
         '-out',
@@ -175,6 +187,9 @@ export async function startExternalCa(): Promise<ExternalCa> {
       case 'unavailable':
         json(response, 503, { error: 'SECRET-OF-THE-CA' }, { 'Retry-After': '0' })
         break
+      case 'unavailable for an hour':
+        json(response, 503, {}, { 'Retry-After': '3600' })
+        break
       case 'broken':
         json(response, 500, { error: 'SECRET-OF-THE-CA' })
         break
@@ -195,7 +210,7 @@ export async function startExternalCa(): Promise<ExternalCa> {
     }
   }
 
-  const server = createServer((incoming, response) => {
+  const listener: RequestListener = (incoming, response) => {
     const chunks: Buffer[] = []
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
     incoming.on('end', () => {
@@ -215,15 +230,25 @@ export async function startExternalCa(): Promise<ExternalCa> {
         response.writeHead(204).end()
       }
     })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  }
+  const server = tls ? createTlsServer(tls, listener) : createServer(listener)
+  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', () => resolve()))
+  await listen(0)
+  const { port } = server.address() as AddressInfo
+  const stop = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve())
+      server.closeAllConnections()
+    })
   const self: ExternalCa = {
     onStep: undefined,
     rememberKeys() {
       known = new Map()
     },
     ...{ requests, issued, revoked, rootFile: file('root.pem') },
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
+    stop,
+    start: () => listen(port),
     behave(...next) {
       behaviours = next
     },
@@ -234,8 +259,7 @@ export async function startExternalCa(): Promise<ExternalCa> {
       failingRevocations = count
     },
     async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
+      await stop()
       rmSync(folder, { recursive: true, force: true })
     },
   }

@@ -24,8 +24,12 @@ export async function startHttp01Responder(port: number): Promise<Http01Responde
 }
 
 /** A web server whose challenge folder a client writes into. @returns what ends it */
-export function startChallengeFolder(port: number, folder: string): Promise<() => Promise<void>> {
-  return listen(port, (request, response) => {
+export function startChallengeFolder(
+  port: number,
+  folder: string,
+  address = '127.0.0.1',
+): Promise<() => Promise<void>> {
+  const serve: RequestListener = (request, response) => {
     const token = CHALLENGE.exec(request.url ?? '')?.[1]
     try {
       const keyAuthorization = readFileSync(path.join(folder, token ?? ''))
@@ -33,14 +37,15 @@ export function startChallengeFolder(port: number, folder: string): Promise<() =
     } catch {
       response.writeHead(404).end()
     }
-  })
+  }
+  return listen(port, serve, address)
 }
 
-async function listen(port: number, handle: RequestListener): Promise<() => Promise<void>> {
+async function listen(port: number, handle: RequestListener, address = '127.0.0.1'): Promise<() => Promise<void>> {
   const server = createServer(handle)
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, '127.0.0.1', resolve)
+    server.listen(port, address, resolve)
   })
   return () =>
     new Promise((resolve) => {

@@ -13,8 +13,8 @@ export interface Pebble {
   /** What vouches for its TLS certificate. */
   caFile: string
   http01Port: number
-  /** PEM of the root that its certificates chain to. */
-  root(): Promise<string>
+  /** PEM of the root that its certificates chain to, or of an alternate one. */
+  root(alternate?: number): Promise<string>
   output(): string
   stop(): Promise<void>
 }
@@ -27,15 +27,21 @@ export interface PebbleOptions {
   /** kid → base64url of the MAC key; required of new accounts. */
   bindings?: Readonly<Record<string, string>>
   alternateRoots?: number
+  /** Certificates between a root and its leaves. */
+  intermediates?: number
   /** Share of authorizations that a new order reuses, in percent. */
   reusedAuthorizations?: number
 }
+
+/** Without a setting it gives five years. */
+const VALIDITY_SECONDS = 90 * 86_400
 
 export async function startPebble({
   resolver,
   rejectedNonces = 0,
   bindings,
   alternateRoots = 0,
+  intermediates = 1,
   reusedAuthorizations = 0,
 }: PebbleOptions): Promise<Pebble> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-pebble-'))
@@ -49,6 +55,7 @@ export async function startPebble({
   const settings = {
     ...{ listenAddress: `127.0.0.1:${port}`, managementListenAddress: `127.0.0.1:${management}` },
     ...{ certificate: files.cert, privateKey: files.key, httpPort: http01Port, tlsPort, ocspResponderURL: '' },
+    certificateValidityPeriod: VALIDITY_SECONDS,
     ...{ externalAccountBindingRequired: bindings !== undefined, externalAccountMACKeys: bindings },
   }
   const config = path.join(folder, 'pebble.json')
@@ -60,6 +67,7 @@ export async function startPebble({
       PEBBLE_WFE_NONCEREJECT: String(rejectedNonces),
       PEBBLE_AUTHZREUSE: String(reusedAuthorizations),
       PEBBLE_ALTERNATE_ROOTS: String(alternateRoots),
+      PEBBLE_CHAIN_LENGTH: String(intermediates),
     },
   })
   const directoryUrl = `https://127.0.0.1:${port}/dir`
@@ -68,7 +76,7 @@ export async function startPebble({
     directoryUrl,
     caFile: files.cert,
     http01Port,
-    root: () => read(`https://127.0.0.1:${management}/roots/0`),
+    root: (alternate = 0) => read(`https://127.0.0.1:${management}/roots/${alternate}`),
     output: daemon.output,
     async stop() {
       await daemon.stop()

@@ -8,6 +8,7 @@
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
 import path from 'node:path'
 
 /** Program → the Debian package that has it. */
@@ -18,7 +19,7 @@ export const DEBIAN_PACKAGES = {
   caddy: 'caddy',
   certbot: 'certbot',
   certtool: 'gnutls-bin',
-  chromium: 'chromium',
+  'chromium-headless-shell': 'chromium-headless-shell',
   dehydrated: 'dehydrated',
   'dnssec-signzone': 'bind9-utils',
   knotd: 'knot',
@@ -65,6 +66,15 @@ export function requirePackage(name: string): { skip: string | false } {
   } catch {
     return skipUnlessAllRequired(`${name} is not installed; to enable: apt-get install g++ make python3, then npm ci`)
   }
+}
+
+/** For programs that ask a port that cannot be chosen. Below 1024 a test needs root, or a system that gives everybody these. */
+export async function requirePort(port: number, address: string): Promise<{ skip: string | false }> {
+  const server = createServer()
+  const error = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
+    server.once('error', resolve).listen(port, address, () => server.close(() => resolve(undefined)))
+  })
+  return error ? skipUnlessAllRequired(`cannot listen on ${address}:${port}: ${error.code}`) : { skip: false }
 }
 
 /** The first reason to skip, if there is any. */

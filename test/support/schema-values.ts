@@ -2,6 +2,8 @@
 
 import fc, { type Arbitrary } from 'fast-check'
 import { anyCharacter } from './any-character.ts'
+import { plainCsr } from './csr.ts'
+import { P256_KEY } from './keys.ts'
 
 /** As much of JSON Schema as zod writes for the Admin API. */
 export interface Schema {
@@ -92,6 +94,9 @@ const WORDS = [
   'a@b.example',
 ]
 
+/** PKCS #10 for www.example.com with a P-256 key. */
+const CSR = plainCsr(P256_KEY, ['www.example.com']).toString('base64')
+
 /** Making one of these takes milliseconds, mostly for the letters that it may have; all endpoints share it. */
 export function once<T>(make: () => T): () => T {
   let made: T | undefined
@@ -179,8 +184,57 @@ function objectFor(schema: Schema, definitions: Definitions, depth: number): Arb
     return fc.dictionary(fc.constantFrom(...WORDS), fitting(additionalProperties, definitions, depth + 1), {
       maxKeys: 3,
     })
-  const model = Object.fromEntries(members.map(([name, one]) => [name, fitting(one, definitions, depth + 1)]))
-  return fc.record(model, { requiredKeys: [...required] })
+  return someOf(
+    required,
+    members.map(([name, one]) => [name, memberFor(name, one, definitions, depth + 1)]),
+  )
+}
+
+/** With few of the members that may be missing: each may have a rule that the schema does not say. */
+export function someOf(
+  required: readonly string[],
+  members: readonly (readonly [string, Arbitrary<unknown>])[],
+): Arbitrary<Record<string, unknown>> {
+  const optional = members.filter(([name]) => !required.includes(name))
+  const needed = members.filter(([name]) => required.includes(name))
+  return fc
+    .subarray(optional, { maxLength: Math.min(optional.length, MOST_OPTIONAL) })
+    .chain((chosen) => fc.record(Object.fromEntries([...needed, ...chosen])))
+}
+
+const MOST_OPTIONAL = 3
+
+/** Of a member whose rule is in its name: mostly one that keeps it. */
+export function memberFor(name: string, schema: Schema, definitions: Definitions, depth = 0): Arbitrary<unknown> {
+  const usual = USUAL[name]
+  const any = fitting(schema, definitions, depth)
+  if (!usual) return any
+  const value = schema.type === 'array' ? fc.array(usual, { minLength: 1, maxLength: 3 }) : usual
+  return fc.oneof({ weight: 6, arbitrary: value }, { weight: 1, arbitrary: any })
+}
+
+const hex = (digits: number) => fc.stringMatching(new RegExp(`^[0-9a-f]{${digits}}$`))
+const day = (year: number) => fc.constantFrom(`${year}-01-31`, `${year}-02-28T12:00:00+01:00`)
+const name = () => fc.stringMatching(/^[a-z][a-z0-9]{2,12}$/)
+const identifier = () =>
+  fc.oneof(
+    name().map((label) => `${label}.example.com`),
+    fc.constant('*.a.example.com'),
+  )
+
+/** Member or parameter → values that fit where it stands. */
+const USUAL: Readonly<Record<string, Arbitrary<unknown>>> = {
+  ...{ serial: hex(16), serial_numbers: hex(16), fingerprint: hex(64), issuer: hex(64), spki_sha256: hex(64) },
+  ...{ username: name(), email: fc.constant('a@b.example'), kid: name(), name: name(), label: name() },
+  ...{ value: identifier(), allow: identifier(), disallow: identifier(), allowed_identifiers: identifier() },
+  ...{ preapproved_networks: fc.constant('10.0.0.0/8'), allowed_networks: fc.constant('2001:db8::/32') },
+  ...{ profiles: fc.constant('default'), profile: fc.constant('default'), eab_kid: name(), domain: identifier() },
+  ...{ expires_at: day(2999), window_end: day(2999), explanation_url: fc.constant('https://ca.example/why') },
+  ...{ issued_before: day(2001), issued_after: day(2001), expiring_before: day(2999), not_after: day(2999) },
+  ...{ cursor: fc.constant(''), offset: fc.constant(0), limit: fc.integer({ min: 1, max: 50 }) },
+  ...{ action: fc.constantFrom('user.create', 'auth.login'), reason: fc.constantFrom(0, 1, 3, 4, 5) },
+  ...{ san_regex: fc.constant('[a-z.]+'), subject_regex: fc.constant('CN=.*'), common_name_regex: fc.constant('.*') },
+  csr: fc.constant(CSR),
 }
 
 /** One fault in a value that fits: a member missing, strange, or too much. */

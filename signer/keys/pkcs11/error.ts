@@ -1,5 +1,7 @@
 /** The meaning of a PKCS #11 return value (PKCS #11 v2.40 base, §5.1) for the signer. */
 
+import { PIN_REFUSED_EXIT_CODE } from '../../protocol/errors.ts'
+
 /**
  * - `session`: this session or its login is gone; another session may work at once.
  * - `pin`: the token refused the PIN. Another attempt could lock the token, so there is none.
@@ -53,11 +55,14 @@ export class TokenError extends Error {
   readonly kind: TokenErrorKind
   /** `CKR_…`; empty where no return value was involved. */
   readonly code: string
+  /** Of a command that ends with it. */
+  readonly exitCode: number
 
   constructor(message: string, kind: TokenErrorKind, options: { code?: string; cause?: unknown } = {}) {
     super(message, { cause: options.cause })
     this.kind = kind
     this.code = options.code ?? ''
+    this.exitCode = kind === 'pin' ? PIN_REFUSED_EXIT_CODE : 1
   }
 }
 

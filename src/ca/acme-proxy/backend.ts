@@ -4,11 +4,11 @@ import type { KeyObject } from 'node:crypto'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { CaError } from '../backend.ts'
 import type { CsrBackend } from '../csr-backend.ts'
+import { createGate } from '../gate.ts'
 import { createHttpClient, type HttpClientOptions } from '../outbound/http-client.ts'
 import { createUpstreamAccounts, type UpstreamAccountName, type UpstreamAccountStore } from './account.ts'
 import type { ExternalCredential } from './account-key.ts'
 import { createAcmeClient, isPassing } from './client.ts'
-import { createGate } from './gate.ts'
 import type { ChallengeHandler } from './handlers/handler.ts'
 import { signerOf } from './order-actions.ts'
 import { createOrderAdmission } from './order-admission.ts'
@@ -83,6 +83,8 @@ export function createAcmeProxyBackend({
     stepTimeoutMs,
 
     advance: (request, state, step) => orders.advance(request, state, step),
+
+    leave: (request, state, signal) => orders.leave(request, state, signal),
 
     revoke: ({ certificate, reason }, signal) =>
       asCaError(async () => {

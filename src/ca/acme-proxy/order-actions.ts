@@ -9,6 +9,7 @@ import { decodePem } from '../../shared/pki/pem.ts'
 import { keyAuthorization } from '../../shared/protocol/challenge.ts'
 import type { ProblemType } from '../../shared/protocol/problem.ts'
 import { renderCertId } from '../../shared/protocol/renewal-info.ts'
+import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import type { IssuanceRequest, StepOptions } from '../csr-backend.ts'
 import type { UpstreamAccount } from './account.ts'
 import { type AcmeClient, type Answer, isPassing } from './client.ts'
@@ -52,6 +53,8 @@ const REMOVE_TRIES = 3
 const MAX_ALTERNATES = 4
 /** Against an upstream that says `Retry-After: 0`. */
 const SHORTEST_LOOK_MS = 250
+/** Against an upstream whose orders stay ready. */
+const FINALIZE_AGAIN_MS = 5_000
 
 /** Step `order`. @returns the URL of the new upstream order */
 export async function createOrder({
@@ -68,6 +71,7 @@ export async function createOrder({
   const payload = {
     identifiers: request.identifiers.map(({ type, value }) => ({ type, value })),
     ...(profiles.includes(request.profile) && { profile: request.profile }),
+    ...requestedValidity(request),
   }
   const post = (more: object) => client.post(newOrder, signerOf(account), { ...payload, ...more }, step.signal)
   const { location } = await (replaces === undefined
@@ -79,6 +83,14 @@ export async function createOrder({
       }))
   if (location === undefined) throw new UpstreamNonsense('a new order has no URL')
   return location
+}
+
+/** An upstream that does not allow a period refuses the order, as it must (RFC 8555 §7.4). */
+function requestedValidity({ requested: { notBefore, notAfter } }: IssuanceRequest): object {
+  return {
+    ...(notBefore && { notBefore: renderTimestamp(notBefore) }),
+    ...(notAfter && { notAfter: renderTimestamp(notAfter) }),
+  }
 }
 
 /** @returns undefined for a certificate without an authorityKeyIdentifier */
@@ -180,7 +192,8 @@ const collect: Action = async (state, context) => {
       return invalidOrder(order, context)
     case 'ready':
       if (context.step.isAbandoned) return failed('serverInternal', 'the order has ended before it was finalized')
-      return { event: 'ready' }
+      // RFC 8555 §7.4 lets it be ready after finalize, too.
+      return { event: 'ready', waitMs: FINALIZE_AGAIN_MS }
     default:
       return lookAgain(order)
   }

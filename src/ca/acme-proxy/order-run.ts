@@ -8,9 +8,9 @@
 import { problemDocument } from '../../shared/protocol/problem.ts'
 import { CaError } from '../backend.ts'
 import type { BackendState, IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
+import type { Gate } from '../gate.ts'
 import type { UpstreamAccounts } from './account.ts'
 import { type AcmeClient, isPassing } from './client.ts'
-import type { Gate } from './gate.ts'
 import type { ChallengeHandler } from './handlers/handler.ts'
 import {
   ACTIONS,
@@ -81,14 +81,42 @@ export class OrderRun {
       : this.#proceed(state as unknown as OrderState, request, step)
   }
 
+  /**
+   * Withdraws one response of an order that another backend takes over. The upstream order is left
+   * behind, and nobody finalizes it.
+   * @throws CaError
+   */
+  async leave(request: IssuanceRequest, state: BackendState, signal: AbortSignal): Promise<IssuanceStep> {
+    const { client, accounts, handler, gate, challengeType } = this.#options
+    const left = leaving(state as unknown as OrderState)
+    const { responses, removed, failure } = left
+    if (removed >= responses.length) {
+      if (failure && !failure.isPassing) return this.#refuse(request, failure)
+      this.#options.admission.end(request.certificateId)
+      return { status: 'pending', state: null, retryAfterMs: 0, mayHaveIssued: false }
+    }
+    try {
+      const account = await accounts.current(signal)
+      const step = { signal, isRepeated: false, isAbandoned: true }
+      const context = { client, account, handler, challengeType, request, step, note: this.#noting(request) }
+      const outcome = await gate.run(() => ACTIONS.clean(left, context))
+      const changes = outcome && 'changes' in outcome ? outcome.changes : {}
+      const next = { ...left, ...changes }
+      return pending(next, next.failures === 0 ? 0 : lookPauseMs(next.failures))
+    } catch (error) {
+      throw retryable(error)
+    }
+  }
+
   /** Nothing has begun, so after an error the order may go to another backend. */
   async #begin(request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
     const { admission, accounts, client } = this.#options
-    if (step.isAbandoned) return this.#refuse(request, { problem: 'serverInternal', reason: 'the order was given up' })
+    if (step.isAbandoned)
+      return unasked(this.#refuse(request, { problem: 'serverInternal', reason: 'the order was given up' }))
     const pausedMs = admission.pausedForMs()
     if (pausedMs > 0) throw new CaError('the upstream asked for a pause', { retryable: true, retryAfterMs: pausedMs })
     if (!admission.admit(request.certificateId))
-      return { status: 'pending', state: null, retryAfterMs: BUSY_WAIT_MS, mayHaveIssued: false }
+      return unasked({ status: 'pending', state: null, retryAfterMs: BUSY_WAIT_MS, mayHaveIssued: false })
     try {
       const account = await accounts.current(step.signal)
       const created = await createOrder({ client, account, request, step })
@@ -114,19 +142,22 @@ export class OrderRun {
     // Where this service stood still, the upstream order may be ready all the same.
     const looksFirst = state.step === 'await' && !givenUp
     if (reason !== undefined && state.step !== 'clean' && !looksFirst)
-      return this.#follow(state, failed('serverInternal', reason), request)
-    if (!this.#claimRecords(state, request)) return pending(state, BUSY_WAIT_MS)
+      return unasked(this.#follow(state, failed('serverInternal', reason), request))
+    if (!this.#claimRecords(state, request)) return unasked(pending(state, BUSY_WAIT_MS))
     const account = await accounts.current(step.signal).catch((error) => {
       throw retryable(error, mayHaveIssued(state))
     })
     try {
       const note = this.#noting(request)
       const outcome = await this.#act(state, { client, account, handler, challengeType, request, step, note })
-      if (!outcome) return pending(state, 0)
+      if (!outcome) return unasked(pending(state, 0))
       const isLate = reason !== undefined && looksFirst && 'again' in outcome
-      return this.#follow(state, isLate ? failed('serverInternal', reason) : outcome, request)
+      const next = this.#follow(state, isLate ? failed('serverInternal', reason) : outcome, request)
+      return usesHandler(state) ? unasked(next) : next
     } catch (error) {
-      return this.#survive(state, error, request, step)
+      const next = await this.#survive(state, error, request, step)
+      if (usesHandler(state)) return unasked(next)
+      return isPassing(error) ? { ...next, contact: 'failed' } : next
     }
   }
 
@@ -134,8 +165,9 @@ export class OrderRun {
   #act(state: OrderState, context: ActionContext): Promise<Outcome | undefined> {
     const { step } = state
     if (step === 'order') throw new Error('a state begins after the step order')
-    const usesHandler = step === 'place' || step === 'clean'
-    return usesHandler ? this.#options.gate.run(() => ACTIONS[step](state, context)) : ACTIONS[step](state, context)
+    return usesHandler(state)
+      ? this.#options.gate.run(() => ACTIONS[step](state, context))
+      : ACTIONS[step](state, context)
   }
 
   /** A record is deleted by its name, so two orders for it take turns. */
@@ -235,8 +267,20 @@ export class OrderRun {
   }
 }
 
+/** The handler publishes and withdraws; the upstream is not asked for it. */
+const usesHandler = ({ step }: OrderState) => step === 'place' || step === 'clean'
+
+const unasked = (step: IssuanceStep): IssuanceStep => ({ ...step, contact: 'none' })
+
 function pending(state: OrderState, retryAfterMs: number): IssuanceStep {
   return { status: 'pending', state, retryAfterMs, mayHaveIssued: mayHaveIssued(state) }
+}
+
+/** The state that only withdraws what may be out there. */
+function leaving(state: OrderState): OrderState {
+  if (state.step === 'clean') return state
+  const failure: Failure = { problem: 'serverInternal', reason: 'another backend has taken over', isPassing: true }
+  return { ...state, step: 'clean', responses: state.responses.slice(0, state.placed + 1), failure, failures: 0 }
 }
 
 type CleanedState = OrderState & { failure: Failure }

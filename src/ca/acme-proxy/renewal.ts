@@ -2,15 +2,13 @@
 
 import { parseTimestamp } from '../../shared/protocol/timestamp.ts'
 import type { UpstreamRenewal } from '../csr-backend.ts'
+import { explanationOf, renewalRetryMs } from '../renewal-advice.ts'
 import type { AcmeClient } from './client.ts'
 import { certIdOf } from './order-actions.ts'
 import { UpstreamNonsense, UpstreamProblem } from './upstream-problem.ts'
 
 /** RFC 9773 §4.3.3: six hours where the upstream names no time. */
 const DEFAULT_RETRY_MS = 21_600_000
-const SHORTEST_RETRY_MS = 60_000
-const LONGEST_RETRY_MS = 86_400_000
-const MAX_URL_LENGTH = 2048
 
 /** @returns undefined when the upstream has no renewal information, or not of this certificate */
 export async function upstreamRenewal(
@@ -28,7 +26,7 @@ export async function upstreamRenewal(
       start,
       end,
       explanationUrl: explanationOf(json?.['explanationURL']),
-      retryAfterMs: Math.min(Math.max(retryAfterMs, SHORTEST_RETRY_MS), LONGEST_RETRY_MS),
+      retryAfterMs: renewalRetryMs(retryAfterMs),
     }
   } catch (error) {
     if (error instanceof UpstreamProblem && error.status === 404) return undefined
@@ -46,9 +44,3 @@ function windowOf(value: unknown): { start: Date; end: Date } {
 }
 
 const parsed = (value: unknown) => (typeof value === 'string' ? parseTimestamp(value) : undefined)
-
-/** It is shown to clients, so only what a browser opens without danger. */
-function explanationOf(value: unknown): string | undefined {
-  if (typeof value !== 'string' || value.length > MAX_URL_LENGTH || !URL.canParse(value)) return undefined
-  return new URL(value).protocol === 'https:' ? value : undefined
-}

@@ -2,7 +2,7 @@
 
 import http, { type ClientRequestArgs, type IncomingMessage } from 'node:http'
 import https from 'node:https'
-import type { Socket } from 'node:net'
+import { isIPv6, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ConnectionOptions, connect } from 'node:tls'
 
@@ -21,7 +21,8 @@ export class TunnelAgent extends https.Agent {
 
   /** Node.js calls it for each new connection. Without a stream it waits for `done`. */
   override createConnection(options: ClientRequestArgs, done: Done = () => undefined): Duplex {
-    const target = `${options.host}:${options.port}`
+    const { host, port } = options
+    const target = `${isIPv6(host ?? '') ? `[${host}]` : host}:${port}`
     const request = http.request(this.#proxy, {
       method: 'CONNECT',
       path: target,

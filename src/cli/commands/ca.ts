@@ -1,74 +1,77 @@
-/** `chancery ca test-sign`: one real signature by every issuer, through the signer. */
+/** `chancery ca test-sign`: a test of every backend in use, or of one. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
-import type { Logger } from 'pino'
-import { requireTestSignatures } from '../../ca/signer-check.ts'
-import { type SignerPlace, startSignerProcess } from '../../ca/signer-process.ts'
-import { connectSigner } from '../../main/ca.ts'
-import { createLogger } from '../../main/logging.ts'
-import { signerProgram } from '../../settings/signer.ts'
-import { tell } from '../table.ts'
-import type { CommonOptions } from '../values.ts'
-import { signerConfig } from './checked-config.ts'
+import { backendsOf, usedBackends } from '../../config/backends.ts'
+import type { Config } from '../../config/schema.ts'
+import { DEFAULT_PROFILE } from '../../domain/certificate-profile.ts'
+import { isSigner } from '../../domain/csr-issuance.ts'
+import { createLogger } from '../../ops/logging.ts'
+import { UsageError } from '../../shared/command-line.ts'
+import { normalizeDnsName } from '../../shared/protocol/identifier.ts'
+import { CommandError, type CommonOptions } from '../values.ts'
+import { backendsConfig } from './checked-config.ts'
+import { testBackend } from './test-backend.ts'
+import { SIGNER_TEST_NAME } from './test-certificate.ts'
+import { TestReport, type TestTarget } from './test-report.ts'
+import { testSigner } from './test-signer.ts'
 
-/** A running signer answers within milliseconds, or within a second with keys in a slow HSM. */
-const TIMEOUT_MS = 5_000
-const STOP_TIMEOUT_MS = 15_000
+export interface TestSignOptions extends CommonOptions {
+  issue: boolean
+  name: string | undefined
+  profile: string | undefined
+  backend: string | undefined
+  json: boolean
+}
 
 /**
- * @returns 0: every issuer has signed
- * @throws Error in a plain sentence when the signer does not start or sign
+ * @returns 0: every backend has passed
+ * @throws CommandError with a sentence for each that has not
  */
-export async function testSign(options: CommonOptions & { json: boolean }): Promise<number> {
-  const config = await signerConfig(options)
+export async function testSign(options: TestSignOptions): Promise<number> {
+  const config = await backendsConfig(options)
+  const targets = targetsOf(config, options)
+  const name = options.issue ? nameOf(targets, options.name) : undefined
   const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main', false)
-  const { socket, secret_file } = config.ca.signer
-  if (socket !== null && secret_file !== null) {
-    const signed = await signOnce({ socketPath: socket, secretFile: path.resolve(secret_file) }, log)
-    return told(options.json, signed, socket)
+  const reports: TestReport[] = []
+  for (const target of targets) {
+    const report = new TestReport(target, options.json)
+    reports.push(report)
+    const test = isSigner(target.backend)
+      ? testSigner(config, target.profile, report, log)
+      : testBackend(config, target, name, report, log)
+    await test.catch((error: unknown) => report.failed(error))
   }
-  // A scratch folder, so that this signer does not write to the audit chain of a running one.
-  const scratch = mkdtempSync(path.join(tmpdir(), 'chancery-test-sign-'))
-  try {
-    const signer = { ...config.ca.signer, audit_file: path.join(scratch, 'audit.jsonl') }
-    const child = await startSignerProcess(signerProgram({ ...config, ca: { ...config.ca, signer } }), log)
-    const signed = await signOnce(child, log).finally(() => child.stop(STOP_TIMEOUT_MS))
-    return told(options.json, signed, `started for this test from ca.${config.ca.backend}`)
-  } finally {
-    rmSync(scratch, { recursive: true, force: true })
-  }
-}
-
-interface Signed {
-  issuer: string
-  algorithm: string | undefined
-  duration_ms: number
-  not_after: string | undefined
-  /** In its chain. */
-  certificates: number | undefined
-}
-
-async function signOnce(place: SignerPlace, log: Logger): Promise<Signed[]> {
-  const ca = connectSigner(place, log)
-  try {
-    const signatures = await requireTestSignatures(ca, place.socketPath, TIMEOUT_MS)
-    return signatures.map(({ issuer, durationMs }) => {
-      const facts = ca.issuers().find(({ id }) => id === issuer)
-      const [not_after, certificates] = [facts?.notAfter.toISOString(), facts?.chain.length]
-      return { issuer, algorithm: facts?.signatureAlgorithm, duration_ms: durationMs, not_after, certificates }
-    })
-  } finally {
-    await ca.close()
-  }
-}
-
-function told(json: boolean, issuers: readonly Signed[], signer: string): number {
-  const lines = issuers.flatMap(({ issuer, algorithm, duration_ms, not_after, certificates }) => [
-    `issuer ${issuer}: ${algorithm} signature made and verified in ${duration_ms.toFixed(1)} ms`,
-    `  valid until ${not_after}, ${certificates} certificate(s) in its chain`,
-  ])
-  tell(json, { signer, issuers }, ...lines, `signer: ${signer}`)
+  if (options.json) console.log(JSON.stringify({ backends: reports }, null, 2))
+  const failures = reports.flatMap(({ failure }, i) =>
+    failure === undefined ? [] : [targets.length > 1 ? `${targets[i]?.backend}: ${failure}` : failure],
+  )
+  if (failures.length > 0) throw new CommandError(failures.join('\n'))
   return 0
+}
+
+/** Each backend once, with the first profile that asks it; the default one before the others. */
+function targetsOf({ ca }: Config, { profile: wanted, backend }: TestSignOptions): TestTarget[] {
+  if (wanted !== undefined && !Object.hasOwn(ca.profiles, wanted))
+    throw new UsageError(`there is no profile ${wanted}; there are ${Object.keys(ca.profiles).join(', ')}`)
+  const profiles = wanted === undefined ? [DEFAULT_PROFILE, ...Object.keys(ca.profiles)] : [wanted]
+  const used = wanted === undefined ? usedBackends(ca) : backendsOf(ca, wanted)
+  if (backend !== undefined && !used.includes(backend))
+    throw new UsageError(`${backend} is no backend in use; there are ${used.join(', ')}`)
+  return used
+    .filter((name) => backend === undefined || name === backend)
+    .map((name) => ({
+      backend: name,
+      profile: profiles.find((profile) => backendsOf(ca, profile).includes(name)) ?? DEFAULT_PROFILE,
+    }))
+}
+
+/** An upstream ACME service asks the name for a proof. */
+function nameOf(targets: readonly TestTarget[], given: string | undefined): string {
+  if (given === undefined) {
+    if (targets.some(({ backend }) => backend === 'acme_proxy'))
+      throw new UsageError('acme_proxy issues only for a name that its challenge handler can prove: give --name')
+    return SIGNER_TEST_NAME
+  }
+  const normal = normalizeDnsName(given)
+  if (!normal.ok) throw new UsageError(`--name ${given}: ${normal.reason}`)
+  return normal.value
 }

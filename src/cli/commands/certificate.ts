@@ -16,8 +16,11 @@ import { hashSpki } from '../../shared/pki/spki.ts'
 import { type CertificateImport, createCertificateImport } from '../../store/certificate-import.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../../store/issuance-store.ts'
+import { queriesOf } from '../../store/slonik.ts'
 import { tell } from '../table.ts'
-import { CommandError } from '../values.ts'
+import { CommandError, type Printing } from '../values.ts'
+import { type Administration, withAdministration } from './administration.ts'
+import { readConfigFile } from './config-file.ts'
 import { withDatabase } from './operator-database.ts'
 
 /**
@@ -25,13 +28,12 @@ import { withDatabase } from './operator-database.ts'
  *   revoke it
  */
 export async function importCertificates(
-  config: Config,
+  { config: name, account: accountId, json }: Printing & { account: string | undefined },
   files: readonly string[],
-  { account: accountId, json }: { account: string | undefined; json: boolean },
 ): Promise<number> {
   const certificates = files.map(readCertificate)
-  return withDatabase(config, async (db) => {
-    const store = createCertificateImport(db)
+  return withStores(await readConfigFile(name), async (stores) => {
+    const { store } = stores
     if (accountId !== undefined && !(await store.hasAccount(accountId)))
       throw new CommandError(`there is no account ${accountId}`)
     const issuers = (await store.issuers()).map(({ fingerprint, certificate }) => ({
@@ -46,7 +48,6 @@ export async function importCertificates(
         )
       return { file, certificate, issuerFingerprint: issuer.fingerprint }
     })
-    const stores = { store, issuance: createIssuanceStore(db), certificates: createCertificateStore(db) }
     for (const { file, certificate, issuerFingerprint } of issuedBy) {
       const outcome = await importOne(stores, certificate, issuerFingerprint, accountId)
       const serialNumber = certificate.tbs.serialNumber.toString('hex')
@@ -56,10 +57,23 @@ export async function importCertificates(
   })
 }
 
+/** For the audit log. */
+const MOST_NAMED = 10
+
 interface Stores {
+  administration: Administration
   store: CertificateImport
   issuance: Pick<IssuanceStore, 'complete'>
   certificates: Pick<ReturnType<typeof createCertificateStore>, 'findBySerial'>
+}
+
+function withStores(config: Config, work: (stores: Stores) => Promise<number>): Promise<number> {
+  return withAdministration(config, (administration) =>
+    withDatabase(config, (db) => {
+      const stores = { store: createCertificateImport(db), certificates: createCertificateStore(db) }
+      return work({ administration, ...stores, issuance: createIssuanceStore(db) })
+    }),
+  )
 }
 
 /**
@@ -67,7 +81,7 @@ interface Stores {
  * @throws CommandError when another certificate has its serial number
  */
 async function importOne(
-  { store, issuance, certificates }: Stores,
+  { administration: { audit, actor }, store, issuance, certificates }: Stores,
   { der, tbs, tbsDer }: Certificate,
   issuerFingerprint: Buffer,
   accountId: string | undefined,
@@ -75,14 +89,27 @@ async function importOne(
   const { serialNumber, notBefore, notAfter } = tbs
   const names = [...tbs.dnsNames, ...tbs.ipAddresses]
   const intent = await store.findIntent(serialNumber)
+  const facts = {
+    serial_number: serialNumber.toString('hex'),
+    account_id: accountId,
+    names: names.slice(0, MOST_NAMED),
+  }
   // The backup has the pending order, which would be signed again with other bytes.
   if (intent?.tbs.equals(tbsDer)) {
     const { certificateId } = intent
-    if (await issuance.complete({ certificateId, der, names, notBefore, notAfter })) return 'completed'
+    if (await issuance.complete({ certificateId, der, names, notBefore, notAfter })) {
+      await audit.record(actor, 'certificate.import', { ...facts, outcome: 'completed' })
+      return 'completed'
+    }
   }
   const spkiSha256 = hashSpki(tbs.spki)
   const row = { id: uuidv7(Date.now()), accountId, serialNumber, issuerFingerprint, names, notBefore, notAfter }
-  if (await store.record({ ...row, der, spkiSha256 })) return 'recorded'
+  const isRecorded = await audit.transaction(actor, async (tx, note) => {
+    const isNew = await createCertificateImport(queriesOf(tx)).record({ ...row, der, spkiSha256 })
+    if (isNew) note('certificate.import', { ...facts, outcome: 'recorded' })
+    return isNew
+  })
+  if (isRecorded) return 'recorded'
   if (!(await certificates.findBySerial(serialNumber, der)))
     throw new CommandError(
       `the serial number ${serialNumber.toString('hex')} is that of another certificate: certificates show shows it`,

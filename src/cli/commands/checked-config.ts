@@ -6,19 +6,17 @@
 import { signerBackend } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { loadHooks } from '../../hooks/load.ts'
+import { requireCaModules } from '../../main/ca-module.ts'
 import { VERSION } from '../../main/version.ts'
 import { PERSPECTIVE_SECTIONS } from '../../mpic/perspective-service.ts'
 import { typeOf } from '../../shared/protocol/challenge.ts'
 import { loadChallengeMethods } from '../../validation/extensions.ts'
-import { inspectPerspectiveFiles, inspectServiceFiles, inspectSignerFiles } from '../configured-files.ts'
+import { inspectBackendFiles, inspectPerspectiveFiles, inspectServiceFiles } from '../configured-files.ts'
 import type { CommonOptions } from '../values.ts'
 import { readConfigFile, readConfigSections, requireFiles } from './config-file.ts'
 
-/** The part of the configuration that a command reads. */
-export type Scope = 'service' | 'perspective'
-
 /** Prints all warnings. @throws CommandError */
-export async function serviceConfig(options: CommonOptions): Promise<Config> {
+export async function serviceConfig(options: CommonOptions & { dev?: boolean }): Promise<Config> {
   const config = await readConfigFile(options.config, 'said', options.dev)
   requireFiles(options.config, inspectServiceFiles(config))
   return config
@@ -31,20 +29,21 @@ export async function perspectiveConfig(options: CommonOptions): Promise<Config>
   return config
 }
 
-/** For a command that requests a signature from the signer. @throws CommandError */
-export async function signerConfig(options: CommonOptions): Promise<Config> {
+/** For a command that asks the CA backends. @throws CommandError */
+export async function backendsConfig(options: CommonOptions): Promise<Config> {
   const config = await readConfigFile(options.config)
-  requireFiles(options.config, inspectSignerFiles(config))
+  requireFiles(options.config, inspectBackendFiles(config))
   return config
 }
 
 /**
  * Prints a summary of the configuration.
+ * @param usage of the command that would read it
  * @returns the exit code
  * @throws CommandError with every error
  */
-export async function validateOnly(options: CommonOptions, scope: Scope): Promise<number> {
-  if (scope === 'perspective') {
+export async function validateOnly(options: CommonOptions, usage: string): Promise<number> {
+  if (usage === 'perspective') {
     await perspectiveConfig(options)
     console.log(`the configuration is valid as far as ${PERSPECTIVE_SECTIONS.join(', ')} go`)
     return 0
@@ -53,12 +52,15 @@ export async function validateOnly(options: CommonOptions, scope: Scope): Promis
   const { server, ca, database } = config
   const { enabled } = await loadChallengeMethods(config)
   const hooks = await loadHooks(config)
+  const modules = await requireCaModules(config)
   console.log(`chancery ${VERSION}`)
   console.log(
     `listens on ${server.bind}:${server.port} (${server.tls.cert_path === null ? 'HTTP' : 'HTTPS'}) as ${server.external_url}`,
   )
   const signer = signerBackend(ca) === undefined ? 'none' : (ca.signer.socket ?? 'started by the service')
   console.log(`CA backend ${ca.backend}, signer ${signer}`)
+  for (const { module, exportName, methods } of modules)
+    console.log(`CA module ${module}#${exportName} with ${methods.join(', ')}`)
   console.log(`challenges ${enabled.map(typeOf).join(', ')}`)
   for (const { name, kinds } of hooks) console.log(`${name} for ${kinds.join(', ')}`)
   console.log(`database ${database.database} at ${database.host}:${database.port}`)

@@ -2,7 +2,7 @@
 
 import { type ConfigError, type ConfigWarning, formatErrors, type LoadedConfig, loadConfig } from '../../config/load.ts'
 import type { Config } from '../../config/schema.ts'
-import { UsageError } from '../../shared/command-line/options.ts'
+import { UsageError } from '../../shared/command-line.ts'
 import type { FileFindings } from '../configured-files.ts'
 import { CommandError } from '../values.ts'
 

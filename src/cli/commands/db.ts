@@ -1,15 +1,16 @@
 /** `chancery db status` and `chancery db migrate`. */
 
-import type { Config } from '../../config/schema.ts'
 import { databaseSettings } from '../../settings/server.ts'
 import { openDatabase } from '../../store/database.ts'
 import { durabilityWarnings } from '../../store/durability.ts'
 import { migrate, readSchemaState } from '../../store/migrate.ts'
 import { tell } from '../table.ts'
+import type { Printing } from '../values.ts'
+import { readConfigFile } from './config-file.ts'
 
 /** @returns 0 when the schema matches this release, else 1 */
-export async function databaseStatus(config: Config, json: boolean): Promise<number> {
-  const settings = databaseSettings(config)
+export async function databaseStatus({ config: file, json }: Printing): Promise<number> {
+  const settings = databaseSettings(await readConfigFile(file))
   const { applied, pending, unknown } = await readSchemaState(settings)
   const current = pending.length === 0 && unknown.length === 0
   const db = openDatabase({ ...settings, maxConnections: 1 }, () => undefined)
@@ -29,8 +30,8 @@ export async function databaseStatus(config: Config, json: boolean): Promise<num
   return current ? 0 : 1
 }
 
-export async function databaseMigrate(config: Config, json: boolean): Promise<number> {
-  const applied = (await migrate(databaseSettings(config))).map(({ name }) => name)
+export async function databaseMigrate({ config: file, json }: Printing): Promise<number> {
+  const applied = (await migrate(databaseSettings(await readConfigFile(file)))).map(({ name }) => name)
   tell(
     json,
     { applied },

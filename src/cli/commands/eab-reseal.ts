@@ -1,12 +1,13 @@
 /** `chancery eab reseal`: HMAC keys move from a former secret to the configured one. */
 
-import type { Config } from '../../config/schema.ts'
 import { resealCredentials } from '../../services/admin/eab-reseal.ts'
 import { eabSecretBox, formerEabBoxes } from '../../settings/eab-secret.ts'
-import { CommandError } from '../values.ts'
+import { CommandError, type Printing } from '../values.ts'
 import { withAdministration } from './administration.ts'
+import { readConfigFile } from './config-file.ts'
 
-export async function resealKeys(config: Config, oldSecretFile: string, json: boolean): Promise<number> {
+export async function resealKeys({ config: file, json }: Printing, oldSecretFile: string): Promise<number> {
+  const config = await readConfigFile(file)
   const former = formerEabBoxes(oldSecretFile)
   const current = eabSecretBox(config)
   if (!current) throw new CommandError('there is no new secret; set acme.eab_key_file or admin_api.token_secret')

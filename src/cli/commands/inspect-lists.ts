@@ -3,7 +3,6 @@
  * or JSON. `--after` continues behind the last row of a page.
  */
 
-import type { Config } from '../../config/schema.ts'
 import type { AccountStatus } from '../../domain/account-state.ts'
 import type { OrderStatus } from '../../domain/order-state.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
@@ -47,7 +46,7 @@ interface AccountOptions extends PageOptions {
   eab: string | undefined
 }
 
-export function inspectCertificates(config: Config, options: CertificateOptions): Promise<number> {
+export function inspectCertificates(options: CertificateOptions): Promise<number> {
   const filter: CertificateFilter = given({
     accountId: options.account,
     name: options.name?.toLowerCase(),
@@ -59,7 +58,7 @@ export function inspectCertificates(config: Config, options: CertificateOptions)
     issuedAfter: options['issued-after'],
     issuedBefore: options['issued-before'],
   })
-  return printPage(config, options, {
+  return printPage(options, {
     name: 'certificates',
     read: (db, after, limit) => listCertificates(db, filter, after, limit),
     render: tableOf(['id', 'serial number', 'expires', 'status', 'names'], (row: ListedCertificate) => [
@@ -82,7 +81,7 @@ export function inspectCertificates(config: Config, options: CertificateOptions)
   })
 }
 
-export function inspectOrders(config: Config, options: OrderOptions): Promise<number> {
+export function inspectOrders(options: OrderOptions): Promise<number> {
   const filter: OrderFilter = given({
     accountId: options.account,
     name: options.name?.toLowerCase(),
@@ -91,7 +90,7 @@ export function inspectOrders(config: Config, options: OrderOptions): Promise<nu
     createdBefore: options['created-before'],
   })
   const namesOf = ({ identifiers }: ListedOrder) => identifiers.map(({ value }) => value)
-  return printPage(config, options, {
+  return printPage(options, {
     name: 'orders',
     read: (db, after, limit) => listOrders(db, filter, after, limit),
     render: tableOf(['id', 'created', 'status', 'certificate', 'identifiers'], (row: ListedOrder) => [
@@ -110,13 +109,13 @@ export function inspectOrders(config: Config, options: OrderOptions): Promise<nu
   })
 }
 
-export function inspectAccounts(config: Config, options: AccountOptions): Promise<number> {
+export function inspectAccounts(options: AccountOptions): Promise<number> {
   const { contact, status, eab } = options
   const filter: AccountFilter = given({
     ...{ status, eabKid: eab },
     contact: contact === undefined || contact.includes(':') ? contact : `mailto:${contact}`,
   })
-  return printPage(config, options, {
+  return printPage(options, {
     name: 'accounts',
     read: (db, after, limit) => listAccounts(db, filter, after, limit),
     render: tableOf(['id', 'created', 'status', 'contacts'], (row: ListedAccount) => [

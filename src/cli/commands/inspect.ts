@@ -4,11 +4,10 @@
  */
 
 import { createHash } from 'node:crypto'
-import type { Config } from '../../config/schema.ts'
 import { orderStatus } from '../../domain/order-state.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { databaseSettings } from '../../settings/server.ts'
-import { UsageError } from '../../shared/command-line/options.ts'
+import { UsageError } from '../../shared/command-line.ts'
 import { isUuid, uuidTime } from '../../shared/lib/uuid.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
@@ -23,38 +22,33 @@ import {
 } from '../../store/inspect-store.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
 import { type Report, renderText } from '../report-text.ts'
-import { CommandError } from '../values.ts'
-
-export interface InspectOptions {
-  json: boolean
-}
+import { CommandError, type Printing } from '../values.ts'
+import { readConfigFile } from './config-file.ts'
 
 /** A token proves nothing without the account key, but output ends up in tickets. */
 const TOKEN_SHOWN = 16
 
-export async function inspectOrder(config: Config, id: string, { json }: InspectOptions): Promise<number> {
+export async function inspectOrder(options: Printing, id: string): Promise<number> {
   requireUuid(id)
-  return print(config, json, `order ${id}`, (store) => reportOrder(store, id.toLowerCase()))
+  return print(options, `order ${id}`, (store) => reportOrder(store, id.toLowerCase()))
 }
 
 /** @param key a UUID, or a serial number in hex as openssl or a browser shows it */
-export async function inspectCertificate(config: Config, key: string, { json }: InspectOptions): Promise<number> {
+export async function inspectCertificate(options: Printing, key: string): Promise<number> {
   const text = key.toLowerCase()
   const serial = text.replaceAll(':', '').replace(/^(?:00)+(?=..)/, '')
   if (isUuid(text))
-    return print(config, json, `certificate ${key}`, async (store) =>
-      reportCertificate(await store.findCertificate(text)),
-    )
+    return print(options, `certificate ${key}`, async (store) => reportCertificate(await store.findCertificate(text)))
   if (!/^(?:[0-9a-f]{2}){1,20}$/.test(serial))
     throw new UsageError(`${key} is neither a UUID nor a serial number in hex`)
-  return print(config, json, `certificate with serial number ${key}`, async (store) =>
+  return print(options, `certificate with serial number ${key}`, async (store) =>
     reportCertificate(await store.findCertificateBySerial(serial)),
   )
 }
 
-export async function inspectAccount(config: Config, id: string, { json }: InspectOptions): Promise<number> {
+export async function inspectAccount(options: Printing, id: string): Promise<number> {
   requireUuid(id)
-  return print(config, json, `account ${id}`, (store) => reportAccount(store, id.toLowerCase()))
+  return print(options, `account ${id}`, (store) => reportAccount(store, id.toLowerCase()))
 }
 
 function requireUuid(id: string): void {
@@ -62,12 +56,11 @@ function requireUuid(id: string): void {
 }
 
 async function print(
-  config: Config,
-  json: boolean,
+  { config: file, json }: Printing,
   what: string,
   read: (store: InspectStore) => Promise<Report | undefined>,
 ): Promise<number> {
-  const db = await openCheckedDatabase(databaseSettings(config, 1))
+  const db = await openCheckedDatabase(databaseSettings(await readConfigFile(file), 1))
   try {
     const report = await read(createInspectStore(db))
     if (!report) throw new CommandError(`there is no ${what}`)
@@ -124,9 +117,10 @@ function reportAuthorization(authorization: InspectedAuthorization): Report {
   }
 }
 
-/** In chronological order, which jsonb does not keep. */
+/** In chronological order, which jsonb does not keep; then what this release does not know. */
 function reportEvidence(evidence: NonNullable<InspectedAuthorization['evidence']>): Report {
-  const { type, attempt, result, problem, detail, caa, at, ms, validForSeconds, requestId, steps, omitted } = evidence
+  const { type, attempt, result, problem, detail, caa, at, ms, validForSeconds, requestId, steps, omitted, ...others } =
+    evidence
   return {
     type,
     attempt,
@@ -138,9 +132,10 @@ function reportEvidence(evidence: NonNullable<InspectedAuthorization['evidence']
     duration_ms: ms,
     valid_for_seconds: validForSeconds,
     request_id: requestId,
-    steps: steps as Report[],
+    steps,
     omitted_steps: omitted,
-  }
+    ...others,
+  } as Report
 }
 
 function reportCertificate(certificate: InspectedCertificate | undefined): Report | undefined {

@@ -2,16 +2,16 @@
  * Prints a page of a long list as lines or JSON, with the next page's `--after` on standard error.
  */
 
-import type { Config } from '../../config/schema.ts'
 import { databaseSettings } from '../../settings/server.ts'
 import { type ListPage, type ReadPage, readToEnd } from '../../store/list-page.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../store/slonik.ts'
+import type { Printing } from '../values.ts'
+import { readConfigFile } from './config-file.ts'
 
-export interface PageOptions {
+export interface PageOptions extends Printing {
   after: string | undefined
   limit: number
   'to-end'?: boolean
-  json: boolean
 }
 
 /** A list: its name, and how to read and print its rows. */
@@ -24,9 +24,9 @@ export interface List<T> {
   render(rows: readonly T[]): string
 }
 
-export async function printPage<T>(config: Config, options: PageOptions, list: List<T>): Promise<number> {
+export async function printPage<T>(options: PageOptions, list: List<T>): Promise<number> {
   const { after, limit } = options
-  const db = await openCheckedDatabase(databaseSettings(config, 1))
+  const db = await openCheckedDatabase(databaseSettings(await readConfigFile(options.config), 1))
   try {
     const read = (from: string | undefined, rows: number) => list.read(db, from, rows)
     const { page, code } = options['to-end']

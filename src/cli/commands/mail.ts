@@ -1,17 +1,17 @@
 /** `chancery mail …`: a test of the mail server, and a look at mails. */
 
 import { randomUUID } from 'node:crypto'
-import type { Config } from '../../config/schema.ts'
 import { isNotificationType } from '../../domain/notification.ts'
 import { sampleOf } from '../../events/notifications/samples.ts'
 import { MailTemplates } from '../../events/notifications/templates.ts'
 import { MailTransport } from '../../events/notifications/transport.ts'
 import { mailSettings, templatesPath } from '../../settings/notifications.ts'
 import { tell } from '../table.ts'
-import { CommandError } from '../values.ts'
+import { CommandError, type Printing } from '../values.ts'
+import { readConfigFile } from './config-file.ts'
 
-export async function sendTestMail(config: Config, recipient: string, json: boolean): Promise<number> {
-  const settings = mailSettings(config)
+export async function sendTestMail({ config: file, json }: Printing, recipient: string): Promise<number> {
+  const settings = mailSettings(await readConfigFile(file))
   if (settings.host === '' || settings.from === '') throw new CommandError('smtp.host and smtp.from_address are needed')
   const text = `This is a test of the mail settings of ${settings.serverUrl}.\n`
   const transport = new MailTransport(settings)
@@ -31,11 +31,11 @@ export async function sendTestMail(config: Config, recipient: string, json: bool
 }
 
 export async function previewMail(
-  config: Config,
+  { config: file, json, html }: Printing & { html: boolean },
   type: string,
-  { html, json }: { html: boolean; json: boolean },
 ): Promise<number> {
   if (!isNotificationType(type)) throw new CommandError(`${JSON.stringify(type)} is no notification type`)
+  const config = await readConfigFile(file)
   let code = 0
   const templates = new MailTemplates(templatesPath(config), (file, error) => {
     code = 1

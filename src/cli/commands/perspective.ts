@@ -1,8 +1,8 @@
 /** `chancery perspective`: serves checks for other instances until a signal. */
 
-import { createLogger, lifeLog } from '../../main/logging.ts'
 import { VERSION } from '../../main/version.ts'
 import { startPerspective } from '../../mpic/perspective-service.ts'
+import { createLogger, lifeLog } from '../../ops/logging.ts'
 import { ignoreUserSignals, STOP } from '../../shared/lib/user-signals.ts'
 import type { CommonOptions } from '../values.ts'
 import { CommandError } from '../values.ts'

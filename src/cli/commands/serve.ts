@@ -12,6 +12,7 @@ import { serviceConfig } from './checked-config.ts'
 import { loadConfigFile } from './config-file.ts'
 
 interface DevOptions extends CommonOptions {
+  dev: boolean
   'data-dir': string
   port: number
   'http01-port': number
@@ -57,7 +58,7 @@ async function serveEmbedded(options: DevOptions): Promise<number> {
 }
 
 /** Log flags on the command line override the file. */
-function withFlags(config: Config, { debug, dev }: CommonOptions): Config {
+function withFlags(config: Config, { debug, dev }: DevOptions): Config {
   const level = debug ? ('DEBUG' as const) : config.logging.level
   const format = dev ? ('human' as const) : config.logging.format
   return { ...config, logging: { ...config.logging, level, format } }

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { isMailAddress, isUsername, MAIL_RULE, ROLES, type Role, USERNAME_RULE } from '../../domain/administrator.ts'
-import { isUsableHash } from '../../services/admin/passwords.ts'
+import { isUsableHash } from '../../services/admin/password-hash.ts'
 import type { ImportedUser, WantedUser } from '../../services/admin/users.ts'
 import { describeFileError } from '../../shared/lib/file-error.ts'
 import { CommandError } from '../values.ts'

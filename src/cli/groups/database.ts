@@ -1,28 +1,36 @@
 /** `chancery db …`: the schema of the database, and indexes that searches want. */
 
-import { isGiven } from '../../shared/command-line/options.ts'
-import { configured, JSON_OPTION } from '../command.ts'
+import { isGiven } from '../../shared/command-line.ts'
+import { onHost } from '../on-host.ts'
+import { PRINTING } from '../values.ts'
+
+const WHY = 'it speaks to the database, whose password the configuration has'
 
 export const DATABASE = [
-  configured({
+  onHost(WHY, {
     usage: 'db status',
     about: 'Check the database: reachable, and at the schema of this release',
-    options: JSON_OPTION,
+    options: PRINTING,
     examples: ['-c config.yaml db status'],
-    run: async (config, { json }) => (await import('../commands/db.ts')).databaseStatus(config, json),
+    run: async (options) => (await import('../commands/db.ts')).databaseStatus(options),
   }),
-  configured({
+  onHost(WHY, {
     usage: 'db migrate',
     about: 'Bring the database to the schema of this release',
-    options: JSON_OPTION,
+    options: PRINTING,
     examples: ['-c config.yaml db migrate'],
-    run: async (config, { json }) => (await import('../commands/db.ts')).databaseMigrate(config, json),
+    run: async (options) => (await import('../commands/db.ts')).databaseMigrate(options),
   }),
-  configured({
+  onHost(WHY, {
     usage: 'db search-indexes',
-    about: 'Make the indexes with which lists by name, issuer and contact are quick',
-    options: { drop: isGiven('Drop them'), ...JSON_OPTION },
+    about:
+      'Make the indexes with which lists by name, issuer, key and contact, and of revoked certificates by expiry, are quick',
+    options: {
+      drop: isGiven('Drop them'),
+      history: isGiven('Also the one that CSR profiles with reuse_key or renewal_window_days need'),
+      ...PRINTING,
+    },
     examples: ['-c config.yaml db search-indexes'],
-    run: async (config, options) => (await import('../commands/search-indexes.ts')).searchIndexes(config, options),
+    run: async (options) => (await import('../commands/search-indexes.ts')).searchIndexes(options),
   }),
 ]

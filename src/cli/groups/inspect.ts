@@ -2,11 +2,11 @@
 
 import { ACCOUNT_STATUSES } from '../../domain/account-state.ts'
 import { ORDER_STATUSES } from '../../domain/order-state.ts'
-import { isGiven, option, optional, type Values } from '../../shared/command-line/options.ts'
-import { configured } from '../command.ts'
-import { hex, instant, oneOf, text, uuid, whole } from '../values.ts'
+import { isGiven, option, optional, type Values } from '../../shared/command-line.ts'
+import { onHost } from '../on-host.ts'
+import { hex, instant, oneOf, PRINTING, text, uuid, whole } from '../values.ts'
 
-const JSON_OUTPUT = { json: isGiven('Print JSON') }
+const WHY = 'it is a former name; from elsewhere use orders, certificates or accounts with list or show'
 const MAX_ROWS = 1000
 const A_TIME = 'Date or RFC 3339 time'
 
@@ -14,7 +14,7 @@ const A_TIME = 'Date or RFC 3339 time'
 export const PAGE = {
   after: optional('Where the page before ended', uuid),
   limit: option(`Rows of a page, at most ${MAX_ROWS}`, whole(1, MAX_ROWS), 50),
-  ...JSON_OUTPUT,
+  ...PRINTING,
 }
 
 /** Of a list whose filters may leave few rows. */
@@ -60,15 +60,13 @@ export type OrderOptions = Values<typeof ORDERS>
 export type AccountOptions = Values<typeof ACCOUNTS>
 
 const one = (usage: string, about: string, inspect: 'inspectOrder' | 'inspectCertificate' | 'inspectAccount') =>
-  configured({
-    ...{ usage: `inspect ${usage}`, about: `Show ${about}`, options: JSON_OUTPUT, isFormer: true },
+  onHost(WHY, {
+    ...{ usage: `inspect ${usage}`, about: `Show ${about}`, options: PRINTING },
     examples: [`-c config.yaml inspect ${usage}`],
-    run: async (config, { json }, [key = '']) =>
-      (await import('../commands/inspect.ts'))[inspect](config, key, { json }),
+    run: async (options, [key = '']) => (await import('../commands/inspect.ts'))[inspect](options, key),
   })
 
 const list = (name: string, example: string) => ({
-  isFormer: true as const,
   usage: `inspect ${name}`,
   about: `List ${name} by filters, newest first, a page at a time`,
   examples: [`-c config.yaml inspect ${name} ${example}`],
@@ -78,19 +76,19 @@ export const INSPECT = [
   one('order <uuid>', 'an order with its authorizations and challenges', 'inspectOrder'),
   one('certificate <uuid-or-serial>', 'a certificate', 'inspectCertificate'),
   one('account <uuid>', 'an account with its contacts and order counts', 'inspectAccount'),
-  configured({
+  onHost(WHY, {
     ...list('certificates', '--status active --expires-before 2026-02-01'),
     options: CERTIFICATES,
-    run: async (config, options) => (await import('../commands/inspect-lists.ts')).inspectCertificates(config, options),
+    run: async (options) => (await import('../commands/inspect-lists.ts')).inspectCertificates(options),
   }),
-  configured({
+  onHost(WHY, {
     ...list('orders', '--account 01938c4e-… --status invalid'),
     options: ORDERS,
-    run: async (config, options) => (await import('../commands/inspect-lists.ts')).inspectOrders(config, options),
+    run: async (options) => (await import('../commands/inspect-lists.ts')).inspectOrders(options),
   }),
-  configured({
+  onHost(WHY, {
     ...list('accounts', '--contact ops@example.com'),
     options: ACCOUNTS,
-    run: async (config, options) => (await import('../commands/inspect-lists.ts')).inspectAccounts(config, options),
+    run: async (options) => (await import('../commands/inspect-lists.ts')).inspectAccounts(options),
   }),
 ]

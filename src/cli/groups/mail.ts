@@ -1,27 +1,28 @@
 /** `chancery mail …`. */
 
 import { NOTIFICATION_TYPES } from '../../domain/notification.ts'
-import { isGiven, optional, UsageError } from '../../shared/command-line/options.ts'
-import { configured, JSON_OPTION } from '../command.ts'
-import { text } from '../values.ts'
+import { isGiven, optional, UsageError } from '../../shared/command-line.ts'
+import { onHost } from '../on-host.ts'
+import { PRINTING, text } from '../values.ts'
+
+const WHY = 'it reads the mail settings and templates of that host'
 
 export const MAIL = [
-  configured({
+  onHost(WHY, {
     usage: 'mail test',
     about: 'Send a mail through the configured server, and say what the server answers',
-    options: { to: optional('Recipient', text), ...JSON_OPTION },
+    options: { to: optional('Recipient', text), ...PRINTING },
     examples: ['-c config.yaml mail test --to ops@example.com'],
-    async run(config, { to, json }) {
+    async run({ to, ...options }) {
       if (to === undefined) throw new UsageError('--to: is missing; name the recipient')
-      return (await import('../commands/mail.ts')).sendTestMail(config, to, json)
+      return (await import('../commands/mail.ts')).sendTestMail(options, to)
     },
   }),
-  configured({
+  onHost(WHY, {
     usage: 'mail preview <type>',
     about: `Print a mail with sample values. Types: ${NOTIFICATION_TYPES.join(', ')}`,
-    options: { html: isGiven('The HTML part instead of the text'), ...JSON_OPTION },
+    options: { html: isGiven('The HTML part instead of the text'), ...PRINTING },
     examples: ['-c config.yaml mail preview expiration_warning'],
-    run: async (config, options, [type = '']) =>
-      (await import('../commands/mail.ts')).previewMail(config, type, options),
+    run: async (options, [type = '']) => (await import('../commands/mail.ts')).previewMail(options, type),
   }),
 ]

@@ -1,10 +1,11 @@
 /** `chancery serve` and `chancery perspective`: what runs until a signal. */
 
-import { isGiven, option, optional } from '../../shared/command-line/options.ts'
-import { plain } from '../command.ts'
-import { oneOf, port, text, whole } from '../values.ts'
+import { isGiven, option, optional } from '../../shared/command-line.ts'
+import { onHost } from '../on-host.ts'
+import { COMMON, oneOf, port, text, whole } from '../values.ts'
 
 const DEV_OPTIONS = {
+  dev: isGiven('Development: without -c, an embedded PostgreSQL and a CA of its own'),
   'data-dir': option('With --dev: where the CA and the database live', text, process.env.CHANCERY_DATA ?? 'data'),
   port: option('With --dev: port of the ACME interface', port, 8443),
   'http01-port': option('With --dev: port that http-01 asks', port, 5002),
@@ -27,21 +28,19 @@ const DEV_OPTIONS = {
 }
 
 export const SERVE = [
-  plain({
+  onHost('it is the service itself', {
     usage: 'serve',
     about: 'Run the service',
     isDefault: true,
-    options: DEV_OPTIONS,
+    options: { ...DEV_OPTIONS, ...COMMON },
     examples: ['-c /etc/chancery/config.yaml serve', '-c config.yaml --validate-only', '--dev'],
     run: async (options) => (await import('../commands/serve.ts')).serve(options),
   }),
-  plain(
-    {
-      usage: 'perspective',
-      about: 'Corroborate for other instances: an HTTPS server that speaks the Open MPIC API',
-      examples: ['-c perspective.yaml perspective'],
-      run: async (options) => (await import('../commands/perspective.ts')).runPerspective(options),
-    },
-    'perspective',
-  ),
+  onHost('it is a server of its own', {
+    usage: 'perspective',
+    about: 'Corroborate for other instances: an HTTPS server that speaks the Open MPIC API',
+    options: COMMON,
+    examples: ['-c perspective.yaml perspective'],
+    run: async (options) => (await import('../commands/perspective.ts')).runPerspective(options),
+  }),
 ]

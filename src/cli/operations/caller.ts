@@ -2,7 +2,10 @@
 
 import { AdminApiError, AdminClient, type OperationId, type Routes } from '../../admin/client.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
+import { isUuid } from '../../shared/lib/uuid.ts'
 import { CommandError } from '../values.ts'
+import { Refusal } from './refusal.ts'
+import { NAMED } from './words.ts'
 
 /** What a command gives to an operation, checked there. */
 export interface Given {
@@ -67,6 +70,18 @@ export class OperationCaller {
     }
   }
 
+  /** The id of what has a name (words.ts), for a name or an id. @throws CommandError */
+  async idOf(parameter: string, value: string): Promise<string> {
+    const { list, filter, member, what } = NAMED[parameter] ?? {}
+    const isId = isUuid(value.toLowerCase())
+    if (list === undefined || (isId && filter === undefined)) return value
+    // A name may look like an id.
+    for await (const row of this.rows(list, filter === undefined ? {} : { query: { [filter]: value } }))
+      if (filter !== undefined || row[member as string] === value) return String(row['id'])
+    if (isId) return value
+    throw new CommandError(`there is no ${what} ${JSON.stringify(value)}`)
+  }
+
   async #told<T>(id: string, asked: Promise<T>): Promise<T> {
     const { advice, explain } = this.#options
     try {
@@ -74,9 +89,8 @@ export class OperationCaller {
     } catch (error) {
       if (!(error instanceof AdminApiError)) throw explain(error as Error)
       const { status, message } = error
-      throw new CommandError(
-        advice !== undefined && status === 401 && id !== 'login' ? `${message}; ${advice}` : message,
-      )
+      const advised = advice !== undefined && status === 401 && id !== 'login' ? `${message}; ${advice}` : message
+      throw new Refusal(advised, { status, fields: error.body.fields })
     }
   }
 }

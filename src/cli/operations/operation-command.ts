@@ -2,24 +2,17 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Described, Schema } from '../../admin/described.ts'
-import { isGiven, type Option, type Options, optional, UsageError } from '../../shared/command-line/options.ts'
-import { isUuid } from '../../shared/lib/uuid.ts'
-import { CommandError, text } from '../values.ts'
+import { isGiven, type Option, type Options, optional, UsageError } from '../../shared/command-line.ts'
+import { text } from '../values.ts'
 import type { Given, OperationCaller, Reply } from './caller.ts'
 import { printReply, printRows } from './output.ts'
+import { SENTENCES } from './sentences.ts'
+import type { SharedCommand } from './shared-command.ts'
 import { json, optionFor } from './values.ts'
 import { NAMED, shownName, usageOf, type Words } from './words.ts'
 
 type Definitions = Readonly<Record<string, Schema>>
 type Values = Readonly<Record<string, unknown>>
-
-export interface OperationCommand {
-  usage: string
-  about: string
-  options: Options
-  /** @param positional values of the arguments in the usage. @returns the exit code */
-  run(caller: OperationCaller, values: Values, positional: readonly string[]): Promise<number>
-}
 
 const optionName = (member: string) => member.replaceAll('_', '-')
 const bodyOf = ({ operation }: Described): Schema | undefined =>
@@ -44,19 +37,18 @@ export function operationCommand(
   wanted: Words,
   described: readonly Described[],
   definitions: Definitions,
-): OperationCommand {
-  const { usage, fixed = {} } = wanted
+): SharedCommand {
+  const { usage, about, fixed = {}, fallback, anySchema } = wanted
   const positional = [...usage.matchAll(/<(\w+)>/g)].map(([, name]) => name as string)
   const options = optionsOf(wanted, described, definitions, [...positional, ...Object.keys(fixed)])
   // What a switch stands for is false without it.
   const isOff = ([name, value]: [string, unknown]) => value === false && options[name]?.kind === 'switch'
   return {
-    usage: usageOf(wanted),
-    about: wanted.about,
-    options,
-    async run(caller, values, given) {
+    ...{ usage: usageOf(wanted), about, options, ...(anySchema && { anySchema }) },
+    async run(caller, values, given, config) {
       const named = positional.map((name, at) => [optionName(name), given[at]])
-      const all: Values = Object.fromEntries([...Object.entries(values).filter((one) => !isOff(one)), ...named])
+      const typed = Object.entries(values).filter((one) => one[1] !== undefined && !isOff(one))
+      const all: Values = { ...fallback?.(config), ...Object.fromEntries([...typed, ...named]) }
       const chosen = choose(described, all)
       return perform(caller, chosen, await givenTo(caller, chosen, wanted, all), wanted, all)
     },
@@ -72,17 +64,36 @@ function optionsOf(
   const options: Record<string, Option<unknown>> = {}
   for (const one of described) {
     for (const { name, in: where, schema, description, required: isNeeded } of one.operation.parameters) {
-      const described = description === undefined ? schema : { ...schema, description }
-      if (without.includes(name)) continue
+      const described = description === undefined ? explained(name, schema) : { ...schema, description }
+      if (without.includes(name) || isName(one, name)) continue
       if (where === 'query') options[optionName(name)] = optionFor(described, definitions, isNeeded)
       else options[shownName(name)] = optional(`Of which ${shownName(name)}`, text)
     }
     for (const [name, { schema, isRequired }] of Object.entries(membersOf(one, wanted)))
-      if (!without.includes(name)) options[optionName(name)] = optionFor(schema, definitions, isRequired)
+      if (!without.includes(name))
+        options[optionName(name)] = {
+          ...optionFor(explained(name, schema), definitions, isRequired),
+          ...sentenceOf(wanted, name),
+        }
     if (bodyOf(one)) options['body'] = optional('All members as JSON, or @ and the name of a file', json)
     if (namesIn(one, 'query').includes('limit')) options['all'] = isGiven('Every page')
   }
   return options
+}
+
+/** Its own description goes first. */
+function explained(name: string, schema: Schema): Schema {
+  const description = SENTENCES[name]
+  return description === undefined ? schema : { description, ...schema }
+}
+
+/** By a name the commands find an id; a list of one is shown by `show`. */
+const isName = ({ operation: { operationId } }: Described, parameter: string) =>
+  Object.values(NAMED).some(({ list, filter }) => list === operationId && filter === parameter)
+
+function sentenceOf({ sentences }: Words, name: string): { sentence: string } | undefined {
+  const sentence = sentences?.[name]
+  return sentence === undefined ? undefined : { sentence }
 }
 
 /** The path parameter as a positional argument, or as an option. */
@@ -106,32 +117,39 @@ async function givenTo(caller: OperationCaller, chosen: Described, wanted: Words
   }
   const pick = (names: readonly string[]) =>
     Object.fromEntries(names.filter(isThere).map((name) => [name, values[optionName(name)]]))
+  const body = bodyOf(chosen) && bodyGiven(chosen, wanted, values, pick)
   const params: Record<string, string> = {}
-  for (const name of namesIn(chosen, 'path')) params[name] = await idOf(caller, name, pathValue(values, name) ?? '')
-  const schema = bodyOf(chosen)
+  // The argument first: it is what the command is about.
+  const isArgument = (name: string) => (wanted.usage.includes(`<${name}>`) ? 0 : 1)
+  for (const name of namesIn(chosen, 'path').sort((a, b) => isArgument(a) - isArgument(b)))
+    params[name] = await caller.idOf(name, pathValue(values, name) ?? '')
+  return { params, query: pick(namesIn(chosen, 'query')), ...(body && { body }) }
+}
+
+/** @throws UsageError when it needs some member and has none */
+function bodyGiven(
+  chosen: Described,
+  wanted: Words,
+  values: Values,
+  pick: (names: readonly string[]) => Record<string, unknown>,
+): object | undefined {
   const whole = (values['body'] ?? {}) as Record<string, object>
   const { within } = wanted
-  const { properties = {} } = schema ?? {}
+  const { properties = {} } = bodyOf(chosen) ?? {}
   const inner = pick(Object.keys((within === undefined ? undefined : properties[within]?.properties) ?? {}))
   const nested = within !== undefined && Object.keys(inner).length > 0 && { [within]: { ...whole[within], ...inner } }
   const body = { ...whole, ...wanted.fixed, ...pick(Object.keys(properties)), ...nested }
-  const isEmpty = Object.keys(body).length === 0 && !chosen.operation.requestBody?.required
-  return { params, query: pick(namesIn(chosen, 'query')), ...(schema && !isEmpty && { body }) }
-}
-
-/** What has a name may be given by it. */
-async function idOf(caller: OperationCaller, parameter: string, value: string): Promise<string> {
-  const { list, member, shown } = NAMED[parameter] ?? { shown: '' }
-  if (list === undefined || member === undefined || isUuid(value.toLowerCase())) return value
-  for await (const row of caller.rows(list, {})) if (row[member] === value) return String(row['id'])
-  throw new CommandError(`there is no ${shown} ${value}`)
+  if (Object.keys(body).length > 0) return body
+  if (!chosen.operation.requestBody?.required) return undefined
+  const members = Object.keys(membersOf(chosen, wanted)).map((name) => `--${optionName(name)}`)
+  throw new UsageError(`give at least one of ${members.join(', ')}`)
 }
 
 async function perform(
   caller: OperationCaller,
   chosen: Described,
   given: Given,
-  { columns, job }: Words,
+  { columns, job, text, remark }: Words,
   { all, json: asJson }: Values,
 ): Promise<number> {
   const { operationId: id } = chosen.operation
@@ -144,7 +162,9 @@ async function perform(
   const body = job === undefined ? first : await theEndOf(caller, job, first)
   if (asJson) console.log(JSON.stringify(body ?? null, null, 2))
   else if (Array.isArray(body)) printRows(body, columns)
+  else if (text) console.log(text(body))
   else printReply(body)
+  if (remark !== undefined) console.error(remark)
   if (next !== undefined) console.error(`there are more: --all, or ${flagsOf(next)}`)
   return 0
 }

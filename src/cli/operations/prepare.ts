@@ -1,10 +1,11 @@
 /** Commands for operations, from the descriptions of the Admin API. */
 
 import { type Described, describedApi } from '../../admin/described.ts'
-import { type OperationCommand, operationCommand } from './operation-command.ts'
+import { operationCommand } from './operation-command.ts'
+import type { SharedCommand } from './shared-command.ts'
 import type { Words } from './words.ts'
 
-export function preparedCommands(wanted: readonly Words[]): readonly OperationCommand[] {
+export function preparedCommands(wanted: readonly Words[]): readonly SharedCommand[] {
   const { document, operations } = describedApi()
   const byId = new Map(operations.map((one) => [one.operation.operationId, one]))
   return wanted.map((words) => {

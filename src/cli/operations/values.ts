@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { Schema } from '../../admin/described.ts'
-import { isGiven, type Option } from '../../shared/command-line/options.ts'
+import { isGiven, type Option } from '../../shared/command-line.ts'
 import { oneOf, text } from '../values.ts'
 
 /** Where it names no type, any of the first that is not null. */

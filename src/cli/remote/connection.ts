@@ -1,14 +1,6 @@
 /** A service that is administered from here. */
 
-import {
-  isGiven,
-  option,
-  optional,
-  type Raw,
-  readOptions,
-  UsageError,
-  type Values,
-} from '../../shared/command-line/options.ts'
+import { isGiven, option, optional, UsageError, type Values } from '../../shared/command-line.ts'
 import { OperationCaller } from '../operations/caller.ts'
 import { CommandError, text } from '../values.ts'
 import { tokenFor } from './session-file.ts'
@@ -28,13 +20,11 @@ export const REMOTE_OPTIONS = {
 
 const ADVICE = 'log in with: chancery --server URL login'
 
-export class Connection extends OperationCaller {
-  readonly options: Values<typeof REMOTE_OPTIONS>
+export type RemoteOptions = Values<typeof REMOTE_OPTIONS>
 
-  /** @throws UsageError when it says no service */
-  constructor(raw: Raw) {
-    const options = readOptions(REMOTE_OPTIONS, raw)
-    const { server, 'base-path': basePath } = options
+export class Connection extends OperationCaller {
+  /** @throws UsageError when they say no service */
+  constructor({ server, 'base-path': basePath }: RemoteOptions) {
     if (server === undefined) throw new UsageError('--server takes a URL')
     const baseUrl = `${server}${basePath.replace(/\/$/, '')}`
     super({
@@ -44,6 +34,5 @@ export class Connection extends OperationCaller {
         return new CommandError(`${baseUrl} cannot be reached: ${why || code || message}`)
       },
     })
-    this.options = options
   }
 }

@@ -1,15 +1,14 @@
 /** `chancery --server URL login` and `logout`. */
 
-import type { Raw } from '../../shared/command-line/options.ts'
 import { CommandError } from '../values.ts'
 import { askPassword, askUsername } from './ask.ts'
-import { Connection } from './connection.ts'
+import { Connection, type RemoteOptions } from './connection.ts'
 import { keepToken, tokenFor } from './session-file.ts'
 
 const LOOPBACK = /^(?:127\.|\[::1\]|localhost$)/
 
-export async function logIn(raw: Raw, username = ''): Promise<number> {
-  const connection = new Connection(raw)
+export async function logIn(options: RemoteOptions, username = ''): Promise<number> {
+  const connection = new Connection(options)
   const { protocol, hostname } = new URL(connection.baseUrl)
   if (protocol === 'http:' && !LOOPBACK.test(hostname))
     console.error('chancery: warning: without https the password and the token can be read on their way')
@@ -17,19 +16,19 @@ export async function logIn(raw: Raw, username = ''): Promise<number> {
   const { body } = await connection.page('login', { body: { username: name, password: await askPassword() } })
   const { token, user } = body as { token: string; user: { username: string; role: string } }
   keepToken(connection.baseUrl, token)
-  console.log(connection.options.json ? JSON.stringify(user) : `logged in as ${user.username} (${user.role})`)
+  console.log(options.json ? JSON.stringify(user) : `logged in as ${user.username} (${user.role})`)
   return 0
 }
 
 /** The token is forgotten here even when the service no longer knows it. */
-export async function logOut(raw: Raw): Promise<number> {
-  const connection = new Connection(raw)
+export async function logOut(options: RemoteOptions): Promise<number> {
+  const connection = new Connection(options)
   if (tokenFor(connection.baseUrl) === undefined) throw new CommandError(`there is no login at ${connection.baseUrl}`)
   try {
     await connection.page('logout', {})
   } finally {
     keepToken(connection.baseUrl, undefined)
   }
-  console.log(connection.options.json ? JSON.stringify({ status: 'logged_out' }) : 'logged out')
+  console.log(options.json ? JSON.stringify({ status: 'logged_out' }) : 'logged out')
   return 0
 }

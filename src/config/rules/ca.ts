@@ -2,6 +2,7 @@
 
 import { isSigner } from '../../domain/csr-issuance.ts'
 import { backendsOf, FAILOVER, usedBackends, usesBackend } from '../backends.ts'
+import { caModuleConfig, isModule, keyOfBackend, moduleReferenceOf, usedModules } from '../ca-module.ts'
 import type { Config } from '../schema.ts'
 import { not, type Rule, required } from './rule.ts'
 
@@ -12,6 +13,7 @@ const token = (c: Config) => usesBackend(c, 'hsm') && c.ca.signer.socket === nul
 const external = (c: Config) => usesBackend(c, 'external')
 const usesFailover = ({ ca }: Config) =>
   ca.backend === FAILOVER || Object.values(ca.profiles).some(({ backend }) => backend === FAILOVER)
+const BACKENDS_READ = ['ca.failover.backends', 'ca.profiles']
 const TOKEN_READS = ['ca.backend', 'ca.signer.socket']
 const OWN_KEY = 'ca.backend internal needs it, or ca.signer.socket in its place'
 
@@ -74,6 +76,30 @@ export const CA: readonly Rule[] = [
       usedBackends(ca).filter(isSigner).length > 1
         ? 'uses internal and hsm, but one signer has all keys: give chancery-signer both issuers, and use one of the two names here'
         : undefined,
+  },
+  {
+    path: 'ca.backend',
+    reads: BACKENDS_READ,
+    check({ ca }) {
+      for (const backend of usedModules(ca)) {
+        const message = moduleReferenceOf(backend)
+        if (typeof message === 'string') return { path: keyOfBackend(ca, backend), message }
+      }
+      return undefined
+    },
+  },
+  {
+    path: 'ca.extension_settings',
+    reads: ['ca.backend', ...BACKENDS_READ],
+    check({ ca }) {
+      const modules = usedModules(ca)
+      const unused = Object.keys(ca.extension_settings).find((key) => isModule(key) && !modules.includes(key))
+      if (unused !== undefined) return `has settings of ${unused}, which is no backend in use`
+      return modules
+        .filter((backend) => typeof moduleReferenceOf(backend) !== 'string')
+        .map((backend) => caModuleConfig(ca, backend))
+        .find((read) => typeof read === 'string')
+    },
   },
   not(
     'server.tls.self_issued_names',

@@ -265,7 +265,7 @@ export const Ca = z
     }),
     deferred_signing_timeout: setting(
       whole(1, 600),
-      'Time another CA may take for a certificate; then the order fails, and what still comes is revoked.',
+      'Time a certificate may take after finalize; then the order fails, and what still comes is revoked.',
       { unit: 'seconds' },
     ),
     received_lint: setting(
@@ -274,7 +274,9 @@ export const Ca = z
     ),
     extension_settings: setting(
       z.record(z.string(), z.unknown()).default(() => ({})),
-      'Settings of an `ext:` backend. With such a backend, unknown keys directly under `ca` are taken as well.',
+      'Settings of `ext:` backends (docs/ca-modules.md); a section named like a backend is for that one alone. Where `ca.backend` is one, unknown keys directly under `ca` are taken as well. `timeout_seconds` (30), `concurrency` (4) and `trust_anchors` are read by the service.',
+      // A module may have the password of a CA among them.
+      { secret: true },
     ),
   })
   .prefault({})

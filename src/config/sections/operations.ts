@@ -178,6 +178,10 @@ export const AuditExport = z
       expects: HTTP_URL,
       secret: true,
     }),
+    webhook_batch: setting(
+      z.int().min(1).max(500).default(1),
+      'Most events of one request. With more than 1 a request has an array of them, which costs much less; the receiver has to expect it.',
+    ),
     syslog_host: setting(optionalText(), 'Host that receives audit events as syslog messages.'),
     syslog_port: setting(port(514), 'Port of that host.'),
     syslog_transport: setting(

@@ -1,10 +1,10 @@
 /** A certificate in a list: the same columns wherever one is shown. */
 
 import type { Output } from '../api.ts'
-import { csvOf } from '../format.ts'
 import { href } from '../router.ts'
 import { WORDS } from '../words.ts'
 import { Badge, Time } from './basics.tsx'
+import type { CsvFile } from './csv.tsx'
 import type { Column } from './table.tsx'
 
 export type ListedCertificate = Output<'listCertificates'>[number]
@@ -61,23 +61,13 @@ export const CERTIFICATE_COLUMNS: readonly Column<ListedCertificate>[] = [
 ]
 
 /** Of a UUID of version 7 the end differs, the beginning is its time. */
-export const shortId = (id: string) => `…${id.slice(-12)}`
+export const shortId = (id: string) => `…${id.slice(-8)}`
 const shortSerial = (serial: string) => (serial.length > 16 ? `${serial.slice(0, 8)}…${serial.slice(-6)}` : serial)
 
-export const certificatesCsv = (rows: readonly ListedCertificate[]): string =>
-  csvOf([
-    [
-      'serial_number',
-      'names',
-      'not_before',
-      'not_after',
-      'revoked_at',
-      'revocation_reason',
-      'account_id',
-      'fingerprint',
-    ],
-    ...rows.map((row) => [
-      ...[row.serial_number, row.san_values.join(' '), row.not_before, row.not_after],
-      ...[row.revoked_at, row.revocation_reason, row.account_id, row.fingerprint],
-    ]),
-  ])
+export const CERTIFICATES_CSV: CsvFile<ListedCertificate> = {
+  name: 'certificates.csv',
+  members: [
+    ...(['serial_number', 'san_values', 'not_before', 'not_after', 'revoked_at', 'revocation_reason'] as const),
+    ...(['account_id', 'order_id', 'fingerprint', 'issuer_fingerprint'] as const),
+  ],
+}

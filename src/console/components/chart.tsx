@@ -14,9 +14,10 @@ interface ChartProps extends PlotData {
   title: string
   /** One sentence with the figures that matter. */
   summary: string
+  isEstimate?: boolean
 }
 
-export function Chart({ title, summary, ...data }: ChartProps) {
+export function Chart({ title, summary, isEstimate = false, ...data }: ChartProps) {
   const [asTable, setAsTable] = useState(false)
   return (
     <figure class="chart">
@@ -27,20 +28,23 @@ export function Chart({ title, summary, ...data }: ChartProps) {
         </button>
       </figcaption>
       <p>{summary}</p>
-      {asTable ? <Figures title={title} data={data} /> : <Plot data={data} />}
+      {asTable ? <Figures {...{ title, data, isEstimate }} /> : <Plot data={data} />}
     </figure>
   )
 }
 
-function Plot({ data }: { data: PlotData }) {
+/** Says nothing to a screen reader: the figures stand beside it. */
+export function Plot({ data }: { data: PlotData }) {
   const place = useRef<HTMLDivElement>(null)
   const theme = useTheme()
   const key = JSON.stringify(data)
   useEffect(() => (place.current ? drawPlot(place.current, data) : undefined), [key, theme])
-  return <div class="plot" ref={place} aria-hidden="true" />
+  // Else a window that becomes narrower could not make the canvas smaller.
+  return <div class="plot" ref={place} aria-hidden="true" style={{ contain: 'inline-size' }} />
 }
 
-function Figures({ title, data: { at, series, byDay } }: { title: string; data: PlotData }) {
+function Figures({ title, data, isEstimate }: { title: string; data: PlotData; isEstimate: boolean }) {
+  const { at, series, byDay } = data
   const text = (seconds: number) => instantText(seconds * 1000).slice(0, byDay ? 10 : 16)
   return (
     <Table
@@ -52,7 +56,7 @@ function Figures({ title, data: { at, series, byDay } }: { title: string; data: 
         ...series.map(({ label, values }) => ({
           head: label,
           kind: 'number' as const,
-          cell: ({ index }: { index: number }) => countText(values[index] ?? 0),
+          cell: ({ index }: { index: number }) => countText(values[index] ?? 0, isEstimate),
         })),
       ]}
     />

@@ -1,7 +1,7 @@
 /** Dialogs over the page: `Dialog` for anything, `Confirm` for what changes something. */
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { WORDS } from '../words.ts'
 import { Problem } from './basics.tsx'
 import { TextField } from './form.tsx'
@@ -17,10 +17,10 @@ interface DialogProps {
 export function Dialog({ title, onClose, wide = false, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = dialog.current
-    // The browser gives the focus back to where it was.
     element?.showModal()
+    // While it is in the page: the browser then gives the focus back to where it was.
     return () => element?.close()
   }, [])
   return (

@@ -1,6 +1,6 @@
 /** Filters of a list, in the hash: they can be kept as a link, and the back button knows them. */
 
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { changeQuery, type Query } from '../router.ts'
 import { WORDS } from '../words.ts'
 import { SelectField, TextField } from './form.tsx'
@@ -14,10 +14,15 @@ export interface Filter {
   options?: readonly (readonly [value: string, text: string])[]
 }
 
+/** The query, and what is typed over it until it is applied; another query begins anew. */
+export function useTyped(query: Query): readonly [Query, (typed: Query) => void] {
+  const [typed, setTyped] = useState<Query>({})
+  useLayoutEffect(() => setTyped({}), [JSON.stringify(query)])
+  return [{ ...query, ...typed }, (more) => setTyped({ ...typed, ...more })]
+}
+
 export function FilterBar({ query, filters }: { query: Query; filters: readonly Filter[] }) {
-  const [values, setValues] = useState<Query>(query)
-  const given = JSON.stringify(query)
-  useEffect(() => setValues(query), [given])
+  const [values, type] = useTyped(query)
   const apply = (wanted: Query) =>
     changeQuery(Object.fromEntries(filters.map(({ name }) => [name, wanted[name]?.trim()])))
   const isFiltered = filters.some(({ name }) => query[name])
@@ -29,9 +34,9 @@ export function FilterBar({ query, filters }: { query: Query; filters: readonly 
         apply(values)
       }}
     >
-      {filters.map(({ name, label, options, type = 'text', placeholder }) => {
+      {filters.map(({ name, label, options, type: kind = 'text', placeholder }) => {
         const shared = { label, value: values[name] ?? '' }
-        const onChange = (value: string) => setValues({ ...values, [name]: value })
+        const onChange = (value: string) => type({ [name]: value })
         return options ? (
           <SelectField
             {...shared}
@@ -40,7 +45,7 @@ export function FilterBar({ query, filters }: { query: Query; filters: readonly 
             onChange={(value) => apply({ ...values, [name]: value })}
           />
         ) : (
-          <TextField {...shared} key={name} type={type} {...(placeholder ? { placeholder } : {})} onChange={onChange} />
+          <TextField {...shared} key={name} type={kind} {...(placeholder ? { placeholder } : {})} onChange={onChange} />
         )
       })}
       <div class="actions">

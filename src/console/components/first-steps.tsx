@@ -1,16 +1,38 @@
 /** A fresh service leads by the hand to its first certificate. */
 
+import { useEffect, useState } from 'preact/hooks'
 import { can, useApi } from '../api.ts'
 import { href } from '../router.ts'
 import { WORDS } from '../words.ts'
 import { Copyable } from './basics.tsx'
+import type { ListedCertificate } from './certificates.tsx'
 
 const words = WORDS.guide
 
 /** Of `npm start`, whose files lie in the checkout (`src/dev/run.ts`). */
 const DEVELOPMENT_ROOT = /^(.*)\/ca\/intermediate(?:[\w-]*)\.pem$/
 
-export function FirstSteps() {
+/** @param newest undefined while there is no certificate */
+export function FirstSteps({ newest }: { newest: ListedCertificate | undefined }) {
+  const [seen, setSeen] = useState<'none' | ListedCertificate>()
+  useEffect(
+    () => setSeen((before) => (newest === undefined ? 'none' : before === 'none' ? newest : before)),
+    [newest?.id],
+  )
+  if (newest === undefined) return <Guide />
+  return typeof seen === 'object' && <Arrived certificate={seen} />
+}
+
+/** What was waited for is not taken away without a word. */
+const Arrived = ({ certificate: { serial_number, san_values } }: { certificate: ListedCertificate }) => (
+  <p class="bar good" role="status">
+    <span>
+      {words.arrived} <a href={href(`/certificates/${serial_number}`)}>{san_values[0] ?? serial_number}</a>
+    </span>
+  </p>
+)
+
+function Guide() {
   const { data } = useApi('getSettings', {})
   const setting = (key: string) => data?.settings.find((one) => one.key === key)?.value
   const base = String(setting('server.external_url') ?? '').replace(/\/$/, '')

@@ -16,13 +16,19 @@ export interface PlotData {
   kind: 'line' | 'bars'
   /** Of days, where hours say nothing. */
   byDay?: boolean
+  /** What `at` counts from 0 on, when it is no time. */
+  names?: readonly string[]
+  /** Bars stand on each other, the first series below. */
+  isStacked?: boolean
 }
 
 const HEIGHT = 180
 const DAY_SECONDS = 86_400
 
 /** @returns what removes it; the width follows that of its parent */
-export function drawPlot(parent: HTMLElement, { at, series, kind, byDay }: PlotData): () => void {
+export function drawPlot(parent: HTMLElement, data: PlotData): () => void {
+  const { at, kind, byDay, names, isStacked } = data
+  const series = isStacked ? stacked(data.series) : data.series
   const style = getComputedStyle(document.documentElement)
   const color = (name: string) => style.getPropertyValue(name).trim() || style.color
   const ink = resolved(parent, '--quiet')
@@ -33,19 +39,27 @@ export function drawPlot(parent: HTMLElement, { at, series, kind, byDay }: PlotD
   const bars = uPlot.paths.bars?.({ size: [0.7, 40] })
   const plot = new uPlot(
     {
-      ...{ width: Math.max(200, parent.clientWidth), height: HEIGHT, legend: { show: series.length > 1 } },
+      ...{
+        width: Math.max(200, parent.clientWidth),
+        height: HEIGHT,
+        legend: { show: series.length > 1 && !isStacked },
+      },
       cursor: { drag: { x: false, y: false } },
       scales: {
         // Bars of the first and last time are whole.
-        x: { range: (_, min, max) => (kind === 'bars' ? [min - step / 2, max + step / 2] : [min, max]) },
+        x: {
+          time: names === undefined,
+          range: (_, min, max) => (kind === 'bars' ? [min - step / 2, max + step / 2] : [min, max]),
+        },
         y: { range: (_, _min, max) => [0, Math.max(1, (max ?? 0) * 1.1)] },
       },
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       axes: [
         {
           ...axis,
+          ...(names && { splits: () => [...at] }),
           values: (_, ticks) =>
-            ticks.map((tick) => (byDay || tick % DAY_SECONDS === 0 ? dayText(tick) : hourText(tick))),
+            ticks.map((tick) => names?.[tick] ?? (byDay || tick % DAY_SECONDS === 0 ? dayText(tick) : hourText(tick))),
         },
         { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6] },
       ],
@@ -66,6 +80,16 @@ export function drawPlot(parent: HTMLElement, { at, series, kind, byDay }: PlotD
     observer.disconnect()
     plot.destroy()
   }
+}
+
+/** The sums from below, the highest first: each lower one is drawn over it. */
+function stacked(series: readonly Series[]): Series[] {
+  const sums: Series[] = []
+  for (const one of series) {
+    const below = sums.at(-1)?.values ?? []
+    sums.push({ ...one, values: one.values.map((value, index) => (value ?? 0) + (below[index] ?? 0)) })
+  }
+  return sums.reverse()
 }
 
 const hourText = (seconds: number) => new Date(seconds * 1000).toISOString().slice(11, 16)

@@ -6,6 +6,7 @@ import type { Listed } from '../api.ts'
 import { countText } from '../format.ts'
 import { WORDS } from '../words.ts'
 import { Problem } from './basics.tsx'
+import { type CsvFile, SaveAsCsv } from './csv.tsx'
 import { memo } from './memo.ts'
 
 export interface Column<R> {
@@ -96,10 +97,12 @@ const Row = memo(({ row, columns }: { row: unknown; columns: readonly Column<unk
 
 interface ListProps<R> extends Omit<TableProps<R>, 'rows'> {
   list: Listed<R>
+  /** Offers the rows that are shown as a file. */
+  csv?: CsvFile<R>
 }
 
 /** Loads on when its end comes into view. Columns should be made outside of the component. */
-export function List<R>({ list, empty, ...table }: ListProps<R>) {
+export function List<R>({ list, empty, csv, ...table }: ListProps<R>) {
   const { rows, error, isLoading, hasMore, dropped, more, reload } = list
   return (
     <>
@@ -111,6 +114,8 @@ export function List<R>({ list, empty, ...table }: ListProps<R>) {
           </button>
         </p>
       )}
+      {/* Above: who scrolls down never reaches the end of a long list. */}
+      {csv && rows.length > 0 && <SaveAsCsv rows={rows} {...csv} />}
       <Table {...table} rows={rows} {...(!isLoading && error === undefined ? { empty } : {})} />
       <Problem error={error} retry={rows.length > 0 ? more : reload} />
       {rows.length > 0 && (

@@ -3,6 +3,7 @@
 import type { Input, Output } from '../api.ts'
 import { useList } from '../api.ts'
 import { Badge, Empty, Time, type Tone } from '../components/basics.tsx'
+import type { CsvFile } from '../components/csv.tsx'
 import { type Filter, FilterBar } from '../components/filter-bar.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
@@ -28,6 +29,11 @@ const COLUMNS: readonly Column<Account>[] = [
   { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
 ]
 
+const CSV: CsvFile<Account> = {
+  name: 'accounts.csv',
+  members: ['id', 'status', 'eab_kid', 'jwk_thumbprint', 'tos_agreed', 'created_at', 'updated_at'],
+}
+
 const FILTERS: readonly Filter[] = [
   {
     ...{ name: 'status', label: WORDS.common.status },
@@ -49,6 +55,7 @@ export function AccountsPage({ query, entry }: PageProps) {
         list={list}
         columns={COLUMNS}
         rowKey={({ id }) => id}
+        csv={CSV}
         empty={
           isFiltered ? (
             <Empty title={WORDS.table.noMatch} />

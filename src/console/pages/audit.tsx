@@ -44,6 +44,7 @@ const detailsText = (details: Entry['details']): string =>
 const filtersOf = (users: readonly User[]): Filter[] => [
   { name: 'action', label: WORDS.audit.action, placeholder: 'eab.create' },
   { name: 'user_id', label: WORDS.audit.user, options: users.map(({ id, username }) => [id, username] as const) },
+  { name: 'ip_address', label: WORDS.audit.address },
   { name: 'since', label: WORDS.audit.since, type: 'date' },
   { name: 'until', label: WORDS.audit.until, type: 'date' },
 ]

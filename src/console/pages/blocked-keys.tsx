@@ -1,20 +1,27 @@
 /** Keys that are never certified again. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Output, useList } from '../api.ts'
-import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
+import { call, can, type Output, useApi, useList } from '../api.ts'
+import { Allowed, Badge, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
 import { Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
-import type { PageProps } from '../router.ts'
+import { href, type PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
 
 type Key = Output<'listBlockedKeys'>[number]
 
 const columnsOf = (unblock: (key: Key) => void): Column<Key>[] => [
-  { head: WORDS.blockedKeys.key, kind: 'wide', cell: ({ spki_sha256 }) => <code>{spki_sha256}</code> },
+  {
+    ...{ head: WORDS.blockedKeys.key, kind: 'wide' },
+    cell: ({ spki_sha256 }) => (
+      <a class="mono" href={href('/certificates', { spki_sha256 })}>
+        {spki_sha256}
+      </a>
+    ),
+  },
   { head: WORDS.blockedKeys.source, cell: ({ source }) => <Badge>{WORDS.blockedKeys.sources[source]}</Badge> },
   { head: WORDS.blockedKeys.at, kind: 'fixed', cell: ({ blocked_at }) => <Time at={blocked_at} /> },
   {
@@ -75,7 +82,12 @@ export function BlockedKeysPage({ entry }: PageProps) {
       {isAsking && (
         <Confirm
           title={WORDS.blockedKeys.block}
-          consequence={<p>{WORDS.blockedKeys.blockConsequence}</p>}
+          consequence={
+            <>
+              <p>{WORDS.blockedKeys.blockConsequence}</p>
+              <Hits spki={spki.trim()} />
+            </>
+          }
           action={WORDS.blockedKeys.block}
           danger
           onClose={() => setAsking(false)}
@@ -96,5 +108,35 @@ export function BlockedKeysPage({ entry }: PageProps) {
         />
       )}
     </Page>
+  )
+}
+
+const HITS_SHOWN = 10
+
+/** Whom the block would stop from renewing. */
+function Hits({ spki }: { spki: string }) {
+  const loaded = useApi('listCertificates', {
+    query: { spki_sha256: spki, status: 'active', limit: String(HITS_SHOWN) },
+  })
+  return (
+    <Ready loaded={loaded}>
+      {(certificates) =>
+        certificates.length === 0 ? (
+          <p>{WORDS.blockedKeys.hitsNone}</p>
+        ) : (
+          <>
+            <p>{WORDS.blockedKeys.hits}</p>
+            <ul>
+              {certificates.map(({ id, san_values, not_after }) => (
+                <li key={id}>
+                  {san_values.join(', ')} <Time at={not_after} />
+                </li>
+              ))}
+            </ul>
+            <a href={href('/certificates', { spki_sha256: spki })}>{WORDS.blockedKeys.hitsMore}</a>
+          </>
+        )
+      }
+    </Ready>
   )
 }

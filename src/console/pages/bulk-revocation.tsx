@@ -1,7 +1,7 @@
 /** One bulk revocation: how far it is, and what became of each certificate. */
 
 import { useState } from 'preact/hooks'
-import { type Output, POLL_MS, page, useApi, useList } from '../api.ts'
+import { allRows, type Output, POLL_MS, useApi, useList } from '../api.ts'
 import { Badge, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
 import { Page } from '../components/page.tsx'
 import { List } from '../components/table.tsx'
@@ -103,12 +103,7 @@ function SaveResults({ job }: { job: { params: { job_id: string } } }) {
 
 async function allResults(job: { params: { job_id: string } }): Promise<(string | null)[][]> {
   const rows: (string | null)[][] = [['serial_number', 'outcome']]
-  let query: { limit: string; cursor?: string } = { limit: '1000' }
-  for (;;) {
-    const { body, next } = await page('listBulkRevocationCertificates', { ...job, query })
-    rows.push(...body.map(({ serial_number, outcome }) => [serial_number, outcome]))
-    const last = body.at(-1)?.certificate_id
-    if (next === undefined || last === undefined) return rows
-    query = { limit: '1000', cursor: last }
-  }
+  for await (const { serial_number, outcome } of allRows('listBulkRevocationCertificates', job))
+    rows.push([serial_number, outcome])
+  return rows
 }

@@ -1,24 +1,18 @@
-/** One certificate as a person reads it, and what can be done about it. */
+/** One certificate as a person reads it. */
 
-import { useState } from 'preact/hooks'
-import { AdminApiError, call, type Output, useApi } from '../api.ts'
-import { Allowed, Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
+import { AdminApiError, type Output, useApi } from '../api.ts'
+import { Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
 import { CertificateStatus, shortId } from '../components/certificates.tsx'
-import { Confirm } from '../components/dialog.tsx'
-import { SelectField } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
-import { tell } from '../components/toast.tsx'
-import { saveFile } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
+import { CertificateActions } from './certificate-actions.tsx'
 import { Evidence } from './evidence.tsx'
 
 type Details = Output<'getCertificateDetails'>
-type Certificate = Details['certificate']
 
 const words = WORDS.certificate
-const KEY_COMPROMISE = '1'
 
 export function CertificatePage({ params }: PageProps) {
   const serial = params['serial'] ?? ''
@@ -28,7 +22,7 @@ export function CertificatePage({ params }: PageProps) {
   return (
     <Page
       title={data?.certificate.san_values[0] ?? WORDS.pages.certificate}
-      actions={data && <Actions certificate={data.certificate} onChange={reload} />}
+      actions={data && <CertificateActions certificate={data.certificate} onChange={reload} />}
     >
       <Ready loaded={loaded}>
         {(details) => (
@@ -106,6 +100,7 @@ function Summary({ details }: { details: Details }) {
           words.keyHash,
           <>
             <Copyable text={public_key.spki_sha256} />{' '}
+            <a href={href('/certificates', { spki_sha256: public_key.spki_sha256 })}>{words.sameKey}</a>{' '}
             {public_key.blocked && <Badge tone="bad">{words.keyBlocked}</Badge>}
           </>,
         ],
@@ -238,87 +233,5 @@ function Validation({
       </h3>
       {evidence ? <Evidence record={evidence} /> : <p class="quiet">{words.evidenceNone}</p>}
     </div>
-  )
-}
-
-function Actions({ certificate, onChange }: { certificate: Certificate; onChange: () => void }) {
-  const [asks, setAsks] = useState<'revoke' | 'renew'>()
-  const serial = certificate.serial_number
-  const isAlive = certificate.revoked_at === null && Date.parse(certificate.not_after) > Date.now()
-  const close = () => setAsks(undefined)
-  const save = (operation: 'getCertificatePem' | 'getCertificateChain', name: string) =>
-    call(operation, { params: { serial } }).then(
-      (pem) => saveFile(name, 'application/x-pem-file', pem),
-      (error: Error) => tell(error.message, 'bad'),
-    )
-  return (
-    <div class="actions">
-      <button type="button" onClick={() => save('getCertificatePem', words.fileName(serial))}>
-        {words.downloadPem}
-      </button>
-      <button type="button" onClick={() => save('getCertificateChain', words.chainName(serial))}>
-        {words.downloadChain}
-      </button>
-      {isAlive && (
-        <Allowed to="adviseRenewal">
-          <button type="button" onClick={() => setAsks('renew')}>
-            {words.renew}
-          </button>
-        </Allowed>
-      )}
-      {certificate.revoked_at === null && (
-        <Allowed to="revokeCertificate">
-          <button type="button" class="danger" onClick={() => setAsks('revoke')}>
-            {WORDS.certificates.revoke} …
-          </button>
-        </Allowed>
-      )}
-      {asks === 'revoke' && <Revoke certificate={certificate} onDone={onChange} onClose={close} />}
-      {asks === 'renew' && (
-        <Confirm
-          {...{ title: words.renewTitle, action: words.renew, onClose: close }}
-          consequence={<p>{words.renewConsequence}</p>}
-          onConfirm={async () => {
-            await call('adviseRenewal', { body: { filter: { serial_numbers: [serial] } } })
-            tell(words.renewed)
-            onChange()
-          }}
-        />
-      )}
-    </div>
-  )
-}
-
-interface RevokeProps {
-  certificate: Certificate
-  onDone: () => void
-  onClose: () => void
-}
-
-function Revoke({ certificate, onDone, onClose }: RevokeProps) {
-  const [reason, setReason] = useState('0')
-  const { serial_number: serial, san_values } = certificate
-  return (
-    <Confirm
-      {...{ title: words.revokeTitle, action: WORDS.certificates.revoke, danger: true, onClose }}
-      consequence={
-        <>
-          <p>{words.revokeConsequence(san_values.join(', '))}</p>
-          <p class="quiet">
-            <code>{serial}</code>
-          </p>
-        </>
-      }
-      onConfirm={async () => {
-        await call('revokeCertificate', { params: { serial }, body: { reason: Number(reason) } })
-        tell(words.revoked(serial))
-        onDone()
-      }}
-    >
-      <SelectField
-        {...{ label: words.reason, value: reason, onChange: setReason, options: Object.entries(WORDS.reasons) }}
-        {...(reason === KEY_COMPROMISE && { help: words.blocksKey })}
-      />
-    </Confirm>
   )
 }

@@ -1,13 +1,12 @@
 /** All certificates: search, filters in the URL, and a list that loads on by cursor. */
 
-import { useState } from 'preact/hooks'
 import { type Input, useList } from '../api.ts'
 import { Allowed, Empty } from '../components/basics.tsx'
-import { CERTIFICATE_COLUMNS, certificatesCsv, type ListedCertificate } from '../components/certificates.tsx'
+import { CERTIFICATE_COLUMNS, CERTIFICATES_CSV, type ListedCertificate } from '../components/certificates.tsx'
+import { useTyped } from '../components/filter-bar.tsx'
 import { SelectField, TextField } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { List } from '../components/table.tsx'
-import { saveFile } from '../format.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
 import { WORDS } from '../words.ts'
 
@@ -30,12 +29,16 @@ function inputOf(query: Query): Input<'listCertificates'> {
   return { query: Object.fromEntries(known) }
 }
 
+/** Of the operation, where the query does not say: by expiry where the filter is one. */
+const usualSort = ({ expiring_after, expiring_before, status, account_id, domain }: Query): string =>
+  (expiring_after ?? expiring_before ?? (status === 'expired' || undefined)) && !account_id && !domain
+    ? '-not_after'
+    : '-issued_at'
+
 export function CertificatesPage({ query, entry }: PageProps) {
   const certificates = useList('listCertificates', inputOf(query), entry)
   const isFiltered = FILTERS.some((name) => query[name] !== undefined)
-  const [by = 'issued_at', descending] = query['sort']?.startsWith('-')
-    ? [query['sort'].slice(1), true]
-    : [query['sort'], query['sort'] === undefined]
+  const sort = query['sort'] ?? usualSort(query)
   return (
     <Page
       title={WORDS.pages.certificates}
@@ -47,18 +50,21 @@ export function CertificatesPage({ query, entry }: PageProps) {
         </Allowed>
       }
     >
-      <Search key={JSON.stringify(query)} query={query} />
+      <Search query={query} />
       <Chips query={query} />
       <List<ListedCertificate>
         caption={words.caption}
         columns={CERTIFICATE_COLUMNS}
         list={certificates}
         rowKey={({ id }) => id}
+        csv={CERTIFICATES_CSV}
         sorting={{
-          ...{ by, direction: descending ? ('descending' as const) : ('ascending' as const) },
+          ...{ by: sort.replace('-', ''), direction: sort.startsWith('-') ? 'descending' : 'ascending' },
           // Issued first or last: identifiers have one order only, the newest first.
-          onSort: (sort, direction) =>
-            changeQuery({ sort: sort === 'issued_at' ? undefined : direction === 'descending' ? `-${sort}` : sort }),
+          onSort(by, direction) {
+            const wanted = by === 'issued_at' || direction === 'descending' ? `-${by}` : by
+            changeQuery({ sort: wanted === usualSort(query) ? undefined : wanted })
+          },
         }}
         empty={
           isFiltered ? (
@@ -74,52 +80,48 @@ export function CertificatesPage({ query, entry }: PageProps) {
           )
         }
       />
-      {certificates.rows.length > 0 && (
-        <p>
-          <button
-            type="button"
-            class="small"
-            onClick={() => saveFile(words.csvFile, 'text/csv', certificatesCsv(certificates.rows))}
-          >
-            {WORDS.table.csv}
-          </button>
-        </p>
-      )}
     </Page>
   )
 }
 
-/** What the filters of a bulk revocation know of these. */
-const bulkQuery = ({ account_id, domain, serial, issued_before }: Query) => ({
-  ...{ account_id, domain, serial_numbers: serial, issued_before },
-})
+/** What the filters of a bulk revocation know of these; `without` names the others, which its page tells. */
+function bulkQuery(query: Query): Record<string, string | undefined> {
+  const { account_id, domain, serial, issued_after, issued_before } = query
+  const known = { account_id, domain, serial_numbers: serial, issued_after, issued_before }
+  // It hits none but active ones anyway.
+  const isKnown = (name: string) => name in known || name === 'serial' || query[name] === 'active'
+  const without = FILTERS.filter((name) => query[name] !== undefined && !isKnown(name))
+  return { ...known, without: without.length > 0 ? without.join(' ') : undefined }
+}
 
 function Search({ query }: { query: Query }) {
-  const [text, setText] = useState('')
-  const [status, setStatus] = useState(query['status'] ?? '')
-  const [expiring, setExpiring] = useState(query['expiring_before'] ?? '')
-  const [issued, setIssued] = useState(query['issued_before'] ?? '')
-  const [profile, setProfile] = useState(query['profile'] ?? '')
+  const [values, type] = useTyped(query)
   const submit = (event: Event) => {
     event.preventDefault()
-    const change = { ...filterFor(text), status, profile, expiring_before: expiring, issued_before: issued }
-    go('/certificates', { ...query, ...change })
+    const { search = '', ...filters } = values
+    go('/certificates', { ...filters, ...filterFor(search) })
   }
-  const statuses = Object.entries(words.statuses)
+  const field = (name: 'search' | keyof typeof words.chip) => ({
+    ...{ value: values[name] ?? '', onChange: (value: string) => type({ [name]: value }) },
+  })
   return (
     <search>
       <form class="filters" onSubmit={submit}>
         <TextField
-          {...{ label: words.search, value: text, onChange: setText, type: 'search' }}
-          placeholder={words.searchPlaceholder}
+          {...{ label: words.search, type: 'search', placeholder: words.searchPlaceholder, ...field('search') }}
         />
         <SelectField
-          {...{ label: words.status, value: status, onChange: setStatus }}
-          options={[['', words.anyStatus], ...statuses]}
+          {...{ label: words.status, ...field('status') }}
+          options={[['', words.anyStatus], ...Object.entries(words.statuses)]}
         />
-        <TextField {...{ label: words.expiringBefore, value: expiring, onChange: setExpiring, type: 'date' }} />
-        <TextField {...{ label: words.issuedBefore, value: issued, onChange: setIssued, type: 'date' }} />
-        <TextField {...{ label: words.profile, value: profile, onChange: setProfile }} />
+        <SelectField
+          {...{ label: words.renewed, ...field('renewed') }}
+          options={[['', words.anyRenewal], ...Object.entries(words.renewals)]}
+        />
+        <TextField {...{ label: words.expiringAfter, type: 'date', ...field('expiring_after') }} />
+        <TextField {...{ label: words.expiringBefore, type: 'date', ...field('expiring_before') }} />
+        <TextField {...{ label: words.issuedBefore, type: 'date', ...field('issued_before') }} />
+        <TextField {...{ label: words.profile, ...field('profile') }} />
         <div class="actions">
           <button type="submit" class="primary">
             {WORDS.table.filter}
@@ -138,7 +140,7 @@ function Chips({ query }: { query: Query }) {
     <div class="chips">
       {shown.map((name) => (
         <span key={name} class="badge">
-          {words.chip[name]}: {query[name]}{' '}
+          {words.chip[name]}: {name === 'renewed' ? words.renewals[query[name] ?? ''] : query[name]}{' '}
           <button
             type="button"
             class="small"

@@ -1,9 +1,11 @@
 /** Binding credentials (RFC 8555 §7.3.4): the list, and a new one with its ready command lines. */
 
 import { useState } from 'preact/hooks'
-import { call, type Output, useApi, useList } from '../api.ts'
+import { call, type Input, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Badge, Copyable, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
+import type { CsvFile } from '../components/csv.tsx'
 import { Dialog } from '../components/dialog.tsx'
+import { type Filter, FilterBar } from '../components/filter-bar.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { ShownOnce } from '../components/shown-once.tsx'
@@ -35,8 +37,20 @@ const COLUMNS: readonly Column<Credential>[] = [
   { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
 ]
 
-export function EabPage({ entry }: PageProps) {
-  const list = useList('listEabCredentials', {}, entry)
+const CSV: CsvFile<Credential> = {
+  name: 'eab-credentials.csv',
+  members: [
+    ...(['id', 'kid', 'label', 'used', 'used_at', 'revoked', 'expires_at', 'uses', 'max_uses'] as const),
+    ...(['account_id', 'allowed_networks', 'profiles', 'created_at'] as const),
+  ],
+}
+
+const FILTERS: readonly Filter[] = [
+  { name: 'status', label: WORDS.common.status, options: Object.entries(WORDS.eab.statuses) },
+]
+
+export function EabPage({ query, entry }: PageProps) {
+  const list = useList('listEabCredentials', { query } as Input<'listEabCredentials'>, entry)
   const [isOpen, setOpen] = useState(false)
   const [made, setMade] = useState<WithKey>()
   const create = (
@@ -49,20 +63,26 @@ export function EabPage({ entry }: PageProps) {
   return (
     <Page title={WORDS.pages.eab} actions={create}>
       <p class="quiet">{WORDS.eab.about}</p>
+      <FilterBar query={query} filters={FILTERS} />
       <List
         caption={WORDS.pages.eab}
         list={list}
         columns={COLUMNS}
         rowKey={({ id }) => id}
+        csv={CSV}
         empty={
-          <Empty title={WORDS.eab.empty}>
-            <ol>
-              {WORDS.eab.begin.map((step) => (
-                <li key={step}>{step}</li>
-              ))}
-            </ol>
-            {create}
-          </Empty>
+          query['status'] ? (
+            <Empty title={WORDS.table.noMatch} />
+          ) : (
+            <Empty title={WORDS.eab.empty}>
+              <ol>
+                {WORDS.eab.begin.map((step) => (
+                  <li key={step}>{step}</li>
+                ))}
+              </ol>
+              {create}
+            </Empty>
+          )
         }
       />
       {isOpen && (

@@ -70,7 +70,7 @@ function DeadLetters({ entry }: { entry: number }) {
     {
       head: WORDS.common.actions,
       cell: (letter) => (
-        <span class="names">
+        <div class="actions left">
           <button type="button" class="small" onClick={() => setOpened(letter)}>
             {WORDS.events.show}
           </button>
@@ -83,7 +83,7 @@ function DeadLetters({ entry }: { entry: number }) {
               {WORDS.events.retry}
             </button>
           )}
-        </span>
+        </div>
       ),
     },
   ]

@@ -66,7 +66,17 @@ function problemOf(data: Failure['data']): string {
 function detailOf(data: Failure['data']): string {
   const { error, quota, limit } = data
   if (quota !== undefined) return `The quota "${textOf(quota) ?? ''}" allows ${String(limit)}.`
+  const details = subproblemsOf(error)
+  if (details.length > 0) return details.slice(0, MOST_DETAILS).join('; ')
   return textOf(error) ?? textOf(memberOf(error, 'detail')) ?? ''
+}
+
+const MOST_DETAILS = 10
+
+/** They say why, one for each name or violation (RFC 8555 §6.7.1). */
+function subproblemsOf(error: unknown): string[] {
+  const subproblems = memberOf(error, 'subproblems')
+  return Array.isArray(subproblems) ? subproblems.flatMap((one) => textOf(memberOf(one, 'detail')) ?? []) : []
 }
 
 function namesOf(data: Failure['data']): string[] {

@@ -1,7 +1,7 @@
 /** What an account or a credential may request: allowed identifiers and the CSR profile. */
 
-import { useState } from 'preact/hooks'
-import { AdminApiError, call, type Output, page, useApi } from '../api.ts'
+import { useEffect, useState } from 'preact/hooks'
+import { call, can, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Empty, fieldError, Problem, Ready } from '../components/basics.tsx'
 import { SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { tell } from '../components/toast.tsx'
@@ -13,35 +13,15 @@ interface Owner {
   id: string
 }
 
-type Identifier = Output<'listIdentifiersOfAccount'>[number]
+type Profile = Pick<Output<'listCsrProfiles'>[number], 'id' | 'name'>
+/** Those of a credential do not say whose they are. */
+type Identifier = Output<'listIdentifiersOfEab'>[number] & { eab_credential_id?: string | null }
 
-type Listed = Awaited<ReturnType<typeof page<'listAllowedIdentifiers'>>>
-
-/** One that is in the list already is taken from there. */
-async function identifierOf(value: string): Promise<{ id: string }> {
-  const wanted = value.trim().toLowerCase()
-  try {
-    return await call('createAllowedIdentifier', { body: { type: typeOf(value), value } })
-  } catch (error) {
-    if (!(error instanceof AdminApiError) || error.status !== 409) throw error
-    for (let cursor: string | null = ''; cursor !== null; ) {
-      const { body, next }: Listed = await page('listAllowedIdentifiers', { query: { limit: '100', cursor } })
-      const found = body.find(({ identifier_value }) => identifier_value === wanted)
-      if (found) return found
-      cursor = new URLSearchParams(next?.split('?')[1]).get('cursor')
-    }
-    throw error
-  }
-}
-
-/** Digits or hexadecimal with colons and perhaps a prefix; everything else is a name. */
-export const typeOf = (value: string): 'dns' | 'ip' =>
-  /^[\d.]+(?:\/\d+)?$|^[\da-f:.]*:[\da-f:.]*(?:\/\d+)?$/i.test(value.trim()) ? 'ip' : 'dns'
-
-const allow = ({ owner, id }: Owner, identifier_id: string) =>
+/** As typed: the service knows other spellings, takes what is in the list already, and makes what is missing. */
+const allow = ({ owner, id }: Owner, typed: string) =>
   owner === 'account'
-    ? call('addAccountToIdentifier', { params: { identifier_id, account_id: id } })
-    : call('addIdentifierToEab', { params: { identifier_id, cred_id: id } })
+    ? call('changeIdentifiersOfAccount', { params: { account_id: id }, body: { allow: [typed] } })
+    : call('changeIdentifiersOfEab', { params: { cred_id: id }, body: { allow: [typed] } })
 
 const takeBack = ({ owner, id }: Owner, identifier_id: string) =>
   owner === 'account'
@@ -49,59 +29,58 @@ const takeBack = ({ owner, id }: Owner, identifier_id: string) =>
     : call('removeIdentifierFromEab', { params: { identifier_id, cred_id: id } })
 
 export function GrantedIdentifiers({ owner, id }: Owner) {
-  const ofAccount = useApiOf(owner, id)
+  const granted = useGranted(owner, id)
   const [value, setValue] = useState('')
   const { submit, error, isBusy } = useSubmit(async () => {
-    const identifier = await identifierOf(value)
-    await allow({ owner, id }, identifier.id)
-    tell(WORDS.identifiers.allowed(value))
+    const [allowed] = await allow({ owner, id }, value)
+    tell(WORDS.identifiers.allowed(allowed?.identifier ?? value))
     setValue('')
-    ofAccount.reload()
+    granted.reload()
   })
   const takeBackOne = async (identifier: Identifier) => {
     await takeBack({ owner, id }, identifier.id)
     tell(WORDS.identifiers.takenBack(identifier.identifier_value))
-    ofAccount.reload()
+    granted.reload()
   }
   return (
     <section class="section">
       <h2>{WORDS.pages.identifiers}</h2>
       <p class="quiet">{WORDS.identifiers.help}</p>
-      <Ready loaded={ofAccount}>
-        {(identifiers) =>
-          identifiers.length === 0 ? (
-            <Empty title={WORDS.identifiers.noneGranted} />
-          ) : (
-            <ul class="rows">
-              {identifiers.map((identifier) => (
-                <li key={identifier.id}>
-                  <code>{identifier.identifier_value}</code>
-                  <Allowed to="removeAccountFromIdentifier">
-                    <button
-                      type="button"
-                      class="small"
-                      aria-label={WORDS.identifiers.takeBackOf(identifier.identifier_value)}
-                      onClick={() => takeBackOne(identifier).catch((cause) => tell(String(cause.message), 'bad'))}
-                    >
-                      {WORDS.identifiers.takeBack}
-                    </button>
-                  </Allowed>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Ready>
-      <Allowed to="addAccountToIdentifier">
+      <Problem error={granted.error} retry={granted.reload} />
+      {granted.rows.length === 0 && granted.isLoading && <p class="quiet">{WORDS.table.loading}</p>}
+      {granted.rows.length === 0 && !granted.isLoading && granted.error === undefined && (
+        <Empty title={WORDS.identifiers.noneGranted} />
+      )}
+      {granted.rows.length > 0 && (
+        <ul class="rows">
+          {granted.rows.map((identifier) => (
+            <li key={identifier.id}>
+              <code>{identifier.identifier_value}</code>
+              <GrantEnd
+                identifier={identifier}
+                takeBack={() => takeBackOne(identifier).catch((cause) => tell(String(cause.message), 'bad'))}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+      {granted.hasMore && (
+        <p>
+          <button type="button" class="small" disabled={granted.isLoading} onClick={granted.more}>
+            {WORDS.table.more}
+          </button>
+        </p>
+      )}
+      <Allowed to="changeIdentifiersOfAccount">
         <form class="narrow" onSubmit={submit}>
           <TextField
             label={WORDS.identifiers.add}
             help={WORDS.identifiers.forms}
             value={value}
             onChange={setValue}
-            error={fieldError(error, 'value')}
+            error={fieldError(error, 'allow')}
           />
-          {fieldError(error, 'value') === undefined && <Problem error={error} />}
+          {fieldError(error, 'allow') === undefined && <Problem error={error} />}
           <div class="actions left">
             <button type="submit" disabled={isBusy || value.trim() === ''}>
               {WORDS.identifiers.allow}
@@ -113,23 +92,47 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
   )
 }
 
-function useApiOf(owner: Owner['owner'], id: string) {
+/** What its credential grants to an account is taken back there. */
+function GrantEnd({ identifier, takeBack }: { identifier: Identifier; takeBack: () => void }) {
+  const { identifier_value, eab_credential_id: credential } = identifier
+  if (credential) return <FromCredential id={credential} />
+  return (
+    <Allowed to="removeAccountFromIdentifier">
+      <button
+        type="button"
+        class="small"
+        aria-label={WORDS.identifiers.takeBackOf(identifier_value)}
+        onClick={takeBack}
+      >
+        {WORDS.identifiers.takeBack}
+      </button>
+    </Allowed>
+  )
+}
+
+const FromCredential = ({ id }: { id: string }) => (
+  <span class="quiet">
+    {can('getEabCredential') ? <a href={href(`/eab/${id}`)}>{WORDS.eab.fromCredential}</a> : WORDS.eab.fromCredential}
+  </span>
+)
+
+function useGranted(owner: Owner['owner'], id: string) {
   const operation = owner === 'account' ? 'listIdentifiersOfAccount' : 'listIdentifiersOfEab'
   const params = owner === 'account' ? { account_id: id } : { cred_id: id }
-  return useApi<'listIdentifiersOfAccount'>(operation as 'listIdentifiersOfAccount', { params } as never)
+  return useList<'listIdentifiersOfAccount'>(operation as 'listIdentifiersOfAccount', { params } as never)
 }
 
 export function GrantedProfile({ owner, id }: Owner) {
   const operation = owner === 'account' ? 'getCsrProfileOfAccount' : 'getCsrProfileOfEab'
   const params = owner === 'account' ? { account_id: id } : { cred_id: id }
   const loaded = useApi<'getCsrProfileOfAccount'>(operation as 'getCsrProfileOfAccount', { params } as never)
-  const profiles = useApi('listCsrProfiles', {})
+  const profiles = useAll('listCsrProfiles')
   const isAccount = owner === 'account'
   const [failure, setFailure] = useState<unknown>()
   const change = async (wanted: string) => {
     setFailure(undefined)
     try {
-      await assignProfile({ owner, id }, loaded.data?.id, wanted)
+      await assignProfile({ owner, id }, ownOf(loaded.data), wanted)
       tell(WORDS.csrProfiles.assigned)
     } catch (cause) {
       setFailure(cause)
@@ -147,16 +150,18 @@ export function GrantedProfile({ owner, id }: Owner) {
                 <a href={href(`/csr-profiles/${profile.id}`)}>{profile.name}</a>
               ) : (
                 WORDS.csrProfiles.noneAssigned
-              )}
+              )}{' '}
+              {profile?.eab_credential_id && <FromCredential id={profile.eab_credential_id} />}
             </p>
             <Allowed to="assignCsrProfile">
               <SelectField
                 label={isAccount ? WORDS.csrProfiles.assign : WORDS.csrProfiles.assignToCredential}
                 help={isAccount ? WORDS.csrProfiles.assignHelp : WORDS.csrProfiles.assignToCredentialHelp}
-                value={profile?.id ?? ''}
-                options={[['', WORDS.app.none], ...(profiles.data ?? []).map((one) => [one.id, one.name] as const)]}
+                value={ownOf(profile) ?? ''}
+                options={optionsOf(profiles.rows, profile && ownOf(profile) ? profile : undefined)}
                 onChange={change}
               />
+              <Problem error={profiles.error} retry={profiles.rows.length > 0 ? profiles.more : profiles.reload} />
             </Allowed>
           </>
         )}
@@ -165,6 +170,26 @@ export function GrantedProfile({ owner, id }: Owner) {
     </section>
   )
 }
+
+/** All rows of a list, page after page, as far as a page of the console keeps them. */
+function useAll(operation: 'listCsrProfiles') {
+  const list = useList(operation, {})
+  const { hasMore, isLoading, error, dropped, more } = list
+  useEffect(() => {
+    if (hasMore && !isLoading && error === undefined && dropped === 0) more()
+  }, [hasMore, isLoading, error, dropped, more])
+  return list
+}
+
+/** With the assigned one, which may be on a page that has not come yet. */
+function optionsOf(profiles: readonly Profile[], own: Profile | undefined): (readonly [string, string])[] {
+  const rest = own && !profiles.some(({ id }) => id === own.id) ? [own] : []
+  return [['', WORDS.app.none], ...[...profiles, ...rest].map(({ id, name }) => [id, name] as const)]
+}
+
+/** That of its credential is not the account's own. */
+const ownOf = (profile: Output<'getCsrProfileOfAccount'> | undefined): string | undefined =>
+  profile?.eab_credential_id ? undefined : profile?.id
 
 function assignProfile({ owner, id }: Owner, former: string | undefined, wanted: string): Promise<unknown> {
   const profile_id = wanted === '' ? former : wanted

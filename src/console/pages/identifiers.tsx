@@ -12,10 +12,13 @@ import { countText } from '../format.ts'
 import type { PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
 import { AccountLink } from './accounts.tsx'
-import { typeOf } from './grants.tsx'
 
 type Identifier = Output<'listAllowedIdentifiers'>[number]
 const SHOWN_ACCOUNTS = 3
+
+/** Digits or hexadecimal with colons and perhaps a prefix; everything else is a name. */
+const typeOf = (value: string): 'dns' | 'ip' =>
+  /^[\d.]+(?:\/\d+)?$|^[\da-f:.]*:[\da-f:.]*(?:\/\d+)?$/i.test(value.trim()) ? 'ip' : 'dns'
 
 export function IdentifiersPage({ entry }: PageProps) {
   const list = useList('listAllowedIdentifiers', {}, entry)

@@ -30,6 +30,12 @@ const wantedBy = (query: Query): Wanted => ({
   serials: query['serial_numbers'] ?? '',
 })
 
+/** Filters of the list that led here and that a bulk revocation lacks. */
+const lacking = (query: Query): string[] =>
+  Object.entries(WORDS.certificates.chip).flatMap(([name, label]) =>
+    query['without']?.split(' ').includes(name) ? [label] : [],
+  )
+
 function filterOf({ account, domain, after, before, serials }: Wanted): Filter {
   const numbers = serials.split(/[\s,]+/).filter((serial) => serial !== '')
   return {
@@ -57,6 +63,11 @@ export function NewBulkRevocationPage({ query }: PageProps) {
       <form onSubmit={submit}>
         <h2>{words.step1}</h2>
         <p class="quiet">{words.step1Help}</p>
+        {lacking(query).length > 0 && (
+          <div class="problem" role="alert">
+            <p>{words.lacking(lacking(query).join(', '))}</p>
+          </div>
+        )}
         <div class="filters">
           <TextField
             {...{ label: words.account, value: wanted.account, onChange: change('account') }}

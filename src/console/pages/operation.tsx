@@ -114,7 +114,7 @@ function Tasks() {
             rows={tasks}
             rowKey={({ name }) => name}
             columns={[
-              { head: WORDS.operation.task, kind: 'wide', cell: ({ name }) => name },
+              { head: WORDS.operation.task, kind: 'fixed', cell: ({ name }) => name },
               {
                 head: WORDS.operation.leader,
                 kind: 'fixed',

@@ -2,6 +2,7 @@
 
 import { type Input, type Output, useList } from '../api.ts'
 import { Badge, Empty, Time, type Tone } from '../components/basics.tsx'
+import type { CsvFile } from '../components/csv.tsx'
 import { type Filter, FilterBar } from '../components/filter-bar.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
@@ -37,6 +38,11 @@ const WITH_ACCOUNT: readonly Column<Order>[] = [
   { head: WORDS.pages.account, kind: 'fixed', cell: ({ account_id }) => <AccountLink id={account_id} short /> },
 ]
 
+const CSV: CsvFile<Order> = {
+  name: 'orders.csv',
+  members: ['id', 'account_id', 'status', 'identifiers', 'created_at', 'expires_at', 'certificate_id', 'error'],
+}
+
 const FILTERS: readonly Filter[] = [
   { name: 'domain', label: WORDS.orders.name, placeholder: 'www.example.com' },
   { name: 'status', label: WORDS.common.status, options: STATUSES.map((status) => [status, status] as const) },
@@ -55,6 +61,7 @@ export function OrdersPage({ query, entry }: PageProps) {
         list={list}
         columns={WITH_ACCOUNT}
         rowKey={({ id }) => id}
+        csv={CSV}
         empty={<Empty title={isFiltered ? WORDS.table.noMatch : WORDS.orders.empty} />}
       />
     </Page>

@@ -9,6 +9,7 @@ import { Table } from '../components/table.tsx'
 import { countText, instantText } from '../format.ts'
 import { href } from '../router.ts'
 import { WORDS } from '../words.ts'
+import { ExpiringAccounts } from './expiring-accounts.tsx'
 
 type Overview = Output<'getOverview'>
 type Alarm = Overview['alarms'][number]
@@ -17,6 +18,8 @@ const words = WORDS.overview
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const CHART_DAYS = 60
+/** It is counted from many rows, and days change slowly. */
+const CHART_POLL_MS = 60_000
 
 /** The page that helps. */
 const HELP: Partial<Record<Alarm['code'], string>> = {
@@ -27,10 +30,9 @@ const HELP: Partial<Record<Alarm['code'], string>> = {
 export function OverviewPage() {
   const overview = useApi('getOverview', {}, { every: POLL_MS })
   const newest = useApi('listCertificates', { query: { limit: '1' } }, { every: POLL_MS })
-  const isFresh = newest.data?.length === 0
   return (
     <Page title={WORDS.pages.overview} actions={<Freshness loaded={overview} />}>
-      {isFresh && <FirstSteps />}
+      {newest.data && <FirstSteps newest={newest.data[0]} />}
       <Ready loaded={overview}>
         {(data) => (
           <>
@@ -41,12 +43,13 @@ export function OverviewPage() {
               <ExpiryChart />
             </div>
             <div class="columns">
-              <Parts data={data} />
+              <ExpiringAccounts />
               <div class="section">
                 <Issuers data={data} />
                 <Failures data={data} />
               </div>
             </div>
+            <Parts data={data} />
           </>
         )}
       </Ready>
@@ -143,25 +146,27 @@ function IssuedChart({ data: { at, issued, issued_of_day } }: { data: Overview }
 }
 
 function ExpiryChart() {
-  const { data } = useApi('getExpiryHistogram', { query: { days: String(CHART_DAYS) } })
+  const { data } = useApi('getExpiryHistogram', { query: { days: String(CHART_DAYS) } }, { every: CHART_POLL_MS })
+  const isEstimate = data?.is_estimate ?? false
   const counts = new Map<string, number>()
   for (const { day, certificates } of data?.buckets ?? []) counts.set(day, (counts.get(day) ?? 0) + certificates)
   const days = Array.from({ length: CHART_DAYS }, (_, index) => dayText(Date.now() + index * DAY_MS))
-  const all = days.reduce((sum, day) => sum + (counts.get(day) ?? 0), 0)
-  const most = days.reduce(
-    (best, day) => ((counts.get(day) ?? 0) > (counts.get(best) ?? 0) ? day : best),
-    days[0] ?? '',
-  )
+  const countOf = (day: string) => counts.get(day) ?? 0
+  const all = days.reduce((sum, day) => sum + countOf(day), 0)
+  const most = days.reduce((best, day) => (countOf(day) > countOf(best) ? day : best), days[0] ?? '')
   const summary =
-    all === 0 ? words.expiryNone : words.expirySummary(countText(all), countText(counts.get(most) ?? 0), most)
+    all === 0
+      ? words.expiryNone
+      : words.expirySummary(countText(all, isEstimate), countText(countOf(most), isEstimate), most)
   return (
     <Chart
       title={words.expiryChart}
-      summary={data?.is_estimate ? `${summary} ${words.estimate}` : summary}
+      summary={isEstimate ? `${summary} ${words.estimate}` : summary}
+      isEstimate={isEstimate}
       kind="bars"
       byDay
       at={days.map((day) => Date.parse(day) / 1000)}
-      series={[{ label: words.issued, color: '--series-2', values: days.map((day) => counts.get(day) ?? 0) }]}
+      series={[{ label: words.issued, color: '--series-2', values: days.map(countOf) }]}
     />
   )
 }
@@ -263,9 +268,10 @@ function CrlState({ crl }: { crl: Overview['crl'] }) {
   if (!crl.enabled) return <>{words.crlOff}</>
   const oldest = [...crl.lists].sort((a, b) => a.this_update.localeCompare(b.this_update))[0]
   return (
-    <a href={href('/crl')}>
-      {crl.stale ? <Badge tone="bad">{words.stale}</Badge> : state('ok')} {oldest && <Time at={oldest.this_update} />}{' '}
+    <>
+      {crl.stale ? <Badge tone="bad">{words.stale}</Badge> : state('ok')}{' '}
+      <a href={href('/crl')}>{oldest ? <Time at={oldest.this_update} relative={false} /> : words.crlNone}</a>{' '}
       <span class="quiet">{words.crlEntries(countText(crl.lists.reduce((sum, { entries }) => sum + entries, 0)))}</span>
-    </a>
+    </>
   )
 }

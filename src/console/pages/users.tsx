@@ -126,14 +126,24 @@ function columnsOf({ me, update, remove }: UserChanges): Column<User>[] {
       cell: (user) =>
         can('updateUser') &&
         isOther(user) && (
-          <span class="names">
-            <button type="button" class="small" onClick={() => update(user, { enabled: !user.enabled })}>
-              {user.enabled ? WORDS.users.disable(user.username) : WORDS.users.enable(user.username)}
+          <div class="actions left">
+            <button
+              type="button"
+              class="small"
+              aria-label={(user.enabled ? WORDS.users.disableOf : WORDS.users.enableOf)(user.username)}
+              onClick={() => update(user, { enabled: !user.enabled })}
+            >
+              {user.enabled ? WORDS.users.disable : WORDS.users.enable}
             </button>
-            <button type="button" class="small" onClick={() => remove(user)}>
-              {WORDS.users.deleteOf(user.username)}
+            <button
+              type="button"
+              class="small"
+              aria-label={WORDS.users.deleteOf(user.username)}
+              onClick={() => remove(user)}
+            >
+              {WORDS.common.delete}
             </button>
-          </span>
+          </div>
         ),
     },
   ]

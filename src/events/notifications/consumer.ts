@@ -55,7 +55,8 @@ export class NotificationConsumer implements DatabaseConsumer {
       for (const recipient of found.recipients)
         if (await isWithinLimit(tx, event, notice.type, recipient, added)) recipients.push(recipient)
       if (recipients.length === 0) continue
-      const values = { ...notice.values(found.data, holders.get(event.accountId ?? '')), ...this.#common(event) }
+      const holder = holders.get(event.accountId ?? '')
+      const values = { ...notice.values(found.data, holder, event.occurredAt), ...this.#common(event) }
       added.push(...this.#rows(event, notice.type, recipients, values))
       this.#options.recorded(notice.type, recipients.length)
     }

@@ -1,8 +1,8 @@
 /**
  * Sends notifications: claims those that are due, and records what came of each.
  *
- * New ones are looked for every second, failed ones every `retry_interval_seconds`. A crash between
- * the server's yes and the record of it repeats the mail, with the same Message-ID.
+ * New ones are looked for every second, failed ones every `retry_interval_seconds`. What was sent is recorded
+ * together, every half second; a crash in between repeats these mails with the same Message-IDs.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -38,6 +38,8 @@ export interface MailerEvents {
 }
 
 const LOOK_MS = 1_000
+/** With a statement a mail, PostgreSQL took a tenth more for a certificate. */
+const RECORD_MS = 500
 /** Nobody wants last year's mail when sending is switched on. */
 const OVERDUE_HOURS = 24
 const OVERDUE_PAGE = 1_000
@@ -51,6 +53,11 @@ export class Mailer {
   #nextRetries = 0
   /** By performance.now(); a server that is away is left alone until then. */
   #awayUntil = 0
+  /** Taken by the server, not recorded yet, oldest first. */
+  #sent: ClaimedNotification[] = []
+  #recording: Promise<void> | undefined
+  /** The last record failed: what is sent now may come twice when this process dies. */
+  #isStuck = false
   #running: Promise<void> = Promise.resolve()
 
   constructor(options: MailerOptions) {
@@ -81,6 +88,7 @@ export class Mailer {
     let isReleased = false
     while (!this.#stopping.signal.aborted) {
       try {
+        await this.#recordAll()
         if (!isReleased) await releaseNotifications(db, instanceId)
         isReleased = true
         if (await this.#round()) continue
@@ -93,6 +101,11 @@ export class Mailer {
       const signal = AbortSignal.any([this.#stopping.signal, this.#wake.signal])
       // Only a wake-up or the stop rejects it, and both lead to the next look.
       await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined)
+    }
+    while (this.#sent.length > 0 && !this.#cutOff.signal.aborted) {
+      await this.#recordAll().catch(events.broken)
+      if (this.#sent.length > 0)
+        await sleep(RECORD_MS, undefined, { signal: this.#cutOff.signal }).catch(() => undefined)
     }
   }
 
@@ -116,7 +129,11 @@ export class Mailer {
     const claimed = [...(await claimNotifications(db, { instanceId, status, limit: batchSize }))]
     const isFull = claimed.length === batchSize
     const lanes = Math.min(MAIL_CONNECTIONS, claimed.length)
+    // The end of the round tells of an error.
+    const recording = setInterval(() => void this.#record().catch(() => undefined), RECORD_MS)
     const ends = await Promise.allSettled(Array.from({ length: lanes }, () => this.#sendAll(claimed)))
+    clearInterval(recording)
+    await this.#recordAll()
     const broken = ends.find(({ status }) => status === 'rejected')
     if (broken?.status === 'rejected') throw broken.reason
     // Left behind by a server that went away, or by the end of the service.
@@ -130,7 +147,7 @@ export class Mailer {
   }
 
   async #sendAll(claimed: ClaimedNotification[]): Promise<void> {
-    while (!this.#stopping.signal.aborted && performance.now() >= this.#awayUntil) {
+    while (!this.#stopping.signal.aborted && !this.#isStuck && performance.now() >= this.#awayUntil) {
       const notification = claimed.shift()
       if (!notification) return
       await this.#send(notification)
@@ -138,8 +155,8 @@ export class Mailer {
   }
 
   async #send(notification: ClaimedNotification): Promise<void> {
-    const { db, transport, events } = this.#options
-    const { id, recipient, subject, body_text: text, body_html: html, message_id: messageId } = notification
+    const { transport } = this.#options
+    const { recipient, subject, body_text: text, body_html: html, message_id: messageId } = notification
     try {
       await orAborted(transport.send({ recipient, subject, text, html, messageId }), this.#cutOff.signal)
     } catch (error) {
@@ -147,8 +164,35 @@ export class Mailer {
       if (!this.#cutOff.signal.aborted) await this.#failed(notification, error)
       return
     }
-    await markSent(db, id)
-    events.sent(notification)
+    this.#sent.push(notification)
+  }
+
+  /** Before anything is released: it would be sent again. */
+  async #recordAll(): Promise<void> {
+    while (this.#sent.length > 0) await this.#record()
+  }
+
+  /** What was sent until now, one statement at a time. It stays in the list until the database has it. */
+  #record(): Promise<void> {
+    this.#recording ??= this.#recordSome([...this.#sent]).finally(() => {
+      this.#recording = undefined
+    })
+    return this.#recording
+  }
+
+  async #recordSome(sent: readonly ClaimedNotification[]): Promise<void> {
+    if (sent.length === 0) return
+    const { db, events } = this.#options
+    const ids = sent.map(({ id }) => id)
+    try {
+      await markSent(db, ids)
+    } catch (error) {
+      this.#isStuck = true
+      throw error
+    }
+    this.#isStuck = false
+    this.#sent = this.#sent.slice(sent.length)
+    for (const notification of sent) events.sent(notification)
   }
 
   async #failed(notification: ClaimedNotification, error: unknown): Promise<void> {

@@ -25,13 +25,16 @@ const SAMPLES: Record<NotificationType, TemplateValues> = {
   registration_failed: { contacts: ['mailto:ops@example'], error_detail: 'contacts at example are not accepted' },
   admin_user_created: USER,
   admin_password_reset: USER,
-  expiration_warning: { ...OF_NAMES, certificate_id, serial_number, not_after, warning_days: 7, days_left: '7 days' },
+  expiration_warning: {
+    ...{ ...OF_NAMES, certificate_id, serial_number, not_after: '2026-11-30T12:00:00Z' },
+    ...{ warning_days: 7, days_left: '7 days' },
+  },
   order_rejected: {
     rejected_identifiers: ['shop.example.net'],
     summary: 'shop.example.net',
     error_detail: 'the account may not ask for shop.example.net',
   },
-  order_quota_exceeded: { quota_limit: 50, attempted_identifiers: domains },
+  order_quota_exceeded: { quota_limit: 50, quota: 'orders', attempted_identifiers: domains },
   order_stale_recovered: { ...OF_NAMES, order_id },
   challenge_failed: {
     identifier: 'www.example.com',

@@ -10,10 +10,13 @@ interface Notice {
   type: NotificationType
   /** Whom to write to: the account's contacts, all administrators, the user or the contacts of the event. */
   to: Addressee
-  values(data: EventData, holder: Holder | undefined): TemplateValues
+  values(data: EventData, holder: Holder | undefined, occurredAt: Date): TemplateValues
 }
 
 const NAMES_IN_SUMMARY = 3
+/** A longer one leaves no room in the subject for how many more there are. */
+const MAX_SUMMARY = 120
+const DAY_MS = 86_400_000
 
 /** Undefined for an administrator's action, and for a certificate, that nobody is told of. */
 export function noticeOf({ kind, data }: Pick<OccurredEvent, 'kind' | 'data'>): Notice | undefined {
@@ -40,11 +43,11 @@ const NOTICES: Partial<Record<EventKind, Notice>> = {
     to: 'administrators',
     values: (data) => ({ ...withError(data), ...texts(data, 'serial_number', 'reason') }),
   },
-  'certificate.expiration': holder('expiration_warning', (data) => ({
+  'certificate.expiration': holder('expiration_warning', (data, _account, occurredAt) => ({
     ...named(namesOf(data)),
     ...texts(data, 'certificate_id', 'serial_number', 'not_after'),
     warning_days: Number(data.warning_days),
-    days_left: Number(data.warning_days) === 1 ? '1 day' : `${data.warning_days} days`,
+    days_left: daysLeft(data, occurredAt),
   })),
   'account.registration': holder('registration_succeeded', (data) => ({
     ...texts(data, 'account_id'),
@@ -78,6 +81,7 @@ const NOTICES: Partial<Record<EventKind, Notice>> = {
   }),
   'order.quota_exceeded': holder('order_quota_exceeded', (data) => ({
     quota_limit: Number(data.quota_limit ?? data.limit ?? 0),
+    quota: text(data.quota ?? 'orders'),
     attempted_identifiers: namesOf(data, 'attempted_identifiers'),
   })),
   'order.csr_refused': holder('csr_validation_failed', withError),
@@ -112,6 +116,12 @@ function withError(data: EventData): TemplateValues {
   return { ...named(namesOf(data)), ...texts(data, 'order_id'), error_detail: detailOf(data) }
 }
 
+/** Not those of the threshold: a certificate may live shorter, and the service may have been away. */
+function daysLeft({ not_after }: EventData, occurredAt: Date): string {
+  const days = Math.round((Date.parse(String(not_after)) - occurredAt.getTime()) / DAY_MS)
+  return days < 1 ? 'less than a day' : days === 1 ? '1 day' : `${days} days`
+}
+
 /** `reason` for programs that read it, `cause` for people. */
 function whyRevoked(data: EventData, account: Holder | undefined): TemplateValues {
   const kid = account?.revoked_kid
@@ -141,11 +151,12 @@ function listOf(value: unknown): string[] {
 
 const named = (domains: string[]) => ({ domains, summary: summaryOf(domains) })
 
+/** For a subject: "and 1 more" would not be shorter than most names. */
 function summaryOf(names: readonly string[]): string {
-  const rest = names.length - NAMES_IN_SUMMARY
-  return rest > 1
-    ? `${names.slice(0, NAMES_IN_SUMMARY).join(', ')} and ${rest} more`
-    : names.slice(0, NAMES_IN_SUMMARY + 1).join(', ')
+  let shown = names.length === NAMES_IN_SUMMARY + 1 ? names.length : Math.min(names.length, NAMES_IN_SUMMARY)
+  while (shown > 1 && names.slice(0, shown).join(', ').length > MAX_SUMMARY) shown--
+  const rest = names.length - shown
+  return names.slice(0, shown).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
 }
 
 const texts = <K extends string>(data: EventData, ...members: K[]) =>

@@ -8,7 +8,7 @@
 import type { DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { type AllowedIdentifier, normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
+import { type AllowedIdentifier, normalizeAllowedIdentifier, parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import {
   accountExists,
@@ -24,11 +24,10 @@ import {
   disallowToCredential,
   findIdentifier,
   findIdentifierByValue,
+  type IdentifierOfAccount,
   type IdentifierRow,
-  type IdentifierWithAccounts,
   type IdentifierWithSome,
   insertIdentifier,
-  listIdentifiers,
   lockIdentifier,
   pagesOfAccount,
   pagesOfCredential,
@@ -43,7 +42,25 @@ export interface AllowedIdentifiersOptions {
 }
 
 /** What became of a grant to an account: `kept` when its credential goes on granting it. */
-export type Withdrawal = 'absent' | 'removed' | 'kept'
+export const WITHDRAWALS = ['absent', 'removed', 'kept'] as const
+export type Withdrawal = (typeof WITHDRAWALS)[number]
+
+/** As typed. */
+export interface WantedChange {
+  allow?: readonly string[] | undefined
+  disallow?: readonly string[] | undefined
+}
+
+export interface IdentifierOutcome {
+  identifier: AllowedIdentifier
+  outcome: 'allowed' | Withdrawal
+}
+
+/** To the account or credential that is locked. */
+interface Grants {
+  allow(row: IdentifierRow): Promise<void>
+  disallow(row: IdentifierRow): Promise<Withdrawal>
+}
 
 export class AllowedIdentifiers {
   readonly #db: DatabasePool
@@ -54,20 +71,18 @@ export class AllowedIdentifiers {
     this.#audit = audit
   }
 
-  /** All. */
-  list(): Promise<readonly IdentifierWithAccounts[]> {
-    return listIdentifiers(this.#db)
-  }
-
-  page(request: PageRequest): Promise<PageOfList<IdentifierWithSome>> {
-    return readPageOf(pagesOfIdentifiers(this.#db), request)
+  /** @param value as typed; undefined for all */
+  async page(request: PageRequest, value?: string): Promise<PageOfList<IdentifierWithSome>> {
+    const parsed = value === undefined ? undefined : parseAllowedIdentifier(value)
+    if (parsed?.ok === false) return { rows: [], limit: request.limit, next: undefined }
+    return readPageOf(pagesOfIdentifiers(this.#db, parsed?.identifier), request)
   }
 
   async find(id: string): Promise<IdentifierWithSome> {
     return (await findIdentifier(this.#db, id)) ?? Promise.reject(notFound('allowed identifier'))
   }
 
-  async ofAccount(accountId: string, request: PageRequest): Promise<PageOfList<IdentifierRow>> {
+  async ofAccount(accountId: string, request: PageRequest): Promise<PageOfList<IdentifierOfAccount>> {
     if (!(await accountExists(this.#db, accountId))) throw notFound('account')
     return readPageOf(pagesOfAccount(this.#db, accountId), request)
   }
@@ -127,54 +142,48 @@ export class AllowedIdentifiers {
     })
   }
 
-  /** Makes what is missing among the identifiers, which are in normal form. */
-  allowNames(actor: Actor, accountId: string, identifiers: readonly AllowedIdentifier[]): Promise<void> {
-    return this.#audit.transaction(actor, async (tx, note) => {
-      if (!(await accountExists(tx, accountId))) throw notFound('account')
-      for (const identifier of identifiers) {
-        const row = await findOrInsert(tx, note, actor, identifier)
-        if (await allowToAccount(tx, row.id, accountId))
-          note('identifier.add_account', { ...detailsOf(row), account_id: accountId })
-      }
-    })
-  }
-
-  disallowNames(
-    actor: Actor,
-    accountId: string,
-    identifiers: readonly AllowedIdentifier[],
-  ): Promise<{ identifier: AllowedIdentifier; outcome: Withdrawal }[]> {
-    return this.#audit.transaction(actor, async (tx, note) => {
+  /** Allows to an account itself, making what is missing, and takes back: all in one commit. */
+  changeOfAccount(actor: Actor, accountId: string, wanted: WantedChange): Promise<IdentifierOutcome[]> {
+    return this.#change(actor, wanted, async (tx, note) => {
       if (!(await lockGrantsOfAccount(tx, accountId))) throw notFound('account')
-      const outcomes = []
-      for (const identifier of identifiers) {
-        const row = await findIdentifierByValue(tx, identifier)
-        outcomes.push({ identifier, outcome: row ? await withdraw(tx, note, row, accountId) : ('absent' as const) })
+      return {
+        async allow(row) {
+          if (await allowToAccount(tx, row.id, accountId))
+            note('identifier.add_account', { ...detailsOf(row), account_id: accountId })
+        },
+        disallow: (row) => withdraw(tx, note, row, accountId),
       }
-      return outcomes
     })
   }
 
   /** The same for a credential. */
-  grantNames(actor: Actor, credentialId: string, identifiers: readonly AllowedIdentifier[]): Promise<void> {
-    return this.#audit.transaction(actor, async (tx, note) => {
+  changeOfCredential(actor: Actor, credentialId: string, wanted: WantedChange): Promise<IdentifierOutcome[]> {
+    return this.#change(actor, wanted, async (tx, note) => {
       if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
-      await grantNames(tx, note, actor, credentialId, identifiers)
+      return {
+        allow: (row) => grant(tx, note, row, credentialId),
+        disallow: async (row) => ((await ungrant(tx, note, row, credentialId)) ? 'removed' : 'absent'),
+      }
     })
   }
 
-  withdrawNames(
+  #change(
     actor: Actor,
-    credentialId: string,
-    identifiers: readonly AllowedIdentifier[],
-  ): Promise<{ identifier: AllowedIdentifier; outcome: Withdrawal }[]> {
+    wanted: WantedChange,
+    begin: (tx: Transaction, note: Note) => Promise<Grants>,
+  ): Promise<IdentifierOutcome[]> {
+    const allowed = readIdentifiers('allow', wanted.allow ?? [])
+    const disallowed = readIdentifiers('disallow', wanted.disallow ?? [])
     return this.#audit.transaction(actor, async (tx, note) => {
-      if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
-      const outcomes = []
-      for (const identifier of identifiers) {
+      const grants = await begin(tx, note)
+      const outcomes: IdentifierOutcome[] = []
+      for (const identifier of allowed) {
+        await grants.allow(await findOrInsert(tx, note, actor, identifier))
+        outcomes.push({ identifier, outcome: 'allowed' })
+      }
+      for (const identifier of disallowed) {
         const row = await findIdentifierByValue(tx, identifier)
-        const isGone = row !== null && (await ungrant(tx, note, row, credentialId))
-        outcomes.push({ identifier, outcome: isGone ? ('removed' as const) : ('absent' as const) })
+        outcomes.push({ identifier, outcome: row ? await grants.disallow(row) : 'absent' })
       }
       return outcomes
     })
@@ -234,6 +243,22 @@ const detailsOf = ({ id, identifier_type, identifier_value }: IdentifierRow) => 
   identifier_id: id,
   ...{ identifier_type, identifier_value },
 })
+
+/** In normal form, without duplicates. @throws AdminError that names each wrong one */
+export function readIdentifiers(field: string, typed: readonly string[]): AllowedIdentifier[] {
+  const parsed = typed.map((text) => ({ text, ...parseAllowedIdentifier(text) }))
+  const fields = parsed.flatMap((one) =>
+    one.ok ? [] : [{ field, message: `${JSON.stringify(one.text)} ${one.reason}` }],
+  )
+  if (fields.length > 0)
+    throw new AdminError(
+      'invalid_request',
+      `the body is not right: ${fields.map(({ message }) => `'${field}' ${message}`).join('; ')}`,
+      { fields },
+    )
+  const identifiers = parsed.flatMap((one) => (one.ok ? [one.identifier] : []))
+  return [...new Map(identifiers.map((identifier) => [identifier.value, identifier])).values()]
+}
 
 const wrongValue = (reason: string) =>
   new AdminError('invalid_request', `the body is not right: 'value' ${reason}`, {

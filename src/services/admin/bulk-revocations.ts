@@ -12,6 +12,7 @@ import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
 import {
+  beginPage,
   countMatching,
   FIRST_ID,
   findJob,
@@ -28,7 +29,6 @@ import {
   type RevocationJob,
   type RevocationResult,
   standingJobs,
-  usePlansByKey,
 } from '../../store/admin/bulk-revocation-store.ts'
 import { revokeCertificates } from '../../store/certificate-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
@@ -236,7 +236,7 @@ async function match(tx: Transaction, job: RevocationJob): Promise<RevocationJob
 }
 
 async function revokePage(tx: Transaction, job: RevocationJob): Promise<RevocationJob> {
-  await usePlansByKey(tx)
+  await beginPage(tx)
   const withDer = job.reason === KEY_COMPROMISE
   const targets = await nextTargets(tx, job, { limit: PAGE, withDer })
   const certificates = targets.map(({ id: certificateId, der }) => ({

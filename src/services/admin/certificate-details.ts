@@ -73,12 +73,12 @@ function renewalOf(
   return renewalWindow({ ...times, advice }, policy, new Date())
 }
 
-function linkOf(der: Buffer): ChainLink {
+export function linkOf(der: Buffer): ChainLink {
   const { tbs } = parseCertificate(der)
   return { subject: formatName(tbs.subject), notAfter: tbs.notAfter, fingerprint: fingerprintSha256(der) }
 }
 
-function keyType(spki: Spki): string {
+export function keyType(spki: Spki): string {
   if (spki.kind === 'rsa') return `RSA ${spki.bits}`
   if (spki.kind === 'ec') return `ECDSA ${spki.curve}`
   return spki.kind === 'ed25519' ? 'Ed25519' : spki.oid

@@ -9,6 +9,7 @@ import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
+import { expiringByAccount } from '../../store/admin/expiring-accounts.ts'
 import { expiryHistogram, type HistogramGroup } from '../../store/admin/expiry-histogram.ts'
 import { listIssuers, recordUnseen } from '../../store/certificate-import.ts'
 import {
@@ -18,6 +19,7 @@ import {
   findCertificateByFingerprint,
   findCertificatesBySerial,
   listCertificates,
+  skipOfCertificates,
 } from '../../store/certificate-list.ts'
 import { findIssuerChain, revokeCertificate } from '../../store/certificate-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
@@ -44,10 +46,13 @@ export class Certificates {
 
   /** Newest first; by expiry, the latest first, where nothing but expiry narrows the list. */
   list(filter: CertificateFilter, sort: CertificateSort | undefined, page: PageRequest) {
-    const { expiresBefore, status, accountId, name } = filter
-    const isByExpiry = (expiresBefore !== undefined || status === 'expired') && (accountId ?? name) === undefined
+    const { expiresAfter, expiresBefore, status, accountId, name } = filter
+    const isByExpiry =
+      ((expiresAfter ?? expiresBefore) !== undefined || status === 'expired') && (accountId ?? name) === undefined
     const order = sort ?? (isByExpiry ? '-not_after' : '-issued_at')
-    return readPageOf((after, limit) => listCertificates(this.#options.db, filter, after, limit, order), page)
+    const { db } = this.#options
+    const skip = skipOfCertificates(db, filter, order)
+    return readPageOf((after, limit) => listCertificates(db, filter, after, limit, order), page, skip)
   }
 
   /**
@@ -66,6 +71,10 @@ export class Certificates {
 
   expiryHistogram(by: HistogramGroup, days: number) {
     return expiryHistogram(this.#options.db, by, days)
+  }
+
+  expiringByAccount() {
+    return expiringByAccount(this.#options.db)
   }
 
   async details(

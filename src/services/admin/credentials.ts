@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import type { DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { type AllowedIdentifier, normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
+import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
 import { encodeBase64url } from '../../shared/lib/base64url.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
@@ -12,24 +12,22 @@ import {
   type Cascade,
   type CredentialRow,
   findCredential,
-  findCredentialByKid,
   insertCredential,
   previewRevocation,
   type Revocation,
   revokeCredential,
 } from '../../store/admin/credential-store.ts'
-import type { ProfileRow } from '../../store/admin/profile-store.ts'
-import { listEabCredentials } from '../../store/eab-list.ts'
-import { grantNames } from './allowed-identifiers.ts'
+import { type CredentialStatus, pagesOfCredentials } from '../../store/eab-list.ts'
+import { grantNames, readIdentifiers } from './allowed-identifiers.ts'
 import type { AuditLog } from './audit-log.ts'
-import { grantProfile } from './csr-profiles.ts'
+import { grantProfile, requireHeld } from './csr-profiles.ts'
 import { type PageOfList, type PageRequest, readPageOf } from './list-pages.ts'
 
 export interface CredentialsOptions {
   db: DatabasePool
   audit: AuditLog
   /** Undefined without a configured secret: then there are no credentials. */
-  box: SecretBox | undefined
+  box(): SecretBox | undefined
   /** Names of `ca.profiles`. */
   profiles: readonly string[]
   events?: CredentialEvents
@@ -51,9 +49,9 @@ export interface WantedCredential {
   maxUses?: number | undefined
   /** Networks from which accounts may register with it. */
   allowedNetworks?: readonly string[] | undefined
-  /** In normal form. */
-  identifiers?: readonly AllowedIdentifier[]
-  csrProfile?: ProfileRow | undefined
+  /** As typed. */
+  identifiers?: readonly string[] | undefined
+  csrProfileId?: string | undefined
 }
 
 /** The key is in this value only; nothing can read it again. */
@@ -69,21 +67,18 @@ export class Credentials {
     this.#options = options
   }
 
-  list(request: PageRequest): Promise<PageOfList<CredentialRow>> {
-    return readPageOf((after, limit) => listEabCredentials(this.#options.db, after, limit), request)
+  list(request: PageRequest, kid?: string, status?: CredentialStatus): Promise<PageOfList<CredentialRow>> {
+    return readPageOf(pagesOfCredentials(this.#options.db, kid, status), request)
   }
 
   async find(id: string): Promise<CredentialRow> {
     return (await findCredential(this.#options.db, id)) ?? Promise.reject(notFound('credential'))
   }
 
-  findByKid(kid: string): Promise<CredentialRow | null> {
-    return findCredentialByKid(this.#options.db, kid)
-  }
-
   async create(actor: Actor, wanted: WantedCredential): Promise<CredentialWithKey> {
     const { audit } = this.#options
-    const { kid, label, identifiers = [], csrProfile } = wanted
+    const { kid, label, csrProfileId } = wanted
+    const identifiers = readIdentifiers('allowed_identifiers', wanted.identifiers ?? [])
     const box = this.#requireBox()
     const profiles = this.#knownProfiles(wanted.profiles)
     const preapprovedNetworks = networksOf('preapproved_networks', wanted.preapprovedNetworks)
@@ -97,7 +92,7 @@ export class Credentials {
       if (!made) throw new AdminError('conflict', `the kid ${JSON.stringify(kid)} is taken`)
       note('eab.create', { eab_id: id, kid, label })
       await grantNames(tx, note, actor, id, identifiers)
-      if (csrProfile) await grantProfile(tx, note, actor, id, csrProfile)
+      if (csrProfileId !== undefined) await grantProfile(tx, note, actor, id, await requireHeld(tx, csrProfileId))
       return { ...made, hmac_key: encodeBase64url(key) }
     })
   }
@@ -126,7 +121,7 @@ export class Credentials {
   }
 
   #requireBox(): SecretBox {
-    const { box } = this.#options
+    const box = this.#options.box()
     if (box) return box
     throw new AdminError(
       'unavailable',

@@ -5,6 +5,7 @@ import type { DatabasePool } from 'slonik'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { createCrlStore, type PublishedCrl } from '../../store/crl-store.ts'
+import { isAnyInstanceAlive } from '../../store/instance-presence.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import type { AuditLog } from './audit-log.ts'
 
@@ -21,6 +22,8 @@ export interface CrlStatus {
   lists: readonly PublishedCrl[]
   /** A list of the present is older than `staleAfterMs` or over, or there is none. */
   isStale: boolean
+  /** Lists that were asked for are not all there yet. */
+  isAwaited: boolean
   /** Why there is no new list yet. */
   obstacle: string | undefined
 }
@@ -34,36 +37,39 @@ export class CrlLists {
     this.#options = options
   }
 
-  /** Asks for new lists. @returns when, by the database's clock. @throws AdminError unavailable */
-  async request(actor: Actor): Promise<Date> {
-    if (this.#options.staleAfterMs === undefined)
-      throw new AdminError('unavailable', 'crl.enabled is false: there is no CRL to rebuild')
-    return this.#options.audit.transaction(actor, async (tx, note) => {
-      note('crl.rebuild')
-      return createCrlStore(queriesOf(tx)).requestRebuild()
-    })
-  }
-
-  /** Asks for new lists and waits for them, so long. */
+  /** Asks for new lists and waits for them, so long. @throws AdminError unavailable when nobody builds them */
   async rebuild(actor: Actor, waitMs: number): Promise<CrlStatus> {
-    const requestedAt = await this.request(actor)
+    const { db, audit, staleAfterMs } = this.#options
+    if (staleAfterMs === undefined)
+      throw new AdminError('unavailable', 'crl.enabled is false: there is no CRL to rebuild')
+    await audit.transaction(actor, async (tx, note) => {
+      note('crl.rebuild')
+      await createCrlStore(queriesOf(tx)).requestRebuild()
+    })
+    if (!(await isAnyInstanceAlive(queriesOf(db))))
+      throw new AdminError(
+        'unavailable',
+        'no service is running on this database; the first one that starts builds the CRL',
+      )
     const deadline = performance.now() + waitMs
-    while (!(await this.areNew(requestedAt)) && performance.now() < deadline) await sleep(LOOK_MS)
-    return this.status()
-  }
-
-  /** Whether all lists that have not ended were begun after this time. */
-  async areNew(requestedAt: Date): Promise<boolean> {
-    const lists = currentLists(await this.#store.published(), requestedAt)
-    return lists.length > 0 && lists.every(({ startedAt }) => startedAt > requestedAt)
+    for (;;) {
+      const status = await this.status()
+      if (!status.isAwaited || performance.now() >= deadline) return status
+      await sleep(LOOK_MS)
+    }
   }
 
   async status(): Promise<CrlStatus> {
+    const { staleAfterMs } = this.#options
     const lists = currentLists(await this.#store.published(), new Date())
-    const staleAt = Date.now() - (this.#options.staleAfterMs ?? 0)
-    const isStale = lists.length === 0 || lists.some(({ startedAt }) => startedAt.getTime() < staleAt)
-    const isPublished = this.#options.staleAfterMs !== undefined
-    return { isPublished, lists, isStale, obstacle: await this.#store.obstacle() }
+    const request = await this.#store.lastRequest()
+    const staleAt = Date.now() - (staleAfterMs ?? 0)
+    const isPublished = staleAfterMs !== undefined
+    return {
+      ...{ isPublished, lists, obstacle: request?.obstacle },
+      isStale: lists.length === 0 || lists.some(({ startedAt }) => startedAt.getTime() < staleAt),
+      isAwaited: isPublished && request?.isOpen === true,
+    }
   }
 
   get #store() {

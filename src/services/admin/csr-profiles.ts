@@ -29,14 +29,13 @@ import {
   assignToCredential,
   deleteProfile,
   findProfile,
-  findProfileByName,
   findProfileOfAccount,
   findProfileOfCredential,
   findProfileWithAccounts,
   holdProfile,
   insertProfile,
-  listProfiles,
   lockProfile,
+  type ProfileOfAccount,
   type ProfileRow,
   type ProfileWithAccounts,
   pagesOfProfiles,
@@ -72,25 +71,16 @@ export class CsrProfiles {
     this.#options = options
   }
 
-  /** All, with the numbers of their accounts and credentials. */
-  list() {
-    return listProfiles(this.#options.db)
-  }
-
-  page(request: PageRequest): Promise<PageOfList<ProfileRow>> {
-    return readPageOf(pagesOfProfiles(this.#options.db), request)
+  page(request: PageRequest, name?: string): Promise<PageOfList<ProfileRow>> {
+    return readPageOf(pagesOfProfiles(this.#options.db, name), request)
   }
 
   async find(id: string): Promise<ProfileWithAccounts> {
     return (await findProfileWithAccounts(this.#options.db, id)) ?? Promise.reject(notFound('CSR profile'))
   }
 
-  findByName(name: string): Promise<ProfileRow | null> {
-    return findProfileByName(this.#options.db, name)
-  }
-
   /** The one that counts; null when there is none. */
-  async ofAccount(accountId: string): Promise<ProfileRow | null> {
+  async ofAccount(accountId: string): Promise<ProfileOfAccount | null> {
     if (!(await accountExists(this.#options.db, accountId))) throw notFound('account')
     return findProfileOfAccount(this.#options.db, accountId)
   }
@@ -217,7 +207,7 @@ export async function grantProfile(
     note('eab.assign_csr_profile', { eab_id: credentialId, ...detailsOf(profile) })
 }
 
-async function requireHeld(tx: Transaction, profileId: string): Promise<ProfileRow> {
+export async function requireHeld(tx: Transaction, profileId: string): Promise<ProfileRow> {
   return (await holdProfile(tx, profileId)) ?? Promise.reject(notFound('CSR profile'))
 }
 

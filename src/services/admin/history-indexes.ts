@@ -6,6 +6,7 @@
 import type { DatabasePool } from 'slonik'
 import { AdminError } from '../../domain/admin-error.ts'
 import { HISTORY_INDEXES, makeIndexes, readIndexes } from '../../store/optional-indexes.ts'
+import { isNotOwner } from '../../store/slonik.ts'
 
 /** Below the time limit of clients. */
 export const INDEX_WAIT_MS = 20_000
@@ -27,12 +28,16 @@ export class HistoryIndexes {
     return found.length === Object.keys(HISTORY_INDEXES).length && found.every(({ valid }) => valid)
   }
 
-  /** @throws AdminError unavailable while they are being made */
+  /** @throws AdminError unavailable while they are being made, and where the service may not make them */
   async require(): Promise<void> {
     if (await this.exist()) return
-    this.#making ??= makeIndexes(this.#db, HISTORY_INDEXES).finally(() => {
-      this.#making = undefined
-    })
+    this.#making ??= makeIndexes(this.#db, HISTORY_INDEXES)
+      .catch((error: unknown) => {
+        throw isNotOwner(error) ? notOwner(error) : error
+      })
+      .finally(() => {
+        this.#making = undefined
+      })
     const making = this.#making
     if (this.#waitMs === undefined) return making
     let timer: NodeJS.Timeout | undefined
@@ -49,3 +54,10 @@ export class HistoryIndexes {
     )
   }
 }
+
+const notOwner = (cause: unknown) =>
+  new AdminError(
+    'unavailable',
+    "'reuse_key' and 'renewal_window_days' need an index that only the owner of the tables can make; have the owner run chancery db search-indexes --history",
+    { cause },
+  )

@@ -4,7 +4,7 @@
  */
 
 import { AdminError } from '../../domain/admin-error.ts'
-import { type ReadPage, readToEnd } from '../../store/list-page.ts'
+import { type ReadPage, readToEnd, type Skip } from '../../store/list-page.ts'
 
 /** Clients give up after 30 s, and a person does sooner. */
 const SEARCH_MS = 2_000
@@ -30,12 +30,23 @@ export interface PageOfList<T> {
   next: NextPlace | undefined
 }
 
-/** @throws AdminError when the rows before the offset take too long to find */
-export async function readPageOf<T>(read: ReadPage<T>, { limit, offset, cursor }: PageRequest): Promise<PageOfList<T>> {
+/**
+ * @param skip where the rows before the offset need not be read
+ * @throws AdminError when the rows before the offset take too long to find
+ */
+export async function readPageOf<T>(
+  read: ReadPage<T>,
+  { limit, offset, cursor }: PageRequest,
+  skip?: Skip,
+): Promise<PageOfList<T>> {
   const deadline = performance.now() + SEARCH_MS
   const isInTime = () => performance.now() < deadline
   let after = cursor || undefined
-  for (let left = offset; left > 0; ) {
+  if (skip && offset > 0) {
+    after = await skip(after, offset)
+    if (after === undefined) return { rows: [], limit, next: undefined }
+  }
+  for (let left = skip ? 0 : offset; left > 0; ) {
     const { rows, next } = await read(after, Math.min(left, SKIPPED_AT_ONCE))
     if (next === undefined) return { rows: [], limit, next: undefined }
     left -= rows.length

@@ -1,20 +1,10 @@
-/**
- * Passwords of administrators: generated here, hashed with Argon2id, never stored in clear text.
- *
- * Hashing runs in libuv's threads, which file and DNS access of the whole process share, so at most
- * two run at once. Hashes of werkzeug (scrypt) are verified, so that its users can be imported.
- */
+/** Passwords of administrators: generated here, hashed, never stored in clear text. */
 
-import { randomInt, scrypt, timingSafeEqual } from 'node:crypto'
-import { promisify } from 'node:util'
-import { hash, verify } from '@node-rs/argon2'
+import { randomInt } from 'node:crypto'
 import { AdminError } from '../../domain/admin-error.ts'
+import { hashPassword, isCurrent, matchesHash } from './password-hash.ts'
 
-/** OWASP's parameters for Argon2id, the library's default algorithm. A stored hash with others is replaced at the next login. */
-const PARAMETERS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
-const CURRENT = `$argon2id$v=19$m=${PARAMETERS.memoryCost},t=${PARAMETERS.timeCost},p=${PARAMETERS.parallelism}$`
-
-const MOST_RUNNING = 2
+/** One hash at a time; more wait, and then are refused. */
 const MOST_WAITING = 16
 const BUSY_RETRY_SECONDS = 2
 
@@ -32,6 +22,18 @@ export function generatePassword(length: number): string {
   return characters.join('')
 }
 
+/** Where hashes are made. */
+export interface PasswordHashing {
+  hash(password: string): Promise<string>
+  matches(stored: string, password: string): Promise<boolean>
+}
+
+/** For a command, which has nothing else to do meanwhile. */
+export const HASHING_HERE: PasswordHashing = {
+  hash: async (password) => hashPassword(password),
+  matches: async (stored, password) => matchesHash(stored, password),
+}
+
 export interface PasswordVerdict {
   matches: boolean
   /** The hash has other parameters than new ones have. */
@@ -39,12 +41,17 @@ export interface PasswordVerdict {
 }
 
 export class PasswordHasher {
-  #running = 0
+  readonly #hashing: PasswordHashing
+  #isBusy = false
   readonly #waiting: (() => void)[] = []
   #decoy: Promise<string> | undefined
 
+  constructor(hashing: PasswordHashing) {
+    this.#hashing = hashing
+  }
+
   hash(password: string): Promise<string> {
-    return this.#inTurn(() => hash(password, PARAMETERS))
+    return this.#inTurn(() => this.#hashing.hash(password))
   }
 
   /**
@@ -52,65 +59,30 @@ export class PasswordHasher {
    * @throws AdminError rate_limited when too many hashes wait
    */
   async verify(stored: string | undefined, password: string): Promise<PasswordVerdict> {
-    this.#decoy ??= hash(generatePassword(20), PARAMETERS)
+    this.#decoy ??= this.#hashing.hash(generatePassword(20)).catch((error) => {
+      this.#decoy = undefined
+      throw error
+    })
     const against = stored ?? (await this.#decoy)
-    const matches = await this.#inTurn(() => matchesHash(against, password))
-    return { matches: matches && stored !== undefined, isOutdated: !against.startsWith(CURRENT) }
+    const matches = await this.#inTurn(() => this.#hashing.matches(against, password))
+    return { matches: matches && stored !== undefined, isOutdated: !isCurrent(against) }
   }
 
   async #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#running >= MOST_RUNNING) {
+    if (this.#isBusy) {
       if (this.#waiting.length >= MOST_WAITING)
-        throw new AdminError('rate_limited', 'too many logins at once; try again', {
+        throw new AdminError('rate_limited', 'too many passwords at once; try again', {
           retryAfterSeconds: BUSY_RETRY_SECONDS,
         })
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    } else this.#running++
+    }
+    this.#isBusy = true
     try {
       return await work()
     } finally {
       const next = this.#waiting.shift()
       if (next) next()
-      else this.#running--
+      else this.#isBusy = false
     }
   }
-}
-
-function matchesHash(stored: string, password: string): Promise<boolean> {
-  if (stored.startsWith('scrypt:')) return matchesWerkzeug(stored, password)
-  return verify(stored, password)
-}
-
-const WERKZEUG =
-  /^scrypt:(?<cost>\d{1,7}):(?<block>\d{1,2}):(?<parallel>\d)\$(?<salt>[^$]{1,64})\$(?<digest>[0-9a-f]{128})$/
-
-/** The costs a stored hash may ask for: 128 MiB, four times werkzeug's own. */
-const MOST_SCRYPT_BYTES = 128 * 1024 * 1024
-
-/** `scrypt:N:r:p$salt$hex`; the salt's own characters are the salt. */
-export function isWerkzeugHash(text: string): boolean {
-  const { cost, block } = WERKZEUG.exec(text)?.groups ?? {}
-  const n = Number(cost)
-  return n > 1 && (n & (n - 1)) === 0 && Number(block) > 0 && 128 * n * Number(block) <= MOST_SCRYPT_BYTES
-}
-
-const ARGON2 =
-  /^\$argon2(?:id|i|d)\$v=19\$m=(?<memory>\d{1,7}),t=(?<time>\d{1,2}),p=(?<lanes>\d{1,2})\$[\w+/]{11,86}\$[\w+/]{21,172}$/
-const MOST_ARGON2_KIB = 256 * 1024
-
-/** Whether a hash of another service can be verified here, at a cost that this one can bear. */
-export function isUsableHash(text: string): boolean {
-  const { memory, time, lanes } = ARGON2.exec(text)?.groups ?? {}
-  const isArgon2 = Number(memory) >= 8 && Number(memory) <= MOST_ARGON2_KIB && Number(time) >= 1 && Number(lanes) >= 1
-  return isArgon2 || isWerkzeugHash(text)
-}
-
-async function matchesWerkzeug(stored: string, password: string): Promise<boolean> {
-  const parts = isWerkzeugHash(stored) ? WERKZEUG.exec(stored)?.groups : undefined
-  if (!parts) return false
-  const { cost, block, parallel, salt, digest } = parts
-  const expected = Buffer.from(digest as string, 'hex')
-  const options = { N: Number(cost), r: Number(block), p: Number(parallel), maxmem: 2 * MOST_SCRYPT_BYTES }
-  const derive = promisify<string, string, number, typeof options, Buffer>(scrypt)
-  return timingSafeEqual(await derive(password, salt as string, expected.length, options), expected)
 }

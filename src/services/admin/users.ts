@@ -12,7 +12,6 @@ import {
   countEnabledAdmins,
   deleteUser,
   findUser,
-  findUserByName,
   insertUser,
   listUsers,
   lockUsers,
@@ -59,18 +58,12 @@ export class Users {
     return listUsers(this.#options.db)
   }
 
-  page(request: PageRequest): Promise<PageOfList<UserRow>> {
-    return readPageOf(pagesOfUsers(this.#options.db), request)
+  page(request: PageRequest, username?: string): Promise<PageOfList<UserRow>> {
+    return readPageOf(pagesOfUsers(this.#options.db, username), request)
   }
 
   async find(id: string): Promise<UserRow> {
     return (await findUser(this.#options.db, id)) ?? Promise.reject(notFound('user'))
-  }
-
-  async findByName(username: string): Promise<UserRow> {
-    const found = await findUserByName(this.#options.db, username)
-    if (found) return found
-    throw new AdminError('not_found', `there is no user ${JSON.stringify(username)}`)
   }
 
   async create(actor: Actor, { username, email, role }: WantedUser): Promise<UserWithPassword> {
@@ -144,11 +137,12 @@ export class Users {
   }
 
   /** Ends the lock of a username. @returns whether failures were counted */
-  unlock(actor: Actor, { id, username }: UserRow): Promise<boolean> {
+  unlock(actor: Actor, id: string): Promise<{ username: string; unlocked: boolean }> {
     return this.#options.audit.transaction(actor, async (tx, note) => {
-      const wasCounted = (await forgetFailures(tx, [usernameSubject(username)])) > 0
-      if (wasCounted) note('user.unlock', { username }, id)
-      return wasCounted
+      const { username } = await this.#require(tx, id)
+      const unlocked = (await forgetFailures(tx, [usernameSubject(username)])) > 0
+      if (unlocked) note('user.unlock', { username }, id)
+      return { username, unlocked }
     })
   }
 

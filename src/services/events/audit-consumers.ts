@@ -4,8 +4,8 @@ import { hostname } from 'node:os'
 import { AUDIT_KINDS, renderAuditRecord } from '../../domain/audit-record.ts'
 import { renderSyslogMessage } from '../../domain/syslog-message.ts'
 import type { ExternalConsumer } from './consumer.ts'
-import { postJson } from './http-post.ts'
-import { patientConsumer, ReceiverBusy } from './patience.ts'
+import { jsonPoster } from './http-post.ts'
+import { patientConsumer, ReceiverBusy, Refused } from './patience.ts'
 import type { SyslogTransport } from './syslog-sender.ts'
 
 const TIMEOUT_MS = 15_000
@@ -21,13 +21,24 @@ export function syslogConsumer(transport: SyslogTransport): ExternalConsumer {
   })
 }
 
-/** @param url may hold a secret, so no error names it */
-export function webhookConsumer(url: string): ExternalConsumer {
+/**
+ * @param url may hold a secret, so no error names it
+ * @param most records of one request; more than one go as an array
+ */
+export function webhookConsumer(url: string, most = 1): ExternalConsumer {
+  const post = jsonPoster('the webhook', url)
+  async function send(body: string, signal: AbortSignal): Promise<void> {
+    const { status, retryAfter } = await post(body, signal)
+    if (status >= 200 && status <= 299) return
+    const answered = `the webhook answered ${status}`
+    throw status >= 500 || status === 429 ? new ReceiverBusy(answered, retryAfter) : new Refused(answered)
+  }
   return patientConsumer({
     ...{ name: 'audit-webhook', kinds: AUDIT_KINDS, concurrency: WEBHOOK_CONCURRENCY, timeoutMs: TIMEOUT_MS },
-    async deliver(event, signal) {
-      const { status, retryAfter } = await postJson('the webhook', url, renderAuditRecord(event), signal)
-      if (status < 200 || status > 299) throw new ReceiverBusy(`the webhook answered ${status}`, retryAfter)
-    },
+    deliver: (event, signal) => send(renderAuditRecord(event), signal),
+    ...(most > 1 && {
+      most,
+      deliverTogether: (events, signal) => send(`[${events.map(renderAuditRecord).join()}]`, signal),
+    }),
   })
 }

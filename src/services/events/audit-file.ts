@@ -7,7 +7,7 @@
 
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { AUDIT_KINDS, renderAuditRecord } from '../../domain/audit-record.ts'
-import { Batcher } from '../../shared/lib/batcher.ts'
+import type { OccurredEvent } from '../../domain/event.ts'
 import type { ExternalConsumer } from './consumer.ts'
 import { patientDelayMs } from './patience.ts'
 
@@ -19,7 +19,7 @@ export interface AuditFileSettings {
   backups: number
 }
 
-const CONCURRENCY = 200
+const LINES_AT_ONCE = 200
 const TIMEOUT_MS = 20_000
 
 /** @throws Error in a sentence when the file cannot be written */
@@ -27,27 +27,20 @@ export async function auditFileConsumer(settings: AuditFileSettings): Promise<Ex
   await append(settings, []).catch((error: NodeJS.ErrnoException) => {
     throw new Error(`cannot write to logging.audit.file ${settings.path}: ${error.code ?? error.message}`)
   })
-  const lines = new Batcher<string, undefined>(
-    async (batch) => {
-      await append(settings, batch)
-      return batch.map(() => undefined)
-    },
-    {
-      ...{ maxBatch: CONCURRENCY, maxConcurrent: 1, maxWaiting: CONCURRENCY, maxOfKey: 1 },
-      maxStandstillMs: TIMEOUT_MS,
-      // A part of a batch may be in the file.
-      retryable: () => false,
-    },
-  )
   return {
     name: 'audit-file',
     kinds: AUDIT_KINDS,
-    concurrency: CONCURRENCY,
+    concurrency: 1,
+    most: LINES_AT_ONCE,
     timeoutMs: TIMEOUT_MS,
     retryDelayMs: patientDelayMs,
-    deliver: (event) => lines.run(`${renderAuditRecord(event)}\n`),
+    deliver: (event) => append(settings, [lineOf(event)]),
+    // A part of them may be in the file when it fails.
+    deliverTogether: (events) => append(settings, events.map(lineOf)),
   }
 }
+
+const lineOf = (event: OccurredEvent) => `${renderAuditRecord(event)}\n`
 
 async function append(settings: AuditFileSettings, lines: readonly string[]): Promise<void> {
   let file = await openFile(settings.path)

@@ -3,7 +3,7 @@
 import type { EventKind } from '../../domain/event.ts'
 import type { ValidationRecord } from '../../domain/validation-evidence.ts'
 import { retryDelayMs, type ValidationPolicy } from '../../domain/validation-policy.ts'
-import type { ValidationRequest } from '../validation.ts'
+import type { ValidationRequest } from '../challenge-triggers.ts'
 import type { EventWriter } from './event-writer.ts'
 
 export class ChallengeEvents {

@@ -27,6 +27,13 @@ export interface ExternalConsumer extends Consumer {
   /** Milliseconds before the next attempt; undefined makes it a dead letter. @param failures 1 and up */
   retryDelayMs(failures: number, error: unknown): number | undefined
   deliver(event: OccurredEvent, signal: AbortSignal): Promise<void>
+  /** In place of `deliver`: at most `most` in one attempt, which succeeds or fails for all of them. */
+  deliverTogether?(events: readonly OccurredEvent[], signal: AbortSignal): Promise<void>
+  most?: number
+  /** Whether the receiver refuses what it was given; of several events, each is sent alone then. */
+  isRefusal?(error: unknown): boolean
+  /** Told of all that it will be given, so that it can read for all of them at once. */
+  expect?(events: readonly OccurredEvent[]): void
 }
 
 export interface ConsumerEvents {

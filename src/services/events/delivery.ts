@@ -58,7 +58,7 @@ export class EventDelivery {
     this.#external.forEach((delivery, index) => {
       this.#loop(external[index]?.name ?? '', LOOK_MS, async () => {
         const taken = await delivery.round()
-        return { taken, again: taken > 0 }
+        return { taken, again: delivery.isFull }
       })
     })
     this.#loops.push(this.#keepRegistered())

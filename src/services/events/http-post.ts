@@ -1,4 +1,7 @@
-/** Posts JSON to a receiver that the operator has named. */
+/** Posts JSON to a receiver that the operator has named, over connections that are kept. */
+
+import http, { type IncomingMessage } from 'node:http'
+import https from 'node:https'
 
 /** A receiver chooses it. */
 const MAX_ANSWER_BYTES = 65_536
@@ -10,39 +13,54 @@ export interface PostAnswer {
   text: string
 }
 
-/**
- * @param what stands for the URL in errors, because a URL may hold a secret
- * @throws Error when there is no answer
- */
-export async function postJson(what: string, url: string, body: string, signal: AbortSignal): Promise<PostAnswer> {
-  try {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', 'User-Agent': 'chancery' },
-      body,
-      redirect: 'error',
-      signal,
+/** @throws Error when there is no answer */
+export type JsonPoster = (body: string, signal: AbortSignal) => Promise<PostAnswer>
+
+/** @param what stands for the URL in errors, because a URL may hold a secret */
+export function jsonPoster(what: string, url: string): JsonPoster {
+  const target = new URL(url)
+  const { Agent, request } = target.protocol === 'https:' ? https : http
+  const agent = new Agent({ keepAlive: true })
+
+  function send(body: string, signal: AbortSignal, isRepeated: boolean): Promise<PostAnswer> {
+    return new Promise((resolve, reject) => {
+      const headers = {
+        'Content-Type': 'application/json',
+        'Content-Length': Buffer.byteLength(body),
+        'User-Agent': 'chancery',
+      }
+      const sent = request(target, { method: 'POST', agent, signal, headers }, (answer) => {
+        answerOf(answer).then(resolve, reject)
+      })
+      sent.on('error', (error) => {
+        // The receiver has closed a kept connection at the moment of its use.
+        if (sent.reusedSocket && !isRepeated && !signal.aborted) send(body, signal, true).then(resolve, reject)
+        else reject(error)
+      })
+      sent.end(body)
     })
-    return {
-      status: response.status,
-      retryAfter: response.headers.get('Retry-After'),
-      text: await beginningOf(response.body),
+  }
+
+  return async (body, signal) => {
+    try {
+      return await send(body, signal, false)
+    } catch (error) {
+      if (signal.aborted) throw new Error(`${what} does not answer in time`)
+      const { code } = error as NodeJS.ErrnoException
+      throw new Error(`${what} is not reachable${code === undefined ? '' : `: ${code}`}`)
     }
-  } catch (error) {
-    if (signal.aborted) throw new Error(`${what} does not answer in time`)
-    const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException
-    throw new Error(`${what} is not reachable${code === undefined ? '' : `: ${code}`}`)
   }
 }
 
-async function beginningOf(body: ReadableStream<Uint8Array> | null): Promise<string> {
-  const chunks: Uint8Array[] = []
+async function answerOf(answer: IncomingMessage): Promise<PostAnswer> {
+  const chunks: Buffer[] = []
   let bytes = 0
-  if (body)
-    for await (const chunk of body) {
-      chunks.push(chunk)
-      bytes += chunk.length
-      if (bytes >= MAX_ANSWER_BYTES) break
-    }
-  return Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString()
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    // Leaving the loop destroys the rest with its connection.
+    if (bytes >= MAX_ANSWER_BYTES) break
+  }
+  const text = Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString()
+  return { status: answer.statusCode ?? 0, retryAfter: answer.headers['retry-after'] ?? null, text }
 }

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExternalConsumer } from './consumer.ts'
+import { timeLimit } from './time-limit.ts'
 
 const FIRST_DELAY_MS = 1_000
 const MAX_DELAY_MS = 60_000
@@ -23,8 +24,11 @@ export class ReceiverBusy extends Error {
   }
 }
 
+/** The receiver does not take this; its operator may change that. */
+export class Refused extends Error {}
+
 /** A repetition would end alike: the event becomes a dead letter. */
-export class RefusedForGood extends Error {}
+export class RefusedForGood extends Refused {}
 
 /** @returns undefined after four days of failures, or when the receiver has refused for good */
 export function patientDelayMs(failures: number, error: unknown): number | undefined {
@@ -33,20 +37,29 @@ export function patientDelayMs(failures: number, error: unknown): number | undef
   return error instanceof ReceiverBusy ? Math.max(backoff, error.retryAfterMs) : backoff
 }
 
-type Patient = Pick<ExternalConsumer, 'name' | 'kinds' | 'concurrency' | 'deliver' | 'timeoutMs'>
+type Patient = Pick<ExternalConsumer, 'name' | 'kinds' | 'concurrency' | 'deliver' | 'timeoutMs'> &
+  Pick<Partial<ExternalConsumer>, 'deliverTogether' | 'most'>
 
-export function patientConsumer({ deliver, timeoutMs, ...consumer }: Patient): ExternalConsumer {
+export function patientConsumer({ deliver, deliverTogether, timeoutMs, ...consumer }: Patient): ExternalConsumer {
+  async function patiently(signal: AbortSignal, attempt: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const limit = timeLimit(timeoutMs, signal)
+    try {
+      await attempt(limit.signal)
+    } catch (error) {
+      if (!(error instanceof RefusedForGood)) await sleep(AWAY_PAUSE_MS, undefined, { signal }).catch(() => undefined)
+      throw error
+    } finally {
+      limit.clear()
+    }
+  }
   return {
     ...consumer,
     timeoutMs: timeoutMs + AWAY_PAUSE_MS,
     retryDelayMs: patientDelayMs,
-    async deliver(event, signal) {
-      try {
-        await deliver(event, AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]))
-      } catch (error) {
-        if (!(error instanceof RefusedForGood)) await sleep(AWAY_PAUSE_MS, undefined, { signal }).catch(() => undefined)
-        throw error
-      }
-    },
+    deliver: (event, signal) => patiently(signal, (limited) => deliver(event, limited)),
+    ...(deliverTogether && {
+      deliverTogether: (events, signal) => patiently(signal, (limited) => deliverTogether(events, limited)),
+      isRefusal: (error: unknown) => error instanceof Refused,
+    }),
   }
 }

@@ -11,7 +11,7 @@ import type { DatabasePool } from 'slonik'
 import { isSignedBy, parseSignedTimestamp } from '../../shared/pki/sct.ts'
 import { findSubmittedChain, recordTimestamp } from '../../store/transparency-store.ts'
 import type { ExternalConsumer } from './consumer.ts'
-import { type PostAnswer, postJson } from './http-post.ts'
+import { jsonPoster, type PostAnswer } from './http-post.ts'
 import { patientConsumer, ReceiverBusy, RefusedForGood } from './patience.ts'
 
 export interface TransparencyLog {
@@ -27,13 +27,14 @@ const CONCURRENCY = 8
 const MAX_REASON = 200
 
 export function transparencyConsumer({ url, key, timeoutMs }: TransparencyLog, db: DatabasePool): ExternalConsumer {
+  const post = jsonPoster('the log', `${url}/ct/v1/add-chain`)
   return patientConsumer({
     ...{ name: `ct-submission ${url}`, kinds: ['certificate.issuance'], concurrency: CONCURRENCY, timeoutMs },
     async deliver({ subject: certificateId }, signal) {
       const chain = await findSubmittedChain(db, certificateId)
       if (!chain) throw new RefusedForGood('the certificate is not in the database')
       const body = JSON.stringify({ chain: chain.map((der) => der.toString('base64')) })
-      const sct = timestampOf(await postJson('the log', `${url}/ct/v1/add-chain`, body, signal))
+      const sct = timestampOf(await post(body, signal))
       if (key && !isSignedBy(key, chain[0], sct)) throw new RefusedForGood('the log’s signature is wrong')
       await recordTimestamp(db, { certificateId, logUrl: url, sct, verified: key !== undefined })
     },

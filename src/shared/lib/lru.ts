@@ -1,12 +1,17 @@
-/** A map that forgets its least recently used entries beyond a fixed number. */
+/** A map that forgets its least recently used entries beyond a fixed number, and old ones. */
 
 import { LRUCache } from 'lru-cache'
+
+/** How exactly an entry's age is known. */
+const AGE_RESOLUTION_MS = 50
 
 export class LruMap<K extends string | number, V extends NonNullable<unknown>> {
   readonly #cache: LRUCache<K, V>
 
-  constructor(capacity: number) {
-    this.#cache = new LRUCache({ max: capacity })
+  /** @param lifeMs from `set` on, however often an entry is read; without it age does not count */
+  constructor(capacity: number, lifeMs?: number) {
+    const life = lifeMs === undefined ? {} : { ttl: lifeMs, ttlResolution: AGE_RESOLUTION_MS }
+    this.#cache = new LRUCache({ max: capacity, ...life })
   }
 
   get size(): number {

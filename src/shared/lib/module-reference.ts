@@ -3,6 +3,9 @@
  * `package[#Export]` (docs/decisions/module-references.md).
  */
 
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+
 export interface ModuleReference {
   /** A path that starts with `./`, `../` or `/`, or a package with an optional path inside it. */
   module: string
@@ -12,6 +15,14 @@ export interface ModuleReference {
 const PATH = /^(?:\.{1,2}\/|\/)[^#]*\.(?:js|mjs|cjs)$/
 const PACKAGE = /^(?:@[a-z0-9][\w.-]*\/)?[a-z0-9][\w.-]*(?:\/[^#\s]+)?$/i
 const EXPORT_NAME = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u
+
+/**
+ * The argument of `import`: the URL of a file, from the working directory, or the name of a package
+ * beside the program.
+ */
+export function urlOfModule({ module }: ModuleReference): string {
+  return /^[./]/.test(module) ? pathToFileURL(path.resolve(module)).href : module
+}
 
 /** Splits at `#`; the export is `default` without one. Undefined when the text is no reference. */
 export function parseModuleReference(text: string): ModuleReference | undefined {

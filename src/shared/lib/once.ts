@@ -1,4 +1,4 @@
-/** Shares one run of work between several callers: forever, or while it is under way. */
+/** Shares one run of work between several callers: for a time, or while it is under way. */
 
 import { CommandDropped } from './batcher.ts'
 
@@ -9,7 +9,8 @@ interface Results<K, V> {
 }
 
 /**
- * For work whose result never changes. A failure reaches all current callers and is then forgotten.
+ * For work whose result stays good for as long as `results` keeps it. A failure reaches all current
+ * callers and is then forgotten.
  */
 export function oncePerKey<K, V>(work: (key: K) => Promise<V>, results: Results<K, V>): (key: K) => Promise<V> {
   return (key) => {

@@ -171,10 +171,14 @@ export async function noteMatching(tx: CommonQueryMethods, job: RevocationJob, w
 
 const BY_KEY = ['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_sort']
 
-/** Pages go by key: a plan made before the tables have statistics would read them whole for each page. */
-export async function usePlansByKey(tx: CommonQueryMethods): Promise<void> {
+/**
+ * Pages go by key: a plan made before the tables have statistics would read them whole for each page.
+ * What they change is counted apart, so that the CRL comes once (migration 0052).
+ */
+export async function beginPage(tx: CommonQueryMethods): Promise<void> {
   await tx.query(rowsOf(None)`
-    SELECT set_config(name, 'off', true) FROM unnest(${sql.array(BY_KEY, 'text')}) AS name`)
+    SELECT set_config(name, 'off', true) FROM unnest(${sql.array(BY_KEY, 'text')}) AS name
+    UNION ALL SELECT set_config('chancery.bulk_revocation', 'on', true)`)
 }
 
 const Target = z.object({ id: z.string(), is_stored: z.boolean(), der: z.instanceof(Buffer).nullable() })

@@ -73,10 +73,6 @@ export function findCredential(db: CommonQueryMethods, id: string): Promise<Cred
   return db.maybeOne(rowsOf(Credential)`SELECT ${credentialColumns} FROM eab_credentials WHERE id = ${id}`)
 }
 
-export function findCredentialByKid(db: CommonQueryMethods, kid: string): Promise<CredentialRow | null> {
-  return db.maybeOne(rowsOf(Credential)`SELECT ${credentialColumns} FROM eab_credentials WHERE kid = ${kid}`)
-}
-
 /**
  * Before its grants change: concurrent registrations have then finished copying them.
  * @returns false when there is no such credential

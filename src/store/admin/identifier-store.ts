@@ -9,7 +9,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
-import { pageById, type ReadPage } from '../list-page.ts'
+import { ALL_ROWS, pageById, type ReadPage } from '../list-page.ts'
 import { rowsOf, sql } from '../slonik.ts'
 
 const Identifier = z.object({
@@ -21,38 +21,33 @@ const Identifier = z.object({
 })
 export type IdentifierRow = z.infer<typeof Identifier>
 
-/** With the accounts that may request it, by whichever way. */
-const WithAccounts = Identifier.extend({ account_ids: z.array(z.string()) })
-export type IdentifierWithAccounts = z.infer<typeof WithAccounts>
+/** Through which credential; null for what is allowed to the account itself. */
+const OfAccount = Identifier.extend({ eab_credential_id: z.string().nullable() })
+export type IdentifierOfAccount = z.infer<typeof OfAccount>
 
 const Id = z.object({ identifier_id: z.string() })
 const columns = sql.fragment`n.id, n.identifier_type, n.identifier_value, n.created_by, n.created_at`
-// account_allowed_identifiers_identifier
-const accountIds = sql.fragment`ARRAY(
-  SELECT a.account_id::text FROM account_allowed_identifiers a WHERE a.identifier_id = n.id ORDER BY a.account_id
-) AS account_ids`
 
-export function listIdentifiers(db: CommonQueryMethods): Promise<readonly IdentifierWithAccounts[]> {
-  return db.any(rowsOf(WithAccounts)`SELECT ${columns}, ${accountIds} FROM allowed_identifiers n ORDER BY n.id DESC`)
-}
-
-/** With the first of its accounts. */
-const WithSome = WithAccounts.extend({ more_accounts: z.boolean() })
+/** With the first of the accounts that may request it, by whichever way. */
+const WithSome = Identifier.extend({ account_ids: z.array(z.string()), more_accounts: z.boolean() })
 export type IdentifierWithSome = z.infer<typeof WithSome>
 
 /** A network of credentials gives an identifier to any number of accounts. */
 const MOST_LISTED_IDS = 100
 const MOST_IDS = 10_000
 
+// account_allowed_identifiers_identifier
 const someAccountIds = (most: number) => sql.fragment`
   ARRAY(SELECT a.account_id::text FROM account_allowed_identifiers a WHERE a.identifier_id = n.id
          ORDER BY a.account_id LIMIT ${most}) AS account_ids,
   EXISTS (SELECT FROM account_allowed_identifiers a WHERE a.identifier_id = n.id OFFSET ${most}) AS more_accounts`
 
-export function pagesOfIdentifiers(db: CommonQueryMethods): ReadPage<IdentifierWithSome> {
+/** @param one in normal form; undefined for all */
+export function pagesOfIdentifiers(db: CommonQueryMethods, one?: AllowedIdentifier): ReadPage<IdentifierWithSome> {
+  const named = one ? sql.fragment`n.identifier_type = ${one.type} AND n.identifier_value = ${one.value}` : ALL_ROWS
   return pageById(sql.fragment`n.id`, (condition, limit) =>
     db.any(rowsOf(WithSome)`
-      SELECT ${columns}, ${someAccountIds(MOST_LISTED_IDS)} FROM allowed_identifiers n WHERE ${condition}
+      SELECT ${columns}, ${someAccountIds(MOST_LISTED_IDS)} FROM allowed_identifiers n WHERE ${condition} AND ${named}
        ORDER BY n.id DESC LIMIT ${limit}`),
   )
 }
@@ -62,10 +57,10 @@ export function findIdentifier(db: CommonQueryMethods, id: string): Promise<Iden
     SELECT ${columns}, ${someAccountIds(MOST_IDS)} FROM allowed_identifiers n WHERE n.id = ${id}`)
 }
 
-export function pagesOfAccount(db: CommonQueryMethods, accountId: string): ReadPage<IdentifierRow> {
+export function pagesOfAccount(db: CommonQueryMethods, accountId: string): ReadPage<IdentifierOfAccount> {
   return pageById(sql.fragment`n.id`, (condition, limit) =>
-    db.any(rowsOf(Identifier)`
-      SELECT ${columns} FROM account_allowed_identifiers a JOIN allowed_identifiers n ON n.id = a.identifier_id
+    db.any(rowsOf(OfAccount)`
+      SELECT ${columns}, a.eab_credential_id FROM account_allowed_identifiers a JOIN allowed_identifiers n ON n.id = a.identifier_id
        WHERE a.account_id = ${accountId} AND ${condition} ORDER BY n.id DESC LIMIT ${limit}`),
   )
 }

@@ -9,7 +9,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { HISTORY_ANSWERS, type IssuanceHistory, type IssuanceHistoryQuery } from '../csr-profile-store.ts'
-import { pageById, type ReadPage } from '../list-page.ts'
+import { ALL_ROWS, pageById, type ReadPage } from '../list-page.ts'
 import { constantSql, rowsOf, sql } from '../slonik.ts'
 
 const Profile = z.object({
@@ -27,24 +27,24 @@ export type ProfileRow = z.infer<typeof Profile>
 const WithAccounts = Profile.extend({ account_ids: z.array(z.string()), more_accounts: z.boolean() })
 export type ProfileWithAccounts = z.infer<typeof WithAccounts>
 
-const Counted = Profile.extend({ accounts: z.int(), credentials: z.int() })
+/** Through which credential it counts; null for a profile of the account itself. */
+const OfAccount = Profile.extend({ eab_credential_id: z.string().nullable() })
+export type ProfileOfAccount = z.infer<typeof OfAccount>
+
 const Id = z.object({ id: z.string() })
 const columns = sql.fragment`
   p.id, p.name, p.description, p.profile_data, p.created_by, p.created_at, p.updated_at`
 
-/** With the numbers of accounts and credentials that have it. */
-export function listProfiles(db: CommonQueryMethods): Promise<readonly z.infer<typeof Counted>[]> {
-  return db.any(rowsOf(Counted)`
-    SELECT ${columns},
-           (SELECT count(*)::integer FROM account_csr_profiles a WHERE a.csr_profile_id = p.id) AS accounts,
-           (SELECT count(*)::integer FROM eab_csr_profiles e WHERE e.csr_profile_id = p.id) AS credentials
-      FROM csr_profiles p ORDER BY p.id DESC`)
+export function isAnyProfileStored(db: CommonQueryMethods): Promise<boolean> {
+  return db.exists(rowsOf(Id)`SELECT id FROM csr_profiles`)
 }
 
 /** Along csr_profiles_pkey, without numbers: a profile may have any number of accounts. */
-export function pagesOfProfiles(db: CommonQueryMethods): ReadPage<ProfileRow> {
+export function pagesOfProfiles(db: CommonQueryMethods, name?: string): ReadPage<ProfileRow> {
+  const named = name === undefined ? ALL_ROWS : sql.fragment`p.name = ${name}`
   return pageById(sql.fragment`p.id`, (condition, limit) =>
-    db.any(rowsOf(Profile)`SELECT ${columns} FROM csr_profiles p WHERE ${condition} ORDER BY p.id DESC LIMIT ${limit}`),
+    db.any(rowsOf(Profile)`
+      SELECT ${columns} FROM csr_profiles p WHERE ${condition} AND ${named} ORDER BY p.id DESC LIMIT ${limit}`),
   )
 }
 
@@ -67,9 +67,9 @@ export function findProfileByName(db: CommonQueryMethods, name: string): Promise
   return db.maybeOne(rowsOf(Profile)`SELECT ${columns} FROM csr_profiles p WHERE p.name = ${name}`)
 }
 
-export function findProfileOfAccount(db: CommonQueryMethods, accountId: string): Promise<ProfileRow | null> {
-  return db.maybeOne(rowsOf(Profile)`
-    SELECT ${columns} FROM account_csr_profiles a JOIN csr_profiles p ON p.id = a.csr_profile_id
+export function findProfileOfAccount(db: CommonQueryMethods, accountId: string): Promise<ProfileOfAccount | null> {
+  return db.maybeOne(rowsOf(OfAccount)`
+    SELECT ${columns}, a.eab_credential_id FROM account_csr_profiles a JOIN csr_profiles p ON p.id = a.csr_profile_id
      WHERE a.account_id = ${accountId}`)
 }
 

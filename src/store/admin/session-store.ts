@@ -100,7 +100,7 @@ const Failure = z.object({ subject: z.string(), locked: z.boolean() })
 export async function countFailure(tx: CommonQueryMethods, subjects: readonly string[]): Promise<readonly string[]> {
   const { failures, windowSeconds, lockSeconds } = LOGIN_LIMIT
   const window = sql.fragment`make_interval(secs => ${windowSeconds})`
-  const isOver = sql.fragment`l.window_began_at < now() - ${window} OR coalesce(l.locked_until < now(), false)`
+  const isOver = sql.fragment`coalesce(l.locked_until, l.window_began_at + ${window}) < now()`
   const rows = await tx.any(rowsOf(Failure)`
     INSERT INTO admin_login_limits AS l (subject, failures, window_began_at)
     SELECT subject, 1, now() FROM unnest(${sql.array([...subjects].sort(), 'text')}) AS subject

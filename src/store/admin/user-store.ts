@@ -3,7 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { ROLES, type Role } from '../../domain/administrator.ts'
-import { pageById, type ReadPage } from '../list-page.ts'
+import { ALL_ROWS, pageById, type ReadPage } from '../list-page.ts'
 import { rowsOf, sql } from '../slonik.ts'
 
 const User = z.object({
@@ -43,19 +43,17 @@ export async function listUsers(db: CommonQueryMethods): Promise<readonly UserRo
   return db.any(rowsOf(User)`SELECT ${columns} FROM admin_users ORDER BY id DESC`)
 }
 
-/** Along admin_users_pkey. */
-export function pagesOfUsers(db: CommonQueryMethods): ReadPage<UserRow> {
+/** Along admin_users_pkey. @param username in any case; undefined for all */
+export function pagesOfUsers(db: CommonQueryMethods, username?: string): ReadPage<UserRow> {
+  const named = username === undefined ? ALL_ROWS : sql.fragment`lower(username) = lower(${username})`
   return pageById(sql.fragment`id`, (condition, limit) =>
-    db.any(rowsOf(User)`SELECT ${columns} FROM admin_users WHERE ${condition} ORDER BY id DESC LIMIT ${limit}`),
+    db.any(rowsOf(User)`
+      SELECT ${columns} FROM admin_users WHERE ${condition} AND ${named} ORDER BY id DESC LIMIT ${limit}`),
   )
 }
 
 export function findUser(db: CommonQueryMethods, id: string): Promise<UserRow | null> {
   return db.maybeOne(rowsOf(User)`SELECT ${columns} FROM admin_users WHERE id = ${id}`)
-}
-
-export function findUserByName(db: CommonQueryMethods, username: string): Promise<UserRow | null> {
-  return db.maybeOne(rowsOf(User)`SELECT ${columns} FROM admin_users WHERE lower(username) = lower(${username})`)
 }
 
 const WithHash = User.extend({ password_hash: z.string() })

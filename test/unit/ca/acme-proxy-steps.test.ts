@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createGate } from '../../../src/ca/acme-proxy/gate.ts'
 import { createNoncePool } from '../../../src/ca/acme-proxy/nonce-pool.ts'
 import { createOrderAdmission } from '../../../src/ca/acme-proxy/order-admission.ts'
 import {
@@ -16,6 +15,7 @@ import {
   type Step,
   withinBounds,
 } from '../../../src/ca/acme-proxy/order-steps.ts'
+import { createGate } from '../../../src/ca/gate.ts'
 
 const LIMITS = { totalMs: 300_000, readyMs: 30_000 }
 const at = (step: Step, more: Partial<OrderState> = {}): OrderState => ({

@@ -55,6 +55,17 @@ describe('the circuit breaker', () => {
     assert.equal(breaker.admit(), false)
   })
 
+  test('a try that has not reached the other side leaves the next call to try', () => {
+    const { breaker, fail, pass, seen } = aBreaker()
+    fail(3)
+    pass(1000)
+    assert.equal(breaker.admit(), true)
+    breaker.unknown()
+    assert.equal(breaker.retryAfterMs(), 0)
+    assert.equal(breaker.admit(), true)
+    assert.deepEqual(seen, ['opened'])
+  })
+
   test('closes when the try succeeds', () => {
     const { breaker, fail, pass, seen } = aBreaker()
     fail(3)

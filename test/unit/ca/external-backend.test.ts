@@ -18,7 +18,7 @@ import { aConfig } from '../config/support.ts'
 
 const REQUEST: IssuanceRequest = {
   ...{ certificateId: '01', orderId: '02', csr: Buffer.of(0x30, 0), profile: 'default', validityDays: 90 },
-  ...{ identifiers: [], notBefore: new Date(0), notAfter: new Date(1), replaces: undefined },
+  ...{ identifiers: [], notBefore: new Date(0), notAfter: new Date(1), requested: {}, replaces: undefined },
 }
 const STEP = { signal: new AbortController().signal, isRepeated: false, isAbandoned: false }
 
@@ -120,6 +120,32 @@ describe('the backend external', { timeout: 60_000 }, () => {
     await ask({ sign_url: 'http://ca.invalid/sign', proxy_url })
     const credentials = Buffer.from('user:word').toString('base64')
     assert.deepEqual(seen, [`CONNECT localhost:${port}`, `POST Basic ${credentials}`])
+  })
+
+  test('is well when the CA answers anything, and away when only a proxy in front of it does', async () => {
+    let status = 200
+    const port = await listening(createServer((_request, response) => void response.writeHead(status).end()))
+    const external = { sign_url: `http://127.0.0.1:${port}/sign` }
+    const backend = createExternalBackend(externalSettings(aConfig({ ca: { backend: 'external', external } })))
+    for (status of [200, 404, 405, 500]) await backend.checkHealth(STEP.signal)
+    for (status of [502, 503, 504])
+      await assert.rejects(backend.checkHealth(STEP.signal), {
+        message: `external is not reachable: ${status}`,
+        retryable: true,
+      })
+    await backend.close()
+  })
+
+  test('names an IPv6 address to the proxy in brackets', async () => {
+    const seen: unknown[] = []
+    const proxy = createServer()
+    proxy.on('connect', ({ url, headers }, socket) => {
+      seen.push([url, headers.host])
+      socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+    })
+    const proxy_url = `http://127.0.0.1:${await listening(proxy)}`
+    await refusing({ sign_url: 'https://[::1]:8443/sign', proxy_url, max_retries: 0 })
+    assert.deepEqual(seen, [['[::1]:8443', '[::1]:8443']])
   })
 
   test('waits retry_delay_seconds before the second attempt, and twice that before the third', async () => {

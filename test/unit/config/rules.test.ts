@@ -37,6 +37,12 @@ const CASES: [string, Tree, string[]][] = [
   ['a proxy without trusted addresses', { proxy: { enabled: true } }, ['proxy.trusted_proxies']],
   ['more connections kept than allowed', { database: { min_connections: 51 } }, ['database.min_connections']],
   ['smallest RSA key above the largest', { security: { min_rsa_key_size: 8193 } }, ['security.min_rsa_key_size']],
+  ['a CA backend of another language', { ca: { backend: 'ext:example_pki.Backend' } }, ['ca.backend']],
+  [
+    'a CA module without time',
+    { ca: { backend: 'ext:./ca.js', extension_settings: { timeout_seconds: 0 } } },
+    ['ca.extension_settings'],
+  ],
   ['a hook of another language', { hooks: { registered: [{ class: 'example_pki.Hook' }] } }, ['hooks.registered']],
   ['a webhook without a URL', { hooks: { registered: [{ class: 'webhook' }] } }, ['hooks.registered']],
   ['a disabled hook of any kind', { hooks: { registered: [{ class: 'a.b.Hook', enabled: false }] } }, []],

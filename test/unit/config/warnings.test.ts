@@ -143,6 +143,7 @@ const CASES: [string, Tree, string[]][] = [
     { ca: { backend: 'external', external: { sign_url: 'https://ca.test/sign' } } },
     ['ca.external.trust_anchors', 'ca.external.revoke_url'],
   ],
+  ['a CA module without roots', { ca: { backend: 'ext:./ca.js' } }, ['ca.extension_settings']],
   [
     'an Admin API without mail',
     { admin_api: { enabled: true }, smtp: { enabled: false }, notifications: { enabled: false } },

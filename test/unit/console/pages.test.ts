@@ -112,8 +112,22 @@ describe('a failure in words', () => {
     assert.deepEqual([refused.names, refused.detail], [['b.test'], 'not allowed'])
   })
 
+  // RFC 8555 §6.7.1: the detail then says only how many there are.
+  test('has what the subproblems say', () => {
+    const error = {
+      detail: '2 violations; see the subproblems',
+      subproblems: [{ detail: 'one' }, { detail: 'two' }, 7],
+    }
+    assert.equal(explainFailure({ kind: 'order.csr_refused', data: { error } }).detail, 'one; two')
+  })
+
   test('is shown whatever its data is', () => {
-    for (const data of [{}, { error: 7, identifiers: [null, 7, {}] }, { error: null, problem: {} }])
+    for (const data of [
+      {},
+      { error: { subproblems: 7 } },
+      { error: 7, identifiers: [null, 7, {}] },
+      { error: null, problem: {} },
+    ])
       assert.equal(typeof explainFailure({ kind: 'later.kind', data }).title, 'string')
   })
 })

@@ -12,6 +12,7 @@ describe('allowed identifiers', () => {
   const forms: [text: string, type: string, value: string][] = [
     [' Host.Example ', 'dns', 'host.example'],
     ['*.Example', 'dns', '*.example'],
+    ['host.example.', 'dns', 'host.example'],
     ['bücher.example', 'dns', 'xn--bcher-kva.example'],
     ['192.0.2.1', 'ip', '192.0.2.1'],
     ['2001:DB8:0::1', 'ip', '2001:db8::1'],
@@ -32,6 +33,8 @@ describe('allowed identifiers', () => {
     'a.*.example',
     '*.*.example',
     'a..example',
+    'example..',
+    '.',
     '-a.example',
     'a b',
     '300.0.2.1',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { isRefusing, PRESSURE_RETRY_AFTER, type PressureTier, pressureTier } from '../../../src/domain/pool-pressure.ts'
 
-/** max, size, available, waiting → tier. Doc 1, Limits, row by row. */
+/** max, size, available, waiting → tier. */
 const ROWS: [string, [number, number, number, number], PressureTier][] = [
   // Growth headroom: pool below max_connections; allowed.
   ['a pool that has not been used yet may grow', [10, 0, 0, 0], 'growth'],

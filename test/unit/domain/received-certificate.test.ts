@@ -29,6 +29,7 @@ const expected: Expected = {
   spki: parseTbsCertificate(buildTbsCertificate(leafInput(root))).spki.der,
   identifiers: [{ type: 'dns', value: 'www.example.org' }],
   maxValidityDays: 90,
+  requested: {},
   extendedKeyUsages: ['server_auth'],
   trustAnchors: [root.certificate],
   refusesLint: false,
@@ -93,6 +94,19 @@ describe('a received certificate', () => {
   ]
   for (const [name, chain, finding, more] of wrong)
     test(`is refused for ${name}`, () => assert.match(findings(chain(), more).join('; '), finding))
+
+  // RFC 8555 §7.4: no content other than that requested.
+  test('has the period that the client has requested, as far as its issuer lasts', () => {
+    const [start, end] = [soon(1), soon(10)]
+    const [notBefore, notAfter] = [start, end]
+    assert.deepEqual(findings([leaf({ notBefore, notAfter })], { requested: { notBefore, notAfter } }), [])
+    assert.match(findings([leaf()], { requested: { notBefore } }).join(), /it begins at .*as requested/)
+    assert.match(findings([leaf({ notAfter: soon(9) })], { requested: { notAfter } }).join(), /it ends at/)
+    assert.match(findings([leaf({ notAfter: soon(11) })], { requested: { notAfter } }).join(), /it ends at/)
+    const long = { requested: { notAfter: new Date(root.notAfter.getTime() + DAY_MS) }, maxValidityDays: 9_999 }
+    assert.deepEqual(findings([leaf({ notAfter: root.notAfter })], long), [])
+    assert.match(findings([leaf({ notAfter })], long).join(), /it ends at/)
+  })
 
   test('is refused or warned about for a finding of the lint', () => {
     const short = [leaf({ serialNumber: Buffer.of(1) })]

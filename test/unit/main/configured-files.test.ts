@@ -8,9 +8,9 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
   type FileFindings,
+  inspectBackendFiles,
   inspectPerspectiveFiles,
   inspectServiceFiles,
-  inspectSignerFiles,
 } from '../../../src/cli/configured-files.ts'
 import { formatNotice } from '../../../src/shared/config-file/notice.ts'
 import { loopbackCertificate, writeCertificate } from '../../support/certificates.ts'
@@ -121,7 +121,7 @@ describe('files of a configuration', () => {
 
   test('of a running signer: the secret', () => {
     const signer = (secret_file: string) =>
-      said(inspectSignerFiles(aConfig({ ca: { signer: { socket: '/run/s.sock', secret_file } } }))).errors
+      said(inspectBackendFiles(aConfig({ ca: { signer: { socket: '/run/s.sock', secret_file } } }))).errors
     assert.deepEqual(signer(at('secret')), [])
     assert.deepEqual(signer('/nowhere'), [
       'ca.signer.secret_file: /nowhere: cannot be read: ENOENT, there is no such file',
@@ -133,13 +133,13 @@ describe('files of a configuration', () => {
 
   test('of a signer that the service starts: certificates and key, which is not opened', () => {
     const ca = { internal: { root_cert_path: at('secret'), root_key_path: at('open.key'), chain_path: '/nowhere' } }
-    assert.deepEqual(said(inspectSignerFiles(aConfig({ ca }))).errors, [
+    assert.deepEqual(said(inspectBackendFiles(aConfig({ ca }))).errors, [
       `ca.internal.root_cert_path: ${at('secret')}: holds no certificate in PEM form`,
       `ca.internal.root_key_path: ${at('open.key')}: mode 644 lets others read it; use 600 or 400`,
       'ca.internal.chain_path: /nowhere: cannot be read: ENOENT, there is no such file',
     ])
     const hsm = { pkcs11_library: '/nowhere/lib.so', issuer_cert_path: own.cert, token_label: 't', key_label: 'k' }
-    assert.deepEqual(said(inspectSignerFiles(aConfig({ ca: { backend: 'hsm', hsm } }))).errors, [
+    assert.deepEqual(said(inspectBackendFiles(aConfig({ ca: { backend: 'hsm', hsm } }))).errors, [
       'ca.hsm.pkcs11_library: /nowhere/lib.so: cannot be read: ENOENT, there is no such file',
     ])
   })

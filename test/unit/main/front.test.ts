@@ -4,6 +4,8 @@ import assert from 'node:assert/strict'
 import { describe, mock, test } from 'node:test'
 import { pino } from 'pino'
 import type { AcmeApplication } from '../../../src/acme/application.ts'
+import { ENDPOINTS } from '../../../src/admin/endpoints.ts'
+import { AdminGate } from '../../../src/admin/gate.ts'
 import { createDeadlines } from '../../../src/front/deadlines.ts'
 import { Front } from '../../../src/front/front.ts'
 import type { HttpReply, HttpRequest } from '../../../src/http/message.ts'
@@ -18,6 +20,7 @@ function aFront(
   capacity: number,
   handle: AcmeApplication['handle'] = () => Promise.resolve(REFUSED),
   log = pino({ level: 'silent' }),
+  admin?: AdminGate,
 ) {
   const acme: AcmeApplication = {
     match: (path) => ({ resource: path === '/new-order' ? 'newOrder' : 'order', id: '', url: '' }),
@@ -50,7 +53,7 @@ function aFront(
     metricsPath: () => '/metrics',
     health: () => assert.fail('nobody asks'),
     crl: undefined,
-    admin: undefined,
+    admin,
     metricsGuard: undefined,
     exposition: () => assert.fail('nobody asks'),
   })
@@ -144,6 +147,58 @@ describe('a flood of probes', () => {
       tick()
       assert.notEqual(asked(ADDRESS), undefined)
       assert.equal(asked('192.0.2.2'), undefined)
+    })
+})
+
+describe('the Admin API on an overloaded thread', () => {
+  function anOverloadedFront(answered = 200) {
+    const port = {
+      request: async () => ({ status: answered, headers: [], body: '', resource: 'admin' }),
+      next: () => assert.fail('nothing is streamed'),
+      cancel: nothing,
+    }
+    const gate = new AdminGate({ port, basePath: '/api', externalPath: '', maxBodyBytes: 1 })
+    const { front, admission, overload } = aFront(10_000, undefined, undefined, gate)
+    let now = performance.now()
+    for (let i = 0; i < 50; i++) admission.began('order')
+    const tick = () => {
+      now += 50
+      admission.tick(now, 0, 1)
+    }
+    for (let i = 0; i < 60; i++) tick()
+    const ask = (path: string, from = ADDRESS) => {
+      const { http } = aRequest(path, from)
+      return { admitted: front.admit(http) === undefined, http }
+    }
+    return { front, overload, tick, ask, gate }
+  }
+
+  test('strangers who ask for what needs no token are refused like others, the heavy ones first', () => {
+    const { tick, ask } = anOverloadedFront()
+    for (let i = 0; i < 1000; i++) ask('/api/console/')
+    for (let i = 0; i < 80; i++) ask('/api/console/', `192.0.2.${2 + (i % 8)}`)
+    tick()
+    for (const path of ['/api', '/api/', '/api/console/main.js', '/api/openapi.json', '/api/%6Fpenapi.json/'])
+      assert.equal(ask(path).admitted, false, path)
+    assert.equal(ask('/api/console/', '192.0.2.2').admitted, true)
+    for (const path of ['/api/auth/login', '/api/users']) assert.equal(ask(path).admitted, true, path)
+  })
+
+  test('of what needs no token, only the login is for administrators', () => {
+    const { gate } = anOverloadedFront()
+    for (const { id, path, roles } of ENDPOINTS)
+      assert.equal(gate.isAdministrators(`/api${path}`), roles !== 'none' || id === 'login', id)
+  })
+
+  for (const status of [401, 429])
+    test(`an address whose logins are refused with ${status} again and again is treated as any other`, async () => {
+      const { front, overload, ask } = anOverloadedFront(status)
+      for (let i = 0; i < 2000 && !overload.isHeldBack(ADDRESS); i++) {
+        void front.handle(ask('/api/auth/login').http)
+        await new Promise(setImmediate)
+      }
+      assert.equal(overload.isHeldBack(ADDRESS), true)
+      overload.release()
     })
 })
 

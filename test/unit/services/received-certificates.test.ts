@@ -1,15 +1,17 @@
-/** A database that is away for a moment costs no certificate that another CA has issued. */
+/** A database that is away for a moment costs no certificate that another CA has issued, and no line of it. */
 
 import assert from 'node:assert/strict'
 import { sign } from 'node:crypto'
 import { after, describe, test } from 'node:test'
+import type { Certificate } from '../../../src/domain/records.ts'
 import { createReceivedCertificates } from '../../../src/services/received-certificates.ts'
 import { SIGNATURE_ALGORITHMS } from '../../../src/shared/pki/algorithms.ts'
 import { assembleCertificate } from '../../../src/shared/pki/certificate.ts'
 import { parseCsr } from '../../../src/shared/pki/csr.ts'
 import { buildTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
-import type { ClaimedIssuance } from '../../../src/store/csr-issuance-store.ts'
+import type { ClaimedIssuance, ReceivedCertificate } from '../../../src/store/csr-issuance-store.ts'
 import { leafInput, makeAuthority } from '../../signer/authority.ts'
+import { until } from '../../support/until.ts'
 import { aCsr, P256_KEY } from '../shared/pki/support.ts'
 
 const NAME = 'www.example.org'
@@ -25,15 +27,19 @@ function chain(name: string): Buffer[] {
 const ROW: ClaimedIssuance = {
   ...{ certificateId: '01', accountId: '02', orderId: '03', csr, identifiers: [{ type: 'dns', value: NAME }] },
   ...{ profile: 'default', replaces: undefined, notBefore: new Date(), notAfter: new Date(), backend: 'external' },
+  requested: {},
   ...{ state: undefined, mayHaveIssued: true, isRepeated: false, failures: 0, ageSeconds: 0 },
   ...{ abandonedSeconds: undefined, lapse: undefined },
 }
 const AWAY = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
 
-/** Every call fails until its turn. */
-function receiving(faults: readonly Error[]) {
+/** Every call fails until its turn; `lost` records the certificate, and fails all the same. */
+function receiving(faults: readonly Error[], { lost = 0, away = 0, isHeld = true } = {}) {
   const waiting = [...faults]
   const calls: string[] = []
+  const told: string[] = []
+  let recorded: ReceivedCertificate | undefined
+  let [lostAnswers, awayLooks] = [lost, away]
   const call = (name: string) => {
     const fault = waiting.shift()
     if (fault) throw fault
@@ -44,20 +50,37 @@ function receiving(faults: readonly Error[]) {
   const received = createReceivedCertificates({
     store: {
       saveIssuer: async () => call('saveIssuer'),
-      async record() {
+      async record(certificate) {
         call('record')
+        if (recorded) return 'lost'
+        recorded = certificate
+        if (lostAnswers-- > 0) throw AWAY
         return 'recorded'
       },
       async fail(_id, _instance, _error, unwanted) {
         call(`fail ${unwanted ? 'with' : 'without'} a certificate`)
-        return true
+        return isHeld
+      },
+      async disown(_id, _backend, der) {
+        call('disown')
+        return recorded?.der.equals(der) !== true
+      },
+    },
+    certificates: {
+      async findBySerial(serialNumber, der) {
+        if (awayLooks-- > 0) throw AWAY
+        const isIt = recorded && der?.equals(recorded.der) && recorded.serialNumber.equals(serialNumber)
+        return isIt ? ({ id: recorded?.certificateId } as Certificate) : undefined
       },
     },
     policy: { profiles: new Map(), trustAnchors: new Map([['external', [root.certificate]]]), refusesLint: false },
     instanceId: 1,
-    events: { issued: nothing, lintWarnings: nothing, late: nothing, alarm: () => alarms++ },
+    events: {
+      issued: ({ id }) => told.push(id),
+      ...{ lintWarnings: nothing, late: () => told.push('late'), alarm: () => alarms++ },
+    },
   })
-  return { received, calls, alarms: () => alarms }
+  return { received, calls, told, alarms: () => alarms }
 }
 
 const later = (ms: number) => performance.now() + ms
@@ -79,13 +102,52 @@ describe('a certificate of another CA while the database is away', { concurrency
     assert.deepEqual([calls, alarms()], [['fail with a certificate'], 1])
   })
 
+  test('is announced once when only the answer to its record is lost', async () => {
+    const { received, told } = receiving([], { lost: 1 })
+    assert.equal(await received.take(ROW, { status: 'issued', chain: chain(NAME) }, later(20_000)), 'recorded')
+    assert.deepEqual(told, [ROW.certificateId])
+  })
+
+  test('is announced, too, when it came too late for its order', async () => {
+    const { received, told } = receiving([], { lost: 1 })
+    const abandoned = { ...ROW, abandonedSeconds: 1 }
+    assert.equal(await received.take(abandoned, { status: 'issued', chain: chain(NAME) }, later(20_000)), 'failed')
+    assert.deepEqual(told, [ROW.certificateId, 'late'])
+  })
+
+  test('is announced when the database is back only after the lease of its row', async () => {
+    const { received, told } = receiving([], { lost: 1, away: 1 })
+    await assert.rejects(received.take(ROW, { status: 'issued', chain: chain(NAME) }, later(0)), AWAY)
+    await until('its line in the log', () => told.length > 0)
+    assert.deepEqual(told, [ROW.certificateId])
+  })
+
+  test('is not announced by one whose row another instance has taken', async () => {
+    const { received, told } = receiving([AWAY], { lost: 0 })
+    assert.equal(await received.take(ROW, { status: 'issued', chain: chain(NAME) }, later(20_000)), 'recorded')
+    assert.equal(await received.take(ROW, { status: 'issued', chain: chain(NAME) }, later(20_000)), 'pending')
+    assert.deepEqual(told, [ROW.certificateId])
+  })
+
+  test('is to be revoked when another instance has ended the order without it', async () => {
+    const { received, calls, told, alarms } = receiving([])
+    const taken = { status: 'issued', chain: chain(NAME) } as const
+    assert.equal(await received.take(ROW, taken, later(20_000)), 'recorded')
+    assert.equal(await received.take(ROW, { ...taken, chain: chain(NAME) }, later(20_000)), 'pending')
+    assert.deepEqual(calls, ['saveIssuer', 'record', 'saveIssuer', 'record', 'disown'])
+    assert.deepEqual([told, alarms()], [[ROW.certificateId], 1])
+    const unwanted = receiving([], { isHeld: false })
+    await unwanted.received.take(ROW, { status: 'issued', chain: chain('other.test') }, later(20_000))
+    assert.deepEqual(unwanted.calls, ['fail with a certificate', 'disown'])
+  })
+
   test('is held no longer than the lease of its row, and not for a fault that stays', async () => {
-    for (const [fault, until] of [
+    for (const [fault, end] of [
       [AWAY, later(0)],
       [new Error('syntax error'), later(20_000)],
     ] as const) {
       const { received, calls } = receiving([fault])
-      await assert.rejects(received.take(ROW, { status: 'issued', chain: chain(NAME) }, until), fault)
+      await assert.rejects(received.take(ROW, { status: 'issued', chain: chain(NAME) }, end), fault)
       assert.deepEqual(calls, [])
     }
   })

@@ -11,15 +11,17 @@ import type { Config } from '../../../src/config/schema.ts'
 import type { OccurredEvent } from '../../../src/domain/event.ts'
 import { type ConsumerContext, consumersOf } from '../../../src/events/consumers.ts'
 import { loadHooks } from '../../../src/hooks/load.ts'
-import { auditFile, auditWebhookUrl, syslogTarget } from '../../../src/settings/audit.ts'
+import { type Events, smtpStatus } from '../../../src/main/start-events.ts'
+import { auditFile, auditWebhookBatch, auditWebhookUrl, syslogTarget } from '../../../src/settings/audit.ts'
 import {
   expirationSettings,
   mailSettings,
+  noticeAges,
   notificationSettings,
   templatesPath,
 } from '../../../src/settings/notifications.ts'
 import { transparencyLogs } from '../../../src/settings/transparency.ts'
-import { formatPath } from '../../../src/shared/config-file/notice.ts'
+import { keysOfEvents } from '../../events/keys.ts'
 import { loopbackCertificate } from '../../support/certificates.ts'
 import { until } from '../../support/until.ts'
 import { aConfig, parseTree, type Tree } from '../config/support.ts'
@@ -55,7 +57,20 @@ const log = (more: Tree = {}): Tree => ({
 })
 const quiet = { notifications: { enabled: false } }
 
+const DAY_MS = 86_400_000
+const MODULE = path.resolve(import.meta.dirname, '../../../../test/fixtures/hooks/hooks.mjs')
+const flaky = { class: `ext:${MODULE}#Flaky`, config: { file: '/dev/null' } }
+/** Whether the second and the third attempt of the first hook come. */
+async function attemptsOf(config: Config) {
+  const { external, close } = await consumersFor(config)
+  await close()
+  return [1, 2].map((failures) => external[0]?.retryDelayMs(failures, new Error('no')) !== undefined)
+}
+const isProbed = (config: Config) => smtpStatus(config, {} as Events) !== undefined
+
 const ROWS: readonly Row[] = [
+  ['smtp.enabled', mail({ enabled: true }), isProbed, true],
+  ['smtp.enabled', mail({}), isProbed, false],
   ['smtp.host', mail({}), (c) => mailSettings(c).host, 'mail.test'],
   ['smtp.port', mail({ port: 2525 }), (c) => mailSettings(c).port, 2525],
   ['smtp.username', mail({ username: 'u', password: 'p' }), (c) => mailSettings(c).login?.user, 'u'],
@@ -122,6 +137,15 @@ const ROWS: readonly Row[] = [
     async (c) => (await firstHook(c))?.timeoutMs,
     7_000,
   ],
+  [
+    'hooks.max_workers',
+    { hooks: { max_workers: 8, registered: [hook(), hook()] } },
+    async (c) => (await consumersFor(c)).external.map(({ concurrency }) => concurrency),
+    [4, 4],
+  ],
+  ['hooks.max_retries', { hooks: { registered: [flaky] } }, attemptsOf, [false, false]],
+  ['hooks.max_retries', { hooks: { max_retries: 1, registered: [flaky] } }, attemptsOf, [true, false]],
+  ['hooks.dead_letter_log', { hooks: { registered: [hook()] } }, (c) => c.hooks.dead_letter_log, null],
   ['hooks.registered', { hooks: { registered: [hook()] } }, async (c) => (await hooksOf(c)).length, 1],
   ['ct_logging.enabled', log(), (c) => transparencyLogs(c).length, 1],
   [
@@ -150,6 +174,7 @@ const ROWS: readonly Row[] = [
     auditWebhookUrl,
     'https://siem.test/',
   ],
+  ['audit_export.webhook_batch', { audit_export: { webhook_batch: 50 } }, auditWebhookBatch, 50],
   ['audit_export.syslog_host', { audit_export: { syslog_host: 'a' } }, (c) => syslogTarget(c)?.host, 'a'],
   [
     'audit_export.syslog_port',
@@ -184,10 +209,19 @@ const ROWS: readonly Row[] = [
     (c) => auditFile(c)?.backups,
     2,
   ],
+  [
+    'retention.notification_max_age_days',
+    { retention: { notification_max_age_days: 3 } },
+    (c) => noticeAges(c).notificationMs,
+    3 * DAY_MS,
+  ],
+  [
+    'retention.expiration_notice_max_age_days',
+    { retention: { expiration_notice_max_age_days: 3 } },
+    (c) => noticeAges(c).noticeMs,
+    3 * DAY_MS,
+  ],
 ]
-
-/** Shown below, or in the test of a whole service (test/events). */
-const ELSEWHERE = ['smtp.enabled', 'hooks.max_workers', 'hooks.max_retries', 'hooks.dead_letter_log']
 
 function isRefused({ ct_logging }: Config): boolean {
   const parsed = parseTree({ ct_logging })
@@ -211,15 +245,6 @@ describe('a key and its effect:', () => {
     assert.deepEqual(plain.kinds, ['certificate.issuance', 'certificate.revocation', 'account.registration'])
   })
 
-  test('hooks.max_workers is shared among the hooks', async () => {
-    const { external, close } = await consumersFor(aConfig({ hooks: { max_workers: 8, registered: [hook(), hook()] } }))
-    assert.deepEqual(
-      external.map(({ concurrency }) => concurrency),
-      [4, 4],
-    )
-    await close()
-  })
-
   test('hooks.dead_letter_log gets the events that a hook did not take', async () => {
     const letters = path.join(folder, 'dead.jsonl')
     const { external, buried, close } = await consumersFor(
@@ -231,12 +256,18 @@ describe('a key and its effect:', () => {
   })
 
   test('every key of these sections is in the table', () => {
-    const sections = /^(?:smtp|notifications|hooks|ct_logging|audit_export|logging\.audit)\./
-    const keys = LEAVES.map(({ path: key }) => formatPath(key)).filter((key) => sections.test(key))
-    const shown = new Set([...ROWS.map(([key]) => key), ...ELSEWHERE])
-    const missing = keys.filter((key) => !shown.has(key) && !/^(?:hooks\.registered|ct_logging\.logs)\b/.test(key))
-    assert.deepEqual(missing, [])
-    assert.ok(keys.length > 30)
+    const shown = new Set(ROWS.map(([key]) => key))
+    assert.deepEqual(
+      keysOfEvents().filter((key) => !shown.has(key)),
+      [],
+    )
+  })
+
+  test('SIGHUP applies every key of notifications', () => {
+    const others = LEAVES.filter(({ path: key }) => key[0] === 'notifications').filter(
+      ({ node }) => node.reload !== 'live',
+    )
+    assert.deepEqual(others, [])
   })
 })
 

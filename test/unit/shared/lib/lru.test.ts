@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { LruMap } from '../../../../src/shared/lib/lru.ts'
+import { until } from '../../../support/until.ts'
 
 test('the entry that was not used for longest is forgotten first', () => {
   const map = new LruMap<string, number>(2)
@@ -25,6 +26,13 @@ test('setting a key again neither grows the map nor keeps the old value', () => 
   map.delete('b')
   assert.equal(map.get('a'), 3)
   assert.equal(map.get('b'), undefined)
+})
+
+test('an entry with a life is gone after it, however often it was read', async () => {
+  const map = new LruMap<string, number>(2, 150)
+  map.set('a', 1)
+  assert.equal(map.get('a'), 1)
+  await until('it is gone', () => map.get('a') === undefined)
 })
 
 test('whatever is asked, set and deleted, it holds what a list in the order of use would', () => {

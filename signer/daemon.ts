@@ -1,0 +1,250 @@
+/** Builds the daemon from its configuration, runs it until a signal, and stops it in order. */
+
+import pino, { type Logger } from 'pino'
+import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
+import { type AuditChain, type AuditEvents, type OpenedAudit, openAuditChain } from './audit/chain.ts'
+import type { SignerConfig } from './config.ts'
+import { createCounters } from './counters.ts'
+import type { CrlNumbers } from './crl-numbers.ts'
+import { CrlUploads } from './crl-uploads.ts'
+import { IssuerRollover } from './issuer-rollover.ts'
+import { closeKeys, type Issuer, loadIssuers } from './issuers.ts'
+import { KeyLoader } from './keys/load-key.ts'
+import type { KeyState } from './keys/signing-key.ts'
+import { describeMethod } from './methods/describe.ts'
+import { healthMethod } from './methods/health.ts'
+import type { MethodHandlers } from './methods/method.ts'
+import { signCertificateMethod } from './methods/sign-certificate.ts'
+import { crlMethods } from './methods/sign-crl.ts'
+import { testSignMethod } from './methods/test-sign.ts'
+import { atKey, inspectPlaces, openNumbers } from './places.ts'
+import { dropPrivileges, isRoot } from './privileges.ts'
+import { readSharedSecret } from './protocol/shared-secret.ts'
+import { listen, prepareSocket, type SignerServer } from './server.ts'
+import { SignedSerials } from './signed-serials.ts'
+import type { SigningService } from './signing.ts'
+
+/** Time for a signature in a token's library to end, after everything else has stopped. */
+const KEY_CLOSE_MS = 5000
+
+/**
+ * Implements `--validate-only`: all of a start, but without creating the audit chain and the
+ * socket.
+ * @returns one line an issuer, and what the start will create
+ * @throws Error in plain sentences
+ */
+export async function checkSetup(config: SignerConfig): Promise<string[]> {
+  readSecret(config)
+  const keys = new KeyLoader()
+  const issuers = await loadIssuers(config.issuers, { keys, onKeyState: () => {} })
+  dropPrivileges(config)
+  const lines = [...issuers.values()].map(
+    ({ id, algorithm, key, notAfter }) =>
+      `issuer ${id}: ${algorithm}, ${key.kind} key, valid until ${notAfter.toISOString()}`,
+  )
+  try {
+    return [...lines, ...(await inspectPlaces(config))]
+  } finally {
+    await closeKeys(issuers)
+    await keys.close(KEY_CLOSE_MS)
+  }
+}
+
+export interface DaemonOptions {
+  config: SignerConfig
+  /** Reads the configuration again, at SIGHUP. */
+  reread(): SignerConfig
+  version: string
+  /** Also stop when standard input ends, because the parent then died. */
+  withParent: boolean
+}
+
+/**
+ * Runs until SIGTERM or SIGINT and resolves after the drain. @throws Error when it cannot start.
+ */
+export async function runDaemon(options: DaemonOptions): Promise<void> {
+  const log = createLog(options.config)
+  ignoreUserSignals(RELOAD_OR_STOP, (sentence) => log.warn(sentence))
+  // Before "signer ready": a parent may send its signal right after that line.
+  const stop = nextSignal(options.withParent)
+  try {
+    const daemon = await startDaemon(options, log)
+    await daemon.stop(await stop)
+  } finally {
+    // An open standard input would keep the process alive.
+    if (options.withParent) process.stdin.destroy()
+  }
+}
+
+/** Log lines have the form of the service's (src/ops/logging.ts). */
+function createLog({ log: { level } }: SignerConfig): Logger {
+  return pino({
+    name: 'chancery-signer',
+    level,
+    messageKey: 'message',
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (name) => ({ level: name }) },
+  })
+}
+
+async function startDaemon(options: DaemonOptions, log: Logger): Promise<Daemon> {
+  const { config, withParent } = options
+  const secret = readSecret(config)
+  const keys = new KeyLoader()
+  const issuerOptions = { keys, onKeyState: keyStateLogger(log) }
+  const issuers = await loadIssuers(config.issuers, issuerOptions)
+  dropPrivileges(config)
+  // A parent warns of root itself, and its child runs as the same user.
+  if (isRoot() && !withParent) log.warn('the signer runs as root; set user and group, or start it as a user of its own')
+  // Before the audit chain, so that a failure here cannot touch the chain of a running signer.
+  await atKey('socket', () => prepareSocket(config.socket))
+  const crlNumbers = await openNumbers(config)
+  const { chain: audit, lines } = await openAudit(config, log)
+
+  const serials = new SignedSerials()
+  serials.recall(lines)
+  const service: SigningService = { issuers, audit, serials, counters: createCounters() }
+  const server = await startServer(options, log, { secret, service, crlNumbers })
+  const daemon = new Daemon({
+    options,
+    log,
+    service,
+    server,
+    keys,
+    rollover: new IssuerRollover({ service, issuerOptions, started: config, log }),
+  })
+  // Last: a SIGHUP that follows this line at once must find its listener.
+  announce(log, config, issuers, audit)
+  return daemon
+}
+
+async function openAudit({ audit: { file, max_bytes } }: SignerConfig, log: Logger): Promise<OpenedAudit> {
+  const opened = await atKey('audit.file', () => openAuditChain({ path: file, maxBytes: max_bytes }, auditEvents(log)))
+  const { keptAside } = opened
+  if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
+  return opened
+}
+
+interface Served {
+  secret: Buffer
+  service: SigningService
+  crlNumbers: CrlNumbers
+}
+
+function startServer({ config, version }: DaemonOptions, log: Logger, served: Served): Promise<SignerServer> {
+  const { secret, service, crlNumbers } = served
+  const { limits } = config
+  const uploads = new CrlUploads(limits.crl_bytes)
+  return listen({
+    socketPath: config.socket,
+    secret,
+    limits: {
+      connections: limits.connections,
+      requestsInFlight: limits.requests_in_flight,
+      frameBytes: limits.frame_bytes,
+      handshakeTimeoutMs: limits.handshake_timeout * 1000,
+      gracefulTimeoutMs: limits.graceful_timeout * 1000,
+    },
+    handlers: createHandlers(service, version, crlNumbers, uploads),
+    onClosed: (connection) => uploads.forgetUnsigned(connection),
+    counters: service.counters,
+    log,
+  })
+}
+
+interface DaemonParts {
+  options: DaemonOptions
+  log: Logger
+  service: SigningService
+  server: SignerServer
+  keys: KeyLoader
+  rollover: IssuerRollover
+}
+
+/** A running daemon: reloads at SIGHUP, and stops in order. */
+class Daemon {
+  readonly #parts: DaemonParts
+  readonly #onHangUp: () => void
+
+  constructor(parts: DaemonParts) {
+    this.#parts = parts
+    this.#onHangUp = () => parts.rollover.apply(parts.options.reread)
+    process.on('SIGHUP', this.#onHangUp)
+  }
+
+  async stop(reason: string): Promise<void> {
+    const { log, service, server, keys, rollover } = this.#parts
+    const { audit, counters } = service
+    process.off('SIGHUP', this.#onHangUp)
+    log.info({ reason, inFlight: counters.inFlight }, 'signer stopping')
+    await server.drain()
+    // After the drain, because a replaced key closes after its last signature.
+    await rollover.settled()
+    await audit.close()
+    await closeKeys(service.issuers)
+    await keys.close(KEY_CLOSE_MS)
+    log.info({ signatures: counters.signatures, refusals: counters.refusals }, 'signer stopped')
+  }
+}
+
+function readSecret({ secret_file: file }: SignerConfig): Buffer {
+  try {
+    return readSharedSecret(file)
+  } catch (cause) {
+    throw new Error(`secret_file: ${(cause as Error).message}`, { cause })
+  }
+}
+
+function createHandlers(
+  service: SigningService,
+  version: string,
+  crlNumbers: CrlNumbers,
+  uploads: CrlUploads,
+): MethodHandlers {
+  return {
+    describe: describeMethod(version, service),
+    health: healthMethod(service),
+    signCertificate: signCertificateMethod(service),
+    testSign: testSignMethod(service),
+    ...crlMethods(service, crlNumbers, uploads),
+  }
+}
+
+function auditEvents(log: Logger): AuditEvents {
+  return {
+    stopped(failure, untilThereIsRoom) {
+      const until = untilThereIsRoom ? 'there is room for the audit chain' : 'the signer is started again'
+      log.error({ err: failure }, `nothing is signed until ${until}`)
+    },
+    resumed: () => log.warn('there is room for the audit chain again; signing goes on'),
+  }
+}
+
+function keyStateLogger(log: Logger): (issuer: string, state: KeyState) => void {
+  return (issuer, state) => {
+    if (state.status === 'ready') log.warn({ issuer }, 'the token is back')
+    else log.error({ issuer, reason: state.reason }, state.status === 'away' ? 'the token is away' : 'PIN refused')
+  }
+}
+
+/** Parents wait for "signer ready" on standard output, so this line ignores `log.level`. */
+function announce(log: Logger, config: SignerConfig, issuers: ReadonlyMap<string, Issuer>, audit: AuditChain): void {
+  for (const { id, notAfter } of issuers.values()) {
+    if (notAfter.getTime() < Date.now()) log.error({ issuer: id, notAfter }, 'the issuer certificate has expired')
+  }
+  const facts = {
+    socket: config.socket,
+    issuers: [...issuers.values()].map(({ id, algorithm, key }) => ({ id, algorithm, key: key.kind })),
+    auditSequence: audit.sequence,
+  }
+  log.child({}, { level: 'info' }).info(facts, 'signer ready')
+}
+
+/** A second signal ends the process at once. */
+function nextSignal(withParent: boolean): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal))
+    if (!withParent) return
+    process.stdin.once('close', () => resolve('standard input ended')).resume()
+  })
+}

@@ -1,0 +1,116 @@
+/**
+ * A module that signs what this service builds, in two steps: the TBSCertificate is built and
+ * committed, then signed. So a repeated step signs the same bytes, and no serial number is unknown.
+ */
+
+import type { CertificateContent } from '../../domain/certificate-content.ts'
+import type { Validity } from '../../domain/validity.ts'
+import type { SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
+import { assembleCertificate, type Certificate, parseCertificate } from '../../shared/pki/certificate.ts'
+import { encodePem } from '../../shared/pki/pem.ts'
+import { verifySignature } from '../../shared/pki/signature.ts'
+import type { Spki } from '../../shared/pki/spki.ts'
+import { parseTbsCertificate } from '../../shared/pki/tbs-certificate.ts'
+import type { IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
+import { type ModuleIssuer, readIssuer, readSignature, refusal, WrongAnswer } from './answers.ts'
+import { asCaError, type Held, type ModuleCaller, nothingToCome } from './step.ts'
+
+/** What an issuer contributes to a TBSCertificate. */
+export interface SigningIssuer extends Validity, Pick<ModuleIssuer, 'caIssuersUrls' | 'crlUrls'> {
+  nameDer: Buffer
+  keyIdentifier: Buffer
+  signatureAlgorithm: SignatureAlgorithm
+}
+
+/** @throws Error in a sentence when the issuer or the profile cannot serve the order */
+export type BuildContent = (request: IssuanceRequest, issuer: SigningIssuer) => Promise<CertificateContent>
+
+export interface SigningModule {
+  name: string
+  call: ModuleCaller
+  build: BuildContent
+}
+
+/** @throws CaError */
+export function takeSigningStep(
+  module: SigningModule,
+  request: IssuanceRequest,
+  { tbs, chain }: Held,
+  { signal, isRepeated, isAbandoned }: StepOptions,
+): Promise<IssuanceStep> {
+  // What may have been signed is signed again, to be recorded as revoked.
+  if (isAbandoned && !isRepeated) return Promise.resolve(nothingToCome())
+  return tbs === undefined || chain === undefined
+    ? draft(module, request, signal)
+    : sign(
+        module,
+        Buffer.from(tbs, 'base64'),
+        chain.map((text) => Buffer.from(text, 'base64')),
+        signal,
+      )
+}
+
+async function draft({ name, call, build }: SigningModule, request: IssuanceRequest, signal: AbortSignal) {
+  try {
+    const issuer = readIssuer(await call('issuer', undefined, {}, signal))
+    const { tbs, findings } = await build(request, signingIssuer(issuer))
+    if (findings.length > 0) return refusal(`the lint finds faults in what would be signed: ${findings.join('; ')}`)
+    const state = { tbs: tbs.toString('base64'), chain: issuer.chain.map((der) => der.toString('base64')) }
+    return { status: 'pending', state, retryAfterMs: 0, mayHaveIssued: false } as const
+  } catch (error) {
+    throw asCaError(name, error, false)
+  }
+}
+
+async function sign({ name, call }: SigningModule, tbs: Buffer, chain: readonly Buffer[], signal: AbortSignal) {
+  const { algorithm } = parseTbsCertificate(tbs).signatureAlgorithm
+  const [issuer] = chain
+  if (!algorithm || !issuer) throw new Error('a draft has an algorithm and an issuer')
+  let answer: unknown
+  try {
+    // A view would carry the whole of its memory to the thread.
+    answer = await call('sign', Uint8Array.from(tbs), { algorithm, issuer: encodePem('CERTIFICATE', issuer) }, signal)
+  } catch (error) {
+    throw asCaError(name, error, true)
+  }
+  try {
+    const signature = readSignature(answer)
+    if (!verifySignature(algorithm, tbs, parseCertificate(issuer).tbs.spki, signature))
+      throw new WrongAnswer('does not verify with the certificate of its issuer')
+    return { status: 'issued', chain: [assembleCertificate(tbs, algorithm, signature), ...chain] } as const
+  } catch (error) {
+    // What does not verify is no certificate.
+    throw asCaError(name, error, false)
+  }
+}
+
+/** @throws WrongAnswer */
+export function signingIssuer({ chain, algorithm, caIssuersUrls, crlUrls }: ModuleIssuer): SigningIssuer {
+  const { tbs } = readCertificate(chain[0])
+  const usual = usualAlgorithm(tbs.spki)
+  const { subjectKeyIdentifier: keyIdentifier, notBefore, notAfter } = tbs
+  if (usual === undefined) throw new WrongAnswer('has an issuer whose kind of key cannot sign here')
+  if (!keyIdentifier) throw new WrongAnswer('has an issuer without a subjectKeyIdentifier')
+  const signatureAlgorithm = algorithm ?? usual
+  return {
+    ...{ keyIdentifier, caIssuersUrls, crlUrls, notBefore, notAfter },
+    nameDer: tbs.subjectDer,
+    signatureAlgorithm,
+  }
+}
+
+function readCertificate(der: Buffer): Certificate {
+  try {
+    return parseCertificate(der)
+  } catch (cause) {
+    throw new WrongAnswer('has an issuer that cannot be read', { cause })
+  }
+}
+
+const OF_CURVE = { 'P-256': 'SHA256withECDSA', 'P-384': 'SHA384withECDSA', 'P-521': 'SHA512withECDSA' } as const
+
+function usualAlgorithm(spki: Spki): SignatureAlgorithm | undefined {
+  if (spki.kind === 'rsa') return 'SHA256withRSA'
+  if (spki.kind === 'ed25519') return 'Ed25519'
+  return spki.kind === 'ec' ? OF_CURVE[spki.curve] : undefined
+}

@@ -1,0 +1,105 @@
+/** `chancery profiles create|replace|validate`: CSR profiles from files, and requests against them. */
+
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import type { OperationCaller } from '../operations/caller.ts'
+import { Refusal } from '../operations/refusal.ts'
+import { type SharedCommand, shared } from '../operations/shared-command.ts'
+import { tell } from '../table.ts'
+import { CommandError } from '../values.ts'
+
+export const PROFILES: readonly SharedCommand[] = [
+  shared({
+    usage: 'profiles create <file>',
+    about: 'Store a CSR profile: YAML or JSON with name, description and profile_data',
+    examples: ['profiles create servers.yaml'],
+    run: (caller, { json }, [file = '']) => create(caller, file, json),
+  }),
+  shared({
+    usage: 'profiles replace <file>',
+    about: 'Replace the CSR profile of the same name, for all who have it',
+    examples: ['profiles replace servers.yaml'],
+    run: (caller, { json }, [file = '']) => replace(caller, file, json),
+  }),
+  shared({
+    usage: 'profiles validate <name> <csr>',
+    about: 'Say what a request (PEM or DER) would violate; 1 when it does',
+    examples: ['profiles validate servers www.csr'],
+    run: (caller, { json }, [name = '', file = '']) => validate(caller, name, file, json),
+  }),
+]
+
+async function create(caller: OperationCaller, file: string, json: boolean): Promise<number> {
+  const profile = await readProfileFile(file)
+  const { body } = await ofFile(file, caller.page('createCsrProfile', { body: profile }))
+  tell(json, body, `CSR profile ${profile.name} made`)
+  return 0
+}
+
+/** The profile of the name in the file gets what the file says. */
+async function replace(caller: OperationCaller, file: string, json: boolean): Promise<number> {
+  const profile = await readProfileFile(file)
+  const profile_id = await caller.idOf('profile_id', profile.name)
+  const { body } = await ofFile(file, caller.page('replaceCsrProfile', { params: { profile_id }, body: profile }))
+  tell(json, body, `CSR profile ${profile.name} replaced`)
+  return 0
+}
+
+/** @param file of the request, DER or PEM. @returns 1 when it violates the profile */
+async function validate(caller: OperationCaller, name: string, file: string, json: boolean): Promise<number> {
+  const csr = (await requestIn(file)).toString('base64')
+  const params = { profile_id: await caller.idOf('profile_id', name) }
+  const { body } = await ofFile(file, caller.page('validateCsr', { params, body: { csr } }))
+  const verdict = body as { valid: boolean; violations: string[]; unchecked?: string[] }
+  const { valid, violations, unchecked = [] } = verdict
+  const unknown = unchecked.map((field) => `${field} was not checked: no stored profile has it`)
+  tell(json, verdict, ...(valid ? [`${file} satisfies CSR profile ${name}`] : violations), ...unknown)
+  return valid ? 0 : 1
+}
+
+async function requestIn(file: string): Promise<Buffer> {
+  const bytes = await readFile(file)
+  if (!bytes.subarray(0, 5).equals(Buffer.from('-----'))) return bytes
+  const { decodePem, PemError } = await import('../../shared/pki/pem.ts')
+  try {
+    return decodePem(bytes.toString('latin1'))[0]?.der ?? bytes
+  } catch (error) {
+    throw error instanceof PemError ? new CommandError(`${file}: ${error.message}`) : error
+  }
+}
+
+interface ProfileFile {
+  name: string
+  description: string | undefined
+  profile_data: unknown
+}
+
+async function readProfileFile(file: string): Promise<ProfileFile> {
+  const { readDocument } = await import('../../shared/config-file/document.ts')
+  const isJson = path.extname(file).toLowerCase() === '.json'
+  const { value, problems } = readDocument(await readFile(file, 'utf8'), isJson ? 'json' : 'yaml')
+  const [problem] = problems
+  if (problem) throw new CommandError(`${file}, line ${problem.position.line}: ${problem.message}`)
+  const { name, description, profile_data: data } = (isObject(value) ? value : {}) as Record<string, unknown>
+  if (typeof name !== 'string' || name.trim() === '' || name.length > 255)
+    throw new CommandError(`${file}: name must be a text of 1 to 255 characters`)
+  if (description !== undefined && typeof description !== 'string')
+    throw new CommandError(`${file}: description must be a text`)
+  if (!isObject(data)) throw new CommandError(`${file}: profile_data must be an object`)
+  return { name: name.trim(), description, profile_data: withoutNulls(data) }
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A field that is null asks nothing, as one that is absent. */
+const withoutNulls = (data: object) => Object.fromEntries(Object.entries(data).filter(([, value]) => value !== null))
+
+/** Names the file before each wrong field. */
+function ofFile<T>(file: string, work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    const fields = error instanceof Refusal ? error.fields : []
+    if (fields.length === 0) throw error
+    throw new CommandError(fields.map(({ field, message }) => `${file}: ${field} ${message}`).join('\n'))
+  })
+}

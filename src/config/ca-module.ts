@@ -1,0 +1,67 @@
+/** The `ext:` backends: which module each names, and its part of `ca.extension_settings`. Pure. */
+
+import { z } from 'zod/v4'
+import { type ModuleReference, parseModuleReference } from '../shared/lib/module-reference.ts'
+import { usedBackends } from './backends.ts'
+import { pythonClassOf } from './python-class.ts'
+import type { Config } from './schema.ts'
+
+type Settings = Readonly<Record<string, unknown>>
+
+const PREFIX = 'ext:'
+
+export const isModule = (backend: string): boolean => backend.startsWith(PREFIX)
+
+/** What the service itself reads. Everything else is for the module to judge. */
+const Limits = z.looseObject({
+  timeout_seconds: z.int().min(1).max(600).default(30),
+  concurrency: z.int().min(1).max(64).default(4),
+  trust_anchors: z.array(z.string().min(1)).default([]),
+})
+
+export interface CaModuleConfig {
+  reference: ModuleReference
+  limits: z.output<typeof Limits>
+  settings: Settings
+}
+
+export const usedModules = (ca: Config['ca']): string[] => usedBackends(ca).filter(isModule)
+
+/** @returns a sentence that follows the key with the reference, for what is no module */
+export function moduleReferenceOf(backend: string): ModuleReference | string {
+  const text = backend.slice(PREFIX.length)
+  const className = pythonClassOf(text)
+  if (className !== undefined)
+    return `names a Python class; CA backends are JavaScript modules here: write ext:./ca/${className.toLowerCase()}.js#${className}, and port it (docs/ca-modules.md)`
+  return parseModuleReference(text) ?? `${backend} is no module such as ext:./ca/module.js#Ca`
+}
+
+/** @returns a sentence that follows `ca.extension_settings`, for what is wrong */
+export function caModuleConfig({ extension_settings: all }: Config['ca'], backend: string): CaModuleConfig | string {
+  const reference = moduleReferenceOf(backend)
+  if (typeof reference === 'string') return reference
+  const common = Object.entries(all).filter(([key]) => !isModule(key))
+  const own = all[backend] ?? {}
+  if (typeof own !== 'object' || own === null) return `has no section below ${backend}`
+  const settings = { ...Object.fromEntries(common), ...own }
+  const read = Limits.safeParse(settings)
+  if (read.success) return { reference, limits: read.data, settings }
+  const [issue] = read.error.issues
+  return `is wrong: ${[...(issue?.path ?? []), issue?.message ?? ''].join(' ')}`
+}
+
+/** Names for whoever reads `/healthz`: a module without its folder. Of equal ones the second has a number. */
+export function publicNames(backends: readonly string[]): string[] {
+  const bare = backends.map((name) => name.replace(/^ext:.*\//, PREFIX))
+  return bare.map((name, i) => {
+    const before = bare.slice(0, i).filter((other) => other === name).length
+    return before === 0 ? name : `${name} ${before + 1}`
+  })
+}
+
+/** The key that names the backend. */
+export function keyOfBackend(ca: Config['ca'], backend: string): string {
+  if (ca.backend === backend) return 'ca.backend'
+  const profile = Object.entries(ca.profiles).find(([, one]) => one.backend === backend)
+  return profile ? `ca.profiles.${profile[0]}.backend` : 'ca.failover.backends'
+}

@@ -1,0 +1,123 @@
+/** Whose certificates end within 1, 7, 14 and 30 days: a plot, and the figures with the list behind each account. */
+
+import { type Output, useApi } from '../api.ts'
+import { Plot } from '../components/chart.tsx'
+import { type Column, Table } from '../components/table.tsx'
+import { countText } from '../format.ts'
+import { href } from '../router.ts'
+import { WORDS } from '../words.ts'
+
+type Expiring = Output<'getExpiringByAccount'>
+type Counts = Expiring['others']
+
+const words = WORDS.overview
+/** It is counted from many rows, and days change slowly. */
+const POLL_MS = 60_000
+const DAY_MS = 86_400_000
+const COLORS = ['--series-1', '--series-2', '--series-3', '--series-4'] as const
+const COLOR_OF_OTHERS = '--quiet'
+
+interface Share {
+  key: string
+  name: string
+  color: string
+  /** The list behind it. */
+  to: string | undefined
+  counts: Counts
+}
+
+export function ExpiringAccounts() {
+  const { data } = useApi('getExpiringByAccount', {}, { every: POLL_MS })
+  if (!data) return null
+  const shares = sharesOf(data)
+  const { others } = data
+  return (
+    <figure class="chart">
+      <figcaption>
+        <h2>{words.accountsChart}</h2>
+      </figcaption>
+      <p>
+        {summaryOf(data)} {data.is_estimate && words.estimate}
+      </p>
+      <Plot
+        data={{
+          ...{ kind: 'bars', isStacked: true, at: others.map((_, index) => index) },
+          names: others.map(({ days }) => words.days(days)),
+          series: shares.map(({ name, color, counts }) => ({
+            ...{ label: name, color },
+            values: counts.map(({ certificates }) => certificates),
+          })),
+        }}
+      />
+      {shares.length > 0 && (
+        <>
+          <Table caption={words.accountsChart} columns={columnsOf(data)} rows={shares} rowKey={({ key }) => key} />
+          <p>
+            <a href={toNotRenewed(others.at(-1)?.days ?? 0)}>{words.notRenewed}</a>
+          </p>
+        </>
+      )}
+    </figure>
+  )
+}
+
+const columnsOf = ({ others, is_estimate }: Expiring): Column<Share>[] => [
+  {
+    head: WORDS.pages.account,
+    cell: ({ name, color, to }) => (
+      <>
+        <span aria-hidden="true" style={{ color: `var(${color})` }}>
+          ■
+        </span>{' '}
+        {to === undefined ? name : <a href={to}>{name}</a>}
+      </>
+    ),
+  },
+  ...others.map(({ days }, index) => ({
+    ...{ head: words.days(days), kind: 'number' as const },
+    cell: ({ counts }: Share) => countText(counts[index]?.certificates ?? 0, is_estimate),
+  })),
+]
+
+const totalOf = (counts: Counts): number => counts.at(-1)?.certificates ?? 0
+
+/** As many accounts as there are colours; all others are one. */
+function sharesOf({ accounts, others }: Expiring): Share[] {
+  const named = accounts.slice(0, COLORS.length).map((account, index) => ({
+    ...{ name: nameOf(account), color: COLORS[index] ?? COLOR_OF_OTHERS, counts: account.expiring },
+    ...{ key: String(account.account_id), to: toCertificatesOf(account.account_id) },
+  }))
+  const rest = accounts.slice(COLORS.length).map(({ expiring }) => expiring)
+  const counts = others.map(({ days, certificates }, index) => ({
+    ...{ days },
+    certificates: rest.reduce((sum, expiring) => sum + (expiring[index]?.certificates ?? 0), certificates),
+  }))
+  if (totalOf(counts) === 0) return named
+  const all = { key: 'others', name: words.otherAccounts, color: COLOR_OF_OTHERS, counts }
+  return [...named, { ...all, to: href('/certificates', ENDING) }]
+}
+
+const ENDING = { status: 'active', sort: 'not_after' }
+
+const toNotRenewed = (days: number) => {
+  const expiring_before = new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10)
+  return href('/certificates', { ...ENDING, renewed: 'false', expiring_before })
+}
+
+/** Nothing finds the certificates of no account. */
+const toCertificatesOf = (account_id: string | null) =>
+  account_id === null ? undefined : href('/certificates', { ...ENDING, account_id })
+
+/** What people know it by. */
+function nameOf({ account_id, contacts, eab_kid }: Expiring['accounts'][number]): string {
+  if (account_id === null) return words.noAccount
+  return eab_kid ?? contacts[0]?.replace(/^mailto:/, '') ?? account_id.slice(-12)
+}
+
+function summaryOf({ accounts, others, is_estimate }: Expiring): string {
+  const [first] = accounts
+  const all = accounts.reduce((sum, { expiring }) => sum + totalOf(expiring), totalOf(others))
+  if (!first) return words.accountsNone
+  const text = (count: number) => countText(count, is_estimate)
+  return words.accountsSummary(text(all), text(totalOf(first.expiring)), nameOf(first))
+}

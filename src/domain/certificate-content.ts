@@ -1,0 +1,58 @@
+/**
+ * What a certificate contains: the TBSCertificate of an order under its profile, and what the lint
+ * says of it (docs/decisions/certificate-content.md). Pure.
+ */
+
+import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import { keyUsagesFor } from '../shared/pki/extensions.ts'
+import { lintTbsCertificate } from '../shared/pki/lint.ts'
+import type { Spki } from '../shared/pki/spki.ts'
+import { buildTbsCertificate, parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
+import type { CertificateProfile } from './certificate-profile.ts'
+import type { Validity } from './validity.ts'
+
+export interface ContentRequest {
+  subject: { spki: Spki; identifiers: readonly Identifier[]; commonName: string | undefined }
+  profile: Pick<CertificateProfile, 'keyUsages' | 'extendedKeyUsages'>
+  issuer: { nameDer: Buffer; keyIdentifier: Buffer; signatureAlgorithm: SignatureAlgorithm }
+  serialNumber: Buffer
+  validity: Validity
+  caIssuersUrls: readonly string[]
+  crlUrls: readonly string[]
+  policyOids: readonly string[]
+}
+
+/** @property findings of the lint; such a certificate is never signed */
+export interface CertificateContent {
+  tbs: Buffer
+  findings: readonly string[]
+}
+
+export function contentOf(request: ContentRequest): CertificateContent {
+  const { subject, profile, issuer, validity } = request
+  const { spki, identifiers } = subject
+  // Plain members: this runs for every certificate, and a spread costs it 15 µs.
+  const tbs = buildTbsCertificate({
+    serialNumber: request.serialNumber,
+    issuerNameDer: issuer.nameDer,
+    authorityKeyIdentifier: issuer.keyIdentifier,
+    signatureAlgorithm: issuer.signatureAlgorithm,
+    notBefore: validity.notBefore,
+    notAfter: validity.notAfter,
+    commonName: subject.commonName,
+    spki: spki.der,
+    dnsNames: valuesOf(identifiers, 'dns'),
+    ipAddresses: valuesOf(identifiers, 'ip'),
+    keyUsages: spki.kind === 'unsupported' ? profile.keyUsages : keyUsagesFor(spki.kind, profile.keyUsages),
+    extendedKeyUsages: profile.extendedKeyUsages,
+    caIssuersUrls: request.caIssuersUrls,
+    policyOids: request.policyOids,
+    crlDistributionPointUrls: request.crlUrls,
+  })
+  return { tbs, findings: lintTbsCertificate(parseTbsCertificate(tbs)) }
+}
+
+function valuesOf(identifiers: readonly Identifier[], type: Identifier['type']): string[] {
+  return identifiers.filter((identifier) => identifier.type === type).map(({ value }) => value)
+}

@@ -1,0 +1,135 @@
+/**
+ * The service's life: the parts start in order and stop in reverse.
+ *
+ * Each part registers its stop with the teardown, so a start that fails takes apart what is up.
+ */
+
+import type { Config } from '../config/schema.ts'
+import { loadHooks } from '../hooks/load.ts'
+import { assertPortFree } from '../http/port-check.ts'
+import { PINO_LEVELS } from '../ops/logging.ts'
+import { createMetrics } from '../ops/metrics.ts'
+import { hasSigner } from '../settings/backends.ts'
+import { eabSecretBox } from '../settings/eab-secret.ts'
+import { liveSettings, urlSettings } from '../settings/server.ts'
+import { loadChallengeMethods } from '../validation/extensions.ts'
+import { awaitDatabase } from './await-database.ts'
+import { requireCaModules } from './ca-module.ts'
+import { countCommandRevocations } from './command-revocations.ts'
+import type { ReloadChanges } from './messages.ts'
+import { followSwitches } from './server-switches.ts'
+import { startAdmin } from './start-admin.ts'
+import { startBackground, startCrlPart, startSupervisor } from './start-background.ts'
+import { startCa, startIssuance } from './start-ca.ts'
+import { type StartContext, Teardown } from './start-context.ts'
+import { applyBlockedKeys, prepareSchema, startDatabase } from './start-database.ts'
+import { startEvents } from './start-events.ts'
+import { startFronts } from './start-fronts.ts'
+import { startValidation } from './start-validation.ts'
+
+export interface StartOptions
+  extends Pick<StartContext, 'config' | 'version' | 'log' | 'onStep' | 'onBroken' | 'reread'> {
+  /** Aborts the wait for an unreachable database. */
+  stopping: AbortSignal
+}
+
+export interface RunningService {
+  directoryUrl: string
+  signerPid(): number | undefined
+  /** Applies the live keys of a configuration to every current and future thread. */
+  apply(config: Config, changes: ReloadChanges): Promise<void>
+  /** Resolves when all parts are down. */
+  stop(): Promise<void>
+}
+
+/**
+ * @throws StartAbandoned, or Error in a plain sentence when the start fails; started parts are
+ * stopped again
+ */
+export async function startService({ stopping, ...options }: StartOptions): Promise<RunningService> {
+  const teardown = new Teardown()
+  const takeApart = () => teardown.run((error) => options.log.error({ err: error }, 'a part did not stop cleanly'))
+  const now = { config: options.config, stopping: false }
+  const context: StartContext = { ...options, metrics: createMetrics(), teardown, fronts: [], now }
+  try {
+    return { ...(await start(context, stopping)), stop: takeApart }
+  } catch (error) {
+    await takeApart()
+    throw error
+  }
+}
+
+async function start(context: StartContext, stopping: AbortSignal) {
+  const { config, log, teardown, now, onStep } = context
+  await requireFreePorts(config)
+  // Every front reads the secret itself; this call reports an error once and early.
+  eabSecretBox(config)
+  const methods = await loadChallengeMethods(config)
+  const hooks = await loadHooks(config)
+  await requireCaModules(config)
+  warnOfAutoAccept(context)
+  onStep('checking the database')
+  await awaitDatabase(() => prepareSchema(config, log), log, stopping)
+  // Checked again, because the wait may have taken hours.
+  await requireFreePorts(config)
+  const database = await startDatabase(context)
+
+  if (hasSigner(config)) onStep('starting the signer')
+  const ca = await startCa(context)
+  const issuance = await startIssuance(context, database, ca, methods)
+
+  onStep('starting the validation workers')
+  const validation = await startValidation(context, database, issuance, methods)
+  const switches = await followSwitches(database.db, ca.flags, log)
+  teardown.add(() => switches.stop())
+  const commands = countCommandRevocations(database.db, context.metrics, log)
+  teardown.add(() => commands.stop())
+
+  const parts = { methods, database, ca, issuance, validation }
+  const crl = await startCrlPart(context, parts)
+  const events = await startEvents(context, database, hooks)
+  const admin = await startAdmin(context, ca)
+  const background = startBackground(context, parts, crl, admin)
+  const supervisor = startSupervisor(context, parts, { crl, background, admin, events })
+  now.supervisor = supervisor
+
+  onStep(`starting ${config.server.workers} front threads`)
+  const fronts = await startFronts(context, parts, crl, supervisor)
+
+  return {
+    directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,
+    signerPid: () => ca.signer?.pid(),
+    async apply(next: Config, changes: ReloadChanges) {
+      await applyBlockedKeys(next, database.db, log)
+      now.config = next
+      await events.apply(next)
+      background.wake()
+      log.level = PINO_LEVELS[liveSettings(next).logLevel]
+      await fronts.apply(next)
+      await admin?.noteReload(changes)
+    },
+  }
+}
+
+function warnOfAutoAccept({ config, log }: StartContext): void {
+  if (!config.challenges.auto_accept) return
+  log.warn(
+    { event: 'auto_accept' },
+    'challenges.auto_accept is on: NO CONTROL OVER IDENTIFIERS IS CHECKED; every name that may be asked for is valid at once',
+  )
+}
+
+/**
+ * Fronts share their port, so without this check they would silently share it with another program.
+ */
+async function requireFreePorts({ server, crl }: Config): Promise<void> {
+  for (const port of [server.port, ...(crl.enabled && crl.http_port !== null ? [crl.http_port] : [])]) {
+    try {
+      await assertPortFree(server.bind, port)
+    } catch (cause) {
+      const { code } = cause as NodeJS.ErrnoException
+      const reason = code === 'EADDRINUSE' ? 'it is in use' : `${code}`
+      throw new Error(`cannot listen on ${server.bind}:${port}: ${reason}`, { cause })
+    }
+  }
+}

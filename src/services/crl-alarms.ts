@@ -1,0 +1,58 @@
+/** When a list that is not published becomes an alarm: each trouble of a list once, until it is over. */
+
+import { MalformedCrl } from './crl-builder.ts'
+
+export interface CrlAlarm {
+  crl: string
+  message: string
+  reason: string
+}
+
+export interface OverdueCrl {
+  name: string
+  nextUpdate: Date
+}
+
+/** Seven seconds of attempts: a signer or a database that restarts is no alarm. */
+const FAILURES_IN_A_ROW = 4
+
+interface Failing {
+  times: number
+  told: Set<string>
+}
+
+export class CrlAlarms {
+  readonly #raise: (alarm: CrlAlarm) => void
+  readonly #failing = new Map<string, Failing>()
+  #overdue: ReadonlySet<string> = new Set()
+
+  constructor(raise: (alarm: CrlAlarm) => void) {
+    this.#raise = raise
+  }
+
+  failed(crl: string, error: unknown): void {
+    const { times, told } = this.#failing.get(crl) ?? { times: 0, told: new Set<string>() }
+    this.#failing.set(crl, { times: times + 1, told })
+    const isMalformed = error instanceof MalformedCrl
+    if (!isMalformed && times + 1 < FAILURES_IN_A_ROW) return
+    const message = isMalformed ? 'a CRL failed its lint and was not signed' : 'a CRL cannot be published'
+    if (told.has(message)) return
+    told.add(message)
+    this.#raise({ crl, message, reason: error instanceof Error ? error.message : String(error) })
+  }
+
+  published(crl: string): void {
+    this.#failing.delete(crl)
+  }
+
+  /** @param crls all that should have been replaced by now */
+  overdue(crls: readonly OverdueCrl[]): void {
+    const former = this.#overdue
+    this.#overdue = new Set(crls.map(({ name }) => name))
+    for (const { name, nextUpdate } of crls) {
+      if (former.has(name)) continue
+      const reason = `no new list was published in time; nextUpdate is ${nextUpdate.toISOString()}`
+      this.#raise({ crl: name, message: 'a CRL is overdue', reason })
+    }
+  }
+}

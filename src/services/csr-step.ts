@@ -1,0 +1,41 @@
+/** What the supervisor hands a backend for one issuance, and how an issuance leaves a backend for another. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { BackendState, IssuanceRequest, IssuanceStep } from '../ca/csr-backend.ts'
+import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
+import type { ClaimedIssuance } from '../store/csr-issuance-store.ts'
+
+const DAY_MS = 86_400_000
+
+export const requestOf = (row: ClaimedIssuance): IssuanceRequest => ({ ...row, validityDays: daysOf(row) })
+
+/** Rounded, because notAfter is included (RFC 5280 §4.1.2.5). */
+function daysOf({ notBefore, notAfter }: Pick<ClaimedIssuance, 'notBefore' | 'notAfter'>): number {
+  return Math.max(1, Math.round((notAfter.getTime() - notBefore.getTime()) / DAY_MS))
+}
+
+export type Left = { status: 'left' } | { status: 'held elsewhere' } | (IssuanceStep & { status: 'refused' })
+
+/**
+ * Withdraws what a backend has published for an issuance that another one takes over. Each answer is
+ * committed, so that a crash leaves a state that goes on with the withdrawal.
+ *
+ * @param save false when another instance holds the row
+ * @throws CaError; then something stays published
+ */
+export async function leaveBackend(
+  backend: Pick<GuardedCsrBackend, 'leave'> | undefined,
+  row: ClaimedIssuance,
+  save: (state: BackendState) => Promise<boolean>,
+): Promise<Left> {
+  let state = row.state as BackendState | undefined
+  while (backend?.leave && state !== undefined && state !== null) {
+    const answer = await backend.leave(requestOf(row), state)
+    if (answer.status === 'refused') return answer
+    if (answer.status === 'issued') throw new Error('a backend has issued what it was to leave')
+    state = answer.state
+    if (!(await save(state))) return { status: 'held elsewhere' }
+    if (answer.retryAfterMs > 0) await sleep(answer.retryAfterMs)
+  }
+  return { status: 'left' }
+}

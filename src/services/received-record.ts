@@ -1,0 +1,61 @@
+/** Records a received certificate. A lost answer of the database costs neither it nor the line about it. */
+
+import type { CertificateStore } from '../store/certificate-store.ts'
+import type {
+  ClaimedIssuance,
+  CsrIssuanceStore,
+  ReceivedCertificate,
+  RecordOutcome,
+} from '../store/csr-issuance-store.ts'
+import { isRecordedAfterAll, untilDone } from './late-record.ts'
+
+export interface RecordParts {
+  store: Pick<CsrIssuanceStore, 'record'>
+  certificates: Pick<CertificateStore, 'findBySerial'>
+  instanceId: number
+}
+
+/**
+ * @param until end of the row's lease, by `performance.now()`
+ * @param onRecordedAfterAll called when the last try has thrown, and has recorded it all the same
+ * @throws database errors
+ */
+export async function recordReceived(
+  parts: RecordParts,
+  received: ReceivedCertificate,
+  row: ClaimedIssuance,
+  until: number,
+  onRecordedAfterAll: () => void,
+): Promise<RecordOutcome> {
+  const { certificates } = parts
+  const { serialNumber, der } = received
+  try {
+    return await recordOnce(parts, received, row, until)
+  } catch (error) {
+    // Nobody else will know.
+    void isRecordedAfterAll(certificates, serialNumber, der).then((isRecorded) => isRecorded && onRecordedAfterAll())
+    throw error
+  }
+}
+
+/** After a lost answer the row may be gone because this very certificate was recorded. */
+async function recordOnce(
+  { store, certificates, instanceId }: RecordParts,
+  received: ReceivedCertificate,
+  { abandonedSeconds }: ClaimedIssuance,
+  until: number,
+): Promise<RecordOutcome> {
+  let isAnswerLost = false
+  const outcome = await untilDone(async () => {
+    try {
+      return await store.record(received, instanceId)
+    } catch (error) {
+      isAnswerLost = true
+      throw error
+    }
+  }, until)
+  if (outcome !== 'lost' || !isAnswerLost) return outcome
+  const known = await untilDone(() => certificates.findBySerial(received.serialNumber, received.der), until)
+  if (known?.id !== received.certificateId) return outcome
+  return abandonedSeconds === undefined ? 'recorded' : 'late'
+}

@@ -1,0 +1,183 @@
+/** Whatever an administrator does, by the Admin API, the command line or a signal, leaves an entry in the audit log. */
+
+import assert from 'node:assert/strict'
+import { scryptSync } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { adminConfig, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
+import { accountIdOf, change, made } from '../support/bound.ts'
+import { rowsIn } from '../support/database.ts'
+import { type Issuing, startIssuing } from '../support/issuing.ts'
+import { chancery, operate } from '../support/operator.ts'
+import { until } from '../support/until.ts'
+
+const KEY = 'ab'.repeat(32)
+const ANOTHER_SECRET = 'another secret of 32 bytes or more, too'
+
+interface Entry {
+  action: string
+  operator: boolean
+}
+
+describe('the audit log', { timeout: 300_000 }, () => {
+  let at: Issuing
+  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-audit-'))
+  const auditKey = path.join(folder, 'audit.key')
+  before(async () => {
+    writeFileSync(auditKey, Buffer.alloc(32, 7))
+    at = await startIssuing({
+      // A key of its own: that of the secret would change with `eab reseal`.
+      ...adminConfig({ audit_key_file: auditKey }),
+      crl: { enabled: true },
+      tos: { url: 'https://ca.example.test/terms', require_agreement: true, version: '2' },
+      audit_retention: { enabled: true, max_age_days: 30, cleanup_interval_seconds: 1 },
+    })
+  })
+  after(async () => {
+    await at.end()
+    rmSync(folder, { recursive: true })
+  })
+
+  const entries = () =>
+    rowsIn<Entry>(
+      at.service.database,
+      "SELECT action, details ? 'operator' AS operator FROM admin_audit_log ORDER BY sequence",
+    )
+  const file = (name: string, text: string) => {
+    const file = path.join(at.service.folder, name)
+    writeFileSync(file, text)
+    return file
+  }
+
+  async function logins(): Promise<void> {
+    const { baseUrl } = at.service
+    const { password } = JSON.parse(await operate(at.service, 'users', 'create', 'lou', '--json'))
+    await (await signIn(baseUrl, 'lou', password)).send('POST', '/auth/logout')
+    const body = { username: 'lou', password: 'wrong' }
+    for (let n = 0; n < 5; n++) await adminRequest(baseUrl, 'POST', '/auth/login', { body })
+    await operate(at.service, 'users', 'unlock', 'lou')
+    await operate(at.service, 'users', 'reset-password', 'lou')
+    const { id } = (await at.admin.get('/users?username=LOU')).json[0]
+    await at.admin.send('PATCH', `/users/${id}`, { enabled: false })
+    await at.admin.send('DELETE', `/users/${id}`)
+    const digest = scryptSync('a password', 'saltsaltsaltsalt', 64, { N: 32768, r: 8, p: 1, maxmem: 2 ** 27 })
+    const password_hash = `scrypt:32768:8:1$saltsaltsaltsalt$${digest.toString('hex')}`
+    const imported = [{ username: 'ida', email: 'i@example.com', role: 'auditor', password_hash }]
+    await operate(at.service, 'users', 'import', file('users.json', JSON.stringify(imported)))
+    const token = await made(at.admin, '/tokens', { name: 'robot' })
+    await at.admin.send('DELETE', `/tokens/${token.id}`)
+  }
+
+  async function grants(): Promise<void> {
+    const account = accountIdOf(at.client)
+    const profile = await made(at.admin, '/csr-profiles', { name: 'p', profile_data: {} })
+    await at.admin.send('PUT', `/csr-profiles/${profile.id}`, { name: 'p', profile_data: { san_maximum: 3 } })
+    const identifier = await made(at.admin, '/allowed-identifiers', { type: 'dns', value: 'a.test' })
+    const eab = await made(at.admin, '/eab', { kid: 'team' })
+    for (const association of [
+      `/eab/${eab.id}/allowed-identifiers/${identifier.id}`,
+      `/eab/${eab.id}/csr-profile/${profile.id}`,
+      `/allowed-identifiers/${identifier.id}/accounts/${account}`,
+      `/csr-profiles/${profile.id}/accounts/${account}`,
+    ])
+      for (const method of ['PUT', 'DELETE'] as const) await change(at.admin, method, association)
+    await at.admin.send('POST', `/eab/${eab.id}/revoke`)
+    await at.admin.send('DELETE', `/allowed-identifiers/${identifier.id}`)
+    await at.admin.send('DELETE', `/csr-profiles/${profile.id}`)
+    const changed = path.join(at.service.folder, 'changed')
+    mkdirSync(changed)
+    const config = readFileSync(path.join(at.service.folder, 'config.yaml'), 'utf8')
+    writeFileSync(path.join(changed, 'config.yaml'), config.replace(TOKEN_SECRET, ANOTHER_SECRET))
+    await chancery({ folder: changed }, 'eab', 'reseal', '--old-secret-file', file('old', TOKEN_SECRET))
+    await operate(at.service, 'eab', 'reseal', '--old-secret-file', file('new', ANOTHER_SECRET))
+  }
+
+  async function certificates(): Promise<void> {
+    await operate(at.service, 'terms', 'accept', '--all')
+    await operate(at.service, 'terms', 'accept', '--account', accountIdOf(at.client))
+    for (const name of ['one.test', 'two.test']) await at.client.obtain([name], at.responder)
+    const { der, chain } = await at.client.obtain(['three.test'], at.responder)
+    await at.database.query('DELETE FROM certificates WHERE der = $1', [der])
+    await operate(at.service, 'certificates', 'import', file('three.pem', chain))
+    const [{ serial_number: serial }] = (await at.admin.get('/certificates?domain=one.test')).json
+    await operate(at.service, 'renewals', 'advise', '--all')
+    await operate(at.service, 'renewals', 'clear', '--all')
+    await operate(at.service, 'certificates', 'revoke', serial)
+    await at.admin.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'two.test' } })
+    await operate(at.service, 'keys', 'block', KEY)
+    await operate(at.service, 'keys', 'unblock', KEY)
+    await operate(at.service, 'crl', 'rebuild')
+    const [row] = await rowsIn<{ id: string }>(
+      at.service.database,
+      `INSERT INTO backend_revocations (certificate_id, backend, der, reason)
+       SELECT id, 'external', der, 0 FROM certificates LIMIT 1 RETURNING certificate_id AS id`,
+    )
+    await at.admin.send('DELETE', `/backend-revocations/${row?.id}`)
+    await at.admin.send('POST', `/accounts/${accountIdOf(at.client)}/deactivate`)
+  }
+
+  async function operation(): Promise<void> {
+    for (const words of [
+      ['maintenance', 'on'],
+      ['maintenance', 'off'],
+      ['signing', 'stop'],
+      ['signing', 'resume'],
+    ])
+      await operate(at.service, ...words)
+    await rowsIn(
+      at.service.database,
+      `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, message_id, status)
+       SELECT id, 'account_deactivated', 'ops@example.com', 'A subject', '', '', '', status
+         FROM unnest($1::uuid[], $2::text[]) AS n (id, status)`,
+      [
+        [uuidv7(Date.now()), uuidv7(Date.now() - 40 * 86_400_000)],
+        ['failed', 'sent'],
+      ],
+    )
+    await operate(at.service, 'notifications', 'retry')
+    await operate(at.service, 'notifications', 'purge')
+    await rowsIn(at.service.database, "INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm}')")
+    const [letter] = await rowsIn<{ id: string }>(
+      at.service.database,
+      `INSERT INTO event_dead_letters (consumer, event_id, kind, subject, occurred_at, data, attempts, error)
+       VALUES ('siem', gen_random_uuid(), 'alarm', 'x', now(), '{}', 3, 'no') RETURNING id`,
+    )
+    await operate(at.service, 'events', 'retry', letter?.id ?? '')
+    await operate(at.service, 'audit', 'export')
+    at.service.process.kill('SIGHUP')
+    await until('the reload is noted', async () => (await entries()).some(({ action }) => action === 'settings.reload'))
+  }
+
+  async function retention(): Promise<void> {
+    await rowsIn(at.service.database, 'ALTER TABLE admin_audit_log DISABLE TRIGGER USER')
+    await rowsIn(at.service.database, "UPDATE admin_audit_log SET created_at = '2020-01-01' WHERE sequence = 1")
+    await rowsIn(at.service.database, 'ALTER TABLE admin_audit_log ENABLE TRIGGER USER')
+    await until('the log is cut', async () => (await entries()).some(({ action }) => action === 'audit.cut'))
+  }
+
+  test('has every action after each was done, and those of the command line name its user', async () => {
+    await logins()
+    await grants()
+    await certificates()
+    await operation()
+    const seen = await entries()
+    await retention()
+    const actions = new Set([...seen, ...(await entries())].map(({ action }) => action))
+    assert.deepEqual([...actions].sort(), [...AUDIT_ACTIONS].sort())
+    const byCommand = new Set(seen.filter(({ operator }) => operator).map(({ action }) => action))
+    for (const action of [
+      'user.create',
+      'user.import',
+      'eab.reseal',
+      'terms.accept',
+      'certificate.import',
+      'key.block',
+    ])
+      assert.ok(byCommand.has(action), action)
+    assert.ok(!byCommand.has('settings.reload'))
+  })
+})

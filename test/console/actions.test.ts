@@ -1,0 +1,311 @@
+/** What an administrator does in the console, clicked through: each with its confirmation and what comes of it. */
+
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { closeConnections, registeredClient } from '../support/acme-client.ts'
+import { type AdminClient, adminConfig, administrator, adminRequest, TOKEN_SECRET } from '../support/admin.ts'
+import { accountIdOf, boundClient, type MadeCredential, made } from '../support/bound.ts'
+import { rowsIn } from '../support/database.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { assertAccessible, ConsoleBrowser, type ConsoleTab } from './browser.ts'
+
+describe('actions in the console', { ...requireCommand('chromium-headless-shell'), timeout: 600_000 }, () => {
+  let service: TestService
+  let browser: ConsoleBrowser
+  let admin: AdminClient
+  before(async () => {
+    // Pages that are smaller than the console would like.
+    const small = { default_page_size: 20, max_page_size: 20 }
+    service = await startTestService({ config: { ...adminConfig(small), crl: { enabled: true } } })
+    browser = await ConsoleBrowser.start(service)
+    admin = await administrator(service, 'grace')
+  })
+  after(async () => {
+    await browser?.close()
+    closeConnections()
+    await service?.dispose()
+  })
+
+  /** As an administrator, who is told nothing unexpected. */
+  const on = (place: string, title: string, work: (tab: ConsoleTab) => Promise<void>) =>
+    test(title, async () => {
+      const tab = await browser.as('admin', { place })
+      await work(tab)
+      assert.deepEqual(tab.complaints, [])
+      await tab.close()
+    })
+  const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).first().click()
+  /** In the dialog that lies over the page. */
+  const confirm = (page: Page, name: string) =>
+    page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
+  const row = (page: Page, text: string) => page.locator('tbody tr', { hasText: text })
+  const statusOf = async (token: string) => (await adminRequest(service.baseUrl, 'GET', '/me', { token })).status
+  const signIn = (username: string, password: string) =>
+    adminRequest(service.baseUrl, 'POST', '/auth/login', { body: { username, password } })
+
+  test('an account is deactivated when the end of its id is typed', async () => {
+    const client = await registeredClient(service.directoryUrl)
+    const { page, close } = await browser.as('admin', { place: `/accounts/${accountIdOf(client)}` })
+    await press(page, 'Deactivate')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('It cannot be undone', { exact: false }).waitFor()
+    assert.equal(await dialog.getByRole('button', { name: 'Deactivate' }).isDisabled(), true)
+    await assertAccessible(page, 'deactivating an account')
+    await dialog.getByLabel(/^Type .* to confirm$/).fill(accountIdOf(client).slice(-12))
+    await confirm(page, 'Deactivate')
+    await page.getByText('deactivated', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Deactivate' }).waitFor({ state: 'detached' })
+    assert.match((await client.newOrder(['www.test'])).text, /deactivated|unauthorized/)
+    await close()
+  })
+
+  on('/operation', 'signing is stopped with a reason, which the page and the overview tell', async ({ page }) => {
+    await press(page, 'Stop signing')
+    await page.getByRole('dialog').getByLabel('Reason').fill('the key may be stolen')
+    await assertAccessible(page, 'stopping signing')
+    await confirm(page, 'Stop signing')
+    await page.getByText('the key may be stolen').waitFor()
+    assert.equal((await admin.get('/signing')).json.signing_stopped, true)
+    await page.getByRole('link', { name: 'Overview', exact: true }).click()
+    await page.getByRole('link', { name: /^stopped/ }).click()
+    await press(page, 'Let signing go on')
+    await confirm(page, 'Let signing go on')
+    await page.getByRole('button', { name: 'Stop signing' }).waitFor()
+    assert.equal((await admin.get('/signing')).json.signing_stopped, false)
+  })
+
+  on('/crl', 'a rebuilt CRL has a new number', async ({ page }) => {
+    const numberOf = async () => (await page.locator('tbody code').allInnerTexts()).join()
+    const before = await until('there is a list', async () => (await numberOf()) || undefined)
+    await press(page, 'Rebuild now')
+    await page.getByText('The lists are new.').waitFor()
+    await until('the new one is shown', async () => (await numberOf()) !== before)
+  })
+
+  const notify = (subject: string, status: string, days: number) =>
+    rowsIn(
+      service.database,
+      `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, message_id, created_at)
+       VALUES ($1, 'challenge_failed', 'a@b.test', $2, 'b', 'b', $3, 'm', now() - make_interval(days => $4))`,
+      [uuidv7(Date.now() - days * 86_400_000), subject, status, days],
+    )
+
+  test('failed notifications are queued again, old ones purged', async () => {
+    await notify('did not arrive', 'failed', 1)
+    await notify('long read', 'sent', 40)
+    const { page, close } = await browser.as('admin', { place: '/notifications?status=failed' })
+    await row(page, 'did not arrive').waitFor()
+    await press(page, 'Retry all failed ones')
+    await page.getByText('1 notifications are queued again.').waitFor()
+    await page.getByText('Nothing fits these filters.').waitFor()
+    await press(page, 'Clear the filters')
+    await row(page, 'did not arrive').getByText('pending').waitFor()
+    await press(page, 'Purge')
+    const days = page.getByRole('dialog').getByLabel('Older than so many days')
+    await days.fill('-1')
+    await confirm(page, 'Purge')
+    await page.getByRole('dialog').locator('.error').first().waitFor()
+    await assertAccessible(page, 'purging notifications')
+    await days.fill('30')
+    await confirm(page, 'Purge')
+    await page.getByText('1 notifications are deleted.').waitFor()
+    await row(page, 'long read').waitFor({ state: 'detached' })
+    await close()
+  })
+
+  test('an event that could not be delivered is delivered again, while somebody wants it', async () => {
+    const bury = (consumer: string) =>
+      rowsIn(
+        service.database,
+        `INSERT INTO event_dead_letters (consumer, event_id, kind, subject, occurred_at, data, attempts, error)
+         VALUES ($1, gen_random_uuid(), 'alarm', 'x', now(), '{"reason": "fire"}', 3, 'no')`,
+        [consumer],
+      )
+    await rowsIn(service.database, `INSERT INTO event_consumers (name, kinds) VALUES ('away', '{alarm}')`, [])
+    await Promise.all([bury('away'), bury('gone')])
+    const { page, close } = await browser.as('admin', { place: '/events' })
+    await row(page, 'away').getByRole('button', { name: 'Show' }).click()
+    await page.getByRole('dialog').getByText('"reason": "fire"').waitFor()
+    await assertAccessible(page, 'an event that could not be delivered')
+    await confirm(page, 'Close')
+    await row(page, 'away').getByRole('button', { name: 'Deliver again' }).click()
+    await page.getByText('It will be delivered again.').waitFor()
+    await row(page, 'gone').getByRole('button', { name: 'Deliver again' }).click()
+    await page.getByText('its consumer is not configured', { exact: false }).waitFor()
+    assert.equal((await admin.get('/events/dead')).json.length, 1)
+    await close()
+  })
+
+  on('/tokens', 'an API token is shown once, works, and ends when it is revoked', async ({ page }) => {
+    await press(page, 'Create a token')
+    await page.getByRole('dialog').getByLabel('Name').fill('metrics')
+    await confirm(page, 'Create a token')
+    const token = (await page.getByRole('dialog', { name: 'The token metrics' }).locator('pre').textContent()) ?? ''
+    await assertAccessible(page, 'a token that was made')
+    await page.keyboard.press('Escape')
+    await confirm(page, 'I have kept it')
+    await row(page, 'metrics').getByText('good').waitFor()
+    assert.ok(!(await page.content()).includes(token))
+    assert.equal(await statusOf(token), 200)
+    await press(page, 'Revoke metrics')
+    await confirm(page, 'Revoke')
+    await row(page, 'metrics').getByText('revoked').waitFor()
+    assert.equal(await statusOf(token), 401)
+  })
+
+  on('/users', 'a user is made, changes the password, gets a role, is shut out and deleted', async ({ page }) => {
+    await press(page, 'Create a user')
+    await page.getByRole('dialog').getByLabel('Username').fill('eve')
+    await page.getByRole('dialog').getByLabel('Mail address').fill('eve@example.com')
+    await confirm(page, 'Create a user')
+    const password = (await page.getByRole('dialog', { name: 'The user eve' }).locator('pre').textContent()) ?? ''
+    await confirm(page, 'I have kept it')
+    await row(page, 'eve').waitFor()
+    assert.equal((await signIn('eve', password)).status, 200)
+    assert.equal(await row(page, 'ada').getByRole('button').count(), 0)
+    assert.notEqual(await newPasswordOf('eve', password), password)
+    assert.equal((await signIn('eve', password)).status, 401)
+
+    const roleOf = async () =>
+      (await admin.get('/users')).json.find((one: { username: string }) => one.username === 'eve')?.role
+    await page.getByLabel('Role of eve').selectOption('admin')
+    await until('eve is an administrator', async () => (await roleOf()) === 'admin')
+    await press(page, 'Disable eve')
+    await row(page, 'eve').getByText('disabled').waitFor()
+    await press(page, 'Enable eve')
+    await row(page, 'eve').getByText('enabled').waitFor()
+    await press(page, 'Delete eve')
+    await page.getByRole('dialog').getByLabel('Type eve to confirm').fill('eve')
+    await assertAccessible(page, 'deleting a user')
+    await confirm(page, 'Delete')
+    await row(page, 'eve').waitFor({ state: 'detached' })
+    assert.equal(await roleOf(), undefined)
+  })
+
+  /** By the user, who has to sign in again. */
+  async function newPasswordOf(username: string, password: string): Promise<string> {
+    const { page, complaints, close } = await browser.open({ place: '/profile' })
+    await page.getByLabel('Username').fill(username)
+    await page.getByLabel('Password').fill(password)
+    await page.keyboard.press('Enter')
+    await press(page, 'Make a new password')
+    await confirm(page, 'Make a new password')
+    const dialog = page.getByRole('dialog', { name: 'Your new password' })
+    const changed = (await dialog.locator('pre').textContent()) ?? ''
+    await confirm(page, 'I have kept it')
+    await page.getByLabel('Username').fill(username)
+    await page.getByLabel('Password').fill(changed)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Your profile', level: 1 }).waitFor()
+    assert.deepEqual(complaints, [])
+    await close()
+    return changed
+  }
+
+  on('/blocked-keys', 'a key is blocked, and unblocked', async ({ page }) => {
+    const key = page.getByLabel('SHA-256 of the public key')
+    await key.fill('abc')
+    await press(page, 'Block the key')
+    await confirm(page, 'Block the key')
+    await page.locator('.field .error').waitFor()
+    assert.equal(await key.inputValue(), 'abc')
+    await key.fill('cd'.repeat(32))
+    await press(page, 'Block the key')
+    await page.getByRole('dialog').getByText('get no certificate any more', { exact: false }).waitFor()
+    await confirm(page, 'Block the key')
+    await row(page, 'cdcdcd').getByRole('button', { name: 'Unblock' }).click()
+    await confirm(page, 'Unblock')
+    await page.getByText('No key is blocked.').waitFor()
+  })
+
+  on('/eab', 'a credential is made with its limits, and takes its accounts with it', async ({ page }) => {
+    await press(page, 'Create a credential')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Key identifier').fill('team-web')
+    await dialog.getByLabel('Label').fill('Web servers')
+    await dialog.getByLabel('Accounts, at most').fill('3')
+    await dialog.getByLabel('Networks that may register').fill('127.0.0.0/8\n10.0.0.0/8')
+    await confirm(page, 'Create a credential')
+    const key = (await dialog.locator('pre').nth(1).textContent()) ?? ''
+    await confirm(page, 'I have kept it')
+    const client = await boundClient(service, { id: '', kid: 'team-web', hmac_key: key })
+    await page.getByRole('link', { name: 'team-web' }).click()
+    await page.getByText('127.0.0.0/8, 10.0.0.0/8').waitFor()
+    await press(page, 'Revoke')
+    await dialog.getByText('1 accounts, which can do nothing any more').waitFor()
+    await dialog.getByLabel('Type team-web to confirm').fill('team-web')
+    await confirm(page, 'Revoke')
+    await page.getByText('The credential and its accounts are revoked.').waitFor()
+    await page.getByRole('button', { name: 'Revoke' }).waitFor({ state: 'detached' })
+    assert.equal((await admin.get(`/accounts/${accountIdOf(client)}`)).json.status, 'revoked')
+  })
+
+  on('/settings', 'settings hide secrets, and say what a SIGHUP and a restart would change', async ({ page }) => {
+    const file = path.join(service.folder, 'config.yaml')
+    const configured = readFileSync(file, 'utf8')
+    const main = page.locator('main')
+    await main.getByText('says the same as what is in force', { exact: false }).waitFor()
+    assert.ok(!(await page.content()).includes(TOKEN_SECRET))
+    writeFileSync(file, configured.replace('retry_after_seconds: 1', 'retry_after_seconds: 7'))
+    await press(page, 'Read again')
+    const change = page.getByRole('region', { name: 'differs from what is in force' }).locator('tbody tr')
+    await change.getByText('challenges.retry_after_seconds').waitFor()
+    await change.getByText(/^at the next (?:SIGHUP|start)$/).waitFor()
+    writeFileSync(file, `${configured}\nnothing: 1\n`)
+    await press(page, 'Read again')
+    await page.getByRole('alert').getByText('unknown key', { exact: false }).waitFor()
+    await assertAccessible(page, 'settings with a broken file')
+    writeFileSync(file, configured)
+  })
+
+  on('/identifiers', 'an identifier is added, and deleted with its consequence', async ({ page }) => {
+    await page.getByLabel('Name, address or network').fill('*.web.test')
+    await press(page, 'Add')
+    await row(page, '*.web.test').waitFor()
+    await press(page, 'Delete *.web.test')
+    await page.getByRole('dialog').getByText('0 accounts may no longer request it', { exact: false }).waitFor()
+    await confirm(page, 'Delete')
+    await page.getByText('There is no identifier yet.').waitFor()
+  })
+
+  test('an account shows what its credential grants, and has a profile of its own beside it', async () => {
+    const credential = await made<MadeCredential>(admin, '/eab', { kid: 'team-mail' })
+    const account = accountIdOf(await boundClient(service, credential))
+    // More than one page of them, the wanted ones at the end.
+    const others = Array.from({ length: 22 }, (_, n) => `profile ${n}`)
+    for (const name of ['all servers', 'mail servers', ...others])
+      await made(admin, '/csr-profiles', { name, profile_data: {} })
+    const { page, complaints, close } = await browser.as('admin', { place: `/eab/${credential.id}` })
+    await page.getByLabel('Profile of its accounts').selectOption({ label: 'all servers' })
+    await page.getByRole('link', { name: 'all servers' }).waitFor()
+    await page.getByLabel('Name, address or network').fill('host-0.test')
+    await press(page, 'Allow')
+    await page.getByText('host-0.test is allowed.').waitFor()
+
+    await page.evaluate(`location.hash = '#/accounts/${account}'`)
+    const own = page.getByLabel('Profile of its own')
+    await page.getByRole('link', { name: 'through its credential' }).nth(1).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Take back host-0.test' }).count(), 0)
+    assert.equal(await own.inputValue(), '')
+    await own.selectOption({ label: 'mail servers' })
+    await page.getByRole('link', { name: 'mail servers' }).waitFor()
+    assert.equal(await page.getByRole('link', { name: 'through its credential' }).count(), 1)
+    await own.selectOption('')
+    await page.getByRole('link', { name: 'all servers' }).waitFor()
+    await assertAccessible(page, 'an account with grants of its credential')
+    await page.getByRole('link', { name: 'all servers' }).click()
+    await press(page, 'Delete')
+    await page.getByRole('dialog').getByLabel('Type all servers to confirm').fill('all servers')
+    await confirm(page, 'Delete')
+    await page.getByRole('link', { name: 'mail servers' }).waitFor()
+    assert.equal(await page.getByRole('link', { name: 'all servers' }).count(), 0)
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+})

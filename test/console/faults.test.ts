@@ -1,0 +1,197 @@
+/** Pages of policy, service and people when the API is slow or fails, when two tabs are at work, and with the back button. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { made } from '../support/bound.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { assertAccessible, ConsoleBrowser, settled, visit } from './browser.ts'
+
+const FAILURE = { error: 'internal', message: 'the server failed', status: 500, request_id: 'ticket-4711' }
+/** With what each shows only when its figures are there. */
+const PLACES = [
+  ['/audit-log', 'user.create'],
+  ['/notifications', 'There is no notification.'],
+  ['/events', 'Every event was delivered.'],
+  ['/users', 'ada@example.com'],
+  ['/tokens', 'metrics'],
+  ['/settings', 'server.external_url'],
+  ['/identifiers', '*.shop.test'],
+  ['/csr-profiles', 'web servers'],
+  ['/blocked-keys', 'No key is blocked.'],
+  ['/operation', 'Begin maintenance'],
+  ['/crl', 'No CRL is published.'],
+  ['/profile', 'ada@example.com'],
+  ['/eab', 'There is no credential yet.'],
+] as const
+
+const PRESS_TRY_AGAIN = `for (const button of document.querySelectorAll('main button'))
+  if (button.textContent === 'Try again') button.click()`
+
+describe('faults beneath the console', { ...requireCommand('chromium-headless-shell'), timeout: 600_000 }, () => {
+  let service: TestService
+  let browser: ConsoleBrowser
+  let admin: AdminClient
+  before(async () => {
+    service = await startTestService({ config: adminConfig() })
+    browser = await ConsoleBrowser.start(service)
+    admin = await administrator(service, 'grace')
+    await made(admin, '/tokens', { name: 'metrics' })
+    await made(admin, '/allowed-identifiers', { type: 'dns', value: '*.shop.test' })
+    await made(admin, '/csr-profiles', { name: 'web servers', profile_data: { san_maximum: 3 } })
+  })
+  after(async () => {
+    await browser?.close()
+    await service?.dispose()
+  })
+
+  const EVERY_REQUEST = '**/api/**'
+  const shows = (page: Page, text: string) => page.locator('main').getByText(text, { exact: false }).first().waitFor()
+
+  test('each page says that the service fails, with the number of the request, and tries again when asked', async () => {
+    const { page, complaints, close } = await browser.as('admin', { place: '/nothing' })
+    for (const [place, text] of PLACES) {
+      await page.route(EVERY_REQUEST, (route) => route.fulfill({ status: 500, json: FAILURE }))
+      await visit(page, place)
+      await page.getByText('Request ticket-4711').first().waitFor()
+      await assertAccessible(page, `${place} with a service that fails`)
+      await page.unroute(EVERY_REQUEST)
+      // All at once: a page that looks by itself may be faster.
+      await page.evaluate(PRESS_TRY_AGAIN)
+      await shows(page, text)
+      await until(`${place} has no problem any more`, async () => (await page.getByRole('alert').count()) === 0)
+      await visit(page, '/nothing')
+    }
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('each page says that the service does not answer', async () => {
+    const { page, complaints, close } = await browser.as('admin', { place: '/nothing' })
+    await page.route(EVERY_REQUEST, (route) => route.abort())
+    for (const [place] of PLACES) {
+      await visit(page, place)
+      await page.getByText('The service does not answer', { exact: false }).first().waitFor()
+    }
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('each page says that it is loading, and what comes after it was left disturbs nobody', async () => {
+    const { page, complaints, close } = await browser.as('admin', { place: '/nothing' })
+    const held: (() => void)[] = []
+    let isSlow = false
+    await page.route(EVERY_REQUEST, async (route) => {
+      if (isSlow) await new Promise<void>((release) => held.push(release))
+      await route.continue()
+    })
+    for (const [place, text] of PLACES) {
+      isSlow = true
+      await page.evaluate(`location.hash = ${JSON.stringify(place)}`)
+      await page.getByText('Loading …').first().waitFor()
+      await page.goBack()
+      await page.getByText('There is no such page.').waitFor()
+      isSlow = false
+      for (const release of held.splice(0)) release()
+      await page.goForward()
+      await shows(page, text)
+      await settled(page)
+      await visit(page, '/nothing')
+    }
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('a change that fails keeps the dialog and what was typed; it goes through when it is tried again', async () => {
+    const { page, complaints, close } = await browser.as('admin', { place: '/tokens' })
+    await page.getByRole('button', { name: 'Create a token' }).first().click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('backups')
+    await page.route(EVERY_REQUEST, (route) => route.fulfill({ status: 500, json: FAILURE }))
+    const create = dialog.getByRole('button', { name: 'Create a token' })
+    await create.click()
+    await dialog.getByText('Request ticket-4711').waitFor()
+    assert.equal(await dialog.getByLabel('Name').inputValue(), 'backups')
+    await page.unroute(EVERY_REQUEST)
+    // Two presses are one token.
+    await create.dblclick()
+    await page.getByRole('dialog', { name: 'The token backups' }).waitFor()
+    await page.getByRole('button', { name: 'I have kept it' }).click()
+    const { json } = await admin.get('/tokens')
+    assert.equal(json.filter(({ name }: { name: string }) => name === 'backups').length, 1)
+    await page.locator('tbody tr', { hasText: 'backups' }).waitFor()
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('what another tab has changed meanwhile is said, and the page goes on', async () => {
+    const doomed = await made(admin, '/csr-profiles', { name: 'doomed', profile_data: {} })
+    const [first, second] = [
+      await browser.as('admin', { place: '/identifiers' }),
+      await browser.as('admin', { place: '/identifiers' }),
+    ]
+    const remove = async ({ page }: typeof first) => {
+      await page.getByRole('button', { name: 'Delete *.shop.test' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
+    }
+    await second.page.getByRole('button', { name: 'Delete *.shop.test' }).waitFor()
+    await remove(first)
+    await first.page.getByText('There is no identifier yet.').waitFor()
+    await remove(second)
+    await second.page.getByRole('dialog').getByRole('alert').waitFor()
+    await second.page.getByRole('button', { name: 'Cancel' }).click()
+
+    for (const { page } of [first, second]) await visit(page, `/csr-profiles/${doomed.id}`)
+    await first.page.getByRole('button', { name: 'Delete' }).click()
+    await first.page.getByRole('dialog').getByLabel('Type doomed to confirm').fill('doomed')
+    await first.page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await first.page.getByRole('heading', { name: 'CSR profiles', level: 1 }).waitFor()
+    await second.page.getByLabel('Description').fill('typed meanwhile')
+    await second.page.getByRole('button', { name: 'Save' }).click()
+    await second.page.getByRole('alert').first().waitFor()
+    assert.equal(await second.page.getByLabel('Description').inputValue(), 'typed meanwhile')
+
+    for (const { page } of [first, second]) await visit(page, '/operation')
+    await first.page.getByRole('button', { name: 'Begin maintenance' }).click()
+    await first.page.getByRole('dialog').getByRole('button', { name: 'Begin maintenance' }).click()
+    // It looks by itself.
+    await second.page.getByRole('button', { name: 'End maintenance' }).waitFor()
+    for (const { complaints, close } of [first, second]) {
+      assert.deepEqual(complaints, [])
+      await close()
+    }
+  })
+
+  test('filters are in the address, and back goes through them, page after page', async () => {
+    const { page, complaints, close } = await browser.as('admin', { place: '/notifications' })
+    await page.getByLabel('Status').selectOption('failed')
+    await page.waitForURL(/status=failed/)
+    await visit(page, '/settings?part=crl')
+    assert.equal(await page.getByLabel('Search').inputValue(), 'crl')
+    await page.getByLabel('From').selectOption('default')
+    await page.waitForURL(/source=default/)
+    await visit(page, '/audit-log')
+    await page.getByLabel('Action').fill('user.create')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/action=user\.create/)
+    const went = async (heading: string, end: RegExp) => {
+      await page.goBack()
+      await page.getByRole('heading', { name: heading, level: 1 }).waitFor()
+      assert.match(page.url(), end)
+    }
+    await went('Audit log', /#\/audit-log$/)
+    assert.equal(await page.getByLabel('Action').inputValue(), '')
+    await went('Settings', /part=crl&source=default$/)
+    await went('Settings', /part=crl$/)
+    assert.equal(await page.getByLabel('From').inputValue(), '')
+    await went('Notifications', /status=failed$/)
+    await page.getByText('Nothing fits these filters.').waitFor()
+    assert.equal(await page.getByLabel('Status').inputValue(), 'failed')
+    await went('Notifications', /#\/notifications$/)
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+})

@@ -1,0 +1,131 @@
+/** Every page of the console by both roles, in light and dark, wide and narrow; and every button that an auditor has. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { closeConnections } from '../support/acme-client.ts'
+import { adminConfig } from '../support/admin.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { assertAccessible, ConsoleBrowser, NARROW, visit, WIDE } from './browser.ts'
+import { type Populated, populate } from './populated.ts'
+
+/** What an auditor must not be offered, as the names of buttons begin. */
+const CHANGES =
+  /^(?:Create|Delete|Revoke|Deactivate|Allow|Take back|Add|Save$|Retry|Purge|Deliver|Begin|Stop|End|Let|Rebuild|Block|Unblock|Enable|Disable|New|Ask)/
+const LOOKS = [
+  { viewport: WIDE, colorScheme: 'light', rules: 'all' },
+  { viewport: WIDE, colorScheme: 'dark', rules: 'colours' },
+  { viewport: NARROW, colorScheme: 'dark', rules: 'all' },
+  { viewport: NARROW, colorScheme: 'light', rules: 'colours' },
+] as const
+/** It needs the permission of a person, and asks the service for nothing. */
+const COPY = 'Copy'
+
+describe('a tour of the console', { ...requireCommand('chromium-headless-shell'), timeout: 600_000 }, () => {
+  let service: TestService
+  let browser: ConsoleBrowser
+  let data: Populated
+  before(async () => {
+    service = await startTestService({
+      config: { ...adminConfig(), crl: { enabled: true }, challenges: { http01: { max_retries: 0 } } },
+    })
+    data = await populate(service)
+    browser = await ConsoleBrowser.start(service)
+  })
+  after(async () => {
+    await browser?.close()
+    closeConnections()
+    await service?.dispose()
+  })
+
+  const places = () => [
+    ...['/', '/certificates', `/certificates/${data.serial}`, '/bulk-revocations', `/bulk-revocations/${data.jobId}`],
+    ...['/accounts', `/accounts/${data.accountId}`, '/orders', `/orders/${data.orderId}`],
+    ...[`/authorizations/${data.authorizationId}`, '/identifiers', '/eab', `/eab/${data.credentialId}`],
+    ...['/csr-profiles', `/csr-profiles/${data.profileId}`, '/blocked-keys', '/audit-log', '/notifications', '/events'],
+    ...['/operation', '/issuers', '/crl', '/settings?part=server', '/users', '/tokens', '/profile', '/nothing'],
+    ...['/bulk-revocations/new', '/csr-profiles/new'],
+  ]
+
+  for (const role of ['admin', 'auditor'] as const)
+    test(`as ${role} each page passes axe, fits and shows no problem, in every look`, async () => {
+      const { page, complaints, close } = await browser.as(role)
+      const refused = refusalsOf(page)
+      for (const place of places()) {
+        await visit(page, place)
+        for (const look of LOOKS) await requireInOrder(page, `${place} as ${role}`, look)
+      }
+      assert.deepEqual([complaints, refused], [[], []])
+      await close()
+    })
+
+  type Look = (typeof LOOKS)[number]
+  async function requireInOrder(page: Page, where: string, { viewport, colorScheme, rules }: Look): Promise<void> {
+    const what = `${where}, ${colorScheme}, ${viewport.width} pixels wide`
+    await page.setViewportSize(viewport)
+    await page.emulateMedia({ colorScheme })
+    // A chart is drawn anew for the width.
+    await until(`${what} fits`, async () => {
+      return Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth')) <= 0
+    })
+    await assertAccessible(page, what, rules)
+    assert.equal(await page.getByRole('alert').count(), 0, `${what} shows a problem`)
+    assert.equal(await page.evaluate('window.hacked'), undefined, what)
+  }
+
+  test('on a phone the menu opens over the page, and passes axe', async () => {
+    const { page, close } = await browser.as('admin', { viewport: NARROW })
+    await page.getByRole('button', { name: 'Menu' }).click()
+    await page.getByRole('link', { name: 'Audit log' }).waitFor()
+    await assertAccessible(page, 'the menu')
+    await page.getByRole('link', { name: 'Audit log' }).click()
+    await page.getByRole('heading', { name: 'Audit log', level: 1 }).waitFor()
+    assert.equal(await page.getByRole('button', { name: 'Menu' }).getAttribute('aria-expanded'), 'false')
+    await close()
+  })
+
+  test('an auditor who presses every button is refused nothing, and changes nothing', async () => {
+    const { page, complaints, close } = await browser.as('auditor')
+    const refused = refusalsOf(page)
+    const changes = changesOf(page)
+    for (const place of places()) {
+      await visit(page, place)
+      const offered = await page.locator('main a.button, main button:not([disabled])').allInnerTexts()
+      const forbidden = offered.filter((text) => CHANGES.test(text))
+      assert.deepEqual(forbidden, [], place)
+      const buttons = page.locator('main button:not([disabled])')
+      for (let index = 0; index < (await buttons.count()); index++) {
+        if ((await buttons.nth(index).textContent()) === COPY) continue
+        await buttons.nth(index).click()
+        // What it opens lies over the page, or is another place.
+        await visit(page, '/nothing')
+        await visit(page, place)
+      }
+    }
+    assert.deepEqual([complaints, refused, changes], [[], [], []])
+    await close()
+  })
+})
+
+/** Requests that the role was refused, as they come. */
+function refusalsOf(page: Page): string[] {
+  const refused: string[] = []
+  page.on('response', (response) => {
+    if (response.status() === 403) refused.push(response.url())
+  })
+  return refused
+}
+
+/** What asks and changes nothing. */
+const QUESTIONS = /\/(?:validate|check|export)$/
+
+function changesOf(page: Page): string[] {
+  const changes: string[] = []
+  page.on('request', (request) => {
+    if (request.method() !== 'GET' && !QUESTIONS.test(request.url()))
+      changes.push(`${request.method()} ${request.url()}`)
+  })
+  return changes
+}

@@ -1,0 +1,49 @@
+/** A CRL that cannot be published, or is overdue, is an event for whoever wants alarms. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { rowsIn } from '../support/database.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+describe('alarms of CRLs', () => {
+  let service: TestService
+  const run = (text: string) => rowsIn<Record<string, unknown>>(service.database, text)
+  before(async () => {
+    service = await startTestService({ config: { crl: { enabled: true } } })
+    await run(`INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm,crl.publication}')`)
+  })
+  after(() => service.dispose())
+
+  const told = async () =>
+    (await rowsIn<{ subject: string; data: { message: string; crl: string; reason: string } }>(
+      service.database,
+      `SELECT subject, data FROM event_deliveries WHERE kind = 'alarm' ORDER BY sequence`,
+    )) ?? []
+  const toldOf = (message: string) =>
+    until(`the alarm: ${message}`, async () => (await told()).find(({ data }) => data.message === message))
+
+  test('one that the database does not take is told after a few attempts, and one past its end at once', async () => {
+    // As with a full disk: what exists can be read, and nothing can be added.
+    await run('ALTER TABLE crl_pieces ADD CONSTRAINT full_disk CHECK (false) NOT VALID')
+    await run(`UPDATE crls SET this_update = now() - interval '2 days', next_update = now() - interval '1 minute'`)
+    const overdue = await toldOf('a CRL is overdue')
+    assert.deepEqual([overdue.subject, overdue.data.crl], ['crl default', 'default'])
+    assert.match(overdue.data.reason, /nextUpdate is 2/)
+    const failing = await toldOf('a CRL cannot be published')
+    assert.match(failing.data.reason, /full_disk/)
+    assert.equal((await told()).length, 2)
+    const health = (await (await fetch(`${service.baseUrl}/healthz`)).json()) as { checks: { crl: object } }
+    assert.deepEqual(health.checks.crl, { status: 'error', stale: true })
+  })
+
+  test('once it is published again, that is an event too', async () => {
+    const published = () =>
+      run(`SELECT data FROM event_deliveries WHERE kind = 'crl.publication' AND data->>'number' =
+      (SELECT number::text FROM crls WHERE next_update > now())`)
+    assert.deepEqual(await published(), [])
+    await run('ALTER TABLE crl_pieces DROP CONSTRAINT full_disk')
+    await until('it is published', async () => (await published()).length === 1, 90_000)
+    assert.equal((await told()).length, 2)
+  })
+})

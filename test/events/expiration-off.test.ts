@@ -1,0 +1,92 @@
+/** A whole service whose settings ask for no warnings of expiry: nothing is recorded, and it says that it warns nobody. */
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { parse, stringify } from 'yaml'
+import { rowsIn } from '../support/database.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const TASK = 'expiration_warnings'
+
+interface Health {
+  status: string
+  checks: { workers: { expiration: boolean; tasks?: Record<string, { last_run: string }> } }
+}
+
+describe('a service with notifications.expiration_warning_days: []', () => {
+  let service: TestService
+  before(async () => {
+    service = await startTestService({
+      fronts: 1,
+      config: {
+        notifications: { enabled: true, expiration_warning_days: [], expiration_check_interval_seconds: 1 },
+      },
+    })
+    await rowsIn(
+      service.database,
+      `WITH account AS (
+         INSERT INTO accounts (id, thumbprint, jwk, contacts)
+         VALUES (gen_random_uuid(), 'one', '{}', '{mailto:ops@example.com}') RETURNING id)
+       INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
+       SELECT gen_random_uuid(), id, gen_random_uuid(), '\\x0a', '\\x00', '{a.test}', now() - interval '60 days',
+              now() + interval '5 days', '\\x00' FROM account`,
+    )
+  })
+  after(() => service.dispose())
+
+  const health = async () => (await (await fetch(`${service.baseUrl}/healthz`)).json()) as Health
+  const rows = async (table: string) => (await rowsIn(service.database, `SELECT FROM ${table}`)).length
+  const warnings = () =>
+    rowsIn(service.database, "SELECT FROM notifications WHERE notification_type = 'expiration_warning'")
+  const status = () =>
+    execFileSync(process.execPath, [CLI, '-c', path.join(service.folder, 'config.yaml'), 'workers', 'status'], {
+      encoding: 'utf8',
+    })
+  /** `SIGHUP` with these settings. */
+  async function reload(notifications: object): Promise<void> {
+    const file = path.join(service.folder, 'config.yaml')
+    const settings = parse(readFileSync(file, 'utf8')) as { notifications: object }
+    writeFileSync(file, stringify({ ...settings, notifications: { ...settings.notifications, ...notifications } }))
+    const before = service.log.length
+    service.process.kill('SIGHUP')
+    await until('it is read again', () =>
+      service.log.slice(before).some(({ message }) => message === 'configuration read again'),
+    )
+  }
+  /** Every task that runs has been reported once more. */
+  async function reported(): Promise<Health> {
+    const lastRun = async () => (await health()).checks.workers.tasks?.stale_processing_recovery?.last_run ?? ''
+    const before = await lastRun()
+    await until('runs are reported', async () => (await lastRun()) > before)
+    return health()
+  }
+
+  test('records no warning, and health and the command line say that nobody is warned', async () => {
+    const { status: overall, checks } = await reported()
+    assert.deepEqual([overall, checks.workers.expiration], ['ok', false])
+    assert.ok(!(TASK in (checks.workers.tasks ?? {})))
+    const printed = status()
+    assert.match(printed, /^stale_processing_recovery /m)
+    assert.doesNotMatch(printed, new RegExp(TASK))
+    assert.deepEqual([await rows('expiration_notices'), (await warnings()).length], [0, 0])
+  })
+
+  test('warns when SIGHUP names days, and says so', async () => {
+    await reload({ expiration_warning_days: [30] })
+    await until('the warning is recorded', async () => (await warnings()).length === 1)
+    const { checks } = await reported()
+    assert.equal(checks.workers.expiration, true)
+    assert.match(status(), new RegExp(`^${TASK} +instance \\d+  last 2`, 'm'))
+  })
+
+  test('warns nobody while notifications are off', async () => {
+    await reload({ enabled: false })
+    // The thread of the background work learns of it a moment after the log line.
+    await until('health says so', async () => !(await health()).checks.workers.expiration)
+  })
+})

@@ -1,0 +1,111 @@
+/** Two services on one database, of which one has a consumer: who delivers, and what becomes of events while that one is away. */
+
+import assert from 'node:assert/strict'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, test } from 'node:test'
+import { closeConnections, createAcmeClient, startResponder } from '../support/acme-client.ts'
+import { rowsIn } from '../support/database.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+/** Two instances need it. */
+const nonce = { store: 'database' }
+
+describe('a service without consumers beside one with a webhook', () => {
+  let receiver: Server
+  /** Event ids, as often as they came, by the name in the certificate. */
+  const told = new Map<string, string[]>()
+  /** Requests that have no answer yet; undefined answers at once. */
+  let held: ServerResponse[] | undefined
+  let config: Record<string, unknown>
+  let telling: TestService
+  let firstTelling: TestService
+  let silent: TestService
+  let firstSilent: TestService
+  let client: Awaited<ReturnType<typeof createAcmeClient>>
+
+  before(async () => {
+    receiver = createServer(async (request, response) => {
+      let body = ''
+      for await (const chunk of request) body += chunk
+      const { id, data } = JSON.parse(body) as { id: string; data: { domains: string[] } }
+      const name = data.domains[0] ?? assert.fail()
+      told.set(name, [...(told.get(name) ?? []), id])
+      if (held) held.push(response)
+      else response.writeHead(204).end()
+    })
+    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`
+    const hook = { class: 'webhook', events: ['certificate.issuance'], config: { url, allow_private: true } }
+    config = { nonce, hooks: { registered: [hook], timeout_seconds: 60 } }
+    firstTelling = await startTestService({ fronts: 1, config })
+    telling = firstTelling
+    firstSilent = await startTestService({ fronts: 1, config: { nonce }, beside: telling })
+    silent = firstSilent
+    client = await createAcmeClient(silent.directoryUrl)
+    assert.equal((await client.newAccount({ termsOfServiceAgreed: true })).status, 201)
+  })
+  after(async () => {
+    closeConnections()
+    await silent.dispose()
+    await firstSilent.dispose()
+    await telling.dispose()
+    await firstTelling.dispose()
+    receiver.closeAllConnections()
+    receiver.close()
+  })
+
+  /** By the one without consumers. */
+  async function issue(name: string): Promise<void> {
+    const responder = await startResponder(silent.http01Port)
+    await client.obtain([name], responder).finally(() => responder.close())
+  }
+  const waiting = () =>
+    rowsIn<{ name: string; claimed_by: number | null; attempts: number }>(
+      telling.database,
+      "SELECT data->'domains'->>0 AS name, claimed_by, attempts FROM event_deliveries ORDER BY sequence",
+    )
+  const nothingWaits = () => until('nothing waits', async () => (await waiting()).length === 0)
+
+  test('what it causes is delivered by the other', async () => {
+    await issue('first.test')
+    await nothingWaits()
+    assert.equal(told.get('first.test')?.length, 1)
+  })
+
+  test('it neither takes nor loses what waits for the other, which was killed and comes back', async () => {
+    held = []
+    await issue('second.test')
+    await until('the receiver has the event', () => held?.length === 1)
+    const [claimed] = await waiting()
+    assert.ok(claimed?.claimed_by)
+    await telling.kill()
+    await issue('third.test')
+    // Its start must not take what a dead instance had claimed, either.
+    assert.equal(await silent.stop(), 0)
+    silent = await startTestService({ fronts: 1, config: { nonce }, continueFrom: firstSilent })
+    await issue('fourth.test')
+    assert.deepEqual(await waiting(), [
+      claimed,
+      { name: 'third.test', claimed_by: null, attempts: 0 },
+      { name: 'fourth.test', claimed_by: null, attempts: 0 },
+    ])
+    held = undefined
+    telling = await startTestService({ fronts: 1, config, continueFrom: firstTelling })
+    await nothingWaits()
+    const [before, again] = told.get('second.test') ?? []
+    assert.ok(before && before === again)
+    assert.deepEqual([told.get('third.test')?.length, told.get('fourth.test')?.length], [1, 1])
+  })
+
+  test('nor while the other was stopped', async () => {
+    assert.equal(await telling.stop(), 0)
+    await issue('fifth.test')
+    telling = await startTestService({ fronts: 1, config, continueFrom: firstTelling })
+    await nothingWaits()
+    assert.equal(told.get('fifth.test')?.length, 1)
+    const certificates = await rowsIn(telling.database, 'SELECT FROM certificates WHERE account_id IS NOT NULL')
+    assert.deepEqual([certificates.length, told.size], [5, 5])
+  })
+})

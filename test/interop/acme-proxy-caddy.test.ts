@@ -1,0 +1,114 @@
+/**
+ * A service whose certificates come from Caddy's ACME server. Caddy validates at port 80 and resolves names as the machine does, so
+ * the certificates are for addresses of loopback.
+ */
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  closeConnections,
+  type Responder,
+  registeredClient,
+  startResponder,
+} from '../support/acme-client.ts'
+import { type CaddyCa, startCaddyCa } from '../support/caddy-ca.ts'
+import { startChallengeFolder } from '../support/http01-responder.ts'
+import { requireAll, requireCommand, requirePort } from '../support/requirements.ts'
+import { withQuery } from '../support/revoked.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const ADDRESS = '127.80.0.1'
+const NEEDS = requireAll(requireCommand('caddy'), await requirePort(80, ADDRESS))
+
+describe('a service behind Caddy', { ...NEEDS, timeout: 180_000 }, () => {
+  let folder: string
+  let caddy: CaddyCa
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  let closeWebServer: () => Promise<void>
+
+  const challenges = () => path.join(folder, '.well-known', 'acme-challenge')
+  const query = (text: string, values: unknown[] = []) =>
+    withQuery(service.database.connection, (run) => run(text, values))
+
+  before(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-behind-caddy-'))
+    mkdirSync(challenges(), { recursive: true })
+    caddy = await startCaddyCa()
+    closeWebServer = await startChallengeFolder(80, challenges(), ADDRESS)
+    service = await startTestService({
+      config: {
+        security: { identifier_policy: { allow_ip: true } },
+        ca: {
+          backend: 'acme_proxy',
+          acme_proxy: {
+            directory_url: caddy.directoryUrl,
+            email: 'pki@chained.test',
+            ca_cert_path: caddy.rootFile,
+            storage_path: path.join(folder, 'storage'),
+            challenge_type: 'http-01',
+            challenge_handler: 'file_http',
+            challenge_handler_config: { webroot: folder },
+            trust_anchors: [caddy.rootFile],
+          },
+        },
+      },
+    })
+    responder = await startResponder(service.http01Port, ADDRESS)
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await responder?.close()
+    await service?.dispose()
+    await closeWebServer?.()
+    await caddy?.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  test('its chain leads to Caddy’s root, and nothing is left behind', async () => {
+    const { der, chain } = await client.obtain([ADDRESS], responder)
+    const leaf = new X509Certificate(der)
+    assert.equal(leaf.subjectAltName, `IP Address:${ADDRESS}`)
+    const [, issuer = ''] = chain.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []
+    assert.ok(leaf.verify(new X509Certificate(issuer).publicKey))
+    assert.ok(new X509Certificate(issuer).verify(new X509Certificate(readFileSync(caddy.rootFile)).publicKey))
+    assert.deepEqual(await query('SELECT backend FROM certificates WHERE der = $1', [der]), [{ backend: 'acme_proxy' }])
+    assert.deepEqual(readdirSync(challenges()), [])
+  })
+
+  test('six at the same time: each its own certificate', async () => {
+    const before = (await query('SELECT FROM certificates')).length
+    const obtained = await Promise.all(
+      Array.from({ length: 6 }, async () => {
+        const other = await registeredClient(service.directoryUrl)
+        return other.obtain([ADDRESS], responder)
+      }),
+    )
+    assert.equal(new Set(obtained.map(({ der }) => der.toString('hex'))).size, 6)
+    assert.equal((await query('SELECT FROM certificates')).length, before + 6)
+    assert.deepEqual(await query('SELECT FROM csr_issuances'), [])
+    assert.deepEqual(readdirSync(challenges()), [])
+  })
+
+  test('a period that the client has requested is given (RFC 8555 §7.4)', async () => {
+    const notAfter = new Date(Math.floor(Date.now() / 1000) * 1000 + 3 * 3_600_000)
+    const { der } = await client.obtain([ADDRESS], responder, { order: { notAfter: notAfter.toISOString() } })
+    assert.equal(Date.parse(new X509Certificate(der).validTo), notAfter.getTime())
+  })
+
+  test('a revocation reaches Caddy', async () => {
+    const { der } = await client.obtain([ADDRESS], responder)
+    const payload = { certificate: der.toString('base64url'), reason: 4 }
+    assert.equal((await client.post(client.directory['revokeCert'] as string, payload)).status, 200)
+    const confirmed = await service.untilLogged('its confirmation', ({ event }) => event === 'backend_revoked')
+    assert.equal(confirmed['backend'], 'acme_proxy')
+    assert.deepEqual(await query('SELECT FROM backend_revocations'), [])
+  })
+})

@@ -1,0 +1,59 @@
+/** Revocations at several CAs: each CA has rounds of its own, and none is forgotten. */
+
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { type BackendRevocationsOptions, revokeAtBackend } from '../../src/services/backend-revocations.ts'
+import {
+  type BackendRevocationStore,
+  createBackendRevocationStore,
+  listBackendRevocations,
+} from '../../src/store/backend-revocation-store.ts'
+import { newId, openStores, type StoreFixture } from './support.ts'
+
+describe('revocations at backends', () => {
+  let fixture: StoreFixture
+  let store: BackendRevocationStore
+  before(async () => {
+    fixture = await openStores()
+    store = createBackendRevocationStore(fixture.db)
+  })
+  after(() => fixture.close())
+  beforeEach(() => fixture.sql('DELETE FROM backend_revocations'))
+
+  async function waiting(backend: string, count = 1): Promise<void> {
+    for (let made = 0; made < count; made++)
+      await fixture.sql(
+        'INSERT INTO backend_revocations (certificate_id, backend, der, reason) VALUES ($1, $2, $3, 0)',
+        [newId(), backend, Buffer.of(1)],
+      )
+  }
+  const left = async () =>
+    (await listBackendRevocations(fixture.db, 100, 0)).map(({ backend, error }) => [backend, error])
+  const events: BackendRevocationsOptions['events'] = { confirmed: () => undefined, failed: () => undefined }
+
+  test('a CA that hangs, with many of them, keeps no other from its own', async () => {
+    await waiting('hangs', 40)
+    await waiting('well')
+    let answer = () => {}
+    const hanging = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    const backends = new Map([
+      ['hangs', { revoke: () => hanging }],
+      ['well', { revoke: async () => undefined }],
+    ])
+    const round = revokeAtBackend('hangs', { backends, store, events })
+    assert.equal(await revokeAtBackend('well', { backends, store, events }), 1)
+    assert.deepEqual(new Set((await left()).map(([backend]) => backend)), new Set(['hangs']))
+    answer()
+    assert.equal(await round, 16)
+  })
+
+  test('one of a backend that is no longer configured stays, and says why', async () => {
+    await waiting('former')
+    const backends = new Map(['a', 'b'].map((name) => [name, { revoke: async () => assert.fail('not asked') }]))
+    assert.equal(await revokeAtBackend('b', { backends, store, events }), 0)
+    assert.equal(await revokeAtBackend('a', { backends, store, events }), 1)
+    assert.deepEqual(await left(), [['former', 'the configuration has no backend former']])
+  })
+})

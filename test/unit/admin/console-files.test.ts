@@ -1,0 +1,39 @@
+/** The files of the console in memory. */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, test } from 'node:test'
+import { ConsoleFiles } from '../../../src/admin/console-files.ts'
+
+const folder = mkdtempSync(path.join(tmpdir(), 'chancery-console-'))
+after(() => rmSync(folder, { recursive: true }))
+writeFileSync(path.join(folder, 'index.html'), 'a page')
+writeFileSync(path.join(folder, 'index.html.gz'), 'a packed page')
+writeFileSync(path.join(folder, '.env'), 'a secret')
+
+const answer = (name: string, acceptEncoding?: string) =>
+  new ConsoleFiles(folder).answer({ method: 'GET', path: name, acceptEncoding })
+
+for (const coding of ['gzip', undefined])
+  test(`a reply with ${coding ?? 'no coding'} crosses threads without a copy: who takes it slowly holds no memory`, () => {
+    const sent = answer('/console/', coding)?.octets
+    const received = structuredClone(sent)
+    assert.ok(sent && received)
+    received[0] = 0x21
+    assert.equal(sent[0], 0x21)
+  })
+
+test('only the files of the console are found, by their own names', () => {
+  for (const name of [
+    '/console/.env',
+    '/console/../index.html',
+    '/console//index.html',
+    '/console/index.html.gz',
+    '/consoleindex.html',
+  ])
+    assert.equal(answer(name), undefined, name)
+  assert.equal(answer('/console/index.html')?.status, 200)
+  assert.equal(answer('/console')?.status, 308)
+})

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type CrlAlarm, CrlAlarms } from '../../../src/services/crl-alarms.ts'
+import { MalformedCrl } from '../../../src/services/crl-builder.ts'
+
+const away = new Error('the signer does not answer')
+const nextUpdate = new Date('2026-11-23T12:00:00Z')
+
+function watching() {
+  const raised: CrlAlarm[] = []
+  return { raised, alarms: new CrlAlarms((alarm) => raised.push(alarm)) }
+}
+
+describe('alarms of a CRL', () => {
+  test('three failures are none; the fourth is one, and those after it are not', () => {
+    const { raised, alarms } = watching()
+    for (let n = 0; n < 3; n++) alarms.failed('default', away)
+    assert.deepEqual(raised, [])
+    for (let n = 0; n < 10; n++) alarms.failed('default', away)
+    assert.deepEqual(raised, [{ crl: 'default', message: 'a CRL cannot be published', reason: away.message }])
+  })
+
+  test('after a publication the failures count anew', () => {
+    const { raised, alarms } = watching()
+    for (let round = 0; round < 2; round++) {
+      for (let n = 0; n < 4; n++) alarms.failed('default', away)
+      alarms.published('default')
+    }
+    for (let n = 0; n < 3; n++) alarms.failed('default', away)
+    assert.equal(raised.length, 2)
+  })
+
+  test('a list that fails its lint is one at once, and once', () => {
+    const { raised, alarms } = watching()
+    for (let n = 0; n < 3; n++) alarms.failed('default', new MalformedCrl('no number'))
+    assert.deepEqual(raised, [
+      { crl: 'default', message: 'a CRL failed its lint and was not signed', reason: 'no number' },
+    ])
+  })
+
+  test('each list has its own', () => {
+    const { raised, alarms } = watching()
+    for (const crl of ['default', 'default/2-0']) for (let n = 0; n < 4; n++) alarms.failed(crl, away)
+    assert.deepEqual(
+      raised.map(({ crl }) => crl),
+      ['default', 'default/2-0'],
+    )
+  })
+
+  test('an overdue list is told once, and again when it is overdue again', () => {
+    const { raised, alarms } = watching()
+    const list = { name: 'default', nextUpdate }
+    for (const crls of [[list], [list], [], [list]]) alarms.overdue(crls)
+    assert.equal(raised.length, 2)
+    assert.match(raised[0]?.reason ?? '', /nextUpdate is 2026-11-23T12:00:00/)
+  })
+})

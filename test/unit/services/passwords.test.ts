@@ -1,0 +1,32 @@
+/** Hashes of passwords are made one after the other, and only so many may wait. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { AdminError } from '../../../src/domain/admin-error.ts'
+import { HASHING_HERE, PasswordHasher } from '../../../src/services/admin/passwords.ts'
+
+test('one hash is made, sixteen wait, and the next is told to come back in two seconds', async () => {
+  let running = 0
+  let release = () => {}
+  const isReleased = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const hasher = new PasswordHasher({
+    ...HASHING_HERE,
+    async hash(password) {
+      assert.equal(++running, 1)
+      await isReleased
+      running--
+      return `hash of ${password}`
+    },
+  })
+  const made = Array.from({ length: 17 }, (_, n) => hasher.hash(`${n}`))
+  await assert.rejects(hasher.hash('one too many'), (error) => {
+    assert.ok(error instanceof AdminError)
+    assert.deepEqual([error.status, error.options.retryAfterSeconds], [429, 2])
+    return true
+  })
+  release()
+  assert.deepEqual((await Promise.all(made)).at(-1), 'hash of 16')
+  assert.equal(await hasher.hash('afterwards'), 'hash of afterwards')
+})
