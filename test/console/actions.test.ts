@@ -13,7 +13,7 @@ import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, ConsoleBrowser, type ConsoleTab } from './browser.ts'
+import { assertAccessible, becomes, ConsoleBrowser, type ConsoleTab } from './browser.ts'
 
 describe('actions in the console', { ...requireCommand('chromium-headless-shell'), timeout: 600_000 }, () => {
   let service: TestService
@@ -55,7 +55,7 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     await press(page, 'Deactivate')
     const dialog = page.getByRole('dialog')
     await dialog.getByText('It cannot be undone', { exact: false }).waitFor()
-    assert.equal(await dialog.getByRole('button', { name: 'Deactivate' }).isDisabled(), true)
+    await becomes(() => dialog.getByRole('button', { name: 'Deactivate' }).isDisabled(), true)
     await assertAccessible(page, 'deactivating an account')
     await dialog.getByLabel(/^Type .* to confirm$/).fill(accountIdOf(client).slice(-12))
     await confirm(page, 'Deactivate')
@@ -168,7 +168,7 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     await confirm(page, 'I have kept it')
     await row(page, 'eve').waitFor()
     assert.equal((await signIn('eve', password)).status, 200)
-    assert.equal(await row(page, 'ada').getByRole('button').count(), 0)
+    await becomes(() => row(page, 'ada').getByRole('button').count(), 0)
     assert.notEqual(await newPasswordOf('eve', password), password)
     assert.equal((await signIn('eve', password)).status, 401)
 
@@ -214,7 +214,7 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     await press(page, 'Block the key')
     await confirm(page, 'Block the key')
     await page.locator('.field .error').waitFor()
-    assert.equal(await key.inputValue(), 'abc')
+    await becomes(() => key.inputValue(), 'abc')
     await key.fill('cd'.repeat(32))
     await press(page, 'Block the key')
     await page.getByRole('dialog').getByText('get no certificate any more', { exact: false }).waitFor()
@@ -291,11 +291,11 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     await page.evaluate(`location.hash = '#/accounts/${account}'`)
     const own = page.getByLabel('Profile of its own')
     await page.getByRole('link', { name: 'through its credential' }).nth(1).waitFor()
-    assert.equal(await page.getByRole('button', { name: 'Take back host-0.test' }).count(), 0)
-    assert.equal(await own.inputValue(), '')
+    await becomes(() => page.getByRole('button', { name: 'Take back host-0.test' }).count(), 0)
+    await becomes(() => own.inputValue(), '')
     await own.selectOption({ label: 'mail servers' })
     await page.getByRole('link', { name: 'mail servers' }).waitFor()
-    assert.equal(await page.getByRole('link', { name: 'through its credential' }).count(), 1)
+    await becomes(() => page.getByRole('link', { name: 'through its credential' }).count(), 1)
     await own.selectOption('')
     await page.getByRole('link', { name: 'all servers' }).waitFor()
     await assertAccessible(page, 'an account with grants of its credential')
@@ -304,7 +304,7 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     await page.getByRole('dialog').getByLabel('Type all servers to confirm').fill('all servers')
     await confirm(page, 'Delete')
     await page.getByRole('link', { name: 'mail servers' }).waitFor()
-    assert.equal(await page.getByRole('link', { name: 'all servers' }).count(), 0)
+    await becomes(() => page.getByRole('link', { name: 'all servers' }).count(), 0)
     assert.deepEqual(complaints, [])
     await close()
   })

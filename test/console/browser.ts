@@ -107,13 +107,28 @@ function watched(page: Page, close: () => Promise<void>): ConsoleTab {
 export const settled = (page: Page): Promise<unknown> =>
   until('nothing is loading any more', async () => (await page.getByText('Loading …').count()) === 0)
 
+/** Marks the heading. A page of another path draws one of its own. */
+const GO = (place: string) => `{
+  const isSamePath = location.hash.split('?')[0] === ${JSON.stringify(`#${place}`)}.split('?')[0]
+  const heading = document.querySelector('main h1')
+  if (heading !== null && !isSamePath) heading.isLeft = true
+  location.hash = ${JSON.stringify(place)}
+}`
+
 /** Another page in the same tab, with its figures. */
 export async function visit(page: Page, place: string): Promise<void> {
-  await page.evaluate(`location.hash = ${JSON.stringify(place)}`)
-  // The page before has a heading, too.
+  await page.evaluate(GO(place))
   await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 50)))')
-  await page.locator('main h1').first().waitFor()
+  const isDrawn = `{ const heading = document.querySelector('main h1'); heading !== null && heading.isLeft !== true }`
+  await until(`${place} is drawn`, () => page.evaluate(isDrawn).then(Boolean))
   await settled(page)
+}
+
+/** What the page shows soon: it draws after the event that a test caused. */
+export async function becomes<T>(read: () => Promise<T>, expected: T): Promise<void> {
+  await until(`${expected}`, async () => (await read()) === expected).catch(async () =>
+    assert.equal(await read(), expected),
+  )
 }
 
 /** WCAG 2.2 AA, as far as a program sees it. */

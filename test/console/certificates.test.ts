@@ -15,7 +15,7 @@ import { requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, ConsoleBrowser, hasFocus, reach, visit } from './browser.ts'
+import { assertAccessible, becomes, ConsoleBrowser, hasFocus, reach, visit } from './browser.ts'
 import { addMany, addRows, type Issued, issue } from './seed.ts'
 
 const ATTACK = '<img src=x onerror="window.hacked = true"><script>window.hacked = true</script>'
@@ -103,7 +103,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     await search(issued.serial.toUpperCase().replaceAll(/(..)(?=.)/g, '$1:'), 1)
     await search(createHash('sha256').update(issued.der).digest('hex'), 1)
     await search(accountIdOf(issued.client), hosts.length + 1)
-    assert.equal(await page.getByRole('link', { name: 'Revoke many …' }).count(), 0)
+    await becomes(() => page.getByRole('link', { name: 'Revoke many …' }).count(), 0)
     assert.deepEqual(complaints, [])
     await close()
   })
@@ -192,13 +192,13 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     for (const text of ['ECDSA P-256', 'Subject Alternative Name', 'dNSName: www.shop.test', 'Extended Key Usage'])
       await page.getByText(text, { exact: false }).first().waitFor()
     await page.getByRole('heading', { name: 'Validation of www.shop.test' }).waitFor()
-    assert.equal(await page.getByRole('heading', { name: 'Signed timestamps' }).count(), 0)
+    await becomes(() => page.getByRole('heading', { name: 'Signed timestamps' }).count(), 0)
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Save PEM' }).click(),
     ])
     assert.match(readFileSync((await download.path()) ?? '', 'utf8'), /^-----BEGIN CERTIFICATE-----/)
-    assert.equal(await page.getByRole('button', { name: /Revoke|renew/ }).count(), 0)
+    await becomes(() => page.getByRole('button', { name: /Revoke|renew/ }).count(), 0)
     assert.deepEqual(complaints, [])
     await close()
   })
@@ -245,7 +245,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     await dialog.getByLabel('Reason').selectOption('4')
     await dialog.getByRole('button', { name: 'Revoke', exact: true }).click()
     await page.getByText('superseded; in the lists', { exact: false }).waitFor()
-    assert.equal(await page.getByRole('button', { name: 'Revoke …' }).count(), 0)
+    await becomes(() => page.getByRole('button', { name: 'Revoke …' }).count(), 0)
     await close()
   })
 
@@ -290,7 +290,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     await reason.waitFor()
     if (!(await hasFocus(reason))) await reach(page, reason)
     await keyboard.type('superseded')
-    assert.equal(await reason.inputValue(), '4')
+    await becomes(() => reason.inputValue(), '4')
     await reach(page, dialog.getByRole('button', { name: 'Revoke', exact: true }))
     await keyboard.press('Enter')
     await page.getByText('superseded; in the lists', { exact: false }).waitFor()
@@ -312,7 +312,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     const { page, close } = await browser.as('admin', { place })
     await page.getByRole('link', { name: 'Revoke many …' }).click()
     await page.getByText('cannot filter by: Below, Profile.', { exact: false }).waitFor()
-    assert.equal(await page.getByLabel('Issued after').inputValue(), '2020-01-02')
+    await becomes(() => page.getByLabel('Issued after').inputValue(), '2020-01-02')
     await assertAccessible(page, 'what a bulk revocation lacks')
     await close()
   })
@@ -320,13 +320,13 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
   test('many are revoked by a filter: first what it hits, then the number typed, then the outcome', async () => {
     const { page, complaints, close } = await browser.as('admin', { place: '/certificates?domain=host-7.example.test' })
     await page.getByRole('link', { name: 'Revoke many …' }).click()
-    assert.equal(await page.getByLabel('Exactly this name').inputValue(), 'host-7.example.test')
+    await becomes(() => page.getByLabel('Exactly this name').inputValue(), 'host-7.example.test')
     await page.getByRole('button', { name: 'Show what this hits' }).click()
     await page.getByText('1 certificates would be revoked', { exact: false }).waitFor()
     await page.getByRole('button', { name: 'Revoke them …' }).click()
     const dialog = page.getByRole('dialog')
     const confirm = dialog.getByRole('button', { name: 'Revoke them' })
-    assert.equal(await confirm.isDisabled(), true)
+    await becomes(() => confirm.isDisabled(), true)
     await assertAccessible(page, 'bulk revocation')
     await dialog.getByLabel('Type 1 to confirm').fill('1')
     await confirm.click()
@@ -377,7 +377,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
       await page.evaluate('scrollTo(0, document.body.scrollHeight)')
       return (await page.getByText('left the page to keep it fast', { exact: false }).count()) > 0
     })
-    assert.equal(await page.locator('tbody tr').count(), MOST_ROWS)
+    await becomes(() => page.locator('tbody tr').count(), MOST_ROWS)
     await page.getByRole('button', { name: 'Back to the beginning' }).click()
     await until('it begins again', async () => (await page.locator('tbody tr').count()) < MOST_ROWS)
     assert.deepEqual(complaints, [])

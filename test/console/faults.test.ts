@@ -8,7 +8,7 @@ import { made } from '../support/bound.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, ConsoleBrowser, settled, visit } from './browser.ts'
+import { assertAccessible, becomes, ConsoleBrowser, settled, visit } from './browser.ts'
 
 const FAILURE = { error: 'internal', message: 'the server failed', status: 500, request_id: 'ticket-4711' }
 /** With what each shows only when its figures are there. */
@@ -114,7 +114,7 @@ describe('faults beneath the console', { ...requireCommand('chromium-headless-sh
     const create = dialog.getByRole('button', { name: 'Create a token' })
     await create.click()
     await dialog.getByText('Request ticket-4711').waitFor()
-    assert.equal(await dialog.getByLabel('Name').inputValue(), 'backups')
+    await becomes(() => dialog.getByLabel('Name').inputValue(), 'backups')
     await page.unroute(EVERY_REQUEST)
     // Two presses are one token.
     await create.dblclick()
@@ -152,7 +152,7 @@ describe('faults beneath the console', { ...requireCommand('chromium-headless-sh
     await second.page.getByLabel('Description').fill('typed meanwhile')
     await second.page.getByRole('button', { name: 'Save' }).click()
     await second.page.getByRole('alert').first().waitFor()
-    assert.equal(await second.page.getByLabel('Description').inputValue(), 'typed meanwhile')
+    await becomes(() => second.page.getByLabel('Description').inputValue(), 'typed meanwhile')
 
     for (const { page } of [first, second]) await visit(page, '/operation')
     await first.page.getByRole('button', { name: 'Begin maintenance' }).click()
@@ -170,7 +170,7 @@ describe('faults beneath the console', { ...requireCommand('chromium-headless-sh
     await page.getByLabel('Status').selectOption('failed')
     await page.waitForURL(/status=failed/)
     await visit(page, '/settings?part=crl')
-    assert.equal(await page.getByLabel('Search').inputValue(), 'crl')
+    await becomes(() => page.getByLabel('Search').inputValue(), 'crl')
     await page.getByLabel('From').selectOption('default')
     await page.waitForURL(/source=default/)
     await visit(page, '/audit-log')
@@ -179,17 +179,17 @@ describe('faults beneath the console', { ...requireCommand('chromium-headless-sh
     await page.waitForURL(/action=user\.create/)
     const went = async (heading: string, end: RegExp) => {
       await page.goBack()
+      await page.waitForURL(end)
       await page.getByRole('heading', { name: heading, level: 1 }).waitFor()
-      assert.match(page.url(), end)
     }
     await went('Audit log', /#\/audit-log$/)
-    assert.equal(await page.getByLabel('Action').inputValue(), '')
+    await becomes(() => page.getByLabel('Action').inputValue(), '')
     await went('Settings', /part=crl&source=default$/)
     await went('Settings', /part=crl$/)
-    assert.equal(await page.getByLabel('From').inputValue(), '')
+    await becomes(() => page.getByLabel('From').inputValue(), '')
     await went('Notifications', /status=failed$/)
     await page.getByText('Nothing fits these filters.').waitFor()
-    assert.equal(await page.getByLabel('Status').inputValue(), 'failed')
+    await becomes(() => page.getByLabel('Status').inputValue(), 'failed')
     await went('Notifications', /#\/notifications$/)
     assert.deepEqual(complaints, [])
     await close()

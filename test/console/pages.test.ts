@@ -9,7 +9,7 @@ import { made } from '../support/bound.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, ConsoleBrowser, visit } from './browser.ts'
+import { assertAccessible, becomes, ConsoleBrowser, visit } from './browser.ts'
 import {
   HOSTILE,
   HOSTILE_LINK,
@@ -51,7 +51,7 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
     await refused.getByText(HOSTILE_TAG).first().waitFor()
     await shows(`/orders/${data.orderId}`, HOSTILE)
     await shows(`/authorizations/${data.authorizationId}`, HOSTILE)
-    assert.equal(await page.locator('td, dd, strong').getByText(HOSTILE, { exact: true }).count(), 4)
+    await becomes(() => page.locator('td, dd, strong').getByText(HOSTILE, { exact: true }).count(), 4)
     await shows('/certificates', HOSTILE)
     await shows(`/certificates/${HOSTILE_SERIAL}`, HOSTILE_TAG)
     await shows(`/eab/${data.credentialId}`, HOSTILE)
@@ -108,7 +108,7 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
     const dialog = page.locator('dialog')
     await dialog.getByText('1 accounts, which can do nothing any more').waitFor()
     await dialog.getByText(/\d certificates stay valid/).waitFor()
-    assert.equal(await dialog.getByRole('button', { name: 'Revoke' }).isDisabled(), true)
+    await becomes(() => dialog.getByRole('button', { name: 'Revoke' }).isDisabled(), true)
     await assertAccessible(page, 'a revocation')
     await dialog.getByRole('button', { name: 'Cancel' }).click()
     assert.equal((await data.admin.get(`/eab/${data.credentialId}`)).json.revoked, false)
@@ -141,8 +141,8 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
     await page.getByLabel('Every alternative name matches').fill('(')
     await page.getByRole('button', { name: 'Save' }).click()
     await page.locator('.field .error').first().waitFor()
-    assert.equal(await page.getByLabel('Every alternative name matches').inputValue(), '(')
-    assert.equal(await page.getByLabel('Every alternative name matches').getAttribute('aria-invalid'), 'true')
+    await becomes(() => page.getByLabel('Every alternative name matches').inputValue(), '(')
+    await becomes(() => page.getByLabel('Every alternative name matches').getAttribute('aria-invalid'), 'true')
     await close()
   })
 
@@ -218,7 +218,7 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
     await page.keyboard.press('Enter')
     await page.waitForURL(/action=eab\.create/)
     await page.locator('td code', { hasText: 'eab.create' }).first().waitFor()
-    assert.equal(await page.locator('td code', { hasText: 'auth.login' }).count(), 0)
+    await becomes(() => page.locator('td code', { hasText: 'auth.login' }).count(), 0)
     await close()
   })
 

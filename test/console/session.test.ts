@@ -7,7 +7,7 @@ import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, ConsoleBrowser, type ConsoleTab } from './browser.ts'
+import { assertAccessible, becomes, ConsoleBrowser, type ConsoleTab } from './browser.ts'
 
 describe('a session of the console', { ...requireCommand('chromium-headless-shell'), timeout: 600_000 }, () => {
   let service: TestService
@@ -62,7 +62,7 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
     await dialog.getByRole('button', { name: 'Sign in' }).click()
     // The request that was refused is sent again.
     await page.getByText('Nothing: no certificate fits', { exact: false }).waitFor()
-    assert.equal(await page.getByLabel('Exactly this name').inputValue(), 'typed.example.test')
+    await becomes(() => page.getByLabel('Exactly this name').inputValue(), 'typed.example.test')
     await close()
   })
 
@@ -118,7 +118,7 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
     await dialog.getByLabel('Password').fill(password())
     await dialog.getByRole('button', { name: 'Sign in' }).click()
     await dialog.waitFor({ state: 'detached' })
-    assert.equal(await page.getByLabel('Exactly this name').inputValue(), 'typed.example.test')
+    await becomes(() => page.getByLabel('Exactly this name').inputValue(), 'typed.example.test')
     await page.getByRole('button', { name: 'Show what this hits' }).click()
     await page.getByText('Nothing: no certificate fits', { exact: false }).waitFor()
     assert.deepEqual(complaints, [])

@@ -8,7 +8,7 @@ import { adminConfig } from '../support/admin.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { assertAccessible, ConsoleBrowser, NARROW, visit, WIDE } from './browser.ts'
+import { assertAccessible, becomes, ConsoleBrowser, NARROW, visit, WIDE } from './browser.ts'
 import { type Populated, populate } from './populated.ts'
 
 /** What an auditor must not be offered, as the names of buttons begin. */
@@ -82,7 +82,7 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     await assertAccessible(page, 'the menu')
     await page.getByRole('link', { name: 'Audit log' }).click()
     await page.getByRole('heading', { name: 'Audit log', level: 1 }).waitFor()
-    assert.equal(await page.getByRole('button', { name: 'Menu' }).getAttribute('aria-expanded'), 'false')
+    await becomes(() => page.getByRole('button', { name: 'Menu' }).getAttribute('aria-expanded'), 'false')
     await close()
   })
 

@@ -23,6 +23,7 @@ export async function eventFixture() {
   const run = async (text: string, values: unknown[] = []) =>
     (await client.query<Record<string, unknown>>(text, values)).rows
 
+  const running: { stop(): Promise<void> }[] = []
   return {
     db,
     run,
@@ -39,17 +40,22 @@ export async function eventFixture() {
         while (!stopped)
           if ((await delivery.round()) === 0) await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
       })()
+      const stop = async (deadlineMs = 2_000) => {
+        if (stopped) return
+        stopped = true
+        await delivery.stop(deadlineMs)
+        await loop
+      }
+      running.push({ stop })
       return {
         consumer: named,
-        async stop(deadlineMs = 2_000) {
-          stopped = true
-          await delivery.stop(deadlineMs)
-          await loop
-        },
+        stop,
         forget: () => run('DELETE FROM event_consumers WHERE name = $1', [name]),
       }
     },
     async close() {
+      // Of a test that failed: a file that still delivers never ends.
+      for (const one of running) await one.stop()
       await client.end()
       await presence.close()
       await db.end()
