@@ -3,7 +3,7 @@
 import type { CaIssuer } from '../ca/backend.ts'
 import type { Certificate } from '../domain/records.ts'
 import { LruMap } from '../shared/lib/lru.ts'
-import { oncePerKey } from '../shared/lib/once.ts'
+import { oncePerKey } from '../shared/lib/shared-work.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
 import { encodePem } from '../shared/pki/pem.ts'
 import { Problem } from '../shared/protocol/problem.ts'

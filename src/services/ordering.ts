@@ -3,11 +3,15 @@
 import { randomBytes } from 'node:crypto'
 import { type Approval, approvalOf } from '../domain/approval.ts'
 import { type CertificateProfile, chooseProfile } from '../domain/certificate-profile.ts'
-import { checkIdentifiers, type IdentifierPolicy, type RequestedIdentifier } from '../domain/identifier-policy.ts'
+import {
+  checkIdentifiers,
+  type IdentifierPolicy,
+  offeredChallengeTypes,
+  type RequestedIdentifier,
+} from '../domain/identifier-policy.ts'
 import type { Account, Authorization, Order } from '../domain/records.ts'
 import { checkRequestedValidity, orderExpiry, type RequestedValidity } from '../domain/validity.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
-import { offeredChallengeTypes } from '../shared/protocol/challenge.ts'
 import { authorizedIdentifier, type Identifier, isWildcard } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
