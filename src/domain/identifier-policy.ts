@@ -14,8 +14,7 @@ import {
   normalizeIpAddress,
 } from '../shared/protocol/identifier.ts'
 import { Problem, type ProblemType, type Subproblem } from '../shared/protocol/problem.ts'
-import { type Allowlist, isAllowed } from './allowlist.ts'
-import { allowsWildcard, forbidsWildcard, matchesPattern } from './name-pattern.ts'
+import { type Allowlist, allowsWildcard, forbidsWildcard, isAllowed, matchesPattern } from './allowlist.ts'
 import type { IsRegistry } from './public-suffix.ts'
 
 export interface IdentifierPolicy {

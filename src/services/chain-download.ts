@@ -9,8 +9,8 @@ import { encodePem } from '../shared/pki/pem.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
+import { unlessStale } from './account-cache.ts'
 import type { FlowCache } from './flow-cache.ts'
-import { unlessStale } from './stale-account.ts'
 
 export interface ChainDownload {
   /**

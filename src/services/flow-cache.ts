@@ -7,8 +7,8 @@
  * when others may serve the same client.
  */
 
-import { orderStatus } from '../domain/order-state.ts'
 import type { Authorization, Order } from '../domain/records.ts'
+import { orderStatus } from '../domain/states.ts'
 import { LruMap } from '../shared/lib/lru.ts'
 import type { ChangeCounters } from '../shared/lib/shared-memory.ts'
 import type { AccountStore, Requester } from '../store/account-store.ts'
