@@ -4,7 +4,7 @@
  */
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { after } from 'node:test'
+import { isMainThread } from 'node:worker_threads'
 
 /** For what `after` closes, on a machine that is busy. */
 const PATIENCE_MS = 120_000
@@ -26,8 +26,9 @@ function endChildren(): void {
       }
 }
 
-// The runner itself loads this, too.
-if (process.env['NODE_TEST_CONTEXT'])
+// The runner and the threads of a test load this, too, and what it forks; in a thread the test runner would take errors over.
+if (isMainThread && process.argv[1]?.endsWith('.test.js')) {
+  const { after } = await import('node:test')
   after(() => {
     setTimeout(() => {
       console.error(`the tests are over, and these keep the file alive: ${process.getActiveResourcesInfo()}`)
@@ -35,3 +36,4 @@ if (process.env['NODE_TEST_CONTEXT'])
       process.exit(1)
     }, PATIENCE_MS).unref()
   })
+}
