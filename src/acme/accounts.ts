@@ -123,7 +123,7 @@ function readKeyChange(inner: InnerJws): { account: string; oldKey: JsonObject }
 }
 
 /** RFC 8555 §7.1.2. */
-export function renderAccount(account: Account, urls: Urls): string {
+function renderAccount(account: Account, urls: Urls): string {
   return JSON.stringify({
     status: account.status,
     contact: account.contacts.length > 0 ? account.contacts : undefined,

@@ -142,7 +142,7 @@ const PREFLIGHT: readonly Header[] = [
   ['Access-Control-Max-Age', '86400'],
 ]
 
-export interface ReplyContext {
+interface ReplyContext {
   nonce: string
   requestId: string
   fixedHeaders: FixedHeaders

@@ -98,7 +98,7 @@ export function acmeEndpoint<P, S extends SignedBy>(endpoint: AcmeEndpoint<P, S>
 }
 
 /** Account and order of a request for its log line, once they are known. */
-export interface Concerned {
+interface Concerned {
   /** The signer's account, or the account just created. */
   accountId?: string | undefined
   orderId?: string | undefined

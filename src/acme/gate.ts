@@ -30,7 +30,7 @@ import type {
 /** Seconds (docs/decisions/maintenance.md). */
 const MAINTENANCE_RETRY_SECONDS = 60
 
-export interface GatedRequest {
+interface GatedRequest {
   exchange: AcmeExchange
   http: HttpRequest
   match: ResourceMatch
