@@ -1,7 +1,7 @@
 /** Payload members that are base64url (RFC 8555 §6.1): no padding, one spelling. */
 
 import { z } from 'zod/v4'
-import { decodeBase64url } from '../shared/lib/base64url.ts'
+import { decodeBase64url } from '../shared/lib/encoding.ts'
 
 export const Base64url = z.string().transform((text, check) => {
   const bytes = decodeBase64url(text)

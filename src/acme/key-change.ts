@@ -1,7 +1,7 @@
 /** POST key-change: a new key for an account, proven by both keys (RFC 8555 §7.3.5). */
 
 import { z } from 'zod/v4'
-import type { JsonObject } from '../shared/lib/json.ts'
+import type { JsonObject } from '../shared/lib/encoding.ts'
 import { isSpellingOf, parseAccountKey } from '../shared/protocol/jwk.ts'
 import { type InnerJws, parseInnerJws, parsePayload } from '../shared/protocol/jws.ts'
 import { Problem } from '../shared/protocol/problem.ts'

@@ -102,7 +102,7 @@ function checkLeaf(tbs: TbsCertificate, expected: Expected): string[] {
 
 /**
  * RFC 8555 §7.4: no content other than that requested. Only the issuer's own period may cut it, as it
- * does where the signer signs (domain/validity.ts).
+ * does where the signer signs (domain/certificate-profile.ts).
  */
 function checkPeriod(tbs: TbsCertificate, issuer: TbsCertificate | undefined, { requested }: Expected): string[] {
   const seconds = (date: Date) => Math.floor(date.getTime() / SECOND_MS)

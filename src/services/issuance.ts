@@ -13,9 +13,15 @@
 
 import { type CaBackend, CaError, type CaIssuer } from '../ca/backend.ts'
 import { contentOf } from '../domain/certificate-content.ts'
-import { type CertificateProfile, chooseIssuer, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
-import { certificateValidity, type RequestedValidity, type Validity } from '../domain/validity.ts'
-import { oncePerKey } from '../shared/lib/once.ts'
+import {
+  type CertificateProfile,
+  certificateValidity,
+  chooseIssuer,
+  DEFAULT_PROFILE,
+  type RequestedValidity,
+  type Validity,
+} from '../domain/certificate-profile.ts'
+import { oncePerKey } from '../shared/lib/shared-work.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { fingerprintSha256 } from '../shared/pki/certificate.ts'
 import { lintTbsCertificate } from '../shared/pki/lint.ts'

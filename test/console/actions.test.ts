@@ -5,9 +5,17 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
+import { addressSubject, usernameSubject } from '../../src/domain/login-limit.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { closeConnections, registeredClient } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator, adminRequest, TOKEN_SECRET } from '../support/admin.ts'
+import {
+  type AdminClient,
+  adminConfig,
+  administrator,
+  adminRequest,
+  createAdministrator,
+  TOKEN_SECRET,
+} from '../support/admin.ts'
 import { accountIdOf, boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { requireCommand } from '../support/requirements.ts'
@@ -186,6 +194,58 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     await confirm(page, 'Delete')
     await row(page, 'eve').waitFor({ state: 'detached' })
     assert.equal(await roleOf(), undefined)
+  })
+
+  on('/users', 'an administrator gives a user a new password, which is shown once', async ({ page }) => {
+    const former = await createAdministrator(service.database, 'mallory', 'auditor')
+    await page.reload()
+    await press(page, 'New password for mallory')
+    await page.getByRole('dialog').getByText('end at once', { exact: false }).waitFor()
+    await assertAccessible(page, 'a new password for another')
+    await confirm(page, 'New password')
+    const dialog = page.getByRole('dialog', { name: 'The new password of mallory' })
+    const password = (await dialog.locator('pre').textContent()) ?? ''
+    await page.keyboard.press('Escape')
+    await confirm(page, 'I have kept it')
+    await dialog.waitFor({ state: 'detached' })
+    assert.ok(!(await page.content()).includes(password))
+    assert.equal((await signIn('mallory', former)).status, 401)
+    assert.equal((await signIn('mallory', password)).status, 200)
+  })
+
+  on('/users', 'a user and an address that failed logins have locked are unlocked', async ({ page }) => {
+    const password = await createAdministrator(service.database, 'trent', 'auditor')
+    const lock = (subject: string) =>
+      rowsIn(
+        service.database,
+        `INSERT INTO admin_login_limits (subject, failures, window_began_at, locked_until)
+         VALUES ($1, 5, now(), now() + interval '1 hour')
+         ON CONFLICT (subject) DO UPDATE SET locked_until = EXCLUDED.locked_until`,
+        [subject],
+      )
+    await lock(usernameSubject('trent'))
+    assert.equal((await signIn('trent', password)).status, 429)
+    await page.reload()
+    await press(page, 'Unlock trent')
+    await confirm(page, 'Unlock')
+    await page.getByText('trent is unlocked.').waitFor()
+    assert.equal((await signIn('trent', password)).status, 200)
+    await press(page, 'Unlock trent')
+    await confirm(page, 'Unlock')
+    await page.getByText('trent was not locked', { exact: false }).waitFor()
+
+    await lock(addressSubject('127.0.0.1'))
+    assert.equal((await signIn('trent', password)).status, 429)
+    await press(page, 'Unlock an address')
+    const address = page.getByRole('dialog').getByLabel('IP address')
+    await address.fill('nowhere')
+    await confirm(page, 'Unlock')
+    await page.getByRole('dialog').locator('.field .error').waitFor()
+    await assertAccessible(page, 'unlocking an address')
+    await address.fill('127.0.0.1')
+    await confirm(page, 'Unlock')
+    await page.getByText('127.0.0.1 is unlocked.').waitFor()
+    assert.equal((await signIn('trent', password)).status, 200)
   })
 
   /** By the user, who has to sign in again. */

@@ -1,9 +1,9 @@
 /** Administrators and auditors. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Output, useList } from '../api.ts'
+import { call, can, useList } from '../api.ts'
 import { Allowed, Badge, fieldError, Problem, Time } from '../components/basics.tsx'
-import { Confirm, Dialog } from '../components/dialog.tsx'
+import { Dialog } from '../components/dialog.tsx'
 import { SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { ShownOnce } from '../components/shown-once.tsx'
@@ -12,17 +12,15 @@ import { tell } from '../components/toast.tsx'
 import type { PageProps } from '../router.ts'
 import { type Role, useSession } from '../session.ts'
 import { WORDS } from '../words.ts'
-
-type User = Output<'listUsers'>[number]
-type WithPassword = Output<'createUser'>
+import { UnlockAddressDialog, type User, type UserDeed, UserDialog, type WithPassword } from './user-dialogs.tsx'
 
 export const ROLE_OPTIONS = (['auditor', 'admin'] as const).map((role) => [role, WORDS.session.roles[role]] as const)
 
 export function UsersPage({ entry }: PageProps) {
   const list = useList('listUsers', {}, entry)
-  const [isOpen, setOpen] = useState(false)
-  const [made, setMade] = useState<WithPassword>()
-  const [doomed, setDoomed] = useState<User>()
+  const [open, setOpen] = useState<'create' | 'address'>()
+  const [shown, setShown] = useState<{ title: string; password: string }>()
+  const [chosen, setChosen] = useState<{ user: User; deed: UserDeed }>()
   const { user: me } = useSession()
   const update = async (user: User, body: { enabled?: boolean; role?: Role }) => {
     await call('updateUser', { params: { user_id: user.id }, body }).catch((cause: Error) => tell(cause.message, 'bad'))
@@ -33,7 +31,10 @@ export function UsersPage({ entry }: PageProps) {
       title={WORDS.pages.users}
       actions={
         <Allowed to="createUser">
-          <button type="button" class="primary" onClick={() => setOpen(true)}>
+          <button type="button" onClick={() => setOpen('address')}>
+            {WORDS.users.unlockAddress}
+          </button>
+          <button type="button" class="primary" onClick={() => setOpen('create')}>
             {WORDS.users.create}
           </button>
         </Allowed>
@@ -43,37 +44,32 @@ export function UsersPage({ entry }: PageProps) {
         caption={WORDS.pages.users}
         list={list}
         rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
-        columns={columnsOf({ me: me?.id, update, remove: setDoomed })}
+        columns={columnsOf({ me: me?.id, update, choose: (user, deed) => setChosen({ user, deed }) })}
       />
-      {isOpen && (
+      {open === 'address' && <UnlockAddressDialog onClose={() => setOpen(undefined)} />}
+      {open === 'create' && (
         <CreateDialog
-          onClose={() => setOpen(false)}
-          onMade={(user) => {
-            setOpen(false)
-            setMade(user)
+          onClose={() => setOpen(undefined)}
+          onMade={({ username, password }) => {
+            setOpen(undefined)
+            setShown({ title: WORDS.users.made(username), password })
             list.reload()
           }}
         />
       )}
-      {made && (
+      {chosen && (
+        <UserDialog
+          {...chosen}
+          onClose={() => setChosen(undefined)}
+          onChanged={list.reload}
+          onPassword={({ username, password }) => setShown({ title: WORDS.users.resetMade(username), password })}
+        />
+      )}
+      {shown && (
         <ShownOnce
-          title={WORDS.users.made(made.username)}
-          secrets={[[WORDS.session.password, made.password]]}
-          onClose={() => setMade(undefined)}
-        />
-      )}
-      {doomed && (
-        <Confirm
-          title={WORDS.users.deleteOf(doomed.username)}
-          consequence={<p>{WORDS.users.deleteConsequence}</p>}
-          action={WORDS.common.delete}
-          danger
-          typed={doomed.username}
-          onClose={() => setDoomed(undefined)}
-          onConfirm={async () => {
-            await call('deleteUser', { params: { user_id: doomed.id } })
-            list.reload()
-          }}
+          title={shown.title}
+          secrets={[[WORDS.session.password, shown.password]]}
+          onClose={() => setShown(undefined)}
         />
       )}
     </Page>
@@ -83,11 +79,11 @@ export function UsersPage({ entry }: PageProps) {
 interface UserChanges {
   me: string | undefined
   update: (user: User, body: { enabled?: boolean; role?: Role }) => Promise<void>
-  remove: (user: User) => void
+  choose: (user: User, deed: UserDeed) => void
 }
 
 /** Nobody changes or deletes the own user. */
-function columnsOf({ me, update, remove }: UserChanges): Column<User>[] {
+function columnsOf({ me, update, choose }: UserChanges): Column<User>[] {
   const isOther = ({ id }: User) => id !== me
   return [
     { head: WORDS.users.username, cell: ({ username }) => username },
@@ -125,28 +121,37 @@ function columnsOf({ me, update, remove }: UserChanges): Column<User>[] {
       head: WORDS.common.actions,
       cell: (user) =>
         can('updateUser') &&
-        isOther(user) && (
-          <div class="actions left">
-            <button
-              type="button"
-              class="small"
-              aria-label={(user.enabled ? WORDS.users.disableOf : WORDS.users.enableOf)(user.username)}
-              onClick={() => update(user, { enabled: !user.enabled })}
-            >
-              {user.enabled ? WORDS.users.disable : WORDS.users.enable}
-            </button>
-            <button
-              type="button"
-              class="small"
-              aria-label={WORDS.users.deleteOf(user.username)}
-              onClick={() => remove(user)}
-            >
-              {WORDS.common.delete}
-            </button>
-          </div>
-        ),
+        isOther(user) && <RowActions {...{ user, update }} choose={(deed) => choose(user, deed)} />,
     },
   ]
+}
+
+interface RowActionsProps {
+  user: User
+  update: UserChanges['update']
+  choose: (deed: UserDeed) => void
+}
+
+function RowActions({ user, update, choose }: RowActionsProps) {
+  const { username, enabled } = user
+  const access = enabled
+    ? ([WORDS.users.disable, WORDS.users.disableOf] as const)
+    : ([WORDS.users.enable, WORDS.users.enableOf] as const)
+  const actions = [
+    [WORDS.users.reset, WORDS.users.resetOf, () => choose('reset')],
+    [WORDS.users.unlock, WORDS.users.unlockOf, () => choose('unlock')],
+    [...access, () => update(user, { enabled: !enabled })],
+    [WORDS.common.delete, WORDS.users.deleteOf, () => choose('delete')],
+  ] as const
+  return (
+    <div class="actions left">
+      {actions.map(([text, of, onClick]) => (
+        <button type="button" class="small" key={text} aria-label={of(username)} onClick={onClick}>
+          {text}
+        </button>
+      ))}
+    </div>
+  )
 }
 
 function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made: WithPassword) => void }) {
