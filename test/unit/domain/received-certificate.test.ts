@@ -102,7 +102,7 @@ describe('a received certificate', () => {
       /certificate 2 of the chain may not sign certificates/,
       { trustAnchors: [] },
     ],
-    // RFC 5280 §6.1.4 (l) and (m)
+    // RFC 5280 §6.1.4, max_path_length
     [
       'a chain that is longer than one of its issuers allows',
       () => [leaf({}, belowNarrow), belowNarrow.certificate, narrow.certificate, root.certificate],
