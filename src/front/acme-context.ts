@@ -1,6 +1,6 @@
 /** Builds everything that the ACME endpoints of a front thread work with. */
 
-import type { AcmeContext } from '../acme/context.ts'
+import type { AcmeContext } from '../acme/endpoint.ts'
 import type { ThreadParts } from '../main/issuance.ts'
 import type { FrontThreadData } from '../main/messages.ts'
 import type { AbuseBudget } from '../overload/abuse-budget.ts'
