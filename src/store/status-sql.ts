@@ -6,6 +6,7 @@
 
 import { ACCOUNT } from '../domain/account-state.ts'
 import { AUTHORIZATION, CHALLENGE } from '../domain/authorization-state.ts'
+import { BULK_REVOCATION } from '../domain/bulk-revocation-state.ts'
 import { STORED_ORDER } from '../domain/order-state.ts'
 import { type EventOf, type StateTable, type StatusOf, statusAfter, statusesAllowing } from '../domain/state-table.ts'
 
@@ -38,3 +39,4 @@ export const account = statusSql(ACCOUNT)
 export const order = statusSql(STORED_ORDER)
 export const authorization = statusSql(AUTHORIZATION)
 export const challenge = statusSql(CHALLENGE)
+export const bulkRevocation = statusSql(BULK_REVOCATION)

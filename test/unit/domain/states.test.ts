@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ACCOUNT } from '../../../src/domain/account-state.ts'
 import { AUTHORIZATION, type AuthorizationStatus, CHALLENGE } from '../../../src/domain/authorization-state.ts'
+import { BULK_REVOCATION } from '../../../src/domain/bulk-revocation-state.ts'
 import { ORDER, orderStatus, STORED_ORDER } from '../../../src/domain/order-state.ts'
 import { finalStatuses, statusAfter, statusesAllowing } from '../../../src/domain/state-table.ts'
 
@@ -50,6 +51,16 @@ test('an order is stored as open until finalize, and moves on as in the picture 
     processing: ['invalid', 'valid'],
     valid: [],
     invalid: [],
+  })
+})
+
+test('a bulk revocation is cancelled while it lists or revokes, and has then ended', () => {
+  assert.deepEqual(targets(BULK_REVOCATION), {
+    matching: ['cancelled', 'refused', 'revoking'],
+    revoking: ['cancelled', 'done'],
+    done: [],
+    refused: [],
+    cancelled: [],
   })
 })
 
