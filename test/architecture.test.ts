@@ -76,7 +76,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // Settings are the configuration in the form that each part takes, so they see the parts' types.
   'src/settings': [
     ...[...SHARED, 'src/config', 'src/domain', 'src/store', 'src/ca', 'src/services', 'src/http'],
-    ...['src/acme/context.ts', 'workers/extension/task.ts'],
+    ...['src/acme/endpoint.ts', 'workers/extension/task.ts'],
   ],
   // Wiring sees everything but what is built on it: the front thread, the command line, the development mode.
   'src/main': [

@@ -4,9 +4,13 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { ACCOUNT_STATUSES } from '../src/domain/account-state.ts'
-import { AUTHORIZATION_STATUSES, CHALLENGE } from '../src/domain/authorization-state.ts'
-import { ORDER_STATUSES, STORED_ORDER_STATUSES } from '../src/domain/order-state.ts'
+import {
+  ACCOUNT_STATUSES,
+  AUTHORIZATION_STATUSES,
+  CHALLENGE,
+  ORDER_STATUSES,
+  STORED_ORDER_STATUSES,
+} from '../src/domain/states.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 

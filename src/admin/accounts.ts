@@ -1,7 +1,7 @@
 /** `/accounts`: ACME accounts. */
 
 import { z } from 'zod/v4'
-import { ACCOUNT_STATUSES } from '../domain/account-state.ts'
+import { ACCOUNT_STATUSES } from '../domain/states.ts'
 import type { FoundAccount, ListedAccount } from '../store/account-list.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { nextOf, pageRequest, placeParameters } from './pages.ts'

@@ -2,7 +2,7 @@
 
 import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
-import { BULK_REVOCATION_STATUSES } from '../domain/bulk-revocation-state.ts'
+import { BULK_REVOCATION_STATUSES } from '../domain/states.ts'
 import type { RevocationJob, RevocationResult } from '../store/admin/bulk-revocation-store.ts'
 import { reason } from './certificates.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'

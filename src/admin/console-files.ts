@@ -10,7 +10,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import type { Header } from '../http/header.ts'
-import { sharedBytes } from '../shared/lib/shared-bytes.ts'
+import { sharedBytes } from '../shared/lib/shared-memory.ts'
 import type { AdminReply, AdminRequest } from './message.ts'
 
 interface ConsoleFile {

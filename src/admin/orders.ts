@@ -1,8 +1,7 @@
 /** `/orders` and `/authorizations`: what accounts have ordered, and how names were validated. */
 
 import { z } from 'zod/v4'
-import { AUTHORIZATION_STATUSES } from '../domain/authorization-state.ts'
-import { ORDER_STATUSES } from '../domain/order-state.ts'
+import { AUTHORIZATION_STATUSES, ORDER_STATUSES } from '../domain/states.ts'
 import { uuidTime } from '../shared/lib/uuid.ts'
 import { type ChallengeType, challengeId } from '../shared/protocol/challenge.ts'
 import type { InspectedAuthorization } from '../store/inspect-store.ts'

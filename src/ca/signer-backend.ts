@@ -123,7 +123,7 @@ export class SignerBackend implements CaBackend {
   #requireIssuer(id: string): KnownIssuer {
     const issuer = this.#issuers.find((known) => known.id === id)
     if (issuer) return issuer
-    throw new CaError(`the signer has no issuer ${id}`, { retryable: true })
+    throw new CaError(`the signer has no issuer ${id}`, { retryable: true, mayHaveIssued: true })
   }
 
   async #signCertificate(id: string, tbs: Buffer, { timeoutMs, requester }: SignOptions): Promise<Buffer> {

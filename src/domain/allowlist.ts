@@ -1,6 +1,6 @@
 /**
  * Identifiers that an operator allows to an account: an exact name, `*.x` for x and all below it,
- * an IP address, or a network in CIDR notation. Pure.
+ * an IP address, or a network in CIDR notation; and requests that need no challenge for them. Pure.
  *
  * An exact name allows no wildcard: `example.com` does not allow `*.example.com`, which covers
  * names that the operator did not list.
@@ -14,7 +14,7 @@ import {
   normalizeDnsName,
   normalizeIpAddress,
 } from '../shared/protocol/identifier.ts'
-import { matchesPattern } from './name-pattern.ts'
+import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 
 /** In normal form. */
 export interface AllowedIdentifier {
@@ -89,4 +89,74 @@ export function parseAllowedIdentifier(
   const type: IdentifierType = /[:/]|^[\d.]+$/.test(text.trim()) ? 'ip' : 'dns'
   const normal = normalizeAllowedIdentifier(type, text)
   return normal.ok ? { ok: true, identifier: { type, value: normal.value } } : normal
+}
+
+/* Patterns over DNS names, here and in the identifier policy. */
+
+/** Whether the name equals the pattern, or is at or below the base of a `*.` pattern. */
+export function matchesPattern(name: string, pattern: string): boolean {
+  const wanted = pattern.toLowerCase().replace(/\.$/, '')
+  if (!wanted.startsWith('*.')) return name === wanted
+  const base = wanted.slice(2)
+  return name === base || name.endsWith(`.${base}`)
+}
+
+/** Whether a pattern forbids `*.base`: it matches the base, or a name that the wildcard covers. */
+export function forbidsWildcard(base: string, pattern: string): boolean {
+  const top = pattern.toLowerCase().replace(/^\*\.|\.$/g, '')
+  return matchesPattern(base, pattern) || top.slice(top.indexOf('.') + 1) === base
+}
+
+/** Whether a `*.` pattern covers all that `*.base` covers. An exact name allows no wildcard. */
+export function allowsWildcard(base: string, pattern: string): boolean {
+  return pattern.startsWith('*.') && matchesPattern(base, pattern)
+}
+
+/*
+ * A credential pre-approves requests from its own networks for names of its allowlist;
+ * `challenges.auto_accept` approves all.
+ */
+
+/**
+ * May approve a request. The store checks the credential's validity and allowlist when it makes the
+ * row.
+ */
+export interface Approval {
+  /** The client's address in normal form; absent where everything is accepted. */
+  address?: string
+  record: ApprovalRecord
+}
+
+/** Evidence kept with the authorization; the store adds the credential. */
+export interface ApprovalRecord {
+  type: 'pre-approval' | 'auto_accept'
+  /** RFC 3339. */
+  at: string
+  result: 'valid'
+  requestId: string
+}
+
+export interface ApprovalFacts {
+  autoAccept: boolean
+  /** Networks of the account's credential in CIDR notation; absent for most accounts. */
+  networks: readonly string[] | undefined
+  /** Text of the client's address, as trusted proxies give it. */
+  address: string
+  /**
+   * The address is a trusted proxy's. The client is then unknown, so no network approves the
+   * request.
+   */
+  isProxy: boolean
+  requestId: string
+  now: Date
+}
+
+/** Undefined when nothing is approved; the request then needs challenges. */
+export function approvalOf(facts: ApprovalFacts): Approval | undefined {
+  const { autoAccept, networks, address, isProxy, requestId, now } = facts
+  if (!autoAccept && (networks === undefined || isProxy)) return undefined
+  const base = { at: renderTimestamp(now), result: 'valid', requestId } as const
+  if (autoAccept) return { record: { type: 'auto_accept', ...base } }
+  const value = addressWithin(address, networks ?? [])
+  return value === undefined ? undefined : { address: value, record: { type: 'pre-approval', ...base } }
 }

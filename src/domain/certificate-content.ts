@@ -9,8 +9,7 @@ import { lintTbsCertificate } from '../shared/pki/lint.ts'
 import type { Spki } from '../shared/pki/spki.ts'
 import { buildTbsCertificate, parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
-import type { CertificateProfile } from './certificate-profile.ts'
-import type { Validity } from './validity.ts'
+import type { CertificateProfile, Validity } from './certificate-profile.ts'
 
 export interface ContentRequest {
   subject: { spki: Spki; identifiers: readonly Identifier[]; commonName: string | undefined }

@@ -1,14 +1,15 @@
 /**
- * CA profiles (`ca.profiles`; draft-ietf-acme-profiles): purpose, keys and validity of
- * certificates.
+ * CA profiles (`ca.profiles`; draft-ietf-acme-profiles): purpose, keys and validity of certificates
+ * (RFC 5280 §4.1.2.5; docs/decisions/certificate-content.md), and their issuer. What an order may
+ * ask for is in `order-request.ts`.
  */
 
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import type { ExtendedKeyUsage, KeyUsage } from '../shared/pki/oids.ts'
 import { Problem } from '../shared/protocol/problem.ts'
+import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { BackendName } from './csr-issuance.ts'
 import type { SubjectKeyType } from './subject-key.ts'
-import type { ValidityPolicy } from './validity.ts'
 
 export const DEFAULT_PROFILE = 'default'
 
@@ -28,30 +29,6 @@ export interface CertificateProfile {
 /** The default alone is no choice, so the directory advertises no profiles. */
 export function hasChoiceOfProfiles(profiles: ReadonlyMap<string, unknown>): boolean {
   return profiles.size > 1
-}
-
-/**
- * @param allowed profiles of the account's credential, its default first; undefined allows any
- * @throws Problem invalidProfile for a profile that the directory does not advertise, or that this
- *   account may not use (draft-ietf-acme-profiles)
- */
-export function chooseProfile(
-  profiles: ReadonlyMap<string, CertificateProfile>,
-  name: string | undefined,
-  allowed?: readonly string[],
-): CertificateProfile {
-  if (name !== undefined && !hasChoiceOfProfiles(profiles))
-    throw new Problem('invalidProfile', 'this server has no profiles to choose from; leave profile out')
-  const unchosen = allowed === undefined || allowed.includes(DEFAULT_PROFILE) ? DEFAULT_PROFILE : (allowed[0] as string)
-  const profile = profiles.get(name ?? unchosen)
-  if (!profile)
-    throw new Problem('invalidProfile', `there is no such profile; this server has ${[...profiles.keys()].join(', ')}`)
-  if (allowed && !allowed.includes(profile.name))
-    throw new Problem(
-      'invalidProfile',
-      `this account may not order ${profile.name}; it may order ${allowed.join(', ')}`,
-    )
-  return profile
 }
 
 interface IssuerFacts {
@@ -79,4 +56,54 @@ export function chooseIssuer<I extends IssuerFacts>(
   if (issuerIds.length < 2) return usable[0]
   const isRsa = ({ signatureAlgorithm }: I) => SIGNATURE_ALGORITHMS[signatureAlgorithm].keyKind === 'rsa'
   return usable.find((issuer) => isRsa(issuer) === (subjectKind === 'rsa')) ?? usable[0]
+}
+
+const DAY_MS = 86_400_000
+const SECOND_MS = 1_000
+
+export interface ValidityPolicy {
+  validityDays: number
+  maxValidityDays: number
+  /** How far notBefore is in the past, for clients with slow clocks. */
+  backdateSeconds: number
+}
+
+export interface RequestedValidity {
+  notBefore?: Date
+  notAfter?: Date
+}
+
+export interface Validity {
+  notBefore: Date
+  notAfter: Date
+}
+
+/**
+ * The requested period, otherwise the profile's days from a back-dated start, notAfter included. It
+ * stays within the issuer's period, so that a CA younger than the back-dating can issue.
+ * @throws Problem malformed when nothing is left, because the issuer ends before the requested
+ *   start
+ */
+export function certificateValidity(
+  requested: RequestedValidity,
+  policy: ValidityPolicy,
+  now: Date,
+  issuer: Validity,
+): Validity {
+  const start = requested.notBefore ?? earliestStart(policy, now)
+  const notBefore = new Date(Math.max(start.getTime(), issuer.notBefore.getTime()))
+  const days = Math.min(policy.validityDays, policy.maxValidityDays)
+  const wanted = requested.notAfter ?? new Date(notBefore.getTime() + days * DAY_MS - SECOND_MS)
+  const notAfter = new Date(Math.min(wanted.getTime(), issuer.notAfter.getTime()))
+  if (notBefore >= notAfter)
+    throw new Problem(
+      'malformed',
+      `notBefore must lie before ${renderTimestamp(notAfter)}, where the certificate would end with its issuer; make a new order`,
+    )
+  return { notBefore, notAfter }
+}
+
+/** The start of a period for which the client asked none. */
+export function earliestStart(policy: ValidityPolicy, now: Date): Date {
+  return new Date(Math.floor(now.getTime() / SECOND_MS) * SECOND_MS - policy.backdateSeconds * SECOND_MS)
 }

@@ -4,7 +4,7 @@
  * finalize share one function.
  */
 
-import { type EnabledMethod, offeredChallengeTypes, typeOf } from '../shared/protocol/challenge.ts'
+import { CHALLENGE_TYPES, type ChallengeType, type EnabledMethod, typeOf } from '../shared/protocol/challenge.ts'
 import {
   IDENTIFIER_TYPES,
   type Identifier,
@@ -14,8 +14,7 @@ import {
   normalizeIpAddress,
 } from '../shared/protocol/identifier.ts'
 import { Problem, type ProblemType, type Subproblem } from '../shared/protocol/problem.ts'
-import { type Allowlist, isAllowed } from './allowlist.ts'
-import { allowsWildcard, forbidsWildcard, matchesPattern } from './name-pattern.ts'
+import { type Allowlist, allowsWildcard, forbidsWildcard, isAllowed, matchesPattern } from './allowlist.ts'
 import type { IsRegistry } from './public-suffix.ts'
 
 export interface IdentifierPolicy {
@@ -143,6 +142,17 @@ function checkChallenges(identifier: Identifier, policy: IdentifierPolicy): Verd
     'rejectedIdentifier',
     `${identifier.value}: no challenge type enabled on this server (${policy.enabledChallenges.map(typeOf).join(', ')}) can validate ${kind}`,
   )
+}
+
+/**
+ * Enabled types that can prove control of the identifier (RFC 8555 §8, RFC 8737 §3, RFC 8738 §4).
+ */
+export function offeredChallengeTypes(identifier: Identifier, enabled: readonly EnabledMethod[]): ChallengeType[] {
+  return enabled.flatMap((method) => {
+    const [type, row] = typeof method === 'string' ? [method, CHALLENGE_TYPES[method]] : [method.type, method]
+    const fits = identifier.type === 'ip' ? row.forIp : row.forWildcard || !identifier.value.startsWith('*.')
+    return fits ? [type] : []
+  })
 }
 
 function refuse(problem: ProblemType, detail: string): Verdict {

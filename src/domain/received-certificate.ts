@@ -7,6 +7,7 @@ import { type Certificate, parseCertificate, verifyCertificateSignature } from '
 import { DerError } from '../shared/pki/der.ts'
 import { lintTbsCertificate } from '../shared/pki/lint.ts'
 import { commonNamesOf } from '../shared/pki/name.ts'
+import { EXTENSION } from '../shared/pki/oids.ts'
 import type { TbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 
@@ -101,7 +102,7 @@ function checkLeaf(tbs: TbsCertificate, expected: Expected): string[] {
 
 /**
  * RFC 8555 §7.4: no content other than that requested. Only the issuer's own period may cut it, as it
- * does where the signer signs (domain/validity.ts).
+ * does where the signer signs (domain/certificate-profile.ts).
  */
 function checkPeriod(tbs: TbsCertificate, issuer: TbsCertificate | undefined, { requested }: Expected): string[] {
   const seconds = (date: Date) => Math.floor(date.getTime() / SECOND_MS)
@@ -172,9 +173,26 @@ function checkChain(chain: readonly Certificate[], { trustAnchors, now }: Expect
       findings.push(`certificate ${index + 1} of the chain was not signed by the next one`)
   }
   const top = chain.at(-1) as Certificate
-  const isAnchored = (anchor: Buffer) => anchor.equals(top.der) || isIssuedBy(top, parseCertificate(anchor))
-  if (trustAnchors.length > 0 && !trustAnchors.some(isAnchored))
-    findings.push('the chain does not end at one of the trust_anchors')
+  const anchors = trustAnchors.map(parseCertificate)
+  const anchor = anchors.find(({ der }) => der.equals(top.der)) ?? anchors.find((one) => isIssuedBy(top, one))
+  if (trustAnchors.length > 0 && !anchor) findings.push('the chain does not end at one of the trust_anchors')
+  const path = anchor && !anchor.der.equals(top.der) ? [...chain, anchor] : chain
+  return [...findings, ...checkIssuing(path)]
+}
+
+/** RFC 5280 §6.1.4 (l) to (n). */
+function checkIssuing(path: readonly Certificate[]): string[] {
+  const findings: string[] = []
+  let below = 0
+  for (const [index, { tbs }] of path.entries()) {
+    if (index === 0) continue
+    const named = `certificate ${index + 1} of the chain`
+    const namesUsages = tbs.extensions.some(({ oid }) => oid === EXTENSION.keyUsage)
+    if (namesUsages && !tbs.keyUsages.includes('key_cert_sign')) findings.push(`${named} may not sign certificates`)
+    if (tbs.pathLength !== undefined && below > tbs.pathLength)
+      findings.push(`${named} allows ${tbs.pathLength} CA certificates below it, and has ${below}`)
+    if (!tbs.issuerDer.equals(tbs.subjectDer)) below++
+  }
   return findings
 }
 

@@ -4,9 +4,7 @@ import type { ChallengeType } from '../shared/protocol/challenge.ts'
 import type { ExternalAccountBinding } from '../shared/protocol/external-account-binding.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
-import type { AccountStatus } from './account-state.ts'
-import type { AuthorizationStatus, ChallengeStatus } from './authorization-state.ts'
-import type { OrderStatus } from './order-state.ts'
+import type { AccountStatus, AuthorizationStatus, ChallengeStatus, OrderStatus } from './states.ts'
 
 export interface Account {
   id: string

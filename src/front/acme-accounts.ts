@@ -9,7 +9,7 @@ import { type AskForMailDomains, createMailDomainCheck } from '../services/mail-
 import { Registration } from '../services/registration.ts'
 import { accountRulesPolicy, externalAccountPolicy, registrationPolicy } from '../settings/accounts.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
-import type { ChangeCounters } from '../shared/lib/change-counters.ts'
+import type { ChangeCounters } from '../shared/lib/shared-memory.ts'
 import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { createCsrProfileStore } from '../store/csr-profile-store.ts'

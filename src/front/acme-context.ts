@@ -1,6 +1,6 @@
 /** Builds everything that the ACME endpoints of a front thread work with. */
 
-import type { AcmeContext } from '../acme/context.ts'
+import type { AcmeContext } from '../acme/endpoint.ts'
 import type { ThreadParts } from '../main/issuance.ts'
 import type { FrontThreadData } from '../main/messages.ts'
 import type { AbuseBudget } from '../overload/abuse-budget.ts'
@@ -16,8 +16,7 @@ import { accountRulesPolicy, acmeSettings } from '../settings/accounts.ts'
 import { csrBackendNames } from '../settings/backends.ts'
 import { rateLimitSettings, urlSettings } from '../settings/server.ts'
 import { isValidatedHere } from '../settings/validation.ts'
-import { openChangeCounters } from '../shared/lib/change-counters.ts'
-import { openSharedTable } from '../shared/lib/shared-table.ts'
+import { openChangeCounters, openSharedTable } from '../shared/lib/shared-memory.ts'
 import type { Nonces } from '../shared/protocol/nonce.ts'
 import { Urls } from '../shared/protocol/urls.ts'
 import { createAccountServices } from './acme-accounts.ts'

@@ -1,6 +1,7 @@
 /** One request in a front: its client, its resource, and its start time. */
 
-import type { AcmeApplication, AcmeExchange } from '../acme/application.ts'
+import type { AcmeApplication } from '../acme/application.ts'
+import type { AcmeExchange } from '../acme/endpoint.ts'
 import { requestIdFor } from '../http/common-headers.ts'
 import type { HttpRequest } from '../http/message.ts'
 import type { WaitingRequest } from '../overload/overload-control.ts'

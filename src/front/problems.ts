@@ -1,7 +1,7 @@
 /** The problems of a busy, overloaded or broken server, each with its Retry-After. */
 
-import { PRESSURE_RETRY_AFTER, type RefusingTier } from '../domain/pool-pressure.ts'
 import { ActorError } from '../runtime/errors.ts'
+import { PRESSURE_RETRY_AFTER, type RefusingTier } from '../services/shared-flags.ts'
 import { BatcherFull } from '../shared/lib/batcher.ts'
 import { TooManyWaiting } from '../shared/lib/shared-work.ts'
 import { Problem } from '../shared/protocol/problem.ts'

@@ -77,7 +77,7 @@ function recoveryTask({ config, instanceId, stores, issuance, ca, onRecovered }:
     round() {
       return recoverIssuances({
         store: stores.issuance,
-        complete: (issuing) => issuance.recover(issuing),
+        complete: (issuing, isUnsigned) => issuance.recover(issuing, isUnsigned),
         canSign: ca.outage() === undefined,
         timeoutSeconds: issuanceTimeoutSeconds(config),
         instanceId,

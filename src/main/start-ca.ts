@@ -13,7 +13,7 @@ import { allocateSharedFlags, openSharedFlags, type SharedFlags } from '../servi
 import { allocateSharedOutages } from '../services/shared-outages.ts'
 import { csrBackendNames, hasOtherBackends, hasSigner } from '../settings/backends.ts'
 import { signerProgram } from '../settings/signer.ts'
-import { allocateChangeCounters, openChangeCounters } from '../shared/lib/change-counters.ts'
+import { allocateChangeCounters, openChangeCounters } from '../shared/lib/shared-memory.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
 import { connectCa } from './ca.ts'
 import { type CsrBackends, startCsrBackends } from './csr-backends.ts'

@@ -8,8 +8,8 @@
 
 import type { CaBackend, CaHealth } from '../ca/backend.ts'
 import { isBehind, type WorkersStatus } from '../domain/background-run.ts'
-import { pressureTier } from '../domain/pool-pressure.ts'
 import type { SharedFlags } from '../services/shared-flags.ts'
+import { pressureTier } from '../services/shared-flags.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import { type Database, ping } from '../store/database.ts'
 import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from './health.ts'

@@ -10,6 +10,7 @@ import type { Batched } from '../shared/lib/batcher.ts'
 import { LruMap } from '../shared/lib/lru.ts'
 import { type AccountKey, restoreAccountKey } from '../shared/protocol/jwk.ts'
 import type { Requester } from '../store/account-store.ts'
+import { STALE_ACCOUNT, type StaleAccount } from '../store/account-store.ts'
 
 export interface KnownAccount {
   account: Account
@@ -61,4 +62,20 @@ export function createAccountCache(findAccount: Batched<string, Account | undefi
     },
     forget: (accountId) => known.delete(accountId),
   }
+}
+
+/**
+ * The cached account or its key is out of date. The ACME layer catches it, reads the account and
+ * checks the request again, and retries once.
+ */
+export class StaleAccountError extends Error {
+  constructor() {
+    super('the account or its key has changed')
+    this.name = 'StaleAccountError'
+  }
+}
+
+export function unlessStale<T>(result: T | StaleAccount): T {
+  if (result === STALE_ACCOUNT) throw new StaleAccountError()
+  return result as T
 }

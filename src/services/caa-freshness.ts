@@ -10,7 +10,7 @@ import type { ChallengeType } from '../shared/protocol/challenge.ts'
 import { Problem, type Subproblem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
-import { unlessStale } from './stale-account.ts'
+import { unlessStale } from './account-cache.ts'
 
 /** Plain data, because the supervisor has the check done. */
 export interface CaaCheckRequest {

@@ -3,14 +3,14 @@
 import type { CaIssuer } from '../ca/backend.ts'
 import type { Certificate } from '../domain/records.ts'
 import { LruMap } from '../shared/lib/lru.ts'
-import { oncePerKey } from '../shared/lib/once.ts'
+import { oncePerKey } from '../shared/lib/shared-work.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
 import { encodePem } from '../shared/pki/pem.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
+import { unlessStale } from './account-cache.ts'
 import type { FlowCache } from './flow-cache.ts'
-import { unlessStale } from './stale-account.ts'
 
 export interface ChainDownload {
   /**

@@ -7,7 +7,7 @@
  */
 
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
-import { sharedRuns } from '../shared/lib/once.ts'
+import { sharedRuns } from '../shared/lib/shared-work.ts'
 import {
   type BuiltInType,
   type ChallengeType,
@@ -20,7 +20,7 @@ import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import { NOBODY } from '../store/challenge-store.ts'
-import { unlessStale } from './stale-account.ts'
+import { unlessStale } from './account-cache.ts'
 import type { AttemptEnd, ValidationWaits } from './validation-waits.ts'
 
 /** A challenge as the dispatcher validates it, claimed by this instance or not yet. Plain data. */

@@ -4,9 +4,9 @@
  */
 
 import type { CertificateProfile } from '../domain/certificate-profile.ts'
+import { certificateValidity, type Validity } from '../domain/certificate-profile.ts'
 import { isSigner } from '../domain/csr-issuance.ts'
 import type { Order } from '../domain/records.ts'
-import { certificateValidity, type Validity } from '../domain/validity.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { hashSpki, type Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'

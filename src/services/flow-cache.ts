@@ -7,10 +7,10 @@
  * when others may serve the same client.
  */
 
-import { orderStatus } from '../domain/order-state.ts'
 import type { Authorization, Order } from '../domain/records.ts'
-import type { ChangeCounters } from '../shared/lib/change-counters.ts'
+import { orderStatus } from '../domain/states.ts'
 import { LruMap } from '../shared/lib/lru.ts'
+import type { ChangeCounters } from '../shared/lib/shared-memory.ts'
 import type { AccountStore, Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import type { CsrIssuanceStore } from '../store/csr-issuance-store.ts'

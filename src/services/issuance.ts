@@ -13,9 +13,15 @@
 
 import { type CaBackend, CaError, type CaIssuer } from '../ca/backend.ts'
 import { contentOf } from '../domain/certificate-content.ts'
-import { type CertificateProfile, chooseIssuer, DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
-import { certificateValidity, type RequestedValidity, type Validity } from '../domain/validity.ts'
-import { oncePerKey } from '../shared/lib/once.ts'
+import {
+  type CertificateProfile,
+  certificateValidity,
+  chooseIssuer,
+  DEFAULT_PROFILE,
+  type RequestedValidity,
+  type Validity,
+} from '../domain/certificate-profile.ts'
+import { oncePerKey } from '../shared/lib/shared-work.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { fingerprintSha256 } from '../shared/pki/certificate.ts'
 import { lintTbsCertificate } from '../shared/pki/lint.ts'
@@ -116,6 +122,8 @@ interface Ending {
   onInterrupted(error: unknown): void
   /** The backend has refused for good. */
   onRefused(error: ProblemDocument): Promise<unknown>
+  /** The backend has surely not signed, and may be asked again. */
+  onUnsigned(): Promise<unknown>
 }
 
 const ISSUER_RETRY_SECONDS = 5
@@ -218,16 +226,21 @@ export class Issuance {
 
   /** Steps 4 and 5; never throws. A fault leaves the issuance to recovery. */
   complete(issuing: BegunIssuance, findings: readonly string[]): Promise<Completion> {
-    const { store, events } = this.#options
+    const { store, events, instanceId } = this.#options
     return this.#complete(issuing, findings, {
       onInterrupted: (error) => events.interrupted(error, factsOf(issuing)),
       onRefused: (error) => store.fail(issuing.certificateId, error),
+      onUnsigned: () => store.noteUnsigned(issuing.certificateId, instanceId, 'beginner'),
     })
   }
 
-  /** Steps 4 and 5 of an adopted intent, which may have been signed before; never throws. */
-  recover(issuing: BegunIssuance): Promise<Completion> {
-    const { store, events } = this.#options
+  /**
+   * Steps 4 and 5 of an adopted intent; never throws.
+   * @param isUnsigned false when it may have been signed before
+   */
+  recover(issuing: BegunIssuance, isUnsigned: boolean): Promise<Completion> {
+    const { store, events, instanceId } = this.#options
+    const { certificateId } = issuing
     // The intent may come from a process that ended before it could fail a malformed order.
     const findings = lintTbsCertificate(parseTbsCertificate(issuing.tbs))
     return this.#complete(issuing, findings, {
@@ -236,7 +249,9 @@ export class Issuance {
         if (isPassing(error)) events.interrupted(error, factsOf(issuing))
         else events.alarm('an interrupted issuance cannot be finished', error, factsOf(issuing))
       },
-      onRefused: (error) => store.abandon(issuing.certificateId, error, issuing),
+      onRefused: (error) =>
+        isUnsigned ? store.fail(certificateId, error) : store.abandon(certificateId, error, issuing),
+      onUnsigned: async () => isUnsigned && store.noteUnsigned(certificateId, instanceId, 'recovery'),
     })
   }
 
@@ -280,19 +295,15 @@ export class Issuance {
     })
   }
 
-  async #complete(
-    issuing: BegunIssuance,
-    findings: readonly string[],
-    { onInterrupted, onRefused }: Ending,
-  ): Promise<Completion> {
+  async #complete(issuing: BegunIssuance, findings: readonly string[], ending: Ending): Promise<Completion> {
     this.#inFlight++
     try {
       const recordUntil = performance.now() + this.#options.policy.signTimeoutMs
       if (findings.length > 0) return await this.#failMalformed(issuing, findings)
-      const signed = await this.#sign(issuing, onRefused)
+      const signed = await this.#sign(issuing, ending)
       return 'outcome' in signed ? signed : await this.#record(issuing, signed, recordUntil)
     } catch (error) {
-      onInterrupted(error)
+      ending.onInterrupted(error)
       return { outcome: 'left to recovery' }
     } finally {
       this.#inFlight--
@@ -308,15 +319,17 @@ export class Issuance {
   }
 
   /** Step 4. @returns the certificate's DER, or the outcome without one */
-  async #sign(issuing: BegunIssuance, onRefused: Ending['onRefused']): Promise<Buffer | Completion> {
+  async #sign(issuing: BegunIssuance, { onRefused, onUnsigned }: Ending): Promise<Buffer | Completion> {
     const { ca, policy, events } = this.#options
     const { issuerId, orderId, tbs } = issuing
     try {
       const requester = orderId ? `order ${orderId}` : 'self'
       return await ca.signCertificate(issuerId, tbs, { timeoutMs: policy.signTimeoutMs, requester })
     } catch (cause) {
-      const error = cause instanceof CaError ? cause : new CaError('the CA backend failed', { retryable: true, cause })
+      const error = cause instanceof CaError ? cause : unknownFailure(cause)
       events.signingFailed(error, factsOf(issuing))
+      // Without this note recovery takes it for signed.
+      if (error.retryable && !error.mayHaveIssued) await onUnsigned().catch(() => undefined)
       if (error.retryable) return { outcome: 'left to recovery', error }
       await onRefused(this.#refusalDocument(error, issuing))
       return { outcome: 'failed', error }
@@ -369,6 +382,9 @@ function begunIssuance(
     ...validity,
   }
 }
+
+const unknownFailure = (cause: unknown) =>
+  new CaError('the CA backend failed', { retryable: true, mayHaveIssued: true, cause })
 
 function factsOf({ certificateId, accountId, orderId, serialNumber }: BegunIssuance): IssuanceFacts {
   return { certificateId, accountId, orderId, serialNumber }

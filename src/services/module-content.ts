@@ -2,8 +2,8 @@
 
 import type { BuildContent } from '../ca/module/signing-steps.ts'
 import { contentOf } from '../domain/certificate-content.ts'
+import { certificateValidity } from '../domain/certificate-profile.ts'
 import { commonNameOf } from '../domain/csr-check.ts'
-import { certificateValidity } from '../domain/validity.ts'
 import { parseCsr } from '../shared/pki/csr.ts'
 import type { IssuancePolicy } from './issuance.ts'
 import type { SerialNumberSource } from './serial-number.ts'

@@ -1,13 +1,17 @@
 /** Orders and authorizations: creation, reading, deactivation (RFC 8555 §7.4, §7.5). */
 
 import { randomBytes } from 'node:crypto'
-import { type Approval, approvalOf } from '../domain/approval.ts'
-import { type CertificateProfile, chooseProfile } from '../domain/certificate-profile.ts'
-import { checkIdentifiers, type IdentifierPolicy, type RequestedIdentifier } from '../domain/identifier-policy.ts'
+import { type Approval, approvalOf } from '../domain/allowlist.ts'
+import type { CertificateProfile, RequestedValidity } from '../domain/certificate-profile.ts'
+import {
+  checkIdentifiers,
+  type IdentifierPolicy,
+  offeredChallengeTypes,
+  type RequestedIdentifier,
+} from '../domain/identifier-policy.ts'
+import { checkRequestedValidity, chooseProfile, orderExpiry } from '../domain/order-request.ts'
 import type { Account, Authorization, Order } from '../domain/records.ts'
-import { checkRequestedValidity, orderExpiry, type RequestedValidity } from '../domain/validity.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
-import { offeredChallengeTypes } from '../shared/protocol/challenge.ts'
 import { authorizedIdentifier, type Identifier, isWildcard } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
@@ -20,11 +24,11 @@ import {
   type OrderPage,
   type OrderStore,
 } from '../store/order-store.ts'
+import { unlessStale } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
 import type { Quotas } from './quotas.ts'
 import { countedIdentifiers, type RateLimiter, type Visit } from './rate-limiter.ts'
 import type { Renewal } from './renewal.ts'
-import { unlessStale } from './stale-account.ts'
 
 export interface OrderingPolicy {
   identifiers: IdentifierPolicy
@@ -99,9 +103,9 @@ export class Ordering {
     await this.#charge(client, checked.identifiers, isExempt)
     // Only created orders count. Replacements do not, as their certificates have a quota.
     const make = () => this.#makeOrder(client, checked, now)
-    const { order, isNew } = await (isExempt ? make() : withinQuota(quotas, accountId, make))
-    if (isNew) events.ordered(order)
-    return order
+    const made = await (isExempt ? make() : quotas.within('orders', accountId, make, isNew))
+    if (made.isNew) events.ordered(made.order)
+    return made.order
   }
 
   /** @throws Problem malformed 404, unauthorized when it is another account's */
@@ -133,12 +137,13 @@ export class Ordering {
     const reuseUntil = new Date(now.getTime() + REUSE_MARGIN_MS)
     const approval = this.#approvalFor(client, now)
     // Adds a row, so it counts as an order. A reused valid authorization adds none.
-    return withinQuota(quotas, requester.accountId, async () => {
+    const make = async () => {
       const result = await authorizations.create({ requester, candidate, reuseUntil, approval })
       const { authorization, approved } = unlessStale(result)
       if (approved) events.approved(approved, client, undefined)
       return { authorization, isNew: authorization.id === candidate.id }
-    })
+    }
+    return quotas.within('orders', requester.accountId, make, isNew)
   }
 
   async findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization> {
@@ -236,18 +241,5 @@ export class Ordering {
 /** A checked order, in the form of the store. */
 type CheckedOrder = Pick<NewOrder, 'identifiers' | 'profile' | 'notBefore' | 'notAfter' | 'expiresAt' | 'replaces'>
 
-/** Counts a new result of `make`; an existing equal one is not counted. */
-async function withinQuota<T extends { isNew: boolean }>(
-  quotas: Quotas,
-  accountId: string,
-  make: () => Promise<T>,
-): Promise<T> {
-  let existing: T | undefined
-  const made = await quotas.within('orders', accountId, async () => {
-    const result = await make()
-    if (result.isNew) return result
-    existing = result
-    return undefined
-  })
-  return made ?? (existing as T)
-}
+/** An existing equal one is not counted. */
+const isNew = (made: { isNew: boolean }): boolean => made.isNew

@@ -9,11 +9,12 @@ export type QuotaPolicy = Record<UsageKind, number>
 
 export interface Quotas {
   /**
-   * Runs `work` within the account's quota. A throw or `undefined` refunds the count; a failed
-   * refund does not change the outcome.
+   * Runs `work` within the account's quota. A throw, or a result that used none, refunds the count;
+   * a failed refund does not change the outcome.
+   * @param isUsed by default any result but `undefined`
    * @throws Problem rateLimited when the day's quota is used up
    */
-  within<T>(kind: UsageKind, accountId: string, work: () => Promise<T>): Promise<T>
+  within<T>(kind: UsageKind, accountId: string, work: () => Promise<T>, isUsed?: (result: T) => boolean): Promise<T>
 }
 
 export interface QuotaEvents {
@@ -26,7 +27,7 @@ const DAY_MS = 86_400_000
 
 export function createQuotas(store: UsageStore, policy: QuotaPolicy, events: QuotaEvents): Quotas {
   return {
-    async within(kind, accountId, work) {
+    async within(kind, accountId, work, isUsed = (result) => result !== undefined) {
       const limit = policy[kind]
       if (limit === 0) return work()
       const day = await store.charge[kind]({ accountId, limit })
@@ -34,13 +35,13 @@ export function createQuotas(store: UsageStore, policy: QuotaPolicy, events: Quo
         events.exceeded(kind, accountId, limit)
         throw refusal(kind, limit)
       }
-      let isUsed = false
+      let isRefunded = true
       try {
         const result = await work()
-        isUsed = result !== undefined
+        isRefunded = !isUsed(result)
         return result
       } finally {
-        if (!isUsed)
+        if (isRefunded)
           await store.refund(kind, accountId, day).catch((error) => events.refundFailed(kind, accountId, error))
       }
     },

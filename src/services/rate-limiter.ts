@@ -21,7 +21,7 @@ import {
   refunded,
   waitOf,
 } from '../domain/rate-limit.ts'
-import type { SharedTable } from '../shared/lib/shared-table.ts'
+import type { SharedTable } from '../shared/lib/shared-memory.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'

@@ -4,7 +4,7 @@
  *
  * Time has passed, so account, key and authorizations are checked again. An order that is not signed
  * within its time ends. Where it ends, an earlier signature may exist that no client has seen, so its
- * serial number is recorded as revoked.
+ * serial number is recorded as revoked, unless the signer has surely not signed.
  */
 
 import { uuidTime } from '../shared/lib/uuid.ts'
@@ -14,8 +14,9 @@ import type { IssuanceStore, Lapse, PendingIntent } from '../store/issuance-stor
 import type { BegunIssuance, Completion, IssuanceOutcome } from './issuance.ts'
 
 export interface RecoveryOptions {
-  store: Pick<IssuanceStore, 'adopt' | 'abandon'>
-  complete(issuing: BegunIssuance): Promise<Completion>
+  store: Pick<IssuanceStore, 'adopt' | 'abandon' | 'fail'>
+  /** @param isUnsigned false when it may have been signed before */
+  complete(issuing: BegunIssuance, isUnsigned: boolean): Promise<Completion>
   /** False while the signer is left alone; then only orders are ended whose time is over. */
   canSign: boolean
   /** Age at which an order ends that the signer does not sign. */
@@ -28,7 +29,8 @@ export interface RecoveryOptions {
   onRecovered(intent: RecoveredIntent, outcome: RecoveryOutcome): void
 }
 
-export type RecoveryOutcome = IssuanceOutcome | Lapse | 'overdue'
+/** `overdue` may have been signed, `unsigned` has not. */
+export type RecoveryOutcome = IssuanceOutcome | Lapse | 'overdue' | 'unsigned'
 
 export type RecoveredIntent = Pick<BegunIssuance, 'certificateId' | 'accountId' | 'orderId' | 'serialNumber'>
 
@@ -80,21 +82,25 @@ async function recover(
   overdueBefore: Date,
   { store, complete, canSign, onRecovered }: RecoveryOptions,
 ): Promise<void> {
-  const { certificateId, accountId, orderId, issuerId, tbs, lapse } = intent
+  const { certificateId, accountId, orderId, issuerId, tbs, lapse, isUnsigned } = intent
   const { serialNumber, dnsNames, ipAddresses, notBefore, notAfter } = parseTbsCertificate(tbs)
   const issuing = {
     ...{ certificateId, accountId, orderId, issuerId, tbs, notBefore, notAfter },
     serialNumber: serialNumber.toString('hex'),
     names: [...dnsNames, ...ipAddresses],
   }
-  const end = async (why: Lapse | 'overdue', error: ProblemDocument) => {
-    if (await store.abandon(certificateId, error, issuing)) onRecovered(issuing, why)
+  const end = async (why: Lapse | 'overdue' | 'unsigned', error: ProblemDocument, maybeSigned: boolean) => {
+    const hasEnded = maybeSigned
+      ? await store.abandon(certificateId, error, issuing)
+      : await store.fail(certificateId, error)
+    if (hasEnded) onRecovered(issuing, why)
   }
-  if (lapse !== undefined) return end(lapse, LAPSE_PROBLEMS[lapse])
+  const endOverdue = (maybeSigned: boolean) => end(maybeSigned ? 'overdue' : 'unsigned', OVERDUE, maybeSigned)
+  if (lapse !== undefined) return end(lapse, LAPSE_PROBLEMS[lapse], !isUnsigned)
   // Where nothing can be signed, only what is overdue was adopted.
-  if (!canSign) return end('overdue', OVERDUE)
-  const { outcome, error } = await complete(issuing)
-  const isUnsigned = outcome === 'left to recovery' && error !== undefined
-  if (isUnsigned && uuidTime(certificateId) < overdueBefore) return end('overdue', OVERDUE)
+  if (!canSign) return endOverdue(!isUnsigned)
+  const { outcome, error } = await complete(issuing, isUnsigned)
+  if (outcome === 'left to recovery' && error !== undefined && uuidTime(certificateId) < overdueBefore)
+    return endOverdue(!isUnsigned || error.mayHaveIssued)
   onRecovered(issuing, outcome)
 }

@@ -9,9 +9,9 @@ import { Problem, type ProblemType } from '../shared/protocol/problem.ts'
 import type { AccountStore } from '../store/account-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { AccountCache, KnownAccount } from './account-cache.ts'
+import { StaleAccountError } from './account-cache.ts'
 import type { ExternalAccounts, ProvenBinding } from './external-accounts.ts'
 import type { RequireMailDomains } from './mail-domains.ts'
-import { StaleAccountError } from './stale-account.ts'
 
 export interface RegistrationPolicy {
   contacts: ContactPolicy

@@ -9,7 +9,7 @@ import type { AccountKey } from '../shared/protocol/jwk.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
-import { unlessStale } from './stale-account.ts'
+import { unlessStale } from './account-cache.ts'
 
 /** An account, or the holder of the certificate's own key. */
 export type Revoker = { requester: Requester } | { certificateKey: AccountKey }

@@ -1,7 +1,7 @@
 /**
  * Nonces of `nonce.store: database`: each instance accepts, once, the nonces of every other.
  *
- * A nonce is a character for the key epoch and a sealed block (`shared/protocol/nonce-seal.ts`).
+ * A nonce is a character for the key epoch and a sealed block (`shared/protocol/nonce.ts`).
  * Its counter is the thread's fixed field, 3 bytes, and a count, 3 bytes (the construction of NIST
  * SP 800-38D, 8.2.1). The count may wrap: the time is redeemed too, and no thread issues 2^24
  * nonces in a tenth of a second.
@@ -10,7 +10,7 @@
 import { randomBytes } from 'node:crypto'
 import { sharedWork } from '../shared/lib/shared-work.ts'
 import type { Nonces } from '../shared/protocol/nonce.ts'
-import { createNonceSeal, NONCE_BATCH, type NonceSeal } from '../shared/protocol/nonce-seal.ts'
+import { createNonceSeal, NONCE_BATCH, type NonceSeal } from '../shared/protocol/nonce.ts'
 import { EPOCH_LEAD_SECONDS, type NonceEpoch, type NonceStore } from '../store/nonce-store.ts'
 
 export interface SharedNonces extends Nonces {

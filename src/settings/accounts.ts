@@ -1,6 +1,6 @@
 /** Settings of the directory and of accounts: keys, contacts, terms, bindings, quotas. */
 
-import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
+import type { AcmeSettings, DirectoryMeta } from '../acme/endpoint.ts'
 import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { hasChoiceOfProfiles } from '../domain/certificate-profile.ts'

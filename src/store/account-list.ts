@@ -5,7 +5,7 @@
  */
 
 import { z } from 'zod/v4'
-import { ACCOUNT_STATUSES, type AccountStatus } from '../domain/account-state.ts'
+import { ACCOUNT_STATUSES, type AccountStatus } from '../domain/states.ts'
 import {
   allOf,
   behind,

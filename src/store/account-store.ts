@@ -1,7 +1,7 @@
 /** SQL of accounts. Batched where it is on the issuance path. */
 
-import type { AccountStatus } from '../domain/account-state.ts'
 import type { Account } from '../domain/records.ts'
+import type { AccountStatus } from '../domain/states.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import type { ExternalAccountBinding } from '../shared/protocol/external-account-binding.ts'
 import { batched, type Database, type Statement } from './database.ts'

@@ -1,11 +1,11 @@
 /**
- * SQL fragments for authorizations that are valid without a challenge (domain/approval.ts).
+ * SQL fragments for authorizations that are valid without a challenge (domain/allowlist.ts).
  *
  * The credential's row is locked in share mode. A revocation or change already under way comes
  * first; a later one sees what was made here.
  */
 
-import type { Approval } from '../domain/approval.ts'
+import type { Approval } from '../domain/allowlist.ts'
 
 /** Describes an approval for the log. */
 export interface Approved {

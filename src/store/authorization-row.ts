@@ -1,7 +1,7 @@
 /** The row of an authorization, shared by all statements that return one. */
 
-import type { AuthorizationStatus } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
+import type { AuthorizationStatus } from '../domain/states.ts'
 import type { ChallengeType } from '../shared/protocol/challenge.ts'
 import type { IdentifierType } from '../shared/protocol/identifier.ts'
 import { authorization } from './status-sql.ts'

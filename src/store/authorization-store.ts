@@ -1,6 +1,6 @@
 /** SQL of authorizations; that of the challenges inside them is in `challenge-store.ts`. */
 
-import type { Approval } from '../domain/approval.ts'
+import type { Approval } from '../domain/allowlist.ts'
 import type { Authorization } from '../domain/records.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'

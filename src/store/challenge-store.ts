@@ -3,9 +3,8 @@
  * row (ARCHITECTURE.md, life of a challenge).
  */
 
-import { CHALLENGE } from '../domain/authorization-state.ts'
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
-import { type EventOf, statusAfter } from '../domain/state-table.ts'
+import { CHALLENGE, type EventOf, statusAfter } from '../domain/states.ts'
 import type { ValidationRecord } from '../domain/validation-evidence.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { keysOf } from '../shared/lib/keys.ts'

@@ -5,7 +5,6 @@
  * Uses `pg` because an indexed read costs 100 µs of client CPU; through slonik it costs 260 µs.
  */
 
-import type { PoolNumbers } from '../domain/pool-pressure.ts'
 import { type Batched, Batcher, type CommandTraits } from '../shared/lib/batcher.ts'
 import { awaitDiskAtCommit } from './durability.ts'
 import pg from './pg.ts'
@@ -13,6 +12,17 @@ import { type SslMode, tlsOptions } from './pg-tls.ts'
 import { createPipeline, type Pipeline, type Statement } from './pipeline.ts'
 
 export type { Statement }
+
+export interface PoolNumbers {
+  /** Most connections that the pool may have. */
+  max: number
+  /** Open connections. */
+  size: number
+  /** Open connections that could take a statement now. */
+  available: number
+  /** Statements that wait for a connection. */
+  waiting: number
+}
 
 export interface DatabaseSettings {
   /** Host name, or a directory with a Unix socket. */

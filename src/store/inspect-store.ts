@@ -1,8 +1,7 @@
 /** SQL of `chancery inspect`: one order, certificate or account with all that belongs to it. */
 
 import { z } from 'zod/v4'
-import { AUTHORIZATION_STATUSES } from '../domain/authorization-state.ts'
-import { ORDER_STATUSES, STORED_ORDER_STATUSES } from '../domain/order-state.ts'
+import { AUTHORIZATION_STATUSES, ORDER_STATUSES, STORED_ORDER_STATUSES } from '../domain/states.ts'
 import { STATUS_NOW } from './authorization-row.ts'
 import { derivedStatus } from './order-list.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
@@ -46,7 +45,7 @@ const Authorization = z.object({
   attempts: z.record(z.string(), Attempt).catch({}),
   /**
    * Record of the deciding attempt (src/domain/validation-evidence.ts), or of an approval without one
-   * (src/domain/approval.ts).
+   * (src/domain/allowlist.ts).
    */
   evidence: StoredFacts,
 })

@@ -38,6 +38,8 @@ export interface PendingIntent {
   issuerId: string
   tbs: Buffer
   lapse: Lapse | undefined
+  /** Every request to the signer so far is known to have signed nothing. */
+  isUnsigned: boolean
 }
 
 export interface IssuedCertificate {
@@ -71,6 +73,11 @@ export interface IssuanceStore {
    * (docs/decisions/lost-certificates.md).
    */
   abandon(certificateId: string, error: ProblemDocument, period: Period): Promise<boolean>
+  /**
+   * The signer has surely not signed this intent of the instance. Only the holder may say so: the
+   * thread that has begun it, or else the recovery that has adopted it.
+   */
+  noteUnsigned(certificateId: string, instanceId: number, holder: 'beginner' | 'recovery'): Promise<void>
   /**
    * Takes over intents of dead instances, own ones older than `ownOlderThanSeconds`, and others
    * older than `othersOlderThanSeconds`. Like `begin`, it decides whether they may be signed; a
@@ -179,16 +186,23 @@ const ADOPT: Statement = {
   // each adopted one: orders_pkey, accounts_pkey, blocked_keys_pkey, authorizations_pkey.
   text: `
     WITH abandoned AS (
-      SELECT certificate_id FROM issuance_intents
+      SELECT certificate_id, coalesce(unsigned_by = instance_id, false) AS is_unsigned FROM issuance_intents
        WHERE CASE WHEN instance_id = $1 THEN created_at < now() - make_interval(secs => $2)
                   ELSE instance_id NOT IN (SELECT live_instances()) OR created_at < now() - make_interval(secs => $4) END
          AND ($5::uuid IS NULL OR certificate_id < $5)
        ORDER BY created_at LIMIT $3 FOR UPDATE SKIP LOCKED
     )
-    UPDATE issuance_intents n SET instance_id = $1, created_at = now()
+    UPDATE issuance_intents n SET instance_id = $1, created_at = now(), unsigned_by = -$1
       FROM abandoned WHERE n.certificate_id = abandoned.certificate_id
-    RETURNING n.certificate_id, n.account_id, n.order_id, n.issuer_id, n.tbs,
+    RETURNING n.certificate_id, n.account_id, n.order_id, n.issuer_id, n.tbs, abandoned.is_unsigned,
               ${LAPSE} AS lapse`,
+}
+
+const NOTE_UNSIGNED: Statement = {
+  name: 'issuance-note-unsigned',
+  text: `
+    UPDATE issuance_intents SET unsigned_by = instance_id
+     WHERE certificate_id = $1 AND instance_id = $2 AND unsigned_by IS NOT DISTINCT FROM $3`,
 }
 
 export function createIssuanceStore(db: Database): IssuanceStore {
@@ -240,6 +254,10 @@ export function createIssuanceStore(db: Database): IssuanceStore {
 
     abandon: (certificateId, error, period) => db.transaction((tx) => abandon(tx, certificateId, error, period)),
 
+    async noteUnsigned(certificateId, instanceId, holder) {
+      await db.query(NOTE_UNSIGNED, [certificateId, instanceId, holder === 'recovery' ? -instanceId : null])
+    },
+
     async adopt(instanceId, { ownOlderThanSeconds, othersOlderThanSeconds, begunBefore }, limit) {
       type Row = {
         certificate_id: string
@@ -247,6 +265,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
         order_id: string | null
         issuer_id: string
         tbs: Buffer
+        is_unsigned: boolean
         lapse: Lapse | null
       }
       const begun = begunBefore && lowestUuidv7(begunBefore.getTime())
@@ -259,6 +278,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
         issuerId: row.issuer_id,
         tbs: row.tbs,
         lapse: row.lapse ?? undefined,
+        isUnsigned: row.is_unsigned,
       }))
     },
   }

@@ -13,7 +13,7 @@ import type { Statement } from './database.ts'
 import { account, authorization, order } from './status-sql.ts'
 
 /**
- * Whether an order `d` is invalid for good, even if its row says `open` (domain/order-state.ts).
+ * Whether an order `d` is invalid for good, even if its row says `open` (domain/states.ts).
  */
 const IS_INVALID = `
   (d.status ${order.is('invalid')} OR d.status ${order.is('open')} AND (d.expires_at <= now() OR NOT ${ALL_ALIVE('d')}))`

@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod/v4'
-import { ORDER, ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../domain/order-state.ts'
+import { ORDER, ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../domain/states.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import {
   allOf,
@@ -45,7 +45,7 @@ export type ListedOrder = z.infer<typeof Row>
 const Id = z.object({ id: z.string() })
 
 /**
- * `derived.status` of an order `o` (domain/order-state.ts). Reads authorizations only of open
+ * `derived.status` of an order `o` (domain/states.ts). Reads authorizations only of open
  * orders.
  */
 export const derivedStatus = constantSql(`

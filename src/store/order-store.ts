@@ -1,13 +1,13 @@
 /** SQL of orders. */
 
 import { randomUUID } from 'node:crypto'
-import type { Approval } from '../domain/approval.ts'
-import type { AuthorizationStatus } from '../domain/authorization-state.ts'
+import type { Approval } from '../domain/allowlist.ts'
 import { orderRequestKey } from '../domain/order-request.ts'
-import { type OrderStatus, orderStatus, type StoredOrderStatus } from '../domain/order-state.ts'
 import type { Order } from '../domain/records.ts'
+import type { AuthorizationStatus } from '../domain/states.ts'
+import { type OrderStatus, orderStatus, type StoredOrderStatus } from '../domain/states.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
-import { sharedRuns } from '../shared/lib/once.ts'
+import { sharedRuns } from '../shared/lib/shared-work.ts'
 import type { ChallengeType } from '../shared/protocol/challenge.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'

@@ -6,9 +6,8 @@
  * briefly for locks, and holds its row locks for milliseconds.
  */
 
-import { AUTHORIZATION } from '../domain/authorization-state.ts'
 import { withoutSignOctet } from '../domain/serial-number.ts'
-import { finalStatuses } from '../domain/state-table.ts'
+import { AUTHORIZATION, finalStatuses } from '../domain/states.ts'
 import { lowestUuidv7, uuidTime } from '../shared/lib/uuid.ts'
 import { parseCertId } from '../shared/protocol/renewal-info.ts'
 import type { Database, Statement } from './database.ts'

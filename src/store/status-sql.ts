@@ -4,11 +4,18 @@
  * and can be prepared.
  */
 
-import { ACCOUNT } from '../domain/account-state.ts'
-import { AUTHORIZATION, CHALLENGE } from '../domain/authorization-state.ts'
-import { BULK_REVOCATION } from '../domain/bulk-revocation-state.ts'
-import { STORED_ORDER } from '../domain/order-state.ts'
-import { type EventOf, type StateTable, type StatusOf, statusAfter, statusesAllowing } from '../domain/state-table.ts'
+import {
+  ACCOUNT,
+  AUTHORIZATION,
+  BULK_REVOCATION,
+  CHALLENGE,
+  type EventOf,
+  STORED_ORDER,
+  type StateTable,
+  type StatusOf,
+  statusAfter,
+  statusesAllowing,
+} from '../domain/states.ts'
 
 /**
  * `'valid'`; for statuses outside the tables of `src/domain`, such as those derived for readers.
@@ -35,7 +42,7 @@ function statusSql<T extends StateTable>(table: T) {
 }
 
 export const account = statusSql(ACCOUNT)
-/** The stored statuses, without those that are derived (domain/order-state.ts). */
+/** The stored statuses, without those that are derived (domain/states.ts). */
 export const order = statusSql(STORED_ORDER)
 export const authorization = statusSql(AUTHORIZATION)
 export const challenge = statusSql(CHALLENGE)

@@ -6,7 +6,7 @@
  */
 
 import pg from 'pg'
-import { ORDER_STATUSES } from '../../src/domain/order-state.ts'
+import { ORDER_STATUSES } from '../../src/domain/states.ts'
 import { listAccounts } from '../../src/store/account-list.ts'
 import { type CertificateFilter, listCertificates } from '../../src/store/certificate-list.ts'
 import { createCrlStore } from '../../src/store/crl-store.ts'

@@ -11,7 +11,7 @@ import { contextConstructedTag } from '../../src/shared/pki/der.ts'
 import { encodeDer } from '../../src/shared/pki/der-writer.ts'
 import { writeExtension, writeKeyUsage, writeSubjectKeyIdentifier } from '../../src/shared/pki/extensions.ts'
 import { encodeCommonName } from '../../src/shared/pki/name.ts'
-import { EXTENSION } from '../../src/shared/pki/oids.ts'
+import { EXTENSION, type KeyUsage } from '../../src/shared/pki/oids.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
 import { parseSpki } from '../../src/shared/pki/spki.ts'
 import {
@@ -54,13 +54,24 @@ export const spkiOf = (key: KeyObject): Buffer => key.export({ format: 'der', ty
 
 export function makeAuthority(
   kind: AuthorityKind = 'P-256',
-  options: { isCa?: boolean; hash?: HashName; daysAhead?: number } = {},
+  options: {
+    isCa?: boolean
+    hash?: HashName
+    daysAhead?: number
+    name?: string
+    /** Who signs it; itself without one. */
+    by?: Authority
+    pathLength?: number
+    /** Empty omits the extension. */
+    keyUsages?: readonly KeyUsage[]
+  } = {},
 ): Authority {
+  const { by, pathLength, keyUsages = ['key_cert_sign', 'crl_sign'] } = options
   const { privateKey, publicKey } = makeKeyPair(kind)
   const algorithm = algorithmOf(kind, options.hash ?? 'sha256')
   const spki = spkiOf(publicKey)
   const keyIdentifier = subjectKeyIdentifier(parseSpki(spki).keyBits)
-  const nameDer = encodeCommonName(`Test CA ${kind}`)
+  const nameDer = encodeCommonName(options.name ?? `Test CA ${kind}`)
   const startOfDay = Math.floor(Date.now() / DAY_MS) * DAY_MS
   const notBefore = new Date(startOfDay - 30 * DAY_MS)
   const notAfter = new Date(startOfDay + (options.daysAhead ?? 3650) * DAY_MS)
@@ -68,8 +79,8 @@ export function makeAuthority(
     writer.sequence(() => {
       writer.constructed(contextConstructedTag(0), () => writer.smallInteger(2))
       writer.unsignedInteger(randomBytes(16))
-      writer.raw(SIGNATURE_ALGORITHMS[algorithm].identifierDer)
-      writer.raw(nameDer)
+      writer.raw(SIGNATURE_ALGORITHMS[by?.algorithm ?? algorithm].identifierDer)
+      writer.raw(by?.nameDer ?? nameDer)
       writer.sequence(() => {
         writeTime(writer, notBefore)
         writeTime(writer, notAfter)
@@ -81,16 +92,18 @@ export function makeAuthority(
           writeExtension(writer, EXTENSION.basicConstraints, true, () =>
             writer.sequence(() => {
               if (options.isCa ?? true) writer.boolean(true)
+              if (pathLength !== undefined) writer.smallInteger(pathLength)
             }),
           )
-          writeKeyUsage(writer, ['key_cert_sign', 'crl_sign'])
+          if (keyUsages.length > 0) writeKeyUsage(writer, keyUsages)
           writeSubjectKeyIdentifier(writer, keyIdentifier)
         }),
       )
     }),
   )
-  const { hash } = SIGNATURE_ALGORITHMS[algorithm]
-  const certificate = assembleCertificate(tbs, algorithm, sign(hash, tbs, privateKey))
+  const signer = by ?? { algorithm, privateKey }
+  const { hash } = SIGNATURE_ALGORITHMS[signer.algorithm]
+  const certificate = assembleCertificate(tbs, signer.algorithm, sign(hash, tbs, signer.privateKey))
   const certificatePem = encodePem('CERTIFICATE', certificate)
   return { privateKey, certificate, certificatePem, nameDer, keyIdentifier, algorithm, notBefore, notAfter }
 }

@@ -8,7 +8,7 @@ import type { Order } from '../../src/domain/records.ts'
 import type { RecordedAttempt } from '../../src/services/challenge-triggers.ts'
 import { issuedOrder } from '../../src/services/finalization.ts'
 import { announcingAccounts, announcingAuthorizations, FlowCache } from '../../src/services/flow-cache.ts'
-import { allocateChangeCounters, openChangeCounters } from '../../src/shared/lib/change-counters.ts'
+import { allocateChangeCounters, openChangeCounters } from '../../src/shared/lib/shared-memory.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import type { AttemptResult } from '../../src/store/challenge-store.ts'
 import {

@@ -184,7 +184,7 @@ describe('issuance under faults', () => {
     })
     return {
       finalize: (account, request) => finalization.finalize(account, request),
-      recover: (issuing) => issuance.recover(issuing),
+      recover: (issuing, isUnsigned) => issuance.recover(issuing, isUnsigned),
       issueToSelf: (identifiers, spki, now) => issuance.issueToSelf(identifiers, spki, now),
       inFlight: () => issuance.inFlight(),
     }
@@ -224,7 +224,7 @@ describe('issuance under faults', () => {
     const outcomes: RecoveryOutcome[] = []
     await recoverIssuances({
       ...{ store: { ...store.issuance, abandon }, canSign: true, timeoutSeconds: 600, ...more },
-      complete: (issuing) => issuance.recover(issuing),
+      complete: (issuing, isUnsigned) => issuance.recover(issuing, isUnsigned),
       instanceId: INSTANCE,
       ownAfterSeconds: 0,
       onRecovered: (_intent, outcome) => outcomes.push(outcome),
@@ -277,6 +277,10 @@ describe('issuance under faults', () => {
       [serials[0]],
     )
     assert.deepEqual(rows, [{ account_id: null, order_id: null, length: 0, reason: 5, revoked: true }])
+  }
+  /** No serial number was recorded, and no CRL is due. */
+  async function requireNotRevoked(order: Order, changes: string | undefined): Promise<void> {
+    assert.deepEqual([await intents(order), await changesOfCrl()], [0, changes])
   }
   const changesOfCrl = async () =>
     (await store.sql<{ sum: string }>('SELECT coalesce(sum(changes), 0) AS sum FROM crl_changes'))[0]?.sum
@@ -447,10 +451,12 @@ describe('issuance under faults', () => {
   })
 
   describe('sign', () => {
+    /** Nothing was sent to the signer. */
     const AWAY = new CaError('the signer is away', { retryable: true })
+    const SILENT = new CaError('the signer did not answer', { retryable: true, mayHaveIssued: true })
     for (const [what, fault, error] of [
       ['not done', 'before', AWAY],
-      ['done and reported as failed', 'after', AWAY],
+      ['done and reported as failed', 'after', SILENT],
       ['not done, with an error that is none of the backend', 'before', new TypeError('oops')],
     ] as const) {
       test(`${what}: the order is processing, and recovery issues over the same TBSCertificate`, async () => {
@@ -502,7 +508,7 @@ describe('issuance under faults', () => {
 
     test('away until the order has expired: recovery makes it invalid', async () => {
       const order = await ready()
-      const issuance = anIssuance({ ca: aCa(() => Promise.reject(AWAY)) })
+      const issuance = anIssuance({ ca: aCa(() => Promise.reject(SILENT)) })
       await finalize(issuance, order)
       const serials = await serialsOf(order)
       await store.sql("UPDATE orders SET expires_at = now() - interval '1 second' WHERE id = $1", [order.id])
@@ -517,7 +523,7 @@ describe('issuance under faults', () => {
     ] as const)
       test(`that ${what} until the time of the order is over: it ends, and what may have been signed is revoked`, async () => {
         const order = await ready()
-        const issuance = anIssuance({ ca: aCa(() => Promise.reject(AWAY)) })
+        const issuance = anIssuance({ ca: aCa(() => Promise.reject(SILENT)) })
         await finalize(issuance, order)
         const [serials, changes] = [await serialsOf(order), await changesOfCrl()]
         assert.deepEqual(await recover(issuance, undefined, { canSign }), canSign ? ['left to recovery'] : [])
@@ -527,6 +533,70 @@ describe('issuance under faults', () => {
         await requireRevokedUnseen(serials)
         assert.notEqual(await changesOfCrl(), changes, 'the CRL is due')
       })
+
+    for (const [what, canSign] of [
+      ['cannot be asked', true],
+      ['is left alone after it could not be asked', false],
+    ] as const)
+      test(`that ${what} until the time of the order is over: it ends, and nothing is revoked`, async () => {
+        const order = await ready()
+        const issuance = anIssuance({ ca: aCa(() => Promise.reject(AWAY)) })
+        await finalize(issuance, order)
+        const changes = await changesOfCrl()
+        assert.deepEqual(await recover(issuance), ['left to recovery'])
+        assert.deepEqual(await recover(issuance, undefined, { canSign, ...OVER }), ['unsigned'])
+        await requireInvalid(order)
+        await requireNotRevoked(order, changes)
+      })
+
+    for (const [what, errors] of [
+      ['before it went away', [SILENT, AWAY]],
+      ['when it was asked again', [AWAY, SILENT]],
+    ] as const)
+      test(`that may have signed ${what}: it ends, and what may have been signed is revoked`, async () => {
+        const order = await ready()
+        let calls = 0
+        const issuance = anIssuance({ ca: aCa(() => Promise.reject(errors[calls++] ?? AWAY)) })
+        await finalize(issuance, order)
+        const serials = await serialsOf(order)
+        assert.deepEqual(await recover(issuance), ['left to recovery'])
+        assert.deepEqual(await recover(issuance, undefined, OVER), ['overdue'])
+        await requireInvalid(order)
+        await requireRevokedUnseen(serials)
+      })
+
+    test('asked by a recovery that has died: what it may have signed is revoked', async () => {
+      const order = await ready()
+      await finalize(anIssuance({ ca: aCa(() => Promise.reject(AWAY)) }), order)
+      const serials = await serialsOf(order)
+      await store.issuance.adopt(INSTANCE, { ownOlderThanSeconds: 0 }, 64)
+      assert.deepEqual(await recover(anIssuance(), undefined, { canSign: false, ...OVER }), ['overdue'])
+      await requireRevokedUnseen(serials)
+    })
+
+    test('heard of late by a thread that recovery has overtaken: its word does not count', async () => {
+      const order = await ready()
+      const overtaken = anIssuance({
+        ca: aCa(async () => {
+          const [adopted] = await store.issuance.adopt(INSTANCE, { ownOlderThanSeconds: 0 }, 64)
+          assert.equal(adopted?.isUnsigned, false)
+          throw AWAY
+        }),
+      })
+      await finalize(overtaken, order)
+      const serials = await serialsOf(order)
+      assert.deepEqual(await recover(anIssuance(), undefined, { canSign: false, ...OVER }), ['overdue'])
+      await requireRevokedUnseen(serials)
+    })
+
+    test('taken over by a release that does not know of it: what that may have signed is revoked', async () => {
+      const order = await ready()
+      await finalize(anIssuance({ ca: aCa(() => Promise.reject(AWAY)) }), order)
+      const serials = await serialsOf(order)
+      await store.sql('UPDATE issuance_intents SET instance_id = $1', [INSTANCE + 1])
+      assert.deepEqual(await recover(anIssuance(), undefined, { canSign: false, ...OVER }), ['overdue'])
+      await requireRevokedUnseen(serials)
+    })
 
     test('that is back after the time of the order, which nobody has ended: recovery issues', async () => {
       const order = await ready()
@@ -540,7 +610,7 @@ describe('issuance under faults', () => {
       const order = await ready()
       const refusal = new CaError('refused', { retryable: false })
       let calls = 0
-      const issuance = anIssuance({ ca: aCa(() => Promise.reject(calls++ === 0 ? AWAY : refusal)) })
+      const issuance = anIssuance({ ca: aCa(() => Promise.reject(calls++ === 0 ? SILENT : refusal)) })
       await finalize(issuance, order)
       const serials = await serialsOf(order)
       assert.deepEqual(await recover(issuance), ['failed'])
@@ -548,9 +618,21 @@ describe('issuance under faults', () => {
       await requireRevokedUnseen(serials)
     })
 
+    test('that refuses for good when it is back, and was not asked before: nothing is revoked', async () => {
+      const order = await ready()
+      const refusal = new CaError('refused', { retryable: false })
+      let calls = 0
+      const issuance = anIssuance({ ca: aCa(() => Promise.reject(calls++ === 0 ? AWAY : refusal)) })
+      await finalize(issuance, order)
+      const changes = await changesOfCrl()
+      assert.deepEqual(await recover(issuance), ['failed'])
+      await requireInvalid(order)
+      await requireNotRevoked(order, changes)
+    })
+
     test('whose certificate an operator has imported in the meantime: it stays valid', async () => {
       const order = await ready()
-      const issuance = anIssuance({ ca: aCa(() => Promise.reject(AWAY)) })
+      const issuance = anIssuance({ ca: aCa(() => Promise.reject(SILENT)) })
       await finalize(issuance, order)
       await store.sql(
         `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
@@ -621,7 +703,7 @@ describe('issuance under faults', () => {
 
     test('signed, but the key was blocked before the answer came: the certificate is revoked, unseen', async () => {
       const order = await ready()
-      const issuance = anIssuance({ ca: aCa(failingOnce(signTbs, 'after', AWAY)) })
+      const issuance = anIssuance({ ca: aCa(failingOnce(signTbs, 'after', SILENT)) })
       await finalize(issuance, order)
       const serials = await serialsOf(order)
       await store.sql('INSERT INTO blocked_keys (spki_sha256) VALUES ($1)', [spkiSha256])
@@ -800,7 +882,9 @@ describe('issuance under faults', () => {
     })
 
     test('of one order by recovery does not keep the others from theirs', async () => {
-      const away = anIssuance({ ca: aCa(() => Promise.reject(new CaError('away', { retryable: true }))) })
+      const away = anIssuance({
+        ca: aCa(() => Promise.reject(new CaError('silent', { retryable: true, mayHaveIssued: true }))),
+      })
       const expired = await ready()
       await finalize(away, expired)
       // Not the same order again: that one is open no more.

@@ -310,6 +310,7 @@ describe('issuance', () => {
           issuerId: 'default',
           tbs: intent.tbs,
           lapse: undefined,
+          isUnsigned: false,
         },
         {
           certificateId: self.certificateId,
@@ -318,6 +319,7 @@ describe('issuance', () => {
           issuerId: 'default',
           tbs: self.tbs,
           lapse: undefined,
+          isUnsigned: false,
         },
       ]
       assert.deepEqual(

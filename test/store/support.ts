@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import type { Approval } from '../../src/domain/approval.ts'
+import type { Approval } from '../../src/domain/allowlist.ts'
 import type { Account, Order } from '../../src/domain/records.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import type { Identifier } from '../../src/shared/protocol/identifier.ts'

@@ -4,7 +4,7 @@
  */
 
 import { hash } from 'node:crypto'
-import { encodeEcdsaSignature } from '../../../src/shared/lib/ecdsa-signature.ts'
+import { encodeEcdsaSignature } from '../../../src/shared/lib/encoding.ts'
 import {
   CURVES,
   SIGNATURE_ALGORITHMS,

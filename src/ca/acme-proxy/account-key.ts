@@ -1,8 +1,8 @@
 /** The key of the upstream account, and the JWS that it signs (RFC 8555 §6.2). */
 
 import { createHmac, createPublicKey, type KeyObject, sign } from 'node:crypto'
-import { encodeBase64url } from '../../shared/lib/base64url.ts'
-import type { JsonObject } from '../../shared/lib/json.ts'
+import type { JsonObject } from '../../shared/lib/encoding.ts'
+import { encodeBase64url } from '../../shared/lib/encoding.ts'
 import { type AccountKey, CERTIFICATE_KEYS, parseAccountKey } from '../../shared/protocol/jwk.ts'
 import { JWS_ALGORITHMS, type JwsAlgorithm } from '../../shared/protocol/jws-algorithms.ts'
 

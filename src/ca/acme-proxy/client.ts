@@ -3,8 +3,8 @@
  * nothing but nonces and the directory.
  */
 
-import type { JsonObject } from '../../shared/lib/json.ts'
-import { parseJsonObject } from '../../shared/lib/json.ts'
+import type { JsonObject } from '../../shared/lib/encoding.ts'
+import { parseJsonObject } from '../../shared/lib/encoding.ts'
 import { type HttpAnswer, type HttpClient, Unreachable } from '../outbound/http-client.ts'
 import { retryAfterMs } from '../outbound/retry-after.ts'
 import { signedRequest, type UpstreamKey } from './account-key.ts'

@@ -1,6 +1,6 @@
 /** Orders, authorizations and challenges as an upstream describes them (RFC 8555 §7.1.3 to §7.1.5). */
 
-import type { JsonObject } from '../../shared/lib/json.ts'
+import type { JsonObject } from '../../shared/lib/encoding.ts'
 import { authorizedIdentifier, type Identifier } from '../../shared/protocol/identifier.ts'
 import { type AcmeClient, type Answer, absolute, type Signer } from './client.ts'
 import type { Response } from './order-steps.ts'

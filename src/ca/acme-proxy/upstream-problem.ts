@@ -1,6 +1,6 @@
 /** What an upstream ACME service answered instead of doing what it was asked (RFC 8555 §6.7). */
 
-import { parseJsonObject } from '../../shared/lib/json.ts'
+import { parseJsonObject } from '../../shared/lib/encoding.ts'
 
 const PREFIX = 'urn:ietf:params:acme:error:'
 /** For the operator's log. */

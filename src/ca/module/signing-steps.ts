@@ -4,7 +4,7 @@
  */
 
 import type { CertificateContent } from '../../domain/certificate-content.ts'
-import type { Validity } from '../../domain/validity.ts'
+import type { Validity } from '../../domain/certificate-profile.ts'
 import type { SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
 import { assembleCertificate, type Certificate, parseCertificate } from '../../shared/pki/certificate.ts'
 import { encodePem } from '../../shared/pki/pem.ts'

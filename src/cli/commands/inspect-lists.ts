@@ -3,9 +3,8 @@
  * or JSON. `--after` continues behind the last row of a page.
  */
 
-import type { AccountStatus } from '../../domain/account-state.ts'
-import type { OrderStatus } from '../../domain/order-state.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
+import type { AccountStatus, OrderStatus } from '../../domain/states.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import { type AccountFilter, type ListedAccount, listAccounts } from '../../store/account-list.ts'

@@ -4,8 +4,8 @@
  */
 
 import { createHash } from 'node:crypto'
-import { orderStatus } from '../../domain/order-state.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
+import { orderStatus } from '../../domain/states.ts'
 import { databaseSettings } from '../../settings/server.ts'
 import { UsageError } from '../../shared/command-line.ts'
 import { isUuid, uuidTime } from '../../shared/lib/uuid.ts'

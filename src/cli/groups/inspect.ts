@@ -1,7 +1,6 @@
 /** `chancery inspect …`, the former way to look at orders, certificates and accounts; it goes on. */
 
-import { ACCOUNT_STATUSES } from '../../domain/account-state.ts'
-import { ORDER_STATUSES } from '../../domain/order-state.ts'
+import { ACCOUNT_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
 import { isGiven, option, optional, type Values } from '../../shared/command-line.ts'
 import { onHost } from '../on-host.ts'
 import { hex, instant, oneOf, PRINTING, text, uuid, whole } from '../values.ts'

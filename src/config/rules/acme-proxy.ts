@@ -1,6 +1,6 @@
 /** Rules for the backend `acme_proxy`: its challenge handler, and its account. */
 
-import { isBase64url } from '../../shared/lib/base64url.ts'
+import { isBase64url } from '../../shared/lib/encoding.ts'
 import { usesBackend } from '../backends.ts'
 import { HANDLER_METHODS, readChallengeHandler } from '../challenge-handler.ts'
 import type { Config } from '../schema.ts'

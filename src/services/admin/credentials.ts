@@ -5,7 +5,7 @@ import type { DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
-import { encodeBase64url } from '../../shared/lib/base64url.ts'
+import { encodeBase64url } from '../../shared/lib/encoding.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import {

@@ -2,7 +2,7 @@
 
 import type { DatabasePool } from 'slonik'
 import { notFound } from '../../domain/admin-error.ts'
-import { orderStatus } from '../../domain/order-state.ts'
+import { orderStatus } from '../../domain/states.ts'
 import { createInspectStore, type InspectedAuthorization } from '../../store/inspect-store.ts'
 import { listOrders, type OrderFilter } from '../../store/order-list.ts'
 import { type PageRequest, readPageOf } from './list-pages.ts'

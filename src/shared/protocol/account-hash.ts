@@ -9,7 +9,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { decodeBase64url } from '../lib/base64url.ts'
+import { decodeBase64url } from '../lib/encoding.ts'
 
 /** The only algorithm accepted: the draft makes it mandatory for both sides. */
 const ALGORITHM = 'sha-256'

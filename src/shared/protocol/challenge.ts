@@ -3,8 +3,6 @@
  * authorization.
  */
 
-import type { Identifier } from './identifier.ts'
-
 /**
  * One row for each type. A challenge's id is its authorization's id with `digit` in place of the
  * last digit, 0.
@@ -41,17 +39,6 @@ export type EnabledMethod = BuiltInType | ExtensionMethod
 
 export function typeOf(method: EnabledMethod): ChallengeType {
   return typeof method === 'string' ? method : method.type
-}
-
-/**
- * Enabled types that can prove control of the identifier (RFC 8555 §8, RFC 8737 §3, RFC 8738 §4).
- */
-export function offeredChallengeTypes(identifier: Identifier, enabled: readonly EnabledMethod[]): ChallengeType[] {
-  return enabled.flatMap((method) => {
-    const [type, row] = typeof method === 'string' ? [method, CHALLENGE_TYPES[method]] : [method.type, method]
-    const fits = identifier.type === 'ip' ? row.forIp : row.forWildcard || !identifier.value.startsWith('*.')
-    return fits ? [type] : []
-  })
 }
 
 export function hasToken(type: ChallengeType): boolean {

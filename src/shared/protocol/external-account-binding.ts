@@ -7,8 +7,7 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { decodeBase64url } from '../lib/base64url.ts'
-import { type JsonObject, parseJsonObject } from '../lib/json.ts'
+import { decodeBase64url, type JsonObject, parseJsonObject } from '../lib/encoding.ts'
 import { type AccountKey, type AccountKeyPolicy, parseAccountKey } from './jwk.ts'
 import { refusedMember } from './jws.ts'
 import { Problem } from './problem.ts'

@@ -4,8 +4,8 @@
  */
 
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
-import { decodeBase64url, encodeBase64url } from '../lib/base64url.ts'
-import type { JsonObject } from '../lib/json.ts'
+import type { JsonObject } from '../lib/encoding.ts'
+import { decodeBase64url, encodeBase64url } from '../lib/encoding.ts'
 import type { JwsAlgorithm } from './jws-algorithms.ts'
 import { Problem } from './problem.ts'
 

@@ -4,7 +4,7 @@
  */
 
 import { constants, type KeyObject, type VerifyKeyObjectInput, verify } from 'node:crypto'
-import { encodeEcdsaSignature } from '../lib/ecdsa-signature.ts'
+import { encodeEcdsaSignature } from '../lib/encoding.ts'
 import { keysOf } from '../lib/keys.ts'
 
 interface AlgorithmRow {

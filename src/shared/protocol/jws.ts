@@ -3,8 +3,7 @@
  * here; `endpoint.ts` of the ACME layer orders the checks.
  */
 
-import { decodeBase64url, isBase64url } from '../lib/base64url.ts'
-import { type JsonObject, parseJsonObject } from '../lib/json.ts'
+import { decodeBase64url, isBase64url, type JsonObject, parseJsonObject } from '../lib/encoding.ts'
 import { isJwsAlgorithm, type JwsAlgorithm } from './jws-algorithms.ts'
 import { Problem } from './problem.ts'
 

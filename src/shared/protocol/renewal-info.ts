@@ -1,6 +1,6 @@
 /** certIDs and RenewalInfo objects (RFC 9773 §4). */
 
-import { decodeBase64url, encodeBase64url } from '../lib/base64url.ts'
+import { decodeBase64url, encodeBase64url } from '../lib/encoding.ts'
 import { renderTimestamp } from './timestamp.ts'
 
 /**

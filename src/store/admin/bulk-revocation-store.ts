@@ -8,7 +8,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
-import { BULK_REVOCATION_STATUSES } from '../../domain/bulk-revocation-state.ts'
+import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
 import { constantSql, rowsOf, sql } from '../slonik.ts'
 import { bulkRevocation } from '../status-sql.ts'

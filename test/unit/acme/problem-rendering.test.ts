@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { fixedAcmeHeaders, problemReply, renderReply } from '../../../src/acme/reply.ts'
+import { fixedAcmeHeaders, problemReply, renderReply } from '../../../src/acme/application.ts'
 import { FixedHeaders } from '../../../src/http/header.ts'
 import { keysOf } from '../../../src/shared/lib/keys.ts'
 import { PROBLEMS, Problem, type ProblemOptions } from '../../../src/shared/protocol/problem.ts'

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type ApprovalFacts, approvalOf } from '../../../src/domain/approval.ts'
-import { chooseProfile } from '../../../src/domain/certificate-profile.ts'
+import { type ApprovalFacts, approvalOf } from '../../../src/domain/allowlist.ts'
+import { chooseProfile } from '../../../src/domain/order-request.ts'
 import { certificateProfiles } from '../../../src/settings/orders.ts'
 import { aConfig } from '../config/support.ts'
 

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { matchesPattern } from '../../../src/domain/allowlist.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../../../src/domain/identifier-policy.ts'
-import { matchesPattern } from '../../../src/domain/name-pattern.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
 
 const POLICY: IdentifierPolicy = {

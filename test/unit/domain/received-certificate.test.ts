@@ -18,6 +18,11 @@ const root = makeAuthority()
 const other = makeAuthority()
 const noCa = makeAuthority('P-256', { isCa: false })
 const expired = makeAuthority('P-256', { daysAhead: -1 })
+const notForCertificates = makeAuthority('P-256', { keyUsages: ['crl_sign'] })
+const narrow = makeAuthority('P-256', { name: 'Narrow', by: root, pathLength: 0 })
+const belowNarrow = makeAuthority('P-256', { name: 'Below', by: narrow })
+const narrowRoot = makeAuthority('P-256', { pathLength: 0 })
+const belowNarrowRoot = makeAuthority('P-256', { name: 'Below', by: narrowRoot })
 const now = new Date()
 
 function leaf(changes: Partial<TbsCertificateInput> = {}, by: Authority = root): Buffer {
@@ -90,10 +95,39 @@ describe('a received certificate', () => {
       /not valid now/,
       { trustAnchors: [] },
     ],
+    // RFC 5280 §6.1.4 (n)
+    [
+      'an issuer whose key may not sign certificates',
+      () => [leaf({}, notForCertificates), notForCertificates.certificate],
+      /certificate 2 of the chain may not sign certificates/,
+      { trustAnchors: [] },
+    ],
+    // RFC 5280 §6.1.4, max_path_length
+    [
+      'a chain that is longer than one of its issuers allows',
+      () => [leaf({}, belowNarrow), belowNarrow.certificate, narrow.certificate, root.certificate],
+      /certificate 3 of the chain allows 0 CA certificates below it, and has 1/,
+    ],
+    [
+      'a chain that is longer than a root allows which was not sent',
+      () => [leaf({}, belowNarrowRoot), belowNarrowRoot.certificate],
+      /certificate 3 of the chain allows 0 CA certificates/,
+      { trustAnchors: [narrowRoot.certificate] },
+    ],
     ['a chain in the wrong order', () => [root.certificate, leaf()], /CA certificate/],
   ]
   for (const [name, chain, finding, more] of wrong)
     test(`is refused for ${name}`, () => assert.match(findings(chain(), more).join('; '), finding))
+
+  test('may come from an issuer that limits the chain to what it is, or names no usage of its key', () => {
+    assert.deepEqual(findings([leaf({}, narrow), narrow.certificate, root.certificate]), [])
+    assert.deepEqual(findings([leaf({}, narrow), narrow.certificate]), [])
+    const anyUsage = makeAuthority('P-256', { keyUsages: [] })
+    assert.deepEqual(findings([leaf({}, anyUsage)], { trustAnchors: [anyUsage.certificate] }), [])
+    // RFC 5280 §6.1.4 (l): a self-issued certificate, as of a new key, does not count.
+    const renewed = makeAuthority('P-256', { name: 'Narrow', by: narrow })
+    assert.deepEqual(findings([leaf({}, renewed), renewed.certificate, narrow.certificate]), [])
+  })
 
   // RFC 8555 §7.4: no content other than that requested.
   test('has the period that the client has requested, as far as its issuer lasts', () => {
@@ -120,5 +154,7 @@ describe('a received certificate', () => {
     assert.equal(checkAlternateChain(leaf(), [root.certificate], expected), true)
     assert.equal(checkAlternateChain(leaf(), [other.certificate], expected), false)
     assert.equal(checkAlternateChain(leaf(), [], expected), false)
+    const tooLong = [belowNarrow.certificate, narrow.certificate]
+    assert.equal(checkAlternateChain(leaf({}, belowNarrow), tooLong, expected), false)
   })
 })

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type CertificateProfile, chooseProfile } from '../../../src/domain/certificate-profile.ts'
+import type { CertificateProfile } from '../../../src/domain/certificate-profile.ts'
+import { chooseProfile } from '../../../src/domain/order-request.ts'
 import { checkRevocationReason } from '../../../src/domain/revocation.ts'
 import { retryDelayMs, type ValidationPolicy } from '../../../src/domain/validation-policy.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'

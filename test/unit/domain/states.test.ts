@@ -2,11 +2,19 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ACCOUNT } from '../../../src/domain/account-state.ts'
-import { AUTHORIZATION, type AuthorizationStatus, CHALLENGE } from '../../../src/domain/authorization-state.ts'
-import { BULK_REVOCATION } from '../../../src/domain/bulk-revocation-state.ts'
-import { ORDER, orderStatus, STORED_ORDER } from '../../../src/domain/order-state.ts'
-import { finalStatuses, statusAfter, statusesAllowing } from '../../../src/domain/state-table.ts'
+import {
+  ACCOUNT,
+  AUTHORIZATION,
+  type AuthorizationStatus,
+  BULK_REVOCATION,
+  CHALLENGE,
+  finalStatuses,
+  ORDER,
+  orderStatus,
+  STORED_ORDER,
+  statusAfter,
+  statusesAllowing,
+} from '../../../src/domain/states.ts'
 
 const targets = (table: Record<string, Record<string, string>>) =>
   Object.fromEntries(

@@ -3,12 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import {
-  certificateValidity,
-  checkRequestedValidity,
-  orderExpiry,
-  type ValidityPolicy,
-} from '../../../src/domain/validity.ts'
+import { certificateValidity, type ValidityPolicy } from '../../../src/domain/certificate-profile.ts'
+import { checkRequestedValidity, orderExpiry } from '../../../src/domain/order-request.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
 
 const NOW = new Date('2026-03-01T12:00:00.750Z')

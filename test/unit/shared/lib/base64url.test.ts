@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { decodeBase64url, encodeBase64url, isBase64url } from '../../../../src/shared/lib/base64url.ts'
+import { decodeBase64url, encodeBase64url, isBase64url } from '../../../../src/shared/lib/encoding.ts'
 
 test('the vectors of RFC 4648 §10 decode without their padding', () => {
   const vectors = { '': '', Zg: 'f', Zm8: 'fo', Zm9v: 'foo', Zm9vYg: 'foob', Zm9vYmE: 'fooba', Zm9vYmFy: 'foobar' }

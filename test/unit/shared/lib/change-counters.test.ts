@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { allocateChangeCounters, openChangeCounters } from '../../../../src/shared/lib/change-counters.ts'
+import { allocateChangeCounters, openChangeCounters } from '../../../../src/shared/lib/shared-memory.ts'
 
 const AUTHORIZATION = '0199a0b0-1c2d-7e3f-8a4b-5c6d7e8f9a00'
 const ITS_CHALLENGE = '0199a0b0-1c2d-7e3f-8a4b-5c6d7e8f9a02'

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { generateKeyPairSync, sign, verify } from 'node:crypto'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { encodeEcdsaSignature } from '../../../../src/shared/lib/ecdsa-signature.ts'
+import { encodeEcdsaSignature } from '../../../../src/shared/lib/encoding.ts'
 
 const data = Buffer.from('to be signed')
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { parseJsonObject } from '../../../../src/shared/lib/json.ts'
+import { parseJsonObject } from '../../../../src/shared/lib/encoding.ts'
 
 const parse = (text: string | Buffer) => parseJsonObject(Buffer.from(text as string))
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { Worker } from 'node:worker_threads'
-import { allocateSharedTable, openSharedTable } from '../../../../src/shared/lib/shared-table.ts'
+import { allocateSharedTable, openSharedTable } from '../../../../src/shared/lib/shared-memory.ts'
 
-const MODULE = new URL('../../../../src/shared/lib/shared-table.js', import.meta.url).href
+const MODULE = new URL('../../../../src/shared/lib/shared-memory.js', import.meta.url).href
 
 const read = (memory: SharedArrayBuffer, key: string) => openSharedTable(memory).get(key)
 

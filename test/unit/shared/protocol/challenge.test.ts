@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { offeredChallengeTypes } from '../../../../src/domain/identifier-policy.ts'
 import { keysOf } from '../../../../src/shared/lib/keys.ts'
 import {
   CHALLENGE_TYPES,
@@ -15,7 +16,6 @@ import {
   keyAuthorization,
   keyedType,
   MAX_ENABLED_METHODS,
-  offeredChallengeTypes,
   parseChallengeId,
 } from '../../../../src/shared/protocol/challenge.ts'
 

@@ -4,13 +4,17 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { allocateReplayWindow, openReplayWindow } from '../../../../src/shared/lib/replay-window.ts'
-import { createNonces, type NonceSealSettings } from '../../../../src/shared/protocol/nonce.ts'
+import {
+  allocateReplayWindow,
+  createNonces,
+  type NonceSettings,
+  openReplayWindow,
+} from '../../../../src/shared/protocol/nonce.ts'
 import { isAuthentic, redeem } from '../../../support/nonces.ts'
 
 const EPOCH = Date.parse('2026-01-01T00:00:00Z')
 const HOUR_MS = 3_600_000
-const settings = (): NonceSealSettings => ({ key: randomBytes(32), epochMs: EPOCH, expirySeconds: 3600 })
+const settings = (): NonceSettings => ({ key: randomBytes(32), epochMs: EPOCH, expirySeconds: 3600 })
 const memory = () => allocateReplayWindow(12)
 
 test('a nonce is 22 characters of base64url, each one different (§6.5.1)', () => {

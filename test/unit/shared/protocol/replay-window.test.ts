@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
-import { allocateReplayWindow, openReplayWindow } from '../../../../src/shared/lib/replay-window.ts'
+import { allocateReplayWindow, openReplayWindow } from '../../../../src/shared/protocol/nonce.ts'
 
 /** 2^8 bits: eight blocks of 32, of which the newest four are inside. */
 const SMALL = 8

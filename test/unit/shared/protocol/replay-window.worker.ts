@@ -1,7 +1,7 @@
 /** Redeems what it is told to, for the test with real threads. */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { openReplayWindow } from '../../../../src/shared/lib/replay-window.ts'
+import { openReplayWindow } from '../../../../src/shared/protocol/nonce.ts'
 
 const { memory, counters, issue } = workerData as { memory: SharedArrayBuffer; counters: number[]; issue: number }
 const window = openReplayWindow(memory)

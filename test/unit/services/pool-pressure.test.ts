@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isRefusing, PRESSURE_RETRY_AFTER, type PressureTier, pressureTier } from '../../../src/domain/pool-pressure.ts'
+import {
+  isRefusing,
+  PRESSURE_RETRY_AFTER,
+  type PressureTier,
+  pressureTier,
+} from '../../../src/services/shared-flags.ts'
 
 /** max, size, available, waiting → tier. */
 const ROWS: [string, [number, number, number, number], PressureTier][] = [

@@ -1,0 +1,145 @@
+/**
+ * Life cycles of accounts, orders, authorizations and challenges (RFC 8555 §7.1.6), and of bulk
+ * revocations, as tables: status → event → next status. Final statuses have empty rows. Pure: no
+ * clock, no database.
+ */
+
+import { keysOf } from '../shared/lib/keys.ts'
+
+export type StateTable = Readonly<Record<string, Readonly<Record<string, string>>>>
+
+/** Statuses of a table. */
+export type StatusOf<T extends StateTable> = keyof T & string
+/** Events of all rows of a table. */
+export type EventOf<T extends StateTable> = { [S in keyof T]: keyof T[S] }[keyof T] & string
+
+/** Statuses in which `event` is allowed. */
+export function statusesAllowing<T extends StateTable>(table: T, event: EventOf<T>): StatusOf<T>[] {
+  return statusesOf(table).filter((status) => event in (table[status] ?? {}))
+}
+
+/** The status that `event` leads to. @throws when the table has none, or several */
+export function statusAfter<T extends StateTable>(table: T, event: EventOf<T>): StatusOf<T> {
+  const targets = new Set(statusesAllowing(table, event).map((status) => table[status]?.[event]))
+  const [target] = targets
+  if (target === undefined || targets.size !== 1)
+    throw new Error(`${event} leads to ${targets.size} statuses, not to one`)
+  return target
+}
+
+/** Statuses that no event changes. */
+export function finalStatuses<T extends StateTable>(table: T): StatusOf<T>[] {
+  return statusesOf(table).filter((status) => Object.keys(table[status] ?? {}).length === 0)
+}
+
+function statusesOf<T extends StateTable>(table: T): StatusOf<T>[] {
+  return Object.keys(table)
+}
+
+export type AccountStatus = 'valid' | 'deactivated' | 'revoked'
+
+type AccountEvent = 'deactivate' | 'revoke'
+
+/** The client may `deactivate`, the operator `revoke`. */
+export const ACCOUNT = {
+  valid: { deactivate: 'deactivated', revoke: 'revoked' },
+  deactivated: {},
+  revoked: {},
+} as const satisfies Record<AccountStatus, Partial<Record<AccountEvent, AccountStatus>>>
+
+export const ACCOUNT_STATUSES = keysOf<AccountStatus>(ACCOUNT)
+
+export type AuthorizationStatus = 'pending' | 'valid' | 'invalid' | 'deactivated' | 'expired' | 'revoked'
+
+type AuthorizationEvent = 'validated' | 'failed' | 'deactivate' | 'expire' | 'revoke'
+
+export const AUTHORIZATION = {
+  pending: { validated: 'valid', failed: 'invalid', deactivate: 'deactivated', expire: 'expired' },
+  valid: { deactivate: 'deactivated', expire: 'expired', revoke: 'revoked' },
+  invalid: {},
+  deactivated: {},
+  expired: {},
+  revoked: {},
+} as const satisfies Record<AuthorizationStatus, Partial<Record<AuthorizationEvent, AuthorizationStatus>>>
+
+export const AUTHORIZATION_STATUSES = keysOf<AuthorizationStatus>(AUTHORIZATION)
+
+export type ChallengeStatus = 'pending' | 'processing' | 'valid' | 'invalid'
+
+type ChallengeEvent = 'claim' | 'release' | 'validated' | 'failed'
+
+/**
+ * `claim`: a client triggers it or an instance adopts it; `release`: its instance stops
+ * (ARCHITECTURE.md, life of a challenge). A first attempt without a claim may decide a pending
+ * challenge.
+ */
+export const CHALLENGE = {
+  pending: { claim: 'processing', validated: 'valid', failed: 'invalid' },
+  processing: { release: 'pending', validated: 'valid', failed: 'invalid' },
+  valid: {},
+  invalid: {},
+} as const satisfies Record<ChallengeStatus, Partial<Record<ChallengeEvent, ChallengeStatus>>>
+
+export type OrderStatus = 'pending' | 'ready' | 'processing' | 'valid' | 'invalid'
+
+type OrderEvent = 'authorized' | 'rejected' | 'expired' | 'finalize' | 'issued' | 'failed'
+
+/** `recovered` is no event: recovery issues a processing order from its intent, or fails it. */
+export const ORDER = {
+  pending: { authorized: 'ready', rejected: 'invalid', expired: 'invalid' },
+  ready: { finalize: 'processing', rejected: 'invalid', expired: 'invalid' },
+  processing: { issued: 'valid', failed: 'invalid' },
+  valid: {},
+  invalid: {},
+} as const satisfies Record<OrderStatus, Partial<Record<OrderEvent, OrderStatus>>>
+
+export const ORDER_STATUSES = keysOf<OrderStatus>(ORDER)
+
+export type StoredOrderStatus = 'open' | Exclude<OrderStatus, 'pending' | 'ready'>
+
+/**
+ * Statuses in the database: `open` until finalize. Pending, ready and rejected derive from the
+ * authorizations, which saves one write an authorization.
+ */
+export const STORED_ORDER = {
+  open: { finalize: ORDER.ready.finalize, expired: ORDER.ready.expired },
+  processing: ORDER.processing,
+  valid: ORDER.valid,
+  invalid: ORDER.invalid,
+} as const satisfies Record<StoredOrderStatus, Partial<Record<OrderEvent, StoredOrderStatus>>>
+
+export const STORED_ORDER_STATUSES = keysOf<StoredOrderStatus>(STORED_ORDER)
+
+export interface OrderFacts {
+  stored: StoredOrderStatus
+  expiresAt: Date
+  /** Their statuses, with expiry applied. */
+  authorizations: readonly AuthorizationStatus[]
+}
+
+export function orderStatus(order: OrderFacts, now: Date): OrderStatus {
+  if (order.stored !== 'open') return order.stored
+  const pending = ORDER.pending
+  if (order.expiresAt <= now) return pending.expired
+  // `every` of an empty list would make the order ready.
+  if (order.authorizations.length === 0) return pending.rejected
+  if (order.authorizations.every((status) => status === 'valid')) return pending.authorized
+  return order.authorizations.every((status) => status === 'valid' || status === 'pending')
+    ? 'pending'
+    : pending.rejected
+}
+
+export type BulkRevocationStatus = 'matching' | 'revoking' | 'done' | 'refused' | 'cancelled'
+
+type BulkRevocationEvent = 'listed' | 'overrun' | 'finish' | 'cancel'
+
+/** `overrun`: more certificates match than were confirmed. A page that is revoked ends before its job is cancelled. */
+export const BULK_REVOCATION = {
+  matching: { listed: 'revoking', overrun: 'refused', cancel: 'cancelled' },
+  revoking: { finish: 'done', cancel: 'cancelled' },
+  done: {},
+  refused: {},
+  cancelled: {},
+} as const satisfies Record<BulkRevocationStatus, Partial<Record<BulkRevocationEvent, BulkRevocationStatus>>>
+
+export const BULK_REVOCATION_STATUSES = keysOf<BulkRevocationStatus>(BULK_REVOCATION)
