@@ -4,7 +4,7 @@
  */
 
 import { AdminError } from '../domain/admin-error.ts'
-import type { Header } from '../http/header.ts'
+import type { Header } from '../http/message.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { behindExternalPath } from '../shared/protocol/urls.ts'
 import { errorReply } from './errors.ts'
