@@ -169,7 +169,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   ],
   tldts: ['src/domain/public-suffix.ts'],
   'uWebSockets.js': [
-    ...['src/http/uws.ts', 'src/http/uws-check.ts'],
+    ...['src/http/uws.ts', 'src/http/start-checks.ts'],
     ...['src/http/exchange.ts', 'src/http/reply-writer.ts', 'src/http/body-collector.ts'],
   ],
   yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts'],

@@ -3,8 +3,8 @@
  * carries (RFC 8555 §6.5, §7.1).
  */
 
-import { FixedHeaders, type Header } from '../http/header.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
+import { FixedHeaders, type Header } from '../http/message.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../shared/protocol/urls.ts'
 import { renewalInfo } from './certificates.ts'

@@ -1,7 +1,7 @@
 /** Certificates: download, revocation, and when to renew (RFC 8555 §7.4.2, §7.6; RFC 9773 §4). */
 
 import { z } from 'zod/v4'
-import { isAcceptable } from '../http/accept.ts'
+import { isAcceptable } from '../http/message.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { renderRenewalInfo } from '../shared/protocol/renewal-info.ts'
 import { type AcmeContext, type AcmeReply, acmeEndpoint, Base64url } from './endpoint.ts'

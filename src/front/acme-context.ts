@@ -21,7 +21,7 @@ import type { Nonces } from '../shared/protocol/nonce.ts'
 import { Urls } from '../shared/protocol/urls.ts'
 import { createAccountServices } from './acme-accounts.ts'
 import { createOrderServices, type OrderParts } from './acme-orders.ts'
-import { rateLimitEvents } from './service-events.ts'
+import { rateLimitEvents } from './events.ts'
 
 export interface AcmeParts {
   thread: ThreadParts

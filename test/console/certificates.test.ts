@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { recordTimestamp } from '../../src/store/transparency-store.ts'
 import { settingsFor } from '../store/support.ts'
@@ -314,11 +315,13 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
   })
 
   test('a filter of the list that a bulk revocation lacks is named, and not dropped in silence', async () => {
-    const place = '/certificates?domain_suffix=example.test&profile=default&issued_after=2020-01-02'
+    const key = 'a1'.repeat(32)
+    const place = `/certificates?domain_suffix=example.test&profile=default&issued_after=2020-01-02&spki_sha256=${key}`
     const { page, close } = await browser.as('admin', { place })
     await page.getByRole('link', { name: 'Revoke many …' }).click()
     await page.getByText('cannot filter by: Below, Profile.', { exact: false }).waitFor()
     await becomes(() => page.getByLabel('Issued after').inputValue(), '2020-01-02')
+    await becomes(() => page.getByLabel('SHA-256 of the public key').inputValue(), key)
     await assertAccessible(page, 'what a bulk revocation lacks')
     await close()
   })
@@ -347,6 +350,32 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
       readFileSync((await download.path()) ?? '', 'utf8'),
       /^serial_number,outcome\r\n[0-9a-f]+,revoked\r\n$/,
     )
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('a bulk revocation under way is cancelled, and its page says what became of it', async () => {
+    const job = uuidv7(Date.now())
+    await rowsIn(
+      service.database,
+      `INSERT INTO bulk_revocations (id, filter, reason, author, status, total_matched, revoked, progressed_at)
+       VALUES ($1, '{"domain": "x.test"}', 4, '{"username": "ada", "role": "admin"}', 'revoking', 5000, 1500, now() + interval '1 hour')`,
+      [job],
+    )
+    const auditor = await browser.as('auditor', { place: `/bulk-revocations/${job}` })
+    await auditor.page.getByText('1,500 of 5,000').waitFor()
+    await becomes(() => auditor.page.getByRole('button', { name: 'Cancel the rest' }).count(), 0)
+    await auditor.close()
+    const { page, complaints, close } = await browser.as('admin', { place: `/bulk-revocations/${job}` })
+    await page.getByRole('button', { name: 'Cancel the rest' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('1,500 certificates are revoked already', { exact: false }).waitFor()
+    await assertAccessible(page, 'cancelling a bulk revocation')
+    await dialog.getByRole('button', { name: 'Cancel the rest' }).click()
+    await page.getByText('Cancelled', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Cancel the rest' }).waitFor({ state: 'detached' })
+    await page.evaluate(`location.hash = '#/bulk-revocations'`)
+    await page.locator('tbody tr', { hasText: '1,500' }).getByText('Cancelled', { exact: true }).waitFor()
     assert.deepEqual(complaints, [])
     await close()
   })

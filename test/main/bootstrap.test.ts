@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterEach, beforeEach, describe, test } from 'node:test'
-import { assertPortFree } from '../../src/http/port-check.ts'
+import { assertPortFree } from '../../src/http/start-checks.ts'
 import { freePort } from '../support/free-port.ts'
 
 const TREE = path.resolve(import.meta.dirname, '../../..')
