@@ -76,7 +76,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // Settings are the configuration in the form that each part takes, so they see the parts' types.
   'src/settings': [
     ...[...SHARED, 'src/config', 'src/domain', 'src/store', 'src/ca', 'src/services', 'src/http'],
-    ...['src/acme/context.ts', 'workers/extension/task.ts'],
+    ...['src/acme/endpoint.ts', 'workers/extension/task.ts'],
   ],
   // Wiring sees everything but what is built on it: the front thread, the command line, the development mode.
   'src/main': [
@@ -169,7 +169,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   ],
   tldts: ['src/domain/public-suffix.ts'],
   'uWebSockets.js': [
-    ...['src/http/uws.ts', 'src/http/uws-check.ts'],
+    ...['src/http/uws.ts', 'src/http/start-checks.ts'],
     ...['src/http/exchange.ts', 'src/http/reply-writer.ts', 'src/http/body-collector.ts'],
   ],
   yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts'],

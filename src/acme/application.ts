@@ -1,27 +1,18 @@
-/** The ACME interface as one function from request to reply. */
+/**
+ * The ACME interface as one function from request to reply, with the headers that every reply
+ * carries (RFC 8555 §6.5, §7.1).
+ */
 
-import { FixedHeaders, type Header } from '../http/header.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
+import { FixedHeaders, type Header } from '../http/message.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../shared/protocol/urls.ts'
-import type { AcmeContext } from './context.ts'
-import { renderDirectory } from './directory.ts'
-import { type AcmeReply, type Concerned, noSuchResource, runEndpoint } from './endpoint.ts'
-import { renewalInfo } from './renewal-info.ts'
-import { fixedAcmeHeaders, problemReply, renderReply } from './reply.ts'
-import { ENDPOINTS, type SignedResource } from './routes.ts'
+import { renewalInfo } from './certificates.ts'
+import type { AcmeContext, AcmeExchange, AcmeReply } from './endpoint.ts'
+import { noSuchResource, runEndpoint } from './gate.ts'
+import { ENDPOINTS, renderDirectory, type SignedResource } from './routes.ts'
 
-export interface AcmeExchange extends Concerned {
-  requestId: string
-  /** The client's address, read behind trusted proxies. */
-  address: string
-  now: Date
-  scheme: Scheme
-  /** Why the request was refused. */
-  refusal?: Problem | undefined
-}
-
-type Scheme = 'http' | 'https'
+type Scheme = AcmeExchange['scheme']
 
 export interface AcmeApplication {
   /** @returns undefined when the path is not an ACME path */
@@ -53,9 +44,7 @@ export function createAcmeApplication(
 
   function handleSigned(http: HttpRequest, match: ResourceMatch, exchange: AcmeExchange): Promise<HttpReply> {
     const endpoint = ENDPOINTS[match.resource as SignedResource]
-    const { requestId, address, now } = exchange
-    const gated = { concerned: exchange, http, match, requestId, address, now }
-    return replies.after(runEndpoint(endpoint, gated, context), exchange)
+    return replies.after(runEndpoint(endpoint, { http, match, exchange }, context), exchange)
   }
 
   /** RFC 8555 §7.2: 200 to HEAD, 204 to GET. */
@@ -152,3 +141,43 @@ const PREFLIGHT: readonly Header[] = [
   ['Access-Control-Allow-Headers', 'Content-Type'],
   ['Access-Control-Max-Age', '86400'],
 ]
+
+interface ReplyContext {
+  nonce: string
+  requestId: string
+  fixedHeaders: FixedHeaders
+}
+
+const PROBLEM_TYPE = 'application/problem+json'
+
+/**
+ * The headers of every response: those of `security`, such as X-Content-Type-Options, and ACME's
+ * own.
+ */
+export function fixedAcmeHeaders(directoryUrl: string, security: readonly Header[]): Header[] {
+  return [['Cache-Control', 'no-store'], ['Link', `<${directoryUrl}>;rel="index"`], ...security]
+}
+
+export function renderReply(reply: AcmeReply, { nonce, requestId, fixedHeaders }: ReplyContext): HttpReply {
+  const headers: Header[] = [
+    ['Replay-Nonce', nonce],
+    ['X-Request-ID', requestId],
+  ]
+  if (reply.location !== undefined) headers.push(['Location', reply.location])
+  if (reply.retryAfterSeconds !== undefined) headers.push(['Retry-After', String(reply.retryAfterSeconds)])
+  for (const link of reply.links ?? []) headers.push(['Link', link])
+  if (reply.body !== undefined) headers.push(['Content-Type', reply.contentType ?? 'application/json'])
+  return { status: reply.status, headers, fixedHeaders, body: reply.body ?? '' }
+}
+
+export function problemReply(problem: Problem): AcmeReply {
+  const { location, retryAfterSeconds, links } = problem.options
+  return {
+    status: problem.status,
+    body: JSON.stringify(problem),
+    contentType: PROBLEM_TYPE,
+    location,
+    retryAfterSeconds,
+    links,
+  }
+}

@@ -1,27 +1,29 @@
-/**
- * The gate in front of every ACME resource (RFC 8555 §6), and the types of those resources.
- *
- * Cheap checks run first. Order: media type, JWS form, algorithm, url, nonce form, rate limit of
- * the address, key, signature, nonce. A request that is refused after its signature has verified
- * still spends its nonce (RFC 8555 §6.5). Account status, payload, maintenance and terms of
- * service follow.
- */
+/** What an ACME endpoint is: its request, its reply, and the services and settings it works with. */
 
-import { ZodError, type z } from 'zod/v4'
+import { z } from 'zod/v4'
 import type { AddressCategory } from '../domain/rate-limit.ts'
-import type { HttpRequest } from '../http/message.ts'
-import type { KnownAccount } from '../services/account-cache.ts'
-import { StaleAccountError } from '../services/account-cache.ts'
-import type { Visit } from '../services/rate-limiter.ts'
-import { isUuid } from '../shared/lib/uuid.ts'
-import { type AccountKey, CERTIFICATE_KEYS, parseAccountKey } from '../shared/protocol/jwk.ts'
-import { type FlattenedJws, type InnerJws, parseJws, parsePayload } from '../shared/protocol/jws.ts'
-import { EVERY_ALGORITHM, type JwsAlgorithm, verifySignature } from '../shared/protocol/jws-algorithms.ts'
-import { Problem } from '../shared/protocol/problem.ts'
-import type { ResourceMatch, ResourceName } from '../shared/protocol/urls.ts'
-import type { AcmeContext } from './context.ts'
+import type { AbuseBudget } from '../overload/abuse-budget.ts'
+import type { AccountCache, KnownAccount } from '../services/account-cache.ts'
+import type { ChainDownload } from '../services/chain-download.ts'
+import type { ChallengeTriggers } from '../services/challenge-triggers.ts'
+import type { Finalization } from '../services/finalization.ts'
+import type { Issuance } from '../services/issuance.ts'
+import type { Ordering } from '../services/ordering.ts'
+import type { RateLimiter, Visit } from '../services/rate-limiter.ts'
+import type { Registration } from '../services/registration.ts'
+import type { Renewal } from '../services/renewal.ts'
+import type { RevocationService } from '../services/revocation.ts'
+import type { SharedFlags } from '../services/shared-flags.ts'
+import type { ValidationWaits } from '../services/validation-waits.ts'
+import { decodeBase64url } from '../shared/lib/encoding.ts'
+import type { AccountKey, AccountKeyPolicy } from '../shared/protocol/jwk.ts'
+import type { FlattenedJws } from '../shared/protocol/jws.ts'
+import type { JwsAlgorithm } from '../shared/protocol/jws-algorithms.ts'
+import type { Nonces } from '../shared/protocol/nonce.ts'
+import type { Problem } from '../shared/protocol/problem.ts'
+import type { ResourceName, Urls } from '../shared/protocol/urls.ts'
 
-/** The answer of a resource; `reply.ts` adds the headers common to all resources. */
+/** The answer of a resource; `application.ts` adds the headers common to all resources. */
 export interface AcmeReply {
   status: number
   /** JSON unless `contentType` says otherwise. */
@@ -95,284 +97,76 @@ export function acmeEndpoint<P, S extends SignedBy>(endpoint: AcmeEndpoint<P, S>
   return endpoint as unknown as AcmeEndpoint
 }
 
-/** Seconds (docs/decisions/maintenance.md). */
-const MAINTENANCE_RETRY_SECONDS = 60
-
 /** Account and order of a request for its log line, once they are known. */
-export interface Concerned {
+interface Concerned {
   /** The signer's account, or the account just created. */
   accountId?: string | undefined
   orderId?: string | undefined
 }
 
-export interface GatedRequest {
-  concerned: Concerned
-  http: HttpRequest
-  match: ResourceMatch
+/** One request, as the front knows it. */
+export interface AcmeExchange extends Concerned {
   requestId: string
+  /** The client's address, read behind trusted proxies. */
   address: string
   now: Date
+  scheme: 'http' | 'https'
+  /** Why the request was refused. */
+  refusal?: Problem | undefined
 }
 
-/** @throws Problem; any other error is a server fault */
-export async function runEndpoint(
-  endpoint: AcmeEndpoint,
-  gated: GatedRequest,
-  context: AcmeContext,
-): Promise<AcmeReply> {
-  const { match, address, now } = gated
-  const jws = readRequest(endpoint, gated, context)
-  const open = () => context.nonces.open(jws.header.nonce, now.getTime())
-  const nonce = open() ?? (await context.nonces.ensureCurrent?.().then(open))
-  if (!nonce) throw badNonce()
-  const isCounted = !endpoint.limitsOnlyJwk || 'jwk' in jws.header.key
-  const visit = endpoint.limit && isCounted ? context.limits.visit(endpoint.limit, address) : undefined
-  visit?.require(jws.payload !== undefined && endpoint.mayBeExempt?.(jws.payload))
+/** A payload member that is base64url (RFC 8555 §6.1): no padding, one spelling. */
+export const Base64url = z.string().transform((text, check) => {
+  const bytes = decodeBase64url(text)
+  if (!bytes) check.addIssue({ code: 'custom', message: 'not base64url without padding' })
+  return bytes ?? z.NEVER
+})
 
-  // Await only real promises: an extra await delays every request by a tick.
-  const authentic = authenticate(jws, endpoint.signedBy, address, context)
-  const signer = authentic instanceof Promise ? await authentic : authentic
-  if (isAccount(signer)) gated.concerned.accountId = signer.account.id
-  if (match.resource === 'order' || match.resource === 'finalize') gated.concerned.orderId = match.id
-  const redeemed = nonce.redeem()
-  if (!(redeemed instanceof Promise ? await redeemed : redeemed)) {
-    // A replayed request costs a signature verification too.
-    chargeSignature(signer, address, context)
-    await context.nonces.ensureCurrent?.()
-    throw badNonce()
-  }
-  requireValid(signer, context)
-  const payload = readPayload(jws.payload, endpoint.payload)
-  if (endpoint.pausedInMaintenance && context.flags.isOn('maintenance')) throw inMaintenance()
-  if (endpoint.needsCurrentTerms && isAccount(signer)) {
-    const looking = context.registration.requireCurrentTerms(signer)
-    if (looking) await looking
-  }
-  return handle(endpoint, requestOf(gated, { signer, payload, jws, visit }), context)
+export interface AcmeSettings {
+  algorithms: readonly JwsAlgorithm[]
+  accountKeys: AccountKeyPolicy
+  directoryMeta: DirectoryMeta
+  dnsPersist: DnsPersistSettings
+  orderRetryAfterSeconds: number
+  challengeRetryAfterSeconds: number
+  ordersPageSize: number
 }
 
-/** Runs the checks that need neither state nor a key. */
-function readRequest(endpoint: AcmeEndpoint, { http, match }: GatedRequest, context: AcmeContext): FlattenedJws {
-  requireMediaType(http)
-  if (match.id !== '' && !isUuid(match.id)) throw noSuchResource()
-  const jws = readJws(http.body, endpoint.signedBy, context)
-  requireUrl(jws, http.query === '' ? match.url : `${match.url}?${http.query}`)
-  return jws
+/** RFC 8555 §7.1.1; members that do not apply are absent. */
+export interface DirectoryMeta {
+  termsOfService?: string
+  website?: string
+  caaIdentities?: readonly string[]
+  externalAccountRequired?: boolean
+  /** draft-ietf-acme-profiles: name → description. */
+  profiles?: Record<string, string>
+  /** draft-ietf-acme-dns-persist-02 §3.2, §4.1. */
+  issuerDomainNames?: readonly string[]
+  accountHashPrefix?: string
 }
 
-type AnyRequest = AcmeRequest<unknown, SignedBy>
-
-function requestOf(
-  { http, match, requestId, address, now }: GatedRequest,
-  { signer, payload, jws, visit }: Pick<AnyRequest, 'signer' | 'payload' | 'jws' | 'visit'>,
-): AnyRequest {
-  return {
-    signer,
-    id: match.id,
-    chain: match.chain ?? 0,
-    accept: http.header('accept'),
-    query: http.query,
-    payload,
-    jws,
-    visit,
-    requestId,
-    address,
-    now,
-    isGone: () => http.isOver,
-  }
+/** What a dns-persist-01 challenge shows about this service. */
+export interface DnsPersistSettings {
+  issuerDomainNames: readonly string[]
+  /** Draft 02 adds its member names to those of draft 01. */
+  draft: '01' | '02'
 }
 
-async function handle(endpoint: AcmeEndpoint, request: AnyRequest, context: AcmeContext): Promise<AcmeReply> {
-  const { signer, jws, address } = request
-  try {
-    return await endpoint.handle(request, context)
-  } catch (error) {
-    if (!(error instanceof StaleAccountError) || !isAccount(signer)) throw error
-    // The cached account was stale and its key may have changed, so verify the signature again.
-    context.accounts.forget(signer.account.id)
-    const current = await authenticate(jws, endpoint.signedBy, address, context)
-    requireValid(current, context)
-    return await endpoint.handle({ ...request, signer: current }, context)
-  }
-}
-
-const JOSE_JSON = 'application/jose+json'
-
-function requireMediaType(http: HttpRequest): void {
-  const sent = http.header('content-type')
-  if (sent !== JOSE_JSON && sent?.split(';', 1)[0]?.trim().toLowerCase() !== JOSE_JSON)
-    throw new Problem(
-      'malformed',
-      'the Content-Type of an ACME request must be application/jose+json (RFC 8555 §6.2)',
-      { status: 415 },
-    )
-}
-
-/**
- * A certificate's key must be able to revoke it, even where accounts cannot use that algorithm (RFC
- * 8555 §7.6). Requests signed by an account may use only the account algorithms.
- */
-function readJws(body: Buffer, signedBy: SignedBy, { settings }: AcmeContext): FlattenedJws {
-  if (signedBy !== 'either') return parseJws(body, settings.algorithms)
-  const jws = parseJws(body, EVERY_ALGORITHM)
-  return 'jwk' in jws.header.key ? jws : parseJws(body, settings.algorithms)
-}
-
-function requireUrl(jws: FlattenedJws, url: string): void {
-  if (jws.header.url !== url)
-    throw new Problem('unauthorized', `the url of the protected header is not the URL of this resource, ${url}`)
-}
-
-function authenticate(
-  jws: FlattenedJws,
-  signedBy: SignedBy,
-  address: string,
-  context: AcmeContext,
-): Signer<SignedBy> | Promise<Signer<SignedBy>> {
-  const { key } = jws.header
-  if ('jwk' in key) {
-    if (signedBy === 'kid')
-      throw new Problem('malformed', 'this resource needs kid, the account URL, and not jwk (RFC 8555 §6.2)')
-    const ofCertificate = signedBy === 'either'
-    const { accountKeys, algorithms } = context.settings
-    context.budget.require(address)
-    const proven = parseAccountKey(key.jwk, ofCertificate ? CERTIFICATE_KEYS : accountKeys)
-    try {
-      requireSignature(jws, proven, ofCertificate ? EVERY_ALGORITHM : algorithms)
-    } catch (error) {
-      context.budget.charge(address, 1)
-      throw error
-    }
-    return proven
-  }
-  if (signedBy === 'jwk')
-    throw new Problem('malformed', 'this resource needs jwk, the public key itself, and not kid (RFC 8555 §6.2)')
-  const id = context.urls.accountIdOf(key.kid)
-  const known = id !== undefined && isUuid(id) ? context.accounts.find(id) : undefined
-  return known instanceof Promise
-    ? known.then((found) => requireSigner(jws, found, address, context))
-    : requireSigner(jws, known, address, context)
-}
-
-/**
- * Returns the account in any status. Its key is the one that verified: the cached key or a newer
- * one.
- */
-function requireSigner(
-  jws: FlattenedJws,
-  known: KnownAccount | undefined,
-  address: string,
-  context: AcmeContext,
-): KnownAccount | Promise<KnownAccount> {
-  const { budget, settings } = context
-  budget.require(address, known?.provenFrom)
-  if (!known) {
-    budget.charge(address, 1)
-    throw new Problem('accountDoesNotExist', 'the kid is not the URL of an account of this server')
-  }
-  const refusal = checkSignature(jws, known.key, settings.algorithms)
-  if (!refusal) return proved(known, address)
-  chargeSignature(known, address, context)
-  return requireNewKey(jws, known, refusal, address, context)
-}
-
-export function chargeSignature(
-  signer: Signer<SignedBy>,
-  address: string,
-  { budget }: Pick<AcmeContext, 'budget'>,
-): void {
-  budget.charge(address, 1)
-  // Clear it only for this address: failures from elsewhere must not cost the account anything.
-  if (isAccount(signer) && signer.provenFrom === address) signer.provenFrom = undefined
-}
-
-async function requireNewKey(
-  jws: FlattenedJws,
-  known: KnownAccount,
-  refusal: Problem,
-  address: string,
-  context: AcmeContext,
-): Promise<KnownAccount> {
-  const current = await context.accounts.findNewKey(known)
-  if (!current) throw refusal
-  requireSignature(jws, current.key, context.settings.algorithms)
-  return proved(current, address)
-}
-
-function proved(known: KnownAccount, address: string): KnownAccount {
-  known.provenFrom = address
-  return known
-}
-
-function requireValid(signer: Signer<SignedBy>, { accounts }: AcmeContext): void {
-  if (!isAccount(signer) || signer.account.status === 'valid') return
-  accounts.forget(signer.account.id)
-  throw new Problem('unauthorized', `the account is ${signer.account.status}`, { status: 401 })
-}
-
-type SignedJws = Pick<InnerJws, 'signingInput' | 'signature'> & { header: { alg: JwsAlgorithm } }
-
-/** @throws Problem badSignatureAlgorithm, unauthorized */
-export function requireSignature(jws: SignedJws, key: AccountKey, allowed: readonly JwsAlgorithm[]): void {
-  const refusal = checkSignature(jws, key, allowed)
-  if (refusal) throw refusal
-}
-
-function checkSignature(jws: SignedJws, key: AccountKey, allowed: readonly JwsAlgorithm[]): Problem | undefined {
-  const { alg } = jws.header
-  if (!key.algorithms.includes(alg)) {
-    const fitting = key.algorithms.filter((algorithm) => allowed.includes(algorithm))
-    const advice = fitting.length > 0 ? `use ${fitting.join(' or ')}` : 'no algorithm accepted here does'
-    return new Problem('badSignatureAlgorithm', `${alg} does not fit the key; ${advice}`, { algorithms: fitting })
-  }
-  if (!verifySignature(alg, key.publicKey, jws.signingInput, jws.signature))
-    return new Problem('unauthorized', 'the signature does not verify with the key it names')
-  return undefined
-}
-
-function readPayload(payload: Buffer | undefined, kind: PayloadKind<unknown>): unknown {
-  if (kind === 'none') {
-    if (payload !== undefined)
-      throw new Problem('malformed', 'this resource is fetched with an empty payload (POST-as-GET, RFC 8555 §6.3)')
-    return undefined
-  }
-  if (payload === undefined && kind.orFetch) return undefined
-  try {
-    return kind.schema.parse(parsePayload(payload))
-  } catch (error) {
-    if (error instanceof ZodError) throw new Problem('malformed', describeIssues(error), { cause: error })
-    throw error
-  }
-}
-
-/**
- * Lists the first three errors, such as "payload.identifiers[0].value: Invalid input: expected
- * string, received number".
- */
-function describeIssues(error: ZodError): string {
-  const shown = error.issues.slice(0, 3).map(({ path, message }) => {
-    const place = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')
-    return `payload${place}: ${message}`
-  })
-  return shown.join('; ')
-}
-
-export function isAccount(signer: KnownAccount | AccountKey): signer is KnownAccount {
-  return 'account' in signer
-}
-
-export function noSuchResource(): Problem {
-  return new Problem('malformed', 'there is no such resource', { status: 404 })
-}
-
-function inMaintenance(): Problem {
-  return new Problem(
-    'serverInternal',
-    'the server is in maintenance and takes no new orders for the moment; what was begun can be finished',
-    { status: 503, retryAfterSeconds: MAINTENANCE_RETRY_SECONDS },
-  )
-}
-
-function badNonce(): Problem {
-  return new Problem('badNonce', 'the nonce is unknown, used or expired; take the one of this response')
+export interface AcmeContext {
+  urls: Urls
+  settings: AcmeSettings
+  nonces: Nonces
+  limits: RateLimiter
+  budget: AbuseBudget
+  flags: Pick<SharedFlags, 'isOn'>
+  accounts: AccountCache
+  registration: Registration
+  ordering: Ordering
+  challenges: ChallengeTriggers
+  validationWaits: ValidationWaits
+  issuance: Issuance
+  finalization: Finalization
+  chains: ChainDownload
+  revocation: RevocationService
+  renewal: Renewal
 }

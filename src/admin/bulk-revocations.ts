@@ -2,11 +2,12 @@
 
 import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
-import { JOB_STATUSES, type RevocationJob, type RevocationResult } from '../store/admin/bulk-revocation-store.ts'
+import { BULK_REVOCATION_STATUSES } from '../domain/states.ts'
+import type { RevocationJob, RevocationResult } from '../store/admin/bulk-revocation-store.ts'
 import { reason } from './certificates.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { limitOf, limitParameter, offsetPage, offsetParameter, requireNear } from './pages.ts'
-import { instantParameter, line, serialNumber, time, timeOrNull, timestamp, uuid } from './schemas.ts'
+import { fingerprint, instantParameter, line, serialNumber, time, timeOrNull, timestamp, uuid } from './schemas.ts'
 
 /** A third of a megabyte; a longer list is several requests. */
 const MOST_SERIALS = 10_000
@@ -27,6 +28,7 @@ const Filter = z
       .meta({ description: 'One of its names exactly, such as *.example.com.' }),
     issued_before: instantText(),
     issued_after: instantText(),
+    spki_sha256: fingerprint().optional().meta({ description: 'SHA-256 of the SubjectPublicKeyInfo.' }),
   })
   .refine((filter) => Object.values(filter).some((member) => member !== undefined), {
     error: 'must have at least one member',
@@ -51,7 +53,7 @@ const BulkRevocationResult = z
 
 const facts = {
   id: z.uuid(),
-  status: z.enum(JOB_STATUSES),
+  status: z.enum(BULK_REVOCATION_STATUSES),
   reason: z.int(),
   at_most: z.int().nullable().meta({ description: 'A filter that matches more ends the job as refused.' }),
   created_by: z.string(),
@@ -97,6 +99,7 @@ const bulkRevoke = endpoint({
     confirm_count: z.int().min(0).max(2_147_483_647).optional().meta({
       description: 'More certificates are not revoked; needed above admin_api.bulk_revoke_confirm_above.',
     }),
+    wait: z.boolean().default(true).meta({ description: 'False answers before the job has ended.' }),
   }),
   reply: {
     ...{ status: 200, orStatus: 202 },
@@ -105,19 +108,21 @@ const bulkRevoke = endpoint({
   errors: ['conflict'],
   audit: 'certificate.bulk_revoke',
   async handle({ body, author }, { bulkRevocations, baseUrl }) {
-    const { filter, reason, dry_run, confirm_count: confirmCount } = body
+    const { filter, reason, dry_run, confirm_count: confirmCount, wait } = body
     if (dry_run) {
       const { matched, alreadyRevoked, serialNumbers } = await bulkRevocations.dryRun(filter)
       const counts = { matching_certificates: matched, already_revoked: alreadyRevoked }
       return { body: { dry_run: true as const, ...counts, serial_numbers: serialNumbers } }
     }
     const { id } = await bulkRevocations.begin(author, { filter, reason, confirmCount })
-    const job = await bulkRevocations.wait(id, WAIT_MS)
+    const job = await bulkRevocations.wait(id, wait ? WAIT_MS : 0)
     if (job.status === 'refused')
       throw new AdminError(
         'conflict',
         `more than the ${job.at_most} confirmed certificates match now; none was revoked`,
       )
+    if (job.status === 'cancelled')
+      throw new AdminError('conflict', `the bulk revocation was cancelled; ${job.revoked} certificates are revoked`)
     const errors = errorBodies(await bulkRevocations.errorsOf(job))
     if (job.status !== 'done') {
       const headers = [['Location', `${baseUrl}/bulk-revocations/${id}`] as const]
@@ -154,6 +159,19 @@ const getBulkRevocation = endpoint({
   },
 })
 
+const cancelBulkRevocation = endpoint({
+  ...{ id: 'cancelBulkRevocation', method: 'POST', tag, roles: ADMINS },
+  path: '/bulk-revocations/{job_id}/cancel',
+  summary: 'Stops a bulk revocation after the page in hand. Revoked certificates stay revoked.',
+  params,
+  reply: { status: 200, schema: BulkRevocation },
+  errors: ['not_found', 'conflict'],
+  audit: 'certificate.bulk_revoke',
+  handle: async ({ params, author }, { bulkRevocations }) => ({
+    body: jobBody(await bulkRevocations.cancel(author, params.job_id)),
+  }),
+})
+
 const BulkRevocationCertificate = z
   .strictObject({
     certificate_id: z.uuid(),
@@ -182,5 +200,5 @@ const listBulkRevocationCertificates = endpoint({
 
 export const BULK_REVOCATIONS = [
   ...[bulkRevoke, listBulkRevocations],
-  ...[getBulkRevocation, listBulkRevocationCertificates],
+  ...[getBulkRevocation, cancelBulkRevocation, listBulkRevocationCertificates],
 ] as const

@@ -9,7 +9,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
-import type { Header } from '../http/header.ts'
+import type { Header } from '../http/message.ts'
 import { sharedBytes } from '../shared/lib/shared-memory.ts'
 import type { AdminReply, AdminRequest } from './message.ts'
 

@@ -2,7 +2,7 @@
 
 import type { z } from 'zod/v4'
 import { AdminError, type AdminErrorCode, type FieldError } from '../domain/admin-error.ts'
-import type { Header } from '../http/header.ts'
+import type { Header } from '../http/message.ts'
 import { nearest } from '../shared/config-file/suggest.ts'
 import type { AdminReply } from './message.ts'
 

@@ -4,8 +4,7 @@
  */
 
 import { AdminError } from '../domain/admin-error.ts'
-import type { Header } from '../http/header.ts'
-import type { HttpReply, HttpRequest } from '../http/message.ts'
+import type { Header, HttpReply, HttpRequest } from '../http/message.ts'
 import { behindExternalPath } from '../shared/protocol/urls.ts'
 import { errorReply } from './errors.ts'
 import type { AdminReply, AdminRequest } from './message.ts'

@@ -1,6 +1,6 @@
 /** Requests and replies of the Admin API as values: they cross threads as messages. */
 
-import type { Header } from '../http/header.ts'
+import type { Header } from '../http/message.ts'
 
 export interface AdminRequest {
   requestId: string

@@ -1,6 +1,7 @@
 /**
- * Life cycles of accounts, orders, authorizations and challenges (RFC 8555 §7.1.6), as tables:
- * status → event → next status. Final statuses have empty rows. Pure: no clock, no database.
+ * Life cycles of accounts, orders, authorizations and challenges (RFC 8555 §7.1.6), and of bulk
+ * revocations, as tables: status → event → next status. Final statuses have empty rows. Pure: no
+ * clock, no database.
  */
 
 import { keysOf } from '../shared/lib/keys.ts'
@@ -127,3 +128,18 @@ export function orderStatus(order: OrderFacts, now: Date): OrderStatus {
     ? 'pending'
     : pending.rejected
 }
+
+export type BulkRevocationStatus = 'matching' | 'revoking' | 'done' | 'refused' | 'cancelled'
+
+type BulkRevocationEvent = 'listed' | 'overrun' | 'finish' | 'cancel'
+
+/** `overrun`: more certificates match than were confirmed. A page that is revoked ends before its job is cancelled. */
+export const BULK_REVOCATION = {
+  matching: { listed: 'revoking', overrun: 'refused', cancel: 'cancelled' },
+  revoking: { finish: 'done', cancel: 'cancelled' },
+  done: {},
+  refused: {},
+  cancelled: {},
+} as const satisfies Record<BulkRevocationStatus, Partial<Record<BulkRevocationEvent, BulkRevocationStatus>>>
+
+export const BULK_REVOCATION_STATUSES = keysOf<BulkRevocationStatus>(BULK_REVOCATION)

@@ -14,7 +14,7 @@ import { createAccountStore } from '../store/account-store.ts'
 import { createAllowlistStore } from '../store/allowlist-store.ts'
 import { createCsrProfileStore } from '../store/csr-profile-store.ts'
 import { createEabStore } from '../store/eab-store.ts'
-import { registrationEvents } from './service-events.ts'
+import { registrationEvents } from './events.ts'
 
 export interface AccountServices {
   accounts: AccountCache

@@ -1,6 +1,6 @@
 /** Builds everything that the ACME endpoints of a front thread work with. */
 
-import type { AcmeContext } from '../acme/context.ts'
+import type { AcmeContext } from '../acme/endpoint.ts'
 import type { ThreadParts } from '../main/issuance.ts'
 import type { FrontThreadData } from '../main/messages.ts'
 import type { AbuseBudget } from '../overload/abuse-budget.ts'
@@ -21,7 +21,7 @@ import type { Nonces } from '../shared/protocol/nonce.ts'
 import { Urls } from '../shared/protocol/urls.ts'
 import { createAccountServices } from './acme-accounts.ts'
 import { createOrderServices, type OrderParts } from './acme-orders.ts'
-import { rateLimitEvents } from './service-events.ts'
+import { rateLimitEvents } from './events.ts'
 
 export interface AcmeParts {
   thread: ThreadParts

@@ -23,7 +23,7 @@ import type { AuthorizationStore } from '../store/authorization-store.ts'
 import { createCsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import { createOrderStore } from '../store/order-store.ts'
 import { createRenewalStore } from '../store/renewal-store.ts'
-import { orderingEvents, quotaEvents } from './service-events.ts'
+import { orderingEvents, quotaEvents } from './events.ts'
 
 export interface OrderServices {
   ordering: Ordering

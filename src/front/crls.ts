@@ -1,7 +1,13 @@
-/** Serves the published CRLs in one front thread. */
+/** Serves the published CRLs in one front thread, on its port and over plain HTTP (`crl.http_port`). */
 
+import type { AcmeApplication } from '../acme/application.ts'
+import type { HttpRequest } from '../http/message.ts'
+import type { HttpServer, ListenOptions } from '../http/server.ts'
+import { listen } from '../http/uws.ts'
 import type { SharedCrl } from '../main/messages.ts'
 import type { CrlDocument } from '../ops/crl.ts'
+import { Problem } from '../shared/protocol/problem.ts'
+import type { Front } from './front.ts'
 import type { FrontCrls } from './operations.ts'
 
 export interface ThreadCrls extends FrontCrls {
@@ -28,4 +34,32 @@ function documentsOf(crls: readonly SharedCrl[]): ReadonlyMap<string, CrlDocumen
     ...documents,
     ...documents.flatMap(([, document], at) => (crls[at]?.isDefault ? [['', document] as const] : [])),
   ])
+}
+
+/** GET requests have no body. */
+const MAX_BODY_BYTES = 1024
+
+/**
+ * A client that checks TLS certificates against a list cannot fetch the list over TLS (RFC 5280 §8).
+ * @param front built for plain HTTP clients
+ */
+export async function listenForCrls(
+  { tls: _, ...options }: ListenOptions,
+  port: number,
+  front: Front,
+  { match }: Pick<AcmeApplication, 'match'>,
+): Promise<HttpServer> {
+  const refuse = (http: HttpRequest, detail: string, status: number) =>
+    front.answerWith(new Problem('malformed', detail, { status }), http)
+  return listen({
+    ...options,
+    port,
+    maxBodyBytes: MAX_BODY_BYTES,
+    admit: front.admit,
+    handler: (http) =>
+      match(http.path)?.resource === 'crl' ? front.handle(http) : refuse(http, 'only CRLs are at this port', 404),
+    onError: front.onError,
+    busy: front.busy,
+    tooLarge: (http) => refuse(http, 'a CRL is fetched without a body', 413),
+  })
 }

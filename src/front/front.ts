@@ -13,18 +13,16 @@
 import type { Logger } from 'pino'
 import type { AcmeApplication } from '../acme/application.ts'
 import type { AdminGate } from '../admin/gate.ts'
-import { createForwarding, type ProxySettings } from '../http/forwarded.ts'
+import { createForwarding, type EffectiveClient, type ProxySettings } from '../http/client-address.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import type { OverloadControl } from '../overload/overload-control.ts'
-import type { SharedFlags } from '../services/shared-flags.ts'
-import { isRefusing, PRESSURE_RETRY_AFTER } from '../services/shared-flags.ts'
+import { isRefusing, PRESSURE_RETRY_AFTER, type SharedFlags } from '../services/shared-flags.ts'
 import { CommandDropped } from '../shared/lib/batcher.ts'
 import type { Problem } from '../shared/protocol/problem.ts'
 import { behindExternalPath } from '../shared/protocol/urls.ts'
-import type { AnswerEvents } from './answer-events.ts'
-import type { Deadlines } from './deadlines.ts'
-import { type EffectiveClient, Exchange, isProbe } from './exchange.ts'
+import type { AnswerEvents } from './events.ts'
+import { type Deadlines, Exchange, isProbe } from './exchange.ts'
 import { crlReplyTo, type OperationsOptions, operationsReply } from './operations.ts'
 import {
   failureProblem,
@@ -67,6 +65,7 @@ const FAILURE_COSTS: Readonly<Record<number, number>> = {
 /** A client of ACME waits until its limit lets it in; who guesses passwords does not. */
 const ADMIN_FAILURE_COSTS: Readonly<Record<number, number>> = { ...FAILURE_COSTS, 429: 0.1 }
 
+/** `admit`, `handle`, `onError` and `busy` are given to the HTTP server as they are. */
 export class Front {
   readonly #options: FrontOptions
   readonly #acme: AcmeApplication
@@ -85,13 +84,13 @@ export class Front {
   /**
    * Checks the head of a request. @returns its refusal, or undefined when the request may continue
    */
-  admit(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
+  readonly admit = (http: HttpRequest): HttpReply | Promise<HttpReply> | undefined => {
     if (this.#isAdministration(http)) return undefined
     // The database connections of the fronts are not those of the Admin API.
     return (this.#options.admin?.owns(http.path) ? undefined : this.#guard(http)) ?? this.#refuse(http)
   }
 
-  handle(http: HttpRequest): HttpReply | Promise<HttpReply> {
+  readonly handle = (http: HttpRequest): HttpReply | Promise<HttpReply> => {
     const exchange = this.#begin(http)
     if (this.#isAdministration(http)) return this.#process(exchange)
     return this.#overload.run(exchange, () => this.#process(exchange))
@@ -109,7 +108,7 @@ export class Front {
     )
   }
 
-  onError(error: unknown, http: HttpRequest): HttpReply {
+  readonly onError = (error: unknown, http: HttpRequest): HttpReply => {
     return this.#fail(error, this.#begin(http))
   }
 
@@ -124,7 +123,7 @@ export class Front {
   }
 
   /** Refuses a body because the buffer memory is full. */
-  busy(http: HttpRequest): HttpReply {
+  readonly busy = (http: HttpRequest): HttpReply => {
     this.#options.metrics.requestsShed.inc({ reason: 'body_memory' })
     return this.#unlogged(overloadProblem(this.#overload.retryAfterSeconds()), this.#begin(http))
   }

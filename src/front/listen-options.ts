@@ -29,7 +29,7 @@ export function frontListenOptions(options: FrontListenOptions): ListenOptions {
   const { config, tls, front, overload, proxy, isTrustedProxy, log, admin } = options
   const maxBodyBytes = config.security.max_request_body_bytes
   const tooLarge = new Problem('malformed', `a request body may have at most ${maxBodyBytes} bytes`, { status: 413 })
-  const handler = closing((http) => front.handle(http), config.server.keepalive)
+  const handler = closing(front.handle, config.server.keepalive)
   return {
     host: config.server.bind,
     port: config.server.port,
@@ -38,9 +38,9 @@ export function frontListenOptions(options: FrontListenOptions): ListenOptions {
     ...(admin && { maxBodyBytesOf: (path) => (admin.owns(path) ? admin.maxBodyBytes : undefined) }),
     maxBufferedBytes: bodyMemoryFor(Math.max(2 * maxBodyBytes, admin?.maxBodyBytes ?? 0)),
     isTrustedProxy,
-    admit: (http) => front.admit(http),
+    admit: front.admit,
     accept: (address) => overload.acceptsConnection(address, options.openConnections()),
-    busy: (http) => front.busy(http),
+    busy: front.busy,
     keptHeaders: [
       ...KEPT_HEADERS,
       ...new Set([...(config.crl.enabled ? CRL_REQUEST_HEADERS : []), ...(admin ? ADMIN_REQUEST_HEADERS : [])]),
@@ -49,7 +49,7 @@ export function frontListenOptions(options: FrontListenOptions): ListenOptions {
     ],
     listHeaders: [proxy.forwardedForHeader],
     handler: recycling(handler, config.server, options.recycle),
-    onError: (error, http) => front.onError(error, http),
+    onError: front.onError,
     tooLarge: (http) => front.answerWith(tooLarge, http),
     badRequest: (http) => front.answerWith(AMBIGUOUS_LENGTH, http),
     onAborted: ({ path, peerAddress }) => log.debug({ path, peerAddress }, 'client went away'),

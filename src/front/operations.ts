@@ -2,8 +2,7 @@
 
 import type { AcmeApplication } from '../acme/application.ts'
 import type { AdminGate } from '../admin/gate.ts'
-import type { Header } from '../http/header.ts'
-import type { HttpReply } from '../http/message.ts'
+import type { Header, HttpReply } from '../http/message.ts'
 import { type CrlDocument, crlReply } from '../ops/crl.ts'
 import { type HealthReport, healthzReply, livezReply, readyzReply } from '../ops/health.ts'
 import { METRICS_CONTENT_TYPE } from '../ops/metrics.ts'

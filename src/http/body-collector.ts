@@ -2,8 +2,7 @@
 
 import type { HttpResponse } from 'uWebSockets.js'
 import type { BodyMemory } from './body-memory.ts'
-import type { Exchanges } from './exchange.ts'
-import type { HandlerCalls } from './handler-calls.ts'
+import type { Exchanges, HandlerCalls } from './exchange.ts'
 import type { LiveRequest } from './live-request.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 import type { ListenOptions } from './server.ts'

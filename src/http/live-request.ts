@@ -6,8 +6,8 @@
  */
 
 import type { GatheredBody } from './body-memory.ts'
+import { PeerAddresses } from './client-address.ts'
 import type { HttpRequest } from './message.ts'
-import { PeerAddresses } from './peer-address.ts'
 import type { ListenOptions } from './server.ts'
 
 /** The part of the library's request that is used. */

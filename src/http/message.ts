@@ -1,6 +1,13 @@
-/** Request and reply as values for handlers; only `uws.ts` uses the socket. */
+/**
+ * Request and reply as values for handlers, and their headers; only `uws.ts` uses the socket.
+ *
+ * Some header values come from requests (an echoed request id, a Location), and the library writes
+ * them as given. So the head of a reply is checked before its first byte is written: a line break
+ * in a value would let a client write headers of its own.
+ */
 
-import type { FixedHeaders, Header } from './header.ts'
+import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
 
 export interface HttpRequest {
   /** As sent: methods are case-sensitive (RFC 9110 §9.1), so `get` is not GET. */
@@ -44,3 +51,120 @@ export interface BodyRest {
 
 /** A handler that throws or rejects is answered by `onError`. */
 export type HttpHandler = (request: HttpRequest) => HttpReply | Promise<HttpReply>
+
+export type Header = readonly [name: string, value: string]
+
+/** Headers checked and joined once, for many replies that differ in other headers. At least one. */
+export class FixedHeaders {
+  readonly firstName: string | undefined
+  /** As `headerBlock`. */
+  readonly block: string
+  /** All of them as lines that follow other headers. */
+  readonly lines: string
+
+  /** @throws TypeError for a header that would split the response */
+  constructor(headers: readonly Header[]) {
+    this.firstName = headers[0]?.[0]
+    this.block = headerBlock(headers)
+    this.lines = `\r\n${this.firstName}: ${this.block}`
+  }
+}
+
+/**
+ * The first header's value, followed by all other headers as they go on the wire.
+ * @throws TypeError for a header that would split the response
+ */
+export function headerBlock(headers: readonly Header[]): string {
+  let block = ''
+  for (let at = 0; at < headers.length; at++) {
+    const [name, value] = headers[at]!
+    if (breaksHeader(name) || breaksHeader(value))
+      throw new TypeError(`header ${JSON.stringify(name)} has a line break`)
+    block += at === 0 ? value : `\r\n${name}: ${value}`
+  }
+  return block
+}
+
+/**
+ * CR, LF and NUL would let a value continue as another header or response.
+ * A loop, because ten searches by regular expression cost 2 µs.
+ */
+function breaksHeader(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code <= 13 && (code === 13 || code === 10 || code === 0)) return true
+  }
+  return false
+}
+
+/** Status lines by code; a code outside the registry is sent with an empty reason. */
+const STATUS_LINES: readonly (string | undefined)[] = Array.from({ length: 600 }, (_, status) =>
+  status < 200 ? undefined : `${status} ${STATUS_CODES[status] ?? ''}`,
+)
+
+export interface ReplyHead {
+  /** Code and reason. */
+  status: string
+  firstName: string | undefined
+  /** As `headerBlock`. */
+  block: string
+  body: string | Buffer
+  closes: boolean
+  rest: BodyRest | undefined
+}
+
+/**
+ * All headers as one value for the first name: one call into the library instead of one per header.
+ *
+ * @throws TypeError for an unknown status, a missing body, or a line break in a header
+ */
+export function headOf(reply: HttpReply): ReplyHead {
+  const status = STATUS_LINES[reply.status]
+  if (status === undefined) throw new TypeError(`no such HTTP status: ${reply.status}`)
+  const { headers, fixedHeaders, body, rest } = reply
+  if (typeof body !== 'string' && !Buffer.isBuffer(body)) throw new TypeError('the reply has no body')
+  const closes = reply.closes === true
+  if (headers.length === 0)
+    return { status, firstName: fixedHeaders?.firstName, block: fixedHeaders?.block ?? '', body, closes, rest }
+  const block = headerBlock(headers)
+  const all = fixedHeaders ? block + fixedHeaders.lines : block
+  return { status, firstName: headers[0]?.[0], block: all, body, closes, rest }
+}
+
+/** Of every response (docs/decisions/health-and-headers.md). */
+const ALWAYS: readonly Header[] = [
+  ['X-Content-Type-Options', 'nosniff'],
+  ['X-Frame-Options', 'DENY'],
+  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
+]
+
+/** Headers by the client's scheme. HSTS must not be sent over plain HTTP (RFC 6797 §7.2). */
+export function createSecurityHeaders(hstsMaxAgeSeconds: number): Record<'http' | 'https', readonly Header[]> {
+  const hsts: Header = ['Strict-Transport-Security', `max-age=${hstsMaxAgeSeconds}; includeSubDomains`]
+  return { http: ALWAYS, https: hstsMaxAgeSeconds > 0 ? [...ALWAYS, hsts] : ALWAYS }
+}
+
+const VISIBLE_ASCII = /^[\x21-\x7e]{1,128}$/
+
+/** The client's id when it is safe in a header and a log, else a new one. */
+export function requestIdFor(sent: string | undefined): string {
+  return sent !== undefined && VISIBLE_ASCII.test(sent) ? sent : randomUUID()
+}
+
+/**
+ * Whether the Accept header (RFC 9110 §12.5.1) permits a media type. The most specific range decides, and a weight of 0 refuses;
+ * an absent or empty header accepts everything.
+ */
+export function isAcceptable(mediaType: string, accept: string | undefined): boolean {
+  if (accept === undefined || accept.trim() === '') return true
+  const [type] = mediaType.split('/')
+  const weights = new Map(accept.split(',').map(readRange))
+  const weight = weights.get(mediaType) ?? weights.get(`${type}/*`) ?? weights.get('*/*') ?? 0
+  return weight > 0
+}
+
+function readRange(text: string): [range: string, weight: number] {
+  const [range = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase())
+  const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
+  return [range, weight === undefined ? 1 : Number(weight) || 0]
+}

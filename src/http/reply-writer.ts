@@ -4,12 +4,9 @@
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
-import type { Exchange, Exchanges } from './exchange.ts'
-import { BARE_500, type HandlerCalls } from './handler-calls.ts'
+import { BARE_500, type Exchange, type Exchanges, type HandlerCalls, pourBody } from './exchange.ts'
 import type { LiveRequest } from './live-request.ts'
-import type { BodyRest, HttpReply } from './message.ts'
-import { pourBody } from './pour-body.ts'
-import { headOf, type ReplyHead } from './reply-head.ts'
+import { type BodyRest, type HttpReply, headOf, type ReplyHead } from './message.ts'
 
 /** Larger reply bodies go to the socket in pieces, not into its buffer at once. */
 const STREAMED_REPLY_BYTES = 64 * 1024

@@ -6,7 +6,7 @@
 
 import type { Config } from '../config/schema.ts'
 import { loadHooks } from '../hooks/load.ts'
-import { assertPortFree } from '../http/port-check.ts'
+import { assertPortFree } from '../http/start-checks.ts'
 import { PINO_LEVELS } from '../ops/logging.ts'
 import { createMetrics } from '../ops/metrics.ts'
 import { hasSigner } from '../settings/backends.ts'

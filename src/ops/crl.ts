@@ -2,8 +2,7 @@
  * GET and HEAD of a CRL: DER from memory, with cache headers (RFC 5280 §4.2.1.13, RFC 9110 §13).
  */
 
-import type { Header } from '../http/header.ts'
-import type { HttpReply, HttpRequest } from '../http/message.ts'
+import type { Header, HttpReply, HttpRequest } from '../http/message.ts'
 
 export interface CrlDocument {
   etag: string

@@ -3,8 +3,7 @@
  * the probes.
  */
 
-import type { Header } from '../http/header.ts'
-import type { HttpReply } from '../http/message.ts'
+import type { Header, HttpReply } from '../http/message.ts'
 
 export type CheckStatus = 'ok' | 'error'
 

@@ -1,10 +1,10 @@
 /** Settings of the directory and of accounts: keys, contacts, terms, bindings, quotas. */
 
-import type { AcmeSettings, DirectoryMeta } from '../acme/context.ts'
+import type { AcmeSettings, DirectoryMeta } from '../acme/endpoint.ts'
 import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
-import { trustedProxies } from '../http/forwarded.ts'
+import { trustedProxies } from '../http/client-address.ts'
 import type { AccountRulesPolicy } from '../services/account-rules.ts'
 import type { ExternalAccountPolicy } from '../services/external-accounts.ts'
 import type { QuotaPolicy } from '../services/quotas.ts'

@@ -3,7 +3,7 @@
 import { frontConnections, SUPERVISOR_POOL } from '../config/connections.ts'
 import type { Config } from '../config/schema.ts'
 import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
-import type { ProxySettings } from '../http/forwarded.ts'
+import type { ProxySettings } from '../http/client-address.ts'
 import type { RateLimitSettings } from '../services/rate-limiter.ts'
 import type { UrlSettings } from '../shared/protocol/urls.ts'
 import type { DatabaseSettings } from '../store/database.ts'

@@ -9,6 +9,7 @@
 
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
+import { bulkRevocation } from './status-sql.ts'
 
 /**
  * Which certificates a list covers: all of an issuer (1 and 0), or those whose serial number has
@@ -127,7 +128,7 @@ const STATE: Statement = {
     SELECT c.*, x.changes AS current_changes, x.bulk_changes AS current_bulk_changes, now() AS now,
            coalesce((SELECT updated_at > c.started_at FROM server_settings WHERE key = '${REQUEST_KEY}'), false) AS requested,
            c.started_at > now() - interval '${BULK_SECONDS} s' AND EXISTS (
-             SELECT FROM bulk_revocations WHERE status = 'revoking' AND progressed_at > now() - interval '${STANDING_SECONDS} s'
+             SELECT FROM bulk_revocations WHERE status ${bulkRevocation.is('revoking')} AND progressed_at > now() - interval '${STANDING_SECONDS} s'
            ) AS bulk_waits
       FROM (${CHANGES}) x
       LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,

@@ -7,6 +7,7 @@
 import {
   ACCOUNT,
   AUTHORIZATION,
+  BULK_REVOCATION,
   CHALLENGE,
   type EventOf,
   STORED_ORDER,
@@ -45,3 +46,4 @@ export const account = statusSql(ACCOUNT)
 export const order = statusSql(STORED_ORDER)
 export const authorization = statusSql(AUTHORIZATION)
 export const challenge = statusSql(CHALLENGE)
+export const bulkRevocation = statusSql(BULK_REVOCATION)

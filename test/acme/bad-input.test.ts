@@ -2,7 +2,7 @@
  * Requests that must be refused (RFC 8555 §6, §7; RFC 7515): one row each with the exact problem and status.
  *
  * Every row is checked for what all refusals share: a problem document, a fresh nonce, the index link, no 5xx. And for
- * the nonce it was sent with: `kept` rows are refused before it is used up (header comment of `src/acme/endpoint.ts`), so
+ * the nonce it was sent with: `kept` rows are refused before it is used up (header comment of `src/acme/gate.ts`), so
  * a correct request with the same nonce still succeeds; after `used` rows it is a badNonce.
  */
 

@@ -1,5 +1,5 @@
 /**
- * Which fault is told when a request has several: the order at the head of `src/acme/endpoint.ts`, row by row.
+ * Which fault is told when a request has several: the order at the head of `src/acme/gate.ts`, row by row.
  *
  * Each request has the fault of its row and all that are checked later, so that only the right order gives the right problem.
  */

@@ -47,7 +47,7 @@ async function certificates(service: TestService, count: number, { account, name
   return serials
 }
 
-describe('bulk revocation', { timeout: 300_000 }, () => {
+describe('bulk revocation', { timeout: 900_000 }, () => {
   let service: TestService
   let first: TestService
   let admin: AdminClient
@@ -240,6 +240,133 @@ describe('bulk revocation', { timeout: 300_000 }, () => {
       return builds > before && builds
     })
     assert.equal(built, before + 1)
+  })
+
+  /** A job that no instance moves yet, of all certificates there are. @returns its id */
+  async function standingJob(status: string, reached = 0): Promise<string> {
+    const id = uuidv7(Date.now())
+    await rowsIn(
+      service.database,
+      `INSERT INTO bulk_revocations (id, filter, reason, author, status, total_matched, progressed_at, after_id)
+       SELECT $1, '{"domain": "standing.test"}', 4, '{"username": "alice", "role": "admin"}', $2, count(*), now() + interval '1 hour',
+              coalesce((array_agg(id ORDER BY id))[$3], '00000000-0000-0000-0000-000000000000') FROM certificates`,
+      [id, status, reached],
+    )
+    await rowsIn(
+      service.database,
+      `INSERT INTO bulk_revocation_certificates (job_id, certificate_id, serial_number)
+       SELECT $1, id, serial_number FROM certificates`,
+      [id],
+    )
+    return id
+  }
+  const outcomesOf = async (id: string) => {
+    const results = (await admin.get(`/bulk-revocations/${id}/certificates`)).json
+    return results.map(({ outcome }: { outcome: string | null }) => outcome)
+  }
+
+  test('a job that is cancelled keeps what it has revoked, leaves the rest, and says so', async () => {
+    await certificates(service, 3, { names: ['standing.test'] })
+    const id = await standingJob('revoking', 2)
+    assert.equal((await auditor.send('POST', `/bulk-revocations/${id}/cancel`)).status, 403)
+    const cancelled = await admin.send('POST', `/bulk-revocations/${id}/cancel`)
+    assert.deepEqual([cancelled.status, cancelled.json.status], [200, 'cancelled'], cancelled.text)
+    assert.notEqual(cancelled.json.finished_at, null)
+    assert.deepEqual(await outcomesOf(id), ['revoked', 'revoked', 'cancelled before its turn'])
+    const [entry] = (await admin.get('/audit-log?action=certificate.bulk_revoke&limit=1')).json
+    assert.deepEqual([entry.details.phase, entry.details.job_id, entry.user_id === null], ['cancelled', id, false])
+
+    // Where an instance would take it up.
+    await rowsIn(service.database, "UPDATE bulk_revocations SET progressed_at = now() - interval '1 hour'")
+    assert.equal((await outcome(await revoke({ domain: 'standing.test' }))).revoked, 3)
+    assert.equal((await admin.get(`/bulk-revocations/${id}`)).json.revoked, 0)
+  })
+
+  test('a job that is cancelled while it lists certificates has revoked none of them', async () => {
+    await certificates(service, 2, { names: ['standing.test'] })
+    const id = await standingJob('matching', 1)
+    assert.equal((await admin.send('POST', `/bulk-revocations/${id}/cancel`)).json.status, 'cancelled')
+    assert.deepEqual(await outcomesOf(id), ['cancelled before its turn', 'cancelled before its turn'])
+  })
+
+  test('only a job under way is cancelled', async () => {
+    await certificates(service, 1, { names: ['ended.test'] })
+    const { job_id: id } = (await revoke({ domain: 'ended.test' })).json
+    await until('it is done', async () => (await admin.get(`/bulk-revocations/${id}`)).json.status === 'done')
+    const late = await admin.send('POST', `/bulk-revocations/${id}/cancel`)
+    assert.deepEqual([late.status, late.json.error], [409, 'conflict'], late.text)
+    assert.match(late.json.message, /has ended already: it is done/)
+    assert.equal((await admin.send('POST', `/bulk-revocations/${ACCOUNT}/cancel`)).status, 404)
+  })
+
+  test('a cancelled job stops after its page, what it revoked is in the CRL, and its request hears of it', async () => {
+    await certificates(service, 8_000, { names: ['stop.test'] })
+    await rowsIn(
+      service.database,
+      'UPDATE certificates SET issuer_fingerprint = (SELECT fingerprint FROM issuers LIMIT 1)',
+    )
+    const { asked, cancelled } = await withQuery(service.database.connection, async (query) => {
+      // The second page waits for one of its certificates, and the request to cancel for the page.
+      await query('BEGIN')
+      await query(
+        'SELECT FROM certificates WHERE id = (SELECT id FROM certificates ORDER BY id OFFSET 700 LIMIT 1) FOR UPDATE',
+      )
+      const asked = revoke({ domain: 'stop.test' })
+      const first = async () => (await admin.get('/bulk-revocations?limit=1')).json[0]
+      const { id } = await until('a page is revoked', async () => (await first())?.revoked === 500 && first(), JOB_MS)
+      const areWaiting = (count: number) =>
+        until(`${count} wait`, async () => {
+          // In the transaction, the view would stay as it was read first.
+          const waiting = await rowsIn(
+            service.database,
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+          )
+          return waiting.length >= count
+        })
+      await areWaiting(1)
+      const cancelled = admin.send('POST', `/bulk-revocations/${id}/cancel`)
+      await areWaiting(2)
+      await query('COMMIT')
+      return { asked, cancelled: await cancelled }
+    })
+    assert.equal(cancelled.status, 200, cancelled.text)
+    const { revoked } = cancelled.json
+    assert.ok(revoked >= 1_000 && revoked < 8_000 && revoked % 500 === 0, `whole pages, not all: ${revoked}`)
+    const reply = await asked
+    assert.deepEqual([reply.status, reply.json.error], [409, 'conflict'], reply.text)
+    assert.ok(reply.json.message.includes(`cancelled; ${revoked} certificates`), reply.json.message)
+    await until(
+      'what it revoked is in the list',
+      async () => (await admin.get('/crl')).json.lists[0].entries === revoked,
+    )
+    assert.equal((await revokedSerials()).length, revoked)
+  })
+
+  test('a request that does not wait names its job', async () => {
+    await certificates(service, 600, { names: ['apart.test'] })
+    const reply = await revoke({ domain: 'apart.test' }, { wait: false })
+    assert.equal(reply.status, 202, reply.text)
+    assert.match(reply.headers.get('location') ?? '', new RegExp(`/bulk-revocations/${reply.json.id}$`))
+    const job = async () => (await admin.get(`/bulk-revocations/${reply.json.id}`)).json
+    await until('it is done', async () => (await job()).status === 'done', JOB_MS)
+    assert.equal((await job()).revoked, 600)
+  })
+
+  test('a leaked key is a filter: what has it is revoked', async () => {
+    const [first, second] = await certificates(service, 2, { names: ['leaked.test'] })
+    await certificates(service, 1, { names: ['leaked.test'] })
+    const key = 'a1'.repeat(32)
+    await rowsIn(
+      service.database,
+      "UPDATE certificates SET spki_sha256 = decode($1, 'hex') WHERE encode(serial_number, 'hex') = ANY ($2)",
+      [key, [first, second]],
+    )
+    const spelled = key.toUpperCase()
+    const hits = await revoke({ spki_sha256: spelled }, { dry_run: true })
+    assert.deepEqual([hits.json.matching_certificates, hits.json.serial_numbers.sort()], [2, [first, second]])
+    assert.equal((await revoke({ spki_sha256: spelled, domain: 'leaked.test' })).json.revoked, 2)
+    assert.deepEqual(await revokedSerials(), [first, second])
+    assert.equal((await revoke({ spki_sha256: 'short' })).status, 400)
   })
 
   test('a job goes on after its instance was killed, and every certificate has its outcome', async () => {

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { requireUws } from '../../src/http/uws-check.ts'
+import { requireUws } from '../../src/http/start-checks.ts'
 
 describe('uWebSockets.js', () => {
   let folder: string

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { test } from 'node:test'
-import { assertPortFree } from '../../src/http/port-check.ts'
+import { assertPortFree } from '../../src/http/start-checks.ts'
 import { VERSION } from '../../src/main/version.ts'
 import { freePort } from '../support/free-port.ts'
 import { mustRun } from '../support/run-command.ts'

@@ -26,6 +26,7 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   revokeToken: { path: `/tokens/${NOBODY}` },
   exportAuditLog: { path: '/audit-log/export' },
   bulkRevoke: { path: '/certificates/bulk-revoke', body: { filter } },
+  cancelBulkRevocation: { path: `/bulk-revocations/${NOBODY}/cancel` },
   setMaintenance: { path: '/maintenance', body: { enabled: true } },
   setSigning: { path: '/signing', body: { stopped: true } },
   rebuildCrl: { path: '/crl/rebuild' },

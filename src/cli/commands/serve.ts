@@ -5,7 +5,7 @@
 
 import path from 'node:path'
 import type { Config } from '../../config/schema.ts'
-import { requireUws } from '../../http/uws-check.ts'
+import { requireUws } from '../../http/start-checks.ts'
 import { runService } from '../../main/run-service.ts'
 import type { CommonOptions } from '../values.ts'
 import { serviceConfig } from './checked-config.ts'

@@ -159,14 +159,15 @@ async function perform(
   }
   const isPaged = namesIn(chosen, 'query').includes('limit')
   const { body: first, next } = all && isPaged ? await everyPage(caller, id, given) : await caller.page(id, given)
-  const body = job === undefined ? first : await theEndOf(caller, job, first)
+  const isAwaited = job !== undefined && (given.body as { wait?: boolean }).wait !== false
+  const body = isAwaited ? await theEndOf(caller, job, first) : first
   if (asJson) console.log(JSON.stringify(body ?? null, null, 2))
   else if (Array.isArray(body)) printRows(body, columns)
   else if (text) console.log(text(body))
   else printReply(body)
   if (remark !== undefined) console.error(remark)
   if (next !== undefined) console.error(`there are more: --all, or ${flagsOf(next)}`)
-  return 0
+  return isAwaited && (body as Job).status !== undefined && (body as Job).status !== 'done' ? 1 : 0
 }
 
 async function everyPage(caller: OperationCaller, id: string, given: Given): Promise<Reply> {
@@ -177,13 +178,21 @@ async function everyPage(caller: OperationCaller, id: string, given: Given): Pro
 
 const LOOK_MS = 1_000
 
-/** Of a job that goes on after its reply: asks for it until it is done, and says how far it is. */
+/** Of a job that goes on after its reply: asks for it until it has ended, and says how far it is. */
+interface Job {
+  id?: string
+  status?: string
+  revoked?: number
+  total_matched?: number
+  finished_at?: string | null
+}
+
 async function theEndOf(caller: OperationCaller, job: string, first: unknown): Promise<unknown> {
-  let body = first as { id?: string; status?: string; revoked?: number; total_matched?: number }
-  while (body.id !== undefined && body.status !== undefined && body.status !== 'done') {
+  let body = first as Job
+  while (body.id !== undefined && body.finished_at === null) {
     process.stderr.write(`${body.status}: ${body.revoked} of ${body.total_matched}; it goes on when this is ended\n`)
     await sleep(LOOK_MS)
-    body = (await caller.page(job, { params: { job_id: body.id } })).body as typeof body
+    body = (await caller.page(job, { params: { job_id: body.id } })).body as Job
   }
   return body
 }

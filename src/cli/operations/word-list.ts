@@ -210,6 +210,11 @@ export const WORDS: readonly Words[] = [
   ),
   list('bulk-revocations list', 'listBulkRevocations', 'List bulk revocations, newest first', ...JOBS),
   words('bulk-revocations show <job_id>', 'getBulkRevocation', 'Show how far a bulk revocation is'),
+  words(
+    'bulk-revocations cancel <job_id>',
+    'cancelBulkRevocation',
+    'Stop a bulk revocation after the page in hand; revoked certificates stay revoked',
+  ),
   list(
     'bulk-revocations results <job_id>',
     'listBulkRevocationCertificates',

@@ -1,10 +1,12 @@
 /** One bulk revocation: how far it is, and what became of each certificate. */
 
 import { useState } from 'preact/hooks'
-import { allRows, type Output, POLL_MS, useApi, useList } from '../api.ts'
-import { Badge, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
+import { allRows, call, type Output, POLL_MS, useApi, useList } from '../api.ts'
+import { Allowed, Badge, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
+import { Confirm } from '../components/dialog.tsx'
 import { Page } from '../components/page.tsx'
 import { List } from '../components/table.tsx'
+import { tell } from '../components/toast.tsx'
 import { countText, csvOf, saveFile } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
@@ -27,11 +29,21 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
   const job = { params: { job_id: params['job'] ?? '' } }
   const [isOver, setOver] = useState(false)
   const loaded = useApi('getBulkRevocation', job, isOver ? {} : { every: POLL_MS / 5 })
-  if (loaded.data?.status === 'done' && !isOver) setOver(true)
+  if (loaded.data && loaded.data.finished_at !== null && !isOver) setOver(true)
   // The results are read again when the job has ended.
   const results = useList('listBulkRevocationCertificates', job, isOver ? entry : undefined)
   return (
-    <Page title={WORDS.pages.bulkRevocation} actions={!isOver && <Freshness loaded={loaded} />}>
+    <Page
+      title={WORDS.pages.bulkRevocation}
+      actions={
+        !isOver && (
+          <>
+            <Freshness loaded={loaded} />
+            {loaded.data && <Cancel job={loaded.data} onCancelled={loaded.reload} />}
+          </>
+        )
+      }
+    >
       <Ready loaded={loaded}>{(data) => <Progress job={data} />}</Ready>
       <section class="section">
         <h2>{words.results}</h2>
@@ -42,6 +54,28 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
         <SaveResults job={job} />
       </section>
     </Page>
+  )
+}
+
+function Cancel({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: () => void }) {
+  const [asks, setAsks] = useState(false)
+  return (
+    <Allowed to="cancelBulkRevocation">
+      <button type="button" class="danger" onClick={() => setAsks(true)}>
+        {words.cancel}
+      </button>
+      {asks && (
+        <Confirm
+          {...{ title: words.cancel, action: words.cancel, danger: true, onClose: () => setAsks(false) }}
+          consequence={<p>{words.cancelConsequence(countText(revoked))}</p>}
+          onConfirm={async () => {
+            await call('cancelBulkRevocation', { params: { job_id: id } })
+            tell(words.cancelled)
+            onCancelled()
+          }}
+        />
+      )}
+    </Allowed>
   )
 }
 
@@ -56,7 +90,7 @@ function Progress({ job }: { job: Job }) {
         aria-label={words.status}
       />
       <p role="status">
-        <Badge tone={jobTone(status)}>{words.statuses[status] ?? status}</Badge>{' '}
+        <Badge tone={jobTone(job)}>{words.statuses[status]}</Badge>{' '}
         {words.progress(countText(done), countText(total_matched))}
       </p>
       <Facts

@@ -11,7 +11,7 @@ import { WORDS } from '../words.ts'
 type Job = Output<'listBulkRevocations'>[number]
 
 const words = WORDS.bulk
-export const jobTone = (status: string) => (status === 'done' ? 'good' : 'warn')
+export const jobTone = ({ status, finished_at }: Job) => (status === 'done' ? 'good' : finished_at ? 'plain' : 'warn')
 
 const COLUMNS = [
   {
@@ -26,7 +26,7 @@ const COLUMNS = [
   {
     head: words.status,
     kind: 'fixed',
-    cell: ({ status }: Job) => <Badge tone={jobTone(status)}>{words.statuses[status] ?? status}</Badge>,
+    cell: (job: Job) => <Badge tone={jobTone(job)}>{words.statuses[job.status]}</Badge>,
   },
   { head: words.by, cell: ({ created_by }: Job) => created_by },
   { head: words.matched, kind: 'number', cell: ({ total_matched }: Job) => countText(total_matched) },

@@ -86,8 +86,8 @@ export function CertificatesPage({ query, entry }: PageProps) {
 
 /** What the filters of a bulk revocation know of these; `without` names the others, which its page tells. */
 function bulkQuery(query: Query): Record<string, string | undefined> {
-  const { account_id, domain, serial, issued_after, issued_before } = query
-  const known = { account_id, domain, serial_numbers: serial, issued_after, issued_before }
+  const { account_id, domain, serial, spki_sha256, issued_after, issued_before } = query
+  const known = { account_id, domain, serial_numbers: serial, spki_sha256, issued_after, issued_before }
   // It hits none but active ones anyway.
   const isKnown = (name: string) => name in known || name === 'serial' || query[name] === 'active'
   const without = FILTERS.filter((name) => query[name] !== undefined && !isKnown(name))

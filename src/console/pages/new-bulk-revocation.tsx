@@ -15,6 +15,7 @@ type DryRun = Extract<Output<'bulkRevoke'>, { dry_run: true }>
 interface Wanted {
   account: string
   domain: string
+  key: string
   after: string
   before: string
   serials: string
@@ -25,6 +26,7 @@ const words = WORDS.bulk
 const wantedBy = (query: Query): Wanted => ({
   account: query['account_id'] ?? '',
   domain: query['domain'] ?? '',
+  key: query['spki_sha256'] ?? '',
   after: query['issued_after'] ?? '',
   before: query['issued_before'] ?? '',
   serials: query['serial_numbers'] ?? '',
@@ -36,11 +38,12 @@ const lacking = (query: Query): string[] =>
     query['without']?.split(' ').includes(name) ? [label] : [],
   )
 
-function filterOf({ account, domain, after, before, serials }: Wanted): Filter {
+function filterOf({ account, domain, key, after, before, serials }: Wanted): Filter {
   const numbers = serials.split(/[\s,]+/).filter((serial) => serial !== '')
   return {
     ...(account.trim() && { account_id: account.trim() }),
     ...(domain.trim() && { domain: domain.trim() }),
+    ...(key.trim() && { spki_sha256: key.trim() }),
     ...(after && { issued_after: after }),
     ...(before && { issued_before: before }),
     ...(numbers.length > 0 && { serial_numbers: numbers }),
@@ -76,6 +79,10 @@ export function NewBulkRevocationPage({ query }: PageProps) {
           <TextField
             {...{ label: words.domain, value: wanted.domain, onChange: change('domain') }}
             error={fieldError(error, 'filter.domain')}
+          />
+          <TextField
+            {...{ label: words.key, value: wanted.key, onChange: change('key') }}
+            error={fieldError(error, 'filter.spki_sha256')}
           />
           <TextField {...{ label: words.issuedAfter, value: wanted.after, onChange: change('after'), type: 'date' }} />
           <TextField
@@ -151,9 +158,9 @@ function Found({ found, filter }: { found: DryRun; filter: Filter }) {
   )
 }
 
-/** The reply comes when the job is done, or after 25 seconds; its page shows the progress before. */
+/** Its page shows the progress, and can cancel it. */
 async function revoke(filter: Filter, reason: number, count: number): Promise<void> {
-  const reply = await call('bulkRevoke', { body: { filter, reason, confirm_count: count } })
+  const reply = await call('bulkRevoke', { body: { filter, reason, confirm_count: count, wait: false } })
   if ('job_id' in reply) go(`/bulk-revocations/${reply.job_id}`)
   else if ('id' in reply) go(`/bulk-revocations/${reply.id}`)
 }

@@ -8,11 +8,13 @@ import type { DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
+import { BULK_REVOCATION, type BulkRevocationStatus, finalStatuses, statusAfter } from '../../domain/states.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
 import {
   beginPage,
+  cancelJob,
   countMatching,
   FIRST_ID,
   findJob,
@@ -140,6 +142,24 @@ export class BulkRevocations {
     return job
   }
 
+  /**
+   * Stops a job after the page in hand; what is revoked stays so.
+   * @throws AdminError conflict when it has ended
+   */
+  cancel(author: Actor, id: string): Promise<RevocationJob> {
+    return this.#options.audit.transaction(author, async (tx, note) => {
+      const job = await cancelJob(tx, id)
+      if (!job) {
+        const ended = await findJob(tx, id)
+        throw ended
+          ? new AdminError('conflict', `the bulk revocation has ended already: it is ${ended.status}`)
+          : notFound('bulk revocation')
+      }
+      noteEnd(note, job)
+      return job
+    })
+  }
+
   /** @returns the job when it has ended, or as it stands after so long */
   async wait(id: string, waitMs: number): Promise<RevocationJob> {
     const deadline = performance.now() + waitMs
@@ -215,13 +235,18 @@ export class BulkRevocations {
   }
 }
 
-const hasEnded = ({ status }: RevocationJob) => status === 'done' || status === 'refused'
+const FINAL: readonly BulkRevocationStatus[] = finalStatuses(BULK_REVOCATION)
+const hasEnded = ({ status }: RevocationJob) => FINAL.includes(status)
 
 /** How many certificates a request allows: what it has confirmed, or what needs no confirmation. */
 function mostOf(confirmAbove: number, confirmCount: number | undefined): number | null {
   if (!Number.isFinite(confirmAbove)) return confirmCount ?? null
   return Math.max(confirmAbove, confirmCount ?? 0)
 }
+
+const LISTED = statusAfter(BULK_REVOCATION, 'listed')
+const OVERRUN = statusAfter(BULK_REVOCATION, 'overrun')
+const FINISHED = statusAfter(BULK_REVOCATION, 'finish')
 
 /** The job outlives the session. */
 const withoutSession = ({ sessionId: _, ...author }: Actor): Actor => author
@@ -230,9 +255,9 @@ async function match(tx: Transaction, job: RevocationJob): Promise<RevocationJob
   const window = await nextWindow(tx, job.filter, job.after_id)
   const total_matched = job.total_matched + (await noteMatching(tx, job, window))
   // Between the count that was confirmed and this one, more may have been issued or recorded.
-  if (job.at_most !== null && total_matched > job.at_most) return { ...job, total_matched, status: 'refused' }
+  if (job.at_most !== null && total_matched > job.at_most) return { ...job, total_matched, status: OVERRUN }
   if (window.endId !== undefined) return { ...job, total_matched, after_id: window.endId }
-  return { ...job, total_matched, after_id: FIRST_ID, status: 'revoking' }
+  return { ...job, total_matched, after_id: FIRST_ID, status: LISTED }
 }
 
 async function revokePage(tx: Transaction, job: RevocationJob): Promise<RevocationJob> {
@@ -257,7 +282,7 @@ async function revokePage(tx: Transaction, job: RevocationJob): Promise<Revocati
     after_id: targets.at(-1)?.id ?? job.after_id,
     revoked: job.revoked + revoked.length,
     failed: job.failed + failures.length,
-    status: targets.length < PAGE ? 'done' : 'revoking',
+    status: targets.length < PAGE ? FINISHED : job.status,
   }
 }
 
@@ -269,5 +294,8 @@ function noteEnd(note: Note, { id, status, filter, reason, revoked, failed, at_m
   }
   const facts = { job_id: id, filter: { ...others, ...shown }, reason: revocationReasonName(reason) }
   if (status === 'refused') note('certificate.bulk_revoke', { ...facts, phase: 'refused', at_most })
-  else note('certificate.bulk_revoke', { ...facts, revoked, errors: failed })
+  else {
+    const phase = status === 'cancelled' ? { phase: status } : {}
+    note('certificate.bulk_revoke', { ...facts, ...phase, revoked, errors: failed })
+  }
 }

@@ -8,8 +8,10 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
+import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
-import { rowsOf, sql } from '../slonik.ts'
+import { constantSql, rowsOf, sql } from '../slonik.ts'
+import { bulkRevocation } from '../status-sql.ts'
 
 /** Members combine; times compare the issuance, strictly. */
 export const RevocationFilter = z.strictObject({
@@ -20,18 +22,20 @@ export const RevocationFilter = z.strictObject({
   domain: z.string().optional(),
   issued_before: z.string().optional(),
   issued_after: z.string().optional(),
+  /** Of the SubjectPublicKeyInfo, in lower-case hexadecimal. */
+  spki_sha256: z.string().optional(),
 })
 export type RevocationFilter = z.infer<typeof RevocationFilter>
 
-export const JOB_STATUSES = ['matching', 'revoking', 'done', 'refused'] as const
-const isOpen = sql.fragment`status <> 'done' AND status <> 'refused'`
+/** Follows a status: that of a job under way. */
+const isOpen = constantSql(bulkRevocation.allows('cancel'))
 
 const Job = z.object({
   id: z.string(),
   filter: RevocationFilter,
   reason: z.int(),
   author: z.custom<Actor>(),
-  status: z.enum(JOB_STATUSES),
+  status: z.enum(BULK_REVOCATION_STATUSES),
   after_id: z.string(),
   /** More matching certificates were not confirmed; null for any number. */
   at_most: z.int().nullable(),
@@ -80,14 +84,26 @@ export async function listJobs(db: CommonQueryMethods, limit: number, offset: nu
 export async function standingJobs(db: CommonQueryMethods, seconds: number): Promise<string[]> {
   const rows = await db.any(rowsOf(Id)`
     SELECT id FROM bulk_revocations
-     WHERE ${isOpen} AND progressed_at < now() - make_interval(secs => ${seconds}) ORDER BY id`)
+     WHERE status ${isOpen} AND progressed_at < now() - make_interval(secs => ${seconds}) ORDER BY id`)
   return rows.map(({ id }) => id)
 }
 
 /** Null when it has ended, or another instance is moving it. */
 export function lockOpenJob(tx: CommonQueryMethods, id: string): Promise<RevocationJob | null> {
   return tx.maybeOne(rowsOf(Job)`
-    SELECT ${columns} FROM bulk_revocations WHERE id = ${id} AND ${isOpen} FOR UPDATE SKIP LOCKED`)
+    SELECT ${columns} FROM bulk_revocations WHERE id = ${id} AND status ${isOpen} FOR UPDATE SKIP LOCKED`)
+}
+
+/**
+ * Waits for the page in hand, and keeps the place up to which certificates are revoked.
+ * @returns null when it is not there, or has ended
+ */
+export function cancelJob(tx: CommonQueryMethods, id: string): Promise<RevocationJob | null> {
+  return tx.maybeOne(rowsOf(Job)`
+    UPDATE bulk_revocations
+       SET status = ${constantSql(bulkRevocation.after('cancel'))}, finished_at = clock_timestamp(),
+           after_id = CASE WHEN status ${constantSql(bulkRevocation.is('matching'))} THEN ${FIRST_ID} ELSE after_id END
+     WHERE id = ${id} AND status ${isOpen} RETURNING ${columns}`)
 }
 
 export async function moveJob(tx: CommonQueryMethods, job: RevocationJob): Promise<void> {
@@ -95,8 +111,8 @@ export async function moveJob(tx: CommonQueryMethods, job: RevocationJob): Promi
   await tx.query(rowsOf(None)`
     UPDATE bulk_revocations SET status = ${status}, after_id = ${after_id}, total_matched = ${total_matched},
            revoked = ${revoked}, failed = ${failed}, progressed_at = clock_timestamp(),
-           finished_at = CASE WHEN ${status} IN ('done', 'refused') THEN clock_timestamp() END
-     WHERE id = ${id}`)
+           finished_at = CASE WHEN ${status}::text ${isOpen} THEN NULL ELSE clock_timestamp() END
+     WHERE id = ${id} AND status ${isOpen}`)
 }
 
 interface Window {
@@ -121,13 +137,14 @@ const upperBound = ({ issued_before }: RevocationFilter) =>
 
 /** Certificates of the window that have not expired, revoked ones included. */
 function matching(filter: RevocationFilter, { afterId, endId }: Window, until: Date) {
-  const { account_id, serial_numbers, domain, issued_before, issued_after } = filter
+  const { account_id, serial_numbers, domain, issued_before, issued_after, spki_sha256 } = filter
   const conditions = [
     sql.fragment`c.id > ${afterId} AND c.id <= ${endId ?? upperBound(filter)}`,
     sql.fragment`c.not_after > now() AND c.issued_at <= ${until.toISOString()}::timestamptz`,
     ...(serial_numbers ? [sql.fragment`c.serial_number IN (${serials(serial_numbers)})`] : []),
     ...(account_id === undefined ? [] : [ofAccount(account_id, serial_numbers === undefined)]),
     ...(domain === undefined ? [] : [sql.fragment`c.names @> ${sql.array([domain], 'text')}`]),
+    ...(spki_sha256 === undefined ? [] : [sql.fragment`c.spki_sha256 = decode(${spki_sha256}, 'hex')`]),
     ...(issued_before === undefined ? [] : [sql.fragment`c.issued_at < ${issued_before}::timestamptz`]),
     ...(issued_after === undefined ? [] : [sql.fragment`c.issued_at > ${issued_after}::timestamptz`]),
   ]
@@ -212,6 +229,9 @@ export async function noteFailures(
 const Result = z.object({ certificate_id: z.string(), serial_number: z.string(), outcome: z.string().nullable() })
 export type RevocationResult = z.infer<typeof Result>
 
+/** Follows a status: that of a job whose place is not yet, or never was, one of revoking. */
+const hasNoPlace = constantSql(bulkRevocation.is('matching', 'refused'))
+
 /** In the order in which they are revoked. */
 export async function listResults(
   db: CommonQueryMethods,
@@ -220,8 +240,9 @@ export async function listResults(
 ) {
   return db.any(rowsOf(Result)`
     SELECT b.certificate_id, encode(b.serial_number, 'hex') AS serial_number,
-           CASE WHEN b.outcome IS NULL AND j.status IN ('revoking', 'done') AND b.certificate_id <= j.after_id THEN 'revoked'
-                ELSE b.outcome END AS outcome
+           CASE WHEN b.outcome IS NOT NULL OR j.status ${hasNoPlace} THEN b.outcome
+                WHEN b.certificate_id <= j.after_id THEN 'revoked'
+                WHEN j.status ${constantSql(bulkRevocation.is('cancelled'))} THEN 'cancelled before its turn' END AS outcome
       FROM bulk_revocation_certificates b JOIN bulk_revocations j ON j.id = b.job_id
      WHERE b.job_id = ${jobId} AND b.certificate_id > ${afterId}
        AND (NOT ${onlyFailed}::boolean OR b.outcome IS NOT NULL)

@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { AcmeContext } from '../../../src/acme/context.ts'
-import type { AcmeRequest } from '../../../src/acme/endpoint.ts'
-import { keyChange } from '../../../src/acme/key-change.ts'
-import { revokeCert } from '../../../src/acme/revoke-cert.ts'
+import { keyChange } from '../../../src/acme/accounts.ts'
+import { revokeCert } from '../../../src/acme/certificates.ts'
+import type { AcmeContext, AcmeRequest } from '../../../src/acme/endpoint.ts'
 import { AbuseBudget } from '../../../src/overload/abuse-budget.ts'
 import { CERTIFICATE_KEYS, parseAccountKey } from '../../../src/shared/protocol/jwk.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { renderAuthorization, renderChallenge, renderOrder } from '../../../src/acme/resources.ts'
+import { renderAuthorization, renderChallenge } from '../../../src/acme/authorizations.ts'
+import { renderOrder } from '../../../src/acme/orders.ts'
 import type { Authorization, Order } from '../../../src/domain/records.ts'
 import { Urls } from '../../../src/shared/protocol/urls.ts'
 

@@ -6,6 +6,7 @@ import {
   ACCOUNT,
   AUTHORIZATION,
   type AuthorizationStatus,
+  BULK_REVOCATION,
   CHALLENGE,
   finalStatuses,
   ORDER,
@@ -58,6 +59,16 @@ test('an order is stored as open until finalize, and moves on as in the picture 
     processing: ['invalid', 'valid'],
     valid: [],
     invalid: [],
+  })
+})
+
+test('a bulk revocation is cancelled while it lists or revokes, and has then ended', () => {
+  assert.deepEqual(targets(BULK_REVOCATION), {
+    matching: ['cancelled', 'refused', 'revoking'],
+    revoking: ['cancelled', 'done'],
+    done: [],
+    refused: [],
+    cancelled: [],
   })
 })
 

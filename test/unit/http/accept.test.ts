@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isAcceptable } from '../../../src/http/accept.ts'
+import { isAcceptable } from '../../../src/http/message.ts'
 
 const PEM = 'application/pem-certificate-chain'
 

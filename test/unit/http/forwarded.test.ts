@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { isIP } from 'node:net'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { createForwarding, type ProxySettings } from '../../../src/http/forwarded.ts'
+import { createForwarding, type ProxySettings } from '../../../src/http/client-address.ts'
 import type { HttpRequest } from '../../../src/http/message.ts'
 import { propertyRuns } from '../../support/property-runs.ts'
 

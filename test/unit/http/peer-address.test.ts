@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { isIPv6 } from 'node:net'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { formatPeerAddress, PeerAddresses } from '../../../src/http/peer-address.ts'
+import { formatPeerAddress, PeerAddresses } from '../../../src/http/client-address.ts'
 
 const bytes = (hex: string) => new Uint8Array(Buffer.from(hex.replaceAll(' ', ''), 'hex'))
 

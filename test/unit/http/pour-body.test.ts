@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Exchange } from '../../../src/http/exchange.ts'
-import { pourBody } from '../../../src/http/pour-body.ts'
+import { pourBody } from '../../../src/http/exchange.ts'
 
 test('a reader who leaves while a piece waits for room is asked no further piece', async () => {
   const asked: string[] = []

@@ -1,0 +1,171 @@
+/** What a front thread tells in events, log lines and metrics: of answers, of its services, of overload. */
+
+import type { Logger } from 'pino'
+import type { Metrics } from '../ops/metrics.ts'
+import type { OverloadEvents } from '../overload/overload-control.ts'
+import type { RefusalTally } from '../services/events/abuse-summary.ts'
+import type { EventWriter } from '../services/events/event-writer.ts'
+import type { OrderingEvents } from '../services/ordering.ts'
+import type { QuotaEvents } from '../services/quotas.ts'
+import type { RateLimitEvents } from '../services/rate-limiter.ts'
+import type { RegistrationEvents } from '../services/registration.ts'
+import type { Problem, ProblemType } from '../shared/protocol/problem.ts'
+import type { Exchange } from './exchange.ts'
+
+/** By policy or allow-list; a malformed request is none. */
+const REJECTIONS: readonly ProblemType[] = ['rejectedIdentifier', 'unsupportedIdentifier', 'compound']
+
+export interface AnswerEventsOptions {
+  writer: Pick<EventWriter, 'write'>
+  /** Of refusals that a stranger can cause. */
+  refusals: Pick<RefusalTally, 'add'>
+}
+
+export type AnsweredExchange = Pick<Exchange, 'resource' | 'accountId' | 'orderId' | 'match' | 'refusal'>
+
+/** Events that only the answer shows: downloads and refusals. */
+export class AnswerEvents {
+  readonly #options: AnswerEventsOptions
+
+  constructor(options: AnswerEventsOptions) {
+    this.#options = options
+  }
+
+  answered(exchange: AnsweredExchange, status: number): void {
+    const { resource, accountId, refusal } = exchange
+    if (status < 400) {
+      if (resource === 'certificate' && accountId !== undefined) this.#delivered(accountId, exchange.match?.id ?? '')
+    } else if (refusal && status < 500) this.#refused(exchange, refusal)
+  }
+
+  #delivered(accountId: string, certificateId: string): void {
+    const data = { certificate_id: certificateId, account_id: accountId }
+    this.#options.writer.write({ kind: 'certificate.delivery', subject: certificateId, accountId, data })
+  }
+
+  #refused({ resource, accountId, orderId }: AnsweredExchange, refusal: Problem): void {
+    const { type, status, options } = refusal
+    if (type === 'rateLimited' || status === 404 || accountId === undefined) {
+      // A client gets a new nonce with this one (RFC 8555 §6.5).
+      if (type !== 'badNonce') this.#options.refusals.add(status === 404 ? 'notFound' : type)
+      return
+    }
+    const facts = { account_id: accountId, error: refusal.toJSON() }
+    if (resource === 'newOrder' && REJECTIONS.includes(type))
+      this.#options.writer.write({
+        kind: 'order.rejected',
+        subject: accountId,
+        accountId,
+        data: { ...facts, rejected_identifiers: options.refused ?? [] },
+      })
+    else if (resource === 'finalize' && type === 'badCSR' && orderId !== undefined)
+      this.#options.writer.write({
+        kind: 'order.csr_refused',
+        subject: orderId,
+        accountId,
+        data: { ...facts, order_id: orderId },
+      })
+  }
+}
+
+export interface Reporting {
+  log: Logger
+  metrics: Metrics
+  eventWriter: Pick<EventWriter, 'write'>
+}
+
+/** Anybody may be refused, so a thread tells one a minute. */
+const REFUSALS_APART_MS = 60_000
+/** What `acme.contacts` and the RFC allow is less; a stranger may send more. */
+const MOST_CONTACTS = 10
+const MOST_OF_CONTACT = 255
+
+export function registrationEvents({ log, metrics, eventWriter }: Reporting): RegistrationEvents {
+  let refusedAt = Number.NEGATIVE_INFINITY
+  let untold = 0
+  return {
+    contactsRefused(contacts, { message: detail, type }) {
+      untold++
+      if (performance.now() - refusedAt < REFUSALS_APART_MS) return
+      const shown = contacts.slice(0, MOST_CONTACTS).map((contact) => contact.slice(0, MOST_OF_CONTACT))
+      const data = { contacts: shown, error: { type: `urn:ietf:params:acme:error:${type}`, detail }, refused: untold }
+      eventWriter.write({ kind: 'account.registration_failed', subject: 'registration', accountId: undefined, data })
+      refusedAt = performance.now()
+      untold = 0
+    },
+    registered(account, eabKid) {
+      metrics.accountsCreated.inc()
+      const { id: accountId, thumbprint } = account
+      log.info({ event: 'account_created', accountId, thumbprint, ...(eabKid && { eabKid }) }, 'account created')
+    },
+    deactivated(account) {
+      metrics.accountsDeactivated.inc()
+      log.info({ event: 'account_deactivated', accountId: account.id }, 'account deactivated')
+    },
+    keyChanged({ id: accountId, thumbprint }) {
+      log.info({ event: 'key_changed', accountId, thumbprint }, 'account key changed')
+    },
+  }
+}
+
+export function orderingEvents({ log, metrics }: Reporting): OrderingEvents {
+  return {
+    ordered: () => metrics.ordersCreated.inc(),
+    approved({ by, ...facts }, { requester: { accountId }, address, requestId }, orderId) {
+      const line = { event: 'identifiers_approved', by, accountId, orderId, ...facts, address, requestId }
+      log.info(line, 'identifiers are valid without a challenge')
+    },
+  }
+}
+
+export function quotaEvents({ log, metrics, eventWriter }: Reporting): QuotaEvents {
+  return {
+    exceeded(kind, accountId, limit) {
+      metrics.rateLimited.inc({ category: `quota_${kind}` })
+      log.info({ event: 'order_quota_exceeded', kind, accountId }, 'quota exceeded')
+      const data = { account_id: accountId, quota: kind, limit }
+      eventWriter.write({ kind: 'order.quota_exceeded', subject: accountId, accountId, data })
+    },
+    refundFailed: (kind, accountId, error) =>
+      log.warn(
+        { kind, accountId, reason: (error as Error).message },
+        'what was counted for a quota could not be taken back',
+      ),
+  }
+}
+
+export function rateLimitEvents({ log, metrics }: Reporting): RateLimitEvents {
+  return {
+    limited(category, subject) {
+      metrics.rateLimited.inc({ category })
+      log.info({ event: 'rate_limit_exceeded', category, subject }, 'rate limit exceeded')
+    },
+  }
+}
+
+/** A log line when it begins and when it ends. */
+export function overloadEvents(log: Logger, metrics: Metrics): OverloadEvents {
+  let knownConnections = 0
+  return {
+    admission: {
+      begun(facts) {
+        metrics.overloadedThreads.set(1)
+        log.warn({ event: 'overload_began', ...facts }, 'overload: requests are turned away')
+      },
+      ended(facts) {
+        metrics.overloadedThreads.set(0)
+        log.warn({ event: 'overload_ended', ...facts }, 'overload is over')
+      },
+      turnedAway: (reason, count) => metrics.requestsShed.inc({ reason }, count),
+    },
+    budget: {
+      exhausted: (address) =>
+        log.warn({ event: 'address_held_back', address }, 'too many requests from an address fail; it is held back'),
+      refused: () => metrics.requestsShed.inc({ reason: 'failing_address' }),
+    },
+    connectionsRefused(total) {
+      if (total > knownConnections) metrics.requestsShed.inc({ reason: 'connections' }, total - knownConnections)
+      knownConnections = total
+    },
+  }
+}
