@@ -96,6 +96,7 @@ test('switched on, it accepts challenges of orders from before; switched off, no
   await service.stop()
 
   const on = await startTestService({ fronts: 1, continueFrom: service, config: config(true) })
+  t.after(() => on.stop())
   const { json } = await client.post(before.json.authorizations[0])
   await client.post(json.challenges[0].url, {})
   assert.equal((await client.settled(before.json.authorizations[0])).json.status, 'valid')

@@ -48,7 +48,7 @@ describe('methods of validator modules', () => {
   let service: TestService
   let client: AcmeClient
   before(async () => {
-    const extensions = { 'faulty-01': { timeout_seconds: 1, max_retries: 1 } }
+    const extensions = { 'faulty-01': { timeout_seconds: 2, max_retries: 1 } }
     service = await startTestService({
       fronts: 1,
       config: methods(['http-01', `${FAULTY}#Faulty`, ACCEPT_ALL], extensions),

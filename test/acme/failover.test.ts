@@ -40,7 +40,7 @@ describe('a service with several backends', { timeout: 900_000 }, () => {
       profiles: {
         other: { backend: 'external', key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] },
       },
-      signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 5 },
+      signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 10 },
       external: {
         ...{ sign_url: `${ca.url}/sign`, revoke_url: `${ca.url}/revoke`, trust_anchors: [ca.rootFile] },
         timeout_seconds: 30,

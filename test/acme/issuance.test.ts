@@ -129,7 +129,8 @@ describe('issuance and revocation', () => {
     const { der } = await client.obtain(['validity.test'], responder)
     const { validFrom, validTo } = new X509Certificate(der)
     const [from, to] = [Date.parse(validFrom) / 1000, Date.parse(validTo) / 1000]
-    assert.ok(Math.abs(from - (before - 3600)) < 30, validFrom)
+    const end = Math.floor(Date.now() / 1000)
+    assert.ok(from >= before - 3600 && from <= end - 3600, validFrom)
     assert.equal((to + 1 - from) % 86_400, 0)
   })
 

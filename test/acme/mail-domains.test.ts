@@ -74,7 +74,7 @@ describe('the MX check of contacts', { timeout: 900_000 }, () => {
       config: {
         email: { validate_mx: true },
         // The name server is in this process, which may stand still for a second.
-        dns: { resolvers: [dns.resolver], timeout_seconds: 3, retries: 0 },
+        dns: { resolvers: [dns.resolver], timeout_seconds: 6, retries: 0 },
         security: { rate_limits: { enabled: false } },
       },
     })

@@ -12,7 +12,7 @@ for (const store of ['memory', 'database'] as const) {
     let service: TestService
     let client: AcmeClient
     before(async () => {
-      const nonce = { store, audit_consumed: true, gc_interval_seconds: 1, expiry_seconds: 60 }
+      const nonce = { store, audit_consumed: true, gc_interval_seconds: 1, expiry_seconds: 600 }
       service = await startTestService({ config: { nonce, audit_retention: { max_age_days: 1 } } })
       client = await registeredClient(service.directoryUrl)
     })
@@ -36,7 +36,7 @@ for (const store of ['memory', 'database'] as const) {
     test('forgets after the lifetime of a nonce and audit_retention.max_age_days', async () => {
       await rowsIn(
         service.database,
-        `INSERT INTO nonce_audit VALUES ('old', now() - interval '1 day 2 minutes'), ('young', now() - interval '1 day')`,
+        `INSERT INTO nonce_audit VALUES ('old', now() - interval '1 day 11 minutes'), ('young', now() - interval '1 day')`,
         [],
       )
       await until('the old row is gone', async () => (await times('old')) === 0)

@@ -16,6 +16,9 @@ import { certIdOf } from '../support/certificate-id.ts'
 import { chancery } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
+/** What counts as now, of windows of days; the machine may stand still between two looks at the clock. */
+const NOW_MS = 300_000
+
 describe('renewal information', () => {
   let service: TestService
   let responder: Responder
@@ -62,7 +65,7 @@ describe('renewal information', () => {
     const answer = await get(certificate.certId)
     const start = Date.parse(answer.json.suggestedWindow.start)
     assert.equal(answer.headers['retry-after'], '21600')
-    assert.ok(Math.abs(answer.json.retryAfter - (start - Date.now()) / 1000) < 30)
+    assert.ok(Math.abs(answer.json.retryAfter - (start - Date.now()) / 1000) < NOW_MS / 1000)
     assert.equal('explanationURL' in answer.json, false)
   })
 
@@ -128,7 +131,7 @@ describe('renewal information', () => {
     const { der, certId } = await issue('revoked-renewal.test')
     await client.post(client.directory['revokeCert'] as string, { certificate: base64url(der) })
     const { start, end } = await windowOf(certId)
-    assert.ok(Math.abs(start.getTime() - Date.now()) < 30_000)
+    assert.ok(Math.abs(start.getTime() - Date.now()) < NOW_MS)
     assert.equal(end.getTime(), Date.parse(new X509Certificate(der).validTo))
     assert.equal((await get(certId)).json.retryAfter, 3600)
   })
@@ -163,7 +166,7 @@ describe('renewal information', () => {
     )
     assert.equal(advised.code, 0, advised.stderr)
     const window = await windowOf(certificate.certId)
-    assert.ok(Math.abs(window.start.getTime() - Date.now()) < 30_000)
+    assert.ok(Math.abs(window.start.getTime() - Date.now()) < NOW_MS)
     assert.equal(Math.floor(end.getTime() / 1000), window.end.getTime() / 1000)
     assert.equal((await chancery(service, 'renewal', 'clear', '--all')).code, 0)
   })
@@ -210,7 +213,7 @@ describe('renewal information with bounds and a path of the operator', () => {
     await client.post(client.directory['revokeCert'] as string, { certificate: base64url(der) })
     const { json, headers } = await send({ method: 'GET', url })
     const start = Date.parse(json.suggestedWindow.start)
-    assert.ok(Math.abs(start - Date.now()) < 30_000)
+    assert.ok(Math.abs(start - Date.now()) < NOW_MS)
     assert.equal(Date.parse(json.suggestedWindow.end) - start, 3_600_000)
     assert.equal(json.retryAfter, 3600)
     assert.equal(headers['retry-after'], '3600')

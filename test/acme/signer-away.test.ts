@@ -20,8 +20,8 @@ const AWAY = 'signer not reachable'
 const ADVICE = 'the signer is not reachable: there is no such socket; is chancery-signer running?'
 /** Probes that know the answer wait for nothing, which the quickest of several shows; the rest is the machine's. */
 const PROMPT_MS = 1_000
-/** Two bounded questions to a signer that is silent, or the start of a program; on a machine that has little time for either. */
-const SILENT_MS = 20_000
+/** Far above two bounded questions to a signer that is silent and the start of a program; what has no bound never ends. */
+const SILENT_MS = 120_000
 
 describe('a service whose signer is away', { timeout: 900_000 }, () => {
   let files: SignerFiles
@@ -55,7 +55,7 @@ describe('a service whose signer is away', { timeout: 900_000 }, () => {
     return Number(new RegExp(`^service_${name} (\\d+)$`, 'm').exec(text)?.[1])
   }
 
-  async function until(what: string, isSo: () => boolean | Promise<boolean>, withinMs = 30_000): Promise<void> {
+  async function until(what: string, isSo: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<void> {
     for (const deadline = performance.now() + withinMs; !(await isSo()); await sleep(50))
       assert.ok(performance.now() < deadline, what)
   }

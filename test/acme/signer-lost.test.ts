@@ -58,7 +58,7 @@ describe('a signer that dies after it has signed', { timeout: 900_000 }, () => {
         ca: {
           backend: 'failover',
           failover: { backends: ['internal', 'external'], probe_seconds: 1 },
-          deferred_signing_timeout: 10,
+          deferred_signing_timeout: 20,
           signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 2 },
           external: { sign_url: `${ca.url}/sign`, trust_anchors: [ca.rootFile] },
         },
@@ -146,6 +146,6 @@ describe('a signer that dies after it has signed', { timeout: 900_000 }, () => {
       return readCrl(body).entries.some((entry) => entry.serial === serial)
     })
     const { connection } = service.database
-    await checkBooks({ connection, folder: files.folder, held: [], boundMs: 30_000 })
+    await checkBooks({ connection, folder: files.folder, held: [], boundMs: 120_000 })
   })
 })

@@ -24,7 +24,7 @@ import { problem, type ScriptedUpstream, startScriptedUpstream } from '../suppor
 import { aConfig } from '../unit/config/support.ts'
 
 const NAME = 'a.test'
-const soon = () => AbortSignal.timeout(30_000)
+const soon = () => AbortSignal.timeout(120_000)
 const FIRST_STEP = { isRepeated: false, isAbandoned: false }
 
 describe('an upstream that is not as it should be', { timeout: 900_000 }, () => {

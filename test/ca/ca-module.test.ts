@@ -194,7 +194,7 @@ describe('a CA module', { timeout: 900_000 }, () => {
     })
 
     test('more calls than concurrency wait without a lease, and what may have been issued stays so', async () => {
-      const body = issuing('await new Promise((resolve) => setTimeout(resolve, 20_000))')
+      const body = issuing('await new Promise((resolve) => setTimeout(resolve, 600_000))')
       const backend = await backendOf(moduleWith(body), { concurrency: 1 })
       const stopping = new AbortController()
       const request = await aRequest(['a.test'])
@@ -279,7 +279,7 @@ describe('a CA module', { timeout: 900_000 }, () => {
       })
 
     test('a signature whose call was cut off may exist', async () => {
-      const backend = await backendOf(caModule('Signs'), settings({ fault: 'hangs', timeout_seconds: 2 }))
+      const backend = await backendOf(caModule('Signs'), settings({ fault: 'hangs', timeout_seconds: 4 }))
       const { request, state } = await drafted(backend)
       const error = await errorOf(backend.advance(request, state, STEP))
       assert.deepEqual([error.retryable, error.mayHaveIssued], [true, true])

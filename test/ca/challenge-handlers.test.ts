@@ -69,8 +69,8 @@ describe('challenge handlers', () => {
 
   test('a script that hangs is ended with its children', async () => {
     const pidFile = inside('child.pid')
-    const handler = scripts(script('hanging', `sleep 600 & echo $! > "${pidFile}"\nwait`), { timeoutMs: 1_000 })
-    await assert.rejects(handler.place(RESPONSE, never), /hanging did not end within 1 seconds/)
+    const handler = scripts(script('hanging', `sleep 600 & echo $! > "${pidFile}"\nwait`), { timeoutMs: 3_000 })
+    await assert.rejects(handler.place(RESPONSE, never), /hanging did not end within 3 seconds/)
     const pid = Number(readFileSync(pidFile, 'utf8'))
     await until('the child has ended', () => !isRunning(pid))
   })

@@ -8,7 +8,7 @@ import { makeToken, SOFTHSM_LIBRARY, type TestToken } from '../support/softhsm.t
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requirePackage('graphene-pk11'))
 
-const timeoutMs = 10_000
+const timeoutMs = 60_000
 
 describe('a PKCS #11 library', NEEDS, () => {
   let token: TestToken

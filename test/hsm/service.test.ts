@@ -19,7 +19,7 @@ import { buildFaultyLibrary, type FaultyLibrary, makeToken, PIN, type TestToken 
 
 const NEEDS = requireAll(requireCommand('softhsm2-util'), requireCommand('g++'), requirePackage('graphene-pk11'))
 
-const BOUND_MS = 60_000
+const BOUND_MS = 120_000
 const CRASHES = 3
 
 describe('a service whose key is in a token', { ...NEEDS, timeout: 900_000 }, () => {

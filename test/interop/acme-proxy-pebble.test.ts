@@ -154,8 +154,8 @@ describe('acme_proxy with Pebble', { ...requireCommand('pebble'), timeout: 900_0
     const { backend } = byFile()
     const { chain } = await issued(backend, ['revoked.test'])
     const revocation = { certificate: chain[0] as Buffer, reason: 4 }
-    await backend.revoke(revocation, AbortSignal.timeout(30_000))
-    await backend.revoke(revocation, AbortSignal.timeout(30_000))
+    await backend.revoke(revocation, AbortSignal.timeout(120_000))
+    await backend.revoke(revocation, AbortSignal.timeout(120_000))
   })
 
   test('12 orders at the same time, six open at once, each with its own certificate', async () => {
@@ -209,15 +209,15 @@ describe('acme_proxy with Pebble', { ...requireCommand('pebble'), timeout: 900_0
   test('its certificate has to be trusted, unless verify_ssl is false', async () => {
     const strict = testProxy({ directoryUrl: pebble.directoryUrl, handler: fileHttp({ webroot: inside('webroot') }) })
     backends.push(strict.backend)
-    await assert.rejects(strict.backend.checkHealth(AbortSignal.timeout(30_000)), /SELF_SIGNED|self-signed/i)
+    await assert.rejects(strict.backend.checkHealth(AbortSignal.timeout(120_000)), /SELF_SIGNED|self-signed/i)
     const lax = proxy({ handler: fileHttp({ webroot: inside('webroot') }), settings: { http: { verify: false } } })
-    await lax.backend.checkHealth(AbortSignal.timeout(30_000))
+    await lax.backend.checkHealth(AbortSignal.timeout(120_000))
     const [account] = lax.accounts.values()
     assert.match(account?.url ?? '', /^https:/)
   })
 
   test('without the binding that it wants, the account is refused with its reason', async () => {
     const { backend } = proxy({ handler: fileHttp({ webroot: inside('webroot') }), settings: { binding: undefined } })
-    await assert.rejects(backend.checkHealth(AbortSignal.timeout(30_000)), /externalAccountRequired/)
+    await assert.rejects(backend.checkHealth(AbortSignal.timeout(120_000)), /externalAccountRequired/)
   })
 })

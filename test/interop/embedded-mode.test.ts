@@ -15,7 +15,7 @@ import { until } from '../support/until.ts'
 
 const NAMES = ['demo.test']
 /** A second for idle connections, PostgreSQL's checkpoint, and room for a busy machine. */
-const STOP_MS = 30_000
+const STOP_MS = 120_000
 
 describe('embedded mode', { ...requireCommand('openssl'), timeout: 900_000 }, () => {
   let service: EmbeddedService

@@ -23,7 +23,7 @@ import { requireCommand } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const PREFIX = '/pki/acme'
-const START_TIMEOUT_MS = 30_000
+const START_TIMEOUT_MS = 60_000
 
 interface Nginx {
   port: number
@@ -199,7 +199,7 @@ for (const { title, basePath, external, pass } of FORMS) {
       const tls = spawnSync('openssl', ['s_client', '-quiet', '-connect', `127.0.0.1:${nginx.tlsPort}`], {
         input: `GET ${PREFIX}/directory HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
         encoding: 'utf8',
-        timeout: 10_000,
+        timeout: 60_000,
       })
       assert.match(tls.stdout, /^HTTP\/1\.1 200/m)
       assert.match(tls.stdout, /^strict-transport-security: max-age=86400/im)

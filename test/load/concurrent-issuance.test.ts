@@ -10,7 +10,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 const ACCOUNTS = 8
 const ORDERS_PER_ACCOUNT = 25
 const TIMEOUT_MS = 240_000
-const BOUND_MS = 30_000
+const BOUND_MS = 120_000
 
 describe('concurrent issuance', { timeout: 900_000 }, () => {
   let service: TestService

@@ -23,7 +23,7 @@ const TARGET_MS = 30
 const ENOUGH_ONGOING = 20
 const MAX_GROWTH_MIB = 200
 /** A second of calm on a free machine. */
-const RECOVERY_MS = 15_000
+const RECOVERY_MS = 120_000
 /** Refusals, so that the times they tell are not all the same by chance. */
 const ENOUGH_REFUSED = 30
 /** Without a refusal for so long an overload is over in the log, and the next one another. */
@@ -149,7 +149,8 @@ describe('overload', { timeout: 900_000 }, () => {
     }
     assert.ok(new Set(refused.map(({ retryAfter }) => retryAfter)).size > 1, 'all were told the same time')
     assert.ok(ongoing.done > ongoing.refused, `${ongoing.refused} requests of an order under way were refused`)
-    assert.equal((await metric('service_requests_shed_total{reason="delay"}')) >= refused.length, true)
+    const shed = () => metric('service_requests_shed_total{reason="delay"}')
+    await until('all refusals are counted', async () => (await shed()) >= refused.length)
 
     const growth = residentMib() - memoryBefore
     const times = refused.map(({ ms }) => ms).sort((a, b) => a - b)

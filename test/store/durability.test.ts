@@ -79,7 +79,7 @@ describe('synchronous_commit', () => {
     await setForDatabase('off')
     const db = openDatabase(settingsFor(database.connection), () => undefined)
     try {
-      const text = "SELECT current_setting('synchronous_commit') AS is, pg_backend_pid() AS pid FROM pg_sleep(0.1)"
+      const text = "SELECT current_setting('synchronous_commit') AS is, pg_backend_pid() AS pid FROM pg_sleep(0.5)"
       const rows = await Promise.all([1, 2].map(() => db.query<{ is: string; pid: number }>({ name: '', text }, [])))
       assert.deepEqual(
         rows.flat().map(({ is }) => is),
@@ -95,7 +95,7 @@ describe('synchronous_commit', () => {
     await setForDatabase('off')
     const pool = await openCheckedDatabase(settingsFor(database.connection, 2))
     const show = sql.unsafe`
-      SELECT current_setting('synchronous_commit') AS is, pg_backend_pid() AS pid FROM pg_sleep(0.1)`
+      SELECT current_setting('synchronous_commit') AS is, pg_backend_pid() AS pid FROM pg_sleep(0.5)`
     try {
       const rows = await Promise.all([pool.one(show), pool.one(show)])
       assert.deepEqual(

@@ -80,7 +80,7 @@ export async function openStores(): Promise<StoreFixture> {
   beside.on('error', ignore)
 
   async function waitForWaiters(count: number): Promise<void> {
-    const deadline = Date.now() + 10_000
+    const deadline = Date.now() + 60_000
     while (Date.now() < deadline) {
       const { rows } = await beside.query(
         "SELECT count(*)::integer AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",

@@ -38,7 +38,7 @@ export function startRunningClock(): () => number {
 
 const MOST_TRIES = 5
 /** What the shares of time that tests give out leave room for. */
-const HELD_UP_MS = 200
+const HELD_UP_MS = 50
 
 /**
  * For work whose steps have times: it is done once more when it fails and this process stood still meanwhile.

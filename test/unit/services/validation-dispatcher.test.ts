@@ -81,7 +81,7 @@ function aDispatcher(
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 1000; i++) {
+  for (let i = 0; i < 12_000; i++) {
     if (condition()) return
     await sleep(5)
   }

@@ -40,7 +40,7 @@ function anItem(over: Partial<Item> = {}): Item {
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  const giveUpAt = performance.now() + 10_000
+  const giveUpAt = performance.now() + 60_000
   while (!condition()) {
     if (performance.now() > giveUpAt) throw new Error('the condition did not come true')
     await sleep(2)
