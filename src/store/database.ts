@@ -69,7 +69,7 @@ export async function ping(db: Pick<Database, 'query'>): Promise<void> {
 /**
  * A hundred times what a batch takes. A busy machine or a checkpoint of the database stays below.
  */
-export const STUCK_MS = 1_000
+const STUCK_MS = 1_000
 
 /**
  * A plan made on empty tables keeps scanning them: with 20,000 orders it took half of PostgreSQL's
