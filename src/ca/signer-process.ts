@@ -7,26 +7,17 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
+import { writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol/errors.ts'
-import { MAX_SOCKET_PATH_BYTES } from '../../signer/protocol/frames.ts'
-import { identifyProcess } from '../runtime/process-identity.ts'
 import { decideRestart, NO_FAILURES } from '../runtime/supervision.ts'
-import { describeFileError } from '../shared/lib/file-error.ts'
-
-export interface SignerPlace {
-  socketPath: string
-  secretFile: string
-}
+import { makePlace, type SignerPlace } from './signer-place.ts'
 
 /** What the signer starts with (`src/settings/signer.ts`). */
 export interface SignerProgram {
-  /** The audit chain. Its folder also holds the signer's socket, secret and configuration. */
+  /** The audit chain; beside it stands the folder of the signer (signer-place.ts). */
   auditFile: string
   environment: NodeJS.ProcessEnv
   configFor(place: SignerPlace): object
@@ -40,20 +31,18 @@ export interface SignerProcess extends SignerPlace {
 
 const PROGRAM = fileURLToPath(new URL('../../signer/start.cjs', import.meta.url))
 const READY_TIMEOUT_MS = 15_000
-const SOCKET_NAME = 'signer.sock'
-const CONFIG_NAME = 'signer.yaml'
-/** Stands between the audit file's name and the service's process id. */
-const FOLDER_INFIX = '.signer-'
 /**
  * Restarts have no practical limit: nothing is issued without the signer, and nothing else depends
  * on it.
  */
 const RESTART = { initialDelayMs: 100, maxDelayMs: 10_000, maxRestarts: 1_000_000, windowMs: 60_000 }
 
-/** @throws Error in a plain sentence when the first start fails */
-export async function startSignerProcess(program: SignerProgram, log: Logger): Promise<SignerProcess> {
-  const { folder, place, remove } = makePlace(program.auditFile)
-  const configFile = path.join(folder, CONFIG_NAME)
+/**
+ * @param waitMs how long another process may still have its signer on the audit chain
+ * @throws AuditChainInUse after that; Error in a plain sentence when the first start fails
+ */
+export async function startSignerProcess(program: SignerProgram, log: Logger, waitMs: number): Promise<SignerProcess> {
+  const { configFile, remove, ...place } = await makePlace(program.auditFile, waitMs)
   writeFileSync(place.secretFile, randomBytes(32).toString('hex'), { mode: 0o600 })
   writeFileSync(configFile, JSON.stringify(program.configFor(place), null, 2), { mode: 0o600 })
 
@@ -117,64 +106,6 @@ export async function startSignerProcess(program: SignerProgram, log: Logger): P
       remove()
     },
   }
-}
-
-/**
- * Creates a folder beside the audit file. tmpfiles.d empties temporary folders after ten days; a
- * restarted signer or front thread would then find neither secret nor configuration.
- */
-function makePlace(auditFile: string): { folder: string; place: SignerPlace; remove(): void } {
-  const folder = `${auditFile}${FOLDER_INFIX}${process.pid}`
-  try {
-    removeAbandoned(auditFile)
-    mkdirSync(folder, { mode: 0o700 })
-  } catch (cause) {
-    const sentence = 'the folder of the audit chain (ca.signer.audit_file) has to be there, and to belong to this user'
-    throw new Error(`${folder}: ${describeFileError(cause)}; ${sentence}`, { cause })
-  }
-  const beside = path.join(folder, SOCKET_NAME)
-  const isShort = Buffer.byteLength(beside) <= MAX_SOCKET_PATH_BYTES
-  // tmpfiles.d spares listening sockets, so a long path may move the socket to a temporary folder.
-  const socketFolder = isShort ? folder : mkdtempSync(path.join(tmpdir(), 'chancery-signer-'))
-  return {
-    folder,
-    place: { socketPath: path.join(socketFolder, SOCKET_NAME), secretFile: path.join(folder, 'secret') },
-    remove() {
-      for (const one of new Set([folder, socketFolder])) rmSync(one, { recursive: true, force: true })
-    },
-  }
-}
-
-/**
- * The signer of a service that runs on the same audit chain. A second writer would stop the chain.
- * @throws Error in a plain sentence when this user may not use it
- */
-export function findRunningSigner({ auditFile }: Pick<SignerProgram, 'auditFile'>): SignerPlace | undefined {
-  const folder = placesBeside(auditFile).find(({ pid }) => pid !== process.pid && identifyProcess(pid))?.folder
-  if (folder === undefined) return undefined
-  try {
-    const config = JSON.parse(readFileSync(path.join(folder, CONFIG_NAME), 'utf8')) as Record<string, string>
-    return { socketPath: config['socket'] ?? '', secretFile: config['secret_file'] ?? '' }
-  } catch (cause) {
-    throw new Error(`${folder}: a service has its signer there, and it cannot be used: ${describeFileError(cause)}`, {
-      cause,
-    })
-  }
-}
-
-/** Folders of services, by process id. */
-function placesBeside(auditFile: string): { folder: string; pid: number }[] {
-  const [parent, prefix] = [path.dirname(auditFile), `${path.basename(auditFile)}${FOLDER_INFIX}`]
-  const names = existsSync(parent) ? readdirSync(parent).filter((name) => name.startsWith(prefix)) : []
-  return names
-    .map((name) => ({ folder: path.join(parent, name), pid: Number(name.slice(prefix.length)) }))
-    .filter(({ pid }) => Number.isSafeInteger(pid) && pid > 0)
-}
-
-/** Removes folders of killed services, including one that had this process's id. */
-function removeAbandoned(auditFile: string): void {
-  for (const { folder, pid } of placesBeside(auditFile))
-    if (pid === process.pid || !identifyProcess(pid)) rmSync(folder, { recursive: true, force: true })
 }
 
 class SignerDidNotStart extends Error {

@@ -23,7 +23,7 @@ import { OverloadControl } from '../overload/overload-control.ts'
 import { type Actor, type ActorRef, spawn } from '../runtime/actor.ts'
 import { runThread, type ThreadContext } from '../runtime/thread-entry.ts'
 import type { AttemptEnded, DispatchValidation, ValidationRequest } from '../services/challenge-triggers.ts'
-import type { CsrOutcome } from '../services/csr-outcome.ts'
+import type { CsrOutcome } from '../services/csr-step.ts'
 import { RefusalTally } from '../services/events/abuse-summary.ts'
 import { openSharedFlags, type SharedFlags } from '../services/shared-flags.ts'
 import { adminSettings } from '../settings/admin.ts'
@@ -106,10 +106,14 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
       log,
     ),
   })
+  const refusals = refusalsTo(supervisor, log)
   const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
   /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
-  return { log, metrics, db, eventWriter, flags, ca, closeNonces, proxy, isTrustedProxy, overload, context, crls, live }
+  return {
+    ...{ log, metrics, db, eventWriter, refusals, flags, ca, closeNonces },
+    ...{ proxy, isTrustedProxy, overload, context, crls, live },
+  }
 }
 
 const sumOf = (servers: readonly HttpServer[], value: (server: HttpServer) => number): number =>
@@ -121,7 +125,7 @@ async function startServers(
   parts: Parts,
 ): Promise<HttpServer[]> {
   const { config, version, tls } = data
-  const { flags, overload, metrics, log, eventWriter, proxy, isTrustedProxy, context, crls, live } = parts
+  const { flags, overload, metrics, log, eventWriter, refusals, proxy, isTrustedProxy, context, crls, live } = parts
   const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
   const acme = createAcmeApplication(context, securityHeaders)
   const gate = adminGate(config, supervisor, log)
@@ -129,7 +133,7 @@ async function startServers(
     ...{ acme, flags, overload, metrics, log, version, proxy, securityHeaders },
     deadlines: createDeadlines(config.server.timeout),
     scheme: tls ? 'https' : 'http',
-    events: new AnswerEvents({ writer: eventWriter, refusals: refusalsTo(supervisor, log) }),
+    events: new AnswerEvents({ writer: eventWriter, refusals: refusals.tally }),
     externalPath: externalPathOf(config.server.external_url),
     metricsPath: () => live.metricsPath,
     health: sharedWork(() => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
@@ -213,7 +217,7 @@ function spawnActor(name: string, { log, metrics, context, crls, live }: Parts):
 }
 
 async function drain(parts: Parts, servers: readonly HttpServer[], deadlineMs: number): Promise<void> {
-  const { overload, context, closeNonces, ca, db, eventWriter } = parts
+  const { overload, context, closeNonces, ca, db, eventWriter, refusals } = parts
   const deadline = performance.now() + deadlineMs
   overload.release()
   context.validationWaits.release()
@@ -221,6 +225,7 @@ async function drain(parts: Parts, servers: readonly HttpServer[], deadlineMs: n
   // A finalize whose reply has gone out as `processing` still records its certificate.
   while (context.issuance.inFlight() > 0 && performance.now() < deadline)
     await new Promise((resolve) => setTimeout(resolve, 10))
+  refusals.report()
   await closeNonces()
   await ca.close()
   await eventWriter.close()
@@ -238,10 +243,16 @@ function createUtilization(): () => number {
   }
 }
 
+interface Refusals {
+  tally: RefusalTally
+  /** Tells the supervisor what was counted since the last report. */
+  report(): void
+}
+
 /** Sums of the thread go to the supervisor, which has one summary for the instance. */
-function refusalsTo(supervisor: ActorRef<SupervisorMessages>, log: Logger): RefusalTally {
+function refusalsTo(supervisor: ActorRef<SupervisorMessages>, log: Logger): Refusals {
   const tally = new RefusalTally()
-  setInterval(() => {
+  const report = () => {
     const counts = tally.take()
     if (!counts) return
     try {
@@ -249,8 +260,9 @@ function refusalsTo(supervisor: ActorRef<SupervisorMessages>, log: Logger): Refu
     } catch (error) {
       log.debug({ err: error }, 'counts of refusals were lost')
     }
-  }, REFUSALS_REPORT_MS).unref()
-  return tally
+  }
+  setInterval(report, REFUSALS_REPORT_MS).unref()
+  return { tally, report }
 }
 
 /** @returns undefined when the signer signs everything */

@@ -5,7 +5,8 @@
 import path from 'node:path'
 import type { CaBackend } from '../ca/backend.ts'
 import { requireTestSignatures } from '../ca/signer-check.ts'
-import { type SignerPlace, startSignerProcess } from '../ca/signer-process.ts'
+import type { SignerPlace } from '../ca/signer-place.ts'
+import { startSignerProcess } from '../ca/signer-process.ts'
 import type { CsrIssuances } from '../services/csr-issuances.ts'
 import { announcingAuthorizations } from '../services/flow-cache.ts'
 import type { Issuance } from '../services/issuance.ts'
@@ -25,6 +26,8 @@ import { createStores, type Stores } from './stores.ts'
 import { refreshServerCertificate } from './tls.ts'
 
 const SIGNER_FIRST_ANSWER_MS = 15_000
+/** `ca test-sign` has a signer of its own for seconds. */
+const SIGNER_TURN_MS = 30_000
 const SIGNER_STOP_MS = 10_000
 
 export interface SignerPart extends SignerPlace {
@@ -59,7 +62,7 @@ async function startSigner({ config, log, teardown }: StartContext): Promise<Sig
   const { socket, secret_file } = config.ca.signer
   if (socket !== null && secret_file !== null)
     return { socketPath: socket, secretFile: path.resolve(secret_file), pid: () => undefined }
-  const child = await startSignerProcess(signerProgram(config), log)
+  const child = await startSignerProcess(signerProgram(config), log, SIGNER_TURN_MS)
   teardown.add(() => child.stop(SIGNER_STOP_MS))
   return child
 }

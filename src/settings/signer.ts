@@ -1,7 +1,8 @@
 /** The configuration of a signer that the service starts itself, from `ca.internal` or `ca.hsm`. */
 
 import path from 'node:path'
-import type { SignerPlace, SignerProgram } from '../ca/signer-process.ts'
+import type { SignerPlace } from '../ca/signer-place.ts'
+import type { SignerProgram } from '../ca/signer-process.ts'
 import { signerBackend } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
 import { SUBJECT_KEY_KINDS } from '../domain/subject-key.ts'

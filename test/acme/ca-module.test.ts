@@ -95,7 +95,7 @@ function aServiceWith(caOf: (ca: OpenSslCa) => Record<string, unknown>) {
   }
 }
 
-describe('a service whose CA is the command of the example', { timeout: 240_000 }, () => {
+describe('a service whose CA is the command of the example', { timeout: 900_000 }, () => {
   const place = aServiceWith(({ settings }) => ({ backend: COMMAND_CA, extension_settings: settings }))
 
   test('delivers what the command has issued, and says who issued it', async () => {
@@ -199,7 +199,7 @@ describe('a service whose CA is the command of the example', { timeout: 240_000 
   })
 })
 
-describe('a service whose CA is a module that misbehaves', { timeout: 300_000 }, () => {
+describe('a service whose CA is a module that misbehaves', { timeout: 900_000 }, () => {
   const other = makeOpenSslCa()
   after(() => other.remove())
   const place = aServiceWith(({ settings, folder }) => ({
@@ -346,7 +346,7 @@ describe('a service whose CA is a module that misbehaves', { timeout: 300_000 },
   })
 })
 
-describe('a careless module in front of another CA', { timeout: 240_000 }, () => {
+describe('a careless module in front of another CA', { timeout: 900_000 }, () => {
   const CARELESS = caModule('Faulty')
   const place = aServiceWith(({ settings, folder }) => ({
     backend: 'failover',
@@ -394,7 +394,7 @@ describe('a careless module in front of another CA', { timeout: 240_000 }, () =>
   })
 })
 
-describe('several modules', { timeout: 240_000 }, () => {
+describe('several modules', { timeout: 900_000 }, () => {
   const AWAY = caModule('Away')
   const place = aServiceWith(({ settings, folder, certificate, key }) => ({
     backend: 'failover',

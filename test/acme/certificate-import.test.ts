@@ -24,7 +24,7 @@ import { chancery, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { aCertificate } from '../unit/shared/pki/support.ts'
 
-describe('a certificate that the database has forgotten', { timeout: 300_000 }, () => {
+describe('a certificate that the database has forgotten', { timeout: 900_000 }, () => {
   let service: TestService
   let responder: Responder
   let client: AcmeClient

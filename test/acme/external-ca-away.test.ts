@@ -10,7 +10,7 @@ const OVERDUE = 'the CA did not issue the certificate in time'
 /** Far above the bound of an order, and far below every pause that is to be cut. */
 const BOUND_MS = 45_000
 
-describe('a lone external CA that asks for a long pause', { timeout: 180_000 }, () => {
+describe('a lone external CA that asks for a long pause', { timeout: 900_000 }, () => {
   const place = aServiceBehindACa({ deferred_signing_timeout: 3 })
 
   test('an order ends within ca.deferred_signing_timeout', async () => {
@@ -24,7 +24,7 @@ describe('a lone external CA that asks for a long pause', { timeout: 180_000 }, 
   })
 })
 
-describe('a lone external CA that is away', { timeout: 180_000 }, () => {
+describe('a lone external CA that is away', { timeout: 900_000 }, () => {
   const place = aServiceBehindACa({
     external: { max_retries: 0 },
     deferred_signing_timeout: 3,

@@ -10,7 +10,7 @@ import type { Behaviour, CaRequest, ExternalCa } from '../support/external-ca.ts
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-describe('a service behind an external CA', { timeout: 180_000 }, () => {
+describe('a service behind an external CA', { timeout: 900_000 }, () => {
   const settings = {
     external: { timeout_seconds: 20, max_retries: 1, retry_delay_seconds: 0.05 },
     deferred_signing_timeout: 120,
@@ -224,7 +224,7 @@ describe('a service behind an external CA', { timeout: 180_000 }, () => {
   })
 })
 
-describe('a service whose external CA takes its time', { timeout: 180_000 }, () => {
+describe('a service whose external CA takes its time', { timeout: 900_000 }, () => {
   const place = aServiceBehindACa({ external: { timeout_seconds: 3 }, deferred_signing_timeout: 3 })
   const { finalized, certificatesOf } = place
 

@@ -9,7 +9,7 @@ import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/aut
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import { startTestService } from '../support/service.ts'
 
-describe('a server certificate by the issuer of the default profile', { timeout: 120_000 }, () => {
+describe('a server certificate by the issuer of the default profile', { timeout: 900_000 }, () => {
   const authorities = { other: makeAuthority(), own: makeAuthority() }
   let files: SignerFiles
   let daemon: Daemon

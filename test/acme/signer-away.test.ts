@@ -23,7 +23,7 @@ const PROMPT_MS = 1_000
 /** Two bounded questions to a signer that is silent, or the start of a program; on a machine that has little time for either. */
 const SILENT_MS = 20_000
 
-describe('a service whose signer is away', { timeout: 120_000 }, () => {
+describe('a service whose signer is away', { timeout: 900_000 }, () => {
   let files: SignerFiles
   let daemon: Daemon
   let service: TestService

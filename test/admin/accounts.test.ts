@@ -9,7 +9,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 
 type Row = Record<string, unknown>
 
-describe('accounts of the Admin API', { timeout: 300_000 }, () => {
+describe('accounts of the Admin API', { timeout: 900_000 }, () => {
   let service: TestService
   let database: pg.Client
   let admin: AdminClient

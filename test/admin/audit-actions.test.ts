@@ -23,7 +23,7 @@ interface Entry {
   operator: boolean
 }
 
-describe('the audit log', { timeout: 300_000 }, () => {
+describe('the audit log', { timeout: 900_000 }, () => {
   let at: Issuing
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-audit-'))
   const auditKey = path.join(folder, 'audit.key')

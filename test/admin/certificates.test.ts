@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 
 type Row = Record<string, unknown>
 
-describe('certificates of the Admin API', { timeout: 300_000 }, () => {
+describe('certificates of the Admin API', { timeout: 900_000 }, () => {
   let at: Issuing
   let issued: Obtained
   let leaf: X509Certificate

@@ -55,7 +55,7 @@ function leave(readers: readonly IncomingMessage[]): void {
 }
 
 for (const where of ['a port of its own', 'the public port'] as const) {
-  describe(`the Admin API on ${where}`, { timeout: 300_000 }, () => {
+  describe(`the Admin API on ${where}`, { timeout: 900_000 }, () => {
     const isOwn = where === 'a port of its own'
     let service: TestService
     let base: string
@@ -191,7 +191,7 @@ for (const where of ['a port of its own', 'the public port'] as const) {
   })
 }
 
-test('over TLS, with HSTS', { timeout: 120_000 }, async (context) => {
+test('over TLS, with HSTS', { timeout: 900_000 }, async (context) => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-test-'))
   context.after(() => rmSync(folder, { recursive: true }))
   const files = writeCertificate(folder, 'admin', await loopbackCertificate())
@@ -211,7 +211,7 @@ test('over TLS, with HSTS', { timeout: 120_000 }, async (context) => {
 })
 
 for (const where of ['a port of its own', 'the public port'] as const) {
-  describe(`large bodies on ${where}`, { timeout: 300_000 }, () => {
+  describe(`large bodies on ${where}`, { timeout: 900_000 }, () => {
     const LARGEST = 6 * 1024 * 1024
     let service: TestService
     let port: number

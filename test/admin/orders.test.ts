@@ -9,7 +9,7 @@ import { operate } from '../support/operator.ts'
 
 type Row = Record<string, unknown>
 
-describe('orders of the Admin API', { timeout: 300_000 }, () => {
+describe('orders of the Admin API', { timeout: 900_000 }, () => {
   let at: Issuing
   let issued: Obtained
   let pending: string

@@ -18,7 +18,7 @@ import { rowsIn } from '../support/database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-describe('what the console asks for', { timeout: 300_000 }, () => {
+describe('what the console asks for', { timeout: 900_000 }, () => {
   let service: TestService
   let responder: Responder
   let admin: AdminClient

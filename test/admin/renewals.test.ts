@@ -12,7 +12,7 @@ import { P384_KEY } from '../support/keys.ts'
 const counts = (...certificates: number[]) =>
   certificates.map((count, index) => ({ days: [1, 7, 14, 30][index], certificates: count }))
 
-describe('renewals and blocked keys of the Admin API', { timeout: 300_000 }, () => {
+describe('renewals and blocked keys of the Admin API', { timeout: 900_000 }, () => {
   let at: Issuing
   let issued: Obtained
   let serial: string

@@ -25,7 +25,7 @@ after(() => rmSync(folder, { recursive: true }))
 for (const { name, challenge, needs } of OTHERS) {
   test(`${name} issues beside this server, challenge ${challenge}`, needs, async () => {
     const file = path.join(folder, 'out.json')
-    const times = ['--repeat', '1', '--count', '6', '--warmup', '0', '--clients', '2', '--timeout', '20']
+    const times = ['--repeat', '1', '--count', '6', '--warmup', '0', '--clients', '2', '--timeout', '120']
     // Nobody is there as the first server: it is reported as broken, and the others go on.
     const ours = ['--directory', 'https://127.0.0.1:1/', '--challenge', challenge]
     const { output } = await runBench(folder, ...ours, '--beside', name, ...times, '--json', file)

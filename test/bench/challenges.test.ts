@@ -15,7 +15,7 @@ import type { Contestant } from '../../bench/servers/contestant.ts'
 const interrupt = new AbortController().signal
 const AROUND = { progress: { begin: () => undefined, end: () => undefined }, interrupt }
 
-describe('the full flow with the responders of the bench', { timeout: 600_000 }, () => {
+describe('the full flow with the responders of the bench', { timeout: 900_000 }, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'challenges-test-'))
   chmodSync(folder, 0o755)
   let server: Contestant

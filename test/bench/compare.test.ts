@@ -22,7 +22,7 @@ describe('the comparison of two builds', () => {
 
   test('loads both in turn, tells the ratios and leaves nothing behind', async () => {
     const file = path.join(folder, 'comparison.json')
-    const short = ['--repeat', '1', '--duration', '2', '--warmup', '0', '--clients', '4', '--workers', '1']
+    const short = ['--repeat', '1', '--count', '100', '--warmup', '0', '--clients', '4', '--workers', '1']
     const { code, output } = await startBench(folder, '--compare', 'HEAD', ...short, '--json', file).done
     assert.equal(code, 0, output)
     assert.match(output, /^A {2}this tree \([0-9a-f]{7}.*\)\nB {2}HEAD \([0-9a-f]{7}\)$/m)

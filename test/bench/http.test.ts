@@ -54,7 +54,7 @@ describe('a connection', () => {
     ['/silence', 'timeout'],
   ] as const) {
     test(`that meets ${path} fails with ${kind}, is not tried again, and then works`, async () => {
-      const connection = connect(1)
+      const connection = connect(kind === 'timeout' ? 2 : 30)
       const before = sockets.length
       await assert.rejects(connection.request('GET', path), { kind })
       assert.equal(sockets.length - before, 1)

@@ -18,7 +18,7 @@ const ANOTHER_MS = 600
 
 describe('the end of the bench', {
   skip: process.platform === 'linux' ? false : 'reads /proc',
-  timeout: 600_000,
+  timeout: 900_000,
 }, () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'end-test-'))
   chmodSync(folder, 0o755)
@@ -58,7 +58,7 @@ describe('the end of the bench', {
         assert.match(output, new RegExp(`succeeded, 0 failed[^]*\\ninterrupted by ${signal}: `))
         assert.equal(readDocument(file).interruptedBy, signal)
         const [result] = resultsIn(file)
-        assert.ok(result && result.succeeded > 0 && result.seconds < 30)
+        assert.ok(result && result.succeeded > 0 && result.seconds < 60)
       }),
     )
   })

@@ -38,10 +38,11 @@ describe('mail from the command line', () => {
     assert.deepEqual(JSON.parse(asJson.stdout), { server: `127.0.0.1:${port}`, recipient: 'ops@example.com' })
   })
 
-  test('test repeats what the server says against it', async () => {
+  test('test repeats what the server says against it', async (context) => {
     const { port, close } = await startMailServer({
       onRcptTo: (_address, _session, done) => done(Object.assign(new Error('no such user'), { responseCode: 550 })),
     })
+    context.after(close)
     const refused = await mail(settings(port), 'test', '--to', 'nobody@example.com')
     assert.equal(refused.code, 1)
     assert.match(refused.stderr, new RegExp(`127\\.0\\.0\\.1:${port} did not take the mail: .*550 no such user`))

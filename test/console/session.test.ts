@@ -9,7 +9,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { assertAccessible, becomes, ConsoleBrowser, type ConsoleTab } from './browser.ts'
 
-describe('a session of the console', { ...requireCommand('chromium-headless-shell'), timeout: 600_000 }, () => {
+describe('a session of the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
   let service: TestService
   let browser: ConsoleBrowser
   before(async () => {
@@ -86,7 +86,7 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
     await page.getByLabel('Password').fill(password())
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
-    await endIn(tab, 90_000)
+    await endIn(tab, 115_000)
     await page.reload()
     await page.getByText(/Your session ends in 1:\d\d\./).waitFor()
     await assertAccessible(page, 'the warning')
@@ -102,7 +102,7 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
     const { page, complaints, close } = await browser.as('admin', { place: '/bulk-revocations/new', hasClock: true })
     const token = await page.evaluate(`JSON.parse(sessionStorage.getItem('chancery.session')).token`)
     await page.getByLabel('Exactly this name').fill('typed.example.test')
-    await page.clock.fastForward('28:30')
+    await page.clock.fastForward('28:05')
     const warning = page.getByText(/Without a sign of you, you are signed out in 1:\d\d\./)
     await warning.waitFor()
     await assertAccessible(page, 'the warning before idleness ends the session')

@@ -23,7 +23,7 @@ const LOOKS = [
 /** It needs the permission of a person, and asks the service for nothing. */
 const COPY = 'Copy'
 
-describe('a tour of the console', { ...requireCommand('chromium-headless-shell'), timeout: 600_000 }, () => {
+describe('a tour of the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
   let service: TestService
   let browser: ConsoleBrowser
   let data: Populated

@@ -58,7 +58,7 @@ describe('the alerting rules', () => {
   })
 })
 
-describe('a service from its start', { timeout: 60_000 }, () => {
+describe('a service from its start', { timeout: 900_000 }, () => {
   let service: TestService
   let series: string[]
   before(async () => {

@@ -162,7 +162,7 @@ describe('audit export', () => {
       occurredAt: new Date(),
       data: {},
     } as const
-    const ended = AbortSignal.timeout(5_000)
+    const ended = AbortSignal.timeout(60_000)
     await assert.rejects(consumer.deliver(event, ended), (error: Error) => {
       assert.match(error.message, /^the webhook is not reachable/)
       return !error.message.includes('secret')

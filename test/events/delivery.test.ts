@@ -64,7 +64,7 @@ describe('events', () => {
     return {
       kinds: ['alarm'],
       concurrency: 4,
-      timeoutMs: 5_000,
+      timeoutMs: 60_000,
       retryDelayMs: () => 0,
       deliver: async () => undefined,
       ...over,

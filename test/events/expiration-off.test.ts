@@ -37,7 +37,7 @@ describe('a service with notifications.expiration_warning_days: []', () => {
               now() + interval '5 days', '\\x00' FROM account`,
     )
   })
-  after(() => service.dispose())
+  after(() => service?.dispose())
 
   const health = async () => (await (await fetch(`${service.baseUrl}/healthz`)).json()) as Health
   const rows = async (table: string) => (await rowsIn(service.database, `SELECT FROM ${table}`)).length
@@ -79,8 +79,11 @@ describe('a service with notifications.expiration_warning_days: []', () => {
   test('warns when SIGHUP names days, and says so', async () => {
     await reload({ expiration_warning_days: [30] })
     await until('the warning is recorded', async () => (await warnings()).length === 1)
-    const { checks } = await reported()
-    assert.equal(checks.workers.expiration, true)
+    const { expiration } = await until('its run is reported', async () => {
+      const { workers } = (await health()).checks
+      return TASK in (workers.tasks ?? {}) && workers
+    })
+    assert.equal(expiration, true)
     assert.match(status(), new RegExp(`^${TASK} +instance \\d+  last 2`, 'm'))
   })
 

@@ -48,12 +48,9 @@ describe('a service without consumers beside one with a webhook', () => {
   })
   after(async () => {
     closeConnections()
-    await silent.dispose()
-    await firstSilent.dispose()
-    await telling.dispose()
-    await firstTelling.dispose()
     receiver.closeAllConnections()
     receiver.close()
+    for (const service of [silent, firstSilent, telling, firstTelling]) await service?.dispose()
   })
 
   /** By the one without consumers. */

@@ -53,7 +53,7 @@ describe('an array that is refused', () => {
     const { consumers } = hookConsumers({
       hooks: [
         {
-          ...{ name: 'hook webhook', kinds: ['alarm'], timeoutMs: 5_000, maxRetries: 3, url, secret: undefined },
+          ...{ name: 'hook webhook', kinds: ['alarm'], timeoutMs: 60_000, maxRetries: 3, url, secret: undefined },
           ...{ ca: undefined, allowPrivate: true, source: 'https://ca.test', isPlain: false, batch },
         },
       ],
@@ -139,7 +139,7 @@ describe('an array that is refused', () => {
     await emit(consumer, subjects(5))
     const running = await fixture.delivering(consumer)
     await until('the first is sent alone', () => hasBegun)
-    const stopped = running.stop(5_000)
+    const stopped = running.stop(60_000)
     go()
     await stopped
     const left = await fixture.run('SELECT attempts, claimed_by FROM event_deliveries ORDER BY sequence')

@@ -101,10 +101,10 @@ describe('a service with consumers', () => {
   })
   after(async () => {
     closeConnections()
-    await service.dispose()
-    await first.dispose()
-    await mail.close()
     log.close()
+    await service?.dispose()
+    await first?.dispose()
+    await mail?.close()
     rmSync(folder, { recursive: true, force: true })
   })
 

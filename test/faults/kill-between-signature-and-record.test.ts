@@ -16,7 +16,7 @@ import { withQuery } from '../support/revoked.ts'
 import { type LogLine, startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-describe('kill -9 of the service between signature and record', { timeout: 300_000 }, () => {
+describe('kill -9 of the service between signature and record', { timeout: 900_000 }, () => {
   let first: TestService
   let service: TestService
   let responder: Http01Responder
@@ -31,9 +31,9 @@ describe('kill -9 of the service between signature and record', { timeout: 300_0
   })
   after(async () => {
     closeConnections()
-    await responder.close()
-    await service.dispose()
-    await first.dispose()
+    await responder?.close()
+    await service?.dispose()
+    await first?.dispose()
   })
 
   const signatures = () =>

@@ -62,7 +62,7 @@ const FAULTS: readonly Fault[] = [
   },
 ]
 
-describe('kill -9 of the service between two steps of an external CA', { timeout: 300_000 }, () => {
+describe('kill -9 of the service between two steps of an external CA', { timeout: 900_000 }, () => {
   let ca: ExternalCa
   let first: TestService
   let service: TestService
@@ -88,10 +88,10 @@ describe('kill -9 of the service between two steps of an external CA', { timeout
   })
   after(async () => {
     closeConnections()
-    await responder.close()
-    await service.dispose()
-    if (service !== first) await first.dispose()
-    await ca.close()
+    await responder?.close()
+    await service?.dispose()
+    if (service !== first) await first?.dispose()
+    await ca?.close()
   })
 
   const query = (text: string, values: unknown[] = []) =>

@@ -13,9 +13,9 @@ import { assertNoComplaints, type Crowd, createMoments, startCrowd } from '../su
 import { startTestService, type TestService } from '../support/service.ts'
 
 const KILLS = 3
-const BOUND_MS = 30_000
+const BOUND_MS = 60_000
 
-describe('kill -9 of the service', { timeout: 300_000 }, () => {
+describe('kill -9 of the service', { timeout: 900_000 }, () => {
   let first: TestService
   let service: TestService
   let crowd: Crowd
@@ -26,9 +26,9 @@ describe('kill -9 of the service', { timeout: 300_000 }, () => {
     crowd = await startCrowd({ directoryUrl, http01Port, accounts: 4, ordersAtOnce: 12, timeoutMs: 240_000 })
   })
   after(async () => {
-    await crowd.close()
-    await service.dispose()
-    await first.dispose()
+    await crowd?.close()
+    await service?.dispose()
+    await first?.dispose()
   })
 
   test('leaves no order stuck, no certificate unknown, and clients that go on get theirs', async () => {

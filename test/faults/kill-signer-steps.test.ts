@@ -31,7 +31,7 @@ const STEPS: readonly (readonly [step: string, lines: number])[] = [
   ['reply sent', 1],
 ]
 
-describe('kill -9 of the signer between two steps of a signature', { timeout: 300_000 }, () => {
+describe('kill -9 of the signer between two steps of a signature', { timeout: 900_000 }, () => {
   let files: SignerFiles
   let service: TestService
   let responder: Http01Responder
@@ -52,8 +52,8 @@ describe('kill -9 of the signer between two steps of a signature', { timeout: 30
     await daemon.stop()
   })
   after(async () => {
-    await responder.close()
-    await service.dispose()
+    await responder?.close()
+    await service?.dispose()
     rmSync(files.folder, { recursive: true })
   })
 

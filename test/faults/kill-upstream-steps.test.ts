@@ -28,7 +28,7 @@ const STEPS = [
   ],
 ]
 
-describe('kill -9 between two steps of an upstream order', { timeout: 480_000 }, () => {
+describe('kill -9 between two steps of an upstream order', { timeout: 900_000 }, () => {
   let folder: string
   let upstream: TestService
   let first: TestService

@@ -52,7 +52,7 @@ async function later<T>(value: T, ms = 20): Promise<T> {
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  const end = performance.now() + 20_000
+  const end = performance.now() + 60_000
   while (!condition()) {
     assert.ok(performance.now() < end, 'the condition did not come true in time')
     await sleep(5)
@@ -737,16 +737,22 @@ describe('the end of a server', () => {
   })
 
   test('draining: an idle connection may still ask once within the grace', async () => {
-    const server = serve(() => reply(200, 'last'))
-    const idle = await open(server)
-    idle.send(head('GET /'))
-    await idle.receives(/last$/)
-    const drained = server.drain(20_000)
-    // Later, and well within the second that idle connections have.
-    await sleep(50)
-    idle.send(head('GET /'))
-    assert.match(await idle.closes(), /last[\s\S]*Connection: close\r\n[\s\S]*last$/)
-    assert.equal(await drained, 0)
+    for (;;) {
+      const server = serve(() => reply(200, 'last'))
+      const idle = await open(server)
+      idle.send(head('GET /'))
+      await idle.receives(/last$/)
+      const startedAt = performance.now()
+      const drained = server.drain(20_000)
+      await sleep(50)
+      idle.send(head('GET /'))
+      const text = await idle.closes()
+      assert.equal(await drained, 0)
+      const isAnswered = /last[\s\S]*Connection: close\r\n[\s\S]*last$/.test(text)
+      if (isAnswered) return
+      // Once more where this process stood still for the second that idle connections have.
+      assert.ok(performance.now() - startedAt >= 1_000, text)
+    }
   })
 
   test('draining ends at its deadline and says what is left', async () => {

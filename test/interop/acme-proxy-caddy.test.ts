@@ -25,7 +25,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 const ADDRESS = '127.80.0.1'
 const NEEDS = requireAll(requireCommand('caddy'), await requirePort(80, ADDRESS))
 
-describe('a service behind Caddy', { ...NEEDS, timeout: 180_000 }, () => {
+describe('a service behind Caddy', { ...NEEDS, timeout: 900_000 }, () => {
   let folder: string
   let caddy: CaddyCa
   let service: TestService

@@ -78,7 +78,7 @@ interface Leaf {
   purpose: Purpose
 }
 
-describe('chains', { timeout: 180_000 }, () => {
+describe('chains', { timeout: 900_000 }, () => {
   const authorities: Record<string, Authority> = Object.fromEntries(
     ISSUERS.map(({ id, kind }) => [id, makeAuthority(kind, { hash: HASHES[kind] })]),
   )

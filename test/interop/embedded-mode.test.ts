@@ -17,7 +17,7 @@ const NAMES = ['demo.test']
 /** A second for idle connections, PostgreSQL's checkpoint, and room for a busy machine. */
 const STOP_MS = 30_000
 
-describe('embedded mode', { ...requireCommand('openssl'), timeout: 300_000 }, () => {
+describe('embedded mode', { ...requireCommand('openssl'), timeout: 900_000 }, () => {
   let service: EmbeddedService
   let consoleUrl: string
   before(async () => {

@@ -36,7 +36,7 @@ interface Figures {
   max: number
 }
 
-describe('validation storm', { timeout: 400_000 }, () => {
+describe('validation storm', { timeout: 900_000 }, () => {
   let service: TestService
   let responder: HeldResponder
   let reader: AcmeClient

@@ -22,7 +22,7 @@ import { freePort } from '../support/free-port.ts'
 
 const TREE = path.resolve(import.meta.dirname, '../../..')
 
-describe('npm scripts', { timeout: 120_000 }, () => {
+describe('npm scripts', { timeout: 900_000 }, () => {
   let root: string
 
   const write = (file: string, content: string | object) => {
@@ -100,7 +100,7 @@ describe('npm scripts', { timeout: 120_000 }, () => {
   })
 
   // In the program that waits, too, a debugger would be everybody's.
-  test('SIGUSR1 and SIGUSR2 go to the program', async () => {
+  test('SIGUSR1 and SIGUSR2 go to the program', async (context) => {
     const port = await freePort()
     write(
       'bench/main.ts',
@@ -115,6 +115,7 @@ process.stdout.write('up\\n')
       cwd: root,
       stdio: ['ignore', 'pipe', 'ignore'],
     })
+    context.after(() => child.kill('SIGKILL'))
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
     assert.equal((await lines.next()).value, 'up')
     for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) {
@@ -122,8 +123,9 @@ process.stdout.write('up\\n')
       assert.equal((await lines.next()).value, signal)
     }
     await assertPortFree('127.0.0.1', port)
+    const ended = once(child, 'exit')
     child.kill('SIGTERM')
-    assert.deepEqual(await once(child, 'exit'), [0, null])
+    assert.deepEqual(await ended, [0, null])
   })
 
   describe('install', () => {

@@ -58,7 +58,7 @@ ca:
   internal: { root_cert_path: ca.pem, root_key_path: ca.key }
 `
 
-describe('command line', { timeout: 300_000 }, () => {
+describe('command line', { timeout: 900_000 }, () => {
   const commands = [['serve'], ['db', 'status'], ['db', 'migrate'], ['ca', 'test-sign'], ['crl', 'rebuild']]
 
   test('--help names every command and says what the exit codes mean', async () => {

@@ -16,9 +16,11 @@ import { mustRun } from '../support/run-command.ts'
 import type { LogLine } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
+/** A start takes a second; on a machine that is busy with others, thirty times that. */
+const START_MS = 120_000
 const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
-describe('a service that is started while its database is away', { timeout: 240_000 }, () => {
+describe('a service that is started while its database is away', { timeout: 900_000 }, () => {
   let folder: string
   let configFile: string
   let database: TestDatabase
@@ -40,7 +42,7 @@ describe('a service that is started while its database is away', { timeout: 240_
     for (const child of children) child.kill('SIGKILL')
     for (const socket of sockets) socket.destroy()
     for (const server of servers) server.close()
-    await database.drop()
+    await database?.drop()
     rmSync(folder, { recursive: true, force: true })
   })
 
@@ -79,11 +81,12 @@ describe('a service that is started while its database is away', { timeout: 240_
     const log: LogLine[] = []
     createInterface({ input: child.stdout }).on('line', (line) => log.push(JSON.parse(line)))
     const exited = new Promise<number | null>((resolve) => child.once('close', resolve))
-    const said = (message: string) => until(message, () => log.find((line) => line.message === message))
+    const said = (message: string) => until(message, () => log.find((line) => line.message === message), START_MS)
     return { child, log, exited, said }
   }
 
   test('says so once for each reason, at any level, and ends at SIGTERM with 0', async () => {
+    const startedAt = performance.now()
     const { child, log, exited, said } = start()
     const { level, reason } = await said('waiting for the database')
     assert.equal(level, 'warn')
@@ -97,7 +100,8 @@ describe('a service that is started while its database is away', { timeout: 240_
       log.map(({ message }) => message).filter((message) => message !== 'waiting for the database'),
       ['service stopped'],
     )
-    assert.ok(log.length <= 3, 'at most one line every ten seconds')
+    const most = 2 + Math.ceil((performance.now() - startedAt) / 10_000)
+    assert.ok(log.length <= most, 'at most one line every ten seconds')
   })
 
   test('a check of its configuration does not wait', async () => {

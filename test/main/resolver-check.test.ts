@@ -25,7 +25,7 @@ describe('the check of name servers', () => {
     context.after(() => server.close())
     const check = startResolverCheck([`127.0.0.1:${server.address().port}`])
     context.after(() => check.stop())
-    await until('it is asked', async () => asked > 0)
+    await until('it is asked', () => asked > 0)
     assert.equal(check.status(), 'ok')
   })
 

@@ -9,12 +9,10 @@ import { createPersistentClient } from '../support/persistent-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const IDLE_CONNECTIONS = 20
-/** What `server.graceful_timeout` allows for requests that run, and there are none. */
-const GRACEFUL_SECONDS = 60
-/** One second for requests that are on their way; the rest is the machine's. */
-const STOP_MS = 20_000
+/** What `server.graceful_timeout` allows for requests that run, and there are none. Who waited for it would outlast the time-out below. */
+const GRACEFUL_SECONDS = 3_600
 
-describe('shutdown', { timeout: 300_000 }, () => {
+describe('shutdown', { timeout: 900_000 }, () => {
   const services: TestService[] = []
   const sockets: Socket[] = []
   after(async () => {
@@ -23,7 +21,10 @@ describe('shutdown', { timeout: 300_000 }, () => {
   })
 
   async function start(): Promise<TestService> {
-    const service = await startTestService({ config: { server: { graceful_timeout: GRACEFUL_SECONDS } } })
+    const service = await startTestService({
+      // The second attempt is still to come when the service ends.
+      config: { server: { graceful_timeout: GRACEFUL_SECONDS }, challenges: { backoff_base_seconds: 60 } },
+    })
     services.push(service)
     return service
   }
@@ -39,24 +40,16 @@ describe('shutdown', { timeout: 300_000 }, () => {
     await once(socket, 'data')
   }
 
-  async function stopTime(service: TestService): Promise<number> {
-    const startedAt = performance.now()
-    assert.equal(await service.stop(), 0)
-    return performance.now() - startedAt
-  }
-
   test('SIGTERM with idle keep-alive connections waits for none of them', async () => {
     const service = await start()
     const get = 'GET /directory HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'
     const requests = Array.from({ length: IDLE_CONNECTIONS }, (_, i) => (i % 4 === 0 ? '' : get))
     await Promise.all(requests.map((request) => idleConnection(service, request)))
-    const elapsed = await stopTime(service)
-    assert.ok(elapsed < STOP_MS, `${elapsed} ms`)
+    assert.equal(await service.stop(), 0)
   })
 
   test('SIGTERM right after the start ends it at once', async () => {
-    const elapsed = await stopTime(await start())
-    assert.ok(elapsed < STOP_MS, `${elapsed} ms`)
+    assert.equal(await (await start()).stop(), 0)
   })
 
   test('a challenge that is being retried is pending again afterwards, and a successor finishes the order', async () => {
@@ -67,8 +60,7 @@ describe('shutdown', { timeout: 300_000 }, () => {
     // Nobody answers on the port yet, so the first attempt fails and another is to follow.
     const obtained = client.obtain('shutdown.test')
     await service.waitForLog('validation attempt')
-    const elapsed = await stopTime(service)
-    assert.ok(elapsed < STOP_MS, `${elapsed} ms`)
+    assert.equal(await service.stop(), 0)
     assert.ok(service.log.some(({ message }) => message === 'challenges in processing are pending again'))
 
     const responder = await startHttp01Responder(http01Port)

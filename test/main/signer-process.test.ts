@@ -9,7 +9,9 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import pino from 'pino'
 import { readSharedSecret } from '../../signer/protocol/shared-secret.ts'
 import { SignerBackend } from '../../src/ca/signer-backend.ts'
+import { AuditChainInUse, findRunningSigner } from '../../src/ca/signer-place.ts'
 import { type SignerProcess, startSignerProcess } from '../../src/ca/signer-process.ts'
+import { identifyProcess } from '../../src/runtime/process-identity.ts'
 import { signerProgram } from '../../src/settings/signer.ts'
 import { DAY_MS, makeAuthority } from '../signer/authority.ts'
 import { now, rawTbsList } from '../signer/raw-tbs-list.ts'
@@ -29,13 +31,18 @@ describe('the signer of the service', () => {
     writeFileSync(at('ca.key'), authority.privateKey.export({ format: 'pem', type: 'pkcs8' }), { mode: 0o600 })
   })
   after(() => rmSync(folder, { recursive: true }))
-  afterEach(() => signer.stop(timeoutMs))
+  afterEach(() => signer?.stop(timeoutMs))
 
   const at = (name: string) => path.join(folder, name)
 
-  async function start(patch: Tree = {}): Promise<void> {
+  const auditFile = () => at('signer-audit.jsonl')
+  /** The folder of a process that has, or had, a signer on the audit chain. */
+  const placeOf = (pid: number, startedAt = identifyProcess(pid)?.startedAt) =>
+    `${auditFile()}.signer-${pid}.${startedAt}`
+
+  async function start(patch: Tree = {}, waitMs = timeoutMs): Promise<void> {
     const internal = { root_cert_path: at('ca.pem'), root_key_path: at('ca.key') }
-    signer = await startSignerProcess(signerProgram(aConfig({ ca: { internal }, ...patch })), log)
+    signer = await startSignerProcess(signerProgram(aConfig({ ca: { internal }, ...patch })), log, waitMs)
   }
 
   test('signs CRLs that are valid for as long as the configuration says, and none that is for longer', async () => {
@@ -61,7 +68,7 @@ describe('the signer of the service', () => {
   test('has its socket, secret and configuration beside its audit chain, closed to others, while it runs', async () => {
     await start()
     const folder = path.dirname(signer.socketPath)
-    assert.equal(folder, `${at('signer-audit.jsonl')}.signer-${process.pid}`)
+    assert.equal(folder, placeOf(process.pid))
     assert.equal(path.dirname(signer.secretFile), folder)
     assert.equal(statSync(folder).mode & 0o777, 0o700)
     assert.deepEqual(readdirSync(folder).sort(), ['secret', 'signer.sock', 'signer.yaml'])
@@ -81,12 +88,47 @@ describe('the signer of the service', () => {
     assert.deepEqual([existsSync(elsewhere), existsSync(path.dirname(signer.secretFile))], [false, false])
   })
 
-  test('takes away what a killed service has left, and nothing of one that runs', async () => {
+  test('takes away what killed services have left, also where another process has got the id', async () => {
     const { pid: dead } = spawnSync('true')
-    const folders = [dead, process.ppid].map((pid) => `${at('signer-audit.jsonl')}.signer-${pid}`)
+    const folders = [placeOf(dead, '1'), `${auditFile()}.signer-${dead}`, placeOf(process.ppid, '1')]
     for (const one of folders) mkdirSync(one)
     await start()
-    assert.deepEqual(folders.map(existsSync), [false, true])
+    assert.deepEqual(folders.map(existsSync), [false, false, false])
+  })
+
+  test('starts only when no other process has a signer on the audit chain', async () => {
+    const other = placeOf(process.ppid)
+    mkdirSync(other)
+    await assert.rejects(
+      start({}, 0),
+      (error) => error instanceof AuditChainInUse && error.message.startsWith(`${other}: process ${process.ppid} `),
+    )
+    assert.deepEqual([existsSync(other), existsSync(placeOf(process.pid))], [true, false])
+    const starting = start()
+    await until('its folder', () => existsSync(placeOf(process.pid)))
+    assert.deepEqual(readdirSync(placeOf(process.pid)), [], 'it waits')
+    rmSync(other, { recursive: true })
+    await starting
+    assert.ok(existsSync(signer.socketPath))
+  })
+
+  test('that of another process is found once it listens', async () => {
+    assert.equal(findRunningSigner(auditFile()), undefined)
+    const other = placeOf(process.ppid)
+    mkdirSync(other)
+    try {
+      assert.equal(findRunningSigner(auditFile()), 'starting')
+      const place = { socketPath: path.join(other, 'signer.sock'), secretFile: path.join(other, 'secret') }
+      const config = JSON.stringify({ socket: place.socketPath, secret_file: place.secretFile })
+      writeFileSync(path.join(other, 'signer.yaml'), config.slice(0, 20))
+      assert.equal(findRunningSigner(auditFile()), 'starting')
+      writeFileSync(path.join(other, 'signer.yaml'), config)
+      assert.equal(findRunningSigner(auditFile()), 'starting')
+      writeFileSync(place.socketPath, '')
+      assert.deepEqual(findRunningSigner(auditFile()), place)
+    } finally {
+      rmSync(other, { recursive: true })
+    }
   })
 
   test('whose audit chain cannot be written is a sentence', async () => {

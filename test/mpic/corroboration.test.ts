@@ -168,13 +168,10 @@ describe('a verdict of the primary perspective', () => {
 
 describe('a perspective does not corroborate when it', () => {
   async function single(perspective: RemotePerspective, changes: Partial<CorroborationOptions> = {}) {
-    const startedAt = performance.now()
     const verdict = await corroboration([perspective], changes).verdict(job, good())
-    const ms = performance.now() - startedAt
     assertNot(verdict, 'serverInternal', /0 of 1 remote perspectives corroborate it, and 1 must$/)
     const [step] = stepsOf(verdict, 'perspective')
     assert.equal(step?.['result'], 'failed')
-    assert.ok(ms < 15_000, `${ms} ms`)
     return String(step?.['reason'])
   }
 
@@ -312,11 +309,12 @@ describe('a perspective does not corroborate when it', () => {
 })
 
 describe('time', () => {
+  /** Beyond the time of the file: who waited for it would not come to an end. */
+  const FOR_EVER_MS = 3_600_000
   test('those that hang when the quorum is met cost a moment, and are told of', async (t) => {
     const list = await perspectives(t, { a: () => YES, b: () => YES, c: never })
-    const startedAt = performance.now()
-    const verdict = await corroboration(list, { graceMs: 200, timeoutMs: 30_000 }).verdict(job, good())
-    assert.ok(verdict.ok && performance.now() - startedAt < 20_000)
+    const verdict = await corroboration(list, { graceMs: 200, timeoutMs: FOR_EVER_MS }).verdict(job, good())
+    assert.ok(verdict.ok)
     assert.deepEqual(results(verdict), { a: 'corroborated', b: 'corroborated', c: 'failed' })
   })
   test('those that are slow but within that moment are heard', async (t) => {
@@ -325,15 +323,13 @@ describe('time', () => {
       return no()
     }
     const list = await perspectives(t, { a: () => YES, b: () => YES, c: slow })
-    const verdict = await corroboration(list, { graceMs: 15_000 }).verdict(job, good())
+    const verdict = await corroboration(list, { graceMs: 60_000, timeoutMs: FOR_EVER_MS }).verdict(job, good())
     assert.deepEqual(results(verdict), { a: 'corroborated', b: 'corroborated', c: 'refused' })
   })
   test('an outcome that cannot be good any more waits for nobody longer than that', async (t) => {
     const list = await perspectives(t, { a: () => no(), b: () => no(), c: never })
-    const startedAt = performance.now()
-    const verdict = await corroboration(list, { graceMs: 200, timeoutMs: 30_000 }).verdict(job, good())
+    const verdict = await corroboration(list, { graceMs: 200, timeoutMs: FOR_EVER_MS }).verdict(job, good())
     assertNot(verdict, 'unauthorized', /0 of 3/)
-    assert.ok(performance.now() - startedAt < 20_000)
   })
 })
 

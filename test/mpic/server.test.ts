@@ -109,12 +109,15 @@ describe('the server of a perspective', () => {
     assert.deepEqual([faults, answers], [[], []])
   })
 
-  test('hangs up on who sends nothing but line ends, in the time that a request has', async () => {
+  test('hangs up on who sends nothing but line ends, in the time that a request has', async (context) => {
     const socket = connect({ host: '127.0.0.1', port: server.port, ca: certificate.cert }).on('error', () => undefined)
     const startedAt = performance.now()
     const timer = setInterval(() => socket.write('\r\n'), 50)
+    context.after(() => {
+      clearInterval(timer)
+      socket.destroy()
+    })
     await once(socket.resume(), 'close')
-    clearInterval(timer)
     // Ten seconds, and up to half a minute more where nobody looks at the clock in between.
     assert.ok(performance.now() - startedAt < 25_000)
   })

@@ -23,7 +23,7 @@ async function startDisk(folder: string) {
   return { folder: `/proc/${child.pid}/root${folder}`, stop: () => child.stdin.end() }
 }
 
-describe('the disk of the audit chain', { skip: !canMount && 'needs to mount a tmpfs', timeout: 300_000 }, () => {
+describe('the disk of the audit chain', { skip: !canMount && 'needs to mount a tmpfs', timeout: 900_000 }, () => {
   const authority = makeAuthority()
   let files: SignerFiles
   let disk: Awaited<ReturnType<typeof startDisk>>

@@ -17,7 +17,7 @@ import { openAuthenticated, openRaw, type RawConnection } from './raw-connection
 const authority = makeAuthority()
 const tbs = leafTbs(authority)
 const timeoutMs = 30_000
-const LIMITS = 'limits: { connections: 8, requests_in_flight: 50, frame_bytes: 20000, handshake_timeout: 10 }\n'
+const LIMITS = 'limits: { connections: 8, requests_in_flight: 50, frame_bytes: 20000, handshake_timeout: 120 }\n'
 const IMPATIENT = 'limits: { handshake_timeout: 0.4 }\n'
 const request = (id: number, method: number, meta: object, payload = tbs) =>
   encodeFrame({ kind: KIND.request, id, method, timeoutMs, meta, payload })

@@ -330,6 +330,10 @@ export async function startResponder(port: number, address = '127.0.0.1'): Promi
   return {
     answer: (token, body, status = 200) => void answers.set(token, { body, status }),
     seen,
-    close: () => new Promise((resolve) => server.close(() => resolve())),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
   }
 }

@@ -55,9 +55,9 @@ export function aServiceBehindACa(
   })
   after(async () => {
     closeConnections()
-    await responder.close()
-    await service.dispose()
-    await ca.close()
+    await responder?.close()
+    await service?.dispose()
+    await ca?.close()
   })
 
   const query = (text: string, values: unknown[] = []) =>

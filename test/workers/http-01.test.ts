@@ -97,7 +97,7 @@ describe('the right answer (RFC 8555 §8.3)', () => {
     const [verdict, ms] = await timed(aJob(web.port, { dns: fixed('127.0.0.2', '127.0.0.1'), timeoutMs: 6000 }))
     assertValid(verdict)
     assert.equal(stepsOf(verdict, 'not-connected')[0]?.['reason'], 'timed out')
-    assert.ok(ms < 10_000, `${ms} ms`)
+    assert.ok(ms < 60_000, `${ms} ms`)
   })
   test('is found through an alias', async (t) => {
     const web = await kept(t, startWeb(answering))
@@ -235,7 +235,7 @@ describe('the body', () => {
     const [verdict, ms] = await timed(aJob(web.port))
     assertInvalid(verdict, 'incorrectResponse', false, /longer than the key authorization/)
     const grown = process.memoryUsage().rss - before
-    assert.ok(ms < 10_000 && grown < 64 * 1024 * 1024, `${ms} ms, ${grown} bytes`)
+    assert.ok(ms < 60_000 && grown < 64 * 1024 * 1024, `${ms} ms, ${grown} bytes`)
   })
   test('that never ends is cut off at the limit', async (t) => {
     let sent = 0
@@ -251,7 +251,7 @@ describe('the body', () => {
     )
     const [verdict, ms] = await timed(aJob(web.port))
     assertInvalid(verdict, 'incorrectResponse', false, /longer than the key authorization/)
-    assert.ok(ms < 10_000 && sent < 1_000_000, `${ms} ms, ${sent} bytes`)
+    assert.ok(ms < 60_000 && sent < 1_000_000, `${ms} ms, ${sent} bytes`)
   })
   test('that comes in drips ends with the deadline', async (t) => {
     const web = await kept(
@@ -264,7 +264,7 @@ describe('the body', () => {
     )
     const [verdict, ms] = await timed(aJob(web.port, { timeoutMs: 500 }))
     assertInvalid(verdict, 'connection', true, /no complete response: timed out/)
-    assert.ok(ms >= 480 && ms < 10_000, `${ms} ms`)
+    assert.ok(ms >= 480 && ms < 60_000, `${ms} ms`)
   })
   test('that breaks off is no answer, even when enough of it came', async (t) => {
     const web = await kept(
@@ -357,7 +357,7 @@ describe('redirects', () => {
     )
     const [verdict, ms] = await timed(aJob(web.port))
     assertValid(verdict)
-    assert.ok(ms < 10_000 && sent < 5_000_000, `${ms} ms, ${sent} bytes`)
+    assert.ok(ms < 60_000 && sent < 5_000_000, `${ms} ms, ${sent} bytes`)
   })
   test('another host is looked up, checked and told so in Host', async (t) => {
     let host: string | undefined
@@ -405,7 +405,7 @@ describe('redirects', () => {
     const web = await kept(t, startWeb(to(301, `https://demo.test:${secure.port}/x`)))
     const [verdict, ms] = await timed(aJob(web.port, { httpsPort: secure.port, timeoutMs: 400 }))
     assertWithheld(verdict, 'tls', /timed out$/)
-    assert.ok(ms < 10_000, `${ms} ms`)
+    assert.ok(ms < 60_000, `${ms} ms`)
   })
   test('ten are followed, eleven are not', async (t) => {
     let hops = 0
@@ -623,7 +623,7 @@ describe('metadata of a cloud machine behind a redirect, with the networks block
       const job = aJob(web.port, { dns, blockedNetworks: blockedNetworks.slice(1) })
       const [verdict, ms] = await timed(job)
       assertWithheld(verdict, 'connection', /no address that this server may connect to$/)
-      assert.ok(!verdict.ok && !verdict.detail.includes('169.254') && ms < 10_000, `${ms} ms`)
+      assert.ok(!verdict.ok && !verdict.detail.includes('169.254') && ms < 60_000, `${ms} ms`)
     })
   }
 })
@@ -704,13 +704,13 @@ describe('failures of DNS', () => {
     const dns = { ...(await dnsOf(t, () => 'drop')), timeoutMs: 300 }
     const [verdict, ms] = await timed(aJob(80, { dns }))
     assertInvalid(verdict, 'dns', true, /no answer in time$/)
-    assert.ok(ms < 10_000, `${ms} ms`)
+    assert.ok(ms < 60_000, `${ms} ms`)
   })
   test('a look-up cannot outlive the attempt', async (t) => {
     const dns = { ...(await dnsOf(t, () => 'drop')), timeoutMs: 30_000 }
     const [verdict, ms] = await timed(aJob(80, { dns, timeoutMs: 300 }))
     assertInvalid(verdict, 'dns', true, /no answer in time$/)
-    assert.ok(ms >= 280 && ms < 10_000, `${ms} ms`)
+    assert.ok(ms >= 280 && ms < 60_000, `${ms} ms`)
   })
 })
 
@@ -727,7 +727,7 @@ describe('failures of the connection', () => {
     const [verdict, ms] = await timed(aJob(web.port, { dns: fixed('127.0.0.2', '127.0.0.3'), timeoutMs: 500 }))
     assertInvalid(verdict, 'connection', true, /could not connect: timed out$/)
     assert.equal(stepsOf(verdict, 'not-connected').length, 2)
-    assert.ok(ms >= 480 && ms < 10_000, `${ms} ms`)
+    assert.ok(ms >= 480 && ms < 60_000, `${ms} ms`)
   })
   test('a server that says nothing ends with the deadline', async (t) => {
     const web = await kept(
@@ -736,7 +736,7 @@ describe('failures of the connection', () => {
     )
     const [verdict, ms] = await timed(aJob(web.port, { timeoutMs: 400 }))
     assertInvalid(verdict, 'connection', true, /no complete response: timed out$/)
-    assert.ok(ms >= 380 && ms < 10_000, `${ms} ms`)
+    assert.ok(ms >= 380 && ms < 60_000, `${ms} ms`)
   })
   test('redirects share the deadline', async (t) => {
     const web = await kept(
@@ -749,7 +749,7 @@ describe('failures of the connection', () => {
     )
     const [verdict, ms] = await timed(aJob(web.port, { timeoutMs: 2000 }))
     assertWithheld(verdict, 'connection', /timed out$/)
-    assert.ok(ms >= 1980 && ms < 10_000, `${ms} ms`)
+    assert.ok(ms >= 1980 && ms < 60_000, `${ms} ms`)
   })
 
   const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n'
@@ -798,7 +798,7 @@ describe('failures of the connection', () => {
     )
     const [verdict, ms] = await timed(aJob(web.port, { timeoutMs: 500 }))
     assertInvalid(verdict, 'connection', true, /no complete response: timed out/)
-    assert.ok(ms >= 480 && ms < 10_000, `${ms} ms`)
+    assert.ok(ms >= 480 && ms < 60_000, `${ms} ms`)
   })
   test('informational responses without end finish with the deadline', async (t) => {
     const web = await kept(
@@ -810,7 +810,7 @@ describe('failures of the connection', () => {
     )
     const [verdict, ms] = await timed(aJob(web.port, { timeoutMs: 500 }))
     assertInvalid(verdict, 'connection', true, /no complete response: timed out/)
-    assert.ok(ms >= 480 && ms < 10_000, `${ms} ms`)
+    assert.ok(ms >= 480 && ms < 60_000, `${ms} ms`)
   })
   test('a hundred dead addresses cost no more than a few attempts', async (t) => {
     const web = await startWeb(answering)
@@ -819,7 +819,7 @@ describe('failures of the connection', () => {
     const dns = await dnsOf(t, zoneScript({ 'demo.test': many }))
     const [verdict, ms] = await timed(aJob(web.port, { dns }))
     assertInvalid(verdict, 'connection', true, /connection refused$/)
-    assert.ok(stepsOf(verdict, 'not-connected').length <= 4 && ms < 10_000, `${ms} ms`)
+    assert.ok(stepsOf(verdict, 'not-connected').length <= 4 && ms < 60_000, `${ms} ms`)
   })
   test('sixteen addresses of which the last is allowed lead to that one', async (t) => {
     const web = await kept(t, startWeb(answering))

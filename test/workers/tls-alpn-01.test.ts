@@ -88,7 +88,7 @@ describe('the right answer (RFC 8737 §3)', () => {
     const job = anAlpnJob(server.port, { dns: fixed('127.0.0.2', '127.0.0.1'), timeoutMs: 6000 })
     const [verdict, ms] = await timed(job)
     assertValid(verdict)
-    assert.ok(ms < 10_000, `${ms} ms`)
+    assert.ok(ms < 60_000, `${ms} ms`)
   })
   test('is found behind a first address where nobody shakes hands', async (t) => {
     const server = await kept(t, startTls())
@@ -99,7 +99,7 @@ describe('the right answer (RFC 8737 §3)', () => {
     const job = anAlpnJob(server.port, { dns: fixed('::1', '127.0.0.1'), timeoutMs: 6000 })
     const [verdict, ms] = await timed(job)
     assertValid(verdict)
-    assert.ok(ms < 10_000, `${ms} ms`)
+    assert.ok(ms < 60_000, `${ms} ms`)
   })
 })
 
@@ -209,7 +209,7 @@ describe('the TLS handshake', () => {
       )
       const [verdict, ms] = await timed(anAlpnJob(server.port))
       assertInvalid(verdict, 'tls', true, /^demo\.test port \d+: no TLS connection: [a-zA-Z0-9 .]+$/)
-      assert.ok(!JSON.stringify(verdict).includes('SECRET') && ms < 10_000, `${ms} ms`)
+      assert.ok(!JSON.stringify(verdict).includes('SECRET') && ms < 60_000, `${ms} ms`)
     })
   }
   test('with any bytes neither throws, hangs nor succeeds', async (t) => {
@@ -235,7 +235,7 @@ describe('the TLS handshake', () => {
     )
     const [verdict, ms] = await timed(anAlpnJob(server.port, { timeoutMs: 400 }))
     assertInvalid(verdict, 'tls', true, /no TLS connection: timed out$/)
-    assert.ok(ms >= 380 && ms < 10_000, `${ms} ms`)
+    assert.ok(ms >= 380 && ms < 60_000, `${ms} ms`)
   })
   test('that comes in drips ends with the deadline', async (t) => {
     const record = Buffer.from('1603030100020000fc0303', 'hex')
@@ -249,7 +249,7 @@ describe('the TLS handshake', () => {
     )
     const [verdict, ms] = await timed(anAlpnJob(server.port, { timeoutMs: 500 }))
     assertInvalid(verdict, 'tls', true, /timed out$/)
-    assert.ok(ms >= 480 && ms < 10_000, `${ms} ms`)
+    assert.ok(ms >= 480 && ms < 60_000, `${ms} ms`)
   })
   test('with a chain of 150 KiB is a tls problem', async (t) => {
     const certificate = acmeCertificate()
@@ -258,7 +258,7 @@ describe('the TLS handshake', () => {
     const server = await kept(t, startTls({ certificate: { ...certificate, pem } }))
     const [verdict, ms] = await timed(anAlpnJob(server.port))
     assertInvalid(verdict, 'tls', true, /no TLS connection: TLS handshake failed$/)
-    assert.ok(ms < 10_000, `${ms} ms`)
+    assert.ok(ms < 60_000, `${ms} ms`)
   })
   test('with a certificate of 200 KiB is a tls problem', async (t) => {
     const padding = { oid: '1.2.3.4', value: Buffer.alloc(200_000) }
@@ -318,7 +318,7 @@ describe('addresses', () => {
     const job = anAlpnJob(server.port, { dns: fixed('127.0.0.2', '127.0.0.3'), timeoutMs: 500 })
     const [verdict, ms] = await timed(job)
     assertInvalid(verdict, 'connection', true, /could not connect: timed out$/)
-    assert.ok(ms >= 480 && ms < 10_000, `${ms} ms`)
+    assert.ok(ms >= 480 && ms < 60_000, `${ms} ms`)
   })
   test('that do not exist are a dns problem', async (t) => {
     const job = anAlpnJob(443, { dns: await dnsOf(t, zoneScript({})) })

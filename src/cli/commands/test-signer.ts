@@ -9,12 +9,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { CaBackend } from '../../ca/backend.ts'
 import { requireTestSignatures } from '../../ca/signer-check.ts'
-import { findRunningSigner, type SignerPlace, startSignerProcess } from '../../ca/signer-process.ts'
+import { AuditChainInUse, findRunningSigner, type SignerPlace } from '../../ca/signer-place.ts'
+import { type SignerProcess, type SignerProgram, startSignerProcess } from '../../ca/signer-process.ts'
 import type { Config } from '../../config/schema.ts'
 import { connectSigner } from '../../main/ca.ts'
 import { serialNumbers } from '../../main/issuance.ts'
 import { Issuance, type IssuanceEvents } from '../../services/issuance.ts'
-import { makeTestRequest } from '../../services/test-request.ts'
+import { makeTestRequest } from '../../services/test-issuance.ts'
 import { issuancePolicy } from '../../settings/issuance.ts'
 import { databaseSettings } from '../../settings/server.ts'
 import { signerProgram } from '../../settings/signer.ts'
@@ -32,6 +33,8 @@ import type { TestReport } from './test-report.ts'
 /** A running signer answers within milliseconds, or within a second with keys in a slow HSM. */
 const TIMEOUT_MS = 5_000
 const STOP_TIMEOUT_MS = 15_000
+/** A token may take its time. */
+const START_TIMEOUT_MS = 30_000
 /** A test lasts seconds. */
 const TURN_TIMEOUT_MS = 120_000
 const TURN_LOOK_MS = 200
@@ -65,16 +68,32 @@ async function withSigner(
   if (socket !== null && secret_file !== null)
     return work({ socketPath: socket, secretFile: path.resolve(secret_file) }, socket)
   await alone(config, async () => {
-    const program = signerProgram(config)
-    const running = findRunningSigner(program)
+    const { running, child } = await runningOrOwn(signerProgram(config), log)
     if (running) return work(running, `that of the running service, ${running.socketPath}`)
-    const child = await startSignerProcess(program, log)
     try {
       await work(child, 'started for this test')
     } finally {
       await child.stop(STOP_TIMEOUT_MS)
     }
   })
+}
+
+type RunningOrOwn = { running: SignerPlace; child?: never } | { running?: never; child: SignerProcess }
+
+/** While a service starts, its signer is waited for. */
+async function runningOrOwn(program: SignerProgram, log: Logger): Promise<RunningOrOwn> {
+  const end = performance.now() + START_TIMEOUT_MS
+  for (;;) {
+    const running = findRunningSigner(program.auditFile)
+    if (running !== undefined && running !== 'starting') return { running }
+    try {
+      if (!running) return { child: await startSignerProcess(program, log, 0) }
+    } catch (error) {
+      if (!(error instanceof AuditChainInUse)) throw error
+    }
+    if (performance.now() > end) throw new Error('a service is starting here, and its signer does not answer')
+    await sleep(TURN_LOOK_MS)
+  }
 }
 
 /** Two tests at a time would start two signers on one audit chain, or take each other's for that of a service. */
