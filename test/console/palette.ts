@@ -12,10 +12,7 @@ export function withPalette(png: Buffer): Buffer {
     const colour = pixels.readUIntBE(at, 3)
     counts.set(colour, (counts.get(colour) ?? 0) + 1)
   }
-  const palette = [...counts]
-    .sort(([, a], [, b]) => b - a)
-    .slice(0, COLOURS)
-    .map(([colour]) => colour)
+  const palette = paletteOf([...counts])
   const nearest = new Map([...counts.keys()].map((colour) => [colour, nearestOf(colour, palette)]))
   const rows = Buffer.alloc(height * (width + 1))
   for (let y = 0; y < height; y++)
@@ -32,12 +29,28 @@ export function withPalette(png: Buffer): Buffer {
 
 const channelsOf = (colour: number): [number, number, number] => [colour >> 16, (colour >> 8) & 255, colour & 255]
 
+/** Colours that many pixels have and that are far from the others, so that the text of a small badge keeps its own. */
+function paletteOf(counts: readonly (readonly [colour: number, pixels: number])[]): number[] {
+  const palette: number[] = []
+  const losses = counts.map(([, pixels]) => pixels)
+  while (palette.length < Math.min(COLOURS, counts.length)) {
+    const [chosen] = counts[losses.indexOf(Math.max(...losses))] as readonly [number, number]
+    palette.push(chosen)
+    for (const [at, [colour, pixels]] of counts.entries()) {
+      const loss = Math.sqrt(pixels) * distance(colour, chosen)
+      losses[at] = palette.length === 1 ? loss : Math.min(losses[at] as number, loss)
+    }
+  }
+  return palette
+}
+
+function distance(one: number, other: number): number {
+  const [[r1, g1, b1], [r2, g2, b2]] = [channelsOf(one), channelsOf(other)]
+  return (r1 - r2) ** 2 + (g1 - g2) ** 2 + (b1 - b2) ** 2
+}
+
 function nearestOf(colour: number, palette: readonly number[]): number {
-  const [red, green, blue] = channelsOf(colour)
-  const distances = palette.map((other) => {
-    const [r, g, b] = channelsOf(other)
-    return (r - red) ** 2 + (g - green) ** 2 + (b - blue) ** 2
-  })
+  const distances = palette.map((other) => distance(colour, other))
   return distances.indexOf(Math.min(...distances))
 }
 
