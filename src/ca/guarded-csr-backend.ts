@@ -46,11 +46,11 @@ export interface GuardedCsrBackend {
   /** Undefined when the backend publishes nothing. Asks no breaker, since it asks no CA. @throws CaError */
   leave: ((request: IssuanceRequest, state: BackendState) => Promise<IssuanceStep>) | undefined
   /** @throws CaError */
-  revoke(revocation: UpstreamRevocation): Promise<void>
+  revoke(revocation: UpstreamRevocation, signal: AbortSignal): Promise<void>
   /** Success lets steps be made at once. @throws CaError */
   checkHealth(timeoutMs: number): Promise<void>
   /** Undefined when the backend knows no renewal information. @throws CaError */
-  renewalInfo: ((certificate: Buffer) => Promise<UpstreamRenewal | undefined>) | undefined
+  renewalInfo: ((certificate: Buffer, signal: AbortSignal) => Promise<UpstreamRenewal | undefined>) | undefined
   close(): Promise<void>
 }
 
@@ -110,11 +110,11 @@ export function guardCsrBackend(
       }
     },
     leave: leave && ((request, state) => leave(request, state, signalFor(stepTimeoutMs))),
-    revoke: (revocation) =>
+    revoke: (revocation, ending) =>
       call(
         'revoke',
         REVOCATION_TIMEOUT_MS,
-        (signal) => backend.revoke(revocation, signal),
+        (signal) => backend.revoke(revocation, AbortSignal.any([signal, ending])),
         () => 'ok',
       ),
     async checkHealth(timeoutMs) {
@@ -128,11 +128,11 @@ export function guardCsrBackend(
     },
     renewalInfo:
       backend.renewalInfo &&
-      ((certificate) =>
+      ((certificate, ending) =>
         call(
           'renewal',
           RENEWAL_TIMEOUT_MS,
-          async (signal) => backend.renewalInfo?.(certificate, signal),
+          async (signal) => backend.renewalInfo?.(certificate, AbortSignal.any([signal, ending])),
           () => 'ok',
         )),
     close: () => backend.close(),
