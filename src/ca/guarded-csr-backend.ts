@@ -37,6 +37,8 @@ export interface GuardedCsrBackend {
   readonly stepTimeoutMs: number
   /** Milliseconds until a step makes sense; 0 when one may be made now. */
   retryAfterMs(): number
+  /** The same of a step that begins an issuance, which a rate limit of the CA keeps back. */
+  newRetryAfterMs(): number
   /** @throws LeftAlone, CaError */
   advance(
     request: IssuanceRequest,
@@ -56,16 +58,24 @@ export interface GuardedCsrBackend {
 
 const REVOCATION_TIMEOUT_MS = 120_000
 const RENEWAL_TIMEOUT_MS = 30_000
+/** Whatever a CA asks for. */
+const LONGEST_PAUSE_MS = 3_600_000
 
-/** @param stopping aborts what is under way when the service ends */
+/**
+ * @param stopping aborts what is under way when the service ends
+ * @param onWait told after each step how long no issuance begins
+ */
 export function guardCsrBackend(
   backend: CsrBackend,
   breaker: CircuitBreaker,
   stopping: AbortSignal,
   onCall: (call: BackendCall) => void,
+  onWait: (waitMs: number) => void = () => undefined,
 ): GuardedCsrBackend {
   const { name, stepTimeoutMs } = backend
   const leave = backend.leave?.bind(backend)
+  let pausedUntil = 0
+  const newRetryAfterMs = () => Math.max(breaker.retryAfterMs(), pausedUntil - performance.now(), 0)
   const signalFor = (timeoutMs: number) => AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)])
 
   async function call<T>(
@@ -91,6 +101,7 @@ export function guardCsrBackend(
     name,
     stepTimeoutMs,
     retryAfterMs: breaker.retryAfterMs,
+    newRetryAfterMs,
     async advance(request, state, { isRepeated, isAbandoned }) {
       if (!breaker.admit()) throw new LeftAlone(name)
       try {
@@ -103,10 +114,15 @@ export function guardCsrBackend(
         tell(breaker, step)
         return step
       } catch (error) {
-        // A final error is an answer, so the CA is there.
-        if (error instanceof CaError && !error.retryable) breaker.succeeded()
+        const { retryable, pauseMs } = error instanceof CaError ? error : { retryable: true, pauseMs: undefined }
+        if (pauseMs !== undefined)
+          pausedUntil = Math.max(pausedUntil, performance.now() + Math.min(pauseMs, LONGEST_PAUSE_MS))
+        // A final error is an answer, as a rate limit is, so the CA is there.
+        if (!retryable || pauseMs !== undefined) breaker.succeeded()
         else breaker.failed()
         throw error
+      } finally {
+        onWait(newRetryAfterMs())
       }
     },
     leave: leave && ((request, state) => leave(request, state, signalFor(stepTimeoutMs))),
@@ -125,6 +141,7 @@ export function guardCsrBackend(
         () => 'ok',
       )
       breaker.succeeded()
+      onWait(newRetryAfterMs())
     },
     renewalInfo:
       backend.renewalInfo &&
