@@ -1,6 +1,6 @@
 /** The order in which requests use a key that works in another thread or device. */
 
-import { IdleSignal } from '../src/shared/lib/idle-signal.ts'
+import { IdleSignal } from '../src/shared/lib/time-limit.ts'
 import { SignerUnavailable } from './protocol/errors.ts'
 
 /** Node fires a longer timer at once. */

@@ -22,7 +22,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/shared/protocol': ['src/shared/lib'],
   'src/shared/pki': ['src/shared/lib'],
   'src/shared/config-file': [],
-  'src/shared/command-line.ts': ['src/shared/config-file/suggest.ts', 'src/shared/lib/printable.ts'],
+  'src/shared/command-line.ts': ['src/shared/config-file/suggest.ts', 'src/shared/lib/terminal.ts'],
   'src/domain': SHARED,
   'src/store': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
   'src/ca': [

@@ -22,7 +22,7 @@
 
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, renameSync, type Stats, statSync, write } from 'node:fs'
 import path from 'node:path'
-import { IdleSignal } from '../../src/shared/lib/idle-signal.ts'
+import { IdleSignal } from '../../src/shared/lib/time-limit.ts'
 import { SignerUnavailable } from '../protocol/errors.ts'
 import { type AuditLine, type AuditRecord, type ChainPlace, sha256Hex } from './line.ts'
 import { hasRoom, isWantOfRoom } from './room.ts'

@@ -4,7 +4,7 @@
  * Loading takes most of the start, and no key has been read by then.
  */
 
-import { printable } from '../shared/lib/printable.ts'
+import { printable } from '../shared/lib/terminal.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../shared/lib/user-signals.ts'
 
 ignoreUserSignals(RELOAD_OR_STOP, (sentence) => process.stderr.write(`chancery: ${sentence}\n`))

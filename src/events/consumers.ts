@@ -13,8 +13,7 @@ import type { DatabaseConsumer, ExternalConsumer } from '../services/events/cons
 import { STATISTICS } from '../services/events/statistics.ts'
 import { syslogTransport } from '../services/events/syslog-sender.ts'
 import { transparencyConsumer } from '../services/events/transparency.ts'
-import { auditFile, auditWebhookBatch, auditWebhookUrl, syslogTarget } from '../settings/audit.ts'
-import { transparencyLogs } from '../settings/transparency.ts'
+import { auditFile, auditWebhookBatch, auditWebhookUrl, syslogTarget, transparencyLogs } from '../settings/events.ts'
 
 export interface ConsumerContext {
   config: Config

@@ -5,6 +5,9 @@
 
 import type { Logger } from 'pino'
 import { type Loop, startLoop } from '../background/loop.ts'
+import { createAcmeProxyBackend } from '../ca/acme-proxy/backend.ts'
+import { requireHandlerModule } from '../ca/acme-proxy/handlers/module.ts'
+import { readReferenceKey } from '../ca/acme-proxy/reference-account.ts'
 import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
 import type { CsrBackend } from '../ca/csr-backend.ts'
 import { createExternalBackend } from '../ca/external-backend.ts'
@@ -13,9 +16,10 @@ import { isModule } from '../config/ca-module.ts'
 import type { Config } from '../config/schema.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { openSharedOutages } from '../services/shared-outages.ts'
+import { acmeProxySettings, challengeHandler, handlerModule, upstreamAccountBox } from '../settings/acme-proxy.ts'
 import { breakerSettings, csrBackendNames, externalSettings, probeIntervalMs } from '../settings/backends.ts'
 import type { Database } from '../store/database.ts'
-import { createAcmeProxy } from './acme-proxy.ts'
+import { createUpstreamAccountStore } from '../store/upstream-account-store.ts'
 import { createCaModule } from './ca-module.ts'
 import type { StartContext } from './start-context.ts'
 
@@ -124,4 +128,37 @@ function probe(backends: CsrBackends, config: Config, log: Logger): Loop {
     },
     onError: (_, error) => log.error({ err: error }, 'a probe of the CA backends failed'),
   })
+}
+
+interface AcmeProxyParts {
+  config: Config
+  db: Database
+  log: Logger
+}
+
+const FIRST_ANSWER_MS = 15_000
+
+/**
+ * The backend `acme_proxy`. An upstream that does not answer is logged and no obstacle: it may be back before the first order.
+ *
+ * @throws Error in a plain sentence for settings that cannot work
+ */
+async function createAcmeProxy({ config, db, log }: AcmeProxyParts): Promise<CsrBackend> {
+  const { acme_proxy: proxy } = config.ca
+  const settings = acmeProxySettings(config.ca)
+  const module = handlerModule(proxy)
+  if (module) await requireHandlerModule(module)
+  const { directoryUrl, email } = settings.account
+  const backend = createAcmeProxyBackend({
+    settings,
+    handler: challengeHandler(proxy, (output) => log.info({ output }, 'the challenge handler said')),
+    accounts: createUpstreamAccountStore(db),
+    box: upstreamAccountBox(config),
+    readFormerKey: () => readReferenceKey(proxy.storage_path, directoryUrl, email),
+    note: (message, facts) => log.warn({ event: 'upstream_order', ...facts }, message),
+  })
+  await backend.checkHealth(AbortSignal.timeout(FIRST_ANSWER_MS)).catch(({ message }: Error) => {
+    log.error({ event: 'upstream_away', reason: message }, 'the upstream ACME service cannot be used at the moment')
+  })
+  return backend
 }

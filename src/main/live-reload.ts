@@ -6,8 +6,7 @@
  */
 
 import type { Logger } from 'pino'
-import type { LoadedConfig } from '../config/load.ts'
-import { formatErrors } from '../config/load.ts'
+import { formatErrors, type LoadedConfig } from '../config/load.ts'
 import { planReload } from '../config/reload.ts'
 import type { Config } from '../config/schema.ts'
 import type { ReloadChanges } from './messages.ts'

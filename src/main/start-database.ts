@@ -1,17 +1,21 @@
 /** The service's database: schema, pool, this instance's presence, and nonce storage. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { type Loop, startLoop } from '../background/loop.ts'
 import type { Config } from '../config/schema.ts'
+import { lifeLog } from '../ops/logging.ts'
 import { loadBlockedKeys } from '../services/blocked-keys.ts'
 import type { EventWriter } from '../services/events/event-writer.ts'
-import { databaseSettings } from '../settings/server.ts'
-import { type Database, openDatabase } from '../store/database.ts'
+import { epochLifeSeconds, makeNonceKey } from '../services/shared-nonces.ts'
+import { databaseSettings, nonceLifetimeSeconds } from '../settings/server.ts'
+import { type Database, isUnavailable, openDatabase } from '../store/database.ts'
 import { durabilityWarnings } from '../store/durability.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
+import { createNonceStore } from '../store/nonce-store.ts'
 import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
 import { createEventWriter } from './event-writer.ts'
-import { keepNonceEpochs } from './nonce-epochs.ts'
 import type { StartContext } from './start-context.ts'
 
 /** PostgreSQL notices a dead predecessor's closed socket within this time. */
@@ -75,4 +79,75 @@ export async function applyBlockedKeys({ security }: Config, db: Database, log: 
   if (security.blocked_keys_file === null) return
   const listed = await loadBlockedKeys(security.blocked_keys_file, db)
   log.info({ event: 'blocked_keys', ...listed }, 'blocked keys read')
+}
+
+const PAUSE_MS = 1_000
+const REMIND_MS = 10_000
+
+/** A signal arrived before the service was up. */
+export class StartAbandoned extends Error {}
+
+/**
+ * The wait for an unreachable database, for example after a reboot. It lasts until a signal ends the
+ * process. Errors that need a new configuration, such as a wrong password, end the start at once.
+ *
+ * Repeats `attempt` until the database answers it. Each new reason is logged, then every ten
+ * seconds.
+ *
+ * @throws StartAbandoned, or the error of `attempt` once the database is reachable
+ */
+export async function awaitDatabase<T>(attempt: () => Promise<T>, log: Logger, stopping: AbortSignal): Promise<T> {
+  // Logged at any level: nothing else explains why the service does not answer.
+  const life = lifeLog(log)
+  let said: { reason: string; at: number } | undefined
+  for (;;) {
+    try {
+      const result = await attempt()
+      if (said) life.warn('the database is there')
+      return result
+    } catch (error) {
+      if (stopping.aborted) throw new StartAbandoned()
+      if (!(error instanceof Error) || !isAway(error)) throw error
+      const now = performance.now()
+      if (error.message !== said?.reason || now - said.at >= REMIND_MS) {
+        life.warn({ reason: error.message }, 'waiting for the database')
+        said = { reason: error.message, at: now }
+      }
+      // It rejects only when the service stops, which the next line asks.
+      await sleep(PAUSE_MS, undefined, { signal: stopping }).catch(() => undefined)
+      if (stopping.aborted) throw new StartAbandoned()
+    }
+  }
+}
+
+/** Name resolution may also start later than the service. */
+function isAway(error: Error): boolean {
+  const reason = error.cause ?? error
+  return isUnavailable(reason) || /^(?:EAI_AGAIN|ENOTFOUND)$/.test(String((reason as NodeJS.ErrnoException).code))
+}
+
+/** A small part of the lead of a new epoch. */
+const RENEW_MS = 500
+
+/**
+ * Renews the nonce epochs that instances share: creates the first epoch before any request, and each next one in time. Every instance tries; one
+ * of them succeeds.
+ */
+async function keepNonceEpochs(config: Config, db: Database, onError: (error: unknown) => void): Promise<Loop> {
+  const store = createNonceStore(db)
+  const lifeSeconds = epochLifeSeconds(nonceLifetimeSeconds(config))
+  const renew = async () => {
+    const epochs = await store.epochs()
+    const newest = epochs.at(-1)
+    // The database's clock decides; the local clock only saves a query.
+    if (newest && Date.now() - newest.madeAtMs < (lifeSeconds - 1) * 1000) return
+    await store.renew(makeNonceKey, lifeSeconds)
+  }
+  await renew()
+  return startLoop({
+    name: 'nonce epochs',
+    intervalMs: RENEW_MS,
+    round: renew,
+    onError: (_, error) => onError(error),
+  })
 }

@@ -8,8 +8,7 @@
  */
 
 import { Problem } from '../shared/protocol/problem.ts'
-import { DecayingSketch } from './decaying-sketch.ts'
-import { addressKey } from './heavy-addresses.ts'
+import { addressKey, DecayingSketch } from './address-usage.ts'
 
 export interface AbuseBudgetOptions {
   isEnabled: boolean

@@ -8,8 +8,7 @@
  */
 
 import type { ResourceName } from '../shared/protocol/urls.ts'
-import { DecayingSketch, type SketchKey } from './decaying-sketch.ts'
-import { addressKey, HeavyAddresses } from './heavy-addresses.ts'
+import { addressKey, DecayingSketch, HeavyAddresses, type SketchKey } from './address-usage.ts'
 import {
   CALM,
   expectedDelayMs,

@@ -7,7 +7,7 @@
  * only cause more handshakes.
  */
 
-import { addressKey, HeavyAddresses } from './heavy-addresses.ts'
+import { addressKey, HeavyAddresses } from './address-usage.ts'
 
 export interface ConnectionGateOptions {
   /** Of this thread. */

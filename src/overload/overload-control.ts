@@ -12,10 +12,9 @@ import type { ResourceName } from '../shared/protocol/urls.ts'
 import { AbuseBudget, type AbuseBudgetEvents } from './abuse-budget.ts'
 import { Admission, type Refusal } from './admission.ts'
 import { createConnectionGate } from './connection-gate.ts'
-import { DelayedReplies } from './delayed-replies.ts'
-import { LowPriorityQueue, tenPercentOfTick } from './low-priority-queue.ts'
 import { type LimitedResource, newOrdersBeside, retryAfterSeconds, WORK_CLASS } from './overload.ts'
 import type { EpisodeEvents } from './overload-episode.ts'
+import { DelayedReplies, LowPriorityQueue, tenPercentOfTick } from './waiting.ts'
 
 export interface OverloadEvents {
   admission: EpisodeEvents

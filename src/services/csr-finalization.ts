@@ -12,7 +12,7 @@ import { hashSpki, type Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { CsrIssuanceStore } from '../store/csr-issuance-store.ts'
-import type { CsrOutcome } from './csr-outcome.ts'
+import type { CsrOutcome } from './csr-step.ts'
 import type { BegunIssuance, Completion } from './issuance.ts'
 
 export interface CsrFinalizationOptions {

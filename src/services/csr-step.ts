@@ -1,9 +1,10 @@
-/** What the supervisor hands a backend for one issuance, and how an issuance leaves a backend for another. */
+/** What the supervisor hands a backend for one issuance, how an issuance leaves a backend for another, and how it ends. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BackendState, IssuanceRequest, IssuanceStep } from '../ca/csr-backend.ts'
 import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
 import type { ClaimedIssuance } from '../store/csr-issuance-store.ts'
+import type { IssuanceFacts, IssuanceOutcome } from './issuance.ts'
 
 const DAY_MS = 86_400_000
 
@@ -38,4 +39,16 @@ export async function leaveBackend(
     if (answer.retryAfterMs > 0) await sleep(answer.retryAfterMs)
   }
   return { status: 'left' }
+}
+
+/** `pending`: the order is still processing. */
+export type CsrOutcome = Exclude<IssuanceOutcome, 'left to recovery'> | 'pending'
+
+export interface BackendFacts extends IssuanceFacts {
+  backend: string
+}
+
+/** The serial number is known once a certificate has come. */
+export function factsOf({ certificateId, accountId, orderId, backend }: ClaimedIssuance): BackendFacts {
+  return { certificateId, accountId, orderId, serialNumber: '', backend }
 }

@@ -3,7 +3,7 @@
 import { commonNameOf } from '../domain/csr-check.ts'
 import { parseCsr } from '../shared/pki/csr.ts'
 import type { ClaimedIssuance, CsrIssuanceStore } from '../store/csr-issuance-store.ts'
-import type { CsrOutcome } from './csr-outcome.ts'
+import type { CsrOutcome } from './csr-step.ts'
 import type { Issuance } from './issuance.ts'
 
 /** `unsigned`: the intent is there, and the signer has surely not signed it. */

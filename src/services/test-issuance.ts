@@ -1,12 +1,80 @@
-/**
- * The steps of a backend for a test, in memory and without an order. What may have been issued is
- * asked for again and never begun anew, as in csr-issuances.ts.
- */
+/** A test of a backend: its request, with an ephemeral key, and its steps, in memory and without an order. */
 
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CaError } from '../ca/backend.ts'
 import type { BackendState, CsrBackend, IssuanceRequest, IssuanceStep } from '../ca/csr-backend.ts'
+import type { CertificateProfile } from '../domain/certificate-profile.ts'
+import { type CsrPolicy, checkCsr } from '../domain/csr-check.ts'
 import { restSeconds } from '../domain/csr-issuance.ts'
+import { SUBJECT_KEY_TYPES, type SubjectKeyType } from '../domain/subject-key.ts'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import { type Csr, parseCsr } from '../shared/pki/csr.ts'
+import { buildCsr } from '../shared/pki/csr-writer.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
+
+export interface TestRequest {
+  csr: Csr
+  keyType: SubjectKeyType
+  identifiers: readonly Identifier[]
+}
+
+/** The smaller keys first. */
+const KEY_TYPES: readonly SubjectKeyType[] = ['P-256', 'P-384', 'P-521', 'Ed25519', 'RSA']
+const USUAL_ALGORITHMS: Readonly<Record<SubjectKeyType, SignatureAlgorithm>> = {
+  'P-256': 'SHA256withECDSA',
+  'P-384': 'SHA384withECDSA',
+  'P-521': 'SHA512withECDSA',
+  Ed25519: 'Ed25519',
+  RSA: 'SHA256withRSA',
+}
+const LEAST_RSA_BITS = 2048
+/** No account asks, so no account key can be the same. */
+const NO_ACCOUNT_KEY = Buffer.alloc(0)
+
+/** @throws Problem badCSR when no kind of key passes, as where key types and curves contradict each other */
+export function makeTestRequest(
+  name: string,
+  { keyTypes }: Pick<CertificateProfile, 'keyTypes'>,
+  policy: Omit<CsrPolicy, 'keyTypes'>,
+): TestRequest {
+  const identifiers: Identifier[] = [{ type: 'dns', value: name }]
+  const attempt = (keyType: SubjectKeyType): TestRequest => {
+    const csr = parseCsr(csrOf(keyType, name, policy))
+    checkCsr(csr, identifiers, NO_ACCOUNT_KEY, { ...policy, keyTypes })
+    return { csr, keyType, identifiers }
+  }
+  const candidates = KEY_TYPES.filter((type) => keyTypes.includes(type))
+  for (const keyType of candidates.slice(0, -1))
+    try {
+      return attempt(keyType)
+    } catch {
+      // The last kind of key says what is wrong.
+    }
+  return attempt(candidates.at(-1) ?? SUBJECT_KEY_TYPES[0])
+}
+
+type RequestPolicy = Pick<CsrPolicy, 'signatureAlgorithms' | 'key'>
+
+function csrOf(keyType: SubjectKeyType, name: string, { signatureAlgorithms, key }: RequestPolicy): Buffer {
+  const { publicKey, privateKey } = keyPair(keyType, key.rsaMinBits)
+  const usual = USUAL_ALGORITHMS[keyType]
+  const { keyKind } = SIGNATURE_ALGORITHMS[usual]
+  const fitting = signatureAlgorithms.filter((algorithm) => SIGNATURE_ALGORITHMS[algorithm].keyKind === keyKind)
+  const signatureAlgorithm = fitting.includes(usual) ? usual : (fitting[0] ?? usual)
+  const { hash } = SIGNATURE_ALGORITHMS[signatureAlgorithm]
+  return buildCsr({
+    spki: publicKey.export({ type: 'spki', format: 'der' }),
+    ...{ dnsNames: [name], ipAddresses: [], signatureAlgorithm },
+    sign: (info) => sign(hash, info, privateKey),
+  })
+}
+
+function keyPair(keyType: SubjectKeyType, rsaMinBits: number): { publicKey: KeyObject; privateKey: KeyObject } {
+  if (keyType === 'RSA') return generateKeyPairSync('rsa', { modulusLength: Math.max(LEAST_RSA_BITS, rsaMinBits) })
+  if (keyType === 'Ed25519') return generateKeyPairSync('ed25519')
+  return generateKeyPairSync('ec', { namedCurve: keyType })
+}
 
 export interface TestIssuanceOptions {
   timeoutMs: number
@@ -19,7 +87,10 @@ type Ended = Exclude<IssuanceStep, { status: 'pending' }>
 /** After the end of its time, for what a backend has to take back. */
 const CLEANUP_MS = 30_000
 
-/** @throws CaError; `mayHaveIssued` when there may be a certificate at the CA all the same */
+/**
+ * What may have been issued is asked for again and never begun anew, as in csr-issuances.ts.
+ * @throws CaError; `mayHaveIssued` when there may be a certificate at the CA all the same
+ */
 export async function issueForTest(
   backend: CsrBackend,
   request: IssuanceRequest,

@@ -1,7 +1,7 @@
 /** Programs of commands: sade parses them and answers --help. What is wrong is one sentence and an exit code. */
 
 import sade from 'sade'
-import { printable } from './lib/printable.ts'
+import { printable } from './lib/terminal.ts'
 
 /** The command line is wrong. Its cause is a word that may be near to one that is known. */
 export class UsageError extends Error {

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { accountLabel } from '../../src/shared/protocol/account-label.ts'
+import { accountLabel } from '../../src/shared/protocol/account-labels.ts'
 import {
   type AcmeClient,
   type Answer,

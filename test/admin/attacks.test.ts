@@ -144,18 +144,23 @@ describe('attacks on the Admin API', () => {
 
     test('an unknown user costs the time of a known one', async () => {
       await createAdministrator(service.database, 'tim')
-      const times: Record<'tim' | 'nobody', number[]> = { tim: [], nobody: [] }
-      for (let round = 0; round < 11; round++)
-        for (const name of ['tim', 'nobody'] as const) {
-          await forgetFailures()
-          const startedAt = performance.now()
-          await login(name, WRONG, '192.0.2.2')
-          times[name].push(performance.now() - startedAt)
-        }
       const median = (values: number[]) => values.toSorted((a, b) => a - b)[5] as number
-      // Without a hash, an unknown user is refused ten times as fast.
-      const ratio = median(times.tim) / median(times.nobody)
-      assert.ok(ratio > 1 / 3 && ratio < 3, `known/unknown ${ratio.toFixed(2)}`)
+      const measured = async () => {
+        const times: Record<'tim' | 'nobody', number[]> = { tim: [], nobody: [] }
+        for (let round = 0; round < 11; round++)
+          for (const name of ['tim', 'nobody'] as const) {
+            await forgetFailures()
+            const startedAt = performance.now()
+            await login(name, WRONG, '192.0.2.2')
+            times[name].push(performance.now() - startedAt)
+          }
+        return median(times.tim) / median(times.nobody)
+      }
+      // Without a hash, an unknown user is refused ten times as fast, each time that it is measured.
+      const ratios: number[] = []
+      const alike = () => ratios.some((ratio) => ratio > 1 / 3 && ratio < 3)
+      while (!alike() && ratios.length < 3) ratios.push(await measured())
+      assert.ok(alike(), `known/unknown ${ratios.map((ratio) => ratio.toFixed(2))}`)
     })
 
     test('five failures lock a username on every instance, with audit entries', async () => {
@@ -212,15 +217,25 @@ describe('attacks on the Admin API', () => {
 
     test('however many strangers guess, a minute has few entries, and one that counts the others', async () => {
       await createAdministrator(service.database, 'vera')
-      const before = (await entries('auth.login_failed')).length
-      // So many that some are counted only, even where a minute ends among them.
+      const failed = async () => {
+        const { json } = await admin.get('/audit-log?action=auth.login_failed&limit=1000')
+        const all: { username: string | null; others?: number }[] = json.map(
+          ({ details }: { details: object }) => details,
+        )
+        const others = all.reduce((sum, details) => sum + Number(details.others ?? 0), 0)
+        const single = all.filter((details) => details.others === undefined)
+        const own = single.filter(({ username }) => username === 'vera').length
+        return { others, own, strangers: single.length - own }
+      }
+      const minute = () => Math.floor(Date.now() / 60_000)
+      const [before, begun] = [await failed(), minute()]
       for (let n = 0; n < 45; n++) await login(`nobody${n}`, WRONG, `198.51.100.${100 + n}`)
       for (let n = 0; n < 3; n++) await login('vera', WRONG, `198.51.100.${200 + n}`)
-      const written = (await admin.get('/audit-log?action=auth.login_failed&limit=1000')).json
-      const minutes = (await sql('SELECT FROM admin_failed_logins')).length
-      assert.ok(written.length - before <= 20 * minutes + 3, `${written.length - before} entries in ${minutes} minutes`)
-      const own = written.filter(({ details }: { details: { username: string } }) => details.username === 'vera')
-      assert.equal(own.length, 3, 'a user that there is has an entry for each')
+      const minutes = minute() - begun + 1
+      const written = await failed()
+      const strangers = written.strangers - before.strangers
+      assert.ok(strangers <= 20 * minutes, `${strangers} entries in ${minutes} minutes`)
+      assert.equal(written.own, 3, 'a user that there is has an entry for each')
       await sql("UPDATE admin_failed_logins SET minute = minute - interval '5 minutes'")
       const db = await openCheckedDatabase(settingsFor(service.database.connection, 1))
       try {
@@ -229,9 +244,8 @@ describe('attacks on the Admin API', () => {
       } finally {
         await db.end()
       }
-      const sums = (await entries('auth.login_failed')).map(({ details }) => Number(details['others'] ?? 0))
-      const others = sums.reduce((sum, one) => sum + one, 0)
-      assert.ok(others >= 5, `${others} others`)
+      const others = (await failed()).others - before.others
+      assert.equal(strangers + others, 45)
       assert.deepEqual(await sql('SELECT * FROM admin_failed_logins'), [])
     })
 

@@ -129,11 +129,14 @@ describe('the audit log', () => {
     await admin.send('POST', '/maintenance', { enabled: false, reason: 'an entry that is to disappear' })
     await admin.send('POST', '/tokens', { name: 'another one' })
     await withQuery(service.database.connection, async (query) => {
+      // Between the two, the service would find an entry missing that is the head's.
+      await query('BEGIN')
       await query('ALTER TABLE admin_audit_log DISABLE TRIGGER USER')
       await query('DELETE FROM admin_audit_log WHERE sequence = (SELECT sequence FROM admin_audit_head)')
       await query(`UPDATE admin_audit_head h SET sequence = l.sequence, mac = l.mac
                      FROM (SELECT * FROM admin_audit_log ORDER BY sequence DESC LIMIT 1) l`)
       await query('ALTER TABLE admin_audit_log ENABLE TRIGGER USER')
+      await query('COMMIT')
     })
     const line = await service.untilLogged('an alarm', ({ event }) => event === 'alarm')
     assert.match(String(line.reason), /^entry \d+ is missing at the end$/)

@@ -13,7 +13,7 @@ describe('while another holds the row of an account', () => {
   let credential: MadeCredential
   let account: string
   before(async () => {
-    service = await startTestService({ config: { ...adminConfig(), server: { timeout: 2 } } })
+    service = await startTestService({ config: { ...adminConfig(), server: { timeout: 4 } } })
     admin = await administrator(service, 'alice')
     credential = await made<MadeCredential>(admin, '/eab', { kid: 'team' })
     account = accountIdOf(await boundClient(service, credential))

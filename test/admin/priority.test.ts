@@ -6,8 +6,10 @@ import os from 'node:os'
 import { after, before, describe, test } from 'node:test'
 import { adminConfig, createAdministrator, signIn } from '../support/admin.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const LOGINS = 10
+const MOST_ROUNDS = 3
 
 describe('the priority of administrators', { skip: os.platform() !== 'linux' && 'Linux alone lowers a thread' }, () => {
   let service: TestService
@@ -19,30 +21,48 @@ describe('the priority of administrators', { skip: os.platform() !== 'linux' && 
   /** Niceness and clock ticks of each thread (proc_pid_stat(5)). */
   function threads(): { nice: number; ticks: number }[] {
     const folder = `/proc/${service.process.pid}/task`
-    return readdirSync(folder).map((id) => {
-      const fields = readFileSync(`${folder}/${id}/stat`, 'latin1')
+    return readdirSync(folder).flatMap((id) => {
+      let stat: string
+      try {
+        stat = readFileSync(`${folder}/${id}/stat`, 'latin1')
+      } catch {
+        // A thread that has ended since.
+        return []
+      }
+      const fields = stat
         .replace(/^.*\) /, '')
         .split(' ')
         .map(Number)
-      return { nice: fields[16] as number, ticks: (fields[11] as number) + (fields[12] as number) }
+      return [{ nice: fields[16] as number, ticks: (fields[11] as number) + (fields[12] as number) }]
     })
   }
   const own = () => os.getPriority(service.process.pid)
-  const lowered = () => threads().filter(({ nice }) => nice === Math.min(19, own() + 15))
+  const isLowered = ({ nice }: { nice: number }) => nice === Math.min(19, own() + 15)
   const sum = (all: { ticks: number }[]) => all.reduce((total, { ticks }) => total + ticks, 0)
+  function spent() {
+    const all = threads()
+    return { low: sum(all.filter(isLowered)), all: sum(all) }
+  }
 
-  test('the admin thread and that of password hashes are lowered, and no other', () => {
-    assert.equal(lowered().length, 2)
-    const others = threads().filter(({ nice }) => nice === own())
-    assert.equal(others.length + 2, threads().length)
+  test('the admin thread and that of password hashes are lowered, and no other', async () => {
+    await until('two are lowered', () => threads().filter(isLowered).length === 2)
+    const all = threads()
+    const others = all.filter(({ nice }) => nice === own())
+    assert.deepEqual([all.filter(isLowered).length, others.length + 2], [2, all.length])
   })
 
   test('a login costs the lowered threads alone more than a little', async () => {
     const password = await createAdministrator(service.database, 'alice')
-    const before = [sum(lowered()), sum(threads())] as const
-    for (let n = 0; n < LOGINS; n++) await signIn(service.baseUrl, 'alice', password)
-    const [low, all] = [sum(lowered()) - before[0], sum(threads()) - before[1]]
-    assert.ok(low > all / 2, `${low} of ${all} ticks`)
-    assert.equal(lowered().length, 2)
+    // What the service does of its own accord at the same time spoils a round.
+    const rounds: [low: number, all: number][] = []
+    const enough = () => rounds.some(([low, all]) => low > all / 2)
+    while (!enough() && rounds.length < MOST_ROUNDS) {
+      const before = spent()
+      for (let n = 0; n < LOGINS; n++) await signIn(service.baseUrl, 'alice', password)
+      const now = spent()
+      rounds.push([now.low - before.low, now.all - before.all])
+    }
+    assert.ok(enough(), `${rounds.map(([low, all]) => `${low} of ${all} ticks`).join(', ')}`)
+    assert.equal(threads().filter(isLowered).length, 2)
   })
 })

@@ -3,7 +3,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-export const UNTIL_MS = 30_000
+export const UNTIL_MS = 60_000
 const LOOK_MS = 20
 
 /** Looks until there is something other than undefined and false. @throws Error that names what was waited for */

@@ -6,7 +6,7 @@
  * Otherwise the error describes the record closest to success.
  */
 
-import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../src/shared/protocol/account-hash.ts'
+import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../src/shared/protocol/account-labels.ts'
 import { issuerPart, parameterValues, parseIssueValue, repeatedTag } from '../../src/shared/protocol/issue-value.ts'
 
 export interface TxtRecord {

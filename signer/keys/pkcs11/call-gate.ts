@@ -3,7 +3,7 @@
  * runs alone.
  */
 
-import { IdleSignal } from '../../../src/shared/lib/idle-signal.ts'
+import { IdleSignal } from '../../../src/shared/lib/time-limit.ts'
 
 export class CallGate {
   #running = 0

@@ -5,10 +5,9 @@ import type { Described, Schema } from '../../admin/described.ts'
 import { isGiven, type Option, type Options, optional, UsageError } from '../../shared/command-line.ts'
 import { text } from '../values.ts'
 import type { Given, OperationCaller, Reply } from './caller.ts'
+import { json, optionFor, SENTENCES } from './options.ts'
 import { printReply, printRows } from './output.ts'
-import { SENTENCES } from './sentences.ts'
 import type { SharedCommand } from './shared-command.ts'
-import { json, optionFor } from './values.ts'
 import { NAMED, shownName, usageOf, type Words } from './words.ts'
 
 type Definitions = Readonly<Record<string, Schema>>

@@ -1,6 +1,6 @@
 /** Replies of the Admin API on a terminal: lists as tables, objects as lines, or all as JSON. */
 
-import { printable } from '../../shared/lib/printable.ts'
+import { printable } from '../../shared/lib/terminal.ts'
 import { type Report, renderText } from '../report-text.ts'
 import { tableOf } from '../table.ts'
 

@@ -63,10 +63,6 @@ export function findProfileWithAccounts(db: CommonQueryMethods, id: string): Pro
       FROM csr_profiles p WHERE p.id = ${id}`)
 }
 
-export function findProfileByName(db: CommonQueryMethods, name: string): Promise<ProfileRow | null> {
-  return db.maybeOne(rowsOf(Profile)`SELECT ${columns} FROM csr_profiles p WHERE p.name = ${name}`)
-}
-
 export function findProfileOfAccount(db: CommonQueryMethods, accountId: string): Promise<ProfileOfAccount | null> {
   return db.maybeOne(rowsOf(OfAccount)`
     SELECT ${columns}, a.eab_credential_id FROM account_csr_profiles a JOIN csr_profiles p ON p.id = a.csr_profile_id

@@ -9,7 +9,7 @@ import { newKey } from '../../../bench/client/signer.ts'
 import { answerQuery } from '../../../bench/responder/dns.ts'
 import { certificateMaker } from '../../../bench/responder/tls-alpn-01.ts'
 import { proofFor } from '../../../bench/scenario/challenge.ts'
-import { accountLabel } from '../../../src/shared/protocol/account-label.ts'
+import { accountLabel } from '../../../src/shared/protocol/account-labels.ts'
 import { buildQuery, parseResponse } from '../../../workers/dns/message.ts'
 import { checkAcmeCertificate } from '../../../workers/validate/acme-certificate.ts'
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { DelayedReplies } from '../../../src/overload/delayed-replies.ts'
+import { DelayedReplies } from '../../../src/overload/waiting.ts'
 
 describe('delayed replies', () => {
   test('lets out what is due, in order, and keeps the rest', async () => {

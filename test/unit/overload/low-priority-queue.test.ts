@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { LowPriorityQueue, tenPercentOfTick } from '../../../src/overload/low-priority-queue.ts'
+import { LowPriorityQueue, tenPercentOfTick } from '../../../src/overload/waiting.ts'
 
 /** @returns how long it took, which is more where the thread has to wait for a processor */
 function spin(ms: number): number {

@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { wantsEvents } from '../../../src/config/consumers.ts'
-import { auditFile, syslogTarget } from '../../../src/settings/audit.ts'
-import { transparencyLogs } from '../../../src/settings/transparency.ts'
+import { auditFile, syslogTarget, transparencyLogs } from '../../../src/settings/events.ts'
 import { parseTree, type Tree } from '../config/support.ts'
 
 function configOf(patch: Tree) {

@@ -12,7 +12,13 @@ import type { OccurredEvent } from '../../../src/domain/event.ts'
 import { type ConsumerContext, consumersOf } from '../../../src/events/consumers.ts'
 import { loadHooks } from '../../../src/hooks/load.ts'
 import { type Events, smtpStatus } from '../../../src/main/start-events.ts'
-import { auditFile, auditWebhookBatch, auditWebhookUrl, syslogTarget } from '../../../src/settings/audit.ts'
+import {
+  auditFile,
+  auditWebhookBatch,
+  auditWebhookUrl,
+  syslogTarget,
+  transparencyLogs,
+} from '../../../src/settings/events.ts'
 import {
   expirationSettings,
   mailSettings,
@@ -20,7 +26,6 @@ import {
   notificationSettings,
   templatesPath,
 } from '../../../src/settings/notifications.ts'
-import { transparencyLogs } from '../../../src/settings/transparency.ts'
 import { keysOfEvents } from '../../events/keys.ts'
 import { loopbackCertificate } from '../../support/certificates.ts'
 import { until } from '../../support/until.ts'

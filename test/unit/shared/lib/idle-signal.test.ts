@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { IdleSignal } from '../../../../src/shared/lib/idle-signal.ts'
+import { IdleSignal } from '../../../../src/shared/lib/time-limit.ts'
 
 describe('the wait until nothing is under way', () => {
   test('ends for all waiters at once', async () => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { printable } from '../../../../src/shared/lib/printable.ts'
+import { printable } from '../../../../src/shared/lib/terminal.ts'
 
 test('text, its lines and its tabs stay as they are', () => {
   for (const text of ['', 'a\tb\nc', 'Zoë — 東京 ✓', '{"a":[1,2]}']) assert.equal(printable(text), text)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
-import { shellWord } from '../../../../src/shared/lib/shell.ts'
+import { shellWord } from '../../../../src/shared/lib/terminal.ts'
 
 test('a plain path stays as it is', () => {
   assert.equal(shellWord('/srv/chancery-1/data/ca/root.pem'), '/srv/chancery-1/data/ca/root.pem')

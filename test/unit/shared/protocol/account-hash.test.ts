@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../../../src/shared/protocol/account-hash.ts'
+import { ANY_DOMAIN, hashedAccountUri, isHashedAccountUri } from '../../../../src/shared/protocol/account-labels.ts'
 
 const PREFIX = 'https://ca.example/account-hash/'
 const ACCOUNT = {

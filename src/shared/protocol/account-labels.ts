@@ -1,14 +1,6 @@
-/**
- * Hashed account URIs (draft-ietf-acme-dns-persist-02 §4.1): they name an account in public DNS
- * without revealing it.
- *
- *  <prefix>sha-256/<base64url of SHA-256(length octet || domain name || thumbprint || account URL)>
- *
- * The domain name is that of the record, or `*` for one value on many domains. The thumbprint binds
- * the account's key: account URLs alone do not suffice for guessing.
- */
+/** Names of accounts in public DNS records, made from account URLs. */
 
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { decodeBase64url } from '../lib/encoding.ts'
 
 /** The only algorithm accepted: the draft makes it mandatory for both sides. */
@@ -26,6 +18,15 @@ export interface AccountHashInput {
   accountUrl: string
 }
 
+/**
+ * Hashed account URIs (draft-ietf-acme-dns-persist-02 §4.1): they name an account in public DNS
+ * without revealing it.
+ *
+ *  <prefix>sha-256/<base64url of SHA-256(length octet || domain name || thumbprint || account URL)>
+ *
+ * The domain name is that of the record, or `*` for one value on many domains. The thumbprint binds
+ * the account's key: account URLs alone do not suffice for guessing.
+ */
 export function hashedAccountUri(prefix: string, { domainName, thumbprint, accountUrl }: AccountHashInput): string {
   const digest = createHash('sha256')
     // One octet is enough: a domain name has at most 253.
@@ -39,4 +40,17 @@ export function hashedAccountUri(prefix: string, { domainName, thumbprint, accou
 export function isHashedAccountUri(prefix: string, text: string): boolean {
   const start = `${prefix}${ALGORITHM}/`
   return text.startsWith(start) && decodeBase64url(text.slice(start.length))?.length === DIGEST_BYTES
+}
+
+/** Lower case, because names are compared in lower case. */
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567'
+
+/**
+ * The label in the record name of dns-account-01 (draft-ietf-acme-dns-account-label-03 §3.2): the first ten bytes of the digest of the account's URL, in base32.
+ */
+export function accountLabel(accountUrl: string): string {
+  const bits = hash('sha256', accountUrl, 'hex').slice(0, 20)
+  // Eighty bits are sixteen characters of five bits, without padding (RFC 4648 §6).
+  const value = BigInt(`0x${bits}`)
+  return Array.from({ length: 16 }, (_, index) => BASE32[Number((value >> BigInt(75 - 5 * index)) & 31n)]).join('')
 }

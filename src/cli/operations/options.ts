@@ -48,3 +48,30 @@ export function json(value: string): unknown {
     throw new Error(`takes JSON, or @ and the name of a file with it: ${(error as Error).message}`)
   }
 }
+
+/** What options mean, by the member's name, where its description says nothing. */
+export const SENTENCES: Readonly<Record<string, string>> = {
+  limit: 'Rows of a page',
+  offset: 'Rows to pass over; --cursor goes further',
+  cursor: 'Where the page before ended, as the last line says; empty to begin',
+  enabled: 'true or false: whether the user may log in',
+  expires_at: 'Date or time from which it is refused; never when absent',
+  action: 'Only this action, such as certificate.revoke',
+  user_id: 'Only of the user with this id',
+  ip_address: 'Only from this address',
+  eab_only: 'true for accounts with a credential of external account binding only',
+  eab_kid: 'Only of the credential with this key id',
+  contact: 'Only with this contact',
+  created_before: 'Only made before this date or time',
+  created_after: 'Only made after this date or time',
+  account_id: 'Only of the account with this id',
+  serial: 'Serial number in hexadecimal',
+  fingerprint: 'SHA-256 of the certificate, in hexadecimal',
+  expiring_before: 'Only what ends before this date or time',
+  expiring_after: 'Only what ends after this date or time',
+  issued_before: 'Only issued before this date or time',
+  issued_after: 'Only issued after this date or time',
+  profile: 'Only of this CA profile',
+  serial_numbers: 'Serial number in hexadecimal; repeat for several',
+  domain: 'One of its names',
+}

@@ -11,3 +11,11 @@ export function printable(text: string): string {
 }
 
 const escapeUnit = (unit: number) => `\\u${unit.toString(16).padStart(4, '0')}`
+
+/**
+ * Quotes one word for a POSIX shell.
+ * @returns the text unchanged where that is safe, else in single quotes
+ */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}

@@ -1,13 +1,8 @@
-/**
- * A count-min sketch with decay: recent usage by key, in fixed memory.
- *
- * Each key has a cell in two rows, at secret places; the smaller one is its amount. Two keys are
- * confused only when they share both cells (one in seventeen million pairs).
- * Amounts halve with each half-life without a walk over the cells. Added amounts are multiplied by
- * a weight that grows with time, and read amounts divided by it.
- */
+/** Recent usage by address, and the addresses that use far more than the others. */
 
 import { randomInt } from 'node:crypto'
+import { countedAddress } from '../domain/rate-limit.ts'
+import { isHeavy } from './overload.ts'
 
 const CELLS = 4096
 /** Keeps weights in the exact range of a double: one walk over the cells in thirty half-lives. */
@@ -27,6 +22,14 @@ export function sketchKey(text: string): SketchKey {
   return (hash ^ (hash >>> 16)) >>> 0
 }
 
+/**
+ * A count-min sketch with decay: recent usage by key, in fixed memory.
+ *
+ * Each key has a cell in two rows, at secret places; the smaller one is its amount. Two keys are
+ * confused only when they share both cells (one in seventeen million pairs).
+ * Amounts halve with each half-life without a walk over the cells. Added amounts are multiplied by
+ * a weight that grows with time, and read amounts divided by it.
+ */
 export class DecayingSketch {
   readonly #halfLifeMs: number
   readonly #first = new Float64Array(CELLS)
@@ -86,5 +89,43 @@ export class DecayingSketch {
     this.#sum /= weight
     this.#epoch = now
     return 1
+  }
+}
+
+export const addressKey = (address: string): SketchKey => sketchKey(countedAddress(address))
+
+/** Finds addresses that use far more than the others, from a sketch of their recent usage. */
+export class HeavyAddresses {
+  readonly #usage: DecayingSketch
+  #users = 0
+  #total = 0
+
+  constructor(halfLifeMs: number) {
+    this.#usage = new DecayingSketch(halfLifeMs)
+  }
+
+  count(key: SketchKey, amount: number, now: number): void {
+    this.#usage.add(key, amount, now)
+  }
+
+  amount(key: SketchKey, now: number): number {
+    return this.#usage.amount(key, now)
+  }
+
+  /**
+   * Updates users and total for `isHeavy`. It walks over the sketch, which takes some µs.
+   * @param leastShare of the total that makes an address a user; the least amount is one
+   * @returns whether any address is heavy
+   */
+  look(now: number, leastShare = 0): boolean {
+    this.#total = this.#usage.total(now)
+    const { users, largest } = this.#usage.profile(Math.max(1, this.#total * leastShare), now)
+    this.#users = users
+    return isHeavy(largest, this.#total, users)
+  }
+
+  /** Compares with users and total of the last `look`. */
+  isHeavy(key: SketchKey, now: number): boolean {
+    return isHeavy(this.#usage.amount(key, now), this.#total, this.#users)
   }
 }
