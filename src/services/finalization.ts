@@ -169,7 +169,7 @@ export class Finalization {
     else fromCsr?.requireAvailable(profile)
     const csr = readCsr(request.csr)
     checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
-    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
+    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf?.(order.accountId))
     await rules.checkCsr(csr, order, request.now)
     // Last, because only this check can cost DNS queries.
     const caa = this.#options.requireFreshCaa?.(known.requester, order, request.now)

@@ -129,7 +129,7 @@ export class Ordering {
   ): Promise<{ authorization: Authorization; isNew: boolean }> {
     const { authorizations, rules, policy, quotas, events } = this.#options
     const { requester } = client
-    const allowlist = await rules.allowlistOf(requester.accountId)
+    const allowlist = await rules.allowlistOf?.(requester.accountId)
     const [identifier] = checkIdentifiers([requested], policy.identifiers, allowlist) as [Identifier]
     if (isWildcard(identifier))
       throw new Problem('malformed', 'a wildcard name cannot be pre-authorized (RFC 8555 §7.4.1)')
@@ -163,7 +163,7 @@ export class Ordering {
 
   async #checkOrder({ requester, account }: Client, request: OrderRequest, now: Date): Promise<CheckedOrder> {
     const { rules, policy } = this.#options
-    const allowlist = await rules.allowlistOf(requester.accountId)
+    const allowlist = await rules.allowlistOf?.(requester.accountId)
     const identifiers = checkIdentifiers(request.identifiers, policy.identifiers, allowlist)
     const profile = chooseProfile(policy.profiles, request.profile, account.allowedProfiles)
     const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
