@@ -78,24 +78,7 @@ export function guardCsrBackend(
   const newRetryAfterMs = () => Math.max(breaker.retryAfterMs(), pausedUntil - performance.now(), 0)
   const signalFor = (timeoutMs: number) => AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)])
 
-  async function call<T>(
-    operation: BackendCall['operation'],
-    timeoutMs: number,
-    work: (signal: AbortSignal) => Promise<T>,
-    resultOf: (answer: T) => CallResult,
-  ): Promise<T> {
-    const startedAt = performance.now()
-    const report = (result: CallResult) =>
-      onCall({ backend: name, operation, result, seconds: (performance.now() - startedAt) / 1000 })
-    try {
-      const answer = await work(signalFor(timeoutMs))
-      report(resultOf(answer))
-      return answer
-    } catch (error) {
-      report('error')
-      throw error
-    }
-  }
+  const call = reporting(name, onCall, signalFor)
 
   return {
     name,
@@ -153,6 +136,28 @@ export function guardCsrBackend(
           () => 'ok',
         )),
     close: () => backend.close(),
+  }
+}
+
+/** @param signalFor ends a call after its time */
+function reporting(name: string, onCall: (call: BackendCall) => void, signalFor: (timeoutMs: number) => AbortSignal) {
+  return async <T>(
+    operation: BackendCall['operation'],
+    timeoutMs: number,
+    work: (signal: AbortSignal) => Promise<T>,
+    resultOf: (answer: T) => CallResult,
+  ): Promise<T> => {
+    const startedAt = performance.now()
+    const report = (result: CallResult) =>
+      onCall({ backend: name, operation, result, seconds: (performance.now() - startedAt) / 1000 })
+    try {
+      const answer = await work(signalFor(timeoutMs))
+      report(resultOf(answer))
+      return answer
+    } catch (error) {
+      report('error')
+      throw error
+    }
   }
 }
 
