@@ -13,7 +13,7 @@ import {
   parseCsrProfile,
 } from '../domain/csr-profile.ts'
 import type { Order } from '../domain/records.ts'
-import { LruMap } from '../shared/lib/lru.ts'
+import { LruMap } from '../shared/lib/caching.ts'
 import type { Csr } from '../shared/pki/csr.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
