@@ -125,7 +125,7 @@ export function createAdminContext(
 
 /** Each run reads the whole log, so that they share one, or come one after the other. */
 function auditChain(db: DatabasePool, key: () => Buffer): AdminContext['auditChain'] {
-  const shared = sharedWork(() => verifyAuditLog(db, key(), undefined), AUDIT_CHAIN)
+  const shared = sharedWork(() => verifyAuditLog(db, key(), []), AUDIT_CHAIN)
   let last: Promise<unknown> = Promise.resolve()
   return (noted) => {
     if (noted === undefined) return shared()

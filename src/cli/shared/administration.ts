@@ -2,7 +2,7 @@
 
 import { isIP } from 'node:net'
 import { parseHead, renderHead } from '../../domain/audit-verdict.ts'
-import { isGiven, optional, UsageError } from '../../shared/command-line.ts'
+import { isGiven, optional, several, UsageError } from '../../shared/command-line.ts'
 import { type SharedCommand, shared } from '../operations/shared-command.ts'
 import { tell } from '../table.ts'
 import { uuid } from '../values.ts'
@@ -76,10 +76,12 @@ export const AUDIT: readonly SharedCommand[] = [
   shared({
     usage: 'audit verify',
     about: 'Check that no entry of the audit log was changed, removed or moved; 1 when one was',
-    options: { head: optional('A head noted earlier, from a line audit_head of the log: finds a cut tail', head) },
-    examples: ['audit verify', 'audit verify --head 812:9f86d0…'],
+    options: {
+      head: several('A head noted earlier, from a line audit_head of the log: finds a cut tail; repeatable', head),
+    },
+    examples: ['audit verify', 'audit verify --head 812:9f86d0… --head 1044:03c2aa…'],
     async run(caller, { head, json }) {
-      const query = head === undefined ? {} : { query: { head } }
+      const query = head.length === 0 ? {} : { query: { head: head.join() } }
       const verdict = (await caller.page('getAuditChain', query)).body as Verdict
       const { whole, entries, cut_sequence: cut, faults } = verdict
       if (!json) for (const fault of faults) console.error(fault)
