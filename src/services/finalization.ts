@@ -185,7 +185,7 @@ export class Finalization {
     work: () => Promise<T | undefined>,
   ): Promise<T | undefined> {
     const { quotas, limits } = this.#options
-    const begin = () => quotas.within('certificates', requester.accountId, work)
+    const begin = () => quotas.within('certificates', { accountId: requester.accountId, identifiers }, work)
     if (isExempt) return begin()
     // Charged here and not at new-order: a stranger cannot use up the limit of another's name.
     const counted = countedIdentifiers(identifiers)

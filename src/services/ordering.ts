@@ -103,7 +103,9 @@ export class Ordering {
     await this.#charge(client, checked.identifiers, isExempt)
     // Only created orders count. Replacements do not, as their certificates have a quota.
     const make = () => this.#makeOrder(client, checked, now)
-    const made = await (isExempt ? make() : quotas.within('orders', accountId, make, isNew))
+    const made = await (isExempt
+      ? make()
+      : quotas.within('orders', { accountId, identifiers: checked.identifiers }, make, isNew))
     if (made.isNew) events.ordered(made.order)
     return made.order
   }
@@ -143,7 +145,7 @@ export class Ordering {
       if (approved) events.approved(approved, client, undefined)
       return { authorization, isNew: authorization.id === candidate.id }
     }
-    return quotas.within('orders', requester.accountId, make, isNew)
+    return quotas.within('orders', { accountId: requester.accountId, identifiers: [identifier] }, make, isNew)
   }
 
   async findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization> {
