@@ -9,8 +9,8 @@
 
 import { SIGNATURE_ALGORITHMS } from '../src/shared/pki/algorithms.ts'
 import { lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../src/shared/pki/crl-lint.ts'
-import { MAX_CRL_NUMBER_LEAD_DAYS } from '../src/shared/pki/crl-number.ts'
 import { DerError } from '../src/shared/pki/der.ts'
+import { MAX_CRL_NUMBER_LEAD_DAYS } from '../src/shared/pki/tbs-cert-list.ts'
 import { type CrlHeader, type ReadCrlEntry, TbsCertListReader } from '../src/shared/pki/tbs-cert-list-reader.ts'
 import { checkCrlForms } from './extension-forms.ts'
 import { isCrlUrlAllowed, type SigningPolicy } from './policy.ts'

@@ -3,7 +3,7 @@
  * contents. See docs/decisions/serial-numbers-the-signer-remembers.md.
  */
 
-import { LruMap } from '../src/shared/lib/lru.ts'
+import { LruMap } from '../src/shared/lib/caching.ts'
 import type { AuditLine } from './audit/line.ts'
 import { SignerRefusal } from './protocol/errors.ts'
 

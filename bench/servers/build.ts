@@ -58,7 +58,9 @@ export async function buildCommit(
   onStep(`compiling ${name}`)
   // The compiler knows files by their content, and compiles only what differs from this tree.
   await cp(path.join(OWN_ROOT, 'dist'), path.join(root, 'dist'), { recursive: true })
-  await outputOf(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json'], root, signal)
+  // Packages, too, by the path that they have in this tree: where the link leads, all of them would be new.
+  const compiler = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--preserveSymlinks']
+  await outputOf(process.execPath, compiler, root, signal)
   return { name, commit, root }
 }
 

@@ -25,9 +25,17 @@ import path from 'node:path'
 import { IdleSignal } from '../../src/shared/lib/time-limit.ts'
 import { SignerUnavailable } from '../protocol/errors.ts'
 import { type AuditLine, type AuditRecord, type ChainPlace, sha256Hex } from './line.ts'
-import { hasRoom, isWantOfRoom } from './room.ts'
 import { segmentName } from './segments.ts'
-import { keepAside, MAX_GROUP_BYTES, openAtTail, openForAppending, syncDirectory, type Tail } from './tail.ts'
+import {
+  hasRoom,
+  isWantOfRoom,
+  keepAside,
+  MAX_GROUP_BYTES,
+  openAtTail,
+  openForAppending,
+  syncDirectory,
+  type Tail,
+} from './tail.ts'
 
 const MAX_GROUP_LINES = 512
 const ROOM_CHECK_MS = 1000

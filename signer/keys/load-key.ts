@@ -1,6 +1,6 @@
 /** Loads an issuer's key from a file or a token, after reading its secret. */
 
-import { oncePerKey } from '../../src/shared/lib/shared-work.ts'
+import { oncePerKey } from '../../src/shared/lib/caching.ts'
 import type { SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 import { parseSpki } from '../../src/shared/pki/spki.ts'
 import type { KeyConfig } from '../config.ts'

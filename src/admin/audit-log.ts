@@ -89,16 +89,22 @@ const AuditChain = z
   })
   .meta({ id: 'AuditChain' })
 
-const head = z
+/** Each is compared with every entry. */
+const MOST_HEADS = 50
+
+const heads = z
   .string()
-  .refine((text) => parseHead(text) !== undefined, { error: "must be a number, ':' and 64 hexadecimal digits" })
-  .transform((text) => parseHead(text))
-  .meta({ description: 'A head noted earlier, from a line audit_head of the log: finds a cut tail.' })
+  .transform((text) => text.split(',').map(parseHead))
+  .refine((noted) => noted.length <= MOST_HEADS && noted.every((one) => one !== undefined), {
+    error: `must be a number, ':' and 64 hexadecimal digits, or up to ${MOST_HEADS} of these with ',' between`,
+  })
+  .transform((noted) => noted.filter((one) => one !== undefined))
+  .meta({ description: 'Heads noted earlier, from lines audit_head of the log, with commas between: find a cut tail.' })
 
 const getAuditChain = endpoint({
   ...{ id: 'getAuditChain', method: 'GET', path: '/audit-log/chain', tag, roles: BOTH_ROLES },
   summary: 'Reads the whole audit log and says whether its chain is whole.',
-  query: z.strictObject({ head: head.optional() }),
+  query: z.strictObject({ head: heads.optional() }),
   reply: { status: 200, schema: AuditChain },
   async handle({ query }, { auditChain }) {
     const { entries, head, cutSequence, faults } = await auditChain(query.head)

@@ -42,7 +42,7 @@ export interface AdminContext {
   openApi(): Uint8Array
   audit: AuditLog
   auditReader: AuditReader
-  auditChain(noted?: NotedHead): Promise<AuditVerdict>
+  auditChain(noted?: readonly NotedHead[]): Promise<AuditVerdict>
   signIn: SignIn
   tokens: ApiTokens
   users: Users

@@ -32,8 +32,8 @@ import type { RevocationEvents } from '../services/revocation.ts'
 import { adminSettings } from '../settings/admin.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { renewalPolicy, staleCrlAfterMs } from '../settings/issuance.ts'
+import { sharedWork } from '../shared/lib/caching.ts'
 import { sharedBytes } from '../shared/lib/shared-memory.ts'
-import { sharedWork } from '../shared/lib/shared-work.ts'
 import { readWorkers } from '../store/background-run-store.ts'
 import { type DatabasePool, queriesOf } from '../store/slonik.ts'
 import type { AdminContext } from './context.ts'
@@ -125,7 +125,7 @@ export function createAdminContext(
 
 /** Each run reads the whole log, so that they share one, or come one after the other. */
 function auditChain(db: DatabasePool, key: () => Buffer): AdminContext['auditChain'] {
-  const shared = sharedWork(() => verifyAuditLog(db, key(), undefined), AUDIT_CHAIN)
+  const shared = sharedWork(() => verifyAuditLog(db, key(), []), AUDIT_CHAIN)
   let last: Promise<unknown> = Promise.resolve()
   return (noted) => {
     if (noted === undefined) return shared()

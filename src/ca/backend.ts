@@ -108,6 +108,8 @@ export class CaError extends Error {
   readonly mayHaveIssued: boolean
   /** When the backend has said when to come back. */
   readonly retryAfterMs: number | undefined
+  /** After a rate limit: for how long the CA wants no new orders, 0 where it does not say. It is not away. */
+  readonly pauseMs: number | undefined
 
   constructor(message: string, options: CaErrorOptions) {
     super(message, { cause: options.cause })
@@ -116,6 +118,7 @@ export class CaError extends Error {
     this.nameRefusal = options.nameRefusal
     this.mayHaveIssued = options.mayHaveIssued === true
     this.retryAfterMs = options.retryAfterMs
+    this.pauseMs = options.pauseMs
   }
 }
 
@@ -125,4 +128,5 @@ export interface CaErrorOptions {
   nameRefusal?: string | undefined
   mayHaveIssued?: boolean
   retryAfterMs?: number | undefined
+  pauseMs?: number | undefined
 }

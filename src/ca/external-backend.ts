@@ -201,10 +201,12 @@ const UNHEARD = new Set([401, 403, 404])
 /** 429 and 503 are given before any work; behind another error the CA may have issued. */
 function busy(answer: HttpAnswer, { isPoll, mayHaveIssued }: Asked, settings: ExternalSettings): CaError {
   const hasNotIssued = answer.status === 429 || answer.status === 503
+  const pauseMs = retryAfterMs(headerOf(answer, 'retry-after'), Date.now())
   return new CaError(`${NAME} answered ${shown(answer)}`, {
     retryable: hasNotIssued || isPoll || settings.isIdempotent,
     mayHaveIssued: mayHaveIssued || !hasNotIssued,
-    retryAfterMs: retryAfterMs(headerOf(answer, 'retry-after'), Date.now()),
+    retryAfterMs: pauseMs,
+    ...(answer.status === 429 && { pauseMs: pauseMs ?? 0 }),
   })
 }
 

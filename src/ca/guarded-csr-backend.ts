@@ -37,6 +37,8 @@ export interface GuardedCsrBackend {
   readonly stepTimeoutMs: number
   /** Milliseconds until a step makes sense; 0 when one may be made now. */
   retryAfterMs(): number
+  /** The same of a step that begins an issuance, which a rate limit of the CA keeps back. */
+  newRetryAfterMs(): number
   /** @throws LeftAlone, CaError */
   advance(
     request: IssuanceRequest,
@@ -46,51 +48,43 @@ export interface GuardedCsrBackend {
   /** Undefined when the backend publishes nothing. Asks no breaker, since it asks no CA. @throws CaError */
   leave: ((request: IssuanceRequest, state: BackendState) => Promise<IssuanceStep>) | undefined
   /** @throws CaError */
-  revoke(revocation: UpstreamRevocation): Promise<void>
+  revoke(revocation: UpstreamRevocation, signal: AbortSignal): Promise<void>
   /** Success lets steps be made at once. @throws CaError */
   checkHealth(timeoutMs: number): Promise<void>
   /** Undefined when the backend knows no renewal information. @throws CaError */
-  renewalInfo: ((certificate: Buffer) => Promise<UpstreamRenewal | undefined>) | undefined
+  renewalInfo: ((certificate: Buffer, signal: AbortSignal) => Promise<UpstreamRenewal | undefined>) | undefined
   close(): Promise<void>
 }
 
 const REVOCATION_TIMEOUT_MS = 120_000
 const RENEWAL_TIMEOUT_MS = 30_000
+/** Whatever a CA asks for. */
+const LONGEST_PAUSE_MS = 3_600_000
 
-/** @param stopping aborts what is under way when the service ends */
+/**
+ * @param stopping aborts what is under way when the service ends
+ * @param onWait told after each step how long no issuance begins
+ */
 export function guardCsrBackend(
   backend: CsrBackend,
   breaker: CircuitBreaker,
   stopping: AbortSignal,
   onCall: (call: BackendCall) => void,
+  onWait: (waitMs: number) => void = () => undefined,
 ): GuardedCsrBackend {
   const { name, stepTimeoutMs } = backend
   const leave = backend.leave?.bind(backend)
+  let pausedUntil = 0
+  const newRetryAfterMs = () => Math.max(breaker.retryAfterMs(), pausedUntil - performance.now(), 0)
   const signalFor = (timeoutMs: number) => AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)])
 
-  async function call<T>(
-    operation: BackendCall['operation'],
-    timeoutMs: number,
-    work: (signal: AbortSignal) => Promise<T>,
-    resultOf: (answer: T) => CallResult,
-  ): Promise<T> {
-    const startedAt = performance.now()
-    const report = (result: CallResult) =>
-      onCall({ backend: name, operation, result, seconds: (performance.now() - startedAt) / 1000 })
-    try {
-      const answer = await work(signalFor(timeoutMs))
-      report(resultOf(answer))
-      return answer
-    } catch (error) {
-      report('error')
-      throw error
-    }
-  }
+  const call = reporting(name, onCall, signalFor)
 
   return {
     name,
     stepTimeoutMs,
     retryAfterMs: breaker.retryAfterMs,
+    newRetryAfterMs,
     async advance(request, state, { isRepeated, isAbandoned }) {
       if (!breaker.admit()) throw new LeftAlone(name)
       try {
@@ -103,18 +97,23 @@ export function guardCsrBackend(
         tell(breaker, step)
         return step
       } catch (error) {
-        // A final error is an answer, so the CA is there.
-        if (error instanceof CaError && !error.retryable) breaker.succeeded()
+        const { retryable, pauseMs } = error instanceof CaError ? error : { retryable: true, pauseMs: undefined }
+        if (pauseMs !== undefined)
+          pausedUntil = Math.max(pausedUntil, performance.now() + Math.min(pauseMs, LONGEST_PAUSE_MS))
+        // A final error is an answer, as a rate limit is, so the CA is there.
+        if (!retryable || pauseMs !== undefined) breaker.succeeded()
         else breaker.failed()
         throw error
+      } finally {
+        onWait(newRetryAfterMs())
       }
     },
     leave: leave && ((request, state) => leave(request, state, signalFor(stepTimeoutMs))),
-    revoke: (revocation) =>
+    revoke: (revocation, ending) =>
       call(
         'revoke',
         REVOCATION_TIMEOUT_MS,
-        (signal) => backend.revoke(revocation, signal),
+        (signal) => backend.revoke(revocation, AbortSignal.any([signal, ending])),
         () => 'ok',
       ),
     async checkHealth(timeoutMs) {
@@ -125,17 +124,40 @@ export function guardCsrBackend(
         () => 'ok',
       )
       breaker.succeeded()
+      onWait(newRetryAfterMs())
     },
     renewalInfo:
       backend.renewalInfo &&
-      ((certificate) =>
+      ((certificate, ending) =>
         call(
           'renewal',
           RENEWAL_TIMEOUT_MS,
-          async (signal) => backend.renewalInfo?.(certificate, signal),
+          async (signal) => backend.renewalInfo?.(certificate, AbortSignal.any([signal, ending])),
           () => 'ok',
         )),
     close: () => backend.close(),
+  }
+}
+
+/** @param signalFor ends a call after its time */
+function reporting(name: string, onCall: (call: BackendCall) => void, signalFor: (timeoutMs: number) => AbortSignal) {
+  return async <T>(
+    operation: BackendCall['operation'],
+    timeoutMs: number,
+    work: (signal: AbortSignal) => Promise<T>,
+    resultOf: (answer: T) => CallResult,
+  ): Promise<T> => {
+    const startedAt = performance.now()
+    const report = (result: CallResult) =>
+      onCall({ backend: name, operation, result, seconds: (performance.now() - startedAt) / 1000 })
+    try {
+      const answer = await work(signalFor(timeoutMs))
+      report(resultOf(answer))
+      return answer
+    } catch (error) {
+      report('error')
+      throw error
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 /** The frame around the pages: navigation, session, messages, and what a broken page shows. */
 
 import { Component, type ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { can } from './api.ts'
 import { Problem } from './components/basics.tsx'
 import { keepFocus } from './components/focus.ts'
@@ -67,10 +67,15 @@ function Frame() {
 const isCurrent = ({ path }: Route, now: string) => path === now || (path !== '/' && now.startsWith(`${path}/`))
 
 function Navigation({ path }: { path: string }) {
+  const navigation = useRef<HTMLElement>(null)
+  // On a low screen, the current page would be below the edge of the list.
+  useEffect(() => {
+    navigation.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' })
+  }, [path])
   const shown = ROUTES.filter(({ group, needs }) => group !== undefined && can(needs))
   const groups = [...new Set(shown.map(({ group }) => group))].filter((group) => group !== undefined)
   return (
-    <nav aria-label={WORDS.app.navigation}>
+    <nav ref={navigation} aria-label={WORDS.app.navigation}>
       {groups.map((group) => (
         <section key={group} aria-label={WORDS.groups[group]}>
           <h2>{WORDS.groups[group]}</h2>

@@ -1,5 +1,8 @@
 /** All words of the console, by page. A sentence with a value is a function. */
 
+/** `1 account`, `2 accounts`. @param count as `countText` writes it */
+const several = (count: string, one: string, many = `${one}s`) => `${count} ${count === '1' ? one : many}`
+
 export const WORDS = {
   app: {
     name: 'Chancery',
@@ -69,7 +72,8 @@ export const WORDS = {
     idleIn: (time: string) => `Without a sign of you, you are signed out in ${time}.`,
     stay: 'Stay signed in',
     roles: { admin: 'Administrator', auditor: 'Auditor' },
-    forgotten: 'Forgotten? Another administrator makes a new one, or an operator: chancery users reset-password.',
+    forgotten:
+      'Password forgotten? Another administrator makes a new one, or an operator with chancery users reset-password.',
   },
   stops: {
     maintenance: 'Maintenance: new orders are refused.',
@@ -92,7 +96,7 @@ export const WORDS = {
     loading: 'Loading …',
     more: 'Load more',
     begin: 'Back to the beginning',
-    dropped: (rows: string) => `${rows} rows at the beginning left the page to keep it fast.`,
+    dropped: (rows: string) => `${several(rows, 'row')} at the beginning left the page to keep it fast.`,
     shown: (rows: string) => `${rows} shown`,
     shownMore: (rows: string) => `${rows} shown, there are more`,
     end: 'That is all.',
@@ -204,10 +208,11 @@ export const WORDS = {
     revokedNow: 'The credential and its accounts are revoked.',
     revokeConsequence: 'It cannot be undone. With it go, as counted now:',
     cascade: {
-      accounts: (count: string) => `${count} accounts, which can do nothing any more`,
-      authorizations: (count: string) => `${count} valid authorizations`,
-      orders: (count: string) => `${count} open orders`,
-      certificates: (count: string) => `${count} certificates stay valid; revoke them under Certificates`,
+      accounts: (count: string) => `${several(count, 'account')}, which can do nothing any more`,
+      authorizations: (count: string) => several(count, 'valid authorization'),
+      orders: (count: string) => several(count, 'open order'),
+      certificates: (count: string) =>
+        `${several(count, 'certificate stays', 'certificates stay')} valid; revocation is under Certificates`,
     },
   },
   identifiers: {
@@ -227,7 +232,8 @@ export const WORDS = {
     empty: 'There is no identifier yet.',
     begin: 'Add a name or network here, then allow it to a credential or an account on their pages.',
     deleteOf: (value: string) => `Delete ${value}`,
-    deleteConsequence: (accounts: string) => `${accounts} accounts may no longer request it. Certificates stay valid.`,
+    deleteConsequence: (accounts: string) =>
+      `${several(accounts, 'account')} may no longer request it. Certificates stay valid.`,
     deleted: (value: string) => `${value} is deleted.`,
   },
   csrProfiles: {
@@ -248,7 +254,7 @@ export const WORDS = {
     saved: 'The profile is saved, and counts at once.',
     deleteOf: (name: string) => `Delete ${name}`,
     deleteConsequence: (accounts: string) =>
-      `${accounts} accounts go back to the profile of their credential, or to none. It cannot be undone.`,
+      `${several(accounts, 'account goes', 'accounts go')} back to the profile of the credential, or to none. It cannot be undone.`,
     assign: 'Profile of its own',
     assignHelp: 'Wins over that of the credential.',
     assignToCredential: 'Profile of its accounts',
@@ -268,8 +274,9 @@ export const WORDS = {
     whoOfProfile: 'Tries the profile, as it stands here, on the last 1,000 certificates of its accounts.',
     check: 'Check',
     checking: 'Checking …',
-    refusedOf: (refused: string, checked: string) => `${refused} of ${checked} certificates would be refused`,
-    ofAccounts: (accounts: string) => `to ${accounts} accounts. `,
+    refusedOf: (refused: string, checked: string) =>
+      `${refused} of ${several(checked, 'certificate')} would be refused`,
+    ofAccounts: (accounts: string) => `to ${several(accounts, 'account')}. `,
     incomplete: 'Its expressions take long: after two seconds the rest was left out.',
     notKnown: 'Not known, since a certificate does not show it:',
     examples: 'Certificates that would be refused',
@@ -292,7 +299,7 @@ export const WORDS = {
     checking: 'Checking …',
     whole: 'whole',
     broken: 'NOT whole',
-    entries: (count: string) => `${count} entries, head`,
+    entries: (count: string) => `${several(count, 'entry', 'entries')}, head`,
     cut: (sequence: string) => `cut by retention at ${sequence}, `,
   },
   notifications: {
@@ -300,12 +307,12 @@ export const WORDS = {
     type: 'Type',
     recipient: 'Recipient',
     retry: 'Retry all failed ones',
-    retried: (count: string) => `${count} notifications are queued again.`,
+    retried: (count: string) => `${several(count, 'notification is', 'notifications are')} queued again.`,
     retries: 'Retries',
     sent: 'Sent',
     purge: 'Purge',
     purgeConsequence: 'Deletes notifications that were sent or have failed for good. It cannot be undone.',
-    purged: (count: string) => `${count} notifications are deleted.`,
+    purged: (count: string) => `${several(count, 'notification is', 'notifications are')} deleted.`,
     days: 'Older than so many days',
     empty: 'There is no notification.',
     begin: 'They are recorded while notifications.enabled is on, and mailed while smtp.enabled is on.',
@@ -623,7 +630,7 @@ export const WORDS = {
     },
     cancel: 'Cancel the rest',
     cancelConsequence: (revoked: string) =>
-      `Stops after the page in hand. ${revoked} certificates are revoked already and stay so; the CRL gets them at once.`,
+      `Stops after the page in hand. ${several(revoked, 'certificate is', 'certificates are')} revoked already and will stay so, and the CRL has them soon.`,
     cancelled: 'The bulk revocation is cancelled.',
     matched: 'Certificates',
     revokedCount: 'Revoked',
@@ -646,7 +653,7 @@ export const WORDS = {
     preview: 'Show what this hits',
     step2: '2. What this hits',
     hits: (count: string, already: string) =>
-      `${count} certificates would be revoked; ${already} more are revoked already.`,
+      `${several(count, 'certificate')} would be revoked; ${several(already, 'more is', 'more are')} revoked already.`,
     hitsNone: 'Nothing: no certificate fits that is neither revoked nor expired.',
     sample: (shown: number) => `The first ${shown} of them`,
     step3: '3. Why',
@@ -658,7 +665,7 @@ export const WORDS = {
     serial: 'Serial number',
     results: 'What became of each certificate',
     waiting: 'waiting',
-    done: (count: string) => `${count} certificates are revoked.`,
+    done: (count: string) => `${several(count, 'certificate is', 'certificates are')} revoked.`,
     csv: 'Save all results as CSV',
     csvFile: (job: string) => `bulk-revocation-${job}.csv`,
   },
@@ -671,26 +678,26 @@ export const WORDS = {
     issuedDay: 'issued in 24 hours',
     revokedDay: 'revoked in 24 hours',
     revokedAll: 'revoked in all',
-    failuresDay: 'failures in 24 hours',
-    expiring: (days: number) => (days === 1 ? 'expire within a day' : `expire within ${days} days`),
-    validations: 'validations running',
+    failuresDay: 'failed in 24 hours',
+    expiring: (days: number) => (days === 1 ? 'expiring within a day' : `expiring within ${days} days`),
+    validations: 'being validated',
     waiting: 'notifications waiting',
-    failed: 'notifications failed',
+    failed: 'mails not delivered',
     dead: 'events not delivered',
     atLeast: (count: string) => `${count}+`,
     issuedChart: 'Issued per hour',
     issuedSummary: (all: string, most: string, at: string) =>
-      `${all} certificates in the last 24 hours, at most ${most} in an hour (${at}).`,
+      `${several(all, 'certificate')} in the last 24 hours, at most ${most} in an hour (${at}).`,
     issuedNone: 'No certificate was issued in the last 24 hours.',
     issued: 'Certificates',
     expiryChart: 'Certificates by the day of their end',
     expirySummary: (all: string, most: string, day: string) =>
-      `Within 60 days, ${all} unrevoked certificates end, at most ${most} on a day (${day}).`,
+      `Within 60 days, ${several(all, 'unrevoked certificate ends', 'unrevoked certificates end')}, at most ${most} on a day (${day}).`,
     expiryNone: 'No unrevoked certificate ends within 60 days.',
     estimate: 'There are many: a part is counted, and the numbers follow from it.',
     accountsChart: 'Certificates that end soon, by account',
     accountsSummary: (all: string, most: string, account: string) =>
-      `Within 30 days, ${all} unrevoked certificates end; most of them, ${most}, are of ${account}.`,
+      `Within 30 days, ${several(all, 'unrevoked certificate ends', 'unrevoked certificates end')}; most of them, ${most}, of ${account}.`,
     accountsNone: 'No unrevoked certificate ends within 30 days.',
     days: (days: number) => (days === 1 ? '1 day' : `${days} days`),
     otherAccounts: 'all others',

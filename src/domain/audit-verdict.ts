@@ -36,8 +36,8 @@ export interface AuditCheckOptions {
   key: Buffer
   head: NotedHead
   cut: AuditCut
-  /** Written down elsewhere: it finds a cut tail that the database does not show. */
-  noted: NotedHead | undefined
+  /** Written down elsewhere: they find a cut tail that the database does not show. */
+  noted: readonly NotedHead[]
 }
 
 export class AuditCheck {
@@ -52,10 +52,11 @@ export class AuditCheck {
     this.#options = options
     this.#last = cut
     if (cut.sequence > 0 && !isSealed(cut, key)) this.#fault(`the cut at ${cut.sequence} was not made by retention`)
-    if (noted && noted.sequence > head.sequence)
-      this.#fault(`the entries ${head.sequence + 1} to ${noted.sequence} are missing at the end`)
-    if (noted && noted.sequence < cut.sequence)
-      this.#fault(`the noted head ${noted.sequence} cannot be compared: retention has cut the log at ${cut.sequence}`)
+    for (const { sequence } of noted) {
+      if (sequence > head.sequence) this.#fault(`${missing(head.sequence + 1, sequence)} at the end`)
+      if (sequence < cut.sequence)
+        this.#fault(`the noted head ${sequence} cannot be compared: retention has cut the log at ${cut.sequence}`)
+    }
     this.#compareNoted(cut)
   }
 
@@ -85,9 +86,9 @@ export class AuditCheck {
   }
 
   #compareNoted({ sequence, mac }: NotedHead): void {
-    const { noted } = this.#options
-    if (noted?.sequence === sequence && !isSameMac(noted.mac, mac))
-      this.#fault(`entry ${sequence} is not the one of the noted head`)
+    for (const noted of this.#options.noted)
+      if (noted.sequence === sequence && !isSameMac(noted.mac, mac))
+        this.#fault(`entry ${sequence} is not the one of the noted head`)
   }
 
   #fault(sentence: string): void {

@@ -120,10 +120,10 @@ export function orderingEvents({ log, metrics }: Reporting): OrderingEvents {
 
 export function quotaEvents({ log, metrics, eventWriter }: Reporting): QuotaEvents {
   return {
-    exceeded(kind, accountId, limit) {
+    exceeded(kind, { accountId, identifiers }, limit) {
       metrics.rateLimited.inc({ category: `quota_${kind}` })
       log.info({ event: 'order_quota_exceeded', kind, accountId }, 'quota exceeded')
-      const data = { account_id: accountId, quota: kind, limit }
+      const data = { account_id: accountId, quota: kind, limit, attempted_identifiers: identifiers }
       eventWriter.write({ kind: 'order.quota_exceeded', subject: accountId, accountId, data })
     },
     refundFailed: (kind, accountId, error) =>

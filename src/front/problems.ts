@@ -3,7 +3,7 @@
 import { ActorError } from '../runtime/errors.ts'
 import { PRESSURE_RETRY_AFTER, type RefusingTier } from '../services/shared-flags.ts'
 import { BatcherFull } from '../shared/lib/batcher.ts'
-import { TooManyWaiting } from '../shared/lib/shared-work.ts'
+import { TooManyWaiting } from '../shared/lib/caching.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { isUnavailable } from '../store/database.ts'
 

@@ -47,20 +47,10 @@ interface Parts {
 }
 
 export class BodyCollector {
-  readonly #options: ListenOptions
-  readonly #memory: BodyMemory
-  readonly #exchanges: Exchanges
-  readonly #calls: HandlerCalls
-  readonly #replies: ReplyWriter
-  readonly #counters: { tooLarge: number }
+  readonly #parts: Parts
 
-  constructor({ options, memory, exchanges, calls, replies, counters }: Parts) {
-    this.#options = options
-    this.#memory = memory
-    this.#exchanges = exchanges
-    this.#calls = calls
-    this.#replies = replies
-    this.#counters = counters
+  constructor(parts: Parts) {
+    this.#parts = parts
   }
 
   /**
@@ -68,8 +58,9 @@ export class BodyCollector {
    * A chunked body over the limit is not stored, and refused at its end or `LINGER_BYTES` later.
    */
   collect(res: HttpResponse, request: LiveRequest, declared: number | undefined): void {
-    const limit = bodyLimit(this.#options, request)
-    const exchange = this.#exchanges.begin(res, request)
+    const { options, exchanges, calls, replies, counters } = this.#parts
+    const limit = bodyLimit(options, request)
+    const exchange = exchanges.begin(res, request)
     let size = 0
     let pieces = 0
     let isRefused = false
@@ -84,31 +75,28 @@ export class BodyCollector {
       if (size > limit) {
         request.dropBody()
         if (!isLast && size <= limit + LINGER_BYTES) return
-        this.#counters.tooLarge++
+        counters.tooLarge++
         isRefused = true
-        this.#replies.finishBy(exchange, this.#calls.guard(request, this.#options.tooLarge), !isLast)
+        replies.finishBy(exchange, calls.guard(request, options.tooLarge), !isLast)
         return
       }
       if (isWhole && size <= UNCHARGED_BYTES) request.body = copyOf(chunk)
       else if (chunk.byteLength > 0 && !this.#gather(request, chunk, declared)) {
         // The rest of a declared body is bounded and skipped; that of a chunked one is unbounded.
-        this.#replies.finish(
-          exchange,
-          this.#calls.guard(request, this.#options.busy),
-          declared === undefined && !isLast,
-        )
+        replies.finish(exchange, calls.guard(request, options.busy), declared === undefined && !isLast)
         return
       }
       if (!isLast) return
       if (request.gathered !== undefined) request.body = request.gathered.bytes
-      const reply = this.#calls.run(request, this.#options.handler)
-      this.#replies.complete(exchange, reply)
+      const reply = calls.run(request, options.handler)
+      replies.complete(exchange, reply)
     })
   }
 
   /** @returns false when there is no memory for this piece of a body. */
   #gather(request: LiveRequest, chunk: ArrayBuffer, declared: number | undefined): boolean {
-    request.gathered ??= this.#memory.begin(request.peerAddress, declared ?? bodyLimit(this.#options, request))
+    const { memory, options } = this.#parts
+    request.gathered ??= memory.begin(request.peerAddress, declared ?? bodyLimit(options, request))
     return request.gathered.add(new Uint8Array(chunk))
   }
 }

@@ -8,10 +8,10 @@ import { type Loop, startLoop } from '../background/loop.ts'
 import { createAcmeProxyBackend } from '../ca/acme-proxy/backend.ts'
 import { requireHandlerModule } from '../ca/acme-proxy/handlers/module.ts'
 import { readReferenceKey } from '../ca/acme-proxy/reference-account.ts'
-import { type CircuitBreaker, createCircuitBreaker } from '../ca/circuit-breaker.ts'
+import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
 import type { CsrBackend } from '../ca/csr-backend.ts'
 import { createExternalBackend } from '../ca/external-backend.ts'
-import { type GuardedCsrBackend, guardCsrBackend } from '../ca/guarded-csr-backend.ts'
+import { type BackendCall, type GuardedCsrBackend, guardCsrBackend } from '../ca/guarded-csr-backend.ts'
 import { isModule } from '../config/ca-module.ts'
 import type { Config } from '../config/schema.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
@@ -104,24 +104,11 @@ function guard(backend: CsrBackend, { config, stopping, metrics, log, onWait }: 
       log.warn({ event: 'backend_back', backend: name }, 'a CA backend is available again')
     },
   })
-  return guardCsrBackend(backend, telling(breaker, onWait), stopping, ({ operation, result, seconds }) => {
+  const onCall = ({ operation, result, seconds }: BackendCall) => {
     metrics.backendRequests.inc({ backend: name, operation, result })
     metrics.backendRequestSeconds.observe({ backend: name, operation }, seconds)
-  })
-}
-
-function telling(breaker: CircuitBreaker, onWait: (waitMs: number) => void): CircuitBreaker {
-  return {
-    ...breaker,
-    succeeded() {
-      breaker.succeeded()
-      onWait(breaker.retryAfterMs())
-    },
-    failed() {
-      breaker.failed()
-      onWait(breaker.retryAfterMs())
-    },
   }
+  return guardCsrBackend(backend, breaker, stopping, onCall, onWait)
 }
 
 /** Asks backends that are left alone whether they are back. */

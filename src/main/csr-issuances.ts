@@ -111,12 +111,20 @@ function backendEvents(
   }
 }
 
+interface BackendTaskParts {
+  log: Logger
+  metrics: Metrics
+  eventWriter: Pick<EventWriter, 'write'>
+  /** Aborts what waits for a CA when the service ends. */
+  stopping: AbortSignal
+}
+
 /** @param issuances undefined when the signer signs everything */
 export function backendTasks(
   issuances: CsrIssuances | undefined,
   backends: CsrBackends,
   db: Database,
-  { log, metrics, eventWriter }: { log: Logger; metrics: Metrics; eventWriter: Pick<EventWriter, 'write'> },
+  { log, metrics, eventWriter, stopping }: BackendTaskParts,
 ): BackgroundTask[] {
   if (!issuances) return []
   const store = createBackendRevocationStore(db)
@@ -142,7 +150,7 @@ export function backendTasks(
         intervalMs: REVOCATION_ROUND_MS,
         async round() {
           const asked = await revokeAtBackend(backend, {
-            ...{ backends, store },
+            ...{ backends, store, signal: stopping },
             events: {
               confirmed: (revocation) =>
                 log.info({ event: 'backend_revoked', ...factsOf(revocation) }, 'the CA has confirmed a revocation'),
@@ -161,7 +169,7 @@ export function backendTasks(
         },
       }),
     ),
-    renewalTask(backends, db, log),
+    ...renewalTasks(backends, db, log, stopping),
   ]
 }
 
@@ -174,23 +182,23 @@ function revocationFailed({ certificateId, backend, reason }: BackendRevocation,
   return { kind: 'certificate.revocation_failed', subject: certificateId, accountId: undefined, data }
 }
 
-function renewalTask(backends: CsrBackends, db: Database, log: Logger): BackgroundTask {
+/** For each backend one, so that a CA which hangs keeps no other waiting. */
+function renewalTasks(backends: CsrBackends, db: Database, log: Logger, signal: AbortSignal): BackgroundTask[] {
   const store = createUpstreamRenewalStore(db)
-  return {
+  return [...backends.keys()].map((name) => ({
     name: 'upstream_renewals',
     role: 'backends',
     intervalMs: RENEWAL_ROUND_MS,
     round: () =>
-      askUpstreamRenewals({
-        backends,
-        store,
+      askUpstreamRenewals(name, {
+        ...{ backends, store, signal },
         onFailed: ({ message }, { certificateId, backend }) =>
           log.warn(
             { event: 'upstream_renewal_failed', certificateId, backend, reason: message },
             'the CA did not say when a certificate should be renewed; it is asked again',
           ),
       }),
-  }
+  }))
 }
 
 function setCounts(

@@ -82,12 +82,18 @@ export function startBackground(
   })
   teardown.add(() => recorder.stop())
   const warnings = expirationTasks({ config, live: () => now.config, db, metrics, isStopping: () => now.stopping })
-  const elsewhere = backendTasks(csrIssuances, backends, db, { log, metrics, eventWriter })
-  return startBackgroundTasks(
-    [...tasks, ...elsewhere, ...warnings],
-    presence.lead,
-    backgroundEvents(log, metrics, recorder),
-  )
+  const ending = new AbortController()
+  const parts = { log, metrics, eventWriter, stopping: ending.signal }
+  const elsewhere = backendTasks(csrIssuances, backends, db, parts)
+  const all = [...tasks, ...elsewhere, ...warnings]
+  const workers = startBackgroundTasks(all, presence.lead, backgroundEvents(log, metrics, recorder))
+  return {
+    ...workers,
+    stop() {
+      ending.abort(new Error('the service is stopping'))
+      return workers.stop()
+    },
+  }
 }
 
 interface LaterParts {

@@ -2,7 +2,7 @@
 
 import type { Socket } from 'node:net'
 import { countedAddress } from '../domain/rate-limit.ts'
-import { LruMap } from '../shared/lib/lru.ts'
+import { LruMap } from '../shared/lib/caching.ts'
 
 /** A service opens as many before it has shown its token (`client.ts`). */
 const MOST_OF_A_STRANGER = 64

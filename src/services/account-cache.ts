@@ -7,7 +7,7 @@
 
 import type { Account } from '../domain/records.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
-import { LruMap } from '../shared/lib/lru.ts'
+import { LruMap } from '../shared/lib/caching.ts'
 import { type AccountKey, restoreAccountKey } from '../shared/protocol/jwk.ts'
 import type { Requester } from '../store/account-store.ts'
 import { STALE_ACCOUNT, type StaleAccount } from '../store/account-store.ts'

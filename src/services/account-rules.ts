@@ -4,7 +4,6 @@
  * Rows are read for each request; only compiled profiles are cached, by their text.
  */
 
-import type { Allowlist } from '../domain/allowlist.ts'
 import {
   asksForHistory,
   type CsrProfile,
@@ -14,7 +13,7 @@ import {
   parseCsrProfile,
 } from '../domain/csr-profile.ts'
 import type { Order } from '../domain/records.ts'
-import { LruMap } from '../shared/lib/lru.ts'
+import { LruMap } from '../shared/lib/caching.ts'
 import type { Csr } from '../shared/pki/csr.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
@@ -29,8 +28,8 @@ export interface AccountRulesPolicy {
 }
 
 export interface AccountRules {
-  /** Undefined, without a look-up, when allowlists are not enforced. */
-  allowlistOf(accountId: string): Promise<Allowlist | undefined>
+  /** Undefined when allowlists are not enforced. */
+  allowlistOf: AllowlistStore['find'] | undefined
   /**
    * Costs a look-up for an account with a profile, and another if the profile needs history.
    * @throws Problem badCSR
@@ -70,7 +69,7 @@ export function createAccountRules(
   }
 
   return {
-    allowlistOf: async (accountId) => (policy.enforceAllowlist ? allowlists.find(accountId) : undefined),
+    allowlistOf: policy.enforceAllowlist ? allowlists.find : undefined,
 
     async checkCsr(csr, { csrProfileId }, now) {
       const profile = csrProfileId === undefined ? undefined : await profileOf(csrProfileId)

@@ -12,6 +12,8 @@ import type { BackendRevocation, BackendRevocationStore } from '../store/backend
 export interface BackendRevocationsOptions {
   backends: ReadonlyMap<string, Pick<GuardedCsrBackend, 'revoke'>>
   store: BackendRevocationStore
+  /** Aborts when the service ends: what is under way is asked again after its lease. */
+  signal: AbortSignal
   events: BackendRevocationEvents
 }
 
@@ -32,7 +34,7 @@ const MAX_ERROR_CHARACTERS = 500
  */
 export async function revokeAtBackend(
   name: string,
-  { backends, store, events }: BackendRevocationsOptions,
+  { backends, store, signal, events }: BackendRevocationsOptions,
 ): Promise<number> {
   const names = [...backends.keys()]
   const unlessOf = name === names[0] ? names : undefined
@@ -43,8 +45,9 @@ export async function revokeAtBackend(
       try {
         const backend = backends.get(revocation.backend)
         if (!backend) throw new Error(`the configuration has no backend ${revocation.backend}`)
-        await backend.revoke({ certificate, reason })
+        await backend.revoke({ certificate, reason }, signal)
       } catch (error) {
+        if (signal.aborted) return
         events.failed(error, revocation)
         const message = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_CHARACTERS)
         await store.postpone(certificateId, message, revocationRestSeconds(failures + 1))

@@ -2,8 +2,7 @@
 
 import type { CaIssuer } from '../ca/backend.ts'
 import type { Certificate } from '../domain/records.ts'
-import { LruMap } from '../shared/lib/lru.ts'
-import { oncePerKey } from '../shared/lib/shared-work.ts'
+import { LruMap, oncePerKey } from '../shared/lib/caching.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
 import { encodePem } from '../shared/pki/pem.ts'
 import { Problem } from '../shared/protocol/problem.ts'

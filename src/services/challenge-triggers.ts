@@ -7,7 +7,7 @@
  */
 
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
-import { sharedRuns } from '../shared/lib/shared-work.ts'
+import { sharedRuns } from '../shared/lib/caching.ts'
 import {
   type BuiltInType,
   type ChallengeType,

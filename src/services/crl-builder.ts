@@ -17,8 +17,12 @@ import { COMPLETE, crlName } from '../domain/crl-shard.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
 import { lintCrlExtensions, lintCrlHeader } from '../shared/pki/crl-lint.ts'
-import { MAX_CRL_NUMBER_LEAD_DAYS } from '../shared/pki/crl-number.ts'
-import { type DerFrame, frameCertificateList, frameTbsCertList } from '../shared/pki/tbs-cert-list.ts'
+import {
+  type DerFrame,
+  frameCertificateList,
+  frameTbsCertList,
+  MAX_CRL_NUMBER_LEAD_DAYS,
+} from '../shared/pki/tbs-cert-list.ts'
 import { parseCrlExtensions, TbsCertListReader } from '../shared/pki/tbs-cert-list-reader.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import type { CrlDraft, CrlScope, CrlState, CrlStore } from '../store/crl-store.ts'

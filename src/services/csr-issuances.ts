@@ -188,7 +188,8 @@ export class CsrIssuances {
         continue
       }
       const backend = backends.get(name)
-      const waitMs = backend?.retryAfterMs() ?? restMs
+      const isNew = !isBound && row.state === undefined
+      const waitMs = (isNew || name !== row.backend ? backend?.newRetryAfterMs() : backend?.retryAfterMs()) ?? restMs
       if (backend && waitMs === 0) return { backend }
       restMs = Math.min(restMs, waitMs)
     }
@@ -336,7 +337,7 @@ export class CsrIssuances {
     const candidates = candidatesOf(profile)
     return candidates
       .slice(candidates.indexOf(backend) + 1)
-      .find((name) => (isSigner(name) ? signer.isUsable() : backends.get(name)?.retryAfterMs() === 0))
+      .find((name) => (isSigner(name) ? signer.isUsable() : backends.get(name)?.newRetryAfterMs() === 0))
   }
 
   /** An order ends in its time, however long a backend is away or wants to be left alone. After it there is no hurry. */

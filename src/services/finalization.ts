@@ -4,7 +4,7 @@ import type { CertificateProfile } from '../domain/certificate-profile.ts'
 import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
 import type { Order } from '../domain/records.ts'
-import { sharedRuns } from '../shared/lib/shared-work.ts'
+import { sharedRuns } from '../shared/lib/caching.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import { type Csr, CsrError, parseCsr } from '../shared/pki/csr.ts'
 import { hashSpki, type Spki } from '../shared/pki/spki.ts'
@@ -169,7 +169,7 @@ export class Finalization {
     else fromCsr?.requireAvailable(profile)
     const csr = readCsr(request.csr)
     checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
-    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf(order.accountId))
+    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf?.(order.accountId))
     await rules.checkCsr(csr, order, request.now)
     // Last, because only this check can cost DNS queries.
     const caa = this.#options.requireFreshCaa?.(known.requester, order, request.now)
@@ -185,7 +185,7 @@ export class Finalization {
     work: () => Promise<T | undefined>,
   ): Promise<T | undefined> {
     const { quotas, limits } = this.#options
-    const begin = () => quotas.within('certificates', requester.accountId, work)
+    const begin = () => quotas.within('certificates', { accountId: requester.accountId, identifiers }, work)
     if (isExempt) return begin()
     // Charged here and not at new-order: a stranger cannot use up the limit of another's name.
     const counted = countedIdentifiers(identifiers)

@@ -9,7 +9,7 @@
 
 import type { Authorization, Order } from '../domain/records.ts'
 import { orderStatus } from '../domain/states.ts'
-import { LruMap } from '../shared/lib/lru.ts'
+import { LruMap } from '../shared/lib/caching.ts'
 import type { ChangeCounters } from '../shared/lib/shared-memory.ts'
 import type { AccountStore, Requester } from '../store/account-store.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'

@@ -21,7 +21,7 @@ import {
   type RequestedValidity,
   type Validity,
 } from '../domain/certificate-profile.ts'
-import { oncePerKey } from '../shared/lib/shared-work.ts'
+import { oncePerKey } from '../shared/lib/caching.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { fingerprintSha256 } from '../shared/pki/certificate.ts'
 import { lintTbsCertificate } from '../shared/pki/lint.ts'

@@ -103,7 +103,9 @@ export class Ordering {
     await this.#charge(client, checked.identifiers, isExempt)
     // Only created orders count. Replacements do not, as their certificates have a quota.
     const make = () => this.#makeOrder(client, checked, now)
-    const made = await (isExempt ? make() : quotas.within('orders', accountId, make, isNew))
+    const made = await (isExempt
+      ? make()
+      : quotas.within('orders', { accountId, identifiers: checked.identifiers }, make, isNew))
     if (made.isNew) events.ordered(made.order)
     return made.order
   }
@@ -129,7 +131,7 @@ export class Ordering {
   ): Promise<{ authorization: Authorization; isNew: boolean }> {
     const { authorizations, rules, policy, quotas, events } = this.#options
     const { requester } = client
-    const allowlist = await rules.allowlistOf(requester.accountId)
+    const allowlist = await rules.allowlistOf?.(requester.accountId)
     const [identifier] = checkIdentifiers([requested], policy.identifiers, allowlist) as [Identifier]
     if (isWildcard(identifier))
       throw new Problem('malformed', 'a wildcard name cannot be pre-authorized (RFC 8555 §7.4.1)')
@@ -143,7 +145,7 @@ export class Ordering {
       if (approved) events.approved(approved, client, undefined)
       return { authorization, isNew: authorization.id === candidate.id }
     }
-    return quotas.within('orders', requester.accountId, make, isNew)
+    return quotas.within('orders', { accountId: requester.accountId, identifiers: [identifier] }, make, isNew)
   }
 
   async findAuthorization(requester: Requester, authorizationId: string): Promise<Authorization> {
@@ -163,7 +165,7 @@ export class Ordering {
 
   async #checkOrder({ requester, account }: Client, request: OrderRequest, now: Date): Promise<CheckedOrder> {
     const { rules, policy } = this.#options
-    const allowlist = await rules.allowlistOf(requester.accountId)
+    const allowlist = await rules.allowlistOf?.(requester.accountId)
     const identifiers = checkIdentifiers(request.identifiers, policy.identifiers, allowlist)
     const profile = chooseProfile(policy.profiles, request.profile, account.allowedProfiles)
     const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)

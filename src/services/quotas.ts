@@ -1,5 +1,6 @@
 /** Daily quotas of accounts (`quotas.*`): orders created and certificates issued per UTC day. */
 
+import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { UsageKind, UsageStore } from '../store/usage-store.ts'
@@ -14,11 +15,17 @@ export interface Quotas {
    * @param isUsed by default any result but `undefined`
    * @throws Problem rateLimited when the day's quota is used up
    */
-  within<T>(kind: UsageKind, accountId: string, work: () => Promise<T>, isUsed?: (result: T) => boolean): Promise<T>
+  within<T>(kind: UsageKind, asked: QuotaRequest, work: () => Promise<T>, isUsed?: (result: T) => boolean): Promise<T>
+}
+
+export interface QuotaRequest {
+  accountId: string
+  /** What the order or authorization was to be for. */
+  identifiers: readonly Identifier[]
 }
 
 export interface QuotaEvents {
-  exceeded(kind: UsageKind, accountId: string, limit: number): void
+  exceeded(kind: UsageKind, asked: QuotaRequest, limit: number): void
   /** The day then counts one too many. */
   refundFailed(kind: UsageKind, accountId: string, error: unknown): void
 }
@@ -27,12 +34,13 @@ const DAY_MS = 86_400_000
 
 export function createQuotas(store: UsageStore, policy: QuotaPolicy, events: QuotaEvents): Quotas {
   return {
-    async within(kind, accountId, work, isUsed = (result) => result !== undefined) {
+    async within(kind, asked, work, isUsed = (result) => result !== undefined) {
+      const { accountId } = asked
       const limit = policy[kind]
       if (limit === 0) return work()
       const day = await store.charge[kind]({ accountId, limit })
       if (day === undefined) {
-        events.exceeded(kind, accountId, limit)
+        events.exceeded(kind, asked, limit)
         throw refusal(kind, limit)
       }
       let isRefunded = true

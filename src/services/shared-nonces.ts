@@ -8,7 +8,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { sharedWork } from '../shared/lib/shared-work.ts'
+import { sharedWork } from '../shared/lib/caching.ts'
 import type { Nonces } from '../shared/protocol/nonce.ts'
 import { createNonceSeal, NONCE_BATCH, type NonceSeal } from '../shared/protocol/nonce.ts'
 import { EPOCH_LEAD_SECONDS, type NonceEpoch, type NonceStore } from '../store/nonce-store.ts'

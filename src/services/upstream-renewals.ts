@@ -4,8 +4,10 @@ import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
 import type { DueRenewal, UpstreamRenewalStore } from '../store/upstream-renewal-store.ts'
 
 export interface UpstreamRenewalsOptions {
-  backends: ReadonlyMap<string, Pick<GuardedCsrBackend, 'renewalInfo'>>
+  backends: ReadonlyMap<string, Pick<GuardedCsrBackend, 'renewalInfo' | 'retryAfterMs'>>
   store: UpstreamRenewalStore
+  /** Aborts when the service ends: what is under way is asked again later. */
+  signal: AbortSignal
   onFailed(error: Error, renewal: DueRenewal): void
 }
 
@@ -16,25 +18,28 @@ const RETRY_SECONDS = 1800
 /** Where the CA suggests nothing for this one. */
 const SILENT_SECONDS = 86_400
 
-/** One round. @returns how many certificates were asked for */
-export async function askUpstreamRenewals(options: UpstreamRenewalsOptions): Promise<number> {
-  const due = await options.store.claimDue(BATCH, RETRY_SECONDS)
-  await Promise.all(due.map((renewal) => ask(renewal, options)))
+/** One round of a backend. @returns how many certificates were asked for */
+export async function askUpstreamRenewals(name: string, options: UpstreamRenewalsOptions): Promise<number> {
+  const backend = options.backends.get(name)
+  if (!backend || backend.retryAfterMs() > 0) return 0
+  const due = await options.store.claimDue(name, BATCH, RETRY_SECONDS)
+  await Promise.all(due.map((renewal) => ask(renewal, backend.renewalInfo, options)))
   return due.length
 }
 
-async function ask(renewal: DueRenewal, { backends, store, onFailed }: UpstreamRenewalsOptions): Promise<void> {
-  const { certificateId, backend, der } = renewal
-  const known = backends.get(backend)
-  // A backend that is not configured at the moment may come back.
-  if (!known) return
-  if (!known.renewalInfo) return store.drop(certificateId)
+async function ask(
+  renewal: DueRenewal,
+  renewalInfo: GuardedCsrBackend['renewalInfo'],
+  { store, signal, onFailed }: UpstreamRenewalsOptions,
+): Promise<void> {
+  const { certificateId, der } = renewal
+  if (!renewalInfo) return store.drop(certificateId)
   try {
-    const answer = await known.renewalInfo(der)
+    const answer = await renewalInfo(der, signal)
     if (!answer) return await store.save(certificateId, undefined, SILENT_SECONDS)
     const { start, end, explanationUrl, retryAfterMs } = answer
     await store.save(certificateId, { window: { start, end }, explanationUrl }, retryAfterMs / 1000)
   } catch (error) {
-    onFailed(error as Error, renewal)
+    if (!signal.aborted) onFailed(error as Error, renewal)
   }
 }

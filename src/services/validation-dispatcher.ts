@@ -10,7 +10,7 @@
 import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import type { ValidationRecord } from '../domain/validation-evidence.ts'
 import type { ValidationPolicy } from '../domain/validation-policy.ts'
-import { RecentSet } from '../shared/lib/recent-set.ts'
+import { RecentSet } from '../shared/lib/caching.ts'
 import type { ChallengeStore } from '../store/challenge-store.ts'
 import { attemptResult } from './attempt-result.ts'
 import type { AttemptEnded, RecordedAttempt, ValidationRequest } from './challenge-triggers.ts'

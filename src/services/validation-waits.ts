@@ -7,7 +7,7 @@
  * end (`AttemptEnded`); if that message is lost, the poll takes the full second.
  */
 
-import { LruMap } from '../shared/lib/lru.ts'
+import { LruMap } from '../shared/lib/caching.ts'
 import { startTimeLimit } from '../shared/lib/time-limit.ts'
 
 /** `void`: nothing will be recorded, because the claim was lost or the authorization decided. */

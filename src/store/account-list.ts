@@ -7,8 +7,6 @@
 import { z } from 'zod/v4'
 import { ACCOUNT_STATUSES, type AccountStatus } from '../domain/states.ts'
 import {
-  allOf,
-  behind,
   createdBetween,
   type Fragment,
   hasIndex,
@@ -16,8 +14,7 @@ import {
   type ListPage,
   readPage,
   unbounded,
-  upTo,
-  type Walk,
+  walkById,
 } from './list-page.ts'
 import { type CommonQueryMethods, constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { account } from './status-sql.ts'
@@ -49,7 +46,6 @@ const Row = z.object({
   updated_at: z.date(),
 })
 export type ListedAccount = z.infer<typeof Row>
-const Id = z.object({ id: z.string() })
 
 const columns = sql.fragment`
   a.id, a.status, a.thumbprint, a.jwk, a.contacts, a.terms_agreed, a.created_at,
@@ -96,23 +92,11 @@ export async function listAccounts(
       ? []
       : [sql.fragment`a.eab_credential_id = (SELECT id FROM eab_credentials WHERE kid = ${eabKid})`]),
   ]
-  const walk: Walk<ListedAccount> = {
-    cursorOf: (row) => row.id,
-    async windowEnd(from, rows) {
-      const row = await db.maybeOne(rowsOf(Id)`
-        SELECT a.id FROM accounts a WHERE ${allOf([behind(id, from), ...bounds])}
-         ORDER BY a.id DESC OFFSET ${rows - 1} LIMIT 1`)
-      return row?.id
-    },
-    async read(from, end, count) {
-      return [
-        ...(await db.any(rowsOf(Row)`
-          SELECT ${columns} FROM ${accounts} a
-           WHERE ${allOf([behind(id, from), upTo(id, end), ...fits])}
-           ORDER BY a.id DESC LIMIT ${count}`)),
-      ]
-    },
-  }
+  const walk = walkById<ListedAccount>(db, {
+    ...{ table: sql.fragment`accounts a`, id, bounds, fits },
+    read: (where, count) =>
+      db.any(rowsOf(Row)`SELECT ${columns} FROM ${accounts} a WHERE ${where} ORDER BY a.id DESC LIMIT ${count}`),
+  })
   const isNarrow = eabKid !== undefined || (status !== undefined && status !== 'valid') || hasContacts
   return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }

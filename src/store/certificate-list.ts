@@ -21,6 +21,7 @@ import {
   unbounded,
   upTo,
   type Walk,
+  walkById,
 } from './list-page.ts'
 import { type CommonQueryMethods, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { succeededAmong } from './successors.ts'
@@ -234,23 +235,11 @@ const cursorOf = ({ id }: ListedCertificate) => id
 
 /** certificates_pkey, or another index that the filters lead to. */
 function alongIds(db: DatabasePool, fits: readonly Fragment[], bounds: readonly Fragment[]): Walk<ListedCertificate> {
-  const id = sql.fragment`c.id`
-  return {
-    cursorOf,
-    async windowEnd(after, rows) {
-      const row = await db.maybeOne(rowsOf(Id)`
-        SELECT c.id FROM certificates c WHERE ${allOf([behind(id, after), ...bounds])}
-         ORDER BY c.id DESC OFFSET ${rows - 1} LIMIT 1`)
-      return row?.id
-    },
-    async read(after, end, limit) {
-      return [
-        ...(await db.any(rowsOf(Row)`
-          SELECT ${columns} FROM certificates c WHERE ${allOf([behind(id, after), upTo(id, end), ...fits])}
-           ORDER BY c.id DESC LIMIT ${limit}`)),
-      ]
-    },
-  }
+  return walkById<ListedCertificate>(db, {
+    ...{ table: sql.fragment`certificates c`, id: sql.fragment`c.id`, bounds, fits },
+    read: (where, limit) =>
+      db.any(rowsOf(Row)`SELECT ${columns} FROM certificates c WHERE ${where} ORDER BY c.id DESC LIMIT ${limit}`),
+  })
 }
 
 /**

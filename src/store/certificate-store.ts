@@ -35,7 +35,7 @@ export interface CertificateStore {
   /** False when it was revoked already. */
   revoke(revocation: Revocation): Promise<boolean | StaleAccount>
   isKeyBlocked(spkiSha256: Buffer): Promise<boolean>
-  /** Saves an issuer for later downloads; repeating it changes nothing. */
+  /** Saves an issuer for later downloads, with its chain as it was given last. */
   saveIssuer(fingerprint: Buffer, certificate: Buffer, chain: readonly Buffer[]): Promise<void>
   /** The chain from the issuer upwards. */
   findIssuerChain(fingerprint: string): Promise<readonly Buffer[] | undefined>
@@ -106,7 +106,10 @@ const IS_KEY_BLOCKED: Statement = {
 
 const SAVE_ISSUER: Statement = {
   name: 'issuer-save',
-  text: 'INSERT INTO issuers (fingerprint, certificate, chain) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
+  // An operator may put another cross-signature above the same issuer.
+  text: `
+    INSERT INTO issuers AS known (fingerprint, certificate, chain) VALUES ($1, $2, $3)
+    ON CONFLICT (fingerprint) DO UPDATE SET chain = excluded.chain WHERE known.chain <> excluded.chain`,
 }
 
 const FIND_ISSUER: Statement = {

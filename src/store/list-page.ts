@@ -96,6 +96,32 @@ export function unbounded<T>(walk: Walk<T>): Walk<T> {
   return { ...walk, windowEnd: async () => undefined }
 }
 
+interface WalkById<T> {
+  /** Such as `accounts a`, its id, and the conditions of its index. */
+  table: Fragment
+  id: Fragment
+  bounds: readonly Fragment[]
+  /** All conditions of a row. */
+  fits: readonly Fragment[]
+  /** Rows by descending id. */
+  read: (where: ReturnType<typeof allOf>, limit: number) => Promise<readonly T[]>
+}
+
+/** Along the primary key, newest first. */
+export function walkById<T extends { id: string }>(db: DatabasePool, options: WalkById<T>): Walk<T> {
+  const { table, id, bounds, fits, read } = options
+  return {
+    cursorOf: (row) => row.id,
+    async windowEnd(from, rows) {
+      const row = await db.maybeOne(rowsOf(Id)`
+        SELECT ${id} FROM ${table} WHERE ${allOf([behind(id, from), ...bounds])}
+         ORDER BY ${id} DESC OFFSET ${rows - 1} LIMIT 1`)
+      return row?.id
+    },
+    read: async (from, end, limit) => [...(await read(allOf([behind(id, from), upTo(id, end), ...fits]), limit))],
+  }
+}
+
 /** Pages of all rows along a unique id, newest first. */
 export function pageById<T extends { id: string }>(
   column: Fragment,
@@ -114,6 +140,8 @@ export async function hasIndex(db: DatabasePool, name: string): Promise<boolean>
   return db.exists(rowsOf(z.object({}))`
     SELECT FROM pg_index WHERE indexrelid = to_regclass(${name}) AND indisvalid`)
 }
+
+const Id = z.object({ id: z.string() })
 
 export type Fragment = ReturnType<typeof sql.fragment>
 export const ALL_ROWS = sql.fragment`true`

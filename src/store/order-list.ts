@@ -6,17 +6,7 @@
 import { z } from 'zod/v4'
 import { ORDER, ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../domain/states.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
-import {
-  allOf,
-  behind,
-  type Fragment,
-  hasIndex,
-  type ListPage,
-  readPage,
-  unbounded,
-  upTo,
-  type Walk,
-} from './list-page.ts'
+import { allOf, type Fragment, hasIndex, type ListPage, readPage, unbounded, walkById } from './list-page.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { authorization, order, quoted } from './status-sql.ts'
 import { StoredFacts } from './stored-facts.ts'
@@ -42,7 +32,6 @@ const Row = z.object({
   certificate_id: z.string().nullable(),
 })
 export type ListedOrder = z.infer<typeof Row>
-const Id = z.object({ id: z.string() })
 
 /**
  * `derived.status` of an order `o` (domain/states.ts). Reads authorizations only of open
@@ -114,23 +103,13 @@ export async function listOrders(
       ? []
       : [sql.fragment`o.status = ANY (${sql.array(storedOf(status), 'text')}) AND derived.status = ${status}`]),
   ]
-  const walk: Walk<ListedOrder> = {
-    cursorOf: (row) => row.id,
-    async windowEnd(from, rows) {
-      const row = await db.maybeOne(rowsOf(Id)`
-        SELECT o.id FROM orders o WHERE ${allOf([behind(id, from), ...bounds])}
-         ORDER BY o.id DESC OFFSET ${rows - 1} LIMIT 1`)
-      return row?.id
-    },
-    async read(from, end, count) {
-      return [
-        ...(await db.any(rowsOf(Row)`
-          SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
-            FROM ${orders} o ${derivedStatus}
-           WHERE ${allOf([behind(id, from), upTo(id, end), ...fits])}
-           ORDER BY o.id DESC LIMIT ${count}`)),
-      ]
-    },
-  }
+  const walk = walkById<ListedOrder>(db, {
+    ...{ table: sql.fragment`orders o`, id, bounds, fits },
+    read: (where, count) =>
+      db.any(rowsOf(Row)`
+        SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id
+          FROM ${orders} o ${derivedStatus} WHERE ${where}
+         ORDER BY o.id DESC LIMIT ${count}`),
+  })
   return readPage(hasNames || fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }

@@ -11,8 +11,11 @@ export interface DueRenewal {
 }
 
 export interface UpstreamRenewalStore {
-  /** Takes due ones, which are due again after `leaseSeconds`, and drops those that nobody renews any more. */
-  claimDue(limit: number, leaseSeconds: number): Promise<DueRenewal[]>
+  /**
+   * Takes due ones of a backend, which are due again after `leaseSeconds`, and drops those that nobody
+   * renews any more.
+   */
+  claimDue(backend: string, limit: number, leaseSeconds: number): Promise<DueRenewal[]>
   /** @param advice undefined when the CA suggests nothing */
   save(certificateId: string, advice: RenewalAdvice | undefined, dueInSeconds: number): Promise<void>
   /** Never asks again. */
@@ -21,10 +24,11 @@ export interface UpstreamRenewalStore {
 
 const CLAIM_DUE: Statement = {
   name: 'upstream-renewal-claim-due',
-  // upstream_renewals_due, certificates_pkey
+  // upstream_renewals_backend_due, certificates_pkey
   text: `
     WITH due AS (
-      SELECT certificate_id FROM upstream_renewals WHERE due_at <= now() ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
+      SELECT certificate_id FROM upstream_renewals WHERE backend = $3 AND due_at <= now()
+       ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
     ), live AS (
       SELECT c.id, c.der FROM due JOIN certificates c ON c.id = due.certificate_id
        WHERE c.not_after > now() AND c.revoked_at IS NULL
@@ -52,9 +56,9 @@ const DROP: Statement = {
 
 export function createUpstreamRenewalStore(db: Pick<Database, 'query'>): UpstreamRenewalStore {
   return {
-    async claimDue(limit, leaseSeconds) {
+    async claimDue(name, limit, leaseSeconds) {
       type Row = { certificate_id: string; backend: string; der: Buffer }
-      const rows = await db.query<Row>(CLAIM_DUE, [limit, leaseSeconds])
+      const rows = await db.query<Row>(CLAIM_DUE, [limit, leaseSeconds, name])
       return rows.map(({ certificate_id, backend, der }) => ({ certificateId: certificate_id, backend, der }))
     },
     async save(certificateId, advice, dueInSeconds) {

@@ -12,7 +12,7 @@ import type { AskForCaa, CaaCheckRequest } from '../services/caa-freshness.ts'
 import { normalPattern } from '../settings/orders.ts'
 import { urlSettings } from '../settings/server.ts'
 import { caaTimeoutMs, corroborationMs, isCaaEnforced } from '../settings/validation.ts'
-import { LruMap } from '../shared/lib/lru.ts'
+import { LruMap } from '../shared/lib/caching.ts'
 import { Urls } from '../shared/protocol/urls.ts'
 import { type CaaJobFactory, dnsSettings } from './jobs.ts'
 

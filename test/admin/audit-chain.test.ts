@@ -36,7 +36,13 @@ describe('the chain of the audit log', () => {
       await query('ALTER TABLE admin_audit_log ENABLE TRIGGER USER')
     })
   const faults = async (head?: string, key = KEY) =>
-    (await verifyAuditLog(db, key, head === undefined ? undefined : parseHead(head))).faults
+    (
+      await verifyAuditLog(
+        db,
+        key,
+        (head?.split(',') ?? []).flatMap((one) => parseHead(one) ?? []),
+      )
+    ).faults
   const retention = () => new AuditRetention({ db, key: KEY, audit: new AuditLog(db, KEY) })
   const record = async (count: number) => {
     const audit = new AuditLog(db, KEY)
@@ -52,7 +58,7 @@ describe('the chain of the audit log', () => {
   })
 
   test('an untouched log is whole, and so is an empty one', async () => {
-    const verdict = await verifyAuditLog(db, KEY, undefined)
+    const verdict = await verifyAuditLog(db, KEY, [])
     assert.deepEqual([verdict.entries, verdict.head.sequence, verdict.faults], [6, 6, []])
     assert.deepEqual(await faults(renderHead(verdict.head)), [])
     await tamper('DELETE FROM admin_audit_log', "UPDATE admin_audit_head SET sequence = 0, mac = ''")
@@ -107,7 +113,7 @@ describe('the chain of the audit log', () => {
     })
 
   test('a cut tail whose head was moved back is found by a head noted elsewhere', async () => {
-    const { head } = await verifyAuditLog(db, KEY, undefined)
+    const { head } = await verifyAuditLog(db, KEY, [])
     await tamper(
       'DELETE FROM admin_audit_log WHERE sequence > 4',
       'UPDATE admin_audit_head SET sequence = 4, mac = (SELECT mac FROM admin_audit_log WHERE sequence = 4)',
@@ -134,17 +140,17 @@ describe('the chain of the audit log', () => {
   })
 
   test('retention deletes what is old, says so, and the rest verifies', async () => {
-    const { head } = await verifyAuditLog(db, KEY, undefined)
+    const { head } = await verifyAuditLog(db, KEY, [])
     await tamper("UPDATE admin_audit_log SET created_at = '2020-01-01' WHERE sequence <= 4")
     assert.equal(await retention().cut(new Date('2021-01-01')), 4)
-    const verdict = await verifyAuditLog(db, KEY, head)
+    const verdict = await verifyAuditLog(db, KEY, [head])
     assert.deepEqual([verdict.entries, verdict.cutSequence, verdict.faults], [3, 4, []])
     await withQuery(database.connection, async (query) => {
       const [entry] = await query("SELECT details FROM admin_audit_log WHERE action = 'audit.cut'")
       assert.deepEqual(entry?.details, { entries: 4, last_sequence: 4, before: '2021-01-01T00:00:00.000Z' })
     })
     assert.equal(await retention().cut(new Date('2021-01-01')), 0)
-    assert.equal((await verifyAuditLog(db, KEY, undefined)).head.sequence, 7)
+    assert.equal((await verifyAuditLog(db, KEY, [])).head.sequence, 7)
   })
 
   test('an old entry behind a young one stays, for the chain has no holes', async () => {
@@ -154,7 +160,7 @@ describe('the chain of the audit log', () => {
 
   test('retention of everything leaves its own entry', async () => {
     assert.equal(await retention().cut(FAR), 6)
-    const verdict = await verifyAuditLog(db, KEY, undefined)
+    const verdict = await verifyAuditLog(db, KEY, [])
     assert.deepEqual([verdict.entries, verdict.head.sequence, verdict.faults], [1, 7, []])
   })
 

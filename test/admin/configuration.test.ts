@@ -84,8 +84,8 @@ describe('admin_api', () => {
     const derived = requireAuditKey({ admin_api: { audit_key_file: null, token_secret: TOKEN_SECRET } } as Config)
     const db = await openCheckedDatabase(settingsFor(service.database.connection, 1))
     try {
-      assert.deepEqual((await verifyAuditLog(db, KEY, undefined)).faults, [])
-      assert.match((await verifyAuditLog(db, derived, undefined)).faults.join(), /no entry fits: the key/)
+      assert.deepEqual((await verifyAuditLog(db, KEY, [])).faults, [])
+      assert.match((await verifyAuditLog(db, derived, [])).faults.join(), /no entry fits: the key/)
     } finally {
       await db.end()
     }

@@ -7,6 +7,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { boxOf } from '../../src/settings/eab-secret.ts'
 import { type AdminClient, adminConfig, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
+import { rowsIn } from '../support/database.ts'
 import { chancery, createCredential, operate } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -144,6 +145,14 @@ describe('administration from the command line', () => {
     const verdict = JSON.parse(await operate(service, 'audit', 'verify', '--json'))
     assert.deepEqual([verdict.whole, verdict.faults], [true, []])
     assert.match(await operate(service, 'audit', 'verify', '--head', verdict.head), /the audit log is whole/)
+    const [first] = await rowsIn<{ mac: string }>(
+      service.database,
+      "SELECT encode(mac, 'hex') AS mac FROM admin_audit_log WHERE sequence = 1",
+    )
+    const noted = ['--head', `1:${first?.mac}`, '--head', verdict.head]
+    assert.match(await operate(service, 'audit', 'verify', ...noted), /the audit log is whole/)
+    const wrong = await run('audit', 'verify', ...noted, '--head', `1:${'0'.repeat(64)}`)
+    assert.deepEqual([wrong.code, wrong.stderr.trim()], [1, 'entry 1 is not the one of the noted head'])
     const ahead = `${verdict.entries + 5}:${'0'.repeat(64)}`
     const cut = await run('audit', 'verify', '--head', ahead)
     assert.equal(cut.code, 1)

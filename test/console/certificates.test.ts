@@ -331,7 +331,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     await page.getByRole('link', { name: 'Revoke many …' }).click()
     await becomes(() => page.getByLabel('Exactly this name').inputValue(), 'host-7.example.test')
     await page.getByRole('button', { name: 'Show what this hits' }).click()
-    await page.getByText('1 certificates would be revoked', { exact: false }).waitFor()
+    await page.getByText('1 certificate would be revoked', { exact: false }).waitFor()
     await page.getByRole('button', { name: 'Revoke them …' }).click()
     const dialog = page.getByRole('dialog')
     const confirm = dialog.getByRole('button', { name: 'Revoke them' })

@@ -3,31 +3,42 @@
  * The service is populated, its database a new one.
  */
 
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Page } from 'playwright-core'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
 import { boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { CA_VARIABLE, makeRunCa } from '../support/ca.ts'
+import { rowsIn } from '../support/database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { ConsoleBrowser } from './browser.ts'
+import { withPalette } from './palette.ts'
 import { addRows, issue } from './seed.ts'
 
 const SIZE = { width: 1000, height: 640 }
 
 const NAMES = ['blog', 'mail', 'db-1', 'db-2', 'git', 'ci', 'registry', 'grafana', 'vpn', 'ldap', 'proxy', 'wiki']
 
+const shoot = async (page: Page, name: string) =>
+  writeFileSync(path.join(folder, name), withPalette(await page.screenshot()))
+
 async function emptyService(browser: ConsoleBrowser): Promise<void> {
   const stranger = await browser.open({ viewport: SIZE, colorScheme: 'light' })
   await stranger.page.waitForTimeout(1_500)
-  await stranger.page.screenshot({ path: path.join(folder, 'sign-in.png') })
+  // The address is that of this machine, which says nothing to a reader.
+  await stranger.page.getByText(service.baseUrl).evaluate((one) => {
+    one.textContent = 'https://ca.shop.test/api'
+  })
+  await shoot(stranger.page, 'sign-in.png')
   await stranger.close()
   const first = await browser.as('admin', { viewport: SIZE, colorScheme: 'light' })
   await disguise(first.page, '/home/ann/chancery/data')
   await first.page.reload()
   await first.page.waitForTimeout(1_500)
-  await first.page.screenshot({ path: path.join(folder, 'first-steps.png') })
+  await shoot(first.page, 'first-steps.png')
   await first.close()
 }
 
@@ -57,6 +68,7 @@ async function fill(service: TestService) {
   const { json: job } = await admin.send('POST', '/certificates/bulk-revoke', {
     ...{ filter: { domain: 'vpn.shop.test' }, reason: 4 },
   })
+  await notifications(service, job.job_id)
   const order = await client.newOrder(['new.shop.test'])
   const { json } = await client.post(order.json.authorizations[0])
   await client.post(json.challenges.find(({ type }: { type: string }) => type === 'http-01').url, {})
@@ -69,6 +81,30 @@ async function fill(service: TestService) {
     credential: credential.id,
     profile: profile.id,
   }
+}
+
+/** What a service with mail and a longer history has: notifications, and a bulk revocation that was cancelled. */
+async function notifications(service: TestService, job: string): Promise<void> {
+  const subjects = [
+    ['expiration_warning', 'Certificates expire soon: blog.shop.test', 'sent', null],
+    ['challenge_failed', 'A name could not be validated: new.shop.test', 'failed', '550 5.1.1 User unknown'],
+    ['registration_succeeded', 'A new account', 'sent', null],
+  ]
+  for (const [index, [type, subject, status, error]] of subjects.entries())
+    await rowsIn(
+      service.database,
+      `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, error_detail,
+                                  retry_count, message_id, sent_at)
+       VALUES ($1, $2, 'ops@shop.test', $3, '', '', $4, $5, $6, 'm', CASE WHEN $4 = 'sent' THEN now() END)`,
+      [uuidv7(Date.now() - index * 3_600_000), type, subject, status, error, status === 'failed' ? 5 : 0],
+    )
+  await rowsIn(
+    service.database,
+    `INSERT INTO bulk_revocations (id, filter, reason, author, status, total_matched, revoked, created_at, finished_at)
+     SELECT $1, '{"issued_after": "2026-11-01T00:00:00.000Z"}', 5, author, 'cancelled', 12480, 3500,
+            now() - interval '2 days', now() - interval '2 days' FROM bulk_revocations WHERE id = $2`,
+    [uuidv7(Date.now() - 2 * 86_400_000), job],
+  )
 }
 
 /** Places of this machine say nothing to a reader. */
@@ -116,7 +152,7 @@ try {
     if (words.length > 0 && !words.some((word) => name.includes(word))) continue
     await page.evaluate(`location.hash = ${JSON.stringify(place)}`)
     await page.waitForTimeout(1_500)
-    await page.screenshot({ path: path.join(folder, `${name}.png`) })
+    await shoot(page, `${name}.png`)
   }
   await close()
   for (const [name, place, look] of [
@@ -125,7 +161,7 @@ try {
   ] as const) {
     const tab = await browser.as('admin', { place, ...look })
     await tab.page.waitForTimeout(1_500)
-    await tab.page.screenshot({ path: path.join(folder, `${name}.png`) })
+    await shoot(tab.page, `${name}.png`)
     await tab.close()
   }
   await browser.close()

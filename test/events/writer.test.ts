@@ -214,7 +214,9 @@ describe('a service', () => {
 
     assert.equal((await client.newOrder(['third.test'])).status, 201)
     assert.equal((await client.newOrder(['fourth.test'])).status, 429)
-    assert.equal((await theOne('order.quota_exceeded')).data.limit, 3)
+    const exceeded = await theOne('order.quota_exceeded')
+    assert.equal(exceeded.data.limit, 3)
+    assert.deepEqual(exceeded.data.attempted_identifiers, [{ type: 'dns', value: 'fourth.test' }])
   })
 
   test('tells of refused contacts once a minute and front thread', async () => {

@@ -29,6 +29,7 @@ describe('revocations at backends', () => {
   }
   const left = async () =>
     (await listBackendRevocations(fixture.db, 100, 0)).map(({ backend, error }) => [backend, error])
+  const { signal } = new AbortController()
   const events: BackendRevocationsOptions['events'] = { confirmed: () => undefined, failed: () => undefined }
 
   test('a CA that hangs, with many of them, keeps no other from its own', async () => {
@@ -42,18 +43,34 @@ describe('revocations at backends', () => {
       ['hangs', { revoke: () => hanging }],
       ['well', { revoke: async () => undefined }],
     ])
-    const round = revokeAtBackend('hangs', { backends, store, events })
-    assert.equal(await revokeAtBackend('well', { backends, store, events }), 1)
+    const round = revokeAtBackend('hangs', { backends, store, events, signal })
+    assert.equal(await revokeAtBackend('well', { backends, store, events, signal }), 1)
     assert.deepEqual(new Set((await left()).map(([backend]) => backend)), new Set(['hangs']))
     answer()
     assert.equal(await round, 16)
   })
 
+  test('the end of the service cuts a CA off that hangs, which is no failure of it', async () => {
+    await waiting('hangs')
+    const stopping = new AbortController()
+    const cutOff = (signal: AbortSignal) =>
+      new Promise<undefined>((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason))
+        stopping.abort(new Error('the service is stopping'))
+      })
+    const revoke = (_: unknown, signal: AbortSignal) => cutOff(signal)
+    const failed = () => assert.fail('no failure')
+    const parts = { backends: new Map([['hangs', { revoke }]]), store, events: { ...events, failed } }
+    const round = revokeAtBackend('hangs', { ...parts, signal: stopping.signal })
+    assert.equal(await round, 1)
+    assert.deepEqual(await left(), [['hangs', undefined]])
+  })
+
   test('one of a backend that is no longer configured stays, and says why', async () => {
     await waiting('former')
     const backends = new Map(['a', 'b'].map((name) => [name, { revoke: async () => assert.fail('not asked') }]))
-    assert.equal(await revokeAtBackend('b', { backends, store, events }), 0)
-    assert.equal(await revokeAtBackend('a', { backends, store, events }), 1)
+    assert.equal(await revokeAtBackend('b', { backends, store, events, signal }), 0)
+    assert.equal(await revokeAtBackend('a', { backends, store, events, signal }), 1)
     assert.deepEqual(await left(), [['former', 'the configuration has no backend former']])
   })
 })

@@ -152,15 +152,18 @@ describe('certificates', () => {
     })
   })
 
-  test('an issuer is remembered once and its chain comes back in order', async () => {
+  test('an issuer is remembered once, and its chain comes back in order, as it was given last', async () => {
     const fingerprint = randomBytes(32)
     const chain = [randomBytes(40), randomBytes(50)]
     await Promise.all([
       store.certificates.saveIssuer(fingerprint, chain[0] as Buffer, chain),
       store.other.certificates.saveIssuer(fingerprint, chain[0] as Buffer, chain),
     ])
-    await store.certificates.saveIssuer(fingerprint, chain[0] as Buffer, [])
-    assert.deepEqual(await store.certificates.findIssuerChain(fingerprint.toString('hex')), chain)
+    const known = () => store.certificates.findIssuerChain(fingerprint.toString('hex'))
+    assert.deepEqual(await known(), chain)
+    const crossSigned = [chain[0] as Buffer, randomBytes(60)]
+    await store.certificates.saveIssuer(fingerprint, chain[0] as Buffer, crossSigned)
+    assert.deepEqual(await known(), crossSigned)
     assert.equal(await store.certificates.findIssuerChain('00'), undefined)
   })
 })

@@ -113,6 +113,23 @@ describe('issuances from a CSR', () => {
     assert.equal((await rowOf(certificateId))?.['failures'], 1)
   })
 
+  // RFC 8555 §6.6
+  test('a backend that limits its rate is no backend that is away: it is left alone by new orders alone', async () => {
+    const limited = (): never => {
+      throw new CaError('too many', { retryable: true, retryAfterMs: 60_000, pauseMs: 60_000 })
+    }
+    const atWork: IssuanceStep = { status: 'pending', state: { n: 1 }, retryAfterMs: 60_000, mayHaveIssued: false }
+    const both = issuances({ a: (state) => (state ? atWork : limited()), b: () => atWork }, {}, ONE_FAILURE)
+    const underWay = await begun()
+    await fixture.sql("UPDATE csr_issuances SET state = '{}' WHERE certificate_id = $1", [underWay])
+    assert.equal(await both.issue(await begun()), 'pending')
+    assert.deepEqual(asked, ['a -', 'b -'], 'the next one is asked at once')
+    assert.equal(await both.issue(await begun()), 'pending')
+    assert.deepEqual(asked.slice(2), ['b -'])
+    assert.equal(await both.issue(underWay), 'pending')
+    assert.deepEqual(asked.slice(3), ['a {}'])
+  })
+
   test('a state is committed before the step that gets it', async () => {
     const certificateId = await begun()
     const steps = issuances({

@@ -39,7 +39,7 @@ describe('quotas', () => {
     )
     const ofYesterday = { ...usage, charge: { ...usage.charge, orders: async () => row?.day } }
     const quotas = createQuotas(ofYesterday, { orders: 5, certificates: 5 }, { exceeded() {}, refundFailed() {} })
-    await quotas.within('orders', account, async () => undefined)
+    await quotas.within('orders', { accountId: account, identifiers: [] }, async () => undefined)
     assert.deepEqual(await days(account), [1, 2])
   })
 
@@ -54,7 +54,7 @@ describe('quotas', () => {
     const quotas = createQuotas(usage, { orders: 5, certificates: 5 }, events)
     const within = async (outcome: () => Promise<undefined>) => {
       try {
-        return await quotas.within('orders', account, async () => {
+        return await quotas.within('orders', { accountId: account, identifiers: [] }, async () => {
           await store.sql('ALTER TABLE account_usage RENAME TO gone')
           return outcome()
         })

@@ -7,7 +7,7 @@
  */
 
 import { workerData } from 'node:worker_threads'
-import { oncePerKey } from '../../src/shared/lib/shared-work.ts'
+import { oncePerKey } from '../../src/shared/lib/caching.ts'
 import type { ExtensionJob, ValidationVerdict } from '../job.ts'
 import { requireVerdict, type Validator } from './contract.ts'
 import { describeThrown, loadValidator, type ValidatorModule, type ValidatorSettings } from './module.ts'

@@ -1,6 +1,6 @@
 /**
- * Which upstream orders may go on at the moment: a bound on open orders, one order at a time for a
- * DNS record, and the upstream's wish to be left alone.
+ * Which upstream orders may go on at the moment: a bound on open orders, and one order at a time for a
+ * DNS record.
  *
  * Kept in memory by the leading instance. A claim that nobody renews lapses, as when the lead has
  * moved to another instance.
@@ -13,10 +13,6 @@ export interface OrderAdmission {
   claim(id: string, records: readonly string[]): boolean
   /** @returns whether it was open */
   end(id: string): boolean
-  /** No new orders until then. */
-  pauseUntil(ms: number): void
-  /** Milliseconds until new orders make sense. */
-  pausedForMs(): number
 }
 
 interface Open {
@@ -27,7 +23,6 @@ interface Open {
 export function createOrderAdmission(maxOpen: number, lapseMs: number, now: () => number = Date.now): OrderAdmission {
   const open = new Map<string, Open>()
   const holders = new Map<string, string>()
-  let quietUntil = 0
 
   function end(id: string): boolean {
     for (const record of open.get(id)?.records ?? []) if (holders.get(record) === id) holders.delete(record)
@@ -67,9 +62,5 @@ export function createOrderAdmission(maxOpen: number, lapseMs: number, now: () =
       for (const record of records) holders.set(record, id)
       return true
     },
-    pauseUntil(ms) {
-      quietUntil = Math.max(quietUntil, ms)
-    },
-    pausedForMs: () => Math.max(0, quietUntil - now()),
   }
 }

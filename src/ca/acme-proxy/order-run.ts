@@ -113,8 +113,6 @@ export class OrderRun {
     const { admission, accounts, client } = this.#options
     if (step.isAbandoned)
       return unasked(this.#refuse(request, { problem: 'serverInternal', reason: 'the order was given up' }))
-    const pausedMs = admission.pausedForMs()
-    if (pausedMs > 0) throw new CaError('the upstream asked for a pause', { retryable: true, retryAfterMs: pausedMs })
     if (!admission.admit(request.certificateId))
       return unasked({ status: 'pending', state: null, retryAfterMs: BUSY_WAIT_MS, mayHaveIssued: false })
     try {
@@ -125,8 +123,6 @@ export class OrderRun {
         : this.#refuse(request, created.changes.failure)
     } catch (error) {
       admission.end(request.certificateId)
-      if (error instanceof UpstreamProblem && error.retryAfterMs !== undefined)
-        admission.pauseUntil(this.#now() + Math.min(error.retryAfterMs, LONGEST_PAUSE_MS))
       await this.#forgetLostAccount(error)
       if (error instanceof UpstreamProblem && isAboutRequest(error)) return this.#refuse(request, failureFrom(error))
       throw retryable(error)
@@ -157,7 +153,7 @@ export class OrderRun {
     } catch (error) {
       const next = await this.#survive(state, error, request, step)
       if (usesHandler(state)) return unasked(next)
-      return isPassing(error) ? { ...next, contact: 'failed' } : next
+      return isPassing(error) && !isRateLimit(error) ? { ...next, contact: 'failed' } : next
     }
   }
 
@@ -289,6 +285,7 @@ function isToBeginAgain(state: OrderState): state is CleanedState {
   return state.step === 'clean' && state.failure?.isPassing === true && state.removed >= state.responses.length
 }
 
+const isRateLimit = (error: unknown) => error instanceof UpstreamProblem && error.isRateLimit
 const waitOf = (outcome: Outcome) => ('waitMs' in outcome ? outcome.waitMs : undefined)
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
@@ -299,5 +296,6 @@ function failureFrom(error: unknown): Failure {
 
 function retryable(cause: unknown, mayHaveIssued = false): CaError {
   const retryAfterMs = cause instanceof UpstreamProblem ? cause.retryAfterMs : undefined
-  return new CaError(messageOf(cause), { retryable: true, cause, mayHaveIssued, retryAfterMs })
+  const pauseMs = isRateLimit(cause) ? (retryAfterMs ?? 0) : undefined
+  return new CaError(messageOf(cause), { retryable: true, cause, mayHaveIssued, retryAfterMs, pauseMs })
 }

@@ -24,9 +24,12 @@ export class UpstreamProblem extends Error {
 
   /** Whether the same request may succeed later. */
   get isPassing(): boolean {
-    return (
-      this.status >= 500 || this.status === 429 || this.status === 408 || this.type === 'rateLimited' || this.isNonce
-    )
+    return this.status >= 500 || this.status === 408 || this.isRateLimit || this.isNonce
+  }
+
+  /** RFC 8555 §6.6 */
+  get isRateLimit(): boolean {
+    return this.status === 429 || this.type === 'rateLimited'
   }
 
   get isNonce(): boolean {

@@ -166,7 +166,7 @@ async function testCertificate(parts: Parts, profileName: string, report: TestRe
     const { der, error } = issuing ? await issuance.complete(issuing, built.findings) : {}
     if (error?.nameRefusal !== undefined) {
       report.fact('certificate', null)
-      report.passed(`the test ends before the signature: the signer's policy forbids ${error.nameRefusal}`)
+      report.passed(`the test ends before the signature, by the signer's policy: ${error.nameRefusal}`)
       return
     }
     if (!der) throw new Error(`no certificate was signed: ${reasonOf(error ?? seen.interruption)}`)

@@ -1,8 +1,9 @@
-/** Rules for CRLs, mail, CT logs and the Admin API. */
+/** Rules for CRLs, mail, CT logs, the Admin API and registered hooks. */
 
 import { signerBackend } from '../backends.ts'
+import { hookClassOf, readWebhookConfig } from '../hook-class.ts'
 import type { Config } from '../schema.ts'
-import { not, type Rule, required } from './rule.ts'
+import { type Misplaced, not, type Rule, required } from './rule.ts'
 
 const MIN_TOKEN_SECRET = 16
 const withoutSlash = (path: string) => path.replace(/\/+$/, '')
@@ -111,3 +112,21 @@ export const OPERATIONS: readonly Rule[] = [
       `is ${c.admin_api.default_page_size}; must be at most admin_api.max_page_size, which is ${c.admin_api.max_page_size}`,
   ),
 ]
+
+type Hook = Config['hooks']['registered'][number]
+
+export const HOOKS: readonly Rule[] = [
+  {
+    path: 'hooks.registered',
+    check: ({ hooks }) =>
+      hooks.registered.flatMap((hook, place) => (hook.enabled ? (wrongWith(hook, place) ?? []) : []))[0],
+  },
+]
+
+function wrongWith(hook: Hook, place: number): Misplaced | undefined {
+  const named = hookClassOf(hook.class)
+  if (named.kind === 'unusable') return { path: `hooks.registered[${place}].class`, message: named.why }
+  if (named.kind !== 'webhook') return undefined
+  const read = readWebhookConfig(hook.config)
+  return typeof read === 'string' ? { path: `hooks.registered[${place}].config`, message: read } : undefined
+}

@@ -75,7 +75,9 @@ const command = (directory: string) =>
 
 const developmentCommand = (directory: string, folder: string, port: string) =>
   [
-    `REQUESTS_CA_BUNDLE=${folder}/ca/root.pem certbot certonly --standalone --http-01-port ${port} \\`,
-    `  --server ${directory} --agree-tos --register-unsafely-without-email -n -d demo.test \\`,
-    `  --config-dir ${folder}/certbot --work-dir ${folder}/certbot --logs-dir ${folder}/certbot`,
+    `REQUESTS_CA_BUNDLE=${folder}/ca/root.pem certbot certonly \\`,
+    `  --standalone --http-01-port ${port} -n -d demo.test \\`,
+    `  --server ${directory} --agree-tos --register-unsafely-without-email \\`,
+    `  --config-dir ${folder}/certbot --work-dir ${folder}/certbot \\`,
+    `  --logs-dir ${folder}/certbot`,
   ].join('\n')

@@ -14,8 +14,8 @@ export interface Column<R> {
   cell: (row: R) => ComponentChildren
   /** What `onSort` is told; without it the column cannot be sorted. */
   sort?: string
-  /** `number` is aligned to the right, `wide` takes what is left, `fixed` never breaks. */
-  kind?: 'number' | 'wide' | 'fixed'
+  /** `number` is aligned to the right, `wide` takes what is left, `word` breaks no word, `fixed` no line. */
+  kind?: 'number' | 'wide' | 'word' | 'fixed'
 }
 
 export interface Sorting {

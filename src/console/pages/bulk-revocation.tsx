@@ -57,6 +57,16 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
   )
 }
 
+const FILTER_WORDS: Readonly<Record<string, string>> = {
+  ...{ account_id: words.account, domain: words.domain, spki_sha256: words.key },
+  ...{ issued_after: words.issuedAfter, issued_before: words.issuedBefore, serial_numbers: words.serials },
+}
+const filterName = (name: string) => FILTER_WORDS[name] ?? name
+
+/** Serial numbers stand in the list below; an instant of midnight is shown as its day. */
+const filterText = (value: unknown) =>
+  Array.isArray(value) ? countText(value.length) : String(value).replace(/T00:00:00(?:\.0+)?Z$/, '')
+
 function Cancel({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: () => void }) {
   const [asks, setAsks] = useState(false)
   return (
@@ -98,7 +108,7 @@ function Progress({ job }: { job: Job }) {
           [words.revokedCount, countText(revoked)],
           [words.errors, countText(errors_total)],
           [words.reason, WORDS.reasons[reason as keyof typeof WORDS.reasons] ?? String(reason)],
-          [words.filter, <code>{JSON.stringify(filter)}</code>],
+          ...Object.entries(filter).map(([name, value]) => [filterName(name), filterText(value)] as const),
           [words.by, created_by],
           [words.begun, <Time at={created_at} />],
           [words.finished, finished_at && <Time at={finished_at} />],

@@ -19,7 +19,7 @@ const COLUMNS = [
     kind: 'fixed',
     cell: ({ id, created_at }: Job) => (
       <a href={href(`/bulk-revocations/${id}`)}>
-        <Time at={created_at} />
+        <Time at={created_at} relative={false} />
       </a>
     ),
   },

@@ -37,11 +37,14 @@ export function EventsPage({ entry }: PageProps) {
                 },
                 {
                   head: WORDS.events.oldest,
-                  cell: ({ oldest_seconds: seconds }) => (
-                    <Badge tone={seconds > BEHIND_SECONDS ? 'warn' : 'good'}>
-                      {spanText(seconds) ?? WORDS.time.now}
-                    </Badge>
-                  ),
+                  cell: ({ waiting, oldest_seconds: seconds }) =>
+                    waiting === 0 ? (
+                      <span class="quiet">–</span>
+                    ) : (
+                      <Badge tone={seconds > BEHIND_SECONDS ? 'warn' : 'good'}>
+                        {spanText(seconds) ?? WORDS.time.now}
+                      </Badge>
+                    ),
                 },
               ]}
             />

@@ -71,18 +71,18 @@ export function NewBulkRevocationPage({ query }: PageProps) {
             <p>{words.lacking(lacking(query).join(', '))}</p>
           </div>
         )}
-        <div class="filters">
+        <div class="filters two-ids">
           <TextField
             {...{ label: words.account, value: wanted.account, onChange: change('account') }}
             error={fieldError(error, 'filter.account_id')}
           />
           <TextField
-            {...{ label: words.domain, value: wanted.domain, onChange: change('domain') }}
-            error={fieldError(error, 'filter.domain')}
-          />
-          <TextField
             {...{ label: words.key, value: wanted.key, onChange: change('key') }}
             error={fieldError(error, 'filter.spki_sha256')}
+          />
+          <TextField
+            {...{ label: words.domain, value: wanted.domain, onChange: change('domain') }}
+            error={fieldError(error, 'filter.domain')}
           />
           <TextField {...{ label: words.issuedAfter, value: wanted.after, onChange: change('after'), type: 'date' }} />
           <TextField

@@ -27,11 +27,14 @@ const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
       </button>
     ),
   },
-  { head: WORDS.notifications.type, cell: ({ notification_type }) => notification_type },
+  {
+    ...{ head: WORDS.notifications.type, kind: 'word' },
+    cell: ({ notification_type }) => notification_type.replaceAll('_', ' '),
+  },
   { head: WORDS.notifications.recipient, kind: 'wide', cell: ({ recipient }) => recipient },
   { head: WORDS.common.status, cell: ({ status }) => <State status={status} /> },
   { head: WORDS.orders.error, kind: 'wide', cell: ({ error_detail }) => error_detail },
-  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
 ]
 
 const FILTERS: readonly Filter[] = [

@@ -121,7 +121,11 @@ function Tasks() {
                 cell: ({ leader, leader_is_alive }) =>
                   leader_is_alive ? leader : WORDS.operation.gone(String(leader)),
               },
-              { head: WORDS.operation.last, kind: 'fixed', cell: ({ last_run }) => <Time at={last_run} /> },
+              {
+                head: WORDS.operation.last,
+                kind: 'fixed',
+                cell: ({ last_run }) => <Time at={last_run} relative={false} />,
+              },
               {
                 head: WORDS.operation.next,
                 kind: 'fixed',

@@ -40,8 +40,13 @@ const columnsOf = (revoke: (token: Token) => void): Column<Token>[] => [
     cell: (token) =>
       can('revokeToken') &&
       token.revoked_at === null && (
-        <button type="button" class="small" onClick={() => revoke(token)}>
-          {WORDS.tokens.revokeOf(token.name)}
+        <button
+          type="button"
+          class="small"
+          aria-label={WORDS.tokens.revokeOf(token.name)}
+          onClick={() => revoke(token)}
+        >
+          {WORDS.tokens.revoke}
         </button>
       ),
   },

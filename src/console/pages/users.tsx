@@ -87,7 +87,7 @@ function columnsOf({ me, update, choose }: UserChanges): Column<User>[] {
   const isOther = ({ id }: User) => id !== me
   return [
     { head: WORDS.users.username, cell: ({ username }) => username },
-    { head: WORDS.users.email, kind: 'wide', cell: ({ email }) => email },
+    { head: WORDS.users.email, kind: 'word', cell: ({ email }) => email },
     {
       head: WORDS.users.role,
       cell: (user) =>

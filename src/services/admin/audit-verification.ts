@@ -6,7 +6,7 @@ import { beginSnapshot, readAuditChain, readAuditCheckpoint } from '../../store/
 
 const PAGE = 2_000
 
-export function verifyAuditLog(db: DatabasePool, key: Buffer, noted: NotedHead | undefined): Promise<AuditVerdict> {
+export function verifyAuditLog(db: DatabasePool, key: Buffer, noted: readonly NotedHead[]): Promise<AuditVerdict> {
   return db.transaction(async (tx) => {
     await beginSnapshot(tx)
     const { head, cut } = await readAuditCheckpoint(tx)

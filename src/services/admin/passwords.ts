@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto'
 import { AdminError } from '../../domain/admin-error.ts'
 import { hashPassword, isCurrent, matchesHash } from './password-hash.ts'
 
-/** One hash at a time; more wait, and then are refused. */
+/** One hash at a time; more wait in each of the two queues, and then are refused. */
 const MOST_WAITING = 16
 const BUSY_RETRY_SECONDS = 2
 
@@ -40,47 +40,52 @@ export interface PasswordVerdict {
   isOutdated: boolean
 }
 
+/** Who is known goes before strangers, whose flood of logins would keep administrators out. */
+type Caller = 'known' | 'stranger'
+
 export class PasswordHasher {
   readonly #hashing: PasswordHashing
   #isBusy = false
-  readonly #waiting: (() => void)[] = []
+  readonly #waiting: Readonly<Record<Caller, (() => void)[]>> = { known: [], stranger: [] }
   #decoy: Promise<string> | undefined
 
   constructor(hashing: PasswordHashing) {
     this.#hashing = hashing
   }
 
+  /** Of somebody who has signed in. */
   hash(password: string): Promise<string> {
-    return this.#inTurn(() => this.#hashing.hash(password))
+    return this.#inTurn('known', () => this.#hashing.hash(password))
   }
 
   /**
    * @param stored undefined for an unknown user, which takes as long as a known one
    * @throws AdminError rate_limited when too many hashes wait
    */
-  async verify(stored: string | undefined, password: string): Promise<PasswordVerdict> {
+  async verify(stored: string | undefined, password: string, caller: Caller): Promise<PasswordVerdict> {
     this.#decoy ??= this.#hashing.hash(generatePassword(20)).catch((error) => {
       this.#decoy = undefined
       throw error
     })
     const against = stored ?? (await this.#decoy)
-    const matches = await this.#inTurn(() => this.#hashing.matches(against, password))
+    const matches = await this.#inTurn(caller, () => this.#hashing.matches(against, password))
     return { matches: matches && stored !== undefined, isOutdated: !isCurrent(against) }
   }
 
-  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  async #inTurn<T>(caller: Caller, work: () => Promise<T>): Promise<T> {
+    const waiting = this.#waiting[caller]
     if (this.#isBusy) {
-      if (this.#waiting.length >= MOST_WAITING)
+      if (waiting.length >= MOST_WAITING)
         throw new AdminError('rate_limited', 'too many passwords at once; try again', {
           retryAfterSeconds: BUSY_RETRY_SECONDS,
         })
-      await new Promise<void>((resolve) => this.#waiting.push(resolve))
+      await new Promise<void>((resolve) => waiting.push(resolve))
     }
     this.#isBusy = true
     try {
       return await work()
     } finally {
-      const next = this.#waiting.shift()
+      const next = this.#waiting.known.shift() ?? this.#waiting.stranger.shift()
       if (next) next()
       else this.#isBusy = false
     }

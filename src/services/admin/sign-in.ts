@@ -79,8 +79,9 @@ export class SignIn {
     const { db, passwords } = this.#options
     const user = await findUserForLogin(db, username)
     const attempt = { user, username, ipAddress }
-    await this.#requireUnlocked(attempt)
-    const { matches, isOutdated } = await passwords.verify(user?.password_hash, password)
+    const isKnown = await this.#requireUnlocked(attempt)
+    const caller = isKnown ? 'known' : 'stranger'
+    const { matches, isOutdated } = await passwords.verify(user?.password_hash, password, caller)
     // Of guesses sent at once, those behind the lock count for nothing, right or wrong.
     await this.#requireUnlocked(attempt)
     if (!user || !matches || !user.enabled) {
@@ -173,8 +174,11 @@ export class SignIn {
     }
   }
 
-  /** Locked means locked, with the right password too. */
-  async #requireUnlocked(attempt: Attempt): Promise<void> {
+  /**
+   * Locked means locked, with the right password too.
+   * @returns whether the user has signed in from the address lately
+   */
+  async #requireUnlocked(attempt: Attempt): Promise<boolean> {
     const { db } = this.#options
     const { user, ipAddress } = attempt
     // Asked for an unknown user as well, who must cost the same time.
@@ -184,6 +188,7 @@ export class SignIn {
       throw new AdminError('rate_limited', `too many failed logins; try again in ${seconds} seconds`, {
         retryAfterSeconds: seconds,
       })
+    return isKnown
   }
 
   async #failed(attempt: Attempt): Promise<void> {

@@ -90,16 +90,6 @@ describe('which orders may go on', () => {
     admission.end('a')
     assert.equal(admission.claim('b', ['x.test']), true)
   })
-
-  test('a pause that the upstream asks for is not shortened by another one', () => {
-    let now = 0
-    const admission = createOrderAdmission(9, 1_000, () => now)
-    admission.pauseUntil(500)
-    admission.pauseUntil(200)
-    assert.equal(admission.pausedForMs(), 500)
-    now = 600
-    assert.equal(admission.pausedForMs(), 0)
-  })
 })
 
 describe('the gate of a handler', () => {

@@ -191,6 +191,19 @@ describe('the backend external', { timeout: 900_000 }, () => {
     return { asked, external: { sign_url, max_retries: 2, retry_delay_seconds: 0.01 } }
   }
 
+  // RFC 6585 §4
+  test('a rate limit is told apart from a CA that is away', async () => {
+    for (const [status, headers, pauseMs] of [
+      [429, { 'Retry-After': '120' }, 120_000],
+      [429, {}, 0],
+      [503, { 'Retry-After': '120' }, undefined],
+    ] as const) {
+      const server = createServer((_request, response) => response.writeHead(status, headers).end())
+      const error = await refusing({ sign_url: `http://127.0.0.1:${await listening(server)}/`, max_retries: 0 })
+      assert.deepEqual([error.retryable, error.mayHaveIssued, error.pauseMs], [true, false, pauseMs])
+    }
+  })
+
   test('a CA that knows no idempotency keys is not asked twice within a step', async () => {
     for (const status of [0, 408, 500, 502, 504]) {
       const { asked, external } = await answering(status, 503)

@@ -30,3 +30,27 @@ test('one hash is made, sixteen wait, and the next is told to come back in two s
   assert.deepEqual((await Promise.all(made)).at(-1), 'hash of 16')
   assert.equal(await hasher.hash('afterwards'), 'hash of afterwards')
 })
+
+test('a flood of strangers leaves room for known callers, who go before them', async () => {
+  const order: string[] = []
+  let release = () => {}
+  const isReleased = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const hasher = new PasswordHasher({
+    ...HASHING_HERE,
+    async matches(_stored, password) {
+      await isReleased
+      order.push(password)
+      return true
+    },
+  })
+  const strangers = Array.from({ length: 17 }, (_, n) => hasher.verify('a hash', `stranger ${n}`, 'stranger'))
+  await assert.rejects(hasher.verify('a hash', 'one too many', 'stranger'), AdminError)
+  const known = Array.from({ length: 16 }, (_, n) => hasher.verify('a hash', `known ${n}`, 'known'))
+  await assert.rejects(hasher.verify('a hash', 'one too many', 'known'), AdminError)
+  release()
+  await Promise.all([...strangers, ...known])
+  assert.deepEqual(order.slice(0, 3), ['stranger 0', 'known 0', 'known 1'])
+  assert.deepEqual(order.slice(16, 18), ['known 15', 'stranger 1'])
+})

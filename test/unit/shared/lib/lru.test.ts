@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { LruMap } from '../../../../src/shared/lib/lru.ts'
+import { LruMap } from '../../../../src/shared/lib/caching.ts'
 import { until } from '../../../support/until.ts'
 
 test('the entry that was not used for longest is forgotten first', () => {

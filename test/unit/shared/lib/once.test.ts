@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { CommandDropped } from '../../../../src/shared/lib/batcher.ts'
-import { oncePerKey, sharedRuns } from '../../../../src/shared/lib/shared-work.ts'
+import { oncePerKey, sharedRuns } from '../../../../src/shared/lib/caching.ts'
 
 describe('work once per key', () => {
   test('is shared by all who want it meanwhile, and by those who come later', async () => {

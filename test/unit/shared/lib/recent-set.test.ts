@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, mock, test } from 'node:test'
 import fc from 'fast-check'
-import { RecentSet } from '../../../../src/shared/lib/recent-set.ts'
+import { RecentSet } from '../../../../src/shared/lib/caching.ts'
 
 const LIFE_MS = 100
 let now = 0

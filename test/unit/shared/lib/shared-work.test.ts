@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { sharedWork, TooManyWaiting } from '../../../../src/shared/lib/shared-work.ts'
+import { sharedWork, TooManyWaiting } from '../../../../src/shared/lib/caching.ts'
 
 /** Work that ends when the test says so. */
 function aWork() {

@@ -1,8 +1,10 @@
 /**
- * One run of work for several callers: for a time (`oncePerKey`), while it is under way (`sharedRuns`),
- * or from before it begins (`sharedWork`).
+ * What is done once or remembered: one run of work for several callers, for a time (`oncePerKey`),
+ * while it is under way (`sharedRuns`), or from before it begins (`sharedWork`); a bounded map and a
+ * set of recent members.
  */
 
+import { LRUCache } from 'lru-cache'
 import { CommandDropped } from './batcher.ts'
 
 interface Results<K, V> {
@@ -102,5 +104,67 @@ export function sharedWork<V>(
     waiting++
     next ??= run()
     return next
+  }
+}
+
+/** How exactly an entry's age is known. */
+const AGE_RESOLUTION_MS = 50
+
+/** A map that forgets its least recently used entries beyond a fixed number, and old ones. */
+export class LruMap<K extends string | number, V extends NonNullable<unknown>> {
+  readonly #cache: LRUCache<K, V>
+
+  /** @param lifeMs from `set` on, however often an entry is read; without it age does not count */
+  constructor(capacity: number, lifeMs?: number) {
+    const life = lifeMs === undefined ? {} : { ttl: lifeMs, ttlResolution: AGE_RESOLUTION_MS }
+    this.#cache = new LRUCache({ max: capacity, ...life })
+  }
+
+  get size(): number {
+    return this.#cache.size
+  }
+
+  get(key: K): V | undefined {
+    return this.#cache.get(key)
+  }
+
+  set(key: K, value: V): void {
+    this.#cache.set(key, value)
+  }
+
+  delete(key: K): void {
+    this.#cache.delete(key)
+  }
+}
+
+/** Remembers recent members in two generations: no search through members and no timer. */
+export class RecentSet<T> {
+  readonly #lifeMs: number
+  #younger = new Set<T>()
+  #older = new Set<T>()
+  /** `performance.now()`: when the younger generation becomes the older one. */
+  #until = 0
+
+  /** @param lifeMs how long a member stays at least; it is gone after three times that */
+  constructor(lifeMs: number) {
+    this.#lifeMs = lifeMs
+  }
+
+  add(member: T): void {
+    this.#turn()
+    this.#younger.add(member)
+  }
+
+  has(member: T): boolean {
+    this.#turn()
+    return this.#younger.has(member) || this.#older.has(member)
+  }
+
+  #turn(): void {
+    const now = performance.now()
+    if (now < this.#until) return
+    this.#older = now < this.#until + this.#lifeMs ? this.#younger : new Set()
+    this.#younger = new Set()
+    this.#until = now + this.#lifeMs
   }
 }
