@@ -32,7 +32,7 @@ export function moduleReferenceOf(backend: string): ModuleReference | string {
   const text = backend.slice(PREFIX.length)
   const className = pythonClassOf(text)
   if (className !== undefined)
-    return `names a Python class; CA backends are JavaScript modules here: write ext:./ca/${className.toLowerCase()}.js#${className}, and port it (docs/ca-modules.md)`
+    return `names a Python class; CA backends are JavaScript modules here, .js or .mjs: write ext:./ca/${className.toLowerCase()}.js#${className}, and port it (docs/ca-modules.md)`
   return parseModuleReference(text) ?? `${backend} is no module such as ext:./ca/module.js#Ca`
 }
 

@@ -29,7 +29,7 @@ export function hookClassOf(text: string): HookClass {
   if (className !== undefined)
     return {
       kind: 'unusable',
-      why: `is a Python class; hooks are JavaScript modules here: write ext:./hooks/${className.toLowerCase()}.js#${className}, or webhook with config.url (docs/hooks.md)`,
+      why: `is a Python class; hooks are JavaScript modules here, .js or .mjs: write ext:./hooks/${className.toLowerCase()}.js#${className}, or webhook with config.url (docs/hooks.md)`,
     }
   const reference = parseModuleReference(text.replace(/^ext:/, ''))
   if (!reference) return { kind: 'unusable', why: 'is no module such as ext:./hooks/notify.js#Notify' }

@@ -16,15 +16,43 @@ const PERMISSIONS = 0o777
 export function openSecrets(root: unknown, variables: ReadonlyMap<string, string>, mode: number): Violation[] {
   if ((mode & READABLE_BY_OTHERS) === 0) return []
   const permissions = (mode & PERMISSIONS).toString(8)
-  const message = `is a secret, and others may read this file (mode ${permissions}); use 600 or 640, or a variable as its value`
-  return secretsIn(root, [], variables).map((path) => ({ path, message }))
+  const message = (isSure: boolean) =>
+    `${isSure ? 'is' : 'looks like'} a secret, and others may read this file (mode ${permissions}); use 600 or 640, or a variable as its value`
+  return secretsIn(root, [], variables).map(({ path, isSure }) => ({ path, message: message(isSure) }))
 }
 
-/** A key marked as secret counts once, even when it holds a section or a list. */
-function secretsIn(value: unknown, path: Path, variables: ReadonlyMap<string, string>): Path[] {
-  if (isSecret(REFERENCE, path)) return holdsText(value, path, variables) ? [path] : []
+interface Found {
+  path: Path
+  /** False where only its name or its text says so. */
+  isSure: boolean
+}
+
+/** A key marked as secret counts once, even when it holds a list. Of the settings of a module, it depends. */
+function secretsIn(value: unknown, path: Path, variables: ReadonlyMap<string, string>): Found[] {
+  if (isSecret(REFERENCE, path)) {
+    if (isSection(value)) return likelySecrets(value, path, variables).map((path) => ({ path, isSure: false }))
+    return holdsText(value, path, variables) ? [{ path, isSure: true }] : []
+  }
   return childrenOf(value, path).flatMap(([child, at]) => secretsIn(child, at, variables))
 }
+
+/** Keys that say so; `key` alone, or at the end, but no path of a file with one. */
+const SECRET_NAME = /secret|password|passphrase|token|credential|authori[sz]ation|(?:^|[_-])(?:pin|key)$|apikey$/i
+/** A URL with a login, a query or a long part, or any other text that looks drawn at random. */
+const SECRET_TEXT =
+  /^[a-z][a-z0-9+.-]*:\/\/[^/]*@|^https?:.*\?|(?<![^/:=])(?=[\w+=-]*\d)(?=[\w+=-]*[a-z])[\w+=-]{20,}$/i
+
+/** The settings of a module are free, and most are no secrets. */
+function likelySecrets(value: unknown, path: Path, variables: ReadonlyMap<string, string>): Path[] {
+  if (typeof value === 'string') {
+    const isLikely = SECRET_NAME.test(nameOf(path)) || SECRET_TEXT.test(value)
+    return isLikely && holdsText(value, path, variables) ? [path] : []
+  }
+  return childrenOf(value, path).flatMap(([child, at]) => likelySecrets(child, at, variables))
+}
+
+/** That of a list counts for its entries. */
+const nameOf = (path: Path) => String(path.findLast((part) => typeof part === 'string') ?? '')
 
 function holdsText(value: unknown, path: Path, variables: ReadonlyMap<string, string>): boolean {
   if (typeof value === 'string') return value !== '' && !variables.has(formatPath(path))

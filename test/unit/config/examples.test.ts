@@ -64,7 +64,7 @@ describe('example configurations', () => {
       for (const error of errors)
         assert.match(
           error.message,
-          /not available in this version(?:; set it to false.*)?$|is a Python class; hooks are JavaScript modules here: write ext:.\/hooks\/inventoryhook.js#InventoryHook|names a Python class; CA backends are JavaScript modules here: write ext:.\/ca\/vaultbackend.js#VaultBackend, and port it/,
+          /not available in this version(?:; set it to false.*)?$|is a Python class; hooks are JavaScript modules here, .js or .mjs: write ext:.\/hooks\/inventoryhook.js#InventoryHook|names a Python class; CA backends are JavaScript modules here, .js or .mjs: write ext:.\/ca\/vaultbackend.js#VaultBackend, and port it/,
         )
     })
   }

@@ -184,6 +184,24 @@ describe('formats', () => {
     assert.deepEqual(named, ['challenges.perspectives[0].token', 'perspective.tokens'])
   })
 
+  test('of the settings of a hook, those are named that look like a secret', async () => {
+    const config = {
+      ...{ channel: 'ops', retries: 3, root_file: '/etc/chancery/ca.pem', url: 'https://collector.example/events' },
+      ...{ api_key: 'k', auth: { password: 'p' }, hook: 'https://chat.example/T0/B1x2y3z4A5b6C7d8E9f0G1' },
+    }
+    const registered = [{ class: 'ext:./hooks/notify.mjs#Notify', config }]
+    const file = await write('hook.yaml', JSON.stringify(merged(MINIMAL, { hooks: { registered } })))
+    await chmod(file, 0o604)
+    const loaded = await loadConfig(file, {}, { sections: ['hooks'] })
+    assert.ok(loaded.ok, loaded.ok ? '' : formatErrors(loaded.errors))
+    const named = loaded.warnings.filter(({ message }) => message.startsWith('looks like a secret'))
+    const keys = ['api_key', 'auth.password', 'hook']
+    assert.deepEqual(
+      named.map(({ path: key }) => key),
+      keys.map((key) => `hooks.registered[0].config.${key}`),
+    )
+  })
+
   test('another extension is refused', async () => {
     const loaded = await loadConfig(await write('a.toml', ''), {})
     assert.ok(!loaded.ok && /neither \.yaml, \.yml nor \.json/.test(formatErrors(loaded.errors)))
