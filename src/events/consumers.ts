@@ -5,15 +5,24 @@ import type { DatabasePool } from 'slonik'
 import type { Config } from '../config/schema.ts'
 import type { OccurredEvent } from '../domain/event.ts'
 import { hookConsumers, logDeadLetter } from '../hooks/consumers.ts'
+import { receiverGuard } from '../hooks/receiver-guard.ts'
 import type { RegisteredHook } from '../hooks/registered-hook.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import { syslogConsumer, webhookConsumer } from '../services/events/audit-consumers.ts'
 import { auditFileConsumer } from '../services/events/audit-file.ts'
 import type { DatabaseConsumer, ExternalConsumer } from '../services/events/consumer.ts'
+import { BlockedReceiver } from '../services/events/http-post.ts'
 import { STATISTICS } from '../services/events/statistics.ts'
 import { syslogTransport } from '../services/events/syslog-sender.ts'
 import { transparencyConsumer } from '../services/events/transparency.ts'
-import { auditFile, auditWebhookBatch, auditWebhookUrl, syslogTarget, transparencyLogs } from '../settings/events.ts'
+import {
+  auditFile,
+  auditWebhookAllowsPrivate,
+  auditWebhookBatch,
+  auditWebhookUrl,
+  syslogTarget,
+  transparencyLogs,
+} from '../settings/events.ts'
 
 export interface ConsumerContext {
   config: Config
@@ -63,13 +72,19 @@ async function auditConsumers(config: Config) {
   const syslog = target && syslogTransport(target)
   return {
     consumers: [
-      ...(url === undefined ? [] : [webhookConsumer(url, auditWebhookBatch(config))]),
+      ...(url === undefined ? [] : [webhookConsumer(url, auditWebhookBatch(config), auditWebhookGuard(config))]),
       ...(syslog ? [syslogConsumer(syslog)] : []),
       ...(file ? [await auditFileConsumer(file)] : []),
     ],
     close: () => syslog?.close(),
   }
 }
+
+const auditWebhookGuard = (config: Config) =>
+  receiverGuard(
+    auditWebhookAllowsPrivate(config),
+    () => new BlockedReceiver('the webhook leads to a private address; audit_export.webhook_allow_private permits it'),
+  )
 
 function registeredHooks({ config, hooks, db, log }: ConsumerContext) {
   return hookConsumers({

@@ -7,19 +7,12 @@
  */
 
 import { createHmac } from 'node:crypto'
-import { lookup } from 'node:dns'
 import http, { type IncomingMessage, type RequestOptions } from 'node:http'
 import https from 'node:https'
-import { isIP, type LookupFunction } from 'node:net'
-import { type AddressPolicy, createAddressPolicy } from '../../workers/address-policy.ts'
 import type { OccurredEvent } from '../domain/event.ts'
+import type { ReceiverGuard } from '../services/events/http-post.ts'
+import { receiverGuard } from './receiver-guard.ts'
 import type { WebhookHook } from './registered-hook.ts'
-
-/** Loopback, private and link-local networks, and the metadata services of clouds. */
-const PRIVATE = [
-  ...['127.0.0.0/8', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '169.254.0.0/16'],
-  ...['::1/128', 'fe80::/10', 'fc00::/7', '168.63.129.16/32', '192.0.0.0/24', '198.18.0.0/15'],
-]
 
 /** A receiver that names a later time would stop all events of its subject. */
 const MAX_RETRY_AFTER_MS = 3_600_000
@@ -48,12 +41,12 @@ export interface ToldEvent {
 
 export class Webhook {
   readonly #hook: WebhookHook
-  readonly #policy: AddressPolicy
+  readonly #guard: ReceiverGuard
   readonly #agent: http.Agent
 
   constructor(hook: WebhookHook) {
     this.#hook = hook
-    this.#policy = createAddressPolicy(hook.allowPrivate ? [] : PRIVATE)
+    this.#guard = receiverGuard(hook.allowPrivate, blocked)
     const { Agent } = new URL(hook.url).protocol === 'https:' ? https : http
     // A kept connection goes on to the address that was checked when it was made.
     this.#agent = new Agent({ keepAlive: true })
@@ -103,8 +96,7 @@ export class Webhook {
     isRepeated = false,
   ): Promise<{ status: number; retryAfter: string | undefined }> {
     const url = new URL(this.#hook.url)
-    const literal = url.hostname.replace(/^\[|\]$/g, '')
-    if (isIP(literal) !== 0 && this.#policy.isBlocked(literal)) throw blocked()
+    this.#guard.check(url)
     const { request } = url.protocol === 'https:' ? https : http
     return new Promise((resolve, reject) => {
       const sent = request(url, { ...this.#options(body, type), signal }, (answer: IncomingMessage) => {
@@ -127,7 +119,7 @@ export class Webhook {
     return {
       method: 'POST',
       agent: this.#agent,
-      lookup: this.#lookup,
+      lookup: this.#guard.lookup,
       headers: {
         'Content-Type': type,
         'Content-Length': Buffer.byteLength(body),
@@ -136,17 +128,6 @@ export class Webhook {
       },
       ...(ca !== undefined && { ca }),
     }
-  }
-
-  readonly #lookup: LookupFunction = (host, options, callback) => {
-    lookup(host, { ...options, all: true }, (error, found) => {
-      if (error) return callback(error, [])
-      const allowed = found.filter(({ address }) => !this.#policy.isBlocked(address))
-      const [first] = allowed
-      if (!first) return callback(blocked(), [])
-      if (options.all) callback(null, allowed)
-      else callback(null, first.address, first.family)
-    })
   }
 }
 

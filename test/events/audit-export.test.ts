@@ -7,8 +7,10 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
+import { receiverGuard } from '../../src/hooks/receiver-guard.ts'
 import { syslogConsumer, webhookConsumer } from '../../src/services/events/audit-consumers.ts'
 import { auditFileConsumer } from '../../src/services/events/audit-file.ts'
+import { BlockedReceiver } from '../../src/services/events/http-post.ts'
 import { patientDelayMs } from '../../src/services/events/patience.ts'
 import { type SyslogTarget, syslogTransport } from '../../src/services/events/syslog-sender.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
@@ -123,6 +125,34 @@ describe('audit export', () => {
     assert.equal(bodies[0]?.event, 'admin.action')
     await running.stop()
     await running.forget()
+  })
+
+  test('a webhook on a private address gets nothing, unless it is permitted', async (t) => {
+    let requests = 0
+    const server = createServer((request, response) => {
+      requests++
+      request.resume().on('end', () => response.writeHead(204).end())
+    })
+    const port = await listen(t, server)
+    const event = {
+      id: 'e',
+      kind: 'admin.action',
+      subject: 's',
+      accountId: undefined,
+      occurredAt: new Date(),
+      data: {},
+    } as const
+    const blocked = () => new BlockedReceiver('private')
+    for (const host of ['127.0.0.1', 'localhost']) {
+      const url = `http://${host}:${port}/`
+      const deliver = (isPermitted: boolean) =>
+        webhookConsumer(url, 1, receiverGuard(isPermitted, blocked)).deliver(event, new AbortController().signal)
+      await assert.rejects(deliver(false), /private/)
+      assert.equal(requests, 0)
+      await deliver(true)
+      assert.equal(requests, 1)
+      requests = 0
+    }
   })
 
   test('a webhook that expects arrays gets many events in one request', async (t) => {

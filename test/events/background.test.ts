@@ -41,7 +41,7 @@ describe('background work', () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const webhook_url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
     config = {
-      audit_export: { webhook_url },
+      audit_export: { webhook_url, webhook_allow_private: true },
       server: { graceful_timeout: 3 },
       notifications: { enabled: true, expiration_check_interval_seconds: 777 },
     }

@@ -13,6 +13,8 @@ import { rowsIn, type TestDatabase, testDatabase } from '../support/database.ts'
 import { fillWithCertificates } from '../support/many-certificates.ts'
 
 const DAY_MS = 86_400_000
+/** As `chancery db search-indexes` makes it. */
+const INDEX_OF_NAMES = 'CREATE INDEX certificates_names ON certificates USING gin (names)'
 
 describe('warnings of expiry', () => {
   let stores: StoreFixture
@@ -120,7 +122,16 @@ describe('warnings of expiry', () => {
     assert.equal(await warn(), 0)
   })
 
-  test('a later certificate of the account for all its names replaces it; for some of them, or of another account, not', async () => {
+  for (const [how, index] of [
+    ['by the orders of the account', 'SELECT 1'],
+    ['by the index of names', INDEX_OF_NAMES],
+  ] as const)
+    test(`found ${how}, a later certificate of the account for all its names replaces it; for some of them, or of another account, not`, async (t) => {
+      await stores.sql(index)
+      t.after(() => stores.sql('DROP INDEX IF EXISTS certificates_names'))
+      await replacedByNames()
+    })
+  async function replacedByNames(): Promise<void> {
     await aCertificate({ days: 5, names: ['a.test', 'b.test'] })
     await aCertificate({ days: 80, names: ['a.test', 'b.test', 'c.test'] })
     assert.equal(await warn(), 0)
@@ -136,7 +147,7 @@ describe('warnings of expiry', () => {
       (await warned()).map(([id]) => id),
       [half, foreign, withdrawn],
     )
-  })
+  }
 
   test('a certificate that an order replaces is passed over once that order has its certificate', async () => {
     const old = await aCertificate({ days: 5, names: ['old.test'] })
@@ -230,9 +241,9 @@ describe('a round on many certificates', () => {
     const plans: Plan[] = []
     const asking = (tx: Pick<Database, 'query'>): Pick<Database, 'query'> => ({
       async query<Row>(statement: Statement, values: readonly unknown[]) {
-        if (statement.name !== 'expiration-warn') return tx.query<Row>(statement, values)
+        if (!statement.name.startsWith('expiration-warn')) return tx.query<Row>(statement, values)
         const text = `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${statement.text}`
-        const [row] = await tx.query<{ 'QUERY PLAN': Plan[] }>({ name: 'explained', text }, values)
+        const [row] = await tx.query<{ 'QUERY PLAN': Plan[] }>({ name: `explained-${statement.name}`, text }, values)
         plans.push(...(row?.['QUERY PLAN'] ?? []))
         return []
       },
@@ -265,6 +276,20 @@ describe('a round on many certificates', () => {
       // Those of 90 days out of 400, and not again for each certificate.
       assert.ok(orders['Actual Rows'] * orders['Actual Loops'] < CERTIFICATES / 4)
       console.log(`a page: ${blocksOf(plan)} blocks, ${Math.round(plan['Execution Time'])} ms`)
+    }
+  })
+
+  test('with the index of names it reads no orders of an account', async (t) => {
+    await rowsIn(database, INDEX_OF_NAMES)
+    t.after(() => rowsIn(database, 'DROP INDEX certificates_names'))
+    await rowsIn(database, 'TRUNCATE expiration_progress, expiration_notices, event_deliveries')
+    for (const plan of await explained()) {
+      const nodes = nodesOf(plan.Plan)
+      const read = nodes.map((node) => node['Index Name'])
+      assert.ok(read.includes('certificates_names') && !read.includes('orders_account'), read.join())
+      const scanned = nodes.filter((node) => node['Node Type'] === 'Seq Scan').map((node) => node['Relation Name'])
+      assert.ok(!scanned.includes('certificates') && !scanned.includes('orders'), scanned.join())
+      console.log(`a page by names: ${blocksOf(plan)} blocks, ${Math.round(plan['Execution Time'])} ms`)
     }
   })
 

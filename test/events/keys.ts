@@ -60,6 +60,7 @@ export const SHOWN_BY: Readonly<Record<string, readonly [file: string, name: str
   'ct_logging.submit_precert': ['events/examples.test.ts', "'certificate-transparency'"],
   'ct_logging.logs': [TRANSPARENCY, 'an issued certificate is submitted with its chain'],
   'audit_export.webhook_url': [AUDIT, 'a webhook gets each event, and again what it did not take'],
+  'audit_export.webhook_allow_private': [AUDIT, 'a webhook on a private address gets nothing, unless it is permitted'],
   'audit_export.webhook_batch': [AUDIT, 'a webhook that expects arrays gets many events in one request'],
   'audit_export.syslog_host': [AUDIT, 'has priority, kind and id in their places'],
   'audit_export.syslog_port': [AUDIT, 'has priority, kind and id in their places'],

@@ -118,7 +118,7 @@ function configOf({ folder, webhook, audit, mail }: Scene): Record<string, unkno
         retry_interval_seconds: 1,
       },
     },
-    audit_export: { webhook_url: `http://127.0.0.1:${audit.port}/` },
+    audit_export: { webhook_url: `http://127.0.0.1:${audit.port}/`, webhook_allow_private: true },
     logging: { audit: { enabled: true, file: path.join(folder, 'audit.log') } },
     hooks: {
       registered: [

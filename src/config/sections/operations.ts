@@ -182,6 +182,10 @@ export const AuditExport = z
       z.int().min(1).max(500).default(1),
       'Most events of one request. With more than 1 a request has an array of them, which costs much less; the receiver has to expect it.',
     ),
+    webhook_allow_private: setting(
+      flag(false),
+      'Permits a webhook on a loopback, private or link-local address, as `allow_private` does for a hook.',
+    ),
     syslog_host: setting(optionalText(), 'Host that receives audit events as syslog messages.'),
     syslog_port: setting(port(514), 'Port of that host.'),
     syslog_transport: setting(

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { AUDIT_KINDS, renderAuditRecord } from '../../domain/audit-record.ts'
 import { renderSyslogMessage } from '../../domain/syslog-message.ts'
 import type { ExternalConsumer } from './consumer.ts'
-import { jsonPoster } from './http-post.ts'
+import { jsonPoster, type ReceiverGuard } from './http-post.ts'
 import { patientConsumer, ReceiverBusy, Refused } from './patience.ts'
 import type { SyslogTransport } from './syslog-sender.ts'
 
@@ -25,8 +25,8 @@ export function syslogConsumer(transport: SyslogTransport): ExternalConsumer {
  * @param url may hold a secret, so no error names it
  * @param most records of one request; more than one go as an array
  */
-export function webhookConsumer(url: string, most = 1): ExternalConsumer {
-  const post = jsonPoster('the webhook', url)
+export function webhookConsumer(url: string, most = 1, guard?: ReceiverGuard): ExternalConsumer {
+  const post = jsonPoster('the webhook', url, guard)
   async function send(body: string, signal: AbortSignal): Promise<void> {
     const { status, retryAfter } = await post(body, signal)
     if (status >= 200 && status <= 299) return

@@ -2,6 +2,7 @@
 
 import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
+import type { LookupFunction } from 'node:net'
 
 /** A receiver chooses it. */
 const MAX_ANSWER_BYTES = 65_536
@@ -16,20 +17,32 @@ export interface PostAnswer {
 /** @throws Error when there is no answer */
 export type JsonPoster = (body: string, signal: AbortSignal) => Promise<PostAnswer>
 
+/** Which addresses a request may go to. */
+export interface ReceiverGuard {
+  /** @throws its error for an address in the URL itself */
+  check(url: URL): void
+  lookup: LookupFunction
+}
+
+/** An address that the guard refuses; the sentence names no URL. */
+export class BlockedReceiver extends Error {}
+
 /** @param what stands for the URL in errors, because a URL may hold a secret */
-export function jsonPoster(what: string, url: string): JsonPoster {
+export function jsonPoster(what: string, url: string, guard?: ReceiverGuard): JsonPoster {
   const target = new URL(url)
   const { Agent, request } = target.protocol === 'https:' ? https : http
   const agent = new Agent({ keepAlive: true })
 
   function send(body: string, signal: AbortSignal, isRepeated: boolean): Promise<PostAnswer> {
+    guard?.check(target)
     return new Promise((resolve, reject) => {
       const headers = {
         'Content-Type': 'application/json',
         'Content-Length': Buffer.byteLength(body),
         'User-Agent': 'chancery',
       }
-      const sent = request(target, { method: 'POST', agent, signal, headers }, (answer) => {
+      const connection = { agent, ...(guard && { lookup: guard.lookup }) }
+      const sent = request(target, { ...connection, method: 'POST', signal, headers }, (answer) => {
         answerOf(answer).then(resolve, reject)
       })
       sent.on('error', (error) => {
@@ -45,6 +58,7 @@ export function jsonPoster(what: string, url: string): JsonPoster {
     try {
       return await send(body, signal, false)
     } catch (error) {
+      if (error instanceof BlockedReceiver) throw error
       if (signal.aborted) throw new Error(`${what} does not answer in time`)
       const { code } = error as NodeJS.ErrnoException
       throw new Error(`${what} is not reachable${code === undefined ? '' : `: ${code}`}`)

@@ -14,6 +14,7 @@ import { loadHooks } from '../../../src/hooks/load.ts'
 import { type Events, smtpStatus } from '../../../src/main/start-events.ts'
 import {
   auditFile,
+  auditWebhookAllowsPrivate,
   auditWebhookBatch,
   auditWebhookUrl,
   syslogTarget,
@@ -178,6 +179,12 @@ const ROWS: readonly Row[] = [
     { audit_export: { webhook_url: 'https://siem.test/' } },
     auditWebhookUrl,
     'https://siem.test/',
+  ],
+  [
+    'audit_export.webhook_allow_private',
+    { audit_export: { webhook_allow_private: true } },
+    auditWebhookAllowsPrivate,
+    true,
   ],
   ['audit_export.webhook_batch', { audit_export: { webhook_batch: 50 } }, auditWebhookBatch, 50],
   ['audit_export.syslog_host', { audit_export: { syslog_host: 'a' } }, (c) => syslogTarget(c)?.host, 'a'],
