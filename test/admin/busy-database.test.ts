@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, adminConfig, createAdministrator, signIn } from '../support/admin.ts'
 import { accountIdOf, boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 describe('while another holds the row of an account', () => {
   let service: TestService
@@ -14,7 +15,9 @@ describe('while another holds the row of an account', () => {
   let account: string
   before(async () => {
     service = await startTestService({ config: { ...adminConfig(), server: { timeout: 4 } } })
-    admin = await administrator(service, 'alice')
+    const password = await createAdministrator(service.database, 'alice')
+    // On a busy machine a hash takes longer than a request may.
+    admin = await until('signed in', () => signIn(service.baseUrl, 'alice', password).catch(() => undefined))
     credential = await made<MadeCredential>(admin, '/eab', { kid: 'team' })
     account = accountIdOf(await boundClient(service, credential))
   })
