@@ -257,12 +257,14 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     const { page, complaints, close } = await browser.open({ place: '/certificates' })
     const { keyboard } = page
     const heading = (name: string) => page.getByRole('heading', { name, exact: true, level: 1 })
+    // It takes the focus a moment after it is drawn.
+    const opened = (name: string) => until(`${name} is opened`, () => hasFocus(heading(name)))
     await heading('Chancery').waitFor()
     await keyboard.type('ada')
     await keyboard.press('Tab')
     await keyboard.type(browser.passwords.get('admin') as string)
     await keyboard.press('Enter')
-    await heading('Certificates').waitFor()
+    await opened('Certificates')
 
     await reach(page, page.getByRole('searchbox', { name: 'Search' }))
     await keyboard.type('keys.shop.test')
@@ -278,7 +280,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
 
     await reach(page, page.getByRole('link', { name: 'keys.shop.test' }))
     await keyboard.press('Enter')
-    await heading('keys.shop.test').waitFor()
+    await opened('keys.shop.test')
     const revoke = page.getByRole('button', { name: 'Revoke …' })
     await revoke.waitFor()
     await reach(page, revoke)
@@ -305,7 +307,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
 
     await reach(page, page.getByRole('link', { name: 'Certificates', exact: true }), 'Shift+Tab')
     await keyboard.press('Enter')
-    await heading('Certificates').waitFor()
+    await opened('Certificates')
     await reach(page, page.getByRole('button', { name: 'Sign out', exact: true }), 'Shift+Tab')
     await keyboard.press('Enter')
     await heading('Chancery').waitFor()

@@ -28,6 +28,7 @@ const PLACES = [
   ['/eab', 'There is no credential yet.'],
 ] as const
 
+const ANSWER_MS = 5_000
 const PRESS_TRY_AGAIN = `for (const button of document.querySelectorAll('main button'))
   if (button.textContent === 'Try again') button.click()`
 
@@ -59,10 +60,12 @@ describe('faults beneath the console', { ...requireCommand('chromium-headless-sh
       await page.getByText('Request ticket-4711').first().waitFor()
       await assertAccessible(page, `${place} with a service that fails`)
       await page.unroute(EVERY_REQUEST)
+      const isMended = async () => (await page.getByRole('alert').count()) === 0
       // All at once: a page that looks by itself may be faster.
       await until(`${place} has no problem any more`, async () => {
         await page.evaluate(PRESS_TRY_AGAIN)
-        return (await page.getByRole('alert').count()) === 0
+        // Another press would ask anew, so an answer is given its time.
+        return until('the answer', isMended, ANSWER_MS).catch(() => false)
       })
       await shows(page, text)
       await visit(page, '/nothing')
@@ -194,6 +197,16 @@ describe('faults beneath the console', { ...requireCommand('chromium-headless-sh
     await page.getByText('Nothing fits these filters.').waitFor()
     await becomes(() => page.getByLabel('Status').inputValue(), 'failed')
     await went('Notifications', /#\/notifications$/)
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('what was typed is forgotten by two changes of the address that are drawn as one', async () => {
+    const { page, complaints, close } = await browser.as('admin', { place: '/audit-log' })
+    const action = page.getByLabel('Action')
+    await action.fill('user.create')
+    await page.evaluate(`location.hash = '/audit-log?action=x'; location.hash = '/audit-log'`)
+    await becomes(() => action.inputValue(), '')
     assert.deepEqual(complaints, [])
     await close()
   })

@@ -1,6 +1,6 @@
 /** Filters of a list, in the hash: they can be kept as a link, and the back button knows them. */
 
-import { useLayoutEffect, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { changeQuery, type Query } from '../router.ts'
 import { WORDS } from '../words.ts'
 import { SelectField, TextField } from './form.tsx'
@@ -17,7 +17,12 @@ export interface Filter {
 /** The query, and what is typed over it until it is applied; another query begins anew. */
 export function useTyped(query: Query): readonly [Query, (typed: Query) => void] {
   const [typed, setTyped] = useState<Query>({})
-  useLayoutEffect(() => setTyped({}), [JSON.stringify(query)])
+  // By the event: two quick changes of the query may be drawn as one, and look like none.
+  useEffect(() => {
+    const forget = () => setTyped({})
+    addEventListener('hashchange', forget)
+    return () => removeEventListener('hashchange', forget)
+  }, [])
   return [{ ...query, ...typed }, (more) => setTyped({ ...typed, ...more })]
 }
 
