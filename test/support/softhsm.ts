@@ -72,11 +72,20 @@ export interface FaultyLibrary {
   mostParallel(): number
 }
 
-export function buildFaultyLibrary({ folder }: TestToken): FaultyLibrary {
-  const file = path.join(folder, 'faults.so')
+/** Compiled once for all tokens of a process: it takes seconds. */
+let compiled: Buffer | undefined
+
+function compileTo(file: string): Buffer {
   const source = path.join(ROOT, 'test/fixtures/pkcs11-faults.cc')
   const headers = path.join(ROOT, 'node_modules/pkcs11js/includes/pkcs11')
   execFileSync('g++', ['-std=c++17', '-shared', '-fPIC', '-I', headers, '-o', file, source, '-ldl'])
+  return readFileSync(file)
+}
+
+export function buildFaultyLibrary({ folder }: TestToken): FaultyLibrary {
+  const file = path.join(folder, 'faults.so')
+  compiled ??= compileTo(file)
+  writeFileSync(file, compiled)
   const faults = path.join(folder, 'faults')
   mkdirSync(faults)
   const at = (name: string) => path.join(faults, name)

@@ -33,6 +33,7 @@ afterEach(() => {
 function pair(limit = 3) {
   const { port1, port2 } = new MessageChannel()
   const refused: string[] = []
+  const ended = new AbortController()
   const actor: Actor<Service> = spawn<Service>({
     name: 'service',
     mailboxLimit: 2,
@@ -41,7 +42,7 @@ function pair(limit = 3) {
     start: () => ({
       double: (value) => value * 2,
       echo: (value) => value,
-      wait: (ms) => sleep(ms, undefined, { ref: false }),
+      wait: (ms) => sleep(ms, undefined, { signal: ended.signal }).catch(() => undefined),
       fail: () => {
         throw new Refusal('not this one')
       },
@@ -52,6 +53,7 @@ function pair(limit = 3) {
   cleanups.push(() => {
     port1.close()
     actor.stop()
+    ended.abort()
   })
   return { ref: connect<Service>(port1, 'service', limit), actor, refused, port1, port2 }
 }
