@@ -71,6 +71,7 @@ const listCertificates = endpoint({
     expiring_before: instantParameter().optional(),
     issued_before: instantParameter().optional(),
     issued_after: instantParameter().optional(),
+    revoked_after: instantParameter().optional(),
     issuer: fingerprint().optional().meta({ description: "SHA-256 of the issuer's certificate." }),
     profile: line(255).optional(),
     renewed: flagParameter().optional().meta({
@@ -84,7 +85,7 @@ const listCertificates = endpoint({
   async handle({ query }, { certificates, pages }) {
     const { account_id, serial, domain, domain_suffix, sort, limit, offset, cursor } = query
     const { fingerprint, spki_sha256: spkiSha256, status, issuer, profile, issued_before, issued_after } = query
-    const { expiring_after: expiresAfter, expiring_before: expiresBefore, renewed } = query
+    const { expiring_after: expiresAfter, expiring_before: expiresBefore, revoked_after: revokedAfter, renewed } = query
     const filter = {
       ...{
         accountId: account_id,
@@ -95,7 +96,7 @@ const listCertificates = endpoint({
         nameSuffix: domain_suffix,
       },
       ...{ status, expiresAfter, expiresBefore, issuer, profile, renewed },
-      ...{ issuedBefore: issued_before, issuedAfter: issued_after },
+      ...{ issuedBefore: issued_before, issuedAfter: issued_after, revokedAfter },
     }
     const page = await certificates.list(filter, sort, pageRequest({ limit, offset, cursor }, pages))
     return { body: page.rows.map(certificateBody), next: nextOf(page) }

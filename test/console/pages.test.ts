@@ -174,6 +174,8 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
       await page.getByRole('button', { name: 'Allow', exact: true }).click()
       await page.getByText(`${value} is allowed.`).waitFor()
       await page.getByRole('button', { name: `Take back ${value}` }).click()
+      await page.getByRole('dialog').getByText('Not enforced', { exact: false }).waitFor()
+      await page.getByRole('dialog').getByRole('button', { name: 'Take back' }).click()
       await page.getByText(`${value} is taken back.`).waitFor()
       await page.getByRole('button', { name: `Take back ${value}` }).waitFor({ state: 'detached' })
     }
