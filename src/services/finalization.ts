@@ -1,7 +1,8 @@
 /** Finalize (RFC 8555 §7.4): checks the CSR of a ready order and runs the steps of issuance.ts. */
 
 import type { CertificateProfile } from '../domain/certificate-profile.ts'
-import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
+import { type CsrPolicy, checkCsr, commonNameOf, requireLeafRequest } from '../domain/csr-check.ts'
+import { isSigner } from '../domain/csr-issuance.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
 import type { Order } from '../domain/records.ts'
 import { sharedRuns } from '../shared/lib/caching.ts'
@@ -169,7 +170,9 @@ export class Finalization {
     else fromCsr?.requireAvailable(profile)
     const csr = readCsr(request.csr)
     checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
-    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf?.(order.accountId))
+    if (profile.backends.some((name) => !isSigner(name))) requireLeafRequest(csr, profile)
+    const issuers = backend === undefined ? issuance.constraintsFor(profile, request.now) : []
+    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf?.(order.accountId), issuers)
     await rules.checkCsr(csr, order, request.now)
     // Last, because only this check can cost DNS queries.
     const caa = this.#options.requireFreshCaa?.(known.requester, order, request.now)
