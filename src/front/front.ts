@@ -51,13 +51,16 @@ export interface FrontOptions extends OperationsOptions {
 }
 
 /** Headers the fronts read; the adapter drops all others. */
-export const KEPT_HEADERS = ['content-type', 'x-request-id', 'accept', 'authorization'] as const
+export const KEPT_HEADERS = ['content-type', 'x-request-id', 'origin', 'authorization'] as const
 
 /** Used when the client disconnected before its reply was ready. */
 const UNREAD: HttpReply = { status: 499, headers: [], body: '' }
 
 /** Limits the logged path. */
 const LOGGED_CHARACTERS = 1_000
+
+/** Parsing so many bytes of a body costs as much as a signature. */
+const BYTES_OF_A_SIGNATURE = 4_096
 
 /** `admit`, `handle`, `onError` and `busy` are given to the HTTP server as they are. */
 export class Front {
@@ -248,7 +251,7 @@ export class Front {
   #deliver(reply: HttpReply, { address, http }: Exchange): HttpReply | Promise<HttpReply> {
     if (reply.status < 400 || reply.status >= 500) return reply
     const cost = (this.#options.admin?.owns(http.path) ? ADMIN_FAILURE_COSTS : FAILURE_COSTS)[reply.status]
-    if (cost !== undefined) this.#overload.failed(address, cost)
+    if (cost !== undefined) this.#overload.failed(address, cost + http.body.length / BYTES_OF_A_SIGNATURE)
     if (!this.#overload.isHeldBack(address)) return reply
     http.dropBody()
     return this.#overload.delayFailure(reply) ?? { ...reply, closes: true }

@@ -253,7 +253,10 @@ for (const where of ['a port of its own', 'the public port'] as const) {
       const listen = where === 'a port of its own' && { listen: { port: own } }
       service = await startTestService({
         // Each front thread has memory of its own.
-        config: { ...adminConfig({ max_body_bytes: LARGEST, ...listen }), server: { workers: 1 } },
+        config: {
+          ...adminConfig({ max_body_bytes: LARGEST, ...listen }),
+          server: { workers: 1, overload: { enabled: true } },
+        },
       })
       port = listen ? own : service.port
       admin = await administrator({ baseUrl: `http://127.0.0.1:${port}`, database: service.database }, 'alice')
