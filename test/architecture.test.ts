@@ -174,7 +174,15 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   ],
   yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts'],
   zod: [
-    ...['src/shared/config-file', 'src/config', 'src/acme', 'src/admin', 'src/mpic', 'src/store'],
+    ...[
+      'src/shared/config-file',
+      'src/shared/lib/bounded.ts',
+      'src/config',
+      'src/acme',
+      'src/admin',
+      'src/mpic',
+      'src/store',
+    ],
     ...['signer/config.ts', 'signer/crl-numbers.ts', 'signer/protocol'],
   ],
 }

@@ -50,7 +50,7 @@ export interface FrontOptions extends OperationsOptions {
 }
 
 /** Headers the fronts read; the adapter drops all others. */
-export const KEPT_HEADERS = ['content-type', 'x-request-id', 'accept', 'authorization'] as const
+export const KEPT_HEADERS = ['content-type', 'x-request-id', 'origin', 'authorization'] as const
 
 /** Used when the client disconnected before its reply was ready. */
 const UNREAD: HttpReply = { status: 499, headers: [], body: '' }
@@ -62,6 +62,8 @@ const LOGGED_CHARACTERS = 1_000
 const FAILURE_COSTS: Readonly<Record<number, number>> = {
   ...{ 400: 0.1, 401: 0.1, 403: 0.1, 404: 0.1, 405: 0.1, 413: 1, 414: 0.1, 415: 0.1 },
 }
+/** Parsing so many bytes of a body costs as much as a signature. */
+const BYTES_OF_A_SIGNATURE = 4_096
 /** A client of ACME waits until its limit lets it in; who guesses passwords does not. */
 const ADMIN_FAILURE_COSTS: Readonly<Record<number, number>> = { ...FAILURE_COSTS, 429: 0.1 }
 
@@ -254,7 +256,7 @@ export class Front {
   #deliver(reply: HttpReply, { address, http }: Exchange): HttpReply | Promise<HttpReply> {
     if (reply.status < 400 || reply.status >= 500) return reply
     const cost = (this.#options.admin?.owns(http.path) ? ADMIN_FAILURE_COSTS : FAILURE_COSTS)[reply.status]
-    if (cost !== undefined) this.#overload.failed(address, cost)
+    if (cost !== undefined) this.#overload.failed(address, cost + http.body.length / BYTES_OF_A_SIGNATURE)
     if (!this.#overload.isHeldBack(address)) return reply
     http.dropBody()
     return this.#overload.delayFailure(reply) ?? { ...reply, closes: true }
