@@ -26,6 +26,7 @@ import type { AnswerEvents } from './events.ts'
 import { type Deadlines, Exchange, isProbe } from './exchange.ts'
 import { crlReplyTo, type OperationsOptions, operationsReply } from './operations.ts'
 import {
+  asAdminError,
   failureProblem,
   knownProblem,
   MAX_URL_BYTES,
@@ -164,7 +165,14 @@ export class Front {
   /** Refusals come in thousands: each is counted, but the log gets one line for all of them. */
   #unlogged(refusal: Problem, exchange: Exchange): HttpReply {
     this.#options.metrics.requests.refused(exchange.http.method, refusal.status)
-    return this.#acme.problem(refusal, exchange)
+    return this.#refusal(refusal, exchange)
+  }
+
+  /** In the words of the API that was asked. */
+  #refusal(problem: Problem, exchange: Exchange): HttpReply {
+    const { admin, securityHeaders } = this.#options
+    if (!admin?.owns(exchange.http.path)) return this.#acme.problem(problem, exchange)
+    return admin.refuseWith(asAdminError(problem), exchange.requestId, securityHeaders[exchange.scheme]).reply
   }
 
   #process(exchange: Exchange): HttpReply | Promise<HttpReply> {
@@ -180,7 +188,7 @@ export class Front {
 
   #route(exchange: Exchange): HttpReply | Promise<HttpReply> {
     const { http } = exchange
-    if (http.path.length + http.query.length > MAX_URL_BYTES) return this.#acme.problem(URL_TOO_LONG, exchange)
+    if (http.path.length + http.query.length > MAX_URL_BYTES) return this.#refusal(URL_TOO_LONG, exchange)
     if (this.#options.admin?.owns(http.path)) return this.#administer(exchange, this.#options.admin)
     const { match } = exchange
     if (!match) return operationsReply(exchange, this.#options) ?? this.#acme.notFound(exchange)
@@ -218,7 +226,7 @@ export class Front {
       this.#options.log.error({ requestId, path: http.path, err: error }, 'request failed')
       problem = failureProblem(error, requestId)
     }
-    return this.#finish(this.#acme.problem(problem, exchange), exchange)
+    return this.#finish(this.#refusal(problem, exchange), exchange)
   }
 
   #finish(reply: HttpReply, exchange: Exchange): HttpReply {
