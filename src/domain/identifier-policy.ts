@@ -40,7 +40,7 @@ export interface RequestedIdentifier {
 }
 
 /**
- * Normalises and checks the identifiers of a request.
+ * Normalises and checks the identifiers of a request. One that is named twice counts once.
  * @param allowlist of the account, where `enforce_account_allowlist` is set
  * @param issuers name constraints of each issuer that may sign; one of them must admit all names
  * @throws Problem with a single refusal's type, or `compound` with a subproblem for each
@@ -75,12 +75,8 @@ export function checkIdentifiers(
       refused: identifiers,
     })
 
-  const seen = new Set<string>()
-  for (const { type, value } of accepted) {
-    if (seen.has(`${type}:${value}`)) throw new Problem('malformed', `${shown(value)} is listed twice`)
-    seen.add(`${type}:${value}`)
-  }
-  return accepted
+  // A set: cert-manager and hand-written lists name the common name again.
+  return [...new Map(accepted.map((identifier) => [`${identifier.type}:${identifier.value}`, identifier])).values()]
 }
 
 function refusedByIssuers(
@@ -122,6 +118,8 @@ function checkIdentifier(
 
   const normal = type === 'dns' ? normalizeDnsName(value) : normalizeIpAddress(value)
   if (!normal.ok) return refuse('malformed', `${shown(value)} ${normal.reason}`)
+  if (!isAscii(value))
+    return refuse('malformed', `${shown(value)} is not in ASCII (RFC 8555 §7.1.4); send ${normal.value}`)
   const identifier: Identifier = { type: type as IdentifierType, value: normal.value }
   return (
     checkNames(identifier, policy) ??
@@ -136,6 +134,9 @@ function checkIdentifier(
  * in workers/address-policy.ts.
  */
 const NEVER_A_TARGET = /^(?:0|22[4-9]|23[0-9])\.|^255\.255\.255\.255$|^::$|^ff[0-9a-f]{2}:/
+
+/** Not for hosts in the DNS (RFC 7686 §2, RFC 3172 §2): ordered only where `allowed_domains` names them. */
+const SPECIAL_USE = /(?:^|\.)(onion|arpa)$/
 
 function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict | undefined {
   if (identifier.type === 'ip')
@@ -153,8 +154,12 @@ function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict |
   const [isForbidden, isAllowed] = wildcard ? [forbidsWildcard, allowsWildcard] : [matchesPattern, matchesPattern]
   if (policy.forbiddenDomains.some((pattern) => isForbidden(name, pattern)))
     return refuse('rejectedIdentifier', `${identifier.value} is forbidden by the policy of this server`)
-  if (policy.allowedDomains.length > 0 && !policy.allowedDomains.some((pattern) => isAllowed(name, pattern)))
+  if (policy.allowedDomains.some((pattern) => isAllowed(name, pattern))) return undefined
+  if (policy.allowedDomains.length > 0)
     return refuse('rejectedIdentifier', `${identifier.value} is outside the domains this server issues for`)
+  const [, specialUse] = SPECIAL_USE.exec(name) ?? []
+  if (specialUse !== undefined)
+    return refuse('rejectedIdentifier', `${identifier.value}: names below ${specialUse} are not issued by this server`)
   return undefined
 }
 
@@ -186,6 +191,8 @@ export function offeredChallengeTypes(identifier: Identifier, enabled: readonly 
 function refuse(problem: ProblemType, detail: string): Verdict {
   return { problem, detail }
 }
+
+const isAscii = (text: string) => /^\p{ASCII}*$/u.test(text)
 
 /** Makes a client's text safe to repeat: short and printable. */
 function shown(text: string): string {
