@@ -9,6 +9,9 @@ import {
 } from '../src/shared/pki/name-constraints.ts'
 import type { PolicyConfig } from './config.ts'
 
+/** The name of a subtree, in lower case. */
+export const DOMAIN = /^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/
+
 export function configuredConstraints({
   permitted,
   excluded,
