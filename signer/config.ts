@@ -99,7 +99,8 @@ const Policy = z.strictObject({
     .array(z.url({ protocol: /^https?$/ }).meta({ expects: 'an http:// or https:// URL' }))
     .optional()
     .meta({
-      description: 'What the URLs of CRLs begin with, in certificates and in CRLs; without it any URL is accepted.',
+      description:
+        'URLs at or below which those of CRLs must be, in certificates and in CRLs: same host and port, same first folders. Without it any URL is accepted.',
     }),
   max_signatures_per_second: z.number().positive().optional(),
 })

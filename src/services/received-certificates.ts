@@ -6,6 +6,7 @@
 import type { IssuanceStep } from '../ca/csr-backend.ts'
 import type { CertificateProfile } from '../domain/certificate-profile.ts'
 import {
+  type Accepted,
   checkAlternateChain,
   checkReceived,
   type Expected,
@@ -22,9 +23,16 @@ import type { IssuanceEvents } from './issuance.ts'
 import { untilDone } from './late-record.ts'
 import { recordReceived } from './received-record.ts'
 
+type MeasuredProfile = Pick<CertificateProfile, 'validity' | 'keyUsages' | 'extendedKeyUsages'>
+
 /** What a backend's certificates are held against. */
 export interface ReceptionPolicy {
-  profiles: ReadonlyMap<string, Pick<CertificateProfile, 'validity' | 'extendedKeyUsages'>>
+  profiles: ReadonlyMap<string, MeasuredProfile>
+  /** Where an order has outlived its profile in the configuration. */
+  defaultProfile: MeasuredProfile
+  policyOids: readonly string[]
+  /** By backend. */
+  accepted: ReadonlyMap<string, Accepted>
   /** DER, by backend; an empty list accepts any chain that agrees with itself. */
   trustAnchors: ReadonlyMap<string, readonly Buffer[]>
   refusesLint: boolean
@@ -126,6 +134,9 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
   }
 }
 
+/** Of a backend that has left the configuration. */
+const NOTHING_MORE: Accepted = { subjectAttributes: ['CN'], keyPurposes: [], extensions: [], policyOids: [] }
+
 type Asked = Pick<ClaimedIssuance, 'csr' | 'identifiers' | 'profile' | 'backend' | 'requested'>
 
 /** What a certificate for this CSR is held against. */
@@ -133,12 +144,16 @@ export function expectedFor(
   { csr, identifiers, profile, backend, requested }: Asked,
   policy: ReceptionPolicy,
 ): Expected {
+  const { validity, keyUsages, extendedKeyUsages } = policy.profiles.get(profile) ?? policy.defaultProfile
   return {
     spki: parseCsr(csr).spki.der,
-    ...{ identifiers, requested },
-    // An order may outlive its profile in the configuration; then any period will do.
-    maxValidityDays: policy.profiles.get(profile)?.validity.maxValidityDays ?? Number.MAX_SAFE_INTEGER,
-    extendedKeyUsages: policy.profiles.get(profile)?.extendedKeyUsages ?? [],
+    identifiers,
+    requested,
+    maxValidityDays: validity.maxValidityDays,
+    keyUsages,
+    extendedKeyUsages,
+    policyOids: policy.policyOids,
+    accepted: policy.accepted.get(backend) ?? NOTHING_MORE,
     trustAnchors: policy.trustAnchors.get(backend) ?? [],
     refusesLint: policy.refusesLint,
     now: new Date(),

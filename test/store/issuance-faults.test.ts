@@ -48,6 +48,7 @@ const ISSUER: CaIssuer = {
   signatureAlgorithm: authority.algorithm,
   notBefore: authority.notBefore,
   notAfter: authority.notAfter,
+  constraints: [],
 }
 
 type Write = (...words: never[]) => Promise<unknown>
