@@ -48,10 +48,13 @@ export interface IssuancePolicy {
 }
 
 /** Identifies an issuance for operators. The service's own certificate has no account and order. */
-export interface IssuanceFacts {
+export interface OrderFacts {
   certificateId: string
   accountId: string | undefined
   orderId: string | undefined
+}
+
+export interface IssuanceFacts extends OrderFacts {
   serialNumber: string
 }
 
@@ -70,7 +73,7 @@ export interface IssuanceEvents {
   /** Failed between intent and record, usually by a database fault; recovery finishes it. */
   interrupted(error: unknown, facts: IssuanceFacts): void
   /** A TBSCertificate fails its lint or is refused, or recovery cannot finish an issuance. */
-  alarm(message: string, cause: unknown, facts: IssuanceFacts): void
+  alarm(message: string, cause: unknown, facts: OrderFacts): void
 }
 
 export interface IssuanceOptions {

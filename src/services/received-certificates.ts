@@ -41,6 +41,8 @@ export interface ReceptionPolicy {
 export interface ReceptionEvents extends Pick<IssuanceEvents, 'issued'> {
   /** What the lint has found in a certificate that is delivered all the same. */
   lintWarnings(findings: readonly string[], facts: BackendFacts): void
+  /** The order had been interrupted, and has its certificate. */
+  recovered(facts: BackendFacts): void
   /** It came after its order had failed, so it is recorded as revoked. */
   late(facts: BackendFacts): void
   alarm(message: string, cause: unknown, facts: BackendFacts): void
@@ -165,11 +167,12 @@ function announce(
   names: readonly string[],
   warnings: readonly string[],
 ): void {
-  const { certificateId: id, accountId, orderId, abandonedSeconds } = row
+  const { certificateId: id, accountId, orderId, abandonedSeconds, wasInterrupted } = row
   const facts = { ...factsOf(row), serialNumber }
   if (warnings.length > 0) events.lintWarnings(warnings, facts)
   events.issued({ id, accountId, orderId, serialNumber, names })
   if (abandonedSeconds !== undefined) events.late(facts)
+  else if (wasInterrupted) events.recovered(facts)
 }
 
 /** Only what can be read can be revoked. */

@@ -246,8 +246,18 @@ describe('a service behind an external CA', { timeout: 900_000 }, () => {
 })
 
 describe('a service whose external CA takes its time', { timeout: 900_000 }, () => {
-  const place = aServiceBehindACa({ external: { timeout_seconds: 3 }, deferred_signing_timeout: 3 })
-  const { finalized, certificatesOf } = place
+  const notifications = { enabled: true }
+  const place = aServiceBehindACa(
+    { external: { timeout_seconds: 3 }, deferred_signing_timeout: 3 },
+    { config: { notifications } },
+  )
+  const { finalized, certificatesOf, query } = place
+  before(async () => {
+    await query(`UPDATE accounts SET contacts = '{mailto:holder@example.com}'`)
+    // Nobody delivers to it, so its events can be read.
+    const kinds = '{certificate.issuance,certificate.issuance_failed,certificate.revocation}'
+    await query(`INSERT INTO event_consumers (name, kinds) VALUES ('reader', $1)`, [kinds])
+  })
 
   test('slow drip: the order fails with an alarm', async () => {
     place.ca().behave('slow drip')
@@ -272,5 +282,22 @@ describe('a service whose external CA takes its time', { timeout: 900_000 }, () 
     const serial = Buffer.from(row?.['serial_number'] as Buffer).toString('hex')
     await until('its revocation at the CA', () => place.ca().revoked.includes(serial))
     assert.equal((await place.client().post(url)).json.certificate, undefined)
+
+    const told = await query(
+      `SELECT kind, data ->> 'revoked_at' IS NOT NULL AS is_revoked, data ->> 'reason' AS reason FROM event_deliveries
+        WHERE consumer = 'reader' AND data ->> 'certificate_id' = $1 ORDER BY sequence`,
+      [row?.['id']],
+    )
+    assert.deepEqual(told, [
+      { kind: 'certificate.issuance', is_revoked: true, reason: null },
+      { kind: 'certificate.revocation', is_revoked: false, reason: 'cessationOfOperation' },
+    ])
+    const mails = await until('the mail about the revocation', async () => {
+      const rows = await query('SELECT notification_type FROM notifications ORDER BY id')
+      const types = rows.map(({ notification_type: type }) => type)
+      return types.includes('revocation_succeeded') && types
+    })
+    assert.ok(mails.includes('delivery_failed'))
+    assert.ok(!mails.includes('delivery_succeeded'))
   })
 })

@@ -172,9 +172,13 @@ const Failover = z
       list(checkedText(ONE_BACKEND, isBackend)),
       'Backends in the order in which they are asked. The next one is asked when one is away.',
     ),
-    probe_seconds: setting(whole(1, 15), 'Time between two looks whether a backend that was away is back.', {
-      unit: 'seconds',
-    }),
+    probe_seconds: setting(
+      whole(1, 15),
+      'Time between two probes of a backend that is away; one that is up is asked every 15 seconds.',
+      {
+        unit: 'seconds',
+      },
+    ),
   })
   .prefault({})
   .meta({ description: 'Backend `failover`: several backends, one after the other.' })
