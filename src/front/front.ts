@@ -16,6 +16,7 @@ import type { AdminGate } from '../admin/gate.ts'
 import { createForwarding, type EffectiveClient, type ProxySettings } from '../http/client-address.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
+import { ADMIN_FAILURE_COSTS, FAILURE_COSTS } from '../overload/abuse-budget.ts'
 import type { OverloadControl } from '../overload/overload-control.ts'
 import { isRefusing, PRESSURE_RETRY_AFTER, type SharedFlags } from '../services/shared-flags.ts'
 import { CommandDropped } from '../shared/lib/batcher.ts'
@@ -59,14 +60,8 @@ const UNREAD: HttpReply = { status: 499, headers: [], body: '' }
 /** Limits the logged path. */
 const LOGGED_CHARACTERS = 1_000
 
-/** What a refused request has cost, in signatures; failed signatures are charged where they are verified. */
-const FAILURE_COSTS: Readonly<Record<number, number>> = {
-  ...{ 400: 0.1, 401: 0.1, 403: 0.1, 404: 0.1, 405: 0.1, 413: 1, 414: 0.1, 415: 0.1 },
-}
 /** Parsing so many bytes of a body costs as much as a signature. */
 const BYTES_OF_A_SIGNATURE = 4_096
-/** A client of ACME waits until its limit lets it in; who guesses passwords does not. */
-const ADMIN_FAILURE_COSTS: Readonly<Record<number, number>> = { ...FAILURE_COSTS, 429: 0.1 }
 
 /** `admit`, `handle`, `onError` and `busy` are given to the HTTP server as they are. */
 export class Front {
