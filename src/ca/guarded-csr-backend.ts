@@ -49,6 +49,8 @@ export interface GuardedCsrBackend {
   leave: ((request: IssuanceRequest, state: BackendState) => Promise<IssuanceStep>) | undefined
   /** @throws CaError */
   revoke(revocation: UpstreamRevocation, signal: AbortSignal): Promise<void>
+  /** Whether the last probe was answered, and the backend is not left alone. False before the first probe. */
+  isUp(): boolean
   /** Success lets steps be made at once. @throws CaError */
   checkHealth(timeoutMs: number): Promise<void>
   /** Undefined when the backend knows no renewal information. @throws CaError */
@@ -75,6 +77,7 @@ export function guardCsrBackend(
   const { name, stepTimeoutMs } = backend
   const leave = backend.leave?.bind(backend)
   let pausedUntil = 0
+  let isAnswering = false
   const newRetryAfterMs = () => Math.max(breaker.retryAfterMs(), pausedUntil - performance.now(), 0)
   const signalFor = (timeoutMs: number) => AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)])
 
@@ -116,13 +119,17 @@ export function guardCsrBackend(
         (signal) => backend.revoke(revocation, AbortSignal.any([signal, ending])),
         () => 'ok',
       ),
+    isUp: () => isAnswering && breaker.retryAfterMs() === 0,
     async checkHealth(timeoutMs) {
-      await call(
-        'health',
-        timeoutMs,
-        (signal) => backend.checkHealth(signal),
-        () => 'ok',
+      const work = (signal: AbortSignal) => backend.checkHealth(signal)
+      const asked = call('health', timeoutMs, work, () => 'ok')
+      isAnswering = await asked.then(
+        () => true,
+        () => false,
       )
+      await asked
+      // Where the breaker is closed, an answer must not hide that steps fail.
+      if (breaker.retryAfterMs() === 0) return
       breaker.succeeded()
       onWait(newRetryAfterMs())
     },

@@ -5,8 +5,10 @@
 
 import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { type Csr, verifyCsrSignature } from '../shared/pki/csr.ts'
+import type { GeneralName } from '../shared/pki/general-names.ts'
+import { ANY_EXTENDED_KEY_USAGE, CA_EXTENSION } from '../shared/pki/oids.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'
-import type { Identifier } from '../shared/protocol/identifier.ts'
+import { type Identifier, normalizeIpAddress } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { checkSubjectKeyType, type SubjectKeyType } from './subject-key.ts'
 
@@ -34,6 +36,25 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
   if (!verifyCsrSignature(csr)) throw badCsr('the signature of the CSR does not verify with its own key')
 }
 
+/** What makes a CA certificate, or one that speaks for its CA (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12). */
+const CA_USAGES: readonly string[] = ['key_cert_sign', 'crl_sign']
+const CA_PURPOSES: readonly string[] = ['ocsp_signing', ANY_EXTENDED_KEY_USAGE]
+
+/**
+ * For a CSR that goes to another CA, which may copy from it.
+ * @throws Problem badCSR when it asks for a CA certificate
+ */
+export function requireLeafRequest(csr: Csr, profile: { extendedKeyUsages: readonly string[] }): void {
+  const purposes = CA_PURPOSES.filter((purpose) => !profile.extendedKeyUsages.includes(purpose))
+  const asked = [
+    ...(csr.isCaRequested ? ['cA in basicConstraints'] : []),
+    ...(csr.keyUsages ?? []).filter((usage) => CA_USAGES.includes(usage)),
+    ...(csr.extendedKeyUsages ?? []).filter((purpose) => purposes.includes(purpose)),
+    ...csr.extensionOids.filter((oid) => oid === CA_EXTENSION.nameConstraints),
+  ]
+  if (asked.length > 0) throw badCsr(`the CSR asks for what only CA certificates have: ${asked.join(', ')}`)
+}
+
 /**
  * The names are exactly the order's (RFC 8555 §7.4): in the SAN, or as common names that could
  * stand there.
@@ -47,12 +68,7 @@ function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
   const ordered = new Set<string>()
   for (const { type, value } of identifiers) ordered.add(`${type}:${value}`)
   const requested = new Set<string>()
-  for (const name of csr.dnsNames) requested.add(`dns:${name}`)
-  for (const address of csr.ipAddresses) requested.add(`ip:${address}`)
-  for (const commonName of csr.commonNames) {
-    const name = commonName.toLowerCase()
-    requested.add(ordered.has(`ip:${name}`) ? `ip:${name}` : `dns:${name}`)
-  }
+  for (const { kind, value } of certifiedNames(csr)) requested.add(`${kind === 'iPAddress' ? 'ip' : 'dns'}:${value}`)
   const missing = without(ordered, requested)
   const extra = without(requested, ordered)
   if (missing.length === 0 && extra.length === 0) return
@@ -61,6 +77,24 @@ function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
     ...(extra.length > 0 ? [`it has ${extra.length} name(s) that the order has not`] : []),
   ]
   throw badCsr(`the names of the CSR are not those of the order: ${parts.join('; ')}`)
+}
+
+/**
+ * The names that a certificate for this request carries, each once: those of the SAN, and the
+ * common names beside them, which RFC 8555 §7.4 lets a client put there alone.
+ */
+export function certifiedNames(csr: Pick<Csr, 'subjectAltNames' | 'commonNames'>): GeneralName[] {
+  const names = new Map<string, GeneralName>()
+  const add = ({ kind, value }: GeneralName) => {
+    const name = { kind, value: kind === 'dNSName' ? value.toLowerCase() : value }
+    names.set(`${kind}:${name.value}`, name)
+  }
+  csr.subjectAltNames.forEach(add)
+  for (const commonName of csr.commonNames) {
+    const address = normalizeIpAddress(commonName)
+    add(address.ok ? { kind: 'iPAddress', value: address.value } : { kind: 'dNSName', value: commonName })
+  }
+  return [...names.values()]
 }
 
 function without(names: ReadonlySet<string>, taken: ReadonlySet<string>): string[] {

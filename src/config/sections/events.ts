@@ -1,6 +1,7 @@
 /** Notices to other systems: `smtp`, `notifications`, `hooks`, `ct_logging`. */
 
 import { z } from 'zod/v4'
+import { EVENT_KINDS, type EventKind } from '../../domain/event.ts'
 import { NOTIFICATION_TYPES } from '../../domain/notification.ts'
 import {
   checkedText,
@@ -16,7 +17,8 @@ import {
   whole,
 } from '../field.ts'
 
-export const HOOK_EVENTS = [
+/** What a hook without `events` is told. */
+export const HOOK_EVENTS: readonly EventKind[] = [
   'account.registration',
   'order.creation',
   'challenge.before_validate',
@@ -27,7 +29,7 @@ export const HOOK_EVENTS = [
   'certificate.revocation',
   'certificate.delivery',
   'ct.submission',
-] as const
+]
 
 const MAX_HOOKS = 50
 const MAX_HOOK_SETTINGS = 20
@@ -111,7 +113,10 @@ const Hook = z
       'Module that handles the events, or `webhook` (docs/hooks.md).',
     ),
     enabled: setting(flag(true), 'A disabled hook is not loaded.'),
-    events: setting(list(z.enum(HOOK_EVENTS)), 'Events that are handed over; empty or absent is all of them.'),
+    events: setting(
+      list(z.enum(EVENT_KINDS)),
+      'Events that are handed over; empty or absent is the first ten of docs/hooks.md.',
+    ),
     timeout_seconds: setting(optionalWhole(1, 300), 'Time one call may take; `hooks.timeout_seconds` when absent.', {
       unit: 'seconds',
     }),

@@ -21,8 +21,8 @@ const DAY_MS = 86_400_000
 /** Undefined for an administrator's action, and for a certificate, that nobody is told of. */
 export function noticeOf({ kind, data }: Pick<OccurredEvent, 'kind' | 'data'>): Notice | undefined {
   if (kind === 'admin.action') return ADMIN_ACTIONS[String(data.action)]
-  // Imported: it was issued elsewhere, and its holder has it.
-  if (kind === 'certificate.issuance' && data.order_id === null) return undefined
+  // Imported: it was issued elsewhere, and its holder has it. Revoked: its order has failed, which the holder was told.
+  if (kind === 'certificate.issuance' && (data.order_id === null || data.revoked_at !== undefined)) return undefined
   return NOTICES[kind]
 }
 
