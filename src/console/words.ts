@@ -435,7 +435,7 @@ export const WORDS = {
     email: 'Mail address',
     role: 'Role',
     roleOf: (username: string, role: 'admin' | 'auditor') =>
-      role === 'admin' ? `Make ${username} an administrator` : `Make ${username} an auditor`,
+      role === 'admin' ? `Make administrator: ${username}` : `Make auditor: ${username}`,
     roleHelp: 'An auditor reads, an administrator changes.',
     create: 'Create a user',
     made: (username: string) => `The user ${username}`,

@@ -186,7 +186,7 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     const roleOf = async () => (await eve())?.role
     // Keys and buttons only ask; nothing changes before the answer.
     for (const [name, action, consequence] of [
-      ['Make eve an administrator', 'Make administrator', 'May then change everything'],
+      ['Make administrator: eve', 'Make administrator', 'May then change everything'],
       ['Disable eve', 'Disable', 'can no longer sign in'],
     ] as const) {
       await press(page, name)
