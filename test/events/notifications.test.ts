@@ -112,10 +112,11 @@ describe('notifications', () => {
   let db: DatabasePool
   let disabledTypes: string[] = []
   let enabled = true
+  let mostToRecipient = 1_000
   const consumer = new NotificationConsumer({
     templates: templatesIn(null),
     serverUrl: 'https://acme.example.com',
-    settings: () => ({ enabled, disabledTypes }),
+    settings: () => ({ enabled, disabledTypes, mostToRecipient }),
     recorded: () => undefined,
   })
   before(async () => {
@@ -175,6 +176,29 @@ describe('notifications', () => {
     const silent = await anAccount()
     await emit('certificate.issuance', silent, { domains: ['a.test'] })
     assert.deepEqual(await taken(), [])
+  })
+
+  test('one address gets so many mails an hour, of whatever accounts and types; warnings and administrators’ mails are apart', async () => {
+    mostToRecipient = 3
+    const [one, other] = [await anAccount('victim@example.com'), await anAccount('Victim@example.com')]
+    await emit('certificate.issuance', one, { domains: ['a.test'] })
+    await emit('account.key_change', other, {})
+    await emit('certificate.revocation', other, { domains: ['a.test'] })
+    await emit('account.key_change', one, {})
+    await emit('certificate.expiration', one, {
+      domains: ['a.test'],
+      not_after: '2026-01-01T00:00:00Z',
+      warning_days: 7,
+    })
+    const types = (await recorded()).map(({ notification_type }) => notification_type)
+    mostToRecipient = 1_000
+    assert.deepEqual(types.toSorted(), [
+      'delivery_succeeded',
+      'expiration_warning',
+      'key_rollover_succeeded',
+      'revocation_succeeded',
+    ])
+    await taken()
   })
 
   test('what happens to an account reaches its holder in the words of its type', async () => {
