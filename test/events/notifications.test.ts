@@ -305,17 +305,19 @@ describe('notifications', () => {
     )
   })
 
-  test('a warning says how long the certificate is valid still, not which threshold it has passed', async () => {
+  test('a warning says how long the certificate is valid still, not which threshold it has passed; only the last says 1 day', async () => {
     const account = await anAccount('ops@example.com')
     const subjects: string[] = []
-    for (const hours of [20.4 * 24, 6 * 24 - 1, 5]) {
+    for (const hours of [20.4 * 24, 6 * 24 - 1, 30, 24.005, 5]) {
       const not_after = new Date(Date.now() + hours * HOUR_MS).toISOString()
       await emit('certificate.expiration', account, { domains: ['a.test'], warning_days: 30, not_after })
       subjects.push(...(await taken()).map(({ subject }) => subject))
     }
     assert.deepEqual(
       subjects,
-      ['20 days', '6 days', 'less than a day'].map((left) => `Certificate expires in ${left}: a.test`),
+      ['20 days', '6 days', '2 days', '2 days', 'less than a day'].map(
+        (left) => `Certificate expires in ${left}: a.test`,
+      ),
     )
   })
 
