@@ -7,20 +7,24 @@ import {
   parseNetwork,
   type Subtrees,
 } from '../src/shared/pki/name-constraints.ts'
-import type { PolicyConfig } from './config.ts'
 
-export function configuredConstraints({
-  permitted,
-  excluded,
-}: Pick<PolicyConfig, 'permitted' | 'excluded'>): NameConstraints {
-  return { permitted: subtreesOf(permitted), excluded: subtreesOf(excluded) }
+/** The name of a subtree, in lower case. */
+export const DOMAIN = /^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/
+
+/** As in the configuration; networks as `10.0.0.0/8`. */
+interface ListedSubtrees {
+  dns?: readonly string[] | undefined
+  ip?: readonly string[] | undefined
 }
 
-const subtreesOf = ({ dns, ip }: PolicyConfig['permitted']): Subtrees => ({
-  ...NO_SUBTREES,
-  dns,
-  ip: ip?.flatMap(networksOf),
-})
+export function configuredConstraints(policy: {
+  permitted: ListedSubtrees
+  excluded: ListedSubtrees
+}): NameConstraints {
+  return { permitted: subtreesOf(policy.permitted), excluded: subtreesOf(policy.excluded) }
+}
+
+const subtreesOf = ({ dns, ip }: ListedSubtrees): Subtrees => ({ ...NO_SUBTREES, dns, ip: ip?.flatMap(networksOf) })
 
 /** A network of IPv4 holds the same addresses in IPv6 (RFC 4291 §2.5.5.2), which reach the same hosts. */
 function networksOf(text: string): IpNetwork[] {
