@@ -69,6 +69,7 @@ const CA_HEALTH_TIMEOUT_MS = 1_000
 export function createProbe(parts: ProbeParts): Probe {
   const { ca, flags } = parts
   const caProbe = createCaProbe(parts)
+  const checkDatabase = databaseCheck(parts.db)
   let last: { at: number; circumstances: string; report: Promise<HealthReport> } | undefined
 
   /** A cached report is void once these change. */
@@ -80,7 +81,7 @@ export function createProbe(parts: ProbeParts): Probe {
     const pool = { max, size, available, waiting }
     const isExhausted = pressureTier(numbers) === 'exhausted'
     const [database, ca_backend] = await Promise.all([
-      isExhausted ? ('ok' as const) : within(checkOf(requireWrites(parts.db)), PROBE_TIMEOUT_MS, 'error'),
+      isExhausted ? ('ok' as const) : within(checkDatabase(), PROBE_TIMEOUT_MS, 'error'),
       checkCa(),
     ])
     const crl = parts.crl()
@@ -126,6 +127,15 @@ export function createProbe(parts: ProbeParts): Probe {
       return { isCaUp: isUp, isDatabaseUp, isReady: unreadiness(found) === undefined }
     },
   }
+}
+
+/** One question at a time: where commits wait for a replica that is gone, more would take every connection. */
+function databaseCheck(db: ProbeParts['db']): () => Promise<CheckStatus> {
+  let asked: Promise<CheckStatus> | undefined
+  return () =>
+    (asked ??= checkOf(requireWrites(db)).finally(() => {
+      asked = undefined
+    }))
 }
 
 /** The backends' part of a health check. */
