@@ -72,6 +72,7 @@ const CA_HEALTH_TIMEOUT_MS = 1_000
 export function createProbe(parts: ProbeParts, nowMs: () => number = () => performance.now()): Probe {
   const { ca, flags } = parts
   const caProbe = createCaProbe(parts, nowMs)
+  const checkDatabase = databaseCheck(parts.db)
   let last: { at: number; circumstances: string; report: Promise<HealthReport> } | undefined
 
   /** A cached report is void once these change. */
@@ -83,7 +84,7 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
     const pool = { max, size, available, waiting }
     const isExhausted = pressureTier(numbers) === 'exhausted'
     const [database, ca_backend] = await Promise.all([
-      isExhausted ? ('ok' as const) : within(checkOf(requireWrites(parts.db)), PROBE_TIMEOUT_MS, 'error'),
+      isExhausted ? ('ok' as const) : within(checkDatabase(), PROBE_TIMEOUT_MS, 'error'),
       checkCa(),
     ])
     const crl = parts.crl()
@@ -129,6 +130,15 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
       return { isCaUp: isUp, isDatabaseUp, isReady: unreadiness(found) === undefined }
     },
   }
+}
+
+/** One question at a time: where commits wait for a replica that is gone, more would take every connection. */
+function databaseCheck(db: ProbeParts['db']): () => Promise<CheckStatus> {
+  let asked: Promise<CheckStatus> | undefined
+  return () =>
+    (asked ??= checkOf(requireWrites(db)).finally(() => {
+      asked = undefined
+    }))
 }
 
 /** The backends' part of a health check. */

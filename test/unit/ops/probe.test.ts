@@ -14,6 +14,7 @@ interface Scripted {
   health?: CaHealth
   stopped?: boolean
   databaseAway?: boolean
+  database?: () => Promise<never[]>
   others?: { name: string; isUp: boolean }[]
   mail?: ProbeParts['smtp']
 }
@@ -24,7 +25,10 @@ function aProbe(script: Scripted) {
   const clock = { now: 0 }
   const parts: ProbeParts = {
     backends: () => ({ signer: 'internal', others: script.others ?? [] }),
-    db: { query: () => (script.databaseAway ? Promise.reject(new Error('away')) : Promise.resolve([])) },
+    db: {
+      query: () =>
+        script.database?.() ?? (script.databaseAway ? Promise.reject(new Error('away')) : Promise.resolve([])),
+    },
     ca: {
       unreachable: () => script.failure,
       async testSign() {
@@ -149,4 +153,16 @@ describe('the health endpoints', () => {
     delete script.failure
     assert.equal(await look(10_000), 'ok 6')
   })
+})
+
+test('a database that does not answer is asked one question at a time', async () => {
+  let questions = 0
+  const { probe } = aProbe({
+    database: () => {
+      questions += 1
+      return new Promise(() => undefined)
+    },
+  })
+  for (let i = 0; i < 2; i++) assert.equal((await probe.readiness()).isDatabaseUp, false)
+  assert.equal(questions, 1)
 })
