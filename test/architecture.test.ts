@@ -56,7 +56,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
       'src/http',
       'src/ops',
     ],
-    ...['src/runtime', 'src/settings', 'src/background/loop.ts'],
+    ...['src/runtime', 'src/settings', 'src/overload', 'src/background/loop.ts'],
     ...['src/main/event-writer.ts', 'src/main/messages.ts'],
   ],
   // In `thread.ts` the composition root of the events thread.
