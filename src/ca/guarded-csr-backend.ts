@@ -78,6 +78,7 @@ export function guardCsrBackend(
   const leave = backend.leave?.bind(backend)
   let pausedUntil = 0
   let isAnswering = false
+  const failures = byIssuance(breaker)
   const newRetryAfterMs = () => Math.max(breaker.retryAfterMs(), pausedUntil - performance.now(), 0)
   const signalFor = (timeoutMs: number) => AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)])
 
@@ -97,15 +98,14 @@ export function guardCsrBackend(
           (signal) => backend.advance(request, state, { signal, isRepeated, isAbandoned }),
           ({ status }) => status,
         )
-        tell(breaker, step)
+        failures.tell(request, step)
         return step
       } catch (error) {
         const { retryable, pauseMs } = error instanceof CaError ? error : { retryable: true, pauseMs: undefined }
         if (pauseMs !== undefined)
           pausedUntil = Math.max(pausedUntil, performance.now() + Math.min(pauseMs, LONGEST_PAUSE_MS))
         // A final error is an answer, as a rate limit is, so the CA is there.
-        if (!retryable || pauseMs !== undefined) breaker.succeeded()
-        else breaker.failed()
+        failures.tell(request, { contact: retryable && pauseMs === undefined ? 'failed' : undefined })
         throw error
       } finally {
         onWait(newRetryAfterMs())
@@ -168,8 +168,24 @@ function reporting(name: string, onCall: (call: BackendCall) => void, signalFor:
   }
 }
 
-function tell(breaker: CircuitBreaker, { contact }: IssuanceStep): void {
-  if (contact === 'none') breaker.unknown()
-  else if (contact === 'failed') breaker.failed()
-  else breaker.succeeded()
+/** An issuance that fails again and again counts once: its names may be why, and others go on. */
+function byIssuance(breaker: CircuitBreaker) {
+  const failing = new Set<string>()
+  return {
+    tell(
+      { certificateId }: Pick<IssuanceRequest, 'certificateId'>,
+      { contact }: { contact?: string | undefined },
+    ): void {
+      // Above 0 it is the call that tests an open breaker.
+      const isKnown = failing.has(certificateId) && breaker.retryAfterMs() === 0
+      if (contact === 'failed' && !isKnown) {
+        failing.add(certificateId)
+        breaker.failed()
+      } else if (contact === 'failed' || contact === 'none') breaker.unknown()
+      else {
+        failing.clear()
+        breaker.succeeded()
+      }
+    },
+  }
 }

@@ -293,7 +293,10 @@ export const Ca = z
     failover: Failover,
     acme_proxy: AcmeProxy,
     hsm: Hsm,
-    circuit_breaker_failure_threshold: setting(whole(1, 5), 'Failures in a row after which the backend is left alone.'),
+    circuit_breaker_failure_threshold: setting(
+      whole(1, 5),
+      'Failures in a row after which the backend is left alone; those of one order count once.',
+    ),
     circuit_breaker_recovery_timeout: setting(z.number().min(0.1).default(30), 'Time until it is tried again.', {
       unit: 'seconds',
     }),

@@ -80,6 +80,11 @@ export const Notifications = z
       reload: 'live',
     }),
     batch_size: setting(whole(1, 50), 'Notifications taken up at once.', { reload: 'live' }),
+    max_per_recipient_per_hour: setting(
+      whole(1, 10),
+      'Mails to one address in an hour, whatever accounts name it; more are not recorded. Warnings of expiry and mails to administrators are not counted.',
+      { reload: 'live' },
+    ),
     expiration_warning_days: setting(
       list(z.int().min(1), [30, 14, 7, 1]),
       'Days before expiry at which holders are warned; an empty list warns nobody.',
