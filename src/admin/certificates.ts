@@ -54,6 +54,9 @@ const query = z.strictObject({
     description: "SHA-256 of the issuer's certificate, where several issuers have given the serial number.",
   }),
 })
+/** No larger body is allowed (`admin_api.max_body_bytes`). */
+const MOST_OF_A_CRL = 4_194_304
+
 const tag = 'Certificates'
 
 const listCertificates = endpoint({
@@ -244,7 +247,7 @@ const revokeCertificate = endpoint({
 const revokeFromCrl = endpoint({
   ...{ id: 'revokeFromCrl', method: 'POST', path: '/certificates/revoke-from-crl', tag, roles: ADMINS },
   summary: 'Revokes all that a CRL of one of our issuers lists, also what the database has lost.',
-  body: z.strictObject({ crl: z.base64().meta({ description: 'DER, base64.' }) }),
+  body: z.strictObject({ crl: z.base64().max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
   reply: {
     status: 200,
     schema: z.strictObject({
