@@ -8,7 +8,7 @@ import { isSpellingOf, parseAccountKey } from '../shared/protocol/jwk.ts'
 import { type InnerJws, parseInnerJws, parsePayload } from '../shared/protocol/jws.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Urls } from '../shared/protocol/urls.ts'
-import { acmeEndpoint } from './endpoint.ts'
+import { acmeEndpoint, optional } from './endpoint.ts'
 import { chargeSignature, requireSignature } from './gate.ts'
 
 /** Registration, or finding an account by its key (RFC 8555 §7.3.1). */
@@ -18,11 +18,11 @@ export const newAccount = acmeEndpoint({
   limit: 'new_account',
   payload: {
     schema: z.object({
-      contact: z.array(z.string()).optional(),
-      termsOfServiceAgreed: z.boolean().optional(),
-      onlyReturnExisting: z.boolean().optional(),
+      contact: optional(z.array(z.string())),
+      termsOfServiceAgreed: optional(z.boolean()),
+      onlyReturnExisting: optional(z.boolean()),
       // Registration validates it, because it knows the credentials (RFC 8555 §7.3.4).
-      externalAccountBinding: z.unknown().optional(),
+      externalAccountBinding: optional(z.unknown()),
     }),
   },
   async handle({ signer, payload, jws, visit, address, now }, { registration, urls, settings }) {
@@ -53,7 +53,7 @@ export const account = acmeEndpoint({
   resource: 'account',
   signedBy: 'kid',
   payload: {
-    schema: z.object({ contact: z.array(z.string()).optional(), status: z.string().optional() }),
+    schema: z.object({ contact: optional(z.array(z.string())), status: optional(z.string()) }),
     orFetch: true,
   },
   async handle({ signer, id, payload }, { registration, urls, limits }) {

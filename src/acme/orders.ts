@@ -8,7 +8,7 @@ import { Problem } from '../shared/protocol/problem.ts'
 import { parseTimestamp, renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { Urls } from '../shared/protocol/urls.ts'
 import { requireOwnAccount } from './accounts.ts'
-import { type AcmeContext, type AcmeReply, type AcmeSettings, acmeEndpoint, Base64url } from './endpoint.ts'
+import { type AcmeContext, type AcmeReply, type AcmeSettings, acmeEndpoint, Base64url, optional } from './endpoint.ts'
 
 const Timestamp = z.string().transform((text, check) => {
   const at = parseTimestamp(text)
@@ -28,10 +28,10 @@ export const newOrder = acmeEndpoint({
   payload: {
     schema: z.object({
       identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
-      notBefore: Timestamp.optional(),
-      notAfter: Timestamp.optional(),
-      profile: z.string().optional(),
-      replaces: z.string().optional(),
+      notBefore: optional(Timestamp),
+      notAfter: optional(Timestamp),
+      profile: optional(z.string()),
+      replaces: optional(z.string()),
     }),
   },
   async handle({ signer, payload, visit, address, requestId, now }, { ordering, urls, settings }) {

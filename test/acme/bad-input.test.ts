@@ -1278,11 +1278,6 @@ const KEY_CHANGES: Row[] = [
     aliceTo(fixed('keyChange'), {}, ({ alice }) => ({ header: { kid: undefined, jwk: alice.key.jwk } })),
   ),
   used(
-    'an inner JWS with a nonce (§7.3.5)',
-    'malformed',
-    keyChange(() => ({ header: { nonce: 'AAAA' } })),
-  ),
-  used(
     'an inner JWS with kid (§7.3.5)',
     'malformed',
     keyChange(({ alice }) => ({ header: { jwk: undefined, kid: alice.kid } })),
