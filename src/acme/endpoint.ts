@@ -116,12 +116,21 @@ export interface AcmeExchange extends Concerned {
   refusal?: Problem | undefined
 }
 
+/** A payload member that is a word, name or URL; all that are accepted are shorter. */
+export const Text = z.string().max(1_000)
+
+/** RFC 8555 §7.1.3, of any type and value. */
+export const Identifier = z.object({ type: Text, value: Text })
+
 /** A payload member that is base64url (RFC 8555 §6.1): no padding, one spelling. */
-export const Base64url = z.string().transform((text, check) => {
-  const bytes = decodeBase64url(text)
-  if (!bytes) check.addIssue({ code: 'custom', message: 'not base64url without padding' })
-  return bytes ?? z.NEVER
-})
+export const Base64url = z
+  .string()
+  .max(1_000_000)
+  .transform((text, check) => {
+    const bytes = decodeBase64url(text)
+    if (!bytes) check.addIssue({ code: 'custom', message: 'not base64url without padding' })
+    return bytes ?? z.NEVER
+  })
 
 /** A payload member that may be left out; some clients write null or an empty string instead. */
 export const optional = <T extends z.ZodType>(member: T) =>

@@ -7,7 +7,7 @@ import { isMailAddress, isUsername, MAIL_RULE, ROLES, USERNAME_RULE } from '../d
 import type { UserRow } from '../store/admin/user-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { longPageRequest, nextOf, placeParameters } from './pages.ts'
-import { line, time, timeOrNull, timestamp, uuid } from './schemas.ts'
+import { line, password, time, timeOrNull, timestamp, uuid } from './schemas.ts'
 
 export const User = z
   .strictObject({
@@ -116,10 +116,12 @@ const getMe = endpoint({
 const resetMyPassword = endpoint({
   ...{ id: 'resetMyPassword', method: 'POST', path: '/me/reset-password', tag, roles: BOTH_ROLES, needsSession: true },
   summary: 'Generates a new password and ends all sessions of the user.',
+  body: z.strictObject({ current_password: password() }),
   reply: { status: 200, schema: UserWithPassword },
   errors: ['forbidden', 'rate_limited'],
   audit: 'user.reset_password',
-  async handle({ author }, { users }) {
+  async handle({ body, author }, { users, signIn }) {
+    await signIn.requirePassword(author, body.current_password)
     const { password, ...user } = await users.resetPassword(author, author.userId)
     return { body: { ...userBody(user), password } }
   },
@@ -134,6 +136,8 @@ const resetPassword = endpoint({
   errors: ['not_found', 'rate_limited'],
   audit: 'user.reset_password',
   async handle({ params, author }, { users }) {
+    if (params.user_id === author.userId)
+      throw new AdminError('forbidden', 'one gives oneself a new password with POST /me/reset-password')
     const { password, ...user } = await users.resetPassword(author, params.user_id)
     return { body: { ...userBody(user), password } }
   },

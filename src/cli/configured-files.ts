@@ -42,6 +42,7 @@ export function inspectServiceFiles(config: Config): FileFindings {
     inspectBackendFiles(config),
     inspect([
       { key: 'acme.eab_key_file', file: config.acme.eab_key_file, look: eabSecret },
+      { key: 'database.sslrootcert', file: config.database.sslrootcert, look: certificates },
       { key: 'security.blocked_keys_file', file: config.security.blocked_keys_file, look: readable },
     ]),
     ...config.challenges.perspectives.flatMap((one, index) => {

@@ -127,7 +127,8 @@ function finish({ ca, database, ...rest }: Config, raw: Section): Config {
   const given = (section: string, key: string) => valueAt(raw, [section, key]) !== undefined
   const older = ca.backend === 'hsm' ? ca.hsm.serial_source : ca.internal.serial_source
   const serial_source = given('ca', 'serial_source') || older === null ? ca.serial_source : older
-  const sslmode = given('database', 'sslmode') || isLocalHost(database.host) ? database.sslmode : 'verify-full'
+  const isPrivate = database.host.every(isLocalHost) && database.sslrootcert === null
+  const sslmode = given('database', 'sslmode') || isPrivate ? database.sslmode : 'verify-full'
   return { ...rest, ca: { ...ca, serial_source }, database: { ...database, sslmode } }
 }
 

@@ -5,8 +5,9 @@
 
 import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { type Csr, verifyCsrSignature } from '../shared/pki/csr.ts'
+import type { GeneralName } from '../shared/pki/general-names.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'
-import type { Identifier } from '../shared/protocol/identifier.ts'
+import { type Identifier, normalizeIpAddress } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { checkSubjectKeyType, type SubjectKeyType } from './subject-key.ts'
 
@@ -47,12 +48,7 @@ function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
   const ordered = new Set<string>()
   for (const { type, value } of identifiers) ordered.add(`${type}:${value}`)
   const requested = new Set<string>()
-  for (const name of csr.dnsNames) requested.add(`dns:${name}`)
-  for (const address of csr.ipAddresses) requested.add(`ip:${address}`)
-  for (const commonName of csr.commonNames) {
-    const name = commonName.toLowerCase()
-    requested.add(ordered.has(`ip:${name}`) ? `ip:${name}` : `dns:${name}`)
-  }
+  for (const { kind, value } of certifiedNames(csr)) requested.add(`${kind === 'iPAddress' ? 'ip' : 'dns'}:${value}`)
   const missing = without(ordered, requested)
   const extra = without(requested, ordered)
   if (missing.length === 0 && extra.length === 0) return
@@ -61,6 +57,24 @@ function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
     ...(extra.length > 0 ? [`it has ${extra.length} name(s) that the order has not`] : []),
   ]
   throw badCsr(`the names of the CSR are not those of the order: ${parts.join('; ')}`)
+}
+
+/**
+ * The names that a certificate for this request carries, each once: those of the SAN, and the
+ * common names beside them, which RFC 8555 §7.4 lets a client put there alone.
+ */
+export function certifiedNames(csr: Pick<Csr, 'subjectAltNames' | 'commonNames'>): GeneralName[] {
+  const names = new Map<string, GeneralName>()
+  const add = ({ kind, value }: GeneralName) => {
+    const name = { kind, value: kind === 'dNSName' ? value.toLowerCase() : value }
+    names.set(`${kind}:${name.value}`, name)
+  }
+  csr.subjectAltNames.forEach(add)
+  for (const commonName of csr.commonNames) {
+    const address = normalizeIpAddress(commonName)
+    add(address.ok ? { kind: 'iPAddress', value: address.value } : { kind: 'dNSName', value: commonName })
+  }
+  return [...names.values()]
 }
 
 function without(names: ReadonlySet<string>, taken: ReadonlySet<string>): string[] {

@@ -44,7 +44,7 @@ export interface RequestedIdentifier {
 }
 
 /**
- * Normalises and checks the identifiers of a request.
+ * Normalises and checks the identifiers of a request. One that is named twice counts once.
  * @param allowlist of the account, where `enforce_account_allowlist` is set
  * @throws Problem with a single refusal's type, or `compound` with a subproblem for each
  */
@@ -76,12 +76,8 @@ export function checkIdentifiers(
       refused: identifiers,
     })
 
-  const seen = new Set<string>()
-  for (const { type, value } of accepted) {
-    if (seen.has(`${type}:${value}`)) throw new Problem('malformed', `${shown(value)} is listed twice`)
-    seen.add(`${type}:${value}`)
-  }
-  return accepted
+  // A set: cert-manager and hand-written lists name the common name again.
+  return [...new Map(accepted.map((identifier) => [`${identifier.type}:${identifier.value}`, identifier])).values()]
 }
 
 type Verdict = Identifier | { problem: ProblemType; detail: string }
@@ -100,6 +96,8 @@ function checkIdentifier(
 
   const normal = type === 'dns' ? normalizeDnsName(value) : normalizeIpAddress(value)
   if (!normal.ok) return refuse('malformed', `${shown(value)} ${normal.reason}`)
+  if (!isAscii(value))
+    return refuse('malformed', `${shown(value)} is not in ASCII (RFC 8555 §7.1.4); send ${normal.value}`)
   const identifier: Identifier = { type: type as IdentifierType, value: normal.value }
   return (
     checkNames(identifier, policy) ??
@@ -114,6 +112,9 @@ function checkIdentifier(
  * in workers/address-policy.ts.
  */
 const NEVER_A_TARGET = /^(?:0|22[4-9]|23[0-9])\.|^255\.255\.255\.255$|^::$|^ff[0-9a-f]{2}:/
+
+/** Not for hosts in the DNS (RFC 7686 §2, RFC 3172 §2): ordered only where `allowed_domains` names them. */
+const SPECIAL_USE = /(?:^|\.)(onion|arpa)$/
 
 function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict | undefined {
   if (identifier.type === 'ip')
@@ -131,8 +132,12 @@ function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict |
   const [isForbidden, isAllowed] = wildcard ? [forbidsWildcard, allowsWildcard] : [matchesPattern, matchesPattern]
   if (policy.forbiddenDomains.some((pattern) => isForbidden(name, pattern)))
     return refuse('rejectedIdentifier', `${identifier.value} is forbidden by the policy of this server`)
-  if (policy.allowedDomains.length > 0 && !policy.allowedDomains.some((pattern) => isAllowed(name, pattern)))
+  if (policy.allowedDomains.some((pattern) => isAllowed(name, pattern))) return undefined
+  if (policy.allowedDomains.length > 0)
     return refuse('rejectedIdentifier', `${identifier.value} is outside the domains this server issues for`)
+  const [, specialUse] = SPECIAL_USE.exec(name) ?? []
+  if (specialUse !== undefined)
+    return refuse('rejectedIdentifier', `${identifier.value}: names below ${specialUse} are not issued by this server`)
   return undefined
 }
 
@@ -166,6 +171,8 @@ export function offeredChallengeTypes(identifier: Identifier, enabled: readonly 
 function refuse(problem: ProblemType, detail: string): Verdict {
   return { problem, detail }
 }
+
+const isAscii = (text: string) => /^\p{ASCII}*$/u.test(text)
 
 /** Makes a client's text safe to repeat: short and printable. */
 function shown(text: string): string {

@@ -11,7 +11,7 @@ import { isBehind, type WorkersStatus } from '../domain/background-run.ts'
 import type { SharedFlags } from '../services/shared-flags.ts'
 import { pressureTier } from '../services/shared-flags.ts'
 import { within } from '../shared/lib/time-limit.ts'
-import { type Database, ping } from '../store/database.ts'
+import { type Database, requireWrites } from '../store/database.ts'
 import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from './health.ts'
 
 /** The backends that certificates come from. */
@@ -80,7 +80,7 @@ export function createProbe(parts: ProbeParts): Probe {
     const pool = { max, size, available, waiting }
     const isExhausted = pressureTier(numbers) === 'exhausted'
     const [database, ca_backend] = await Promise.all([
-      isExhausted ? ('ok' as const) : within(checkOf(ping(parts.db)), PROBE_TIMEOUT_MS, 'error'),
+      isExhausted ? ('ok' as const) : within(checkOf(requireWrites(parts.db)), PROBE_TIMEOUT_MS, 'error'),
       checkCa(),
     ])
     const crl = parts.crl()

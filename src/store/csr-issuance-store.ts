@@ -8,15 +8,16 @@
 
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
-import type { Requester } from './account-store.ts'
 import type { Database, Statement } from './database.ts'
+import { beginsByHistory, type HistoryDemands } from './history-guard.ts'
 import { LAPSE, LATE_REASON, type Lapse, movedToProcessing } from './issuance-guards.ts'
+import type { BeginningOrder } from './issuance-store.ts'
 import pg from './pg.ts'
 import { order } from './status-sql.ts'
 
 export interface CsrIntent {
   certificateId: string
-  order: { id: string; requester: Requester; csrProfileId?: string | undefined }
+  order: BeginningOrder
   /** DER */
   csr: Buffer
   spkiSha256: Buffer
@@ -297,14 +298,24 @@ const SAVE_ISSUER: Statement = {
 const UNIQUE_VIOLATION = '23505'
 const SERIAL_INDEX = 'certificates_serial_issuer'
 
+function valuesOfIntent({ certificateId, order: { id, requester, csrProfileId }, ...given }: CsrIntent): unknown[] {
+  const { csr, spkiSha256, notBefore, notAfter, backend, instanceId } = given
+  const who = [id, requester.accountId, requester.keyVersion, csrProfileId ?? null]
+  return [certificateId, ...who, csr, spkiSha256, notBefore, notAfter, backend, instanceId]
+}
+
 export function createCsrIssuanceStore(db: Database): CsrIssuanceStore {
   const done = async (statement: Statement, values: readonly unknown[]) =>
     (await db.query(statement, values)).length > 0
+  const beginByHistory = beginsByHistory<CsrIntent & { history: HistoryDemands }>(
+    db,
+    ({ history }) => history,
+    async (tx, intent) => (await tx.query(BEGIN, valuesOfIntent(intent))).length > 0,
+  )
   return {
-    begin: ({ certificateId, order: { id, requester, csrProfileId }, ...given }) => {
-      const { csr, spkiSha256, notBefore, notAfter, backend, instanceId } = given
-      const who = [id, requester.accountId, requester.keyVersion, csrProfileId ?? null]
-      return done(BEGIN, [certificateId, ...who, csr, spkiSha256, notBefore, notAfter, backend, instanceId])
+    begin(intent) {
+      const { history } = intent.order
+      return history ? beginByHistory({ ...intent, history }) : done(BEGIN, valuesOfIntent(intent))
     },
     takeFromSigner: ({ certificateId, csr, notBefore, notAfter, backend, instanceId, ...former }) => {
       const { ageSeconds = 0, failures = 0, dueInSeconds = 0 } = former

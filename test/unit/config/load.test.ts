@@ -339,7 +339,8 @@ test('any tree in any section gives a result and no exception', () => {
 })
 
 describe('database.sslmode', () => {
-  const modeOf = (database: Record<string, string>) => acceptedConfig(parseTree({ database })).database.sslmode
+  const modeOf = (database: Record<string, string | string[]>) =>
+    acceptedConfig(parseTree({ database })).database.sslmode
 
   test('is prefer where nothing crosses a network', () => {
     for (const host of ['localhost', '127.0.0.1', '127.1.2.3', '::1', '/run/postgresql'])
@@ -350,5 +351,14 @@ describe('database.sslmode', () => {
     for (const host of ['db', 'db.corp.example', '192.0.2.1', '2001:db8::1', '127.example'])
       assert.equal(modeOf({ host }), 'verify-full', host)
     assert.equal(modeOf({ host: 'db.corp.example', sslmode: 'prefer' }), 'prefer')
+    assert.equal(modeOf({ host: ['localhost', 'db.corp.example'] }), 'verify-full')
+    assert.equal(modeOf({ host: 'localhost', sslrootcert: '/etc/chancery/db-ca.pem' }), 'verify-full')
+  })
+
+  test('has to check a certificate where database.sslrootcert names a CA', () => {
+    const database = { sslrootcert: '/etc/chancery/db-ca.pem', sslmode: 'require' }
+    const parsed = parseTree({ database })
+    assert.ok(!parsed.ok)
+    assert.match(String(parsed.errors[0]?.message), /sslmode require checks no certificate; must be verify-ca or/)
   })
 })

@@ -36,6 +36,11 @@ const CASES: [string, Tree, string[]][] = [
   ],
   ['a proxy without trusted addresses', { proxy: { enabled: true } }, ['proxy.trusted_proxies']],
   ['more connections kept than allowed', { database: { min_connections: 51 } }, ['database.min_connections']],
+  [
+    'a CA of the database that nothing is checked with',
+    { database: { sslrootcert: '/ca.pem', sslmode: 'require' } },
+    ['database.sslrootcert'],
+  ],
   ['smallest RSA key above the largest', { security: { min_rsa_key_size: 8193 } }, ['security.min_rsa_key_size']],
   ['a CA backend of another language', { ca: { backend: 'ext:example_pki.Backend' } }, ['ca.backend']],
   [

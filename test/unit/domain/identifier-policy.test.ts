@@ -35,6 +35,16 @@ test('identifiers come back in order and in normal form', () => {
   )
 })
 
+test('an identifier that is named twice, in another spelling too, counts once', () => {
+  assert.deepEqual(checkIdentifiers([dns('a.example'), dns('A.example'), dns('a.example')], POLICY), [dns('a.example')])
+})
+
+test('a U-label is malformed, and the detail names the A-label to send (RFC 8555 §7.1.4)', () => {
+  const { type, message } = refusalOf([dns('www.bücher.example')])
+  assert.equal(type, 'malformed')
+  assert.match(message, /; send www\.xn--bcher-kva\.example/)
+})
+
 const patterns: [name: string, pattern: string, matches: boolean][] = [
   ['a.example', 'a.example', true],
   ['a.example', 'A.EXAMPLE.', true],
@@ -111,6 +121,8 @@ const refused: Refused[] = [
     { isRegistry: (name) => name === 'co.uk' },
     'rejectedIdentifier',
   ],
+  ['a name below .onion', dns('abcdef.onion'), {}, 'rejectedIdentifier'],
+  ['a wildcard below .arpa', dns('*.1.168.192.in-addr.arpa'), {}, 'rejectedIdentifier'],
   ['a single label', dns('intranet'), {}, 'rejectedIdentifier'],
   ['another type', { type: 'tn', value: 'x' }, {}, 'unsupportedIdentifier'],
   ['a type that names a member of Object', { type: 'constructor', value: 'x' }, {}, 'unsupportedIdentifier'],
@@ -124,6 +136,8 @@ for (const [why, value, policy, type] of refused)
   })
 
 const granted: [why: string, value: string, policy: Partial<IdentifierPolicy>][] = [
+  ['a name below .onion that the configuration allows by name', 'a.onion', { allowedDomains: ['*.onion'] }],
+  ['a name that only contains arpa', 'a.notarpa', {}],
   ['a registry itself', 'co.uk', { isRegistry: (name) => name === 'co.uk' }],
   ['a wildcard below a registered name', '*.a.co.uk', { isRegistry: (name) => name === 'co.uk' }],
   ['a wildcard in an allowed tree', '*.good.example', { allowedDomains: ['*.good.example'] }],
@@ -152,10 +166,9 @@ test('several refusals are one compound problem, each with its identifier as it 
   )
 })
 
-test('none, too many and equal ones are malformed', () => {
+test('none and too many are malformed', () => {
   assert.equal(refusalOf([]).type, 'malformed')
   assert.equal(refusalOf(Array.from({ length: 4 }, (_, i) => dns(`a${i}.example`))).type, 'malformed')
-  assert.equal(refusalOf([dns('a.example'), dns('A.example')]).type, 'malformed')
 })
 
 test('what a client sent is shown to it short and printable', () => {
