@@ -490,7 +490,7 @@ const SIGNERS: Row[] = [
     'accountDoesNotExist',
     aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { kid: orders.ready } })),
   ),
-  kept('an empty kid', 'accountDoesNotExist', header({ kid: '' })),
+  kept('an empty kid, which counts as none', 'malformed', header({ kid: '' })),
   kept(
     'jwk where kid is needed (§6.2)',
     'malformed',
