@@ -1,11 +1,11 @@
 /** The admin thread: the Admin API's application, its database pool, and perhaps its own listener. */
 
-import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from '../main/messages.ts'
 import { createLogger } from '../ops/logging.ts'
-import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
+import { createMetrics, type Metrics } from '../ops/metrics.ts'
 import { bulkRevocationEvents, revocationEvents } from '../ops/revocation-events.ts'
+import { answerOf } from '../ops/thread-metrics.ts'
 import { spawn } from '../runtime/actor.ts'
 import { lowerPriority } from '../runtime/priority.ts'
 import { runThread } from '../runtime/thread-entry.ts'
@@ -72,7 +72,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
         streams.cancel(stream)
         return undefined
       },
-      metrics: async () => ({ threadId, snapshot: await takeSnapshot(metrics) }),
+      metrics: () => answerOf(metrics),
       cutAuditLog: (before) => upkeep.cut(before),
       noteReload: (changes) => upkeep.noteReload(changes),
     }),

@@ -3,7 +3,8 @@
 import { isIP } from 'node:net'
 import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
-import { isMailAddress, isUsername, MAIL_RULE, ROLES, USERNAME_RULE } from '../domain/administrator.ts'
+import { isUsername, ROLES, USERNAME_RULE } from '../domain/administrator.ts'
+import { isMailAddress, MAIL_ADDRESS } from '../shared/lib/mail-address.ts'
 import type { UserRow } from '../store/admin/user-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { longPageRequest, nextOf, placeParameters } from './pages.ts'
@@ -38,7 +39,7 @@ export function userBody(user: UserRow): z.input<typeof User> {
 
 const trimmed = () => z.string().transform((text) => text.trim())
 const USERNAME = trimmed().refine(isUsername, { error: USERNAME_RULE })
-const MAIL = trimmed().refine(isMailAddress, { error: MAIL_RULE })
+const MAIL = trimmed().refine(isMailAddress, { error: `must be ${MAIL_ADDRESS}` })
 const params = z.strictObject({ user_id: uuid() })
 const tag = 'Users'
 

@@ -6,6 +6,7 @@
 import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { type Csr, verifyCsrSignature } from '../shared/pki/csr.ts'
 import type { GeneralName } from '../shared/pki/general-names.ts'
+import { ANY_EXTENDED_KEY_USAGE, CA_EXTENSION } from '../shared/pki/oids.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'
 import { type Identifier, normalizeIpAddress } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
@@ -33,6 +34,25 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
   if (refusal !== undefined) throw badCsr(refusal)
   if (csr.spki.der.equals(accountSpki)) throw badCsr('the key of the CSR is the account key (RFC 8555 §11.1)')
   if (!verifyCsrSignature(csr)) throw badCsr('the signature of the CSR does not verify with its own key')
+}
+
+/** What makes a CA certificate, or one that speaks for its CA (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12). */
+const CA_USAGES: readonly string[] = ['key_cert_sign', 'crl_sign']
+const CA_PURPOSES: readonly string[] = ['ocsp_signing', ANY_EXTENDED_KEY_USAGE]
+
+/**
+ * For a CSR that goes to another CA, which may copy from it.
+ * @throws Problem badCSR when it asks for a CA certificate
+ */
+export function requireLeafRequest(csr: Csr, profile: { extendedKeyUsages: readonly string[] }): void {
+  const purposes = CA_PURPOSES.filter((purpose) => !profile.extendedKeyUsages.includes(purpose))
+  const asked = [
+    ...(csr.isCaRequested ? ['cA in basicConstraints'] : []),
+    ...(csr.keyUsages ?? []).filter((usage) => CA_USAGES.includes(usage)),
+    ...(csr.extendedKeyUsages ?? []).filter((purpose) => purposes.includes(purpose)),
+    ...csr.extensionOids.filter((oid) => oid === CA_EXTENSION.nameConstraints),
+  ]
+  if (asked.length > 0) throw badCsr(`the CSR asks for what only CA certificates have: ${asked.join(', ')}`)
 }
 
 /**

@@ -4,6 +4,8 @@
  * finalize share one function.
  */
 
+import { checkNameConstraints } from '../shared/pki/constrained-names.ts'
+import type { NameConstraints } from '../shared/pki/name-constraints.ts'
 import {
   CHALLENGE_TYPES,
   type ChallengeType,
@@ -46,12 +48,14 @@ export interface RequestedIdentifier {
 /**
  * Normalises and checks the identifiers of a request. One that is named twice counts once.
  * @param allowlist of the account, where `enforce_account_allowlist` is set
+ * @param issuers name constraints of each issuer that may sign; one of them must admit all names
  * @throws Problem with a single refusal's type, or `compound` with a subproblem for each
  */
 export function checkIdentifiers(
   requested: readonly RequestedIdentifier[],
   policy: IdentifierPolicy,
   allowlist?: Allowlist,
+  issuers: readonly (readonly NameConstraints[])[] = [],
 ): Identifier[] {
   if (requested.length === 0) throw new Problem('malformed', 'identifiers must name at least one identifier')
   if (requested.length > policy.maxIdentifiers)
@@ -67,6 +71,7 @@ export function checkIdentifiers(
     if ('problem' in verdict) refused.push({ type: verdict.problem, detail: verdict.detail, identifier })
     else accepted.push(verdict)
   }
+  refused.push(...refusedByIssuers(accepted, issuers))
   const identifiers = refused.flatMap(({ identifier }) => identifier ?? [])
   if (refused.length === 1)
     throw new Problem((refused[0] as Subproblem).type, (refused[0] as Subproblem).detail, { refused: identifiers })
@@ -78,6 +83,29 @@ export function checkIdentifiers(
 
   // A set: cert-manager and hand-written lists name the common name again.
   return [...new Map(accepted.map((identifier) => [`${identifier.type}:${identifier.value}`, identifier])).values()]
+}
+
+function refusedByIssuers(
+  identifiers: readonly Identifier[],
+  issuers: readonly (readonly NameConstraints[])[],
+): Subproblem[] {
+  const refusalsOf = (constraints: readonly NameConstraints[]) =>
+    identifiers.flatMap((identifier): Subproblem[] => {
+      const detail = constraintRefusal(identifier, constraints)
+      return detail === undefined ? [] : [{ type: 'rejectedIdentifier', detail, identifier }]
+    })
+  const refusals = issuers.map(refusalsOf)
+  return refusals.some(({ length }) => length === 0) ? [] : (refusals[0] ?? [])
+}
+
+/** Why no verifier would accept a certificate for the name (RFC 5280 §4.2.1.10). */
+export function constraintRefusal(
+  { type, value }: Identifier,
+  constraints: readonly NameConstraints[],
+): string | undefined {
+  const kind = type === 'dns' ? 'dNSName' : 'iPAddress'
+  const refusal = checkNameConstraints({ subject: [], subjectAltNames: [{ kind, value }] }, constraints)
+  return refusal && `${refusal} (name constraints of the CA)`
 }
 
 type Verdict = Identifier | { problem: ProblemType; detail: string }

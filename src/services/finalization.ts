@@ -1,12 +1,14 @@
 /** Finalize (RFC 8555 §7.4): checks the CSR of a ready order and runs the steps of issuance.ts. */
 
 import type { CertificateProfile } from '../domain/certificate-profile.ts'
-import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
+import { type CsrPolicy, checkCsr, commonNameOf, requireLeafRequest } from '../domain/csr-check.ts'
+import { isSigner } from '../domain/csr-issuance.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
 import type { Order } from '../domain/records.ts'
 import { sharedRuns } from '../shared/lib/caching.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import { type Csr, CsrError, parseCsr } from '../shared/pki/csr.ts'
+import type { NameConstraints } from '../shared/pki/name-constraints.ts'
 import { hashSpki, type Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
@@ -176,22 +178,28 @@ export class Finalization {
     else fromCsr?.requireAvailable(profile)
     const csr = readCsr(request.csr)
     checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
-    let history = await this.#checkRules(csr, order, request.now)
+    if (profile.backends.some((name) => !isSigner(name))) requireLeafRequest(csr, profile)
+    const asked = { csr, issuers: backend === undefined ? issuance.constraintsFor(profile, request.now) : [] }
+    let history = await this.#checkRules(asked, order, request.now)
     // Late, because only this check can cost DNS queries.
     const caa = this.#options.requireFreshCaa?.(known.requester, order, request.now)
     if (caa) {
       await caa
       // DNS may take seconds, in which an administrator withdraws what was allowed.
-      history = await this.#checkRules(csr, order, request.now)
+      history = await this.#checkRules(asked, order, request.now)
     }
     const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
     return { subject, profile, history, backend, fromCsr }
   }
 
-  /** What operators change while the service runs: the account's allowlist and CSR profile. */
-  async #checkRules(csr: Csr, order: Order, now: Date): Promise<HistoryDemands | undefined> {
+  /** What operators change while the service runs: the account's allowlist, the issuers' constraints and the CSR profile. */
+  async #checkRules(
+    { csr, issuers }: { csr: Csr; issuers: readonly (readonly NameConstraints[])[] },
+    order: Order,
+    now: Date,
+  ): Promise<HistoryDemands | undefined> {
     const { rules, policy } = this.#options
-    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf?.(order.accountId))
+    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf?.(order.accountId), issuers)
     return rules.checkCsr(csr, order, now)
   }
 

@@ -53,6 +53,8 @@ export interface ClaimedIssuance {
   mayHaveIssued: boolean
   /** A step was begun before whose answer is not recorded. */
   isRepeated: boolean
+  /** The same of this step or any before it. */
+  wasInterrupted: boolean
   /** Steps in a row that have failed. */
   failures: number
   ageSeconds: number
@@ -191,10 +193,11 @@ const claimStatement = (name: string, chosen: string): Statement => ({
     WITH due AS (
       SELECT certificate_id, is_running FROM csr_issuances WHERE ${chosen} FOR UPDATE SKIP LOCKED
     )
-    UPDATE csr_issuances n SET instance_id = $1, due_at = now() + make_interval(secs => $2), is_running = true
+    UPDATE csr_issuances n SET instance_id = $1, due_at = now() + make_interval(secs => $2), is_running = true,
+           was_interrupted = n.was_interrupted OR due.is_running
       FROM due WHERE n.certificate_id = due.certificate_id
     RETURNING n.certificate_id, n.account_id, n.order_id, n.csr, n.not_before, n.not_after, n.backend, n.state, n.may_have_issued,
-              due.is_running AS is_repeated, n.failures, extract(epoch FROM now() - n.created_at)::float8 AS age,
+              due.is_running AS is_repeated, n.was_interrupted, n.failures, extract(epoch FROM now() - n.created_at)::float8 AS age,
               extract(epoch FROM now() - n.abandoned_at)::float8 AS abandoned,
               (SELECT jsonb_build_object('identifiers', o.identifiers, 'profile', o.profile, 'replaces', o.replaces,
                                          'notBefore', o.not_before, 'notAfter', o.not_after)
@@ -371,6 +374,7 @@ interface ClaimRow {
   state: unknown
   may_have_issued: boolean
   is_repeated: boolean
+  was_interrupted: boolean
   failures: number
   age: number
   abandoned: number | null
@@ -404,6 +408,7 @@ function decode(row: ClaimRow): ClaimedIssuance {
     state: row.state ?? undefined,
     mayHaveIssued: row.may_have_issued,
     isRepeated: row.is_repeated,
+    wasInterrupted: row.was_interrupted,
     failures: row.failures,
     ageSeconds: row.age,
     abandonedSeconds: row.abandoned ?? undefined,

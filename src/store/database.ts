@@ -218,11 +218,11 @@ const MAX_BATCH = 128
 /** Waiting commands of one kind: a fifth of a second of work at 10,000 commands a second. */
 const MAX_WAITING = 2048
 /**
- * Commands of one row, which run one after the other; no client needs more than a few.
- * Without it, 1,150 finalizes a second of one order filled `MAX_WAITING`, and every account was
- * refused.
+ * Commands of one row, which run one after the other: enough for all that one client sends at once,
+ * so that each gets the final answer. Without a bound, 1,150 finalizes a second of one order filled
+ * `MAX_WAITING`, and every account was refused.
  */
-const MAX_OF_KEY = 8
+export const MAX_OF_KEY = 32
 /**
  * Flushes of one kind at once; the pipeline starts a second one only while connections are slow.
  */
@@ -240,7 +240,7 @@ const MAX_STANDSTILL_MS = 5_000
 export function batched<C, R>(
   { pipeline }: Pick<Database, 'pipeline'>,
   flush: (commands: readonly C[]) => Promise<readonly R[]>,
-  traits: CommandTraits<C> = {},
+  traits: CommandTraits<C> & { maxConcurrent?: number } = {},
 ): Batched<C, R> {
   const options = {
     maxBatch: MAX_BATCH,

@@ -143,6 +143,27 @@ for (const where of ['a port of its own', 'the public port'] as const) {
       for (let i = 0; i < 20; i++) assert.equal((await admin.get('/me')).status, 200)
     })
 
+    test('what a front thread has counted before it was replaced stays counted', async () => {
+      const counted = async () => {
+        const text = await (await fetch(`${service.baseUrl}/metrics`)).text()
+        return Number(
+          /^service_http_request_duration_seconds_count\{resource="directory"\} (\d+)$/m.exec(text)?.[1] ?? 0,
+        )
+      }
+      const ends = () => service.log.filter((line) => JSON.stringify(line).includes('thread stopped')).length
+      const [before, endsBefore] = [await counted(), ends()]
+      let answered = 0
+      await until('two front threads are replaced', async () => {
+        for (let i = 0; i < 30; i++) {
+          // A connection that a closing listener has not accepted is reset.
+          const reply = await fetch(service.directoryUrl, { headers: { connection: 'close' } }).catch(() => undefined)
+          if (reply?.status === 200) answered++
+        }
+        return ends() >= endsBefore + 2
+      })
+      await until('all are counted', async () => (await counted()) >= before + answered)
+    })
+
     test('readers that do not read stop nobody, and leave nothing behind', async () => {
       await fillAuditLog(service)
       const readers = await Promise.all(Array.from({ length: MOST_EXPORTS }, () => slowExport(base, admin)))

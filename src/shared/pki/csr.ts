@@ -63,6 +63,8 @@ export interface Csr {
    * not requested.
    */
   extendedKeyUsages: string[] | undefined
+  /** Basic constraints with cA TRUE, in whatever encoding. */
+  isCaRequested: boolean
   extensionOids: string[]
 }
 
@@ -119,9 +121,14 @@ function readCsr(der: Buffer): Csr {
     duplicateSans: names.duplicateSans,
     keyUsages: requested(extensions, EXTENSION.keyUsage, parseKeyUsage),
     extendedKeyUsages: requested(extensions, EXTENSION.extendedKeyUsage, parseExtendedKeyUsage),
+    isCaRequested: extensions.some(({ oid, value }) => oid === EXTENSION.basicConstraints && saysCa(value)),
     extensionOids: extensions.map(({ oid }) => oid),
   }
 }
+
+/** An explicit FALSE is no DER and harmless. Anything else than TRUE or FALSE in its place counts as TRUE. */
+const saysCa = (value: Buffer): boolean => value.length > 2 && !value.subarray(2).equals(EXPLICIT_FALSE)
+const EXPLICIT_FALSE = Buffer.of(TAG.boolean, 1, 0)
 
 /**
  * The requested extensions among the attributes; other attributes are ignored.

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { RULES } from '../../../src/config/rules.ts'
+import { EVENT_KINDS } from '../../../src/domain/event.ts'
 import { aConfig, errorLines, isSetBy, parseTree, type Tree } from './support.ts'
 
 const aPerspective = (changes: { name?: string; [key: string]: unknown } = {}) => ({
@@ -383,7 +384,7 @@ describe('rules between keys', () => {
     ],
     [
       { hooks: { registered: [{ class: './a.js', enabled: false, events: ['order.lost'] }] } },
-      'hooks.registered[0].events[0] (line 1): is "order.lost"; must be one of account.registration, order.creation, challenge.before_validate, challenge.after_validate, challenge.on_failure, challenge.on_retry, certificate.issuance, certificate.revocation, certificate.delivery, ct.submission',
+      `hooks.registered[0].events[0] (line 1): is "order.lost"; must be one of ${EVENT_KINDS.join(', ')}`,
     ],
     [
       { security: { rate_limits: { enabled: false, challenge: { requests: 5 } } } },

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { matchesPattern } from '../../../src/domain/allowlist.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../../../src/domain/identifier-policy.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
+import { constraintsOn } from '../../signer/authority.ts'
 
 const POLICY: IdentifierPolicy = {
   allowedDomains: [],
@@ -175,4 +176,26 @@ test('what a client sent is shown to it short and printable', () => {
   const { message } = refusalOf([dns(`\u001b[31m\r\n${'x'.repeat(200)}`)])
   assert.match(message, /^[\x20-\x7e…]+$/)
   assert.ok(message.length < 250)
+})
+
+test('names that the name constraints of every issuer exclude are refused, each with the reason', () => {
+  const corp = [constraintsOn({ dns: ['corp.test'] }, { dns: ['secret.corp.test'] })]
+  const check = (values: string[], issuers: Parameters<typeof checkIdentifiers>[3]) =>
+    checkIdentifiers(values.map(dns), POLICY, undefined, issuers)
+  assert.equal(check(['a.corp.test'], [corp]).length, 1)
+  assert.equal(check(['x.lab.test'], [corp, []]).length, 1)
+  assert.equal(check(['x.lab.test'], []).length, 1)
+  const problemOf = (values: string[]) => {
+    try {
+      check(values, [corp])
+    } catch (error) {
+      if (error instanceof Problem) return error
+      throw error
+    }
+    return assert.fail('it was accepted')
+  }
+  const one = problemOf(['a.corp.test', 'x.lab.test'])
+  assert.equal(one.type, 'rejectedIdentifier')
+  assert.match(one.message, /^x\.lab\.test is outside the permitted subtrees \(name constraints of the CA\)$/)
+  assert.equal(problemOf(['b.secret.corp.test', 'x.lab.test']).type, 'compound')
 })
