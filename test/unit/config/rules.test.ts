@@ -122,8 +122,12 @@ const CASES: [string, Tree, string[]][] = [
     },
     [],
   ],
-  ['CAA enforced without a name that records could carry', { acme: { caa_enforce: true } }, ['acme.caa_enforce']],
-  ['CAA enforced with a name', { acme: { caa_enforce: true, caa_identities: ['ca.example'] } }, []],
+  [
+    'a validator of another language',
+    { challenges: { enabled: ['http-01', 'ext:corp.validators.Inventory'] } },
+    ['challenges.enabled'],
+  ],
+  ['a validator in a package', { challenges: { enabled: ['ext:inventory-validator#Inventory'] } }, []],
   ['a short secret without the Admin API', { admin_api: { token_secret: 'short' } }, ['admin_api.token_secret']],
   ['metrics that ask for a token that nobody gives', { metrics: { auth_required: true } }, ['metrics.auth_required']],
   ['one path for two resources', { acme: { paths: { new_order: '/new-account' } } }, ['acme.paths']],
@@ -203,6 +207,16 @@ const CASES: [string, Tree, string[]][] = [
     'an upstream CA with a handler of the other method',
     { ca: aProxy({ challenge_type: 'http-01' }) },
     ['ca.acme_proxy.challenge_type'],
+  ],
+  [
+    'a challenge handler of another language',
+    { ca: aProxy({ challenge_handler: 'ext:corp.dns.ZoneFactory' }) },
+    ['ca.acme_proxy.challenge_handler'],
+  ],
+  [
+    'a challenge handler that is no module',
+    { ca: aProxy({ challenge_handler: 'ext:./zone.py' }) },
+    ['ca.acme_proxy.challenge_handler'],
   ],
   ['half an upstream binding', { ca: aProxy({ eab_kid: 'kid' }) }, ['ca.acme_proxy.eab_hmac_key']],
   [
@@ -387,8 +401,8 @@ describe('rules between keys', () => {
       `hooks.registered[0].events[0] (line 1): is "order.lost"; must be one of ${EVENT_KINDS.join(', ')}`,
     ],
     [
-      { security: { rate_limits: { enabled: false, challenge: { requests: 5 } } } },
-      'security.rate_limits.challenge.window_seconds (line 1): is missing; must be a whole number, at least 1',
+      { security: { rate_limits: { enabled: false, challenge: { requests: 0 } } } },
+      'security.rate_limits.challenge.requests (line 1): is 0; must be a whole number, at least 1',
     ],
     [
       { ca: { profiles: { 'a b': {} } } },
