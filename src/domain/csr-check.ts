@@ -3,8 +3,9 @@
  * docs/decisions/subject-keys.md). Pure: the CSR arrives parsed.
  */
 
-import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import { otherSignatureAlgorithmName, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { type Csr, verifyCsrSignature } from '../shared/pki/csr.ts'
+import { formatIpAddress, parseIpAddress } from '../shared/pki/ip-address.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
@@ -26,7 +27,7 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
   checkNames(csr, identifiers)
   if (csr.signatureAlgorithm === undefined || !policy.signatureAlgorithms.includes(csr.signatureAlgorithm))
     throw badCsr(
-      `signature algorithm ${csr.signatureAlgorithm ?? csr.signatureAlgorithmOid} is not accepted; use ${policy.signatureAlgorithms.join(', ')}`,
+      `signature algorithm ${csr.signatureAlgorithm ?? otherSignatureAlgorithmName(csr.signatureAlgorithmOid)} is not accepted; use ${policy.signatureAlgorithms.join(', ')}`,
     )
   const refusal = checkSubjectKeyType(csr.spki, policy.keyTypes) ?? checkSubjectKey(csr.spki, policy.key)
   if (refusal !== undefined) throw badCsr(refusal)
@@ -35,30 +36,26 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
 }
 
 /**
- * The names are exactly the order's (RFC 8555 §7.4): in the SAN, or as common names that could
- * stand there.
+ * The names are exactly the order's (RFC 8555 §7.4), as sets: in the SAN, or as common names that
+ * could be there. cert-manager and many OpenSSL configurations write a name twice.
  */
 function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
   if (csr.otherSanTypes.length > 0)
     throw badCsr(
       `the CSR asks for names of type ${csr.otherSanTypes.join(', ')}; only dNSName and iPAddress are issued`,
     )
-  if (csr.duplicateSans.length > 0) throw badCsr('the CSR lists a name twice')
   const ordered = new Set<string>()
-  for (const { type, value } of identifiers) ordered.add(`${type}:${value}`)
+  for (const { value } of identifiers) ordered.add(value)
   const requested = new Set<string>()
-  for (const name of csr.dnsNames) requested.add(`dns:${name}`)
-  for (const address of csr.ipAddresses) requested.add(`ip:${address}`)
-  for (const commonName of csr.commonNames) {
-    const name = commonName.toLowerCase()
-    requested.add(ordered.has(`ip:${name}`) ? `ip:${name}` : `dns:${name}`)
-  }
+  for (const name of csr.dnsNames) requested.add(identifierValueOf(name))
+  for (const address of csr.ipAddresses) requested.add(identifierValueOf(address))
+  for (const name of csr.commonNames) requested.add(identifierValueOf(name))
   const missing = without(ordered, requested)
   const extra = without(requested, ordered)
   if (missing.length === 0 && extra.length === 0) return
   const parts = [
     ...(missing.length > 0 ? [`it lacks ${listed(missing)}`] : []),
-    ...(extra.length > 0 ? [`it has ${extra.length} name(s) that the order has not`] : []),
+    ...(extra.length > 0 ? [`the order has not ${listed(extra)}`] : []),
   ]
   throw badCsr(`the names of the CSR are not those of the order: ${parts.join('; ')}`)
 }
@@ -69,14 +66,27 @@ function without(names: ReadonlySet<string>, taken: ReadonlySet<string>): string
   return left
 }
 
+/**
+ * The value that an identifier of this name has: no identifier's value is both a DNS name and an
+ * address. A name of a request only has to be known again, and the certificate takes the order's.
+ */
+function identifierValueOf(text: string): string {
+  const name = text.trim().toLowerCase().replace(/\.$/, '')
+  const octets = parseIpAddress(name)
+  if (!octets) return name
+  // Go's net.IP has 16 octets for an IPv4 address, too, which some programs write into the SAN.
+  return formatIpAddress(octets).replace(/^::ffff:(?=\d+\.)/, '')
+}
+
+/** Short and printable, since a client wrote some of it. */
 function listed(names: readonly string[]): string {
-  const shown = names.slice(0, 5).map((name) => name.slice(name.indexOf(':') + 1))
+  const shown = names.slice(0, 5).map((name) => name.slice(0, 100).replaceAll(/[^\x20-\x7e]/g, '?'))
   return names.length > 5 ? `${shown.join(', ')} and ${names.length - 5} more` : shown.join(', ')
 }
 
 /** The certificate's common name: the first of the CSR that fits, always a name of the order. */
 export function commonNameOf(csr: Csr): string | undefined {
-  return csr.commonNames.map((name) => name.toLowerCase()).find((name) => name.length <= 64)
+  return csr.commonNames.map(identifierValueOf).find((name) => name.length <= 64)
 }
 
 function badCsr(detail: string): Problem {
