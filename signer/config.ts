@@ -16,6 +16,7 @@ import { describeFileError } from '../src/shared/lib/file-error.ts'
 import { EXTENDED_KEY_USAGES, type ExtendedKeyUsage, KEY_USAGES } from '../src/shared/pki/oids.ts'
 import { RSA_BITS_LIMIT } from '../src/shared/pki/weak-key.ts'
 import { DEFAULT_MAX_FRAME_BYTES } from './protocol/frames.ts'
+import { DOMAIN } from './subtrees.ts'
 
 const KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
 export type KeyType = (typeof KEY_TYPES)[number]
@@ -36,10 +37,7 @@ const OID = /^[0-2](\.\d+)+$/
 const KeyPurpose = z
   .union([z.enum(KEY_PURPOSES), z.string().regex(OID)])
   .meta({ expects: `one of ${KEY_PURPOSES.join(', ')}, or an OID such as 1.3.6.1.5.5.7.3.4` })
-const DnsSuffix = z
-  .string()
-  .regex(/^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/)
-  .meta({ expects: 'a lower-case domain without a leading dot or *' })
+const DnsSuffix = z.string().regex(DOMAIN).meta({ expects: 'a lower-case domain without a leading dot or *' })
 const Network = z.union([z.cidrv4(), z.cidrv6()]).meta({ expects: 'a network such as 10.0.0.0/8 or 2001:db8::/32' })
 /** An operator may write the secret itself here by mistake, so messages do not repeat the value. */
 const SecretFile = File.meta({
@@ -99,7 +97,8 @@ const Policy = z.strictObject({
     .array(z.url({ protocol: /^https?$/ }).meta({ expects: 'an http:// or https:// URL' }))
     .optional()
     .meta({
-      description: 'What the URLs of CRLs begin with, in certificates and in CRLs; without it any URL is accepted.',
+      description:
+        'URLs at or below which those of CRLs must be, in certificates and in CRLs: same host and port, same first folders. Without it any URL is accepted.',
     }),
   max_signatures_per_second: z.number().positive().optional(),
 })

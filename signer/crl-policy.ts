@@ -7,7 +7,7 @@
  * an older list either: the caller compares `number` with the newest one signed.
  */
 
-import { SIGNATURE_ALGORITHMS } from '../src/shared/pki/algorithms.ts'
+import { isWeaker, SIGNATURE_ALGORITHMS } from '../src/shared/pki/algorithms.ts'
 import { lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../src/shared/pki/crl-lint.ts'
 import { DerError } from '../src/shared/pki/der.ts'
 import { MAX_CRL_NUMBER_LEAD_DAYS } from '../src/shared/pki/tbs-cert-list.ts'
@@ -98,6 +98,8 @@ function checkHeader(header: CrlHeader, policy: SigningPolicy, now: Date): strin
   const { keyKind } = SIGNATURE_ALGORITHMS[issuer.signatureAlgorithm]
   if (algorithm === undefined || SIGNATURE_ALGORITHMS[algorithm].keyKind !== keyKind)
     return `signature algorithm ${algorithm ?? header.signatureAlgorithm.oid} is none of the issuer's key`
+  if (isWeaker(algorithm, issuer.signatureAlgorithm))
+    return `signature algorithm ${algorithm} is weaker than ${issuer.signatureAlgorithm}, that of the issuer`
   const finding = lintCrlHeader(header)
   if (finding !== undefined) return `lint: ${finding}`
   return checkTimes(header.thisUpdate.at, header.nextUpdate!.at, policy, now)

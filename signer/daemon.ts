@@ -8,6 +8,7 @@ import { createCounters } from './counters.ts'
 import type { CrlNumbers } from './crl-numbers.ts'
 import { CrlUploads } from './crl-uploads.ts'
 import { IssuerRollover } from './issuer-rollover.ts'
+import { findTimes, reportTimes } from './issuer-times.ts'
 import { closeKeys, type Issuer, loadIssuers } from './issuers.ts'
 import { KeyLoader } from './keys/load-key.ts'
 import type { KeyState } from './keys/signing-key.ts'
@@ -40,8 +41,10 @@ export async function checkSetup(config: SignerConfig): Promise<string[]> {
     ({ id, algorithm, key, notAfter }) =>
       `issuer ${id}: ${algorithm}, ${key.kind} key, valid until ${notAfter.toISOString()}`,
   )
+  const { errors, warnings } = findTimes([...issuers.values()], new Date())
   try {
-    return [...lines, ...(await inspectPlaces(config))]
+    if (errors.length > 0) throw new Error(errors.join('\n'))
+    return [...lines, ...warnings.map((warning) => `warning: ${warning}`), ...(await inspectPlaces(config))]
   } finally {
     await closeKeys(issuers)
     await keys.close(KEY_CLOSE_MS)
@@ -92,6 +95,7 @@ async function startDaemon(options: DaemonOptions, log: Logger): Promise<Daemon>
   const issuerOptions = { keys, onKeyState: keyStateLogger(log) }
   const issuers = await loadIssuers(config.issuers, issuerOptions)
   dropPrivileges(config)
+  reportTimes([...issuers.values()], new Date(), log)
   // A parent warns of root itself, and its child runs as the same user.
   if (isRoot() && !withParent) log.warn('the signer runs as root; set user and group, or start it as a user of its own')
   // Before the audit chain, so that a failure here cannot touch the chain of a running signer.
@@ -227,9 +231,6 @@ function keyStateLogger(log: Logger): (issuer: string, state: KeyState) => void 
 
 /** Parents wait for "signer ready" on standard output, so this line ignores `log.level`. */
 function announce(log: Logger, config: SignerConfig, issuers: ReadonlyMap<string, Issuer>, audit: AuditChain): void {
-  for (const { id, notAfter } of issuers.values()) {
-    if (notAfter.getTime() < Date.now()) log.error({ issuer: id, notAfter }, 'the issuer certificate has expired')
-  }
   const facts = {
     socket: config.socket,
     issuers: [...issuers.values()].map(({ id, algorithm, key }) => ({ id, algorithm, key: key.kind })),

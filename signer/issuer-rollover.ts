@@ -7,6 +7,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Logger } from 'pino'
 import type { SignerConfig } from './config.ts'
+import { reportTimes } from './issuer-times.ts'
 import { closeKeys, type IssuerOptions, loadIssuers } from './issuers.ts'
 import type { SigningService } from './signing.ts'
 
@@ -53,6 +54,7 @@ export class IssuerRollover {
   async #replace(config: SignerConfig): Promise<void> {
     const running = this.#service.issuers
     const issuers = await loadIssuers(config.issuers, { ...this.#issuerOptions, running })
+    reportTimes([...issuers.values()], new Date(), this.#log)
     this.#service.issuers = issuers
 
     const { issuers: _, ...rest } = config

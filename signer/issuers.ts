@@ -7,7 +7,11 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
-import { type Certificate, parseCertificate, verifyCertificateSignature } from '../src/shared/pki/certificate.ts'
+import { type Certificate, fingerprintSha256, parseCertificate } from '../src/shared/pki/certificate.ts'
+import { checkIssuing, constraintsOf, isIssuedBy } from '../src/shared/pki/certification-path.ts'
+import { admitsAnyName } from '../src/shared/pki/constrained-names.ts'
+import type { NameConstraints } from '../src/shared/pki/name-constraints.ts'
+import { ANY_EXTENDED_KEY_USAGE } from '../src/shared/pki/oids.ts'
 import { decodePem } from '../src/shared/pki/pem.ts'
 import { verifySignature } from '../src/shared/pki/signature.ts'
 import type { IssuerConfig, KeyConfig } from './config.ts'
@@ -36,7 +40,10 @@ export interface Issuer {
   queue: SignQueue | undefined
   bucket: TokenBucket | undefined
   policy: SigningPolicy
+  notBefore: Date
   notAfter: Date
+  /** When the first of those above it ends, in any chain; undefined for a root. */
+  chainEndsAt: Date | undefined
 }
 
 export interface IssuerOptions {
@@ -112,9 +119,11 @@ async function loadIssuer(config: IssuerConfig, { keys, onKeyState, running }: I
   checkIssuerCertificate(config.certificate, own)
   checkChain(certificates)
   const alternateChains = config.alternate_chains.map((file) => loadAlternateChain(file, own))
+  const chains = [certificates, ...alternateChains]
 
   const publicKey = createPublicKey({ key: own.tbs.spki.der, format: 'der', type: 'spki' })
   const algorithm = findAlgorithm(publicKey, config.hash)
+  const policy = policyOf(config, chains, algorithm)
   const spki = own.tbs.spki.der
   const before = running?.get(config.id)
   // Waiting TBSCertificates name this id but were built for the old key.
@@ -134,21 +143,61 @@ async function loadIssuer(config: IssuerConfig, { keys, onKeyState, running }: I
     id: config.id,
     algorithm,
     chain: certificates.map(({ der }) => der),
-    alternateChains,
+    alternateChains: alternateChains.map((chain) => chain.map(({ der }) => der)),
     key,
     keyConfig: config.key,
     spki,
     queue,
     bucket: perSecond === undefined ? undefined : new TokenBucket(perSecond),
-    policy: compilePolicy(config.policy, {
-      nameDer: own.tbs.subjectDer,
-      keyIdentifier: own.tbs.subjectKeyIdentifier!,
-      signatureAlgorithm: algorithm,
-      notBefore: own.tbs.notBefore,
-      notAfter: own.tbs.notAfter,
-      maySignCrls: own.tbs.keyUsages.length === 0 || own.tbs.keyUsages.includes('crl_sign'),
-    }),
+    policy,
+    notBefore: own.tbs.notBefore,
     notAfter: own.tbs.notAfter,
+    chainEndsAt: chains
+      .flatMap(([, ...above]) => above)
+      .map(({ tbs }) => tbs.notAfter)
+      .sort((a, b) => a.getTime() - b.getTime())[0],
+  }
+}
+
+/**
+ * Clients may get any of the chains, so the constraints of all of them count.
+ * @throws Error in one sentence when nothing could be signed
+ */
+function policyOf(
+  config: IssuerConfig,
+  chains: readonly (readonly Certificate[])[],
+  signatureAlgorithm: SignatureAlgorithm,
+): SigningPolicy {
+  const { tbs } = chains[0]![0]!
+  const each = [...new Map(chains.flat().map((one) => [fingerprintSha256(one.der), one])).values()]
+  const policy = compilePolicy(config.policy, {
+    nameDer: tbs.subjectDer,
+    keyIdentifier: tbs.subjectKeyIdentifier!,
+    signatureAlgorithm,
+    notBefore: tbs.notBefore,
+    notAfter: tbs.notAfter,
+    maySignCrls: tbs.keyUsages.length === 0 || tbs.keyUsages.includes('crl_sign'),
+    constraints: readConstraints(each),
+    purposes: each
+      .map((one) => one.tbs.extendedKeyUsages)
+      .filter((all) => all.length > 0 && !all.includes(ANY_EXTENDED_KEY_USAGE)),
+  })
+  if (policy.extendedKeyUsages.size === 0)
+    throw new Error(
+      `${config.certificate}: its extended key usages, and those above it, allow none of policy.extended_key_usages`,
+    )
+  if (!admitsAnyName(policy.constraints))
+    throw new Error(
+      `${config.certificate}: its name constraints, those above it, and policy.permitted and policy.excluded together admit no name`,
+    )
+  return policy
+}
+
+function readConstraints(certificates: readonly Certificate[]): NameConstraints[] {
+  try {
+    return constraintsOf(certificates)
+  } catch (error) {
+    throw new Error(`name constraints in the chain cannot be read: ${describeError(error)}`, { cause: error })
   }
 }
 
@@ -172,7 +221,7 @@ function makeTestSignature(key: SigningKey, queue: SignQueue | undefined): Promi
 /**
  * The first certificate of every chain must have the name and key identifier that a leaf repeats.
  */
-function loadAlternateChain(file: string, own: Certificate): Buffer[] {
+function loadAlternateChain(file: string, own: Certificate): Certificate[] {
   const certificates = readCertificates(file)
   const first = certificates[0]!
   checkIssuerCertificate(file, first)
@@ -182,7 +231,7 @@ function loadAlternateChain(file: string, own: Certificate): Buffer[] {
     first.tbs.subjectKeyIdentifier!.equals(own.tbs.subjectKeyIdentifier!)
   if (!isSameIssuer) throw new Error(`${file}: its first certificate has not the name and key of the issuer`)
   checkChain(certificates)
-  return certificates.map(({ der }) => der)
+  return certificates
 }
 
 /** PEM; at least one. @throws Error in one sentence */
@@ -209,13 +258,15 @@ export function checkIssuerCertificate(file: string, { tbs }: Certificate): void
   if (!tbs.subjectKeyIdentifier) throw new Error(`${file}: the issuer has no subjectKeyIdentifier`)
 }
 
+/** @throws Error in one sentence for a chain that no client accepts */
 function checkChain(certificates: readonly Certificate[]): void {
   certificates.forEach((certificate, index) => {
     const above = certificates[index + 1]
-    if (above && !verifyCertificateSignature(certificate, above.tbs.spki.der)) {
+    if (above && !isIssuedBy(certificate, above))
       throw new Error(`certificate ${index + 1} of the chain is not signed by certificate ${index + 2}`)
-    }
   })
+  const [finding] = checkIssuing(certificates, 1)
+  if (finding !== undefined) throw new Error(finding)
 }
 
 export function findAlgorithm(key: KeyObject, hash: IssuerConfig['hash']): SignatureAlgorithm {

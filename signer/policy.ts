@@ -8,9 +8,11 @@
 
 import { keysOf } from '../src/shared/lib/keys.ts'
 import { CURVES, type SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
+import { checkNameConstraints } from '../src/shared/pki/constrained-names.ts'
 import { DerError } from '../src/shared/pki/der.ts'
 import type { GeneralName } from '../src/shared/pki/general-names.ts'
 import { lintTbsCertificate } from '../src/shared/pki/lint.ts'
+import type { NameConstraints } from '../src/shared/pki/name-constraints.ts'
 import { ATTRIBUTE_SHORT_NAMES, COMMON_NAME, EXTENSION } from '../src/shared/pki/oids.ts'
 import {
   MAX_SERIAL_OCTETS,
@@ -22,7 +24,8 @@ import {
 import { checkSubjectKey, type SubjectKeyPolicy } from '../src/shared/pki/weak-key.ts'
 import type { PolicyConfig } from './config.ts'
 import { checkCertificateForms } from './extension-forms.ts'
-import { checkSubtrees, compileSubtrees, type NameBounds } from './subtrees.ts'
+import { configuredConstraints } from './subtrees.ts'
+import { isUrlBelow } from './url-scope.ts'
 
 const DAY_MS = 86_400_000
 
@@ -35,9 +38,13 @@ export interface IssuerFacts {
   notAfter: Date
   /** Its key usage allows it (RFC 5280 §4.2.1.3). */
   maySignCrls: boolean
+  /** Of the CA certificates in all its chains. */
+  constraints: readonly NameConstraints[]
+  /** The extended key usages of each that has some: verifiers ask every CA of a chain for the purpose. */
+  purposes: readonly (readonly string[])[]
 }
 
-export interface SigningPolicy extends NameBounds {
+export interface SigningPolicy {
   issuer: IssuerFacts
   maxValidityMs: number
   maxStartOffsetMs: number
@@ -47,10 +54,12 @@ export interface SigningPolicy extends NameBounds {
   keyUsageRequired: boolean
   extendedKeyUsages: ReadonlySet<string>
   minSerialOctets: number
+  /** The configured subtrees, then the issuer's. */
+  constraints: readonly NameConstraints[]
   subjectAttributes: ReadonlySet<string>
   extensions: ReadonlySet<string>
   maxCrlValidityMs: number
-  /** Permitted beginnings of CRL URLs; undefined when the configuration sets no limit. */
+  /** URLs at or below which CRL URLs must be; undefined when the configuration sets no limit. */
   crlUrls: readonly string[] | undefined
 }
 
@@ -71,10 +80,11 @@ export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): Signin
     },
     keyUsages: new Set(config.key_usages),
     keyUsageRequired: config.key_usage_required,
-    extendedKeyUsages: new Set(config.extended_key_usages),
+    extendedKeyUsages: new Set(
+      config.extended_key_usages.filter((purpose) => issuer.purposes.every((all) => all.includes(purpose))),
+    ),
     minSerialOctets: config.min_serial_octets,
-    permitted: compileSubtrees(config.permitted),
-    excluded: compileSubtrees(config.excluded),
+    constraints: [configuredConstraints(config), ...issuer.constraints],
     subjectAttributes: new Set(config.subject_attributes),
     extensions: new Set([...LEAF_EXTENSIONS, ...config.extra_extensions]),
     maxCrlValidityMs: config.max_crl_validity_days * DAY_MS,
@@ -82,7 +92,7 @@ export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): Signin
   }
 }
 
-/** `isOfName`: the configured subtrees forbid a name. Any client may ask for such a name. */
+/** `isOfName`: a constraint forbids a name. Any client may ask for such a name. */
 export type PolicyVerdict =
   | { refusal: string; isOfName?: true }
   | {
@@ -103,7 +113,7 @@ export function checkTbsCertificate(der: Buffer, policy: SigningPolicy, now: Dat
   }
   for (const check of CHECKS) {
     const refusal = check(tbs, policy, now)
-    if (refusal !== undefined) return { refusal, ...(check === checkSubtrees && { isOfName: true as const }) }
+    if (refusal !== undefined) return { refusal, ...(check === checkConstraints && { isOfName: true as const }) }
   }
   const finding = lintTbsCertificate(tbs)[0]
   if (finding !== undefined) return { refusal: `lint: ${finding}` }
@@ -130,7 +140,7 @@ const CHECKS: readonly Check[] = [
   checkCertificateForms,
   checkNames,
   checkSubject,
-  checkSubtrees,
+  checkConstraints,
 ]
 
 function checkNoCa({ isCa, pathLength, keyUsages }: TbsCertificate): string | undefined {
@@ -220,7 +230,7 @@ function checkCrlUrls({ crlDistributionPointUrls }: TbsCertificate, policy: Sign
 }
 
 export function isCrlUrlAllowed(url: string, { crlUrls }: SigningPolicy): boolean {
-  return crlUrls === undefined || crlUrls.some((start) => url.startsWith(start))
+  return crlUrls === undefined || crlUrls.some((allowed) => isUrlBelow(url, allowed))
 }
 
 const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*$/i
@@ -255,4 +265,9 @@ function checkSubject({ subject, subjectAltNames }: TbsCertificate, policy: Sign
     }
   }
   return undefined
+}
+
+/** The last check of a certificate: here only the names can be wrong. */
+function checkConstraints(tbs: TbsCertificate, { constraints }: SigningPolicy): string | undefined {
+  return checkNameConstraints(tbs, constraints)
 }

@@ -1,68 +1,43 @@
-/** Subtrees of names that an issuer may or may not certify (RFC 5280 §4.2.1.10). Pure. */
+/** The subtrees of a policy, in the form of name constraints (RFC 5280 §4.2.1.10). Pure. */
 
-import { BlockList } from 'node:net'
-import type { GeneralName } from '../src/shared/pki/general-names.ts'
-import type { PolicyConfig } from './config.ts'
+import {
+  type IpNetwork,
+  type NameConstraints,
+  NO_SUBTREES,
+  parseNetwork,
+  type Subtrees,
+} from '../src/shared/pki/name-constraints.ts'
 
-interface Subtrees {
-  /**
-   * Lower case, without leading dot; undefined when the configuration sets no limit for this type.
-   */
-  dns: readonly string[] | undefined
-  ip: BlockList | undefined
+/** The name of a subtree, in lower case. */
+export const DOMAIN = /^([a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/
+
+/** As in the configuration; networks as `10.0.0.0/8`. */
+interface ListedSubtrees {
+  dns?: readonly string[] | undefined
+  ip?: readonly string[] | undefined
 }
 
-export interface NameBounds {
-  permitted: Subtrees
-  excluded: Subtrees
+export function configuredConstraints(policy: {
+  permitted: ListedSubtrees
+  excluded: ListedSubtrees
+}): NameConstraints {
+  return { permitted: subtreesOf(policy.permitted), excluded: subtreesOf(policy.excluded) }
 }
 
-export function compileSubtrees({ dns, ip }: PolicyConfig['permitted']): Subtrees {
-  if (!ip) return { dns, ip: undefined }
-  const networks = new BlockList()
-  for (const network of ip) {
-    const [address, prefix] = network.split('/') as [string, string]
-    networks.addSubnet(address, Number(prefix), familyOf(address))
+const subtreesOf = ({ dns, ip }: ListedSubtrees): Subtrees => ({ ...NO_SUBTREES, dns, ip: ip?.flatMap(networksOf) })
+
+/** A network of IPv4 holds the same addresses in IPv6 (RFC 4291 §2.5.5.2), which reach the same hosts. */
+function networksOf(text: string): IpNetwork[] {
+  const network = parseNetwork(text)
+  if (!network) throw new Error(`${text} is no network`)
+  return network.address.length === 4 ? [network, mapped(network)] : [network]
+}
+
+const MAPPED_PREFIX = Buffer.from('00000000000000000000ffff', 'hex')
+
+function mapped({ address, mask }: IpNetwork): IpNetwork {
+  return {
+    address: Buffer.concat([MAPPED_PREFIX, address]),
+    mask: Buffer.concat([Buffer.alloc(MAPPED_PREFIX.length, 0xff), mask]),
   }
-  return { dns, ip: networks }
-}
-
-const familyOf = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
-
-/** The last check of a certificate: here only the names can be wrong. */
-export function checkSubtrees(
-  { subjectAltNames }: { subjectAltNames: readonly GeneralName[] },
-  bounds: NameBounds,
-): string | undefined {
-  for (const { kind, value } of subjectAltNames) {
-    const refusal = kind === 'dNSName' ? checkDnsName(value, bounds) : checkIpAddress(value, bounds)
-    if (refusal !== undefined) return refusal
-  }
-  return undefined
-}
-
-function checkDnsName(value: string, { permitted, excluded }: NameBounds): string | undefined {
-  const name = value.toLowerCase()
-  const isWildcard = name.startsWith('*.')
-  const base = isWildcard ? name.slice(2) : name
-  if (excluded.dns?.some((subtree) => isWithin(base, subtree) || (isWildcard && parentOf(subtree) === base))) {
-    return `${value} reaches into an excluded subtree`
-  }
-  if (permitted.dns && !permitted.dns.some((subtree) => isWithin(base, subtree))) {
-    return `${value} is outside the permitted subtrees`
-  }
-  return undefined
-}
-
-const isWithin = (name: string, subtree: string): boolean =>
-  name.endsWith(subtree) && (name.length === subtree.length || name[name.length - subtree.length - 1] === '.')
-
-/** `*.example.org` covers all names one label below, including an excluded `db.example.org`. */
-const parentOf = (name: string): string => name.slice(name.indexOf('.') + 1)
-
-function checkIpAddress(value: string, { permitted, excluded }: NameBounds): string | undefined {
-  const family = familyOf(value)
-  if (excluded.ip?.check(value, family)) return `${value} is in an excluded network`
-  if (permitted.ip && !permitted.ip.check(value, family)) return `${value} is outside the permitted networks`
-  return undefined
 }

@@ -56,7 +56,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
       'src/http',
       'src/ops',
     ],
-    ...['src/runtime', 'src/settings', 'src/background/loop.ts'],
+    ...['src/runtime', 'src/settings', 'src/overload', 'src/background/loop.ts'],
     ...['src/main/event-writer.ts', 'src/main/messages.ts'],
   ],
   // In `thread.ts` the composition root of the events thread.
@@ -174,7 +174,15 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   ],
   yaml: ['src/shared/config-file/document.ts', 'src/dev/run.ts'],
   zod: [
-    ...['src/shared/config-file', 'src/config', 'src/acme', 'src/admin', 'src/mpic', 'src/store'],
+    ...[
+      'src/shared/config-file',
+      'src/shared/lib/bounded.ts',
+      'src/config',
+      'src/acme',
+      'src/admin',
+      'src/mpic',
+      'src/store',
+    ],
     ...['signer/config.ts', 'signer/crl-numbers.ts', 'signer/protocol'],
   ],
 }

@@ -1,9 +1,9 @@
 /** The commands of `chancery-signer` that make keys and certificates of CAs. */
 
-import { type Command, command, isGiven, option, optional } from '../../src/shared/command-line.ts'
+import { type Command, command, isGiven, option, optional, several } from '../../src/shared/command-line.ts'
 import { describeSoftHsm, initSoftHsm } from './init-softhsm.ts'
 import { nextSteps, runCeremony } from './keygen.ts'
-import { readPlan, readSigningPlan } from './options.ts'
+import { readCrlPlan, readPlan, readSigningPlan } from './options.ts'
 
 const text = (value: string) => value
 const HASH = option('sha256, sha384 or sha512', text, 'sha256')
@@ -16,9 +16,21 @@ const PIN = {
   'pin-env': optional('Variable with the PIN', text),
 }
 
+const ROOT_KEY = {
+  key: optional('File with the key of the root', text),
+  'passphrase-file': optional('File with its passphrase', text),
+  'passphrase-env': optional('Variable with its passphrase', text),
+  'passphrase-prompt': isGiven('Ask for its passphrase on the terminal'),
+  library: optional('PKCS#11 library; the key is in a token', text),
+  ...TOKEN,
+  label: optional('Label of the key in the token', text),
+  id: optional('Id of the key in the token, hexadecimal', text),
+  ...PIN,
+}
+
 /** @param version of the program, for the log of a ceremony */
 export function ceremonyCommands(version: string): Command[] {
-  return [keygen(version), signRequest(version), INIT_SOFTHSM]
+  return [keygen(version), signRequest(version), signCrl(version), INIT_SOFTHSM]
 }
 
 const keygen = (version: string) =>
@@ -68,6 +80,7 @@ const signRequest = (version: string) =>
       '',
       'Name and key are taken from the request; basic constraints, key usages, key identifiers, path length and validity are',
       'what an issuer of chancery-signer needs. The key is a file (--key) or in a token (--library).',
+      'A type of names without --permit- is not limited: for no addresses, --exclude-ip 0.0.0.0/0 --exclude-ip ::/0.',
       'ceremony.log beside the certificate gets what was signed, with its fingerprints.',
     ],
     options: {
@@ -76,24 +89,55 @@ const signRequest = (version: string) =>
       'path-length': option('CA certificates that may stand below it', text, '0'),
       hash: HASH,
       out: option('File for the certificate', text, 'issuer.pem'),
-      key: optional('File with the key of the root', text),
-      'passphrase-file': optional('File with its passphrase', text),
-      'passphrase-env': optional('Variable with its passphrase', text),
-      'passphrase-prompt': isGiven('Ask for its passphrase on the terminal'),
-      library: optional('PKCS#11 library; the key is in a token', text),
-      ...TOKEN,
-      label: optional('Label of the key in the token', text),
-      id: optional('Id of the key in the token, hexadecimal', text),
-      ...PIN,
+      'permit-dns': several('Domain that it may certify, with all below it; may be given again', text),
+      'permit-ip': several('Network that it may certify, such as 10.0.0.0/8; may be given again', text),
+      'exclude-dns': several('Domain that it may not certify; wins; may be given again', text),
+      'exclude-ip': several('Network that it may not certify; wins; may be given again', text),
+      'crl-url': several("URL of the root's CRL (sign-crl), http://; may be given again", text),
+      'issuer-url': several("URL of the root's certificate, http://; may be given again", text),
+      ...ROOT_KEY,
     },
     examples: [
       'sign-request issuing/request.csr --root root/root.pem --key root/key.pem --passphrase-prompt --days 1825',
       'sign-request request.csr --root root.pem --library libsofthsm2.so --token root --label root --days 1825',
+      'sign-request request.csr --root root.pem --key root.key --days 1825 --permit-dns corp.example --permit-ip 10.0.0.0/8',
     ],
     async run(options, [request = '']) {
       const plan = readSigningPlan(request, options, `chancery-signer ${version}`)
       const { signRequest } = await import('./sign-request.ts')
       await signRequest(plan, (line) => console.log(line))
+      return 0
+    },
+  })
+
+const signCrl = (version: string) =>
+  command({
+    usage: 'sign-crl',
+    about: [
+      'Sign the list of the CA certificates that a root has revoked.',
+      '',
+      'The list has all entries of the list before (--previous), those of --revoke, and the next number. Publish it, in DER,',
+      'where --crl-url of sign-request has said, and make the next one before it ends.',
+      'ceremony.log beside the list gets the number and each entry.',
+    ],
+    options: {
+      root: optional('Certificate of the root, PEM', text),
+      previous: optional('The list before this one, DER or PEM', text),
+      number: optional('Number of the list; 1 for the first of a root, else the next one', text),
+      revoke: several('Certificate file or serial number, =REASON behind it (keyCompromise); may be given again', text),
+      days: optional('How long the list is valid', text),
+      hash: HASH,
+      out: option('File for the list', text, 'root.crl'),
+      ...ROOT_KEY,
+    },
+    examples: [
+      'sign-crl --root root.pem --key root.key --number 1 --days 365 --out root-1.crl',
+      'sign-crl --root root.pem --key root.key --previous root-1.crl --revoke issuer.pem=keyCompromise --days 365 --out root-2.crl',
+    ],
+    async run(options) {
+      const plan = readCrlPlan(options, `chancery-signer ${version}`)
+      const { signCrl } = await import('./sign-crl.ts')
+      await signCrl(plan, (line) => console.log(line))
       return 0
     },
   })

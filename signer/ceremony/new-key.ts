@@ -130,7 +130,7 @@ function ecJwk(curve: Curve, value: Buffer): PublicJwk {
  * Puts the file on disk before it returns.
  * @throws Error when the file exists: nothing overwrites a key or a log
  */
-export function writeNewFile(file: string, text: string, mode: number): void {
+export function writeNewFile(file: string, content: string | Buffer, mode: number): void {
   let fd: number
   try {
     fd = openSync(file, 'wx', mode)
@@ -139,9 +139,9 @@ export function writeNewFile(file: string, text: string, mode: number): void {
     throw new Error(`${file}: ${code === 'EEXIST' ? 'exists already' : `cannot be written (${code})`}`, { cause })
   }
   try {
-    // `writeFileSync` writes the whole text. On a full disk `writeSync` writes a part and reports
+    // `writeFileSync` writes the whole content. On a full disk `writeSync` writes a part and reports
     // that only in its result.
-    writeFileSync(fd, text)
+    writeFileSync(fd, content)
     fsyncSync(fd)
   } finally {
     closeSync(fd)

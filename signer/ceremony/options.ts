@@ -1,13 +1,16 @@
 /**
- * The command lines of `keygen` and `sign-request`: meaning of each option, and permitted
+ * The command lines of `keygen`, `sign-request` and `sign-crl`: meaning of each option, and permitted
  * combinations.
  */
 
 import { randomBytes } from 'node:crypto'
+import { CRL_REASONS } from '../../src/shared/pki/crl-reasons.ts'
 import type { KeyConfig } from '../config.ts'
 import { readSecret, type SecretSource } from '../keys/secret.ts'
 import { CEREMONY_FILES, type CeremonyPlan } from './keygen.ts'
+import { type NameOptions, readConstraints } from './name-options.ts'
 import type { KeyShape } from './new-key.ts'
+import type { CrlPlan, Revoked } from './sign-crl.ts'
 import type { SigningPlan } from './sign-request.ts'
 
 /** Location of a key, as on the command line. */
@@ -33,12 +36,27 @@ export interface KeygenOptions extends KeyPlaceOptions {
   'path-length': string | undefined
 }
 
-export interface SignRequestOptions extends KeyPlaceOptions {
+interface RootKeyOptions extends KeyPlaceOptions {
+  key: string | undefined
+}
+
+export interface SignCrlOptions extends RootKeyOptions {
+  hash: string
+  out: string
+  root: string | undefined
+  days: string | undefined
+  number: string | undefined
+  previous: string | undefined
+  revoke: readonly string[]
+}
+
+export interface SignRequestOptions extends RootKeyOptions, NameOptions {
+  'crl-url': readonly string[]
+  'issuer-url': readonly string[]
   hash: string
   out: string
   'path-length': string
   root: string | undefined
-  key: string | undefined
   days: string | undefined
 }
 
@@ -77,11 +95,65 @@ export function readSigningPlan(request: string, options: SignRequestOptions, pr
   const days = readWhole('days', options.days, 1, MAX_ROOT_DAYS)
   if (days === undefined) throw new Error('say how long the certificate is valid: --days 1825')
   const pathLength = readWhole('path-length', options['path-length'], 0, MAX_PATH_LENGTH) ?? 0
-  const key = options.library ? tokenKey(options.library, options) : fileKey(options)
-  return { request, root, key, days, pathLength, hash: readHash(options.hash), out, program }
+  return {
+    request,
+    root,
+    key: readKey(options),
+    days,
+    pathLength,
+    constraints: readConstraints(options),
+    crlUrls: readUrls('crl-url', options['crl-url']),
+    caIssuersUrls: readUrls('issuer-url', options['issuer-url']),
+    hash: readHash(options.hash),
+    out,
+    program,
+  }
 }
 
-function tokenKey(library: string, options: SignRequestOptions): KeyConfig {
+/** `signCrl` reads the PIN or passphrase later. @throws Error in one sentence */
+export function readCrlPlan(options: SignCrlOptions, program: string): CrlPlan {
+  const { root, out, previous } = options
+  if (!root) throw new Error('give the certificate of the root: --root root.pem')
+  const days = readWhole('days', options.days, 1, MAX_ROOT_DAYS)
+  if (days === undefined) throw new Error('say when the next list comes: --days 365')
+  const number = readWhole('number', options.number, 1, Number.MAX_SAFE_INTEGER)
+  return {
+    root,
+    key: readKey(options),
+    days,
+    number: number === undefined ? undefined : BigInt(number),
+    previous,
+    revoked: options.revoke.map(readRevoked),
+    hash: readHash(options.hash),
+    out,
+    program,
+  }
+}
+
+const readKey = (options: RootKeyOptions): KeyConfig =>
+  options.library ? tokenKey(options.library, options) : fileKey(options)
+
+/** CRLReason that a complete list may have (RFC 5280 §5.3.1). */
+const REASONS = [0, 1, 2, 3, 4, 5, 9]
+
+/** `FILE`, `SERIAL`, or either with `=REASON` behind it. */
+function readRevoked(text: string): Revoked {
+  const [which = '', name = 'unspecified', ...rest] = text.split('=')
+  const reason = REASONS.find((one) => CRL_REASONS[one] === name)
+  if (which !== '' && reason !== undefined && rest.length === 0) return { which, reason }
+  throw new Error(
+    `--revoke ${text}: must be a certificate or a serial number, perhaps with a reason behind it: issuer.pem=${REASONS.map((one) => CRL_REASONS[one]).join(' or ')}`,
+  )
+}
+
+function readUrls(option: string, urls: readonly string[]): readonly string[] {
+  const wrong = urls.find((url) => !URL.canParse(url) || !/^http:\/\/[\x21-\x7e]+$/.test(url))
+  // RFC 5280 §8: fetching over TLS may need the certificate that is asked for.
+  if (wrong !== undefined) throw new Error(`--${option} ${wrong}: must be an http:// URL`)
+  return urls
+}
+
+function tokenKey(library: string, options: RootKeyOptions): KeyConfig {
   refuse(options, FILE_OPTIONS, 'is for a key in a file; this one is in a token (--library)')
   if (options.key) throw new Error('set only one of --key, --library')
   const slot = readWhole('slot', options.slot, 0, Number.MAX_SAFE_INTEGER)
@@ -93,7 +165,7 @@ function tokenKey(library: string, options: SignRequestOptions): KeyConfig {
   return { pkcs11: { ...pkcs11, login: true, sessions: 1, session_wait: SESSION_WAIT_SECONDS } }
 }
 
-function fileKey(options: SignRequestOptions): KeyConfig {
+function fileKey(options: RootKeyOptions): KeyConfig {
   refuse(options, TOKEN_OPTIONS, 'is for a key in a token, which needs --library as well')
   if (!options.key) throw new Error('say where the key of the root is: --key FILE, or --library for a token')
   const { file, env, prompt } = passphraseSource(options)

@@ -17,17 +17,20 @@ import {
   parseCertificate,
   verifyCertificateSignature,
 } from '../../src/shared/pki/certificate.ts'
+import { constraintsOf } from '../../src/shared/pki/certification-path.ts'
+import { admitsAnyName } from '../../src/shared/pki/constrained-names.ts'
 import { type Csr, parseCsr, verifyCsrSignature } from '../../src/shared/pki/csr.ts'
 import { DerError } from '../../src/shared/pki/der.ts'
 import { parseName } from '../../src/shared/pki/name.ts'
+import { describeSubtrees, type NameConstraints } from '../../src/shared/pki/name-constraints.ts'
 import { decodePem, encodePem, type PemBlock, PemError } from '../../src/shared/pki/pem.ts'
 import { checkSubjectKey, DEFAULT_SUBJECT_KEY_POLICY } from '../../src/shared/pki/weak-key.ts'
 import type { KeyConfig } from '../config.ts'
 import { checkIssuerCertificate, findAlgorithm, readCertificates } from '../issuers.ts'
-import { type IssuerKeyFacts, KeyLoader, readKeySecret } from '../keys/load-key.ts'
 import { BACKDATE_MS, CEREMONY_FILES, DAY_MS, newSerialNumber } from './keygen.ts'
 import { CeremonyLog } from './log.ts'
 import { writeNewFile } from './new-key.ts'
+import { signOnce } from './root-key.ts'
 
 export interface SigningPlan {
   /** PEM of the request. */
@@ -38,13 +41,17 @@ export interface SigningPlan {
   hash: 'sha256' | 'sha384' | 'sha512'
   days: number
   pathLength: number
+  /** Undefined where the issuer may certify any name. */
+  constraints: NameConstraints | undefined
+  /** Of the root's CRL. */
+  crlUrls: readonly string[]
+  /** Of the root's certificate. */
+  caIssuersUrls: readonly string[]
   /** File of the new certificate; the log goes to the same folder. */
   out: string
   /** Shown in the log. */
   program: string
 }
-
-const KEY_CLOSE_MS = 5000
 
 /** @param show gets every line of the log as it is written. @throws Error in one sentence */
 export async function signRequest(plan: SigningPlan, show: (line: string) => void): Promise<void> {
@@ -72,6 +79,12 @@ export async function signRequest(plan: SigningPlan, show: (line: string) => voi
       'valid from': notBefore.toISOString(),
       'valid until': notAfter.toISOString(),
       'path length': String(plan.pathLength),
+      ...(plan.constraints && {
+        'permitted names': describeSubtrees(plan.constraints.permitted) || 'any',
+        'excluded names': describeSubtrees(plan.constraints.excluded) || 'none',
+      }),
+      ...(plan.crlUrls.length > 0 && { 'CRL of the root': plan.crlUrls.join(', ') }),
+      ...(plan.caIssuersUrls.length > 0 && { 'certificate of the root': plan.caIssuersUrls.join(', ') }),
       'SHA-256 fingerprint': fingerprintSha256(certificate.der),
     })
   } catch (error) {
@@ -118,13 +131,21 @@ function readPem(file: string): PemBlock[] {
 }
 
 /** RFC 5280 §4.2.1.9 and §6.1.4: clients reject a chain that breaks these rules. */
-function checkFit({ pathLength, root }: SigningPlan, { tbs }: Certificate, request: Csr, notAfter: Date): void {
+function checkFit(
+  { pathLength, root, constraints }: SigningPlan,
+  above: Certificate,
+  request: Csr,
+  notAfter: Date,
+): void {
+  const { tbs } = above
   if (request.subjectText === '') throw new Error('the request has no name for the CA')
   if (request.subjectDer.equals(tbs.subjectDer)) throw new Error('the request has the name of the root')
   if (request.spki.der.equals(tbs.spki.der)) throw new Error('the request holds the key of the root')
   if (tbs.pathLength !== undefined && pathLength >= tbs.pathLength) {
     throw new Error(`--path-length must be below that of ${root}, which is ${tbs.pathLength}`)
   }
+  if (!admitsAnyName([...constraintsOf([above]), ...(constraints ? [constraints] : [])]))
+    throw new Error(`the name constraints admit no name, with those of ${root}`)
   if (notAfter > tbs.notAfter) throw new Error(`--days goes beyond ${root}, which ends ${tbs.notAfter.toISOString()}`)
 }
 
@@ -140,6 +161,9 @@ async function certify(
     nameDer: request.subjectDer,
     spki: request.spki.der,
     pathLength: plan.pathLength,
+    constraints: plan.constraints,
+    crlUrls: plan.crlUrls,
+    caIssuersUrls: plan.caIssuersUrls,
     issuerNameDer: subjectDer,
     authorityKeyIdentifier: subjectKeyIdentifier!,
     serialNumber: newSerialNumber(),
@@ -150,18 +174,4 @@ async function certify(
   const certificate = parseCertificate(assembleCertificate(tbs, algorithm, signature))
   if (verifyCertificateSignature(certificate, publicKey)) return certificate
   throw new Error(`the key is not that of ${plan.root}`)
-}
-
-async function signOnce(config: KeyConfig, facts: IssuerKeyFacts, tbs: Buffer): Promise<Buffer> {
-  const loader = new KeyLoader()
-  try {
-    const key = await loader.load(config, await readKeySecret(config), facts)
-    try {
-      return await key.sign(tbs)
-    } finally {
-      await key.close()
-    }
-  } finally {
-    await loader.close(KEY_CLOSE_MS)
-  }
 }

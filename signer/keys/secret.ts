@@ -5,6 +5,7 @@
 
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { ReadStream, WriteStream } from 'node:tty'
+import { withoutLineEnds } from '../../src/shared/lib/secret-text.ts'
 
 /** At most one is set. */
 export interface SecretSource {
@@ -24,13 +25,10 @@ const BACKSPACE = new Set(['\u0008', '\u007f'])
  * @throws Error in one sentence; it never holds the secret
  */
 export async function readSecret({ file, env, prompt }: SecretSource, what: string): Promise<string | undefined> {
-  if (file !== undefined)
-    return readPrivateFile(file)
-      .toString('utf8')
-      .replace(/\r?\n$/, '')
+  if (file !== undefined) return withoutLineEnds(readPrivateFile(file).toString('utf8'))
   if (env !== undefined) {
-    const value = process.env[env]
-    if (value !== undefined && value !== '') return value
+    const value = withoutLineEnds(process.env[env] ?? '')
+    if (value !== '') return value
     throw new Error(`the environment variable ${env} is empty; it should hold the ${what}`)
   }
   return prompt === true ? await promptFor(what) : undefined

@@ -32,6 +32,8 @@ export interface SigningKey {
    * one Buffer, as does a key without this method.
    */
   begin?(algorithm: SignatureAlgorithm): StreamedSignature | undefined
+  /** Finds out whether the token is still there, without a signature; `state` says what came of it. */
+  ping?(): void
   close(): Promise<void>
 }
 

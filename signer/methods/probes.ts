@@ -34,10 +34,11 @@ function lengths(chain: readonly Buffer[]): number[] {
   return chain.map(({ length }) => length)
 }
 
-/** Live counters and states of tokens. Only `testSign` shows that a key really signs. */
+/** Live counters and states of tokens, whose sessions are asked. Only `testSign` shows that a key really signs. */
 export function healthMethod(service: SigningService): MethodHandler<'health'> {
   const { counters, audit } = service
   return () => {
+    for (const { key } of service.issuers.values()) key.ping?.()
     const tokens = tokenStates([...service.issuers.values()])
     return {
       meta: {

@@ -2,6 +2,7 @@
 
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { describeFileError } from '../../src/shared/lib/file-error.ts'
+import { secretIn } from '../../src/shared/lib/secret-text.ts'
 
 const MIN_SECRET_BYTES = 32
 
@@ -24,7 +25,7 @@ export function readSharedSecret(file: string): Buffer {
     if ((mode & 0o037) !== 0) {
       throw new Error(`${file}: mode ${(mode & 0o777).toString(8)} is too open for a secret; use 600 or 640`)
     }
-    const secret = readFileSync(fd)
+    const secret = secretIn(readFileSync(fd))
     if (secret.length >= MIN_SECRET_BYTES) return secret
     throw new Error(`${file}: ${secret.length} bytes are too few for a secret; use at least ${MIN_SECRET_BYTES}`)
   } finally {

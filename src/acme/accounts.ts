@@ -3,13 +3,17 @@
 import { z } from 'zod/v4'
 import type { Account } from '../domain/records.ts'
 import type { KnownAccount } from '../services/account-cache.ts'
+import { anyObject, boundedList } from '../shared/lib/bounded.ts'
 import type { JsonObject } from '../shared/lib/encoding.ts'
 import { isSpellingOf, parseAccountKey } from '../shared/protocol/jwk.ts'
 import { type InnerJws, parseInnerJws, parsePayload } from '../shared/protocol/jws.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Urls } from '../shared/protocol/urls.ts'
-import { acmeEndpoint } from './endpoint.ts'
+import { acmeEndpoint, Text } from './endpoint.ts'
 import { chargeSignature, requireSignature } from './gate.ts'
+
+/** `checkContacts` refuses more than ten by its own problem type. */
+const Contacts = boundedList(Text, 100)
 
 /** Registration, or finding an account by its key (RFC 8555 §7.3.1). */
 export const newAccount = acmeEndpoint({
@@ -18,7 +22,7 @@ export const newAccount = acmeEndpoint({
   limit: 'new_account',
   payload: {
     schema: z.object({
-      contact: z.array(z.string()).optional(),
+      contact: Contacts.optional(),
       termsOfServiceAgreed: z.boolean().optional(),
       onlyReturnExisting: z.boolean().optional(),
       // Registration validates it, because it knows the credentials (RFC 8555 §7.3.4).
@@ -53,7 +57,7 @@ export const account = acmeEndpoint({
   resource: 'account',
   signedBy: 'kid',
   payload: {
-    schema: z.object({ contact: z.array(z.string()).optional(), status: z.string().optional() }),
+    schema: z.object({ contact: Contacts.optional(), status: Text.optional() }),
     orFetch: true,
   },
   async handle({ signer, id, payload }, { registration, urls, limits }) {
@@ -77,7 +81,7 @@ export function requireOwnAccount(signer: KnownAccount, accountId: string): void
   if (signer.account.id !== accountId) throw new Problem('unauthorized', 'the request is signed by another account')
 }
 
-const KeyChange = z.object({ account: z.string(), oldKey: z.record(z.string(), z.unknown()) })
+const KeyChange = z.object({ account: Text, oldKey: anyObject() })
 
 /** A new key for an account, proven by both keys (RFC 8555 §7.3.5). */
 export const keyChange = acmeEndpoint({

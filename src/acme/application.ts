@@ -64,7 +64,7 @@ export function createAcmeApplication(
     notFound: (exchange) => replies.problem(noSuchResource(), exchange),
     handle(http, match, exchange) {
       const allowed = methodsOf(match.resource)
-      if (http.method === 'OPTIONS') return replies.preflight(allowed, exchange)
+      if (http.method === 'OPTIONS') return replies.options(allowed, exchange)
       if (!allowed.includes(http.method)) {
         const detail = `this resource answers ${allowed.join(', ')}, not this method`
         return replies.problem(new Problem('malformed', detail, { status: 405, allow: allowed }), exchange)
@@ -81,18 +81,21 @@ export function createAcmeApplication(
 class AcmeReplies {
   readonly #nonces: AcmeContext['nonces']
   readonly #fixed: Record<Scheme, FixedHeaders>
+  readonly #fixedForBrowsers: Record<Scheme, FixedHeaders>
 
   constructor({ urls, nonces }: AcmeContext, security: Record<Scheme, readonly Header[]>) {
     const directoryUrl = urls.fixed('directory')
-    const fixedFor = (scheme: Scheme) =>
-      new FixedHeaders([...fixedAcmeHeaders(directoryUrl, security[scheme]), ...ANY_ORIGIN])
+    const fixedFor = (scheme: Scheme, more: readonly Header[]) =>
+      new FixedHeaders([...fixedAcmeHeaders(directoryUrl, security[scheme]), ...more])
     this.#nonces = nonces
-    this.#fixed = { http: fixedFor('http'), https: fixedFor('https') }
+    this.#fixed = { http: fixedFor('http', []), https: fixedFor('https', []) }
+    this.#fixedForBrowsers = { http: fixedFor('http', ANY_ORIGIN), https: fixedFor('https', ANY_ORIGIN) }
   }
 
-  render(reply: AcmeReply, { requestId, now, scheme }: AcmeExchange): HttpReply {
+  render(reply: AcmeReply, { requestId, now, scheme, fromBrowser }: AcmeExchange): HttpReply {
     const nonce = this.#nonces.issue(now.getTime())
-    return renderReply(reply, { nonce, requestId, fixedHeaders: this.#fixed[scheme] })
+    const fixedHeaders = (fromBrowser ? this.#fixedForBrowsers : this.#fixed)[scheme]
+    return renderReply(reply, { nonce, requestId, fixedHeaders })
   }
 
   problem(refusal: Problem, exchange: AcmeExchange): HttpReply {
@@ -102,13 +105,12 @@ class AcmeReplies {
     return allow ? { ...rendered, headers: [...rendered.headers, ['Allow', allow.join(', ')] as const] } : rendered
   }
 
-  preflight(allowed: readonly string[], exchange: AcmeExchange): HttpReply {
+  options(allowed: readonly string[], exchange: AcmeExchange): HttpReply {
     const rendered = this.render({ status: 204 }, exchange)
     const methods = allowed.join(', ')
-    return {
-      ...rendered,
-      headers: [...rendered.headers, ['Allow', methods], ['Access-Control-Allow-Methods', methods], ...PREFLIGHT],
-    }
+    const headers: Header[] = [...rendered.headers, ['Allow', methods]]
+    if (exchange.fromBrowser) headers.push(['Access-Control-Allow-Methods', methods], ...PREFLIGHT)
+    return { ...rendered, headers }
   }
 
   /** @throws what is no Problem */
@@ -128,8 +130,12 @@ class AcmeReplies {
   }
 }
 
-/** Lets ACME clients run in browsers (RFC 8555 §6.1; docs/decisions/cors.md). */
+/**
+ * Lets ACME clients run in browsers (RFC 8555 §6.1; docs/decisions/cors.md). Other clients do not get them:
+ * getssl takes the account's URL from any header line that has "location" in it.
+ */
 const ANY_ORIGIN: readonly Header[] = [
+  ['Vary', 'Origin'],
   ['Access-Control-Allow-Origin', '*'],
   ['Access-Control-Expose-Headers', 'Replay-Nonce, Location, Link, Retry-After'],
 ]

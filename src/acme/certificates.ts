@@ -1,7 +1,6 @@
 /** Certificates: download, revocation, and when to renew (RFC 8555 §7.4.2, §7.6; RFC 9773 §4). */
 
 import { z } from 'zod/v4'
-import { isAcceptable } from '../http/message.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { renderRenewalInfo } from '../shared/protocol/renewal-info.ts'
 import { type AcmeContext, type AcmeReply, acmeEndpoint, Base64url } from './endpoint.ts'
@@ -9,14 +8,12 @@ import { chargeSignature, isAccount } from './gate.ts'
 
 const PEM_CHAIN = 'application/pem-certificate-chain'
 
-/** The certificate with one of its chains (RFC 8555 §7.4.2). */
+/** The certificate with one of its chains, as PEM whatever the request accepts (RFC 8555 §7.4.2, RFC 9110 §12.5.1). */
 export const certificate = acmeEndpoint({
   resource: 'certificate',
   signedBy: 'kid',
   payload: 'none',
-  async handle({ signer, id, chain, accept }, { chains, urls }) {
-    if (!isAcceptable(PEM_CHAIN, accept))
-      throw new Problem('malformed', `a certificate is sent as ${PEM_CHAIN} only`, { status: 406 })
+  async handle({ signer, id, chain }, { chains, urls }) {
     const { pem, chainCount } = await chains.download(signer.requester, id, chain)
     const others = Array.from({ length: chainCount }, (_, number) => number).filter((number) => number !== chain)
     return {

@@ -46,7 +46,6 @@ export interface AcmeRequest<P, S extends SignedBy> {
   chain: number
   /** As sent; empty when absent. */
   query: string
-  accept: string | undefined
   /** Undefined for a POST-as-GET. */
   payload: P
   /** The outer JWS; key-change needs it because its payload is another JWS. */
@@ -111,16 +110,27 @@ export interface AcmeExchange extends Concerned {
   address: string
   now: Date
   scheme: 'http' | 'https'
+  /** The request has an `Origin`: it comes from a browser. */
+  fromBrowser: boolean
   /** Why the request was refused. */
   refusal?: Problem | undefined
 }
 
+/** A payload member that is a word, name or URL; all that are accepted are shorter. */
+export const Text = z.string().max(1_000)
+
+/** RFC 8555 §7.1.3, of any type and value. */
+export const Identifier = z.object({ type: Text, value: Text })
+
 /** A payload member that is base64url (RFC 8555 §6.1): no padding, one spelling. */
-export const Base64url = z.string().transform((text, check) => {
-  const bytes = decodeBase64url(text)
-  if (!bytes) check.addIssue({ code: 'custom', message: 'not base64url without padding' })
-  return bytes ?? z.NEVER
-})
+export const Base64url = z
+  .string()
+  .max(1_000_000)
+  .transform((text, check) => {
+    const bytes = decodeBase64url(text)
+    if (!bytes) check.addIssue({ code: 'custom', message: 'not base64url without padding' })
+    return bytes ?? z.NEVER
+  })
 
 export interface AcmeSettings {
   algorithms: readonly JwsAlgorithm[]
@@ -132,12 +142,12 @@ export interface AcmeSettings {
   ordersPageSize: number
 }
 
-/** RFC 8555 §7.1.1; members that do not apply are absent. */
+/** RFC 8555 §7.1.1; members that do not apply are absent, but for the one that tells how to register. */
 export interface DirectoryMeta {
   termsOfService?: string
   website?: string
   caaIdentities?: readonly string[]
-  externalAccountRequired?: boolean
+  externalAccountRequired: boolean
   /** draft-ietf-acme-profiles: name → description. */
   profiles?: Record<string, string>
   /** draft-ietf-acme-dns-persist-02 §3.2, §4.1. */

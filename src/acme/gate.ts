@@ -93,7 +93,6 @@ function requestOf(
     signer,
     id: match.id,
     chain: match.chain ?? 0,
-    accept: http.header('accept'),
     query: http.query,
     payload,
     jws,

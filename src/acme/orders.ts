@@ -2,15 +2,24 @@
 
 import { z } from 'zod/v4'
 import type { Order } from '../domain/records.ts'
+import { boundedList } from '../shared/lib/bounded.ts'
 import { isUuid } from '../shared/lib/uuid.ts'
 import { renderIdentifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { parseTimestamp, renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { Urls } from '../shared/protocol/urls.ts'
 import { requireOwnAccount } from './accounts.ts'
-import { type AcmeContext, type AcmeReply, type AcmeSettings, acmeEndpoint, Base64url } from './endpoint.ts'
+import {
+  type AcmeContext,
+  type AcmeReply,
+  type AcmeSettings,
+  acmeEndpoint,
+  Base64url,
+  Identifier,
+  Text,
+} from './endpoint.ts'
 
-const Timestamp = z.string().transform((text, check) => {
+const Timestamp = Text.transform((text, check) => {
   const at = parseTimestamp(text)
   if (!at) check.addIssue({ code: 'custom', message: 'not an RFC 3339 date-time' })
   return at ?? z.NEVER
@@ -27,11 +36,12 @@ export const newOrder = acmeEndpoint({
   mayBeExempt: (payload) => payload.includes('"replaces"'),
   payload: {
     schema: z.object({
-      identifiers: z.array(z.object({ type: z.string(), value: z.string() })),
+      // No `max_identifiers_per_order` is larger.
+      identifiers: boundedList(Identifier, 1_000),
       notBefore: Timestamp.optional(),
       notAfter: Timestamp.optional(),
-      profile: z.string().optional(),
-      replaces: z.string().optional(),
+      profile: Text.optional(),
+      replaces: Text.optional(),
     }),
   },
   async handle({ signer, payload, visit, address, requestId, now }, { ordering, urls, settings }) {

@@ -24,7 +24,6 @@ export const directory = acmeEndpoint({
 
 /** Renders the directory. The text stays the same for the life of the process. */
 export function renderDirectory({ urls, settings }: Pick<AcmeContext, 'urls' | 'settings'>): string {
-  const { directoryMeta: meta } = settings
   return JSON.stringify({
     newNonce: urls.fixed('newNonce'),
     newAccount: urls.fixed('newAccount'),
@@ -33,7 +32,7 @@ export function renderDirectory({ urls, settings }: Pick<AcmeContext, 'urls' | '
     revokeCert: urls.fixed('revokeCert'),
     keyChange: urls.fixed('keyChange'),
     ...(urls.renewalInfo !== undefined && { renewalInfo: urls.renewalInfo }),
-    ...(Object.keys(meta).length > 0 && { meta }),
+    meta: settings.directoryMeta,
   })
 }
 

@@ -19,6 +19,7 @@ import { errorReply, invalid } from './errors.ts'
 import type { AdminReply, AdminRequest } from './message.ts'
 import { Router } from './router.ts'
 import type { ReplyStreams } from './streams.ts'
+import { Turns } from './turns.ts'
 
 export interface AdminApplicationOptions {
   endpoints: readonly AnyEndpoint[]
@@ -37,9 +38,6 @@ const BUSY_RETRY_SECONDS = 1
 const DATABASE_RETRY_SECONDS = 5
 /** Of a body without a token: a username and a password. */
 const MOST_OF_A_STRANGER = 8 * 1024
-/** Requests whose token is being checked, and those that need none, such as logins. */
-const MOST_UNKNOWN = 24
-const MOST_STRANGERS = 24
 /** Requests of one user, so that nobody keeps the others out. */
 const MOST_OF_ONE = 24
 
@@ -47,11 +45,12 @@ export class AdminApplication {
   readonly #options: AdminApplicationOptions
   readonly #router: Router
   #running = 0
-  /** Before their token is found good. */
-  #unknown = 0
-  #strangers = 0
+  /** Requests whose token is being checked. */
+  readonly #unknown = new Turns()
+  /** Those that need none, such as logins. */
+  readonly #strangers = new Turns()
   #working = 0
-  /** Of them, by user. */
+  /** By user. */
   readonly #known = new Map<string, number>()
 
   constructor(options: AdminApplicationOptions) {
@@ -71,8 +70,11 @@ export class AdminApplication {
       const { endpoint, params } = this.#router.match(request.method, request.path)
       resource = `admin ${endpoint.path}`
       requireBody(endpoint, request)
-      const author = endpoint.roles === 'none' ? undefined : await this.#authorizeInTurn(endpoint, request)
-      return await this.#inTurn(author, async () => {
+      const author =
+        endpoint.roles === 'none'
+          ? undefined
+          : await this.#unknown.run(request.address, () => this.#authorize(endpoint, request))
+      return await this.#inTurn(author, request, async () => {
         const body = readBody(endpoint, request)
         const answer = await endpoint.handle(
           {
@@ -94,12 +96,8 @@ export class AdminApplication {
   }
 
   /** @param author undefined for a stranger */
-  async #inTurn<T>(author: SignedIn | undefined, work: () => Promise<T>): Promise<T> {
-    if (!author) {
-      if (this.#strangers >= MOST_STRANGERS) throw busy()
-      this.#strangers++
-      return work().finally(() => this.#strangers--)
-    }
+  async #inTurn<T>(author: SignedIn | undefined, { address }: AdminRequest, work: () => Promise<T>): Promise<T> {
+    if (!author) return this.#strangers.run(address, work)
     const { userId } = author
     const own = this.#known.get(userId) ?? 0
     if (own >= MOST_OF_ONE || this.#working >= MOST_AT_ONCE) throw busy()
@@ -111,16 +109,6 @@ export class AdminApplication {
       if (left === 0) this.#known.delete(userId)
       else this.#known.set(userId, left)
     })
-  }
-
-  async #authorizeInTurn(endpoint: AnyEndpoint, request: AdminRequest): Promise<SignedIn> {
-    if (this.#working >= MOST_AT_ONCE || this.#unknown >= MOST_UNKNOWN) throw busy()
-    this.#unknown++
-    try {
-      return await this.#authorize(endpoint, request)
-    } finally {
-      this.#unknown--
-    }
   }
 
   /** @throws AdminError unauthorized, forbidden */

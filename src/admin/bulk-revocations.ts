@@ -37,9 +37,9 @@ const Filter = z
 const BulkRevocationDryRun = z
   .strictObject({
     dry_run: z.literal(true),
-    matching_certificates: z.int(),
-    already_revoked: z.int(),
-    serial_numbers: z.array(z.string()).meta({ description: 'The first 100.' }),
+    matching_certificates: z.int().meta({ description: 'That would be revoked.' }),
+    already_revoked: z.int().meta({ description: 'That match besides.' }),
+    serial_numbers: z.array(z.string()).meta({ description: 'The first 100 that would be revoked.' }),
   })
   .meta({ id: 'BulkRevocationDryRun' })
 
@@ -62,6 +62,7 @@ const facts = {
   total_matched: z.int(),
   revoked: z.int(),
   errors_total: z.int(),
+  obstacle: z.string().nullable().meta({ description: 'Why it does not get on; it is tried again.' }),
 }
 const BulkRevocation = z.strictObject(facts).meta({ id: 'BulkRevocation' })
 const BulkRevocationDetails = z
@@ -77,7 +78,7 @@ const jobBody = (job: RevocationJob): z.input<typeof BulkRevocation> => ({
     created_by: job.author.operator ?? job.author.username,
   },
   ...{ created_at: time(job.created_at), finished_at: timeOrNull(job.finished_at) },
-  ...{ total_matched: job.total_matched, revoked: job.revoked, errors_total: job.failed },
+  ...{ total_matched: job.total_matched, revoked: job.revoked, errors_total: job.failed, obstacle: job.obstacle },
 })
 
 const errorBodies = (results: readonly RevocationResult[]) =>
@@ -110,8 +111,8 @@ const bulkRevoke = endpoint({
   async handle({ body, author }, { bulkRevocations, baseUrl }) {
     const { filter, reason, dry_run, confirm_count: confirmCount, wait } = body
     if (dry_run) {
-      const { matched, alreadyRevoked, serialNumbers } = await bulkRevocations.dryRun(filter)
-      const counts = { matching_certificates: matched, already_revoked: alreadyRevoked }
+      const { wouldRevoke, alreadyRevoked, serialNumbers } = await bulkRevocations.dryRun(filter)
+      const counts = { matching_certificates: wouldRevoke, already_revoked: alreadyRevoked }
       return { body: { dry_run: true as const, ...counts, serial_numbers: serialNumbers } }
     }
     const { id } = await bulkRevocations.begin(author, { filter, reason, confirmCount })

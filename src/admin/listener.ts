@@ -9,7 +9,13 @@ import { createSecurityHeaders, requestIdFor } from '../http/message.ts'
 import type { HttpServer } from '../http/server.ts'
 import { listen } from '../http/uws.ts'
 import type { Metrics } from '../ops/metrics.ts'
+import { AbuseBudget, ADMIN_FAILURE_COSTS, FAILURE_DELAY_MS } from '../overload/abuse-budget.ts'
+import { createConnectionGate } from '../overload/connection-gate.ts'
+import { TICK_MS } from '../overload/overload.ts'
+import { DelayedReplies } from '../overload/waiting.ts'
 import { ADMIN_REQUEST_HEADERS, type AdminGate } from './gate.ts'
+
+export type AdminServer = Pick<HttpServer, 'drain' | 'close'>
 
 export interface AdminListenerOptions {
   gate: AdminGate
@@ -18,6 +24,8 @@ export interface AdminListenerOptions {
   tls: { certPath: string; keyPath: string } | undefined
   proxy: ProxySettings
   hstsMaxAgeSeconds: number
+  /** `server.overload.enabled`: failed requests are charged to their addresses, as on the public port. */
+  isGuarded: boolean
   metrics: Metrics
   log: Logger
 }
@@ -27,11 +35,12 @@ const MOST_CONNECTIONS = 1_024
 
 const MEMORY_FULL = new AdminError('unavailable', 'too many large bodies at once; try again', { retryAfterSeconds: 1 })
 
-export function listenForAdministrators(options: AdminListenerOptions): HttpServer {
+export function listenForAdministrators(options: AdminListenerOptions): AdminServer {
   const { gate, bind, port, tls, proxy, metrics, log } = options
   const scheme = tls ? 'https' : 'http'
   const clientOf = createForwarding(proxy, scheme)
   const fixed = createSecurityHeaders(options.hstsMaxAgeSeconds)
+  const { budget, delivered, release } = guardAgainstFailures(options)
 
   async function handle(http: HttpRequest): Promise<HttpReply> {
     const startedAt = performance.now()
@@ -44,7 +53,7 @@ export function listenForAdministrators(options: AdminListenerOptions): HttpServ
     metrics.requests.answered(http.method, reply.status, resource, seconds)
     const line = { requestId, address: client.address, method: http.method, path: http.path, status: reply.status }
     log[reply.status >= 500 ? 'error' : 'info']({ ...line, ms: Math.round(seconds * 1e4) / 10 }, 'request')
-    return reply
+    return delivered(reply, client.address)
   }
 
   const refuse = (error: AdminError, http: HttpRequest) =>
@@ -55,7 +64,7 @@ export function listenForAdministrators(options: AdminListenerOptions): HttpServ
     return gate.refuseBody(isTooLarge, requestIdFor(http.header('x-request-id')), fixed[clientOf(http).scheme]).reply
   }
 
-  return listen({
+  const server = listen({
     ...{ host: bind, port, ...(tls && { tls }) },
     maxBodyBytes: gate.maxBodyBytes,
     maxBufferedBytes: bodyMemoryFor(gate.maxBodyBytes),
@@ -69,7 +78,13 @@ export function listenForAdministrators(options: AdminListenerOptions): HttpServ
       proxy.forwardedProtoHeader,
     ],
     listHeaders: [proxy.forwardedForHeader],
-    accept: (_address, openConnections) => openConnections <= MOST_CONNECTIONS,
+    accept: createConnectionGate({
+      maxConnections: MOST_CONNECTIONS,
+      isTrustedProxy: trustedProxies(proxy),
+      isBusy: () => false,
+      isOverloaded: () => false,
+      isUnwelcome: (address) => budget.isExhausted(address),
+    }),
     handler: handle,
     onError(error, http) {
       log.error({ err: error }, 'admin request failed')
@@ -79,4 +94,36 @@ export function listenForAdministrators(options: AdminListenerOptions): HttpServ
     tooLarge: (http) => refuseBody(true, http),
     badRequest: (http) => refuseBody(false, http),
   })
+  return {
+    close: () => server.close(),
+    drain(timeoutMs) {
+      release()
+      return server.drain(timeoutMs)
+    },
+  }
+}
+
+/** The budget of failed requests that the fronts have, for this port. */
+function guardAgainstFailures({ isGuarded, log }: AdminListenerOptions) {
+  const budget = new AbuseBudget({
+    isEnabled: isGuarded,
+    events: {
+      exhausted: (address) =>
+        log.warn({ event: 'address_held_back', address }, 'too many requests from an address fail; it is held back'),
+      refused: () => undefined,
+    },
+  })
+  const late = new DelayedReplies<HttpReply>({ delayMs: FAILURE_DELAY_MS, capacity: MOST_CONNECTIONS })
+  setInterval(() => late.release(performance.now()), TICK_MS).unref()
+  return {
+    budget,
+    delivered(reply: HttpReply, address: string): HttpReply | Promise<HttpReply> {
+      if (reply.status < 400 || reply.status >= 500) return reply
+      const cost = ADMIN_FAILURE_COSTS[reply.status]
+      if (cost !== undefined) budget.charge(address, cost)
+      if (!budget.isExhausted(address)) return reply
+      return late.delay(reply, performance.now()) ?? { ...reply, closes: true }
+    },
+    release: () => late.release(),
+  }
 }

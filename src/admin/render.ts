@@ -22,8 +22,9 @@ OpenAPI 3.1 document at \`GET {base_path}/openapi.json\`. Keys of its configurat
   100,000, and may be refused sooner where filters make it slow; \`cursor\`, begun with an empty value, goes on to the end.
 - **Errors** are \`application/problem+json\` (RFC 9457: \`type\`, \`detail\`, \`status\`) with \`error\` (one of the codes
   below), \`message\` (the same as \`detail\`), \`request_id\` and, for a wrong request, \`fields\`: every wrong member, at most 100.
-- **Limits.** Five failed logins in 300 seconds lock a username and an address for 900 seconds: 429 with
-  \`Retry-After\`. More than 64 requests or 8 exports at once get 503 with \`Retry-After\`.
+- **Limits.** Five failed logins in 300 seconds lock a username for 900 seconds, fifty an address: 429 with
+  \`Retry-After\`. From the fifth on, failures from an address are answered a second late. So many requests from one address
+  that 64 wait for their tokens to be checked get 429; more than 64 requests or 8 exports at once get 503 with \`Retry-After\`.
 `
 
 export function renderAdminApi(): string {

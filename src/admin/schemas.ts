@@ -64,6 +64,9 @@ export const serialNumber = () =>
     .refine((text) => parseSerialNumber(text) !== undefined, { error: 'must be a serial number in hexadecimal' })
     .transform((text) => parseSerialNumber(text) as string)
 
+/** Of an administrator. */
+export const password = () => z.string().min(1).max(1024)
+
 /** SHA-256 in hexadecimal, perhaps with colons. */
 export const fingerprint = () =>
   z

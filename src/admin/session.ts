@@ -2,6 +2,7 @@
 
 import { z } from 'zod/v4'
 import { BOTH_ROLES, endpoint } from './endpoint.ts'
+import { password } from './schemas.ts'
 import { User, userBody } from './users.ts'
 
 const tag = 'Sessions'
@@ -15,7 +16,7 @@ const login = endpoint({
       .min(1)
       .max(128)
       .regex(/^\P{Cc}+$/u, { error: 'must have no control characters' }),
-    password: z.string().min(1).max(1024),
+    password: password(),
   }),
   reply: { status: 200, schema: z.strictObject({ token: z.string(), user: User }) },
   errors: ['unauthorized', 'rate_limited'],

@@ -1,12 +1,11 @@
 /** The admin thread: the Admin API's application, its database pool, and perhaps its own listener. */
 
-import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import type { HttpServer } from '../http/server.ts'
 import type { AdminQuestions, AdminThreadData, AdminThreadMessages } from '../main/messages.ts'
 import { createLogger } from '../ops/logging.ts'
-import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
+import { createMetrics, type Metrics } from '../ops/metrics.ts'
 import { bulkRevocationEvents, revocationEvents } from '../ops/revocation-events.ts'
+import { answerOf } from '../ops/thread-metrics.ts'
 import { spawn } from '../runtime/actor.ts'
 import { lowerPriority } from '../runtime/priority.ts'
 import { runThread } from '../runtime/thread-entry.ts'
@@ -21,7 +20,7 @@ import type { AdminContext } from './context.ts'
 import { ENDPOINTS } from './endpoints.ts'
 import { AdminGate, type AdminPort } from './gate.ts'
 import { startHashing } from './hashing.ts'
-import { listenForAdministrators } from './listener.ts'
+import { type AdminServer, listenForAdministrators } from './listener.ts'
 import type { AdminRequest } from './message.ts'
 import { ReplyStreams } from './streams.ts'
 import { type AdminEvents, createAdminContext } from './use-cases.ts'
@@ -73,7 +72,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
         streams.cancel(stream)
         return undefined
       },
-      metrics: async () => ({ threadId, snapshot: await takeSnapshot(metrics) }),
+      metrics: () => answerOf(metrics),
       cutAuditLog: (before) => upkeep.cut(before),
       noteReload: (changes) => upkeep.noteReload(changes),
     }),
@@ -136,12 +135,13 @@ function listenIfWanted(
   port: AdminPort,
   metrics: Metrics,
   log: Logger,
-): HttpServer | undefined {
+): AdminServer | undefined {
   const { listen } = config.admin_api
   if (!listen) return undefined
   return listenForAdministrators({
     ...{ bind: listen.bind, port: listen.port, tls: adminTls(config), proxy: proxySettings(config), metrics, log },
     gate: new AdminGate({ port, ...adminSettings(config) }),
     hstsMaxAgeSeconds: config.security.hsts_max_age_seconds,
+    isGuarded: config.server.overload.enabled,
   })
 }

@@ -3,11 +3,12 @@
 import { isIP } from 'node:net'
 import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
-import { isMailAddress, isUsername, MAIL_RULE, ROLES, USERNAME_RULE } from '../domain/administrator.ts'
+import { isUsername, ROLES, USERNAME_RULE } from '../domain/administrator.ts'
+import { isMailAddress, MAIL_ADDRESS } from '../shared/lib/mail-address.ts'
 import type { UserRow } from '../store/admin/user-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { longPageRequest, nextOf, placeParameters } from './pages.ts'
-import { line, time, timeOrNull, timestamp, uuid } from './schemas.ts'
+import { line, password, time, timeOrNull, timestamp, uuid } from './schemas.ts'
 
 export const User = z
   .strictObject({
@@ -38,7 +39,7 @@ export function userBody(user: UserRow): z.input<typeof User> {
 
 const trimmed = () => z.string().transform((text) => text.trim())
 const USERNAME = trimmed().refine(isUsername, { error: USERNAME_RULE })
-const MAIL = trimmed().refine(isMailAddress, { error: MAIL_RULE })
+const MAIL = trimmed().refine(isMailAddress, { error: `must be ${MAIL_ADDRESS}` })
 const params = z.strictObject({ user_id: uuid() })
 const tag = 'Users'
 
@@ -116,10 +117,12 @@ const getMe = endpoint({
 const resetMyPassword = endpoint({
   ...{ id: 'resetMyPassword', method: 'POST', path: '/me/reset-password', tag, roles: BOTH_ROLES, needsSession: true },
   summary: 'Generates a new password and ends all sessions of the user.',
+  body: z.strictObject({ current_password: password() }),
   reply: { status: 200, schema: UserWithPassword },
   errors: ['forbidden', 'rate_limited'],
   audit: 'user.reset_password',
-  async handle({ author }, { users }) {
+  async handle({ body, author }, { users, signIn }) {
+    await signIn.requirePassword(author, body.current_password)
     const { password, ...user } = await users.resetPassword(author, author.userId)
     return { body: { ...userBody(user), password } }
   },
@@ -134,6 +137,8 @@ const resetPassword = endpoint({
   errors: ['not_found', 'rate_limited'],
   audit: 'user.reset_password',
   async handle({ params, author }, { users }) {
+    if (params.user_id === author.userId)
+      throw new AdminError('forbidden', 'one gives oneself a new password with POST /me/reset-password')
     const { password, ...user } = await users.resetPassword(author, params.user_id)
     return { body: { ...userBody(user), password } }
   },

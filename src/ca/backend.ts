@@ -5,6 +5,7 @@
  */
 
 import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import type { NameConstraints } from '../shared/pki/name-constraints.ts'
 
 /** One issuer certificate and the fields it contributes to a TBSCertificate. */
 export interface CaIssuer {
@@ -28,6 +29,8 @@ export interface CaIssuer {
   signatureAlgorithm: SignatureAlgorithm
   notBefore: Date
   notAfter: Date
+  /** Of the CA certificates in all its chains (RFC 5280 §4.2.1.10). */
+  constraints: readonly NameConstraints[]
 }
 
 export interface SignOptions {

@@ -49,6 +49,8 @@ export interface GuardedCsrBackend {
   leave: ((request: IssuanceRequest, state: BackendState) => Promise<IssuanceStep>) | undefined
   /** @throws CaError */
   revoke(revocation: UpstreamRevocation, signal: AbortSignal): Promise<void>
+  /** Whether the last probe was answered, and the backend is not left alone. False before the first probe. */
+  isUp(): boolean
   /** Success lets steps be made at once. @throws CaError */
   checkHealth(timeoutMs: number): Promise<void>
   /** Undefined when the backend knows no renewal information. @throws CaError */
@@ -75,6 +77,8 @@ export function guardCsrBackend(
   const { name, stepTimeoutMs } = backend
   const leave = backend.leave?.bind(backend)
   let pausedUntil = 0
+  let isAnswering = false
+  const failures = byIssuance(breaker)
   const newRetryAfterMs = () => Math.max(breaker.retryAfterMs(), pausedUntil - performance.now(), 0)
   const signalFor = (timeoutMs: number) => AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)])
 
@@ -94,15 +98,14 @@ export function guardCsrBackend(
           (signal) => backend.advance(request, state, { signal, isRepeated, isAbandoned }),
           ({ status }) => status,
         )
-        tell(breaker, step)
+        failures.tell(request, step)
         return step
       } catch (error) {
         const { retryable, pauseMs } = error instanceof CaError ? error : { retryable: true, pauseMs: undefined }
         if (pauseMs !== undefined)
           pausedUntil = Math.max(pausedUntil, performance.now() + Math.min(pauseMs, LONGEST_PAUSE_MS))
         // A final error is an answer, as a rate limit is, so the CA is there.
-        if (!retryable || pauseMs !== undefined) breaker.succeeded()
-        else breaker.failed()
+        failures.tell(request, { contact: retryable && pauseMs === undefined ? 'failed' : undefined })
         throw error
       } finally {
         onWait(newRetryAfterMs())
@@ -116,13 +119,17 @@ export function guardCsrBackend(
         (signal) => backend.revoke(revocation, AbortSignal.any([signal, ending])),
         () => 'ok',
       ),
+    isUp: () => isAnswering && breaker.retryAfterMs() === 0,
     async checkHealth(timeoutMs) {
-      await call(
-        'health',
-        timeoutMs,
-        (signal) => backend.checkHealth(signal),
-        () => 'ok',
+      const work = (signal: AbortSignal) => backend.checkHealth(signal)
+      const asked = call('health', timeoutMs, work, () => 'ok')
+      isAnswering = await asked.then(
+        () => true,
+        () => false,
       )
+      await asked
+      // Where the breaker is closed, an answer must not hide that steps fail.
+      if (breaker.retryAfterMs() === 0) return
       breaker.succeeded()
       onWait(newRetryAfterMs())
     },
@@ -161,8 +168,24 @@ function reporting(name: string, onCall: (call: BackendCall) => void, signalFor:
   }
 }
 
-function tell(breaker: CircuitBreaker, { contact }: IssuanceStep): void {
-  if (contact === 'none') breaker.unknown()
-  else if (contact === 'failed') breaker.failed()
-  else breaker.succeeded()
+/** An issuance that fails again and again counts once: its names may be why, and others go on. */
+function byIssuance(breaker: CircuitBreaker) {
+  const failing = new Set<string>()
+  return {
+    tell(
+      { certificateId }: Pick<IssuanceRequest, 'certificateId'>,
+      { contact }: { contact?: string | undefined },
+    ): void {
+      // Above 0 it is the call that tests an open breaker.
+      const isKnown = failing.has(certificateId) && breaker.retryAfterMs() === 0
+      if (contact === 'failed' && !isKnown) {
+        failing.add(certificateId)
+        breaker.failed()
+      } else if (contact === 'failed' || contact === 'none') breaker.unknown()
+      else {
+        failing.clear()
+        breaker.succeeded()
+      }
+    },
+  }
 }

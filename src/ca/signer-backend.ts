@@ -17,6 +17,7 @@ import {
 import { CRL_PIECE_BYTES, TEST_MESSAGE } from '../../signer/protocol/methods.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { assembleCertificate, parseCertificate } from '../shared/pki/certificate.ts'
+import { constraintsOf } from '../shared/pki/certification-path.ts'
 import { verifySignature } from '../shared/pki/signature.ts'
 import { type CaBackend, CaError, type CaHealth, type CaIssuer, type SignOptions, type StreamedTbs } from './backend.ts'
 import { SignerClient, type SignerClientOptions, type SignerDescription } from './signer-client.ts'
@@ -186,6 +187,7 @@ function readIssuers({ issuers }: SignerDescription): KnownIssuer[] {
       signatureAlgorithm: algorithm as SignatureAlgorithm,
       notBefore: tbs.notBefore,
       notAfter: tbs.notAfter,
+      constraints: constraintsOf([chain, ...alternateChains].flat().map(parseCertificate)),
       publicKey: createPublicKey({ key: tbs.spki.der, format: 'der', type: 'spki' }),
     }
   })

@@ -42,6 +42,7 @@ export function inspectServiceFiles(config: Config): FileFindings {
     inspectBackendFiles(config),
     inspect([
       { key: 'acme.eab_key_file', file: config.acme.eab_key_file, look: eabSecret },
+      { key: 'database.sslrootcert', file: config.database.sslrootcert, look: certificates },
       { key: 'security.blocked_keys_file', file: config.security.blocked_keys_file, look: readable },
     ]),
     ...config.challenges.perspectives.flatMap((one, index) => {
@@ -68,14 +69,14 @@ function inspectSignerFiles({ ca }: Config): FileFindings {
   if (backend === 'hsm') {
     const { pkcs11_library: library } = ca.hsm
     return inspect([
-      { key: 'ca.hsm.issuer_cert_path', file: ca.hsm.issuer_cert_path, look: certificates },
+      { key: 'ca.hsm.issuer_cert_path', file: ca.hsm.issuer_cert_path, look: issuerCertificate },
       { key: 'ca.hsm.chain_path', file: ca.hsm.chain_path, look: certificates },
       // The system searches its own folders for a library name without a slash.
       { key: 'ca.hsm.pkcs11_library', file: library?.includes('/') ? library : null, look: readable },
     ])
   }
   return inspect([
-    { key: 'ca.internal.root_cert_path', file: ca.internal.root_cert_path, look: certificates },
+    { key: 'ca.internal.root_cert_path', file: ca.internal.root_cert_path, look: issuerCertificate },
     { key: 'ca.internal.root_key_path', file: ca.internal.root_key_path, look: closedKey },
     { key: 'ca.internal.chain_path', file: ca.internal.chain_path, look: certificates },
   ])
@@ -163,16 +164,31 @@ const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]*-----END
 
 /** Text around the blocks is common and allowed. */
 function certificates(file: string): string[] {
+  const now = new Date()
+  return readCertificates(file).flatMap((certificate, index) => {
+    const end = new Date(certificate.validTo)
+    return end < now ? [`${file}: certificate ${index + 1} in it has expired, at ${end.toISOString()}`] : []
+  })
+}
+
+/** The certificate that signs here; without it nothing can be issued. */
+function issuerCertificate(file: string): string[] {
+  const [issuer] = readCertificates(file)
+  const warnings = certificates(file)
+  if (issuer && new Date(issuer.validTo) < new Date()) throw new Error(warnings[0])
+  return warnings
+}
+
+function readCertificates(file: string): X509Certificate[] {
   const blocks = read(file).toString('latin1').match(CERTIFICATE)
   if (!blocks) throw new Error(`${file}: holds no certificate in PEM form`)
-  for (const [index, block] of blocks.entries()) {
+  return blocks.map((block, index) => {
     try {
-      new X509Certificate(block)
+      return new X509Certificate(block)
     } catch (cause) {
       throw new Error(`${file}: certificate ${index + 1} in it cannot be parsed`, { cause })
     }
-  }
-  return []
+  })
 }
 
 function privateKey(file: string): string[] {

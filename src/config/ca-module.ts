@@ -5,6 +5,7 @@ import { type ModuleReference, parseModuleReference } from '../shared/lib/module
 import { usedBackends } from './backends.ts'
 import { pythonClassOf } from './python-class.ts'
 import type { Config } from './schema.ts'
+import { Accepted } from './sections/ca.ts'
 
 type Settings = Readonly<Record<string, unknown>>
 
@@ -17,6 +18,7 @@ const Limits = z.looseObject({
   timeout_seconds: z.int().min(1).max(600).default(30),
   concurrency: z.int().min(1).max(64).default(4),
   trust_anchors: z.array(z.string().min(1)).default([]),
+  accepted: Accepted,
 })
 
 export interface CaModuleConfig {

@@ -89,9 +89,7 @@ export const isUrlPath = (value: string) => /^(?:\/[A-Za-z0-9._~-]+)+$/.test(val
 export const urlPath = (value: string) =>
   z.string().refine(isUrlPath).default(value).meta({ expects: 'a path such as /acme: a slash first, none last' })
 
-/** One `@` with text on both sides; not a check that mail arrives. */
-export const isEmail = (value: string) => /^[^\s@]+@[^\s@]+$/.test(value)
-export const EMAIL = 'an e-mail address'
+export { isMailAddress as isEmail, MAIL_ADDRESS as EMAIL } from '../shared/lib/mail-address.ts'
 
 /** LDH labels separated by dots. Sections that allow a leading dot handle it themselves. */
 export const isDomain = (value: string) =>

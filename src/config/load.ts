@@ -27,7 +27,7 @@ import { REFERENCE } from './reference.ts'
 import { type Config, ConfigSchema } from './schema.ts'
 import { arrange, withoutFaults, withStandIns } from './shape.ts'
 import { type Sources, sourcesOf } from './shown.ts'
-import { type Environment, type Substitution, substituteVariables } from './substitute.ts'
+import { type Environment, mayHoldReference, type Substitution, substituteVariables } from './substitute.ts'
 
 export type { ConfigError, ConfigWarning } from '../shared/config-file/notice.ts'
 export { formatErrors } from '../shared/config-file/notice.ts'
@@ -82,7 +82,7 @@ export function parseConfigText(
   const errors = [...syntax, ...judged.errors.map((violation) => locate(source, violation))]
   if (errors.length > 0) return { ok: false, errors: inFileOrder(errors) }
   const warnings = [
-    ...substitution.partial.map((place) => ({
+    ...substitution.partial.filter(mayHoldReference).map((place) => ({
       path: place,
       message: 'holds a variable reference inside a longer text, which stays as it is; only whole values are replaced',
     })),
@@ -109,15 +109,21 @@ function validate(
     path: place,
     message: `the variable ${variable} is not set; set it or give a default: \${${variable}:-default}`,
   }))
+  const partial = substitution.partial
+    .filter((place) => !mayHoldReference(place))
+    .map((place) => ({
+      path: place,
+      message: `holds a variable reference inside a longer text; only a whole value is replaced, such as \${VAR}`,
+    }))
   const arranged = arrange(substitution.value as Section)
   const raw = isPartial ? withStandIns(arranged) : arranged
-  const broken = new Set(unset.map(({ path: place }) => formatPath(place)))
+  const broken = new Set([...unset, ...partial].map(({ path: place }) => formatPath(place)))
   const result = ConfigSchema.safeParse(raw, READ_ONCE)
   const issues = result.error?.issues ?? []
   const found = issues
     .flatMap((issue) => describeIssue(issue, raw, REFERENCE, substitution.variables))
     .filter(({ path: place }) => !broken.has(formatPath(place)))
-  const violations = [...unset, ...found]
+  const violations = [...unset, ...partial, ...found]
   const parsed = result.success ? result.data : ConfigSchema.parse(withoutFaults(raw), READ_ONCE)
   return { config: finish(parsed, raw), violations, raw }
 }
@@ -127,7 +133,8 @@ function finish({ ca, database, ...rest }: Config, raw: Section): Config {
   const given = (section: string, key: string) => valueAt(raw, [section, key]) !== undefined
   const older = ca.backend === 'hsm' ? ca.hsm.serial_source : ca.internal.serial_source
   const serial_source = given('ca', 'serial_source') || older === null ? ca.serial_source : older
-  const sslmode = given('database', 'sslmode') || isLocalHost(database.host) ? database.sslmode : 'verify-full'
+  const isPrivate = database.host.every(isLocalHost) && database.sslrootcert === null
+  const sslmode = given('database', 'sslmode') || isPrivate ? database.sslmode : 'verify-full'
   return { ...rest, ca: { ...ca, serial_source }, database: { ...database, sslmode } }
 }
 

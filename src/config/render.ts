@@ -39,8 +39,9 @@ at [configuration.schema.json](configuration.schema.json).
 - In a key, \`<name>\` stands for a name of your choice, \`[]\` for an entry of a list, \`*\` for each section that *Default* names.
 - An unknown key is an error, and so is one written twice. \`_comment\` (a text or a list of texts) may stand at the top,
   under \`ca\` and in each entry of \`hooks.registered\`.
-- \`\${VAR}\` and \`\${VAR:-default}\` are replaced by environment variables where they are the whole value. The result is
-  always a text, never a number or a switch. An unset variable without a default is an error; an empty one counts as set.
+- \`\${VAR}\` and \`\${VAR:-default}\` are replaced by environment variables where they are the whole value: by a
+  number or a switch where the key wants one, else by a text without the line end at its end. An unset variable without a
+  default is an error, an empty one counts as set. Inside a longer value a reference is an error, except in a secret.
 - An optional text that is empty counts as left out. A path starts with a slash and does not end with one.
 - The values are YAML 1.2: switches are \`true\` and \`false\`; \`yes\` and \`on\` are texts.
 `
@@ -181,7 +182,7 @@ export function renderEditorSchema(): string {
 }
 
 function forEditors(node: SchemaNode): SchemaNode {
-  const { unit, reload, secret: _, expects, defaultText, default: value, enum: values, ...rest } = node
+  const { unit, reload, secret: _, expects, defaultText, default: preset, enum: values, ...rest } = node
   const notes = [
     node.description,
     expects && `Must be ${expects}.`,
@@ -190,13 +191,13 @@ function forEditors(node: SchemaNode): SchemaNode {
     reload === 'live' && 'Applied on SIGHUP.',
   ]
   const description = notes.filter(Boolean).join(' ')
-  const isEmptySection = node.properties !== undefined && Object.keys((value as object) ?? {}).length === 0
-  const showsDefault = value !== undefined && defaultText === undefined && !isEmptySection
+  const isEmptySection = node.properties !== undefined && Object.keys((preset as object) ?? {}).length === 0
+  const showsDefault = preset !== undefined && defaultText === undefined && !isEmptySection
   const mapped: SchemaNode = {
     ...rest,
     ...(description !== '' && { description }),
-    ...(showsDefault && { default: value }),
-    ...(values !== undefined && orVariable(values)),
+    ...(showsDefault && { default: preset }),
+    ...(values !== undefined && orVariable({ enum: values })),
     ...(node.properties && { properties: mapValues(node.properties, forEditors) }),
     ...(node.additionalProperties && { additionalProperties: forEditors(node.additionalProperties) }),
     ...(node.items && { items: forEditors(node.items) }),
@@ -204,11 +205,13 @@ function forEditors(node: SchemaNode): SchemaNode {
   }
   if (mapped.maximum === Number.MAX_SAFE_INTEGER) delete mapped.maximum
   if (mapped.minimum === Number.MIN_SAFE_INTEGER) delete mapped.minimum
-  return mapped
+  if (!['integer', 'number', 'boolean'].includes(mapped.type ?? '')) return mapped
+  const { description: said, default: shown, ...value } = mapped
+  return { ...(said && { description: said }), ...(showsDefault && { default: shown }), ...orVariable(value) }
 }
 
-/** An enumerated text may also be a variable, whose value the editor does not know. */
-const orVariable = (values: unknown[]): SchemaNode => ({ anyOf: [{ enum: values }, { pattern: '^\\$\\{.+\\}$' }] })
+/** Anything but a free text may also be a variable, whose value the editor does not know. */
+const orVariable = (node: SchemaNode): SchemaNode => ({ anyOf: [node, { type: 'string', pattern: '^\\$\\{.+\\}$' }] })
 
 const mapValues = (record: Record<string, SchemaNode>, map: (node: SchemaNode) => SchemaNode) =>
   Object.fromEntries(Object.entries(record).map(([key, node]) => [key, map(node)]))

@@ -451,6 +451,7 @@ export const WORDS = {
   },
   profile: {
     reset: 'Make a new password',
+    current: 'Current password',
     consequence: 'The old password and all your sessions end, this one included. You sign in with the new one.',
     made: 'Your new password',
   },

@@ -31,9 +31,7 @@ export const EMBEDDED_SETTINGS: PostgresSettings = {
   max_wal_size: '1GB',
   checkpoint_timeout: '5min',
 
-  // Every statement is short, so compiling or parallelising costs more than running it. Parallel
-  // workers would also need /dev/shm, which is small in containers.
-  jit: 'off',
+  // Every statement is short, so parallel workers cost more than running it. They would also need /dev/shm, which is small in containers.
   max_parallel_workers_per_gather: 0,
   // PostgreSQL's default of 4 is meant for spinning disks.
   random_page_cost: 1.1,

@@ -19,14 +19,6 @@ export interface Actor {
   operator?: string
 }
 
-const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
-
-/** What the log, a terminal and a CSV file may show without harm. */
-const isLine = (text: string, most: number) => text.length >= 1 && text.length <= most && !INVISIBLE.test(text)
-
 /** ASCII alone: other letters look alike, and JavaScript and PostgreSQL fold their case differently. */
 export const USERNAME_RULE = 'must be 1 to 128 letters, digits and . _ - @ + of ASCII, the first a letter, a digit or _'
 export const isUsername = (text: string) => /^\w[\w.@+-]{0,127}$/.test(text)
-
-export const MAIL_RULE = 'must be an e-mail address of at most 512 characters'
-export const isMailAddress = (text: string) => isLine(text, 512) && /^[^\s@]+@[^\s@]+$/.test(text)

@@ -4,8 +4,11 @@
  */
 
 import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import { checkNameConstraints } from '../shared/pki/constrained-names.ts'
 import { keyUsagesFor } from '../shared/pki/extensions.ts'
 import { lintTbsCertificate } from '../shared/pki/lint.ts'
+import { encodeCommonName, parseName } from '../shared/pki/name.ts'
+import type { NameConstraints } from '../shared/pki/name-constraints.ts'
 import type { Spki } from '../shared/pki/spki.ts'
 import { buildTbsCertificate, parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
@@ -20,6 +23,16 @@ export interface ContentRequest {
   caIssuersUrls: readonly string[]
   crlUrls: readonly string[]
   policyOids: readonly string[]
+}
+
+/** A subject that directory names of the issuer's constraints do not admit is left empty (RFC 5280 §4.2.1.10). */
+export function admittedCommonName(
+  commonName: string | undefined,
+  constraints: readonly NameConstraints[],
+): string | undefined {
+  if (commonName === undefined || constraints.length === 0) return commonName
+  const subject = parseName(encodeCommonName(commonName))
+  return checkNameConstraints({ subject, subjectAltNames: [] }, constraints) === undefined ? commonName : undefined
 }
 
 /** @property findings of the lint; such a certificate is never signed */

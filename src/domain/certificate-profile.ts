@@ -5,10 +5,13 @@
  */
 
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import type { NameConstraints } from '../shared/pki/name-constraints.ts'
 import type { ExtendedKeyUsage, KeyUsage } from '../shared/pki/oids.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
-import type { BackendName } from './csr-issuance.ts'
+import { type BackendName, isSigner } from './csr-issuance.ts'
+import { constraintRefusal } from './identifier-policy.ts'
 import type { SubjectKeyType } from './subject-key.ts'
 
 export const DEFAULT_PROFILE = 'default'
@@ -36,11 +39,19 @@ interface IssuerFacts {
   signatureAlgorithm: SignatureAlgorithm
   notBefore: Date
   notAfter: Date
+  constraints: readonly NameConstraints[]
+}
+
+/** Issuers that are valid now, of those the profile names; without names the first valid one. */
+function issuersOf<I extends IssuerFacts>(issuers: readonly I[], issuerIds: readonly string[], now: Date): I[] {
+  const isValid = ({ notBefore, notAfter }: I) => notBefore <= now && now < notAfter
+  if (issuerIds.length === 0) return issuers.filter(isValid).slice(0, 1)
+  return issuerIds.flatMap((id) => issuers.find((issuer) => issuer.id === id && isValid(issuer)) ?? [])
 }
 
 /**
- * Chooses an issuer that is valid now, of those the profile names; without names the first valid
- * one. Of several, prefers the kind of the request's key, so that RSA clients get RSA chains.
+ * Of several issuers, prefers those whose name constraints admit the names, then the kind of the request's key, so that
+ * RSA clients get RSA chains.
  * @param subjectKind `kind` of the CSR's key
  */
 export function chooseIssuer<I extends IssuerFacts>(
@@ -48,14 +59,32 @@ export function chooseIssuer<I extends IssuerFacts>(
   issuerIds: readonly string[],
   subjectKind: string,
   now: Date,
+  identifiers: readonly Identifier[] = [],
 ): I | undefined {
-  const named = issuerIds.flatMap((id) => issuers.find((issuer) => issuer.id === id) ?? [])
-  const usable = (issuerIds.length === 0 ? issuers : named).filter(
-    ({ notBefore, notAfter }) => notBefore <= now && now < notAfter,
-  )
-  if (issuerIds.length < 2) return usable[0]
+  const usable = issuersOf(issuers, issuerIds, now)
+  if (usable.length < 2) return usable[0]
+  const admitting = usable.filter(({ constraints }) => identifiers.every((one) => !constraintRefusal(one, constraints)))
+  const candidates = admitting.length > 0 ? admitting : usable
   const isRsa = ({ signatureAlgorithm }: I) => SIGNATURE_ALGORITHMS[signatureAlgorithm].keyKind === 'rsa'
-  return usable.find((issuer) => isRsa(issuer) === (subjectKind === 'rsa')) ?? usable[0]
+  return candidates.find((issuer) => isRsa(issuer) === (subjectKind === 'rsa')) ?? candidates[0]
+}
+
+/**
+ * The name constraints of each issuer that may sign under one of these profiles. Empty where another CA is asked first:
+ * only that one knows what it certifies.
+ */
+export function constraintsOfProfiles(
+  issuers: readonly IssuerFacts[],
+  profiles: Iterable<Pick<CertificateProfile, 'issuerIds' | 'backends'>>,
+  now: Date,
+): (readonly NameConstraints[])[] {
+  const found: (readonly NameConstraints[])[] = []
+  for (const { issuerIds, backends } of profiles) {
+    const [first] = backends
+    if (first !== undefined && !isSigner(first)) return []
+    for (const { constraints } of issuersOf(issuers, issuerIds, now)) found.push(constraints)
+  }
+  return found
 }
 
 const DAY_MS = 86_400_000

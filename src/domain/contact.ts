@@ -13,7 +13,7 @@ const MAX_CONTACTS = 10
 const MAX_LENGTH = 255
 
 const ADDRESS =
-  /^[A-Za-z0-9.!#$%&'*+/=^_`{|}~-]+@([A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)+)$/
+  /^[A-Za-z0-9.!#$%&'*+/=^_`{|}~-]+@([A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+)$/
 
 /** @throws Problem unsupportedContact, invalidContact */
 export function checkContacts(contacts: readonly string[], policy: ContactPolicy): string[] {

@@ -4,8 +4,10 @@
  */
 
 import { otherSignatureAlgorithmName, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
-import { type Csr, verifyCsrSignature } from '../shared/pki/csr.ts'
+import { type Csr, UNREADABLE, verifyCsrSignature } from '../shared/pki/csr.ts'
+import type { GeneralName } from '../shared/pki/general-names.ts'
 import { formatIpAddress, parseIpAddress } from '../shared/pki/ip-address.ts'
+import { ANY_EXTENDED_KEY_USAGE, CA_EXTENSION } from '../shared/pki/oids.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
@@ -35,6 +37,25 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
   if (!verifyCsrSignature(csr)) throw badCsr('the signature of the CSR does not verify with its own key')
 }
 
+/** What makes a CA certificate, or one that speaks for its CA (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12). */
+const CA_USAGES: readonly string[] = ['key_cert_sign', 'crl_sign', UNREADABLE]
+const CA_PURPOSES: readonly string[] = ['ocsp_signing', ANY_EXTENDED_KEY_USAGE, UNREADABLE]
+
+/**
+ * For a CSR that goes to another CA, which may copy from it.
+ * @throws Problem badCSR when it asks for a CA certificate
+ */
+export function requireLeafRequest(csr: Csr, profile: { extendedKeyUsages: readonly string[] }): void {
+  const purposes = CA_PURPOSES.filter((purpose) => !profile.extendedKeyUsages.includes(purpose))
+  const asked = [
+    ...(csr.isCaRequested ? ['cA in basicConstraints'] : []),
+    ...(csr.keyUsages ?? []).filter((usage) => CA_USAGES.includes(usage)),
+    ...(csr.extendedKeyUsages ?? []).filter((purpose) => purposes.includes(purpose)),
+    ...csr.extensionOids.filter((oid) => oid === CA_EXTENSION.nameConstraints),
+  ]
+  if (asked.length > 0) throw badCsr(`the CSR asks for what only CA certificates have: ${asked.join(', ')}`)
+}
+
 /**
  * The names are exactly the order's (RFC 8555 §7.4), as sets: in the SAN, or as common names that
  * could be there. cert-manager and many OpenSSL configurations write a name twice.
@@ -47,9 +68,7 @@ function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
   const ordered = new Set<string>()
   for (const { value } of identifiers) ordered.add(value)
   const requested = new Set<string>()
-  for (const name of csr.dnsNames) requested.add(identifierValueOf(name))
-  for (const address of csr.ipAddresses) requested.add(identifierValueOf(address))
-  for (const name of csr.commonNames) requested.add(identifierValueOf(name))
+  for (const { value } of certifiedNames(csr)) requested.add(value)
   const missing = without(ordered, requested)
   const extra = without(requested, ordered)
   if (missing.length === 0 && extra.length === 0) return
@@ -58,6 +77,26 @@ function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
     ...(extra.length > 0 ? [`the order has not ${listed(extra)}`] : []),
   ]
   throw badCsr(`the names of the CSR are not those of the order: ${parts.join('; ')}`)
+}
+
+/**
+ * The names that a certificate for this request carries, each once: those of the SAN, and the
+ * common names beside them, which RFC 8555 §7.4 lets a client put there alone.
+ */
+export function certifiedNames(csr: Pick<Csr, 'subjectAltNames' | 'commonNames'>): GeneralName[] {
+  const names = new Map<string, GeneralName>()
+  const add = (name: GeneralName) => names.set(`${name.kind}:${name.value}`, name)
+  for (const name of csr.subjectAltNames) add(CERTIFIED_KINDS.includes(name.kind) ? certifiedName(name.value) : name)
+  for (const commonName of csr.commonNames) add(certifiedName(commonName))
+  return [...names.values()].filter(({ value }) => value !== '')
+}
+
+const CERTIFIED_KINDS: readonly GeneralName['kind'][] = ['dNSName', 'iPAddress']
+
+/** Some programs write an address as dNSName, too; the certificate has it as the address it is. */
+function certifiedName(text: string): GeneralName {
+  const value = identifierValueOf(text)
+  return { kind: parseIpAddress(value) ? 'iPAddress' : 'dNSName', value }
 }
 
 function without(names: ReadonlySet<string>, taken: ReadonlySet<string>): string[] {

@@ -12,6 +12,7 @@ import type { GeneralName, GeneralNameKind } from '../shared/pki/general-names.t
 import { EXTENDED_KEY_USAGES } from '../shared/pki/oids.ts'
 import type { Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
+import { certifiedNames } from './csr-check.ts'
 import { compileLinearPattern, type LinearPattern, PatternError } from './linear-pattern.ts'
 
 /**
@@ -174,20 +175,20 @@ export type CsrFacts = Pick<
   | 'commonNames'
   | 'subjectText'
   | 'subjectAltNames'
-  | 'dnsNames'
   | 'signatureAlgorithm'
   | 'signatureAlgorithmOid'
   | 'keyUsages'
   | 'extendedKeyUsages'
-  | 'duplicateSans'
 >
 
 /**
- * All violations by a request, except those of history. Total: accepts any parsed CSR and profile.
+ * All violations by a request, except those of history. The rules of SANs judge what the certificate
+ * will carry, so a name in the common name alone counts. Total: accepts any parsed CSR and profile.
  */
 export function csrProfileViolations(csr: CsrFacts, profile: CsrProfile): string[] {
   const commonNames = [...new Set(csr.commonNames)]
-  const sans = csr.subjectAltNames.filter(({ kind }) => kind in SAN_TYPES)
+  const sans = certifiedNames(csr).filter(({ kind }) => kind in SAN_TYPES)
+  const dnsNames = sans.filter(({ kind }) => kind === 'dNSName')
   return [
     ...keyViolations(csr.spki, profile.authorizedKeys),
     ...algorithmViolations(csr, profile.authorizedSignatureAlgorithms),
@@ -199,9 +200,8 @@ export function csrProfileViolations(csr: CsrFacts, profile: CsrProfile): string
     ...sanTypeViolations(sans, profile.sanTypes),
     ...(profile.wildcardInCommonName ? [] : wildcardViolations('common name', commonNames)),
     ...(profile.wildcardInSan ? [] : wildcardViolations('subject alternative name', valuesOf(sans))),
-    ...depthViolations([...new Set([...commonNames, ...csr.dnsNames])], profile.depth),
+    ...depthViolations(valuesOf(dnsNames), profile.depth),
     ...sans.filter(({ value }) => hasControl(value)).map(({ value }) => `${shown(value)} has control characters`),
-    ...csr.duplicateSans.map((value) => `${shown(value)} is listed twice`),
   ]
 }
 
@@ -210,7 +210,7 @@ export function historyViolations({ reuseKey, renewalWindowDays }: CsrProfile, h
   return [
     ...(!reuseKey && history.keyCertified ? ['the key has been certified before; make a new one'] : []),
     ...(renewalWindowDays > 0 && history.notDue
-      ? [`a certificate for one of the names is valid for more than ${renewalWindowDays} days to come`]
+      ? [`a certificate for one of the names is being issued, or valid for more than ${renewalWindowDays} days to come`]
       : []),
   ]
 }
@@ -322,15 +322,14 @@ function wildcardViolations(what: string, values: readonly string[]): string[] {
 /** Counts labels of a name, its wildcard included, beyond the longest base at or above it. */
 function depthViolations(names: readonly string[], rule: CsrProfile['depth']): string[] {
   if (!rule) return []
-  return names.flatMap((text) => {
-    const name = text.toLowerCase()
+  return names.flatMap((name) => {
     const depths = rule.baseDomains
       .filter((base) => name === base || name.endsWith(`.${base}`))
       .map((base) => name.split('.').length - base.split('.').length)
-    if (depths.length === 0) return [`${shown(text)} lies below none of ${listed(rule.baseDomains)}`]
+    if (depths.length === 0) return [`${shown(name)} lies below none of ${listed(rule.baseDomains)}`]
     const depth = Math.min(...depths)
     return depth > rule.max
-      ? [`${shown(text)} is ${depth} labels below its base domain; the maximum is ${rule.max}`]
+      ? [`${shown(name)} is ${depth} labels below its base domain; the maximum is ${rule.max}`]
       : []
   })
 }

@@ -4,6 +4,8 @@
  * finalize share one function.
  */
 
+import { checkNameConstraints } from '../shared/pki/constrained-names.ts'
+import type { NameConstraints } from '../shared/pki/name-constraints.ts'
 import { CHALLENGE_TYPES, type ChallengeType, type EnabledMethod, typeOf } from '../shared/protocol/challenge.ts'
 import {
   IDENTIFIER_TYPES,
@@ -38,14 +40,16 @@ export interface RequestedIdentifier {
 }
 
 /**
- * Normalises and checks the identifiers of a request.
+ * Normalises and checks the identifiers of a request. One that is named twice counts once.
  * @param allowlist of the account, where `enforce_account_allowlist` is set
+ * @param issuers name constraints of each issuer that may sign; one of them must admit all names
  * @throws Problem with a single refusal's type, or `compound` with a subproblem for each
  */
 export function checkIdentifiers(
   requested: readonly RequestedIdentifier[],
   policy: IdentifierPolicy,
   allowlist?: Allowlist,
+  issuers: readonly (readonly NameConstraints[])[] = [],
 ): Identifier[] {
   if (requested.length === 0) throw new Problem('malformed', 'identifiers must name at least one identifier')
   if (requested.length > policy.maxIdentifiers)
@@ -61,6 +65,7 @@ export function checkIdentifiers(
     if ('problem' in verdict) refused.push({ type: verdict.problem, detail: verdict.detail, identifier })
     else accepted.push(verdict)
   }
+  refused.push(...refusedByIssuers(accepted, issuers))
   const identifiers = refused.flatMap(({ identifier }) => identifier ?? [])
   if (refused.length === 1)
     throw new Problem((refused[0] as Subproblem).type, (refused[0] as Subproblem).detail, { refused: identifiers })
@@ -70,12 +75,31 @@ export function checkIdentifiers(
       refused: identifiers,
     })
 
-  const seen = new Set<string>()
-  for (const { type, value } of accepted) {
-    if (seen.has(`${type}:${value}`)) throw new Problem('malformed', `${shown(value)} is listed twice`)
-    seen.add(`${type}:${value}`)
-  }
-  return accepted
+  // A set: cert-manager and hand-written lists name the common name again.
+  return [...new Map(accepted.map((identifier) => [`${identifier.type}:${identifier.value}`, identifier])).values()]
+}
+
+function refusedByIssuers(
+  identifiers: readonly Identifier[],
+  issuers: readonly (readonly NameConstraints[])[],
+): Subproblem[] {
+  const refusalsOf = (constraints: readonly NameConstraints[]) =>
+    identifiers.flatMap((identifier): Subproblem[] => {
+      const detail = constraintRefusal(identifier, constraints)
+      return detail === undefined ? [] : [{ type: 'rejectedIdentifier', detail, identifier }]
+    })
+  const refusals = issuers.map(refusalsOf)
+  return refusals.some(({ length }) => length === 0) ? [] : (refusals[0] ?? [])
+}
+
+/** Why no verifier would accept a certificate for the name (RFC 5280 §4.2.1.10). */
+export function constraintRefusal(
+  { type, value }: Identifier,
+  constraints: readonly NameConstraints[],
+): string | undefined {
+  const kind = type === 'dns' ? 'dNSName' : 'iPAddress'
+  const refusal = checkNameConstraints({ subject: [], subjectAltNames: [{ kind, value }] }, constraints)
+  return refusal && `${refusal} (name constraints of the CA)`
 }
 
 type Verdict = Identifier | { problem: ProblemType; detail: string }
@@ -94,6 +118,8 @@ function checkIdentifier(
 
   const normal = type === 'dns' ? normalizeDnsName(value) : normalizeIpAddress(value)
   if (!normal.ok) return refuse('malformed', `${shown(value)} ${normal.reason}`)
+  if (!isAscii(value))
+    return refuse('malformed', `${shown(value)} is not in ASCII (RFC 8555 §7.1.4); send ${normal.value}`)
   const identifier: Identifier = { type: type as IdentifierType, value: normal.value }
   return (
     checkNames(identifier, policy) ??
@@ -108,6 +134,9 @@ function checkIdentifier(
  * in workers/address-policy.ts.
  */
 const NEVER_A_TARGET = /^(?:0|22[4-9]|23[0-9])\.|^255\.255\.255\.255$|^::$|^ff[0-9a-f]{2}:/
+
+/** Not for hosts in the DNS (RFC 7686 §2, RFC 3172 §2): ordered only where `allowed_domains` names them. */
+const SPECIAL_USE = /(?:^|\.)(onion|arpa)$/
 
 function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict | undefined {
   if (identifier.type === 'ip')
@@ -125,8 +154,12 @@ function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict |
   const [isForbidden, isAllowed] = wildcard ? [forbidsWildcard, allowsWildcard] : [matchesPattern, matchesPattern]
   if (policy.forbiddenDomains.some((pattern) => isForbidden(name, pattern)))
     return refuse('rejectedIdentifier', `${identifier.value} is forbidden by the policy of this server`)
-  if (policy.allowedDomains.length > 0 && !policy.allowedDomains.some((pattern) => isAllowed(name, pattern)))
+  if (policy.allowedDomains.some((pattern) => isAllowed(name, pattern))) return undefined
+  if (policy.allowedDomains.length > 0)
     return refuse('rejectedIdentifier', `${identifier.value} is outside the domains this server issues for`)
+  const [, specialUse] = SPECIAL_USE.exec(name) ?? []
+  if (specialUse !== undefined)
+    return refuse('rejectedIdentifier', `${identifier.value}: names below ${specialUse} are not issued by this server`)
   return undefined
 }
 
@@ -158,6 +191,8 @@ export function offeredChallengeTypes(identifier: Identifier, enabled: readonly 
 function refuse(problem: ProblemType, detail: string): Verdict {
   return { problem, detail }
 }
+
+const isAscii = (text: string) => /^\p{ASCII}*$/u.test(text)
 
 /** Makes a client's text safe to repeat: short and printable. */
 function shown(text: string): string {

@@ -2,8 +2,15 @@
 
 import { countedAddress } from './rate-limit.ts'
 
-/** Five failures in 300 s lock for 900 s. */
-export const LOGIN_LIMIT = { failures: 5, windowSeconds: 300, lockSeconds: 900 }
+/** Failures within 300 s lock for 900 s. */
+export const LOGIN_LIMIT = { windowSeconds: 300, lockSeconds: 900 }
+
+/** Failures that lock a username. From an address they are answered slowly from then on. */
+export const MOST_OF_USERNAME = 5
+/** Behind a tunnel or a local proxy all people have one address. */
+export const MOST_OF_ADDRESS = 50
+/** Four requests of an address are at work at once, so it makes four guesses in this time. */
+export const SLOW_MS = 1_000
 
 /** An address from which a user has signed in within this time is not locked with the username. */
 export const KNOWN_ADDRESS_HOURS = 24

@@ -51,5 +51,11 @@ export const NOTIFICATION_LIMITS: Partial<Record<NotificationType, NotificationL
   revocation_failed: { most: 10, withinMs: HOUR_MS },
 }
 
+/** Not counted for `notifications.max_per_recipient_per_hour`: each is about a certificate, or for administrators. */
+export const COUNTED_APART: readonly NotificationType[] = [
+  ...(['expiration_warning', 'revocation_failed', 'admin_user_created', 'admin_password_reset'] as const),
+  NEVER_SENT,
+]
+
 /** What a template may show. */
 export type TemplateValues = Readonly<Record<string, string | number | readonly string[]>>

@@ -35,11 +35,9 @@ export function csrFactsOf(tbs: TbsCertificate): CsrFacts {
     commonNames: commonNamesOf(tbs.subject),
     subjectText: formatName(tbs.subject),
     subjectAltNames: [...tbs.subjectAltNames],
-    dnsNames: tbs.dnsNames.map((name) => name.toLowerCase()),
     signatureAlgorithm: undefined,
     signatureAlgorithmOid: '',
     keyUsages: undefined,
     extendedKeyUsages: undefined,
-    duplicateSans: [],
   }
 }

@@ -3,26 +3,13 @@
  * (docs/decisions/revocation.md).
  */
 
+import { CRL_REASONS } from '../shared/pki/crl-reasons.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 
 export const KEY_COMPROMISE = 1
 
-/** CRLReason by number (RFC 5280 §5.3.1); 7 is not used. */
-const REASON_NAMES: Record<number, string> = {
-  0: 'unspecified',
-  1: 'keyCompromise',
-  2: 'cACompromise',
-  3: 'affiliationChanged',
-  4: 'superseded',
-  5: 'cessationOfOperation',
-  6: 'certificateHold',
-  8: 'removeFromCRL',
-  9: 'privilegeWithdrawn',
-  10: 'aACompromise',
-}
-
 export function revocationReasonName(reason: number): string {
-  return REASON_NAMES[reason] ?? String(reason)
+  return CRL_REASONS[reason] ?? String(reason)
 }
 
 /**

@@ -5,6 +5,7 @@
  */
 
 import { keysOf } from '../shared/lib/keys.ts'
+import { problemDocument } from '../shared/protocol/problem.ts'
 
 export type StateTable = Readonly<Record<string, Readonly<Record<string, string>>>>
 
@@ -116,6 +117,12 @@ export interface OrderFacts {
   /** Their statuses, with expiry applied. */
   authorizations: readonly AuthorizationStatus[]
 }
+
+/** The error of an order that nobody finalized in time (RFC 8555 §7.1.3). */
+export const ORDER_EXPIRED = problemDocument(
+  'unauthorized',
+  'the order expired before it was finalized; make a new one',
+)
 
 export function orderStatus(order: OrderFacts, now: Date): OrderStatus {
   if (order.stored !== 'open') return order.stored

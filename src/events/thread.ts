@@ -1,10 +1,10 @@
 /** The events thread: delivers what happened to mail, hooks, logs and statistics. */
 
-import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { EventsThreadData, EventsThreadMessages } from '../main/messages.ts'
 import { createLogger } from '../ops/logging.ts'
-import { createMetrics, type Metrics, takeSnapshot } from '../ops/metrics.ts'
+import { createMetrics, type Metrics } from '../ops/metrics.ts'
+import { answerOf } from '../ops/thread-metrics.ts'
 import { spawn } from '../runtime/actor.ts'
 import { runThread } from '../runtime/thread-entry.ts'
 import { EventDelivery, type EventDeliveryOptions } from '../services/events/delivery.ts'
@@ -33,7 +33,7 @@ runThread<EventsThreadData, EventsThreadMessages>(async ({ name, data, atExit })
     restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
     onFailure: ({ error }) => log.error({ err: error }, 'events actor failed'),
     start: () => ({
-      metrics: async () => ({ threadId, snapshot: await takeSnapshot(metrics) }),
+      metrics: () => answerOf(metrics),
       live: async (next) => {
         await notifications.apply(next, delivery)
         return undefined

@@ -54,14 +54,14 @@ export function createOrderServices(parts: OrderParts): OrderServices {
   const orderStore = createOrderStore(db)
   const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
   const quotas = createQuotas(stores.usage, quotaPolicy(config), quotaEvents(thread))
+  const issuance = createThreadIssuance(thread, flowCache?.issuance(stores.issuance))
   const ordering = new Ordering({
     orders: flowCache ? flowCache.orders(orderStore) : orderStore,
     authorizations,
-    ...{ rules, renewal, quotas, limits },
+    ...{ rules, renewal, issuance, quotas, limits },
     policy: orderingPolicy(config, methods.enabled),
     events: orderingEvents(thread),
   })
-  const issuance = createThreadIssuance(thread, flowCache?.issuance(stores.issuance))
   const finalization = new Finalization({
     issuance,
     orders: ordering,

@@ -23,6 +23,7 @@ export class Exchange implements AcmeExchange, WaitingRequest {
   /** The client's address, read behind trusted proxies. */
   readonly address: string
   readonly scheme: 'http' | 'https'
+  readonly fromBrowser: boolean
   accountId: string | undefined
   orderId: string | undefined
   refusal: Problem | undefined
@@ -42,6 +43,7 @@ export class Exchange implements AcmeExchange, WaitingRequest {
     this.requestId = requestIdFor(http.header('x-request-id'))
     this.address = address
     this.scheme = scheme
+    this.fromBrowser = http.header('origin') !== undefined
     this.#matchPath = matchPath
   }
 

@@ -16,6 +16,7 @@ import type { AdminGate } from '../admin/gate.ts'
 import { createForwarding, type EffectiveClient, type ProxySettings } from '../http/client-address.ts'
 import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
+import { ADMIN_FAILURE_COSTS, FAILURE_COSTS } from '../overload/abuse-budget.ts'
 import type { OverloadControl } from '../overload/overload-control.ts'
 import { isRefusing, PRESSURE_RETRY_AFTER, type SharedFlags } from '../services/shared-flags.ts'
 import { CommandDropped } from '../shared/lib/batcher.ts'
@@ -25,6 +26,7 @@ import type { AnswerEvents } from './events.ts'
 import { type Deadlines, Exchange, isProbe } from './exchange.ts'
 import { crlReplyTo, type OperationsOptions, operationsReply } from './operations.ts'
 import {
+  asAdminError,
   failureProblem,
   knownProblem,
   MAX_URL_BYTES,
@@ -50,7 +52,7 @@ export interface FrontOptions extends OperationsOptions {
 }
 
 /** Headers the fronts read; the adapter drops all others. */
-export const KEPT_HEADERS = ['content-type', 'x-request-id', 'accept', 'authorization'] as const
+export const KEPT_HEADERS = ['content-type', 'x-request-id', 'origin', 'authorization'] as const
 
 /** Used when the client disconnected before its reply was ready. */
 const UNREAD: HttpReply = { status: 499, headers: [], body: '' }
@@ -58,12 +60,8 @@ const UNREAD: HttpReply = { status: 499, headers: [], body: '' }
 /** Limits the logged path. */
 const LOGGED_CHARACTERS = 1_000
 
-/** What a refused request has cost, in signatures; failed signatures are charged where they are verified. */
-const FAILURE_COSTS: Readonly<Record<number, number>> = {
-  ...{ 400: 0.1, 401: 0.1, 403: 0.1, 404: 0.1, 405: 0.1, 413: 1, 414: 0.1, 415: 0.1 },
-}
-/** A client of ACME waits until its limit lets it in; who guesses passwords does not. */
-const ADMIN_FAILURE_COSTS: Readonly<Record<number, number>> = { ...FAILURE_COSTS, 429: 0.1 }
+/** Parsing so many bytes of a body costs as much as a signature. */
+const BYTES_OF_A_SIGNATURE = 4_096
 
 /** `admit`, `handle`, `onError` and `busy` are given to the HTTP server as they are. */
 export class Front {
@@ -167,7 +165,14 @@ export class Front {
   /** Refusals come in thousands: each is counted, but the log gets one line for all of them. */
   #unlogged(refusal: Problem, exchange: Exchange): HttpReply {
     this.#options.metrics.requests.refused(exchange.http.method, refusal.status)
-    return this.#acme.problem(refusal, exchange)
+    return this.#refusal(refusal, exchange)
+  }
+
+  /** In the words of the API that was asked. */
+  #refusal(problem: Problem, exchange: Exchange): HttpReply {
+    const { admin, securityHeaders } = this.#options
+    if (!admin?.owns(exchange.http.path)) return this.#acme.problem(problem, exchange)
+    return admin.refuseWith(asAdminError(problem), exchange.requestId, securityHeaders[exchange.scheme]).reply
   }
 
   #process(exchange: Exchange): HttpReply | Promise<HttpReply> {
@@ -183,7 +188,7 @@ export class Front {
 
   #route(exchange: Exchange): HttpReply | Promise<HttpReply> {
     const { http } = exchange
-    if (http.path.length + http.query.length > MAX_URL_BYTES) return this.#acme.problem(URL_TOO_LONG, exchange)
+    if (http.path.length + http.query.length > MAX_URL_BYTES) return this.#refusal(URL_TOO_LONG, exchange)
     if (this.#options.admin?.owns(http.path)) return this.#administer(exchange, this.#options.admin)
     const { match } = exchange
     if (!match) return operationsReply(exchange, this.#options) ?? this.#acme.notFound(exchange)
@@ -221,7 +226,7 @@ export class Front {
       this.#options.log.error({ requestId, path: http.path, err: error }, 'request failed')
       problem = failureProblem(error, requestId)
     }
-    return this.#finish(this.#acme.problem(problem, exchange), exchange)
+    return this.#finish(this.#refusal(problem, exchange), exchange)
   }
 
   #finish(reply: HttpReply, exchange: Exchange): HttpReply {
@@ -254,7 +259,7 @@ export class Front {
   #deliver(reply: HttpReply, { address, http }: Exchange): HttpReply | Promise<HttpReply> {
     if (reply.status < 400 || reply.status >= 500) return reply
     const cost = (this.#options.admin?.owns(http.path) ? ADMIN_FAILURE_COSTS : FAILURE_COSTS)[reply.status]
-    if (cost !== undefined) this.#overload.failed(address, cost)
+    if (cost !== undefined) this.#overload.failed(address, cost + http.body.length / BYTES_OF_A_SIGNATURE)
     if (!this.#overload.isHeldBack(address)) return reply
     http.dropBody()
     return this.#overload.delayFailure(reply) ?? { ...reply, closes: true }

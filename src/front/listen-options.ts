@@ -22,7 +22,7 @@ export interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'pro
 
 const AMBIGUOUS_LENGTH = new Problem(
   'malformed',
-  'it is not certain where the body ends: give one Content-Length, or Transfer-Encoding: chunked',
+  'it is not certain where the body ends, or it has too many small chunks: give one Content-Length',
 )
 
 export function frontListenOptions(options: FrontListenOptions): ListenOptions {

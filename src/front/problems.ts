@@ -1,5 +1,6 @@
 /** The problems of a busy, overloaded or broken server, each with its Retry-After. */
 
+import { ADMIN_ERRORS, AdminError, type AdminErrorCode } from '../domain/admin-error.ts'
 import { ActorError } from '../runtime/errors.ts'
 import { PRESSURE_RETRY_AFTER, type RefusingTier } from '../services/shared-flags.ts'
 import { BatcherFull } from '../shared/lib/batcher.ts'
@@ -45,6 +46,13 @@ export function knownProblem(error: unknown): Problem | undefined {
 export function failureProblem(error: unknown, requestId: string): Problem {
   if (isUnavailable(error)) return busy('the database is not reachable; try again soon', UNAVAILABLE_RETRY_SECONDS)
   return new Problem('serverInternal', `the server failed; quote request ${requestId} to its operator`)
+}
+
+/** The same refusal, as the Admin API says it. */
+export function asAdminError({ status, message, options: { retryAfterSeconds } }: Problem): AdminError {
+  const codes = Object.keys(ADMIN_ERRORS) as AdminErrorCode[]
+  const code = codes.find((one) => ADMIN_ERRORS[one] === status) ?? 'invalid_request'
+  return new AdminError(code, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds })
 }
 
 function busy(detail: string, retryAfterSeconds: number): Problem {

@@ -3,7 +3,6 @@
  * shared port.
  */
 
-import { threadId } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { createAcmeApplication } from '../acme/application.ts'
 import { AdminGate, type AdminPort } from '../admin/gate.ts'
@@ -16,7 +15,8 @@ import { createEventWriter } from '../main/event-writer.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../main/messages.ts'
 import { createStores } from '../main/stores.ts'
 import { createLogger, PINO_LEVELS } from '../ops/logging.ts'
-import { createMetrics, takeSnapshot } from '../ops/metrics.ts'
+import { createMetrics } from '../ops/metrics.ts'
+import { answerOf } from '../ops/thread-metrics.ts'
 import { BUSY } from '../overload/admission.ts'
 import { TICK_MS } from '../overload/overload.ts'
 import { OverloadControl } from '../overload/overload-control.ts'
@@ -67,7 +67,22 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages>(async (thread) => 
   const parts = await assemble(thread)
   const servers = await startServers(thread, parts)
   startTicks(parts, servers)
-  return { actor: spawnActor(thread.name, parts), drain: (deadlineMs) => drain(parts, servers, deadlineMs) }
+  const handIn = async () => {
+    try {
+      thread.supervisor.tell('lastMetrics', { front: thread.data.front, answer: await answerOf(parts.metrics) })
+    } catch (error) {
+      parts.log.debug({ err: error }, 'the supervisor did not take the last metrics')
+    }
+  }
+  return {
+    actor: spawnActor(thread.name, parts),
+    async drain(deadlineMs) {
+      // The thread may be ended at the deadline.
+      await handIn()
+      await drain(parts, servers, deadlineMs)
+      await handIn()
+    },
+  }
 })
 
 /** Builds all parts of a front before it listens. */
@@ -201,7 +216,7 @@ function spawnActor(name: string, { log, metrics, context, crls, live }: Parts):
     restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
     onFailure: ({ error }) => log.error({ err: error }, 'front actor failed'),
     start: () => ({
-      metrics: async () => ({ threadId, snapshot: await takeSnapshot(metrics) }),
+      metrics: () => answerOf(metrics),
       live: (settings) => {
         context.limits.apply(settings.rateLimits)
         log.level = PINO_LEVELS[settings.logLevel]

@@ -44,6 +44,11 @@ export class LiveRequest implements HttpRequest {
   readonly query: string
   body: Buffer = NO_BODY
   isOver = false
+  /**
+   * The library takes what follows the last chunk for the next request, be it a trailer (RFC 9112 §7.1.2, §11.2).
+   * So the reply comes in a later turn and ends the connection.
+   */
+  isChunked = false
   /** Holds the memory of the body until it is dropped, at the latest with the reply. */
   gathered: GatheredBody | undefined
   #names: readonly string[]

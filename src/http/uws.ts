@@ -194,6 +194,7 @@ class Server implements HttpServer {
       else if (!this.#isTurnedAway(res, request)) this.#answer(res, request)
       return
     }
+    request.isChunked = chunked
     const length = chunked ? undefined : Number(declared)
     if (!request.detach()) this.#refuseAmbiguous(res, request)
     else if (this.#isTurnedAway(res, request)) return

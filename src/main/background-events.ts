@@ -7,7 +7,7 @@ import type { BackgroundEvents } from '../background/tasks.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import type { EventWriter } from '../services/events/event-writer.ts'
 import { ADOPTION, type BackgroundParts, EXPIRATION } from './background.ts'
-import { issuanceEvents } from './issuance.ts'
+import { issuanceEvents, orderRecovered } from './issuance.ts'
 
 export function backgroundEvents(log: Logger, metrics: Metrics, recorder: RunRecorder): BackgroundEvents {
   const failures = createFailureLog(log)
@@ -49,12 +49,7 @@ export function workEvents(
       log.warn({ certificateId, accountId, orderId, outcome }, 'interrupted issuance recovered')
       // A certificate without an order is the service's own.
       if (orderId !== undefined && outcome === 'recorded')
-        eventWriter.write({
-          kind: 'order.recovered',
-          subject: orderId,
-          accountId,
-          data: { order_id: orderId, account_id: accountId, certificate_id: certificateId },
-        })
+        eventWriter.write(orderRecovered(orderId, accountId, certificateId))
     },
     onExpired(kind, { expired, challenges }) {
       const counter = { order: metrics.ordersExpired, authorization: metrics.authorizationsExpired }[kind]

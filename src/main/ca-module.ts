@@ -11,8 +11,6 @@ import { certificateProfiles } from '../settings/orders.ts'
 import type { Database } from '../store/database.ts'
 import { serialNumbers } from './issuance.ts'
 
-const FIRST_ANSWER_MS = 15_000
-
 interface CaModuleParts {
   config: Config
   db: Database
@@ -25,8 +23,6 @@ export async function requireCaModules(config: Config): Promise<LoadableModule[]
 }
 
 /**
- * A CA that does not answer is logged and no obstacle: it may be back before the first order.
- *
  * @throws Error in a plain sentence for a module that cannot be used
  */
 export async function createCaModule(name: string, { config, db, log }: CaModuleParts): Promise<CsrBackend> {
@@ -44,8 +40,5 @@ export async function createCaModule(name: string, { config, db, log }: CaModule
   })
   if (backend.ignoresRevocations)
     log.warn({ backend: name }, 'the CA module has no method revoke; its CA is not told of revocations')
-  await backend.checkHealth(AbortSignal.timeout(FIRST_ANSWER_MS)).catch(({ message }: Error) => {
-    log.error({ event: 'backend_away', backend: name, reason: message }, 'a CA module cannot issue at the moment')
-  })
   return backend
 }

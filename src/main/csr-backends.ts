@@ -1,10 +1,9 @@
 /**
- * The backends that issue from a CSR, in the supervisor: how each is made, its circuit breaker, its
- * metrics, and the probes that bring it back.
+ * The backends that issue from a CSR, in the supervisor: how each is made, its circuit breaker and
+ * its metrics.
  */
 
 import type { Logger } from 'pino'
-import { type Loop, startLoop } from '../background/loop.ts'
 import { createAcmeProxyBackend } from '../ca/acme-proxy/backend.ts'
 import { requireHandlerModule } from '../ca/acme-proxy/handlers/module.ts'
 import { readReferenceKey } from '../ca/acme-proxy/reference-account.ts'
@@ -20,6 +19,7 @@ import { acmeProxySettings, challengeHandler, handlerModule, upstreamAccountBox 
 import { breakerSettings, csrBackendNames, externalSettings, probeIntervalMs } from '../settings/backends.ts'
 import type { Database } from '../store/database.ts'
 import { createUpstreamAccountStore } from '../store/upstream-account-store.ts'
+import { startBackendProbes } from './backend-probes.ts'
 import { createCaModule } from './ca-module.ts'
 import type { StartContext } from './start-context.ts'
 
@@ -44,9 +44,6 @@ export async function createCsrBackend(name: string, parts: BackendParts): Promi
   return create(parts)
 }
 
-/** How long a probe may take. */
-const PROBE_TIMEOUT_MS = 5_000
-
 export type CsrBackends = ReadonlyMap<string, GuardedCsrBackend>
 
 /** @param outages memory of the shared outages */
@@ -65,7 +62,7 @@ export async function startCsrBackends(
     backends.set(name, guard(backend, parts))
   }
   if (backends.size === 0) return backends
-  const probes = probe(backends, config, log)
+  const probes = await startBackendProbes([...backends.values()], probeIntervalMs(config), log)
   teardown.add(async () => {
     // What is under way has ended by now, or is cut off.
     stopping.abort(new Error('the service is stopping'))
@@ -111,45 +108,20 @@ function guard(backend: CsrBackend, { config, stopping, metrics, log, onWait }: 
   return guardCsrBackend(backend, breaker, stopping, onCall, onWait)
 }
 
-/** Asks backends that are left alone whether they are back. */
-function probe(backends: CsrBackends, config: Config, log: Logger): Loop {
-  return startLoop({
-    name: 'backend_probes',
-    intervalMs: probeIntervalMs(config),
-    async round() {
-      const away = [...backends.values()].filter((backend) => backend.retryAfterMs() > 0)
-      await Promise.all(
-        away.map((backend) =>
-          backend.checkHealth(PROBE_TIMEOUT_MS).catch(({ message }: Error) => {
-            log.debug({ backend: backend.name, reason: message }, 'a CA backend is still away')
-          }),
-        ),
-      )
-    },
-    onError: (_, error) => log.error({ err: error }, 'a probe of the CA backends failed'),
-  })
-}
-
 interface AcmeProxyParts {
   config: Config
   db: Database
   log: Logger
 }
 
-const FIRST_ANSWER_MS = 15_000
-
-/**
- * The backend `acme_proxy`. An upstream that does not answer is logged and no obstacle: it may be back before the first order.
- *
- * @throws Error in a plain sentence for settings that cannot work
- */
+/** The backend `acme_proxy`. @throws Error in a plain sentence for settings that cannot work */
 async function createAcmeProxy({ config, db, log }: AcmeProxyParts): Promise<CsrBackend> {
   const { acme_proxy: proxy } = config.ca
   const settings = acmeProxySettings(config.ca)
   const module = handlerModule(proxy)
   if (module) await requireHandlerModule(module)
   const { directoryUrl, email } = settings.account
-  const backend = createAcmeProxyBackend({
+  return createAcmeProxyBackend({
     settings,
     handler: challengeHandler(proxy, (output) => log.info({ output }, 'the challenge handler said')),
     accounts: createUpstreamAccountStore(db),
@@ -157,8 +129,4 @@ async function createAcmeProxy({ config, db, log }: AcmeProxyParts): Promise<Csr
     readFormerKey: () => readReferenceKey(proxy.storage_path, directoryUrl, email),
     note: (message, facts) => log.warn({ event: 'upstream_order', ...facts }, message),
   })
-  await backend.checkHealth(AbortSignal.timeout(FIRST_ANSWER_MS)).catch(({ message }: Error) => {
-    log.error({ event: 'upstream_away', reason: message }, 'the upstream ACME service cannot be used at the moment')
-  })
-  return backend
 }

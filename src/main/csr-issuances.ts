@@ -23,7 +23,7 @@ import { createCsrIssuanceStore } from '../store/csr-issuance-store.ts'
 import type { Database } from '../store/database.ts'
 import { createUpstreamRenewalStore } from '../store/upstream-renewal-store.ts'
 import type { CsrBackends } from './csr-backends.ts'
-import { issuanceEvents } from './issuance.ts'
+import { issuanceEvents, orderRecovered } from './issuance.ts'
 import type { StartContext } from './start-context.ts'
 
 export interface CsrIssuanceParts {
@@ -96,6 +96,11 @@ function backendEvents(
         { event: 'issuance_abandoned', ...facts },
         'an order failed; its certificate is revoked if it still comes',
       ),
+    recovered({ orderId, accountId, certificateId, backend }) {
+      metrics.issuancesRecovered.inc({ outcome: 'recorded' })
+      log.warn({ certificateId, accountId, orderId, backend, outcome: 'recorded' }, 'interrupted issuance recovered')
+      if (orderId !== undefined) eventWriter.write(orderRecovered(orderId, accountId, certificateId))
+    },
     late: (facts) =>
       log.error(
         { event: 'late_certificate', ...facts },

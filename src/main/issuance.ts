@@ -3,6 +3,7 @@
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
+import type { NewEvent } from '../domain/event.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import type { EventWriter } from '../services/events/event-writer.ts'
 import { Issuance, type IssuanceEvents } from '../services/issuance.ts'
@@ -40,6 +41,12 @@ export function createThreadIssuance(
 /** By `ca.serial_source`. */
 export function serialNumbers({ ca }: Config, db: Database): SerialNumberSource {
   return ca.serial_source === 'database' ? databaseSerialNumbers(() => nextSerialRange(db)) : randomSerialNumbers()
+}
+
+/** An interrupted issuance has ended with a certificate. */
+export function orderRecovered(orderId: string, accountId: string | undefined, certificateId: string): NewEvent {
+  const data = { order_id: orderId, account_id: accountId, certificate_id: certificateId }
+  return { kind: 'order.recovered', subject: orderId, accountId, data }
 }
 
 export function issuanceEvents({

@@ -27,6 +27,8 @@ export type SupervisorMessages = {
   mailDomains: { message: readonly string[]; reply: readonly MailDomainFinding[] | undefined }
   health: { message: undefined; reply: HealthReport }
   metrics: { message: undefined; reply: string }
+  /** From a front thread that ends. */
+  lastMetrics: { message: { front: number; answer: ThreadAnswer }; reply: undefined }
   /** For the admin thread. */
   admin: { message: AdminRequest; reply: AdminReply }
   adminNext: { message: string; reply: string | undefined }

@@ -78,6 +78,9 @@ export function threadEvents(log: Logger, onBroken: (reason: string) => void): (
       case 'stuck':
         log.fatal({ thread: name, ...facts }, 'thread does not end')
         break
+      case 'slow':
+        log.warn({ thread: name, ...facts }, 'thread is not ready yet, and is waited for')
+        break
       case 'refused':
         log.warn({ thread: name, ...facts }, 'a message was refused')
         break

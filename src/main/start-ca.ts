@@ -23,7 +23,7 @@ import { createThreadIssuance } from './issuance.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
 import { createStores, type Stores } from './stores.ts'
-import { refreshServerCertificate } from './tls.ts'
+import { refreshServerCertificate, warnOfOwnNames } from './tls.ts'
 
 const SIGNER_FIRST_ANSWER_MS = 15_000
 /** `ca test-sign` has a signer of its own for seconds. */
@@ -95,7 +95,10 @@ export async function startIssuance(
     authorizations: announcingAuthorizations(plainStores.authorizations, openChangeCounters(changes)),
   }
   const issuance = createThreadIssuance({ config, methods, db, stores, ca, instanceId, metrics, log, eventWriter })
-  if (config.server.tls.self_issued_names.length > 0) onStep('checking the server certificate')
+  if (config.server.tls.self_issued_names.length > 0) {
+    onStep('checking the server certificate')
+    warnOfOwnNames(config, issuance, log)
+  }
   const refreshCertificate = () => refreshServerCertificate(config, issuance)
   await refreshCertificate()
   // Runs after all validation has stopped; another instance adopts the released challenges.

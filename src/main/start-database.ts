@@ -15,6 +15,7 @@ import { announceInstance, type InstancePresence } from '../store/instance-prese
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { createNonceStore } from '../store/nonce-store.ts'
 import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
+import { requireOwnSessions } from '../store/pooler.ts'
 import { createEventWriter } from './event-writer.ts'
 import type { StartContext } from './start-context.ts'
 
@@ -29,8 +30,10 @@ export interface DatabasePart {
 
 /** May run while the database is unreachable. */
 export async function prepareSchema(config: Config, log: Logger): Promise<void> {
-  if (!config.database.auto_setup) return requireCurrentSchema(databaseSettings(config))
-  for (const { name } of await migrate(databaseSettings(config))) log.info({ migration: name }, 'database migrated')
+  const settings = databaseSettings(config)
+  await requireOwnSessions(settings)
+  if (!config.database.auto_setup) return requireCurrentSchema(settings)
+  for (const { name } of await migrate(settings)) log.info({ migration: name }, 'database migrated')
 }
 
 export async function startDatabase({ config, log, metrics, teardown, now }: StartContext): Promise<DatabasePart> {

@@ -11,7 +11,7 @@ import { publicNames } from '../config/ca-module.ts'
 import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
 import { type BackendHealth, createProbe, type Probe, type ProbeParts } from '../ops/probe.ts'
-import { createThreadMetrics } from '../ops/thread-metrics.ts'
+import { createThreadMetrics, type ThreadMetrics } from '../ops/thread-metrics.ts'
 import { type ActorRef, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
@@ -74,7 +74,7 @@ const OPERATIONS_LIMIT = 256
 /** Summing and rendering the metrics of all threads takes about 10 ms of this thread. */
 const EXPOSITION_INTERVAL_MS = 1_000
 
-type Operations = Pick<SupervisorMessages, 'health' | 'metrics'>
+type Operations = Pick<SupervisorMessages, 'health' | 'metrics' | 'lastMetrics'>
 type Administration = Pick<SupervisorMessages, 'admin' | 'adminNext' | 'adminCancel'>
 type CsrSteps = Pick<SupervisorMessages, 'issueFromCsr'>
 type Work = Omit<SupervisorMessages, keyof Operations | keyof Administration | keyof CsrSteps>
@@ -95,7 +95,7 @@ export function spawnSupervisor(parts: SupervisorParts): Supervisor {
   const operations = spawnOperations(parts)
   const administration = spawnAdministration(parts)
   const issuing = spawnIssuing(parts)
-  const actors = { health: operations, metrics: operations } as const
+  const actors = { health: operations, metrics: operations, lastMetrics: operations } as const
   const admins = { admin: administration, adminNext: administration, adminCancel: administration } as const
   const byKind: Partial<Record<keyof SupervisorMessages, unknown>> = { ...actors, ...admins, issueFromCsr: issuing }
   const actorFor = (kind: keyof SupervisorMessages) => (byKind[kind] ?? work) as ActorRef<SupervisorMessages>
@@ -143,7 +143,8 @@ function spawnWork(parts: SupervisorParts) {
 
 function spawnOperations(parts: SupervisorParts) {
   const probe = createProbe({ ...parts, backends: () => healthOf(parts) })
-  const exposition = sharedWork(createExposition(parts, probe), {
+  const threadMetrics = createThreadMetrics()
+  const exposition = sharedWork(createExposition(parts, probe, threadMetrics), {
     intervalMs: EXPOSITION_INTERVAL_MS,
     mostWaiting: OPERATIONS_LIMIT,
   })
@@ -153,13 +154,20 @@ function spawnOperations(parts: SupervisorParts) {
     concurrency: OPERATIONS_LIMIT,
     restart: RESTART,
     onFailure: ({ error }) => parts.log.error({ err: error }, 'operations actor failed'),
-    start: () => ({ health: probe.health, metrics: exposition }),
+    start: () => ({
+      health: probe.health,
+      metrics: exposition,
+      lastMetrics({ front, answer }) {
+        threadMetrics.handIn(front, answer)
+        return undefined
+      },
+    }),
   })
 }
 
 function healthOf({ signer, backends }: SupervisorParts): BackendHealth {
   const names = publicNames([...backends.keys()])
-  const isUp = [...backends.values()].map(({ retryAfterMs }) => retryAfterMs() === 0)
+  const isUp = [...backends.values()].map((backend) => backend.isUp())
   return { signer, others: names.map((name, i) => ({ name, isUp: isUp[i] === true })) }
 }
 
@@ -196,9 +204,8 @@ function spawnIssuing({ log, csrIssuances, issueWithinMs }: SupervisorParts) {
   })
 }
 
-function createExposition(parts: SupervisorParts, probe: Probe): () => Promise<string> {
+function createExposition(parts: SupervisorParts, probe: Probe, threadMetrics: ThreadMetrics): () => Promise<string> {
   const { metrics, dispatcher } = parts
-  const threadMetrics = createThreadMetrics()
   const startedAt = Date.now()
 
   return async () => {
@@ -221,7 +228,7 @@ function createExposition(parts: SupervisorParts, probe: Probe): () => Promise<s
     metrics.issuerNotAfter.reset()
     for (const { id, notAfter } of parts.ca.issuers())
       metrics.issuerNotAfter.set({ issuer: id }, notAfter.getTime() / 1000)
-    return renderMetrics([await takeSnapshot(metrics), ...(await threadMetrics(answered(await answers)))])
+    return renderMetrics([await takeSnapshot(metrics), ...(await threadMetrics.collect(answered(await answers)))])
   }
 }
 

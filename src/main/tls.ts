@@ -9,7 +9,7 @@ import { createFailureLog } from '../background/failure-log.ts'
 import { type Loop, startLoop } from '../background/loop.ts'
 import type { Config } from '../config/schema.ts'
 import type { Issuance } from '../services/issuance.ts'
-import { ensureServerCertificate, type ServerCertificateFiles } from '../services/server-certificate.ts'
+import { admittedNames, ensureServerCertificate, type ServerCertificateFiles } from '../services/server-certificate.ts'
 
 const CERTIFICATE_CHECK_INTERVAL_MS = 3_600_000
 
@@ -30,6 +30,17 @@ export async function refreshServerCertificate(config: Config, issuance: Issuanc
   const { self_issued_names: names } = config.server.tls
   if (files === undefined || names.length === 0) return false
   return ensureServerCertificate(files, names, issuance, new Date())
+}
+
+/** Names for which the issuer's name constraints admit no certificate. */
+export function warnOfOwnNames(config: Config, issuance: Pick<Issuance, 'issuerForSelf'>, log: Logger): void {
+  const issuer = issuance.issuerForSelf('ec', new Date())
+  const { outside } = admittedNames(config.server.tls.self_issued_names, issuer)
+  if (outside.length > 0)
+    log.warn(
+      { names: outside },
+      'server.tls.self_issued_names has names outside the name constraints of the CA; they are left out of the certificate',
+    )
 }
 
 /** A front reads its certificate only at its start, so a renewal must replace the threads. */

@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod/v4'
+import { anyObject, boundedList } from '../shared/lib/bounded.ts'
 
 /** Path below a perspective's URL. */
 export const MPIC_PATH = '/mpic'
@@ -32,7 +33,7 @@ export type DcvParameters = z.output<typeof DcvParameters>
 const CaaParameters = z.object({
   certificate_type: z.enum(['tls-server', 's-mime']).default('tls-server'),
   /** Empty means the perspective's own list. */
-  caa_domains: z.array(text()).max(100).default([]),
+  caa_domains: boundedList(text(), 100).default([]),
   /**
    * RFC 8657: account URL and validation method. Without the account URL only the issuer is
    * compared.
@@ -45,7 +46,7 @@ const Common = {
   /** A name, a name after `*.` for a wildcard, or an IP address. */
   domain_or_ip_target: z.string().min(1).max(255),
   trace_identifier: z.string().max(MAX_TEXT).nullish(),
-  orchestration_parameters: z.record(z.string(), z.unknown()).nullish(),
+  orchestration_parameters: anyObject().nullish(),
 }
 
 export const MpicRequest = z.discriminatedUnion('check_type', [
@@ -60,7 +61,7 @@ const CheckError = z.object({ error_type: z.string().optional(), error_message: 
 const CheckResponse = z.object({
   check_passed: z.boolean(),
   check_completed: z.boolean(),
-  errors: z.array(CheckError).nullish(),
+  errors: boundedList(CheckError, 100).nullish(),
 })
 
 /** The members we read of an answer. Those that decide are required. */
@@ -70,7 +71,7 @@ export const MpicResponse = z.object({
   is_valid: z.boolean(),
   mpic_completed: z.boolean(),
   actual_orchestration_parameters: z.object({ quorum_count: z.int() }),
-  perspectives: z.array(z.object({ perspective_code: z.string(), check_response: CheckResponse })),
+  perspectives: boundedList(z.object({ perspective_code: z.string(), check_response: CheckResponse }), 100),
 })
 export type MpicResponse = z.output<typeof MpicResponse>
 

@@ -1,9 +1,9 @@
 /**
  * The probes behind the health endpoints and the readiness gauges: database, CA backend, CRL.
  *
- * A health check asks every issuer for a signature and is cached for three seconds. A scrape signs
- * nothing: it asks the signer's state and uses the last signature's result. No probe waits for a
- * signer that is known to be unreachable.
+ * A health check is cached for three seconds. It asks every issuer for a signature at the start, after an
+ * error and every few minutes, and between these the signer for its state, which asks each token whether its
+ * session is alive. A scrape signs nothing. No probe waits for a signer that is known to be unreachable.
  */
 
 import type { CaBackend, CaHealth } from '../ca/backend.ts'
@@ -11,7 +11,7 @@ import { isBehind, type WorkersStatus } from '../domain/background-run.ts'
 import type { SharedFlags } from '../services/shared-flags.ts'
 import { pressureTier } from '../services/shared-flags.ts'
 import { within } from '../shared/lib/time-limit.ts'
-import { type Database, ping } from '../store/database.ts'
+import { type Database, requireWrites } from '../store/database.ts'
 import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from './health.ts'
 
 /** The backends that certificates come from. */
@@ -58,17 +58,21 @@ export interface Probe {
 
 type CaCheck = HealthReport['checks']['ca_backend']
 
-/** Caches a health check, so that not every request costs a signature. */
+/** Caches a health check. */
 const PROBE_LIFE_MS = 3_000
+/** Each signature is a line in the signer's audit log, and work of its token. */
+const SIGNATURE_LIFE_MS = 300_000
 /** How long a failed signature counts for scrapes. */
 const VERDICT_LIFE_MS = 30_000
 const PROBE_TIMEOUT_MS = 2_000
-/** The signer answers this from memory, without a signature. */
+/** The signer answers this without a signature. */
 const CA_HEALTH_TIMEOUT_MS = 1_000
 
-export function createProbe(parts: ProbeParts): Probe {
+/** @param nowMs a clock that does not jump */
+export function createProbe(parts: ProbeParts, nowMs: () => number = () => performance.now()): Probe {
   const { ca, flags } = parts
-  const caProbe = createCaProbe(parts)
+  const caProbe = createCaProbe(parts, nowMs)
+  const checkDatabase = databaseCheck(parts.db)
   let last: { at: number; circumstances: string; report: Promise<HealthReport> } | undefined
 
   /** A cached report is void once these change. */
@@ -80,7 +84,7 @@ export function createProbe(parts: ProbeParts): Probe {
     const pool = { max, size, available, waiting }
     const isExhausted = pressureTier(numbers) === 'exhausted'
     const [database, ca_backend] = await Promise.all([
-      isExhausted ? ('ok' as const) : within(checkOf(ping(parts.db)), PROBE_TIMEOUT_MS, 'error'),
+      isExhausted ? ('ok' as const) : within(checkDatabase(), PROBE_TIMEOUT_MS, 'error'),
       checkCa(),
     ])
     const crl = parts.crl()
@@ -103,7 +107,7 @@ export function createProbe(parts: ProbeParts): Probe {
 
   return {
     async health() {
-      const [now, current] = [performance.now(), circumstances()]
+      const [now, current] = [nowMs(), circumstances()]
       if (!last || last.circumstances !== current || now - last.at > PROBE_LIFE_MS)
         last = {
           at: now,
@@ -128,16 +132,30 @@ export function createProbe(parts: ProbeParts): Probe {
   }
 }
 
+/** One question at a time: where commits wait for a replica that is gone, more would take every connection. */
+function databaseCheck(db: ProbeParts['db']): () => Promise<CheckStatus> {
+  let asked: Promise<CheckStatus> | undefined
+  return () =>
+    (asked ??= checkOf(requireWrites(db)).finally(() => {
+      asked = undefined
+    }))
+}
+
 /** The backends' part of a health check. */
-function createCaProbe({ ca, flags, backends }: Pick<ProbeParts, 'ca' | 'flags' | 'backends'>) {
+function createCaProbe({ ca, flags, backends }: Pick<ProbeParts, 'ca' | 'flags' | 'backends'>, nowMs: () => number) {
   let signed: { at: number; status: CheckStatus } | undefined
 
   const trouble = (): CaTrouble => (ca.unreachable() ? 'signer not reachable' : 'CA backend unavailable')
 
   async function signing(): Promise<CaCheck> {
     if (flags.isOn('stopSigning')) return { status: 'stopped', ...shown(await caHealth()) }
+    if (signed?.status === 'ok' && !ca.unreachable() && nowMs() - signed.at < SIGNATURE_LIFE_MS) {
+      const health = await caHealth()
+      if (isReady(health)) return { status: 'ok', ...shown(health) }
+    }
     const status = ca.unreachable() ? 'error' : await checkOf(ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS }))
-    if (!ca.unreachable()) signed = { at: performance.now(), status }
+    // A signer that is back proves itself anew.
+    signed = ca.unreachable() ? undefined : { at: nowMs(), status }
     // Asked after the signature, because only a signature detects a lost token.
     const tokens = shown(await caHealth())
     return status === 'ok' ? { status, ...tokens } : { status, ...tokens, reason: trouble() }
@@ -150,9 +168,8 @@ function createCaProbe({ ca, flags, backends }: Pick<ProbeParts, 'ca' | 'flags' 
   }
 
   async function isSignerUp(): Promise<boolean> {
-    if (signed?.status === 'error' && performance.now() - signed.at < VERDICT_LIFE_MS) return false
-    const health = await caHealth()
-    return health?.signing === true && health.tokens.every(({ status }) => status === 'ready')
+    if (signed?.status === 'error' && nowMs() - signed.at < VERDICT_LIFE_MS) return false
+    return isReady(await caHealth())
   }
 
   /** @returns undefined when the signer does not answer */
@@ -163,6 +180,9 @@ function createCaProbe({ ca, flags, backends }: Pick<ProbeParts, 'ca' | 'flags' 
 
   return { withSignature: async () => withOthers(await signing(), backends()), isUp }
 }
+
+const isReady = (health: CaHealth | undefined): health is CaHealth =>
+  health?.signing === true && health.tokens.every(({ status }) => status === 'ready')
 
 /** One backend that is up is enough. */
 function withOthers(signing: CaCheck, { signer, others }: BackendHealth): CaCheck {

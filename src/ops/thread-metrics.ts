@@ -1,47 +1,74 @@
 /**
- * The metrics of an instance's front threads, including late and replaced threads.
+ * The metrics of an instance's threads, including late and replaced threads.
  *
  * Prometheus takes a falling counter for a restarted one and counts its whole value as new. So
- * counts of a late or ended thread stay in the sum. Counts between a thread's last scrape and its
- * end are lost.
+ * counts of a late or ended thread stay in the sum. A front thread that is replaced hands in what
+ * it has counted since its last scrape; a thread that crashes loses that.
  */
 
-import { type MetricsSnapshot, sumSnapshots } from './metrics.ts'
+import { threadId } from 'node:worker_threads'
+import { type Metrics, type MetricsSnapshot, sumSnapshots, takeSnapshot } from './metrics.ts'
 
 export interface ThreadAnswer {
   /** Increases with every started thread. */
   threadId: number
+  /** The thread's `performance.now()`. */
+  takenAt: number
   snapshot: MetricsSnapshot
+}
+
+/** Of the thread that calls it. */
+export async function answerOf(metrics: Metrics): Promise<ThreadAnswer> {
+  return { threadId, takenAt: performance.now(), snapshot: await takeSnapshot(metrics) }
 }
 
 type Answers = readonly (ThreadAnswer | undefined)[]
 
-/**
- * @returns a function that maps the answers to one scrape, by thread position, to the snapshots to
- * sum
- */
-export function createThreadMetrics(): (answers: Answers) => Promise<MetricsSnapshot[]> {
-  const latest = new Map<number, ThreadAnswer>()
+export interface ThreadMetrics {
+  /** @param answers to one scrape, by thread position. @returns the snapshots to sum */
+  collect(answers: Answers): Promise<MetricsSnapshot[]>
+  /** From a thread that ends. */
+  handIn(place: number, answer: ThreadAnswer): void
+}
+
+/** A thread and the one that it replaces, which may still be answering its last requests. */
+const THREADS_OF_PLACE = 2
+
+export function createThreadMetrics(): ThreadMetrics {
+  /** The latest answers of each position's threads, the newest thread last. */
+  const places = new Map<number, readonly ThreadAnswer[]>()
   /**
-   * The counters of all replaced threads in one snapshot, because `server.max_requests` replaces
+   * The counters of all other ended threads in one snapshot, because `server.max_requests` replaces
    * many.
    */
   let gone: Promise<MetricsSnapshot[]> = Promise.resolve([])
 
-  return async (answers) => {
-    const leaving: MetricsSnapshot[] = []
-    for (const [place, answer] of answers.entries()) {
-      const former = latest.get(place)
-      // A successor may have answered before its predecessor.
-      if (!answer || (former && answer.threadId < former.threadId)) continue
-      if (former && answer.threadId > former.threadId) leaving.push(countersOf(former.snapshot))
-      latest.set(place, answer)
-    }
+  function take(place: number, answer: ThreadAnswer): void {
+    const known = places.get(place) ?? []
+    const former = known.find(({ threadId }) => threadId === answer.threadId)
+    // An answer may come after a later one of its thread, and after a thread that was counted for good.
+    if (former ? former.takenAt > answer.takenAt : known.length === THREADS_OF_PLACE && isBefore(answer, known[0]))
+      return
+    const all = [...known.filter((one) => one !== former), answer].sort((a, b) => a.threadId - b.threadId)
+    places.set(place, all.slice(-THREADS_OF_PLACE))
+    const leaving = all.slice(0, -THREADS_OF_PLACE).map(({ snapshot }) => countersOf(snapshot))
     if (leaving.length > 0) gone = gone.then(async (before) => [await sumSnapshots([...before, ...leaving])])
-    const present = [...latest.values()].map(({ snapshot }) => snapshot)
-    return [...present, ...(await gone)]
+  }
+
+  return {
+    async collect(answers) {
+      for (const [place, answer] of answers.entries()) if (answer) take(place, answer)
+      const present = [...places.values()].flatMap((threads) =>
+        threads.map(({ snapshot }, i) => (i === threads.length - 1 ? snapshot : countersOf(snapshot))),
+      )
+      return [...present, ...(await gone)]
+    },
+    handIn: take,
   }
 }
+
+const isBefore = ({ threadId }: ThreadAnswer, other: ThreadAnswer | undefined) =>
+  other !== undefined && threadId < other.threadId
 
 /** Gauges describe the present, so those of an ended thread are dropped. */
 function countersOf(snapshot: MetricsSnapshot): MetricsSnapshot {

@@ -9,7 +9,7 @@
 
 import { countedAddress } from '../domain/rate-limit.ts'
 import type { ResourceName } from '../shared/protocol/urls.ts'
-import { AbuseBudget, type AbuseBudgetEvents } from './abuse-budget.ts'
+import { AbuseBudget, type AbuseBudgetEvents, FAILURE_DELAY_MS } from './abuse-budget.ts'
 import { Admission, type Refusal } from './admission.ts'
 import { createConnectionGate } from './connection-gate.ts'
 import { type LimitedResource, newOrdersBeside, retryAfterSeconds, WORK_CLASS } from './overload.ts'
@@ -62,8 +62,6 @@ export interface ThreadLoad {
 
 /** Free for clients that honour Retry-After; makes an immediate retry a thousand times slower. */
 const REFUSAL_DELAY_MS = 2_000
-/** Half of the time after which the library closes a silent connection. */
-const FAILURE_DELAY_MS = 5_000
 /** The default limit of connections of a thread. */
 const MAX_DELAYED_REPLIES = 8_192
 

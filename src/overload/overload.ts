@@ -111,8 +111,8 @@ export function nextRate(rate: number, answered: number): number {
   return rate + RATE_WEIGHT * (answered / TICK_MS - rate)
 }
 
-/** No request keeps a thread busy for longer at a stretch. */
-const MOST_WORK_MS = 1
+/** Rounded up from 3.3 ms: a refused body of 64 KB of nested arrays, the most that a request costs at a stretch. */
+const MOST_WORK_MS = 4
 
 /**
  * How long requests wait until they are read. With few requests the lateness comes from other

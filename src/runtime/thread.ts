@@ -25,6 +25,7 @@ export interface ThreadOptions<S extends MessageTable> {
   supervisor?: ActorRef<S>
   /** Outstanding messages in each direction. */
   mailboxLimit: number
+  /** The first start waits for longer, and says so each time that this has passed. */
   readyTimeoutMs: number
   /** Time for an orderly stop, without `EXIT_MARGIN_MS`. */
   stopTimeoutMs: number
@@ -36,6 +37,8 @@ export interface ThreadOptions<S extends MessageTable> {
 
 export type ThreadEvent =
   | { type: 'ready'; name: string; threadId: number; afterMs: number }
+  /** The first start takes long; it is waited for. */
+  | { type: 'slow'; name: string; afterMs: number }
   | { type: 'crashed'; name: string; error: Error; exitCode: number | undefined; restartInMs: number }
   /** The thread crashed too often and stays down. */
   | { type: 'escalated'; name: string; error: Error; exitCode: number | undefined }
@@ -57,7 +60,7 @@ export interface SupervisedThread<T extends MessageTable> {
   readonly threadId: number | undefined
   /** Reaches the current thread. Calls fail with `stopped` while there is none. */
   readonly ref: ActorRef<T>
-  /** Resolves when the thread is ready. A failed first start rejects and is not repeated. */
+  /** Resolves when the thread is ready, however long that takes. A failed first start rejects and is not repeated. */
   start(): Promise<void>
   /** Also ends a thread that is being replaced. @returns false when a thread is stuck */
   stop(deadlineMs?: number): Promise<boolean>
@@ -166,7 +169,8 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
   async #bringUp(): Promise<void> {
     const { name, onEvent } = this.#options
     const begin = performance.now()
-    const instance = new Instance<T, S>(this.#options, (reason) => this.recycle(reason))
+    const isFirst = this.status === 'starting' && this.crashes === 0
+    const instance = new Instance<T, S>(this.#options, isFirst, (reason) => this.recycle(reason))
     this.#coming = instance
     try {
       await instance.ready
@@ -245,8 +249,8 @@ class Instance<T extends MessageTable, S extends MessageTable> {
   #error: Error | undefined
   #markReady: () => void = () => undefined
 
-  constructor(options: ThreadOptions<S>, onRecycle: (reason: string) => Promise<void>) {
-    const { name, entry, data, supervisor, mailboxLimit, readyTimeoutMs } = options
+  constructor(options: ThreadOptions<S>, isFirst: boolean, onRecycle: (reason: string) => Promise<void>) {
+    const { name, entry, data, supervisor, mailboxLimit } = options
     const control = new MessageChannel()
     const app = new MessageChannel()
     const start: ThreadStart = { name, data, control: control.port2, app: app.port2, mailboxLimit }
@@ -275,7 +279,7 @@ class Instance<T extends MessageTable, S extends MessageTable> {
       this.ended = true
       return { code, error: this.#error }
     })
-    this.ready = this.#awaitReady(readyTimeoutMs, name)
+    this.ready = this.#awaitReady(options, isFirst)
   }
 
   #controlActor(name: string, onRecycle: (reason: string) => Promise<void>): ActorRef<ToSupervisor> {
@@ -298,15 +302,20 @@ class Instance<T extends MessageTable, S extends MessageTable> {
     })
   }
 
-  #awaitReady(timeoutMs: number, name: string): Promise<void> {
+  /** Without the first thread there is no service: at load 55 a start took more than a minute, and then worked. */
+  #awaitReady({ name, readyTimeoutMs, onEvent }: ThreadOptions<S>, isFirst: boolean): Promise<void> {
+    const begin = performance.now()
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`${name} was not ready within ${timeoutMs} ms`)), timeoutMs)
+      const timer = setInterval(() => {
+        if (isFirst) onEvent({ type: 'slow', name, afterMs: performance.now() - begin })
+        else reject(new Error(`${name} was not ready within ${readyTimeoutMs} ms`))
+      }, readyTimeoutMs)
       this.#markReady = () => {
-        clearTimeout(timer)
+        clearInterval(timer)
         resolve()
       }
       void this.exited.then(({ code, error }) => {
-        clearTimeout(timer)
+        clearInterval(timer)
         reject(error ?? new Error(`${name} ended with code ${code} before it was ready`))
       })
     })

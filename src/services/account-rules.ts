@@ -4,6 +4,7 @@
  * Rows are read for each request; only compiled profiles are cached, by their text.
  */
 
+import { certifiedNames } from '../domain/csr-check.ts'
 import {
   asksForHistory,
   type CsrProfile,
@@ -19,6 +20,7 @@ import { hashSpki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { AllowlistStore } from '../store/allowlist-store.ts'
 import type { CsrProfileStore } from '../store/csr-profile-store.ts'
+import type { HistoryDemands } from '../store/history-guard.ts'
 
 export interface AccountRulesPolicy {
   /** `security.identifier_policy.enforce_account_allowlist` */
@@ -32,13 +34,25 @@ export interface AccountRules {
   allowlistOf: AllowlistStore['find'] | undefined
   /**
    * Costs a look-up for an account with a profile, and another if the profile needs history.
+   * @returns what must hold of the history when the order begins
    * @throws Problem badCSR
    */
-  checkCsr(csr: Csr, order: Order, now: Date): Promise<void>
+  checkCsr(csr: Csr, order: Order, now: Date): Promise<HistoryDemands | undefined>
 }
 
 const DAY_MS = 86_400_000
 const COMPILED_PROFILES = 256
+
+function historyDemands(csr: Csr, profile: CsrProfile, now: Date): HistoryDemands | undefined {
+  if (!asksForHistory(profile)) return undefined
+  return {
+    spkiSha256: hashSpki(csr.spki),
+    names: certifiedNames(csr).map(({ value }) => value),
+    notDueBefore: new Date(now.getTime() + profile.renewalWindowDays * DAY_MS),
+    keyIsNew: !profile.reuseKey,
+    isDue: profile.renewalWindowDays > 0,
+  }
+}
 
 export function createAccountRules(
   allowlists: AllowlistStore,
@@ -57,28 +71,20 @@ export function createAccountRules(
     return profile
   }
 
-  async function violationsOf(csr: Csr, profile: CsrProfile, now: Date): Promise<string[]> {
-    const violations = csrProfileViolations(csr, profile)
-    if (!asksForHistory(profile)) return violations
-    const history = await profiles.historyOf({
-      spkiSha256: hashSpki(csr.spki),
-      dnsNames: csr.dnsNames,
-      notDueBefore: new Date(now.getTime() + profile.renewalWindowDays * DAY_MS),
-    })
-    return [...violations, ...historyViolations(profile, history)]
-  }
-
   return {
     allowlistOf: policy.enforceAllowlist ? allowlists.find : undefined,
 
     async checkCsr(csr, { csrProfileId }, now) {
       const profile = csrProfileId === undefined ? undefined : await profileOf(csrProfileId)
       if (!profile) {
-        if (!policy.requireCsrProfile) return
+        if (!policy.requireCsrProfile) return undefined
         throw new Problem('badCSR', 'this account has no CSR profile, and this server issues nothing without one')
       }
-      const violations = await violationsOf(csr, profile, now)
+      const violations = csrProfileViolations(csr, profile)
+      const demands = historyDemands(csr, profile, now)
+      if (demands) violations.push(...historyViolations(profile, await profiles.historyOf(demands)))
       if (violations.length > 0) throw csrProfileProblem(violations)
+      return demands
     },
   }
 }

@@ -14,7 +14,8 @@
 import { createHash } from 'node:crypto'
 import type { CaBackend, CaIssuer } from '../ca/backend.ts'
 import { COMPLETE, crlName } from '../domain/crl-shard.ts'
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import { keysOf } from '../shared/lib/keys.ts'
+import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
 import { lintCrlExtensions, lintCrlHeader } from '../shared/pki/crl-lint.ts'
 import {
@@ -32,7 +33,8 @@ export interface CrlPolicy {
   intervalMs: number | undefined
   /** Time from thisUpdate to nextUpdate. */
   lifetimeMs: number
-  hash: 'sha256' | 'sha384' | 'sha512'
+  /** Counts where it is stronger than that of the issuer. */
+  hash: 'sha256' | 'sha384' | 'sha512' | undefined
   /** Parts for new certificates; 1 is a single list. */
   shards: number
   /** Parts of an earlier count are built until so many days after its last use. */
@@ -277,13 +279,14 @@ export function issuerKeyOf(nameDer: Buffer, keyIdentifier: Buffer): Buffer {
   return createHash('sha256').update(nameDer).update(keyIdentifier).digest()
 }
 
-/** The issuer's kind of key with the configured hash; Ed25519 has its own hash. */
+/** The issuer's algorithm, or the same with a stronger hash; Ed25519 has its own. */
 function algorithmFor(issuerAlgorithm: SignatureAlgorithm, hash: CrlPolicy['hash']): SignatureAlgorithm {
   const { keyKind } = SIGNATURE_ALGORITHMS[issuerAlgorithm]
-  const fitting = Object.entries(SIGNATURE_ALGORITHMS).find(
-    ([, facts]) => facts.keyKind === keyKind && facts.hash === hash,
-  )
-  return (fitting?.[0] as SignatureAlgorithm | undefined) ?? issuerAlgorithm
+  const other = keysOf(SIGNATURE_ALGORITHMS).find((name) => {
+    const facts = SIGNATURE_ALGORITHMS[name]
+    return facts.keyKind === keyKind && facts.hash === hash
+  })
+  return other === undefined || isWeaker(other, issuerAlgorithm) ? issuerAlgorithm : other
 }
 
 /**

@@ -12,6 +12,7 @@ import { hashSpki, type Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { CsrIssuanceStore } from '../store/csr-issuance-store.ts'
+import type { HistoryDemands } from '../store/history-guard.ts'
 import type { CsrOutcome } from './csr-step.ts'
 import type { BegunIssuance, Completion } from './issuance.ts'
 
@@ -31,6 +32,7 @@ export interface CsrFinalizationOptions {
 export interface CsrOrder {
   order: Order
   requester: Requester
+  history: HistoryDemands | undefined
   profile: CertificateProfile
   /** DER */
   csr: Buffer
@@ -69,12 +71,18 @@ export class CsrFinalization {
   }
 
   /** @returns the certificate's id; undefined when the order was not ready any more, or the key is blocked */
-  async begin({ order, requester, profile, csr, spki, now }: CsrOrder, backend: string): Promise<string | undefined> {
+  async begin(
+    { order, requester, history, profile, csr, spki, now }: CsrOrder,
+    backend: string,
+  ): Promise<string | undefined> {
     const certificateId = uuidv7(now.getTime())
     const { id, csrProfileId } = order
     const isBegun = await this.#options.store.begin({
-      ...{ certificateId, csr, backend, instanceId: this.#options.instanceId },
-      order: { id, requester, csrProfileId },
+      certificateId,
+      csr,
+      backend,
+      instanceId: this.#options.instanceId,
+      order: { id, requester, csrProfileId, history },
       spkiSha256: hashSpki(spki),
       ...certificateValidity(order, profile.validity, now, ANY_TIME),
     })

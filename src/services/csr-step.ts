@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { BackendState, IssuanceRequest, IssuanceStep } from '../ca/csr-backend.ts'
 import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
 import type { ClaimedIssuance } from '../store/csr-issuance-store.ts'
-import type { IssuanceFacts, IssuanceOutcome } from './issuance.ts'
+import type { IssuanceOutcome, OrderFacts } from './issuance.ts'
 
 const DAY_MS = 86_400_000
 
@@ -44,11 +44,10 @@ export async function leaveBackend(
 /** `pending`: the order is still processing. */
 export type CsrOutcome = Exclude<IssuanceOutcome, 'left to recovery'> | 'pending'
 
-export interface BackendFacts extends IssuanceFacts {
+export interface BackendFacts extends OrderFacts {
   backend: string
 }
 
-/** The serial number is known once a certificate has come. */
 export function factsOf({ certificateId, accountId, orderId, backend }: ClaimedIssuance): BackendFacts {
-  return { certificateId, accountId, orderId, serialNumber: '', backend }
+  return { certificateId, accountId, orderId, backend }
 }

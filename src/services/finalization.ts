@@ -1,15 +1,18 @@
 /** Finalize (RFC 8555 §7.4): checks the CSR of a ready order and runs the steps of issuance.ts. */
 
 import type { CertificateProfile } from '../domain/certificate-profile.ts'
-import { type CsrPolicy, checkCsr, commonNameOf } from '../domain/csr-check.ts'
+import { type CsrPolicy, checkCsr, commonNameOf, requireLeafRequest } from '../domain/csr-check.ts'
+import { isSigner } from '../domain/csr-issuance.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../domain/identifier-policy.ts'
 import type { Order } from '../domain/records.ts'
 import { sharedRuns } from '../shared/lib/caching.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import { type Csr, CsrError, parseCsr } from '../shared/pki/csr.ts'
+import type { NameConstraints } from '../shared/pki/name-constraints.ts'
 import { hashSpki, type Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
+import type { HistoryDemands } from '../store/history-guard.ts'
 import type { IssuanceStore } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
@@ -63,10 +66,14 @@ export function issuedOrder({ caaCheckedAt: _, ...order }: Order, certificateId:
 interface Checked {
   subject: CertificateSubject
   profile: CertificateProfile
+  history: HistoryDemands | undefined
   /** The backend that issues from the CSR; undefined when the signer signs. */
   backend: string | undefined
   fromCsr: CsrFinalization | undefined
 }
+
+/** Once for an order remembered from before a change of its profile, once for a lost race. */
+const RETRIES = 2
 
 /** This thread goes on after the reply; recovery takes over only when it ends. */
 const LATER: Completion = { outcome: 'left to recovery' }
@@ -82,7 +89,7 @@ export class Finalization {
   /**
    * Concurrent equal requests share one run.
    * @returns the order: valid, or processing when the certificate takes longer than
-   *   `finalizeWaitMs`; ready when it changed twice during the checks
+   *   `finalizeWaitMs`; ready when it changed during the checks each time
    * @throws Problem malformed 404, unauthorized, orderNotReady (also when another key has won the
    *   order), badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
    *   rateLimited, serverInternal 503 when no issuer is reachable; StaleAccountError
@@ -94,9 +101,11 @@ export class Finalization {
   }
 
   async #run(known: KnownAccount, request: FinalizeRequest): Promise<Order> {
-    const order = await this.#attempt(known, request, await this.#read(known, request))
-    // The order changed during the checks; retry once with fresh data.
-    return order.status === 'ready' ? this.#attempt(known, request, order) : order
+    let order = await this.#attempt(known, request, await this.#read(known, request))
+    // It, its rules or the history changed during the checks; try again with fresh data.
+    for (let retry = 0; order.status === 'ready' && retry < RETRIES; retry++)
+      order = await this.#attempt(known, request, order)
+    return order
   }
 
   #read({ requester }: KnownAccount, { orderId }: FinalizeRequest): Promise<Order> {
@@ -109,12 +118,12 @@ export class Finalization {
     const { requester } = known
     const checked = await this.#check(known, request, order)
     if (checked.backend !== undefined) return this.#issueFromCsr(known, request, order, checked, checked.backend)
-    const { subject, profile } = checked
+    const { subject, profile, history } = checked
     const built = await issuance.build(subject, profile, order, request.now)
     const stamp = flowCache?.stampAccount(requester)
     const { id, csrProfileId } = order
     const issuing = await this.#charged(known, order, () =>
-      issuance.begin(built, { id, requester, csrProfileId }, request.now, request.isGone),
+      issuance.begin(built, { id, requester, csrProfileId, history }, request.now, request.isGone),
     )
     if (!issuing) return this.#afterLostBegin(known, request, subject)
 
@@ -146,13 +155,13 @@ export class Finalization {
     known: KnownAccount,
     request: FinalizeRequest,
     order: Order,
-    { subject, profile, fromCsr }: Checked,
+    { subject, profile, history, fromCsr }: Checked,
     backend: string,
   ): Promise<Order> {
     const { requester } = known
     const { csr, now } = request
     const certificateId = await this.#charged(known, order, async () =>
-      fromCsr?.begin({ order, requester, profile, csr, spki: subject.spki, now }, backend),
+      fromCsr?.begin({ order, requester, history, profile, csr, spki: subject.spki, now }, backend),
     )
     if (certificateId === undefined || !fromCsr) return this.#afterLostBegin(known, request, subject)
     const outcome = await within(fromCsr.issue(certificateId), this.#options.policy.finalizeWaitMs, 'pending')
@@ -161,7 +170,7 @@ export class Finalization {
 
   /** Step 1. */
   async #check(known: KnownAccount, request: FinalizeRequest, order: Order): Promise<Checked> {
-    const { issuance, rules, policy, fromCsr } = this.#options
+    const { issuance, policy, fromCsr } = this.#options
     requireReady(order)
     const profile = issuance.requireProfile(order.profile)
     const backend = fromCsr?.backendFor(profile)
@@ -169,13 +178,29 @@ export class Finalization {
     else fromCsr?.requireAvailable(profile)
     const csr = readCsr(request.csr)
     checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
-    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf?.(order.accountId))
-    await rules.checkCsr(csr, order, request.now)
-    // Last, because only this check can cost DNS queries.
+    if (profile.backends.some((name) => !isSigner(name))) requireLeafRequest(csr, profile)
+    const asked = { csr, issuers: backend === undefined ? issuance.constraintsFor(profile, request.now) : [] }
+    let history = await this.#checkRules(asked, order, request.now)
+    // Late, because only this check can cost DNS queries.
     const caa = this.#options.requireFreshCaa?.(known.requester, order, request.now)
-    if (caa) await caa
+    if (caa) {
+      await caa
+      // DNS may take seconds, in which an administrator withdraws what was allowed.
+      history = await this.#checkRules(asked, order, request.now)
+    }
     const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
-    return { subject, profile, backend, fromCsr }
+    return { subject, profile, history, backend, fromCsr }
+  }
+
+  /** What operators change while the service runs: the account's allowlist, the issuers' constraints and the CSR profile. */
+  async #checkRules(
+    { csr, issuers }: { csr: Csr; issuers: readonly (readonly NameConstraints[])[] },
+    order: Order,
+    now: Date,
+  ): Promise<HistoryDemands | undefined> {
+    const { rules, policy } = this.#options
+    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf?.(order.accountId), issuers)
+    return rules.checkCsr(csr, order, now)
   }
 
   /** Step 3. What it charges is given back when `work` did not begin. @returns undefined when the order is not ready any more */

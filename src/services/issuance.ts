@@ -12,11 +12,12 @@
  */
 
 import { type CaBackend, CaError, type CaIssuer } from '../ca/backend.ts'
-import { contentOf } from '../domain/certificate-content.ts'
+import { admittedCommonName, contentOf } from '../domain/certificate-content.ts'
 import {
   type CertificateProfile,
   certificateValidity,
   chooseIssuer,
+  constraintsOfProfiles,
   DEFAULT_PROFILE,
   type RequestedValidity,
   type Validity,
@@ -25,6 +26,7 @@ import { oncePerKey } from '../shared/lib/caching.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { fingerprintSha256 } from '../shared/pki/certificate.ts'
 import { lintTbsCertificate } from '../shared/pki/lint.ts'
+import type { NameConstraints } from '../shared/pki/name-constraints.ts'
 import { hashSpki, type Spki } from '../shared/pki/spki.ts'
 import { parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
@@ -46,10 +48,13 @@ export interface IssuancePolicy {
 }
 
 /** Identifies an issuance for operators. The service's own certificate has no account and order. */
-export interface IssuanceFacts {
+export interface OrderFacts {
   certificateId: string
   accountId: string | undefined
   orderId: string | undefined
+}
+
+export interface IssuanceFacts extends OrderFacts {
   serialNumber: string
 }
 
@@ -68,7 +73,7 @@ export interface IssuanceEvents {
   /** Failed between intent and record, usually by a database fault; recovery finishes it. */
   interrupted(error: unknown, facts: IssuanceFacts): void
   /** A TBSCertificate fails its lint or is refused, or recovery cannot finish an issuance. */
-  alarm(message: string, cause: unknown, facts: IssuanceFacts): void
+  alarm(message: string, cause: unknown, facts: OrderFacts): void
 }
 
 export interface IssuanceOptions {
@@ -161,6 +166,12 @@ export class Issuance {
     return profile
   }
 
+  /** Of the issuers that may sign under the profile; of all profiles without one. */
+  constraintsFor(profile: CertificateProfile | undefined, now: Date): (readonly NameConstraints[])[] {
+    const { ca, policy } = this.#options
+    return constraintsOfProfiles(ca.issuers(), profile ? [profile] : policy.profiles.values(), now)
+  }
+
   /** Step 2. @throws Problem serverInternal 503 when no issuer is available */
   async build(
     subject: CertificateSubject,
@@ -169,13 +180,23 @@ export class Issuance {
     now: Date,
   ): Promise<BuiltCertificate> {
     const { policy } = this.#options
-    const issuer = this.#requireIssuer(profile, subject.spki, now)
+    const issuer = this.#requireIssuer(profile, subject, now)
     const validity = certificateValidity(requested, profile.validity, now, issuer)
     const serialNumber = await this.#options.serialNumber()
     const { caIssuersUrls, policyOids, crlUrl } = policy
     const crlUrls = crlUrl && !subject.isOwn ? [crlUrl(issuer.id, serialNumber)] : []
-    const request = { subject, profile, issuer, serialNumber, validity, caIssuersUrls, crlUrls, policyOids }
-    const { tbs, findings } = contentOf(request)
+    const { spki, identifiers } = subject
+    const commonName = admittedCommonName(subject.commonName, issuer.constraints)
+    const { tbs, findings } = contentOf({
+      subject: { spki, identifiers, commonName },
+      profile,
+      issuer,
+      serialNumber,
+      validity,
+      caIssuersUrls,
+      crlUrls,
+      policyOids,
+    })
     return { subject, issuer, serialNumber, tbs, validity, findings }
   }
 
@@ -282,12 +303,17 @@ export class Issuance {
     return this.#inFlight
   }
 
-  #issuerOf({ issuerIds }: CertificateProfile, kind: Spki['kind'], now: Date): CaIssuer | undefined {
-    return chooseIssuer(this.#options.ca.issuers(), issuerIds, kind, now)
+  #issuerOf(
+    { issuerIds }: CertificateProfile,
+    kind: Spki['kind'],
+    now: Date,
+    identifiers: readonly Identifier[] = [],
+  ): CaIssuer | undefined {
+    return chooseIssuer(this.#options.ca.issuers(), issuerIds, kind, now, identifiers)
   }
 
-  #requireIssuer(profile: CertificateProfile, { kind }: Spki, now: Date): CaIssuer {
-    const issuer = this.#issuerOf(profile, kind, now)
+  #requireIssuer(profile: CertificateProfile, { spki, identifiers }: CertificateSubject, now: Date): CaIssuer {
+    const issuer = this.#issuerOf(profile, spki.kind, now, identifiers)
     if (issuer) return issuer
     throw new Problem('serverInternal', 'no issuer is available at the moment; try again soon', {
       status: 503,

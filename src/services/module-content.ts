@@ -1,7 +1,7 @@
 /** What a CA module is given to sign: the TBSCertificate of an order under its profile. */
 
 import type { BuildContent } from '../ca/module/signing-steps.ts'
-import { contentOf } from '../domain/certificate-content.ts'
+import { admittedCommonName, contentOf } from '../domain/certificate-content.ts'
 import { certificateValidity } from '../domain/certificate-profile.ts'
 import { commonNameOf } from '../domain/csr-check.ts'
 import { parseCsr } from '../shared/pki/csr.ts'
@@ -18,7 +18,7 @@ export function moduleContent(
     if (!profile) throw new Error(`there is no profile ${name} any more`)
     const csr = parseCsr(der)
     return contentOf({
-      subject: { spki: csr.spki, identifiers, commonName: commonNameOf(csr) },
+      subject: { spki: csr.spki, identifiers, commonName: admittedCommonName(commonNameOf(csr), issuer.constraints) },
       ...{ profile, issuer, policyOids },
       serialNumber: await serialNumber(),
       validity: certificateValidity({ notBefore, notAfter }, profile.validity, new Date(), issuer),

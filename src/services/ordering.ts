@@ -26,6 +26,7 @@ import {
 } from '../store/order-store.ts'
 import { unlessStale } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
+import type { Issuance } from './issuance.ts'
 import type { Quotas } from './quotas.ts'
 import { countedIdentifiers, type RateLimiter, type Visit } from './rate-limiter.ts'
 import type { Renewal } from './renewal.ts'
@@ -74,6 +75,7 @@ export interface OrderingOptions {
   authorizations: AuthorizationStore
   rules: AccountRules
   renewal: Pick<Renewal, 'requirePredecessor'>
+  issuance: Pick<Issuance, 'constraintsFor'>
   quotas: Quotas
   limits: Pick<RateLimiter, 'require'>
   policy: OrderingPolicy
@@ -129,10 +131,11 @@ export class Ordering {
     requested: RequestedIdentifier,
     now: Date,
   ): Promise<{ authorization: Authorization; isNew: boolean }> {
-    const { authorizations, rules, policy, quotas, events } = this.#options
+    const { authorizations, rules, policy, issuance, quotas, events } = this.#options
     const { requester } = client
     const allowlist = await rules.allowlistOf?.(requester.accountId)
-    const [identifier] = checkIdentifiers([requested], policy.identifiers, allowlist) as [Identifier]
+    const issuers = issuance.constraintsFor(undefined, now)
+    const [identifier] = checkIdentifiers([requested], policy.identifiers, allowlist, issuers) as [Identifier]
     if (isWildcard(identifier))
       throw new Problem('malformed', 'a wildcard name cannot be pre-authorized (RFC 8555 §7.4.1)')
     const candidate = this.#candidate(identifier, now, policy.preAuthorizationLifetimeMs)
@@ -164,10 +167,11 @@ export class Ordering {
   }
 
   async #checkOrder({ requester, account }: Client, request: OrderRequest, now: Date): Promise<CheckedOrder> {
-    const { rules, policy } = this.#options
+    const { rules, policy, issuance } = this.#options
     const allowlist = await rules.allowlistOf?.(requester.accountId)
-    const identifiers = checkIdentifiers(request.identifiers, policy.identifiers, allowlist)
     const profile = chooseProfile(policy.profiles, request.profile, account.allowedProfiles)
+    const issuers = issuance.constraintsFor(profile, now)
+    const identifiers = checkIdentifiers(request.identifiers, policy.identifiers, allowlist, issuers)
     const lifetimeEnd = new Date(now.getTime() + policy.orderLifetimeMs)
     const tooLong = request.profile === undefined ? 'malformed' : 'invalidProfile'
     checkRequestedValidity(request, profile.validity, now, lifetimeEnd, tooLong)

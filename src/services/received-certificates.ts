@@ -6,9 +6,11 @@
 import type { IssuanceStep } from '../ca/csr-backend.ts'
 import type { CertificateProfile } from '../domain/certificate-profile.ts'
 import {
+  type Accepted,
   checkAlternateChain,
   checkReceived,
   type Expected,
+  leafOf,
   type ReceivedChain,
 } from '../domain/received-certificate.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
@@ -22,9 +24,16 @@ import type { IssuanceEvents } from './issuance.ts'
 import { untilDone } from './late-record.ts'
 import { recordReceived } from './received-record.ts'
 
+type MeasuredProfile = Pick<CertificateProfile, 'validity' | 'keyUsages' | 'extendedKeyUsages'>
+
 /** What a backend's certificates are held against. */
 export interface ReceptionPolicy {
-  profiles: ReadonlyMap<string, Pick<CertificateProfile, 'validity' | 'extendedKeyUsages'>>
+  profiles: ReadonlyMap<string, MeasuredProfile>
+  /** Where an order has outlived its profile in the configuration. */
+  defaultProfile: MeasuredProfile
+  policyOids: readonly string[]
+  /** By backend. */
+  accepted: ReadonlyMap<string, Accepted>
   /** DER, by backend; an empty list accepts any chain that agrees with itself. */
   trustAnchors: ReadonlyMap<string, readonly Buffer[]>
   refusesLint: boolean
@@ -33,6 +42,8 @@ export interface ReceptionPolicy {
 export interface ReceptionEvents extends Pick<IssuanceEvents, 'issued'> {
   /** What the lint has found in a certificate that is delivered all the same. */
   lintWarnings(findings: readonly string[], facts: BackendFacts): void
+  /** The order had been interrupted, and has its certificate. */
+  recovered(facts: BackendFacts): void
   /** It came after its order had failed, so it is recorded as revoked. */
   late(facts: BackendFacts): void
   alarm(message: string, cause: unknown, facts: BackendFacts): void
@@ -115,7 +126,7 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
     async take(row, { chain, alternateChains = [] }, until) {
       const expected = expectedFor(row, policy)
       const verdict = checkReceived(chain, expected)
-      const [first] = chain
+      const first = leafOf(chain, expected.spki) ?? chain[0]
       if (!verdict.ok) return refuse(row, verdict.findings, until, first && isCertificate(first) ? first : undefined)
       const { leaf } = verdict.received
       const alternates = alternateChains.filter((issuers) => checkAlternateChain(leaf.der, issuers, expected))
@@ -124,6 +135,9 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
   }
 }
 
+/** Of a backend that has left the configuration. */
+const NOTHING_MORE: Accepted = { subjectAttributes: ['CN'], keyPurposes: [], extensions: [], policyOids: [] }
+
 type Asked = Pick<ClaimedIssuance, 'csr' | 'identifiers' | 'profile' | 'backend' | 'requested'>
 
 /** What a certificate for this CSR is held against. */
@@ -131,12 +145,16 @@ export function expectedFor(
   { csr, identifiers, profile, backend, requested }: Asked,
   policy: ReceptionPolicy,
 ): Expected {
+  const { validity, keyUsages, extendedKeyUsages } = policy.profiles.get(profile) ?? policy.defaultProfile
   return {
     spki: parseCsr(csr).spki.der,
-    ...{ identifiers, requested },
-    // An order may outlive its profile in the configuration; then any period will do.
-    maxValidityDays: policy.profiles.get(profile)?.validity.maxValidityDays ?? Number.MAX_SAFE_INTEGER,
-    extendedKeyUsages: policy.profiles.get(profile)?.extendedKeyUsages ?? [],
+    identifiers,
+    requested,
+    maxValidityDays: validity.maxValidityDays,
+    keyUsages,
+    extendedKeyUsages,
+    policyOids: policy.policyOids,
+    accepted: policy.accepted.get(backend) ?? NOTHING_MORE,
     trustAnchors: policy.trustAnchors.get(backend) ?? [],
     refusesLint: policy.refusesLint,
     now: new Date(),
@@ -150,11 +168,12 @@ function announce(
   names: readonly string[],
   warnings: readonly string[],
 ): void {
-  const { certificateId: id, accountId, orderId, abandonedSeconds } = row
+  const { certificateId: id, accountId, orderId, abandonedSeconds, wasInterrupted } = row
   const facts = { ...factsOf(row), serialNumber }
   if (warnings.length > 0) events.lintWarnings(warnings, facts)
   events.issued({ id, accountId, orderId, serialNumber, names })
   if (abandonedSeconds !== undefined) events.late(facts)
+  else if (wasInterrupted) events.recovered(facts)
 }
 
 /** Only what can be read can be revoked. */

@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { isIP } from 'node:net'
 import path from 'node:path'
 import type { CaIssuer } from '../ca/backend.ts'
+import { constraintRefusal } from '../domain/identifier-policy.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 import { encodePem } from '../shared/pki/pem.ts'
 import { parseSpki } from '../shared/pki/spki.ts'
@@ -23,6 +24,15 @@ export interface ServerCertificateFiles {
 /** Renewal begins when less than this share of the lifetime is left. */
 const RENEW_AT_REST = 1 / 3
 
+/** @returns the names that the issuer's name constraints admit, and the others */
+export function admittedNames(
+  names: readonly string[],
+  issuer: Pick<CaIssuer, 'constraints'> | undefined,
+): { admitted: string[]; outside: string[] } {
+  const isOutside = (name: string) => constraintRefusal(toIdentifier(name), issuer?.constraints ?? []) !== undefined
+  return { admitted: names.filter((name) => !isOutside(name)), outside: names.filter(isOutside) }
+}
+
 /**
  * Issues when the certificate is missing, due for renewal, or has other names or another issuer.
  *
@@ -35,12 +45,16 @@ export async function ensureServerCertificate(
   issuance: Pick<Issuance, 'issueToSelf' | 'issuerForSelf'>,
   now: Date,
 ): Promise<boolean> {
-  if (isGood(files, names, issuance.issuerForSelf('ec', now), now)) return false
+  const issuer = issuance.issuerForSelf('ec', now)
+  const { admitted } = admittedNames(names, issuer)
+  if (admitted.length === 0)
+    throw new Error('server.tls.self_issued_names: the name constraints of the CA admit none of its names')
+  if (isGood(files, admitted, issuer, now)) return false
   requireWritable('server.tls.key_path', files.keyPath)
   requireWritable('server.tls.cert_path', files.certPath)
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const spki = parseSpki(publicKey.export({ type: 'spki', format: 'der' }))
-  const { der, issuer: signedBy } = await issuance.issueToSelf(names.map(toIdentifier), spki, now)
+  const { der, issuer: signedBy } = await issuance.issueToSelf(admitted.map(toIdentifier), spki, now)
   const chain = encodePem('CERTIFICATE', der) + renderIssuerChain(signedBy.chain, false)
   replaceFile(files.keyPath, privateKey.export({ type: 'pkcs8', format: 'pem' }) as string, 0o600)
   replaceFile(files.certPath, chain, 0o644)

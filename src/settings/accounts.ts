@@ -41,7 +41,7 @@ function directoryMeta(config: Config): DirectoryMeta {
     ...(tos.url && { termsOfService: tos.url }),
     ...(acme.website_url && { website: acme.website_url }),
     ...(acme.caa_identities.length > 0 && { caaIdentities: acme.caa_identities }),
-    ...(acme.eab_required && { externalAccountRequired: true }),
+    externalAccountRequired: acme.eab_required,
     ...(hasChoiceOfProfiles(profiles) && {
       profiles: Object.fromEntries([...profiles].map(([name, { description }]) => [name, description ?? ''])),
     }),

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { ADMIN_CONNECTIONS } from '../config/connections.ts'
 import type { Config } from '../config/schema.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
+import { secretIn } from '../shared/lib/secret-text.ts'
 import { externalPathOf } from '../shared/protocol/urls.ts'
 import type { DatabaseSettings } from '../store/database.ts'
 import { databaseSettings } from './server.ts'
@@ -48,7 +49,7 @@ export function requireAuditKey(config: Config): Buffer {
 function readAuditKey(file: string): Buffer {
   let key: Buffer
   try {
-    key = readFileSync(file)
+    key = secretIn(readFileSync(file))
   } catch (cause) {
     throw new Error(`admin_api.audit_key_file: ${file}: cannot be read: ${describeFileError(cause)}`, { cause })
   }

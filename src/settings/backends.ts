@@ -6,12 +6,13 @@ import type { ExternalSettings } from '../ca/external-backend.ts'
 import { signerBackend, usedBackends } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
 import { isSigner } from '../domain/csr-issuance.ts'
+import type { Accepted } from '../domain/received-certificate.ts'
 import type { ReceptionPolicy } from '../services/received-certificates.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import { decodePem } from '../shared/pki/pem.ts'
 import { caModules } from './ca-module.ts'
-import { certificateProfiles } from './orders.ts'
+import { certificateProfiles, requireDefault } from './orders.ts'
 
 const SECOND_MS = 1000
 
@@ -50,8 +51,16 @@ export function externalSettings({ ca }: Config): ExternalSettings {
 
 export function receptionPolicy(config: Config): ReceptionPolicy {
   const { ca } = config
+  const profiles = certificateProfiles(config)
   return {
-    profiles: certificateProfiles(config),
+    profiles,
+    defaultProfile: requireDefault(profiles),
+    policyOids: ca.policy_oids,
+    accepted: new Map([
+      ['external', acceptedBy(ca.external.accepted)],
+      ['acme_proxy', acceptedBy(ca.acme_proxy.accepted)],
+      ...caModules(config).map(({ name, accepted }): [string, Accepted] => [name, acceptedBy(accepted)]),
+    ]),
     trustAnchors: new Map([
       ['external', readAnchors('ca.external.trust_anchors', ca.external.trust_anchors)],
       ['acme_proxy', readAnchors('ca.acme_proxy.trust_anchors', ca.acme_proxy.trust_anchors)],
@@ -61,6 +70,15 @@ export function receptionPolicy(config: Config): ReceptionPolicy {
       ]),
     ]),
     refusesLint: ca.received_lint === 'refuse',
+  }
+}
+
+function acceptedBy(accepted: Config['ca']['external']['accepted']): Accepted {
+  return {
+    subjectAttributes: accepted.subject_attributes,
+    keyPurposes: accepted.key_purposes,
+    extensions: accepted.extensions,
+    policyOids: accepted.policy_oids,
   }
 }
 

@@ -11,6 +11,7 @@ export interface CaModuleSettings extends Pick<ModuleBackendOptions, 'name' | 'm
   key: string
   /** PEM files. */
   trustAnchors: readonly string[]
+  accepted: CaModuleConfig['limits']['accepted']
 }
 
 /** Of every module that some profile may ask. */
@@ -23,6 +24,7 @@ export function caModules({ ca }: Config): CaModuleSettings[] {
       timeoutMs: limits.timeout_seconds * 1000,
       concurrency: limits.concurrency,
       trustAnchors: limits.trust_anchors,
+      accepted: limits.accepted,
     }
   })
 }

@@ -7,6 +7,7 @@ import path from 'node:path'
 import type { Config } from '../config/schema.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 import { createSecretBox, type SecretBox } from '../shared/lib/secret-box.ts'
+import { secretIn, withoutLineEnds } from '../shared/lib/secret-text.ts'
 
 /** A shorter file is a mistake, such as a truncated file or a password. */
 const MIN_EAB_SECRET_BYTES = 32
@@ -25,14 +26,14 @@ export function eabSecretBox({ acme, admin_api }: Config): SecretBox | undefined
 export const boxOf = (secret: string | Buffer) => createSecretBox(secret, 'chancery: HMAC keys of binding credentials')
 
 /**
- * Boxes of a former secret. An `acme.eab_key_file` counts with every byte, a `token_secret` without
- * the line break that an editor leaves.
+ * Boxes of a former secret: with every byte, and as a text without the line end that an editor
+ * leaves.
  *
  * @throws Error in one sentence when the file cannot be read or is empty
  */
 export function formerEabBoxes(file: string): SecretBox[] {
   const whole = readSecretFile(file)
-  const line = whole.toString('utf8').replace(/\r?\n$/, '')
+  const line = withoutLineEnds(whole.toString('utf8'))
   if (line === '') throw new Error(`${file} is empty`)
   return [boxOf(whole), boxOf(line)]
 }
@@ -47,7 +48,7 @@ function namedEabSecret(file: string): Buffer {
 
 /** @throws Error in one sentence when it cannot be read or is too short */
 export function readEabSecret(file: string): Buffer {
-  const secret = readSecretFile(file)
+  const secret = secretIn(readSecretFile(file))
   if (secret.length >= MIN_EAB_SECRET_BYTES) return secret
   throw new Error(`${file} has ${secret.length} bytes; it needs at least ${MIN_EAB_SECRET_BYTES}`)
 }

@@ -61,7 +61,7 @@ export function crlPolicy(config: Config): CrlPolicy {
   return {
     intervalMs: crl.schedule === null ? crl.rebuild_interval_seconds * SECOND_MS : undefined,
     lifetimeMs: crl.next_update_seconds * SECOND_MS,
-    hash: crl.hash_algorithm,
+    hash: crl.hash_algorithm ?? undefined,
     shards: crl.shards,
     maxValidityDays: ca.max_validity_days + CRL_MARGIN_DAYS,
     urlOf: crlUrls(config),

@@ -13,6 +13,8 @@ export interface NotificationSettings {
   enabled: boolean
   disabledTypes: readonly string[]
   batchSize: number
+  /** In an hour, of all accounts. */
+  mostToRecipient: number
   retryIntervalMs: number
   maxRetries: number
   retryDelayMs: number
@@ -22,11 +24,13 @@ export interface NotificationSettings {
 
 export function notificationSettings({ notifications }: Config): NotificationSettings {
   const { enabled, disabled_types, batch_size, retry_interval_seconds, max_retries } = notifications
-  const { retry_delay_seconds, retry_backoff_multiplier, retry_max_delay_seconds } = notifications
+  const { retry_delay_seconds, retry_backoff_multiplier, retry_max_delay_seconds, max_per_recipient_per_hour } =
+    notifications
   return {
     enabled,
     disabledTypes: disabled_types,
     batchSize: batch_size,
+    mostToRecipient: max_per_recipient_per_hour,
     retryIntervalMs: retry_interval_seconds * SECOND_MS,
     maxRetries: max_retries,
     retryDelayMs: retry_delay_seconds * SECOND_MS,

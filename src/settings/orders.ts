@@ -57,8 +57,14 @@ export function certificateProfiles({ ca }: Config): ReadonlyMap<string, Certifi
     },
   ])
   const byName = new Map(profiles)
-  if (!byName.has(DEFAULT_PROFILE)) throw new Error('the configuration always has a default profile')
+  requireDefault(byName)
   return byName
+}
+
+export function requireDefault(profiles: ReadonlyMap<string, CertificateProfile>): CertificateProfile {
+  const profile = profiles.get(DEFAULT_PROFILE)
+  if (!profile) throw new Error('the configuration always has a default profile')
+  return profile
 }
 
 export function issuerIdsOf(issuer: string | readonly string[] | null): readonly string[] {

@@ -1,5 +1,6 @@
 /** Settings of the process: threads, database connections, URLs, and protection of the port. */
 
+import { readFileSync } from 'node:fs'
 import { frontConnections, SUPERVISOR_POOL } from '../config/connections.ts'
 import type { Config } from '../config/schema.ts'
 import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
@@ -12,17 +13,27 @@ const SECOND_MS = 1000
 
 export function databaseSettings({ database, server }: Config, maxConnections = SUPERVISOR_POOL): DatabaseSettings {
   return {
-    host: database.host,
+    hosts: database.host,
     port: database.port,
     database: database.database,
     user: database.user,
     password: database.password ?? '',
     sslmode: database.sslmode,
+    ...(database.sslrootcert !== null && { rootCertificates: readRoots(database.sslrootcert) }),
     maxConnections,
     minConnections: 0,
     connectionTimeoutMs: database.connection_timeout * SECOND_MS,
     idleTimeoutMs: database.max_idle_seconds * SECOND_MS,
     statementTimeoutMs: server.timeout * SECOND_MS,
+  }
+}
+
+/** @throws Error in a sentence when the file cannot be read */
+function readRoots(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new Error(`cannot read database.sslrootcert ${file}: ${(error as NodeJS.ErrnoException).code}`)
   }
 }
 

@@ -8,15 +8,16 @@
 
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
-import type { Requester } from './account-store.ts'
 import type { Database, Statement } from './database.ts'
+import { beginsByHistory, type HistoryDemands } from './history-guard.ts'
 import { LAPSE, LATE_REASON, type Lapse, movedToProcessing } from './issuance-guards.ts'
+import type { BeginningOrder } from './issuance-store.ts'
 import pg from './pg.ts'
 import { order } from './status-sql.ts'
 
 export interface CsrIntent {
   certificateId: string
-  order: { id: string; requester: Requester; csrProfileId?: string | undefined }
+  order: BeginningOrder
   /** DER */
   csr: Buffer
   spkiSha256: Buffer
@@ -52,6 +53,8 @@ export interface ClaimedIssuance {
   mayHaveIssued: boolean
   /** A step was begun before whose answer is not recorded. */
   isRepeated: boolean
+  /** The same of this step or any before it. */
+  wasInterrupted: boolean
   /** Steps in a row that have failed. */
   failures: number
   ageSeconds: number
@@ -190,10 +193,11 @@ const claimStatement = (name: string, chosen: string): Statement => ({
     WITH due AS (
       SELECT certificate_id, is_running FROM csr_issuances WHERE ${chosen} FOR UPDATE SKIP LOCKED
     )
-    UPDATE csr_issuances n SET instance_id = $1, due_at = now() + make_interval(secs => $2), is_running = true
+    UPDATE csr_issuances n SET instance_id = $1, due_at = now() + make_interval(secs => $2), is_running = true,
+           was_interrupted = n.was_interrupted OR due.is_running
       FROM due WHERE n.certificate_id = due.certificate_id
     RETURNING n.certificate_id, n.account_id, n.order_id, n.csr, n.not_before, n.not_after, n.backend, n.state, n.may_have_issued,
-              due.is_running AS is_repeated, n.failures, extract(epoch FROM now() - n.created_at)::float8 AS age,
+              due.is_running AS is_repeated, n.was_interrupted, n.failures, extract(epoch FROM now() - n.created_at)::float8 AS age,
               extract(epoch FROM now() - n.abandoned_at)::float8 AS abandoned,
               (SELECT jsonb_build_object('identifiers', o.identifiers, 'profile', o.profile, 'replaces', o.replaces,
                                          'notBefore', o.not_before, 'notAfter', o.not_after)
@@ -297,14 +301,24 @@ const SAVE_ISSUER: Statement = {
 const UNIQUE_VIOLATION = '23505'
 const SERIAL_INDEX = 'certificates_serial_issuer'
 
+function valuesOfIntent({ certificateId, order: { id, requester, csrProfileId }, ...given }: CsrIntent): unknown[] {
+  const { csr, spkiSha256, notBefore, notAfter, backend, instanceId } = given
+  const who = [id, requester.accountId, requester.keyVersion, csrProfileId ?? null]
+  return [certificateId, ...who, csr, spkiSha256, notBefore, notAfter, backend, instanceId]
+}
+
 export function createCsrIssuanceStore(db: Database): CsrIssuanceStore {
   const done = async (statement: Statement, values: readonly unknown[]) =>
     (await db.query(statement, values)).length > 0
+  const beginByHistory = beginsByHistory<CsrIntent & { history: HistoryDemands }>(
+    db,
+    ({ history }) => history,
+    async (tx, intent) => (await tx.query(BEGIN, valuesOfIntent(intent))).length > 0,
+  )
   return {
-    begin: ({ certificateId, order: { id, requester, csrProfileId }, ...given }) => {
-      const { csr, spkiSha256, notBefore, notAfter, backend, instanceId } = given
-      const who = [id, requester.accountId, requester.keyVersion, csrProfileId ?? null]
-      return done(BEGIN, [certificateId, ...who, csr, spkiSha256, notBefore, notAfter, backend, instanceId])
+    begin(intent) {
+      const { history } = intent.order
+      return history ? beginByHistory({ ...intent, history }) : done(BEGIN, valuesOfIntent(intent))
     },
     takeFromSigner: ({ certificateId, csr, notBefore, notAfter, backend, instanceId, ...former }) => {
       const { ageSeconds = 0, failures = 0, dueInSeconds = 0 } = former
@@ -360,6 +374,7 @@ interface ClaimRow {
   state: unknown
   may_have_issued: boolean
   is_repeated: boolean
+  was_interrupted: boolean
   failures: number
   age: number
   abandoned: number | null
@@ -393,6 +408,7 @@ function decode(row: ClaimRow): ClaimedIssuance {
     state: row.state ?? undefined,
     mayHaveIssued: row.may_have_issued,
     isRepeated: row.is_repeated,
+    wasInterrupted: row.was_interrupted,
     failures: row.failures,
     ageSeconds: row.age,
     abandonedSeconds: row.abandoned ?? undefined,

@@ -17,7 +17,8 @@ export interface CsrProfileRecord {
 /** History that profiles with `reuse_key` or `renewal_window_days` need before issuance. */
 export interface IssuanceHistoryQuery {
   spkiSha256: Buffer
-  dnsNames: readonly string[]
+  /** Those of the certificate to come; addresses in canonical text. */
+  names: readonly string[]
   /** Certificates that expire after this instant count as not due for renewal. */
   notDueBefore: Date
 }
@@ -28,7 +29,10 @@ export interface IssuanceHistory {
    * key.
    */
   keyCertified: boolean
-  /** An unrevoked certificate of any account has one of the names and is not due for renewal. */
+  /**
+   * An unrevoked certificate of any account has one of the names and is not due for renewal, or one
+   * is being issued.
+   */
   notDue: boolean
 }
 
@@ -55,16 +59,27 @@ export const HISTORY_ANSWERS = `
     OR EXISTS (SELECT FROM issuance_intents n WHERE n.spki_sha256 = i.spki_sha256)
     OR EXISTS (SELECT FROM csr_issuances n WHERE n.spki_sha256 = i.spki_sha256) AS key_certified,
     EXISTS (SELECT FROM certificates c
-             WHERE c.names && string_to_array(i.names, ' ') AND c.revoked_at IS NULL AND c.not_after > i.not_due_before
-    ) AS not_due`
+             WHERE c.names && string_to_array(i.names, ' ') AND c.revoked_at IS NULL AND c.not_after > i.not_due_before)
+    OR EXISTS (SELECT FROM (SELECT order_id FROM issuance_intents UNION ALL SELECT order_id FROM csr_issuances) n
+                 JOIN orders o ON o.id = n.order_id CROSS JOIN jsonb_array_elements(o.identifiers) e
+                WHERE e ->> 'value' = ANY (string_to_array(i.names, ' '))) AS not_due`
 
-const HISTORY: Statement = {
+export const HISTORY: Statement = {
   name: 'csr-profile-history',
-  // certificates_spki and certificates_names; issuance_intents and csr_issuances hold only what is in flight.
+  // certificates_spki, certificates_names, orders_pkey; issuance_intents and csr_issuances hold only what is in flight.
   text: `
     SELECT ${HISTORY_ANSWERS}
       FROM unnest($1::bytea[], $2::text[], $3::timestamptz[]) WITH ORDINALITY AS i (spki_sha256, names, not_due_before, ord)
      ORDER BY i.ord`,
+}
+
+export interface HistoryRow {
+  key_certified: boolean
+  not_due: boolean
+}
+
+export function valuesOfHistory(queries: readonly IssuanceHistoryQuery[]): unknown[] {
+  return [queries.map((q) => q.spkiSha256), queries.map((q) => q.names.join(' ')), queries.map((q) => q.notDueBefore)]
 }
 
 interface ProfileRow {
@@ -83,11 +98,7 @@ export function createCsrProfileStore(db: Database): CsrProfileStore {
     }),
 
     historyOf: batched(db, async (queries: readonly IssuanceHistoryQuery[]) => {
-      const rows = await db.pipeline.run<{ key_certified: boolean; not_due: boolean }>(HISTORY, [
-        queries.map((q) => q.spkiSha256),
-        queries.map((q) => q.dnsNames.join(' ')),
-        queries.map((q) => q.notDueBefore),
-      ])
+      const rows = await db.pipeline.run<HistoryRow>(HISTORY, valuesOfHistory(queries))
       return rows.map((row) => ({ keyCertified: row.key_certified, notDue: row.not_due }))
     }),
   }

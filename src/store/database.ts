@@ -6,12 +6,19 @@
  */
 
 import { type Batched, Batcher, type CommandTraits } from '../shared/lib/batcher.ts'
-import { awaitDiskAtCommit } from './durability.ts'
 import pg from './pg.ts'
-import { type SslMode, tlsOptions } from './pg-tls.ts'
 import { createPipeline, type Pipeline, type Statement } from './pipeline.ts'
+import {
+  beginSession,
+  connectionOptions,
+  type DatabaseSettings,
+  Hosts,
+  type SessionSettings,
+  timeLimits,
+} from './session.ts'
+import { endsSession, isPassingState, isWorthRepeating, repeated } from './sqlstate.ts'
 
-export type { Statement }
+export type { DatabaseSettings, Statement }
 
 export interface PoolNumbers {
   /** Most connections that the pool may have. */
@@ -22,24 +29,6 @@ export interface PoolNumbers {
   available: number
   /** Statements that wait for a connection. */
   waiting: number
-}
-
-export interface DatabaseSettings {
-  /** Host name, or a directory with a Unix socket. */
-  host: string
-  port: number
-  database: string
-  user: string
-  password: string
-  /** libpq's words; `allow` means the same as `prefer`. */
-  sslmode: SslMode
-  maxConnections: number
-  /** Idle connections are closed down to this many; none when absent. */
-  minConnections?: number
-  connectionTimeoutMs: number
-  idleTimeoutMs: number
-  /** Bound of every statement, at the server and at the client. */
-  statementTimeoutMs: number
 }
 
 export interface Database {
@@ -59,11 +48,18 @@ export interface Database {
   close(): Promise<void>
 }
 
-const PING: Statement = { name: 'ping', text: 'SELECT 1' }
+const WRITE: Statement = {
+  name: 'takes-writes',
+  // On a standby or in a read-only session an UPDATE of no row fails, too. The message makes a commit
+  // that waits for the disk, and for the replicas that the operator asks for.
+  text: `
+    WITH nothing AS (UPDATE server_settings SET value = value WHERE false)
+    SELECT pg_logical_emit_message(true, 'chancery', '') IS NOT NULL AS is_written`,
+}
 
-/** Asks the database for an answer. @throws connection errors */
-export async function ping(db: Pick<Database, 'query'>): Promise<void> {
-  await db.query(PING, [])
+/** Asks whether the database takes writes. @throws its error, or connection errors */
+export async function requireWrites(db: Pick<Database, 'query'>): Promise<void> {
+  await db.query(WRITE, [])
 }
 
 /**
@@ -75,19 +71,30 @@ const STUCK_MS = 1_000
  * A plan made on empty tables keeps scanning them: with 20,000 orders it took half of PostgreSQL's
  * CPU. Generic plans avoid planning at every execution, which costs several times the execution.
  */
-const KEYED_PLANS =
-  '-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan'
+const KEYED_PLANS: SessionSettings = {
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  plan_cache_mode: 'force_generic_plan',
+}
+
+/** What pg says when all connections stay in use. */
+const IS_POOL_FULL = /^timeout exceeded when trying to connect$/
+
+const IS_NETWORK_FAULT = /^(?:ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET)/
 
 /** A query is sent without waiting for the answer to the one before. */
 const PIPELINED: object = { pipeline: true }
 
 /** Values are parsed as by pg; rows contain no bigint. */
 export function openDatabase(settings: DatabaseSettings, onError: (error: Error) => void): Database {
+  const hosts = new Hosts(settings.hosts)
   const pool = new pg.Pool({
-    ...connectionOptions(settings),
-    options: KEYED_PLANS,
+    Client: clientsOn(hosts, settings),
+    connectionTimeoutMillis: settings.connectionTimeoutMs,
     ...PIPELINED,
-    onConnect: awaitDiskAtCommit,
+    onConnect: (client) =>
+      beginSession(client, hostOf(client), { ...KEYED_PLANS, ...timeLimits(settings.statementTimeoutMs) }),
     max: settings.maxConnections,
     min: Math.min(settings.minConnections ?? 0, settings.maxConnections),
     idleTimeoutMillis: settings.idleTimeoutMs,
@@ -103,7 +110,34 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
   pool.on('release', (_error, client) => busySince.delete(client))
   pool.on('remove', (client) => busySince.delete(client))
 
-  const pipeline = createPipeline(pool, settings.maxConnections, (client) => busySince.set(client, performance.now()))
+  const connect = () =>
+    hosts.find((host) =>
+      pool.connect().catch((error: Error) => {
+        if (!IS_POOL_FULL.test(error.message)) hosts.leave(host)
+        throw error
+      }),
+    )
+  const pipeline = createPipeline({ connect, waiting: () => pool.waitingCount }, settings.maxConnections, (client) =>
+    busySince.set(client, performance.now()),
+  )
+
+  async function withClient<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    const client = await connect()
+    // A broken connection already fails the running statement. Without a listener, its error event
+    // would end the process.
+    const ignore = () => undefined
+    client.on('error', ignore)
+    let isBroken = false
+    try {
+      return await work(client)
+    } catch (error) {
+      isBroken = endsSession(error)
+      throw error
+    } finally {
+      client.off('error', ignore)
+      client.release(isBroken)
+    }
+  }
 
   function pressure(): PoolNumbers {
     const before = performance.now() - STUCK_MS
@@ -115,75 +149,62 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
   }
 
   return {
-    async query<Row>(statement: Statement, values: readonly unknown[]) {
-      const result = await pool.query({ name: statement.name, text: statement.text, values: values as unknown[] })
-      return result.rows as Row[]
-    },
+    query: (statement, values) => repeated(() => withClient((client) => rowsOf(client, statement, values))),
     pipeline,
-    async transaction(run) {
-      const client = await pool.connect()
-      // A broken connection already fails the running statement. Without a listener, its error
-      // event would end the process.
-      const ignore = () => undefined
-      client.on('error', ignore)
-      let broken = true
-      try {
-        await client.query('BEGIN')
-        const result = await run({
-          async query<Row>(statement: Statement, values: readonly unknown[]) {
-            return (await client.query({ ...statement, values: values as unknown[] })).rows as Row[]
-          },
-        })
-        await client.query('COMMIT')
-        broken = false
-        return result
-      } catch (error) {
-        if (error instanceof pg.DatabaseError) {
-          await client.query('ROLLBACK')
-          broken = false
-        }
-        throw error
-      } finally {
-        client.off('error', ignore)
-        client.release(broken)
-      }
-    },
+    transaction: (run) => repeated(() => withClient((client) => inTransaction(client, run))),
     pressure,
     close: () => pool.end(),
   }
 }
 
-/** Options of a single connection, for locks and migrations, which need their own. */
-export function connectionOptions(settings: DatabaseSettings): pg.ClientConfig {
-  return {
-    host: settings.host,
-    port: settings.port,
-    database: settings.database,
-    user: settings.user,
-    password: settings.password,
-    connectionTimeoutMillis: settings.connectionTimeoutMs,
-    application_name: 'chancery',
-    statement_timeout: settings.statementTimeoutMs,
-    query_timeout: settings.statementTimeoutMs + 1000,
-    ssl: tlsOptions(settings.host, settings.sslmode),
+/** pg makes the clients of its pool; each asks for the host when it is made. */
+function clientsOn(hosts: Hosts, settings: DatabaseSettings) {
+  return class extends pg.Client {
+    constructor(options?: pg.ClientConfig) {
+      super({ ...options, ...connectionOptions(settings, hosts.current) })
+    }
+  }
+}
+
+const hostOf = (client: object) => (client instanceof pg.Client ? client.host : '')
+
+async function rowsOf<Row>(
+  client: pg.PoolClient,
+  { name, text }: Statement,
+  values: readonly unknown[],
+): Promise<Row[]> {
+  return (await client.query({ name, text, values: [...values] })).rows as Row[]
+}
+
+async function inTransaction<T>(client: pg.PoolClient, run: (tx: Pick<Database, 'query'>) => Promise<T>): Promise<T> {
+  try {
+    await client.query('BEGIN')
+    const result = await run({ query: (statement, values) => rowsOf(client, statement, values) })
+    await client.query('COMMIT')
+    return result
+  } catch (error) {
+    // A session that has ended is rolled back by the server.
+    if (!endsSession(error)) await client.query('ROLLBACK')
+    throw error
   }
 }
 
 /**
  * Whether the commands of a failed batch may succeed one by one. SQLSTATE classes 22 and 23 refuse
- * a value of one command; 40P01 is a deadlock lost to another batch.
+ * a value of one command; a deadlock was lost to another batch.
  */
 export function isWorthSplitting(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^(?:22|23|40P01$)/.test(error.code ?? '')
+  if (isWorthRepeating(error)) return true
+  return error instanceof pg.DatabaseError && /^(?:22|23)/.test(error.code ?? '')
 }
 
 /**
- * Whether the database is unreachable, shutting down or too slow: 503 with Retry-After, not 500.
+ * Whether the database is unreachable, takes no writes, is shutting down or too slow: 503 with
+ * Retry-After, not 500.
  */
 export function isUnavailable(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return /^(?:57014|57P|53|08)/.test(error.code ?? '')
   const code = (error as { code?: unknown } | null)?.code
-  if (typeof code === 'string' && /^(?:ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET)/.test(code)) return true
+  if (typeof code === 'string' && (isPassingState(code) || IS_NETWORK_FAULT.test(code))) return true
   return (
     error instanceof Error &&
     /Connection terminated|timeout exceeded when trying to connect|timeout expired|not queryable|Client was closed|Query read timeout/.test(
@@ -197,11 +218,11 @@ const MAX_BATCH = 128
 /** Waiting commands of one kind: a fifth of a second of work at 10,000 commands a second. */
 const MAX_WAITING = 2048
 /**
- * Commands of one row, which run one after the other; no client needs more than a few.
- * Without it, 1,150 finalizes a second of one order filled `MAX_WAITING`, and every account was
- * refused.
+ * Commands of one row, which run one after the other: enough for all that one client sends at once,
+ * so that each gets the final answer. Without a bound, 1,150 finalizes a second of one order filled
+ * `MAX_WAITING`, and every account was refused.
  */
-const MAX_OF_KEY = 8
+export const MAX_OF_KEY = 32
 /**
  * Flushes of one kind at once; the pipeline starts a second one only while connections are slow.
  */
@@ -219,7 +240,7 @@ const MAX_STANDSTILL_MS = 5_000
 export function batched<C, R>(
   { pipeline }: Pick<Database, 'pipeline'>,
   flush: (commands: readonly C[]) => Promise<readonly R[]>,
-  traits: CommandTraits<C> = {},
+  traits: CommandTraits<C> & { maxConcurrent?: number } = {},
 ): Batched<C, R> {
   const options = {
     maxBatch: MAX_BATCH,

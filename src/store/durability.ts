@@ -10,16 +10,9 @@
 
 import type { Statement } from './pipeline.ts'
 
-const AWAIT_DISK = `
-  SELECT set_config('synchronous_commit', 'local', false) WHERE current_setting('synchronous_commit') = 'off'`
-
-/**
- * Call it on a new connection, before its first statement.
- * @throws the connection's failure; the connection must not be used then
- */
-export async function awaitDiskAtCommit(client: { query(text: string): Promise<unknown> }): Promise<void> {
-  await client.query(AWAIT_DISK)
-}
+/** For the statement that begins a session (session.ts). */
+export const DURABLE_COMMITS = `
+  CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'local', false) END`
 
 const UNSAFE: Statement = {
   name: 'durability-unsafe',

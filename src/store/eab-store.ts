@@ -37,8 +37,14 @@ export interface EabStore {
    * commit. False, with nothing written, when the credential is used up or revoked, or the key has
    * an account.
    */
-  register(bound: BoundAccount): Promise<boolean>
+  register: Batched<BoundAccount, boolean>
 }
+
+/**
+ * Registrations at once, each on a connection, and one at most for a credential. Ten of one
+ * credential took all connections of a thread, and every other request was refused.
+ */
+const MAX_REGISTRATIONS = 2
 
 const FIND_FOR_VERIFICATION: Statement = {
   name: 'eab-find-for-verification',
@@ -104,17 +110,28 @@ export function createEabStore(db: Database): EabStore {
       return kids.map((kid) => byKid.get(kid))
     }),
 
-    async register({ account, credentialId, binding, reusable }) {
-      const { id, thumbprint, jwk, contacts, termsAgreed, termsVersion = null } = account
-      const values = [id, thumbprint, jwk, contacts, termsAgreed, credentialId, binding, reusable, termsVersion]
-      return db.transaction(async (tx) => {
-        const made = await tx.query(REGISTER, values)
-        // A separate statement, so that it sees grants made while the first one waited for the row.
-        if (made.length > 0) await tx.query(HAND_ON, [id, credentialId])
-        return made.length > 0
-      })
-    },
+    register: batched(
+      db,
+      async ([bound]: readonly BoundAccount[]) => (bound === undefined ? [] : [await register(db, bound)]),
+      {
+        keyOf: ({ credentialId }) => credentialId,
+        weight: { of: () => 1, most: 1 },
+        maxConcurrent: MAX_REGISTRATIONS,
+      },
+    ),
   }
+}
+
+async function register(db: Pick<Database, 'transaction'>, bound: BoundAccount): Promise<boolean> {
+  const { account, credentialId, binding, reusable } = bound
+  const { id, thumbprint, jwk, contacts, termsAgreed, termsVersion = null } = account
+  const values = [id, thumbprint, jwk, contacts, termsAgreed, credentialId, binding, reusable, termsVersion]
+  return db.transaction(async (tx) => {
+    const made = await tx.query(REGISTER, values)
+    // A separate statement, so that it sees grants made while the first one waited for the row.
+    if (made.length > 0) await tx.query(HAND_ON, [id, credentialId])
+    return made.length > 0
+  })
 }
 
 const verificationOf = (row: VerificationRow): EabVerification => ({

@@ -6,6 +6,7 @@
  * row twice and needs no index on `expires_at`, which every new order would pay for.
  */
 
+import { ORDER_EXPIRED } from '../domain/states.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import type { Database, Statement } from './database.ts'
 import { authorization, order } from './status-sql.ts'
@@ -72,7 +73,7 @@ const EXPIRE_ORDERS = expireStatement(
   'orders',
   order.allows('expired'),
   `marked AS (
-      UPDATE orders o SET status = ${order.after('expired')} FROM page
+      UPDATE orders o SET status = ${order.after('expired')}, error = '${JSON.stringify(ORDER_EXPIRED)}' FROM page
        WHERE o.id = page.id AND page.open AND o.status ${order.allows('expired')} AND o.expires_at <= now()
       RETURNING o.id, o.request_key, 0 AS challenges
     ), released AS (

@@ -8,8 +8,10 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { connectionOptions, type Database, type DatabaseSettings } from './database.ts'
-import pg from './pg.ts'
+import type { Database, DatabaseSettings } from './database.ts'
+import type pg from './pg.ts'
+import { openSession } from './session.ts'
+import { endsSession } from './sqlstate.ts'
 
 /**
  * First half of the presence lock's key; the instance id is the second. `live_instances()` in SQL
@@ -130,10 +132,9 @@ class PresenceConnection {
    */
   query<R extends pg.QueryResultRow>(holder: pg.Client, text: string, values: unknown[] = []): Promise<R[]> {
     const rows = this.#last.then(async () => (await holder.query<R>(text, values)).rows)
-    // The caller gets the error; the next statement only waits. An error without a server code
-    // means that the connection is lost.
+    // The caller gets the error; the next statement only waits.
     this.#last = rows.catch((error) => {
-      if (!(error instanceof pg.DatabaseError)) this.#lose(holder, error)
+      if (endsSession(error)) this.#lose(holder, error)
     })
     return rows
   }
@@ -149,10 +150,9 @@ class PresenceConnection {
   }
 
   async #connect(isAgain: boolean): Promise<pg.Client> {
-    const next = new pg.Client({ ...connectionOptions(this.#settings), keepAlive: true })
+    const next = await openSession(this.#settings)
     next.on('error', (error) => this.#lose(next, error))
     try {
-      await next.connect()
       // A silent former connection may live for hours at the server, and keep its locks.
       if (isAgain) await next.query(END_FORMER, [PRESENCE_CLASS, this.instanceId])
       await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, this.instanceId])

@@ -9,16 +9,26 @@ import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { Requester } from './account-store.ts'
 import { revokeCertificate } from './certificate-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
+import { beginsByHistory, type HistoryDemands } from './history-guard.ts'
 import { LAPSE, LATE_REASON, type Lapse, movedToProcessing } from './issuance-guards.ts'
 import { order } from './status-sql.ts'
 
 export type { Lapse }
 
+/** An order as finalize has checked it. */
+export interface BeginningOrder {
+  id: string
+  requester: Requester
+  csrProfileId?: string | undefined
+  /** Absent where no CSR profile asks for the history. */
+  history?: HistoryDemands | undefined
+}
+
 /** A certificate about to be signed. */
 export interface IssuanceIntent {
   certificateId: string
   /** Undefined for a certificate that the service issues to itself. */
-  order: { id: string; requester: Requester; csrProfileId?: string | undefined } | undefined
+  order: BeginningOrder | undefined
   serialNumber: Buffer
   issuerId: string
   issuerFingerprint: Buffer
@@ -53,7 +63,7 @@ export interface IssuedCertificate {
 export interface IssuanceStore {
   /**
    * Order ready → processing and its intent, in one commit. False when the order is not ready, its
-   * account not valid or under another CSR profile, or the key blocked.
+   * account not valid or under another CSR profile, the key blocked, or the history against it.
    */
   begin: Batched<IssuanceIntent, boolean>
   /** SHA-256 of the key that an order is being or was issued for; undefined before. */
@@ -205,33 +215,44 @@ const NOTE_UNSIGNED: Statement = {
      WHERE certificate_id = $1 AND instance_id = $2 AND unsigned_by IS NOT DISTINCT FROM $3`,
 }
 
+function valuesOfIntents(intents: readonly IssuanceIntent[]): unknown[] {
+  return [
+    intents.map((n) => n.certificateId),
+    intents.map((n) => n.order?.id),
+    intents.map((n) => n.order?.requester.accountId),
+    intents.map((n) => n.serialNumber),
+    intents.map((n) => n.issuerId),
+    intents.map((n) => n.issuerFingerprint),
+    intents.map((n) => n.tbs),
+    intents.map((n) => n.spkiSha256),
+    intents.map((n) => n.instanceId),
+    intents.map((n) => n.order?.requester.keyVersion),
+    intents.map((n) => n.order?.csrProfileId),
+  ]
+}
+
 export function createIssuanceStore(db: Database): IssuanceStore {
   const beginWith = (statement: Statement) =>
     batched(
       db,
-      async (intents: readonly IssuanceIntent[]) => {
-        const rows = await db.pipeline.run<{ id: string }>(statement, [
-          intents.map((n) => n.certificateId),
-          intents.map((n) => n.order?.id),
-          intents.map((n) => n.order?.requester.accountId),
-          intents.map((n) => n.serialNumber),
-          intents.map((n) => n.issuerId),
-          intents.map((n) => n.issuerFingerprint),
-          intents.map((n) => n.tbs),
-          intents.map((n) => n.spkiSha256),
-          intents.map((n) => n.instanceId),
-          intents.map((n) => n.order?.requester.keyVersion),
-          intents.map((n) => n.order?.csrProfileId),
-        ])
-        return flags(rows, intents)
-      },
+      async (intents: readonly IssuanceIntent[]) =>
+        flags(await db.pipeline.run<{ id: string }>(statement, valuesOfIntents(intents)), intents),
       { keyOf: (intent) => intent.order?.id ?? intent.certificateId, isGone: (intent) => intent.isGone?.() === true },
     )
   const begin = beginWith(BEGIN)
   const beginOwn = beginWith(BEGIN_OWN)
+  const beginByHistory = beginsByHistory<IssuanceIntent & { history: HistoryDemands }>(
+    db,
+    ({ history }) => history,
+    async (tx, intent) => (await tx.query(BEGIN, valuesOfIntents([intent]))).length > 0,
+  )
 
   return {
-    begin: (intent) => (intent.order ? begin(intent) : beginOwn(intent)),
+    begin(intent) {
+      if (!intent.order) return beginOwn(intent)
+      const { history } = intent.order
+      return history ? beginByHistory({ ...intent, history }) : begin(intent)
+    },
 
     complete: batched(db, async (issued: readonly IssuedCertificate[]) => {
       const rows = await db.pipeline.run<{ id: string }>(COMPLETE, [

@@ -6,8 +6,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { connectionOptions, type DatabaseSettings } from './database.ts'
-import pg from './pg.ts'
+import type { DatabaseSettings } from './database.ts'
+import type pg from './pg.ts'
+import { openSession } from './session.ts'
 
 /** Compiled code is in dist/src/store; the SQL files are not copied there. */
 const MIGRATIONS_DIR = fileURLToPath(new URL('../../../migrations/', import.meta.url))
@@ -109,24 +110,10 @@ async function apply(client: pg.Client, folder: string, { version, name }: Migra
 async function withClient<T>(settings: DatabaseSettings, run: (client: pg.Client) => Promise<T>): Promise<T> {
   // Migrating large tables, or waiting for another migrator, may exceed the time of a request's
   // statement.
-  const { query_timeout: _, ...options } = connectionOptions(settings)
-  const client = new pg.Client({ ...options, statement_timeout: 0 })
+  const client = await openSession({ ...settings, statementTimeoutMs: 0 })
   try {
-    await client.connect().catch((cause: Error) => {
-      throw cannotConnect(settings, cause)
-    })
     return await run(client)
   } finally {
     await client.end()
   }
-}
-
-/** Commands and starts connect here first, so the message names the settings. */
-function cannotConnect(settings: DatabaseSettings, cause: Error): Error {
-  const { database, host, port, user, password, sslmode } = settings
-  const wantsPassword = !password && /^SASL/.test(cause.message)
-  const isAboutTls = /does not support SSL|certificate/i.test(cause.message)
-  const reason = wantsPassword ? 'the server asks for a password, and database.password is not set' : cause.message
-  const hint = isAboutTls ? `; database.sslmode is ${sslmode}, docs/operations/database.md says which there are` : ''
-  return new Error(`cannot connect to database ${database} at ${host}:${port} as ${user}: ${reason}${hint}`, { cause })
 }

@@ -3,6 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import {
+  COUNTED_APART,
   NEVER_SENT,
   NOTIFICATION_STATUSES,
   type NotificationStatus,
@@ -76,6 +77,23 @@ export async function countLately(
     SELECT count(*)::integer AS rows FROM notifications
      WHERE ${subject} AND notification_type = ${type} AND id > ${lowestUuidv7(since.getTime())} ${isClients}`)
   return rows
+}
+
+const Share = z.object({ recipient: z.string(), mails: z.int() })
+
+/** How many mails of any account went to each recipient lately, by the address in lower case; without those that are counted apart. */
+export async function countToRecipients(
+  tx: CommonQueryMethods,
+  recipients: readonly string[],
+  since: Date,
+): Promise<Map<string, number>> {
+  // notifications_recipient
+  const rows = await tx.any(rowsOf(Share)`
+    SELECT lower(recipient) AS recipient, count(*)::integer AS mails FROM notifications
+     WHERE lower(recipient) = ANY (${sql.array([...recipients], 'text')}) AND id > ${lowestUuidv7(since.getTime())}
+       AND notification_type <> ALL (${sql.array([...COUNTED_APART], 'text')})
+     GROUP BY lower(recipient)`)
+  return new Map(rows.map(({ recipient, mails }) => [recipient, mails]))
 }
 
 const Claimed = z.object({

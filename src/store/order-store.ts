@@ -5,7 +5,7 @@ import type { Approval } from '../domain/allowlist.ts'
 import { orderRequestKey } from '../domain/order-request.ts'
 import type { Order } from '../domain/records.ts'
 import type { AuthorizationStatus } from '../domain/states.ts'
-import { type OrderStatus, orderStatus, type StoredOrderStatus } from '../domain/states.ts'
+import { ORDER_EXPIRED, type OrderStatus, orderStatus, type StoredOrderStatus } from '../domain/states.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { sharedRuns } from '../shared/lib/caching.ts'
 import type { ChallengeType } from '../shared/protocol/challenge.ts'
@@ -327,6 +327,7 @@ function decode(row: OrderRow, now: Date): Order {
   // A missing authorization counts as an invalid one.
   if (authorizations.length < row.authorization_ids.length) authorizations.push('invalid')
   const facts = { stored: row.status, expiresAt: row.expires_at, authorizations }
+  const error = row.error ?? (row.status === 'open' && row.expires_at <= now ? ORDER_EXPIRED : undefined)
   return {
     id: row.id as string,
     accountId: row.account_id,
@@ -339,7 +340,7 @@ function decode(row: OrderRow, now: Date): Order {
     ...(row.not_after && { notAfter: row.not_after }),
     ...(row.replaces !== null && { replaces: row.replaces }),
     ...(row.is_exempt && { isExempt: true }),
-    ...(row.error && { error: row.error }),
+    ...(error && { error }),
     ...(row.certificate_id && { certificateId: row.certificate_id }),
     ...(row.csr_profile_id && { csrProfileId: row.csr_profile_id }),
     ...(row.caa_checked && { caaCheckedAt: new Date(row.caa_checked) }),

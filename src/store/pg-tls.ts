@@ -18,14 +18,15 @@ interface TlsOptions extends ConnectionOptions {
 }
 
 /**
- * pg's `ssl` option. As in libpq, a Unix socket has no TLS; unlike libpq, `allow` means `prefer`,
+ * pg's `ssl` option. Without `rootCertificates` (PEM), those of Node.js count. As in libpq, a Unix socket has no TLS; unlike libpq, `allow` means `prefer`,
  * not clear text first.
  */
-export function tlsOptions(host: string, sslmode: SslMode): TlsOptions | false {
+export function tlsOptions(host: string, sslmode: SslMode, rootCertificates?: string): TlsOptions | false {
   if (sslmode === 'disable' || isSocketFolder(host)) return false
   if (sslmode === 'prefer' || sslmode === 'allow') return { rejectUnauthorized: false, onlyWhereOffered: true }
   return {
     rejectUnauthorized: sslmode !== 'require',
+    ...(rootCertificates !== undefined && { ca: rootCertificates }),
     // verify-ca checks the issuer, not the server's name.
     ...(sslmode === 'verify-ca' && { checkServerIdentity: () => undefined }),
   }

@@ -8,7 +8,8 @@
  * connection fails the group.
  */
 
-import pg from './pg.ts'
+import type pg from './pg.ts'
+import { endsSession, isWorthRepeating, REPEATS } from './sqlstate.ts'
 
 /** A statement with a name is prepared once for each connection. */
 export interface Statement {
@@ -59,11 +60,16 @@ export const GROUP_DISTANCE_MS = 8
 
 /** A statement that ran too long; a second run would take as long. */
 const CANCELLED = '57014'
-/** Shutdown, a lost connection, a time-out that ends the session. */
-const ENDS_SESSION = /^(?:57P|08|25P03)/
+
+/** The pool, as far as the pipeline uses it. */
+export interface Connections {
+  connect(): Promise<pg.PoolClient>
+  /** How many others wait for a connection. */
+  waiting(): number
+}
 
 /** @param onStart is called with each connection that starts a group */
-export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.PoolClient) => void): Pipeline {
+export function createPipeline(pool: Connections, max: number, onStart: (client: pg.PoolClient) => void): Pipeline {
   const waiting = new WaitingStatements()
   const pace = new Pace()
   /** One entry a connection in use: when its current group started. */
@@ -113,7 +119,7 @@ export function createPipeline(pool: pg.Pool, max: number, onStart: (client: pg.
       onStart(client)
       if (!(await runGroup(client, waiting.takeGroup()))) isBroken = true
       await new Promise(setImmediate)
-    } while (!isBroken && pace.distanceMs === 0 && waiting.length > 0 && pool.waitingCount === 0)
+    } while (!isBroken && pace.distanceMs === 0 && waiting.length > 0 && pool.waiting() === 0)
     running.delete(turn)
     client.off('error', onBreak)
     client.release(isBroken)
@@ -197,7 +203,7 @@ function countSlow(running: ReadonlySet<RunningGroup>, now: number): { slow: num
 }
 
 /** @returns whether the connection can be used again */
-async function runGroup(client: pg.PoolClient, group: readonly Wanted[]): Promise<boolean> {
+async function runGroup(client: pg.PoolClient, group: readonly Wanted[], repeats = REPEATS): Promise<boolean> {
   if (group.length === 0) return true
   const isOne = group.length === 1
   const { stream } = (client as unknown as { connection: pg.Connection }).connection
@@ -214,7 +220,7 @@ async function runGroup(client: pg.PoolClient, group: readonly Wanted[]): Promis
   const first = isOne ? 0 : 1
   if (failedAt >= 0) {
     const { reason } = results[failedAt] as PromiseRejectedResult
-    if (failedAt >= first) return await recover(client, group, reason, group[failedAt - first])
+    if (failedAt >= first) return await recover(client, group, { reason, failed: group[failedAt - first], repeats })
     // Without BEGIN each statement has committed alone, or failed.
     for (const { reject } of group) reject(new Error('Connection terminated', { cause: reason }))
     return false
@@ -224,23 +230,28 @@ async function runGroup(client: pg.PoolClient, group: readonly Wanted[]): Promis
   return true
 }
 
+interface Failure {
+  reason: unknown
+  /** Undefined when the commit failed. */
+  failed: Wanted | undefined
+  /** How often a statement alone may be repeated. */
+  repeats: number
+}
+
 /** @returns whether the connection can be used again */
-async function recover(
-  client: pg.PoolClient,
-  group: readonly Wanted[],
-  failure: unknown,
-  failed: Wanted | undefined,
-): Promise<boolean> {
-  // By code: the server translates the word for the severity.
-  const isAlive = failure instanceof pg.DatabaseError && !ENDS_SESSION.test(failure.code ?? '')
+async function recover(client: pg.PoolClient, group: readonly Wanted[], failure: Failure): Promise<boolean> {
+  const { reason, failed, repeats } = failure
+  const isAlive = !endsSession(reason)
+  if (isAlive && group.length === 1 && repeats > 0 && isWorthRepeating(reason))
+    return runGroup(client, group, repeats - 1)
   if (!isAlive || group.length === 1) {
-    for (const { reject } of group) reject(failure)
+    for (const { reject } of group) reject(reason)
     return isAlive
   }
   for (const [i, one] of group.entries()) {
-    if (one === failed && failure.code === CANCELLED) one.reject(failure)
+    if (one === failed && (reason as { code?: unknown }).code === CANCELLED) one.reject(reason)
     else if (!(await runGroup(client, [one]))) {
-      for (const { reject } of group.slice(i + 1)) reject(new Error('Connection terminated', { cause: failure }))
+      for (const { reject } of group.slice(i + 1)) reject(new Error('Connection terminated', { cause: reason }))
       return false
     }
   }

@@ -21,8 +21,8 @@ import {
 } from 'slonik'
 import { z as zod3 } from 'zod'
 import type { z } from 'zod/v4'
-import { connectionOptions, type Database, type DatabaseSettings, isUnavailable, type Statement } from './database.ts'
-import { awaitDiskAtCommit } from './durability.ts'
+import { type Database, type DatabaseSettings, isUnavailable, type Statement } from './database.ts'
+import { beginSession, connectionOptions, Hosts, timeLimits } from './session.ts'
 
 export type { CommonQueryMethods, DatabasePool }
 export { sql }
@@ -53,14 +53,11 @@ export function queriesOf(db: CommonQueryMethods): Pick<Database, 'query'> {
   }
 }
 
-/** A lock not granted in time, a deadlock, a lost serialisation. */
-const BESIDE_OTHERS = /^(?:55P03|40P01|40001)$/
-
 /** Whether the database is away, too slow, or at work on the same rows for another: 503, not 500. */
 export function isBusy(error: unknown): boolean {
   if (error instanceof ConnectionError || error instanceof BackendTerminatedError) return true
   if (error instanceof BackendTerminatedUnexpectedlyError || error instanceof StatementTimeoutError) return true
-  if (isUnavailable(error) || BESIDE_OTHERS.test(String((error as { code?: unknown } | null)?.code))) return true
+  if (isUnavailable(error)) return true
   return error instanceof Error && error.cause !== undefined && isBusy(error.cause)
 }
 
@@ -72,50 +69,77 @@ export function isNotOwner(error: unknown): boolean {
   return error instanceof Error && error.cause !== undefined && isNotOwner(error.cause)
 }
 
-/** slonik's driver, but that commits of its connections wait for the disk, too. */
-const durableDriver: DriverFactory = async (configuration) => {
-  const driver = await createPgDriverFactory()(configuration)
-  return {
-    async createClient() {
+/**
+ * slonik's driver, but its sessions begin as all of the service do. The driver is made for one
+ * host, and connects when it is made; so there is one for each host, made when the host is tried.
+ */
+function sessionDriver(settings: DatabaseSettings): DriverFactory {
+  return async ({ driverConfiguration }) => {
+    const hosts = new Hosts(settings.hosts)
+    const drivers = new Map<string, Driver>()
+    const driverOf = async (host: string): Promise<Driver> => {
+      const { ssl } = connectionOptions(settings, host)
+      const configuration = { ...driverConfiguration, connectionUri: uriOf(settings, host) }
+      return createPgDriverFactory()({
+        driverConfiguration: typeof ssl === 'object' ? { ...configuration, ssl } : configuration,
+      })
+    }
+    const begin = async (host: string) => {
+      const driver = drivers.get(host) ?? (await driverOf(host))
+      drivers.set(host, driver)
       const client = await driver.createClient()
       client.acquire()
       try {
-        await awaitDiskAtCommit(client)
+        await beginSession(client, host, timeLimits(settings.statementTimeoutMs))
       } catch (error) {
         await client.destroy()
         throw error
       }
       await client.release()
       return client
-    },
+    }
+    return {
+      createClient: () =>
+        hosts.find((host) =>
+          begin(host).catch((error: unknown) => {
+            hosts.leave(host)
+            throw error
+          }),
+        ),
+    }
   }
 }
+
+function uriOf({ port, database, user, password }: DatabaseSettings, host: string): string {
+  return stringifyDsn({
+    applicationName: 'chancery',
+    // Unescaped, a socket's folder or an IPv6 address would break the URI.
+    host: encodeURIComponent(host),
+    port,
+    databaseName: database,
+    username: user,
+    password,
+    sslMode: 'disable',
+  })
+}
+
+type Driver = Awaited<ReturnType<DriverFactory>>
 
 /** Short, because the pool is used only now and then. */
 const IDLE_MS = 5_000
 
 /** @param settings `maxConnections` counts beside the pool of `openDatabase`. */
 export function openCheckedDatabase(settings: DatabaseSettings): Promise<DatabasePool> {
-  const { ssl } = connectionOptions(settings)
-  const uri = stringifyDsn({
-    applicationName: 'chancery',
-    // Unescaped, a socket's folder or an IPv6 address would break the URI.
-    host: encodeURIComponent(settings.host),
-    port: settings.port,
-    databaseName: settings.database,
-    username: settings.user,
-    password: settings.password,
-    sslMode: 'disable',
-  })
-  return createPool(uri, {
-    driverFactory: durableDriver,
-    ...(typeof ssl === 'object' && { ssl }),
+  const [host = ''] = settings.hosts
+  return createPool(uriOf(settings, host), {
+    driverFactory: sessionDriver(settings),
     maximumPoolSize: settings.maxConnections,
     connectionTimeout: settings.connectionTimeoutMs,
     connectionRetryLimit: 0,
     idleTimeout: Math.min(settings.idleTimeoutMs, IDLE_MS),
-    statementTimeout: settings.statementTimeoutMs,
-    idleInTransactionSessionTimeout: settings.statementTimeoutMs,
+    // The driver would ask for these at the start of a connection (session.ts).
+    statementTimeout: 'DISABLE_TIMEOUT',
+    idleInTransactionSessionTimeout: 'DISABLE_TIMEOUT',
     gracefulTerminationTimeout: settings.statementTimeoutMs,
     // Repeats a lost deadlock or serialisation once, not five times.
     queryRetryLimit: 1,

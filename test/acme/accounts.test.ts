@@ -130,7 +130,7 @@ describe('accounts', () => {
 
   test('the directory names the terms (§7.1.1)', async () => {
     const client = await createAcmeClient(service.directoryUrl)
-    assert.deepEqual(client.directory['meta'], { termsOfService: TERMS })
+    assert.deepEqual(client.directory['meta'], { termsOfService: TERMS, externalAccountRequired: false })
   })
 
   test('an update changes the contacts and ignores what a client may not set (§7.3.2)', async () => {

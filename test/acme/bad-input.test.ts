@@ -744,8 +744,6 @@ const identifiers = (...values: (string | { type: string; value: string })[]) =>
 
 const IDENTIFIERS: Row[] = [
   used('no identifiers at all', 'malformed', identifiers()),
-  used('an identifier listed twice', 'malformed', identifiers('a.test', 'a.test')),
-  used('an identifier listed twice in different case', 'malformed', identifiers('a.test', 'A.TEST')),
   used('101 identifiers', 'malformed', identifiers(...Array.from({ length: 101 }, (_, i) => `n${i}.test`))),
   used('an unknown identifier type', 'unsupportedIdentifier', identifiers({ type: 'email', value: 'a@b.test' })),
   used('type DNS in upper case', 'unsupportedIdentifier', identifiers({ type: 'DNS', value: 'a.test' })),

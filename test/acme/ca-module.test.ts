@@ -346,13 +346,15 @@ describe('a service whose CA is a module that misbehaves', { timeout: 900_000 },
   })
 })
 
+const THRESHOLD = 4
+
 describe('a careless module in front of another CA', { timeout: 900_000 }, () => {
   const CARELESS = caModule('Faulty')
   const place = aServiceWith(({ settings, folder }) => ({
     backend: 'failover',
     failover: { backends: [CARELESS, COMMAND_CA], probe_seconds: 600 },
     // More than fail at a time in the first test.
-    circuit_breaker_failure_threshold: 4,
+    circuit_breaker_failure_threshold: THRESHOLD,
     extension_settings: {
       ...settings,
       environment: { CA_FOLDER: folder, OTHER_CA_FOLDER: folder },
@@ -375,22 +377,31 @@ describe('a careless module in front of another CA', { timeout: 900_000 }, () =>
 
   test('one that always throws keeps its orders until they end; left alone, it keeps no further ones', async () => {
     const issued = place.ca().issued().length
-    const { order, csr, url } = await place.ready('breaks')
-    assert.equal((await place.client().post(order.json.finalize, { csr })).json.status, 'processing')
+    // The circuit breaker counts orders, and those of the tests before count.
+    const failing: string[] = []
+    for (let isAsked = true; isAsked; ) {
+      const { order, csr, url } = await place.ready('breaks')
+      const { status } = (await place.client().post(order.json.finalize, { csr })).json
+      isAsked = status === 'processing'
+      if (isAsked) failing.push(url)
+    }
+    assert.ok(failing.length > 0 && failing.length <= THRESHOLD, String(failing.length))
     await place.service().untilLogged('it is left alone', (line) => line['event'] === 'backend_away')
     const next = await place.finalized('breaks')
     assert.deepEqual([next.order.json.status, await place.backendOf(next.url)], ['valid', COMMAND_CA])
-    const ended = await until(
-      'the end of its order',
-      async () => {
-        const { json } = await place.client().post(url)
-        return json.status !== 'processing' && json
-      },
-      120_000,
-    )
-    assert.equal(ended.status, 'invalid')
-    assert.doesNotMatch(JSON.stringify(ended), /SECRET/)
-    assert.equal(place.ca().issued().length, issued + 1, 'no other CA was asked for it')
+    for (const url of failing) {
+      const ended = await until(
+        'the end of its order',
+        async () => {
+          const { json } = await place.client().post(url)
+          return json.status !== 'processing' && json
+        },
+        120_000,
+      )
+      assert.equal(ended.status, 'invalid')
+      assert.doesNotMatch(JSON.stringify(ended), /SECRET/)
+    }
+    assert.equal(place.ca().issued().length, issued + 2, 'no other CA was asked for them')
   })
 })
 

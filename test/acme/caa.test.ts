@@ -1,7 +1,7 @@
 /** CAA over the whole service: at validation, and again at finalize when the check is old (RFC 8659, RFC 8657). */
 
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
 import {
@@ -384,6 +384,25 @@ describe('CAA', () => {
       dns.asked.length = 0
       assert.equal((await finalize(order, ['other.example'])).json.type, `${PROBLEM}badCSR`)
       assert.deepEqual(caaQueries(), [])
+    })
+    test('a CSR profile that is replaced while name servers are asked counts', async () => {
+      const one = await registeredClient(service.directoryUrl)
+      const profile = randomUUID()
+      await database.query("INSERT INTO csr_profiles (id, name, profile_data) VALUES ($1, 'replaced', '{}')", [profile])
+      await database.query('INSERT INTO account_csr_profiles (account_id, csr_profile_id) VALUES ($1, $2)', [
+        one.kid.split('/').at(-1),
+        profile,
+      ])
+      const order = await readyOrder(['replaced.example'], one)
+      await age('replaced.example', 9)
+      dns.asked.length = 0
+      silent = true
+      const answer = finalize(order, ['replaced.example'], one)
+      await until('name servers are asked', () => caaQueries().length > 0)
+      await database.query(`UPDATE csr_profiles SET profile_data = '{"san_maximum": 0}' WHERE id = $1`, [profile])
+      silent = false
+      const { json } = await answer
+      assert.equal(json.type, `${PROBLEM}badCSR`, JSON.stringify(json))
     })
     test('silent name servers are waited for within a bound, and health answers meanwhile', async () => {
       const clients = await Promise.all(Array.from({ length: 30 }, () => registeredClient(service.directoryUrl)))

@@ -17,7 +17,7 @@ import {
 } from '../support/acme-client.ts'
 import { bindingFor, chancery, createCredential, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { aCsr, P256_KEY, P384_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
+import { aCsr, freshP256Key, P256_KEY, P384_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
 const BAD_CSR = 'urn:ietf:params:acme:error:badCSR'
 const idOf = (client: AcmeClient) => client.kid.split('/').at(-1) as string
@@ -129,6 +129,42 @@ describe('CSR profiles', () => {
     const order = await readyOrder(client, ['second-use.test'])
     assertViolations(await order.finalize({ key: P384_KEY }), [/^the key has been certified before/])
     assert.equal(await order.status(), 'ready')
+  })
+
+  test('reuse_key false lets one of six requests with one key through that come at once', async () => {
+    const client = await profiledClient({ reuse_key: false })
+    const key = freshP256Key()
+    const orders = await Promise.all([1, 2, 3, 4, 5, 6].map((i) => readyOrder(client, [`race-${i}.test`])))
+    const answers = await Promise.all(orders.map((order) => order.finalize({ key })))
+    assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 400, 400, 400, 400, 400])
+    for (const refused of answers.filter(({ status }) => status === 400))
+      assertViolations(refused, [/^the key has been certified before/])
+  })
+
+  test('renewal_window_days lets one of six requests for one name through that come at once', async () => {
+    const client = await profiledClient({ renewal_window_days: 1 })
+    const names = (i: number) => ['window-race.test', `window-race-${i}.test`]
+    const orders = await Promise.all([1, 2, 3, 4, 5, 6].map((i) => readyOrder(client, names(i))))
+    const answers = await Promise.all(orders.map((order) => order.finalize()))
+    assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 400, 400, 400, 400, 400])
+    for (const refused of answers.filter(({ status }) => status === 400))
+      assertViolations(refused, [/^a certificate for one of the names is being issued, or valid/])
+  })
+
+  test('a name in the common name alone is judged as the SAN that the certificate will carry', async () => {
+    const client = await profiledClient({
+      wildcard_in_san: false,
+      san_regex: '[a-z.-]+\\.allowed\\.test',
+      san_types: [],
+    })
+    const name = 'common-name-only.test'
+    const order = await client.newOrder([name])
+    await client.authorize(order, responder)
+    const csr = await aCsr(P256_KEY, { names: [], subject: `CN=${name}` })
+    assertViolations(await client.post(order.json.finalize, { csr: base64url(csr) }), [
+      /^subject alternative name common-name-only\.test does not match/,
+      /^subject alternative names of type DNS_NAME are not authorized/,
+    ])
   })
 
   test('reuse_key true and an absent one allow it', async () => {

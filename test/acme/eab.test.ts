@@ -471,9 +471,9 @@ describe('external account binding, not required', () => {
   })
   after(() => service.dispose())
 
-  test('the directory says nothing of it', async () => {
+  test('the directory says that none is required', async () => {
     const client = await freshClient(service)
-    assert.equal((client.directory as { meta?: object }).meta, undefined)
+    assert.deepEqual(client.directory['meta'], { externalAccountRequired: false })
   })
 
   test('an account without a binding is made, and shows none', async () => {

@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { base64url, locationOf } from '../support/acme-client.ts'
+import { base64url, locationOf, send } from '../support/acme-client.ts'
 import { aServiceBehindACa, csrFor } from '../support/behind-external-ca.ts'
+import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const OVERDUE = 'the CA did not issue the certificate in time'
@@ -54,5 +55,38 @@ describe('a lone external CA that is away', { timeout: 900_000 }, () => {
     })
     assert.equal(accepted.status, 200, accepted.text)
     assert.equal((await place.client().settled(url)).json.status, 'valid')
+  })
+})
+
+describe('a lone external CA that nobody has asked for a certificate', { timeout: 900_000 }, () => {
+  const place = aServiceBehindACa({ failover: { probe_seconds: 1 } })
+  const reply = (at: string, baseUrl = place.service().baseUrl) => send({ method: 'GET', url: `${baseUrl}/${at}` })
+  const UP = { status: 'ok', backends: { external: { status: 'ok' } } }
+  const AWAY = { status: 'error', reason: 'CA backend unavailable', backends: { external: { status: 'error' } } }
+
+  test('an instance is ready while the CA answers, and not while it is away', async () => {
+    assert.deepEqual((await reply('healthz')).json.checks.ca_backend, UP)
+    await place.ca().stop()
+    const health = await until('the health endpoint says so', async () => {
+      const answer = await reply('healthz')
+      return answer.status === 503 && answer
+    })
+    assert.deepEqual(health.json.checks.ca_backend, AWAY)
+    assert.deepEqual((await reply('readyz')).json, { ready: false, reason: 'CA backend unavailable' })
+    await place.service().untilLogged('why', (line) => line['event'] === 'backend_unreachable')
+    await place.ca().start()
+    await until('ready again', async () => (await reply('readyz')).status === 200)
+  })
+
+  test('an instance that starts while the CA is away is not ready, and gets ready by itself', async () => {
+    await Promise.all([place.ca().stop(), place.service().stop()])
+    const service = await startTestService({ fronts: 1, continueFrom: place.service(), config: place.config() })
+    try {
+      assert.equal((await reply('readyz', service.baseUrl)).status, 503)
+      await place.ca().start()
+      await until('ready', async () => (await reply('readyz', service.baseUrl)).status === 200)
+    } finally {
+      await service.stop()
+    }
   })
 })

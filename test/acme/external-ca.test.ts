@@ -9,6 +9,7 @@ import { aServiceBehindACa, CREDENTIAL, csrFor } from '../support/behind-externa
 import type { Behaviour, CaRequest, ExternalCa } from '../support/external-ca.ts'
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { aCsr, P256_KEY, x509 } from '../unit/shared/pki/support.ts'
 
 describe('a service behind an external CA', { timeout: 900_000 }, () => {
   const settings = {
@@ -85,6 +86,12 @@ describe('a service behind an external CA', { timeout: 900_000 }, () => {
     ['extra name', /names that the order has not: dns:extra.test/],
     ['expired', /it has expired/],
     ['other issuer', /does not end at one of the trust_anchors/],
+    ['organization', /subject attribute O,/],
+    ['usages of a CA', /key usage key_cert_sign/],
+    ['client purpose only', /key purpose client_auth/],
+    ['no purpose', /none of the key purposes of its profile/],
+    ['SID of a user', /extension 1\.3\.6\.1\.4\.1\.311\.25\.2/],
+    ['EV policy', /certificate policy 2\.23\.140\.1\.1/],
     ['truncated PEM', /is no PEM/],
     ['10 MB body', /no answer of external/],
     ['redirect', /neither a chain nor a promise: 307/],
@@ -109,6 +116,20 @@ describe('a service behind an external CA', { timeout: 900_000 }, () => {
       // Asked again it might issue again, and it does not know its idempotency keys.
       assert.deepEqual(await query('SELECT FROM csr_issuances'), [])
     })
+
+  test('a CSR that asks for a CA certificate is refused before the CA is asked, which may copy from it', async () => {
+    const before = ca.requests.length
+    const { order, name } = await ready()
+    const csr = await aCsr(P256_KEY, {
+      names: [{ type: 'dns', value: name }],
+      extensions: [new x509.BasicConstraintsExtension(true)],
+    })
+    const refusal = await client.post(order.json.finalize, { csr: base64url(csr) })
+    assert.equal(refusal.json.type, 'urn:ietf:params:acme:error:badCSR')
+    assert.match(refusal.json.detail, /cA in basicConstraints/)
+    assert.equal(ca.requests.length, before)
+    assert.equal((await client.post(order.headers.location as string)).json.status, 'ready')
+  })
 
   test('what was issued wrongly is revoked at the CA', async () => {
     const wrong = ca.issued.filter((pem) => /DNS:extra.test/.test(new X509Certificate(pem).subjectAltName ?? ''))
@@ -225,8 +246,18 @@ describe('a service behind an external CA', { timeout: 900_000 }, () => {
 })
 
 describe('a service whose external CA takes its time', { timeout: 900_000 }, () => {
-  const place = aServiceBehindACa({ external: { timeout_seconds: 3 }, deferred_signing_timeout: 3 })
-  const { finalized, certificatesOf } = place
+  const notifications = { enabled: true }
+  const place = aServiceBehindACa(
+    { external: { timeout_seconds: 3 }, deferred_signing_timeout: 3 },
+    { config: { notifications } },
+  )
+  const { finalized, certificatesOf, query } = place
+  before(async () => {
+    await query(`UPDATE accounts SET contacts = '{mailto:holder@example.com}'`)
+    // Nobody delivers to it, so its events can be read.
+    const kinds = '{certificate.issuance,certificate.issuance_failed,certificate.revocation}'
+    await query(`INSERT INTO event_consumers (name, kinds) VALUES ('reader', $1)`, [kinds])
+  })
 
   test('slow drip: the order fails with an alarm', async () => {
     place.ca().behave('slow drip')
@@ -251,5 +282,22 @@ describe('a service whose external CA takes its time', { timeout: 900_000 }, () 
     const serial = Buffer.from(row?.['serial_number'] as Buffer).toString('hex')
     await until('its revocation at the CA', () => place.ca().revoked.includes(serial))
     assert.equal((await place.client().post(url)).json.certificate, undefined)
+
+    const told = await query(
+      `SELECT kind, data ->> 'revoked_at' IS NOT NULL AS is_revoked, data ->> 'reason' AS reason FROM event_deliveries
+        WHERE consumer = 'reader' AND data ->> 'certificate_id' = $1 ORDER BY sequence`,
+      [row?.['id']],
+    )
+    assert.deepEqual(told, [
+      { kind: 'certificate.issuance', is_revoked: true, reason: null },
+      { kind: 'certificate.revocation', is_revoked: false, reason: 'cessationOfOperation' },
+    ])
+    const mails = await until('the mail about the revocation', async () => {
+      const rows = await query('SELECT notification_type FROM notifications ORDER BY id')
+      const types = rows.map(({ notification_type: type }) => type)
+      return types.includes('revocation_succeeded') && types
+    })
+    assert.ok(mails.includes('delivery_failed'))
+    assert.ok(!mails.includes('delivery_succeeded'))
   })
 })

@@ -80,9 +80,10 @@ describe('orders and authorizations', () => {
     assertNoNulls(answer.json)
   })
 
-  test('a name in Unicode is ordered as its A-labels (§7.1.4)', async () => {
+  test('a name in Unicode is malformed, and the detail names its A-labels (§7.1.4)', async () => {
     const answer = await client.newOrder(['bücher.test'])
-    assert.deepEqual(answer.json.identifiers, [{ type: 'dns', value: 'xn--bcher-kva.test' }])
+    assert.deepEqual([answer.status, answer.json.type], [400, 'urn:ietf:params:acme:error:malformed'])
+    assert.match(answer.json.detail, /xn--bcher-kva\.test/)
   })
 
   test('an authorization shows its identifier and what is offered (§7.1.4, §7.5)', async () => {

@@ -197,6 +197,28 @@ describe('pre-approval', () => {
     assert.equal(finalized.status, 401)
   })
 
+  const withdrawals: [how: string, withdraw: (kid: string, name: string) => Promise<unknown>][] = [
+    ['disallowed to the credential', (kid, name) => operate(service, 'identifiers', 'disallow', name, '--eab', kid)],
+    ['deleted', (_kid, name) => operate(service, 'identifiers', 'delete', name)],
+  ]
+  for (const [index, [how, withdraw]] of withdrawals.entries())
+    test(`an open order that was pre-approved ends when its name is ${how}; what was proved stays`, async () => {
+      const names = [`withdrawn-${index}.office.test`, `kept-${index}.office.test`]
+      const { client, kid } = await aClient(...names)
+      const [withdrawn, kept] = await Promise.all(names.map((name) => orderFrom(client, TRUSTED, [name])))
+      assert.ok(withdrawn?.json.status === 'ready' && kept?.json.status === 'ready')
+      await withdraw(kid, names[0] as string)
+      const refused = await client.post(withdrawn.json.finalize, { csr: await csrFor([names[0] as string]) })
+      assert.deepEqual(
+        [refused.status, refused.json.type],
+        [403, 'urn:ietf:params:acme:error:orderNotReady'],
+        refused.text,
+      )
+      assert.equal((await client.post(locationOf(withdrawn))).json.status, 'invalid')
+      assert.equal((await client.post(withdrawn.json.authorizations[0])).json.status, 'revoked')
+      assert.equal((await client.post(kept.json.finalize, { csr: await csrFor([names[1] as string]) })).status, 200)
+    })
+
   test('inspect account and eab show show the networks', async () => {
     const { client, kid } = await aClient('shown.office.test')
     const account = JSON.parse(await operate(service, 'inspect', 'account', idOf(client.kid), '--json'))

@@ -115,8 +115,8 @@ describe('profiles', () => {
       const read = await client.post(locationOf(order))
       assert.equal(read.json.status, 'ready')
 
-      const { meta } = (await registeredClient(without.directoryUrl)).directory as unknown as { meta?: object }
-      assert.equal(meta && 'profiles' in meta, undefined)
+      const { meta } = (await registeredClient(without.directoryUrl)).directory as unknown as { meta: object }
+      assert.equal('profiles' in meta, false)
       assert.equal('profile' in read.json, false, 'a server without a choice of profiles does not speak of them')
       const refused = await client.newOrder(['gone.test'], { profile: 'default' })
       assert.equal(refused.json.type, `${PROBLEM}invalidProfile`, 'not even the default one is advertised')

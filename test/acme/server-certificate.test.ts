@@ -5,12 +5,13 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
+import { constraintsOn, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
 import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import { startTestService } from '../support/service.ts'
 
 describe('a server certificate by the issuer of the default profile', { timeout: 900_000 }, () => {
-  const authorities = { other: makeAuthority(), own: makeAuthority() }
+  const constraints = constraintsOn({ dns: ['corp.test'] })
+  const authorities = { other: makeAuthority(), own: makeAuthority(), narrow: makeAuthority('P-256', { constraints }) }
   let files: SignerFiles
   let daemon: Daemon
   before(async () => {
@@ -22,20 +23,32 @@ describe('a server certificate by the issuer of the default profile', { timeout:
     rmSync(files.folder, { recursive: true })
   })
 
+  const at = (name: string) => path.join(files.folder, name)
+  const configOf = (issuer: string, names: string[]) => ({
+    server: {
+      workers: 1,
+      tls: { cert_path: at('tls.pem'), key_path: at('tls.key'), self_issued_names: names },
+    },
+    ca: {
+      signer: { socket: files.socket, secret_file: at('secret') },
+      profiles: {
+        default: { issuer, key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] },
+      },
+    },
+  })
+
+  test('leaves out names that the issuer may not certify, and the start warns of them', async (context) => {
+    const config = configOf('narrow', ['acme.corp.test', 'localhost'])
+    const service = await startTestService({ fronts: 1, config })
+    context.after(() => service.dispose())
+    const warning = await service.untilLogged('a warning', ({ message }) => /self_issued_names/.test(String(message)))
+    assert.deepEqual(warning['names'], ['localhost'])
+    await service.stop()
+    assert.equal(new X509Certificate(readFileSync(at('tls.pem'))).subjectAltName, 'DNS:acme.corp.test')
+  })
+
   test('is kept for as long as it is good, though the signer names another issuer first', async (context) => {
-    const at = (name: string) => path.join(files.folder, name)
-    const config = {
-      server: {
-        workers: 1,
-        tls: { cert_path: at('tls.pem'), key_path: at('tls.key'), self_issued_names: ['localhost'] },
-      },
-      ca: {
-        signer: { socket: files.socket, secret_file: at('secret') },
-        profiles: {
-          default: { issuer: 'own', key_usages: ['digital_signature'], extended_key_usages: ['server_auth'] },
-        },
-      },
-    }
+    const config = configOf('own', ['localhost'])
     const first = await startTestService({ fronts: 1, config })
     context.after(() => first.dispose())
     await first.stop()

@@ -44,11 +44,7 @@ describe('a signer that dies after it has signed', { timeout: 900_000 }, () => {
 
   before(async () => {
     ca = await startExternalCa()
-    files = writeSignerFiles(
-      { default: makeAuthority() },
-      '',
-      '{ crl_urls: ["http://127.0.0.1"], max_crl_validity_days: 2 }',
-    )
+    files = writeSignerFiles({ default: makeAuthority() }, '', '{ max_crl_validity_days: 2 }')
     // The name under which the books look for it.
     symlinkSync(files.auditFile, path.join(files.folder, 'signer-audit.jsonl'))
     daemon = await startDaemon(files.config)

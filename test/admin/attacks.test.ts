@@ -176,11 +176,30 @@ describe('attacks on the Admin API', () => {
       assert.equal(failed?.details.username, 'Umberto')
     })
 
-    test('five failures lock an address, for every username', async () => {
+    /** As many failures from an address, the last of them now. */
+    const failuresFrom = (address: string, failures: number) =>
+      sql('INSERT INTO admin_login_limits (subject, failures, window_began_at) VALUES ($1, $2, now())', [
+        `address ${address}`,
+        failures,
+      ])
+
+    test('fifty failures lock an address, for every username; five do not', async () => {
       const password = await createAdministrator(service.database, 'adele')
       for (let i = 1; i <= 5; i++) assert.equal((await login(`guess${i}`, WRONG, '192.0.2.40')).status, 401)
-      assert.equal((await login('adele', password, '192.0.2.40')).status, 429)
+      assert.equal((await login('adele', password, '192.0.2.40')).status, 200)
+      await failuresFrom('192.0.2.42', 49)
+      assert.equal((await login('guess', WRONG, '192.0.2.42')).status, 401)
+      assert.equal((await login('adele', password, '192.0.2.42')).status, 429)
       assert.equal((await login('adele', password, '192.0.2.41')).status, 200)
+      const [locked] = await entries('auth.locked')
+      assert.equal(locked?.details.subject, 'address 192.0.2.42')
+    })
+
+    test('from the fifth failure on, an address waits for each answer', async () => {
+      await failuresFrom('192.0.2.43', 4)
+      const startedAt = performance.now()
+      assert.equal((await login('guess', WRONG, '192.0.2.43')).status, 401)
+      assert.ok(performance.now() - startedAt >= 1_000)
     })
 
     test('a locked username locks no address from which the user has come lately', async () => {
@@ -275,7 +294,8 @@ describe('attacks on the Admin API', () => {
     })
 
     test('a client cannot choose the address that is counted', async () => {
-      for (let i = 1; i <= 5; i++) await login(`spoof${i}`, WRONG, `203.0.113.${i}`, other)
+      await failuresFrom('127.0.0.1', 48)
+      for (let i = 1; i <= 2; i++) await login(`spoof${i}`, WRONG, `203.0.113.${i}`, other)
       assert.equal((await login('nobody', WRONG, '203.0.113.9', other)).status, 429)
     })
   })

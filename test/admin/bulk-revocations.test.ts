@@ -8,6 +8,7 @@ import { rowsIn } from '../support/database.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { aCertificate } from '../unit/shared/pki/support.ts'
 
 interface Made {
   account?: string
@@ -119,6 +120,60 @@ describe('bulk revocation', { timeout: 900_000 }, () => {
     )
     assert.deepEqual(await revokedSerials(), [])
     assert.equal((await admin.get('/bulk-revocations')).json.length, before)
+  })
+
+  test('a dry run counts what would be revoked, and names no certificate that is revoked already', async () => {
+    const serials = await certificates(service, 20, { names: ['part.test'] })
+    const before = serials.slice(0, 3)
+    await revoke({ serial_numbers: before })
+    const { json } = await revoke({ domain: 'part.test' }, { dry_run: true })
+    assert.deepEqual([json.matching_certificates, json.already_revoked], [17, 3])
+    assert.deepEqual(
+      json.serial_numbers.filter((serial: string) => before.includes(serial)),
+      [],
+    )
+    const done = (await revoke({ domain: 'part.test' })).json
+    assert.deepEqual([done.revoked, done.errors_total, done.total_matched], [17, 3, 20])
+    const none = (await revoke({ domain: 'part.test' }, { dry_run: true })).json
+    assert.deepEqual([none.matching_certificates, none.already_revoked, none.serial_numbers], [0, 20, []])
+  })
+
+  test('for key compromise, a certificate that cannot be read is told as not revoked, and the others are', async () => {
+    const serials = await certificates(service, 3, { names: ['key.test'] })
+    for (const serial of serials.slice(1))
+      await rowsIn(service.database, "UPDATE certificates SET der = $1 WHERE serial_number = decode($2, 'hex')", [
+        aCertificate({ commonName: serial }),
+        serial,
+      ])
+    const { json } = await revoke({ domain: 'key.test' }, { reason: 1 })
+    assert.deepEqual([json.revoked, json.errors_total, json.total_matched], [2, 1, 3])
+    assert.match(json.errors[0].error, /not revoked: the stored certificate cannot be read/)
+    assert.equal(json.errors[0].serial_number, serials[0])
+    assert.deepEqual(await revokedSerials(), serials.slice(1))
+    assert.equal((await revoke({ domain: 'key.test' }, { reason: 4 })).json.revoked, 1)
+  })
+
+  test('a job that does not get on says why, and no longer when it does', async () => {
+    await certificates(service, 2, { names: ['stuck.test'] })
+    await rowsIn(
+      service.database,
+      `CREATE FUNCTION obstruct() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the disk is full'; END $$`,
+    )
+    await rowsIn(
+      service.database,
+      'CREATE TRIGGER obstruct BEFORE UPDATE ON certificates FOR EACH ROW EXECUTE FUNCTION obstruct()',
+    )
+    const { id } = (await revoke({ domain: 'stuck.test' }, { wait: false })).json
+    const job = async () => (await auditor.get(`/bulk-revocations/${id}`)).json
+    const stuck = await until('it says why', async () => {
+      const shown = await job()
+      return shown.obstacle !== null && shown
+    })
+    await rowsIn(service.database, 'DROP FUNCTION obstruct CASCADE')
+    assert.match(stuck.obstacle, /the disk is full/)
+    assert.deepEqual([stuck.status, stuck.revoked], ['revoking', 0])
+    await until('it is done', async () => (await job()).status === 'done', JOB_MS)
+    assert.deepEqual([(await job()).obstacle, (await job()).revoked], [null, 2])
   })
 
   test('what was revoked before is an error, of which fifty are shown', async () => {
@@ -463,9 +518,14 @@ describe('bulk revocation', { timeout: 900_000 }, () => {
     assert.match(reply.json.message, /more than the 3 confirmed certificates match now; none was revoked/)
     const [job] = (await admin.get('/bulk-revocations')).json
     assert.deepEqual([job.status, job.at_most, job.revoked], ['refused', 3, 0])
+    assert.deepEqual(new Set(await outcomesOf(job.id)), new Set(['not revoked: the job was refused']))
     const [entry] = (await admin.get('/audit-log?action=certificate.bulk_revoke&limit=1')).json
     assert.deepEqual([entry.details.phase, entry.details.at_most], ['refused', 3])
     const done = await revoke(filter, { confirm_count: 4 })
     assert.equal(done.json.revoked, 4)
+    // The number that has to be confirmed is that of the certificates that would be revoked.
+    await certificates(service, 3, { names: ['grows.test'] })
+    assert.match((await revoke(filter, { confirm_count: 7 })).json.message, /'confirm_count' must be 3,/)
+    assert.equal((await revoke(filter, { confirm_count: 3 })).json.revoked, 3)
   })
 })

@@ -2,11 +2,28 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { asAdminError } from '../../src/front/problems.ts'
+import { Problem } from '../../src/shared/protocol/problem.ts'
 import { type AdminClient, adminConfig, createAdministrator, signIn } from '../support/admin.ts'
 import { accountIdOf, boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+
+test('what a front refuses itself at a path of the Admin API has the form of the Admin API', async (t) => {
+  const service = await startTestService({ fronts: 1, config: adminConfig() })
+  t.after(() => service.dispose())
+  const reply = await fetch(`${service.baseUrl}/api/accounts?domain=${'x'.repeat(9_000)}`)
+  const { error, message, request_id } = JSON.parse(await reply.text())
+  assert.deepEqual([reply.status, error, message], [400, 'invalid_request', 'a URL may have at most 8000 bytes'])
+  assert.match(request_id, /./)
+  const late = new Problem('serverInternal', 'the request took longer than 4 seconds', {
+    status: 503,
+    retryAfterSeconds: 5,
+  })
+  const { code, options } = asAdminError(late)
+  assert.deepEqual([code, options.retryAfterSeconds], ['unavailable', 5])
+})
 
 describe('while another holds the row of an account', () => {
   let service: TestService

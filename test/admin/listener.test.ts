@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { type IncomingMessage, request as overHttp } from 'node:http'
+import { Agent, type IncomingMessage, request as overHttp } from 'node:http'
 import { request as overTls } from 'node:https'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -143,6 +143,27 @@ for (const where of ['a port of its own', 'the public port'] as const) {
       for (let i = 0; i < 20; i++) assert.equal((await admin.get('/me')).status, 200)
     })
 
+    test('what a front thread has counted before it was replaced stays counted', async () => {
+      const counted = async () => {
+        const text = await (await fetch(`${service.baseUrl}/metrics`)).text()
+        return Number(
+          /^service_http_request_duration_seconds_count\{resource="directory"\} (\d+)$/m.exec(text)?.[1] ?? 0,
+        )
+      }
+      const ends = () => service.log.filter((line) => JSON.stringify(line).includes('thread stopped')).length
+      const [before, endsBefore] = [await counted(), ends()]
+      let answered = 0
+      await until('two front threads are replaced', async () => {
+        for (let i = 0; i < 30; i++) {
+          // A connection that a closing listener has not accepted is reset.
+          const reply = await fetch(service.directoryUrl, { headers: { connection: 'close' } }).catch(() => undefined)
+          if (reply?.status === 200) answered++
+        }
+        return ends() >= endsBefore + 2
+      })
+      await until('all are counted', async () => (await counted()) >= before + answered)
+    })
+
     test('readers that do not read stop nobody, and leave nothing behind', async () => {
       await fillAuditLog(service)
       const readers = await Promise.all(Array.from({ length: MOST_EXPORTS }, () => slowExport(base, admin)))
@@ -210,19 +231,56 @@ test('over TLS, with HSTS', { timeout: 900_000 }, async (context) => {
   assert.equal((await clientWith(service.baseUrl, 'x').get('/me')).status, 404)
 })
 
+/** The status of `GET /me` from an address of this machine. */
+function statusOfMe(port: number, localAddress: string, token: string, agent: Agent): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: `Bearer ${token}` }
+    const outgoing = overHttp({ host: '127.0.0.1', port, path: '/api/me', localAddress, headers, agent }, (reply) => {
+      reply.resume().on('end', () => resolve(reply.statusCode))
+    })
+    outgoing.on('error', reject).end()
+  })
+}
+
+const STRANGERS = 100
+const ADMINISTRATORS_REQUESTS = 34
+
+/** Until the returned function is called, a hundred connections ask with made-up tokens. */
+function flood(port: number): () => Promise<(number | undefined)[]> {
+  const agent = new Agent({ keepAlive: true, maxSockets: STRANGERS })
+  const statuses: (number | undefined)[] = []
+  let goesOn = true
+  const stranger = async (number: number) => {
+    const token = `chancery_${String(number).padStart(43, 'A')}`
+    while (goesOn) statuses.push(await statusOfMe(port, '127.0.0.1', token, agent))
+  }
+  const strangers = Promise.all(Array.from({ length: STRANGERS }, (_, number) => stranger(number)))
+  return async () => {
+    goesOn = false
+    await strangers
+    agent.destroy()
+    return statuses
+  }
+}
+
 for (const where of ['a port of its own', 'the public port'] as const) {
-  describe(`large bodies on ${where}`, { timeout: 900_000 }, () => {
+  describe(`strangers on ${where}`, { timeout: 900_000 }, () => {
     const LARGEST = 6 * 1024 * 1024
     let service: TestService
     let port: number
+    let admin: AdminClient
     before(async () => {
       const own = await freePort()
       const listen = where === 'a port of its own' && { listen: { port: own } }
       service = await startTestService({
         // Each front thread has memory of its own.
-        config: { ...adminConfig({ max_body_bytes: LARGEST, ...listen }), server: { workers: 1 } },
+        config: {
+          ...adminConfig({ max_body_bytes: LARGEST, ...listen }),
+          server: { workers: 1, overload: { enabled: true } },
+        },
       })
       port = listen ? own : service.port
+      admin = await administrator({ baseUrl: `http://127.0.0.1:${port}`, database: service.database }, 'alice')
     })
     after(() => service.dispose())
 
@@ -232,9 +290,9 @@ for (const where of ['a port of its own', 'the public port'] as const) {
       return (await adminRequest(`http://127.0.0.1:${port}`, 'POST', '/auth/login', { body })).status
     }
 
-    test('one of the largest size is read', async () => assert.equal(await login(LARGEST - 100), 413))
+    test('a body of the largest size is read', async () => assert.equal(await login(LARGEST - 100), 413))
 
-    test('those of one address that arrive slowly have a bound together', async () => {
+    test('bodies of one address that arrive slowly have a bound together', async () => {
       const slow = await openRaw(port)
       slow.send(head('POST /api/auth/login', 'Content-Type: application/json', `Content-Length: ${LARGEST}`))
       slow.send(Buffer.alloc(LARGEST - 1, 0x20))
@@ -243,6 +301,22 @@ for (const where of ['a port of its own', 'the public port'] as const) {
       await until('there is no memory left', isRefused)
       slow.socket.destroy()
       await until('it is given back', async () => (await login(200_000)) === 413)
+    })
+
+    test('a hundred of one address that make up tokens keep out no administrator at another', async (context) => {
+      const end = flood(port)
+      const agent = new Agent({ keepAlive: true, maxSockets: 2 })
+      context.after(() => agent.destroy())
+      const ask = () => statusOfMe(port, '127.0.0.2', admin.token, agent)
+      const answers: (number | undefined)[] = []
+      for (let pair = 0; pair < ADMINISTRATORS_REQUESTS / 2; pair++)
+        answers.push(...(await Promise.all([ask(), ask()])))
+      // A thousand failures later, each waits five seconds for its answer.
+      await service.waitForLog('too many requests from an address fail; it is held back')
+      const toStrangers = await end()
+      const refused = answers.filter((status) => status !== 200)
+      assert.deepEqual(refused, [], `${refused.length} of ${answers.length} are refused`)
+      assert.ok(toStrangers.includes(401))
     })
   })
 }

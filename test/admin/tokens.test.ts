@@ -2,7 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { type AdminClient, adminConfig, administrator, clientWith } from '../support/admin.ts'
+import {
+  type AdminClient,
+  adminConfig,
+  administrator,
+  clientWith,
+  createAdministrator,
+  signIn,
+} from '../support/admin.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -90,7 +97,7 @@ describe('API tokens', () => {
     const maker = await administrator(service, 'maker')
     const { client } = await make({ name: 'robot', role: 'admin' }, maker)
     for (const [path, body] of [
-      ['/me/reset-password', undefined],
+      ['/me/reset-password', { current_password: 'x' }],
       ['/tokens', { name: 'child' }],
       ['/users', { username: 'child', email: 'child@example.com' }],
     ] as const)
@@ -99,9 +106,10 @@ describe('API tokens', () => {
   })
 
   test('a new password of its maker ends it', async () => {
-    const maker = await administrator(service, 'hasty')
+    const password = await createAdministrator(service.database, 'hasty')
+    const maker = await signIn(service.baseUrl, 'hasty', password)
     const { client } = await make({ name: 'robot', role: 'admin' }, maker)
-    assert.equal((await maker.send('POST', '/me/reset-password')).status, 200)
+    assert.equal((await maker.send('POST', '/me/reset-password', { current_password: password })).status, 200)
     assert.equal((await client.get('/me')).status, 401)
   })
 

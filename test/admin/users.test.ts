@@ -137,10 +137,26 @@ describe('users of the Admin API', () => {
       await signIn(service.baseUrl, 'frank', password),
       await signIn(service.baseUrl, 'frank', password),
     ]
-    const reply = await first.send('POST', '/me/reset-password')
+    const reply = await first.send('POST', '/me/reset-password', { current_password: password })
     assert.notEqual(reply.json.password, password)
     assert.deepEqual([(await first.get('/me')).status, (await second.get('/me')).status], [401, 401])
     await signIn(service.baseUrl, 'frank', reply.json.password)
+  })
+
+  test('who has a session alone cannot change the password, nor guess it', async () => {
+    const { id, password } = await makeUser('felix', 'admin')
+    const stolen = await signIn(service.baseUrl, 'felix', password)
+    const change = (body?: object) => stolen.send('POST', '/me/reset-password', body)
+    assert.deepEqual([(await change()).status, (await change({})).status], [400, 400])
+    const wrong = await change({ current_password: 'a guess' })
+    assert.deepEqual([wrong.status, wrong.json.message], [403, 'the current password is wrong'])
+    const asAnother = await stolen.send('POST', `/users/${id}/reset-password`)
+    assert.deepEqual([asAnother.status, asAnother.json.error], [403, 'forbidden'])
+    for (let guess = 2; guess <= 5; guess++) assert.equal((await change({ current_password: `${guess}` })).status, 403)
+    assert.equal((await change({ current_password: password })).status, 429)
+    assert.equal((await stolen.get('/me')).status, 200)
+    const [entry] = (await admin.get('/audit-log?action=auth.locked&limit=1')).json
+    assert.equal(entry.target_user_id, id)
   })
 
   test('an admin gives another a new password; an API token and an auditor cannot', async () => {

@@ -15,6 +15,7 @@ import { randomSerialNumbers } from '../../src/services/serial-number.ts'
 import { caModules } from '../../src/settings/ca-module.ts'
 import { certificateProfiles } from '../../src/settings/orders.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { constraintsOn, makeAuthority } from '../signer/authority.ts'
 import { aRequest, issueThrough } from '../support/csr-backend.ts'
 import { caModule, makeOpenSslCa, type OpenSslCa } from '../support/openssl-ca.ts'
 import { until } from '../support/until.ts'
@@ -283,6 +284,21 @@ describe('a CA module', { timeout: 900_000 }, () => {
       const { request, state } = await drafted(backend)
       const error = await errorOf(backend.advance(request, state, STEP))
       assert.deepEqual([error.retryable, error.mayHaveIssued], [true, true])
+    })
+
+    // RFC 5280 §4.2.1.10
+    test('names outside the name constraints of its issuer are refused before the signature', async () => {
+      const authority = makeAuthority('P-256', { constraints: constraintsOn({ dns: ['corp.test'] }) })
+      const [chain, key, calls] = ['narrow.pem', 'narrow.key', 'narrow-signed'].map((name) => path.join(folder, name))
+      writeFileSync(chain as string, authority.certificatePem)
+      writeFileSync(key as string, authority.privateKey.export({ format: 'pem', type: 'pkcs8' }))
+      const backend = await backendOf(caModule('Signs'), { chain, key, calls })
+      const refused = await issueThrough(backend, await aRequest(['www.corp.test', 'x.lab.test']))
+      assert.ok(refused.status === 'refused')
+      assert.equal(refused.problem.type, 'urn:ietf:params:acme:error:rejectedIdentifier')
+      assert.match(refused.reason, /x\.lab\.test is outside the permitted subtrees/)
+      assert.ok(!existsSync(calls as string), 'nothing was signed')
+      assert.equal((await issueThrough(backend, await aRequest(['www.corp.test']))).status, 'issued')
     })
 
     test('an issuer that cannot be read signs nothing', async () => {

@@ -38,7 +38,7 @@ describe('inspect, the lists', () => {
     store = await openStores()
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-lists-'))
     configFile = path.join(folder, 'config.yaml')
-    const { host, port, database, user, password } = store.settings
+    const { hosts: host, port, database, user, password } = store.settings
     writeFileSync(
       configFile,
       stringify({

@@ -32,7 +32,7 @@ describe('inspect', () => {
     store = await openStores()
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-inspect-'))
     configFile = path.join(folder, 'config.yaml')
-    const { host, port, database, user, password } = store.settings
+    const { hosts: host, port, database, user, password } = store.settings
     writeFileSync(
       configFile,
       stringify({

@@ -255,6 +255,10 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     await page.getByLabel('Password').fill(password)
     await page.keyboard.press('Enter')
     await press(page, 'Make a new password')
+    await page.getByLabel('Current password').fill(`not ${password}`)
+    await confirm(page, 'Make a new password')
+    await page.getByText('the current password is wrong', { exact: false }).waitFor()
+    await page.getByLabel('Current password').fill(password)
     await confirm(page, 'Make a new password')
     const dialog = page.getByRole('dialog', { name: 'Your new password' })
     const changed = (await dialog.locator('pre').textContent()) ?? ''

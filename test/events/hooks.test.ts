@@ -7,6 +7,7 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod/v4'
+import { EVENT_KINDS } from '../../src/domain/event.ts'
 import { hookConsumers, logDeadLetter } from '../../src/hooks/consumers.ts'
 import { loadHooks } from '../../src/hooks/load.ts'
 import { ExternalDelivery } from '../../src/services/events/external-delivery.ts'
@@ -122,6 +123,27 @@ describe('hooks', () => {
     assert.deepEqual(context.domains, ['a.test'])
     assert.equal(context.pem_chain, '')
     assert.deepEqual(environment, [])
+  })
+
+  test('one may name events beyond the ten that a hook without `events` is told of', async () => {
+    const [plain] = await loadHooks(configWith([entry('Failures')]))
+    assert.deepEqual(plain?.kinds, ['certificate.issuance'])
+    const running = await start([entry('Failures', { events: ['certificate.issuance_failed', 'alarm'] })])
+    assert.deepEqual(running.hooks[0]?.kinds, ['certificate.issuance_failed', 'alarm'])
+    await db.query(rowsOf(None)`
+      SELECT emit_event('certificate.issuance_failed', 'an order', NULL, '{"order_id": "an order"}')`)
+    await db.query(rowsOf(None)`SELECT emit_event('alarm', 'crl', NULL, '{"message": "stale"}')`)
+    await until('it was told of both', () => linesOf('Failures').length === 2).finally(running.stop)
+    const told = linesOf('Failures').map(({ event, order_id, message }) => [event, order_id ?? message])
+    assert.deepEqual(told.toSorted(), [
+      ['alarm', 'stale'],
+      ['certificate.issuance_failed', 'an order'],
+    ])
+  })
+
+  test('the documents list every event that a hook may name', () => {
+    const text = readFileSync(path.resolve(import.meta.dirname, '../../../docs/hooks.md'), 'utf8')
+    for (const kind of EVENT_KINDS) assert.ok(text.includes(`\`${kind}\``), kind)
   })
 
   async function pace(running: Awaited<ReturnType<typeof start>>, what: string) {

@@ -42,6 +42,10 @@ export const SHOWN_BY: Readonly<Record<string, readonly [file: string, name: str
   'smtp.templates_path': [NOTIFICATIONS, 'templates of the operator come first'],
   'smtp.timeout_seconds': [MAIL, 'nobody at the port, a silent server'],
   'notifications.enabled': [NOTIFICATIONS, 'disabled types are not recorded; with notifications off, nothing is'],
+  'notifications.max_per_recipient_per_hour': [
+    'events/notifications.test.ts',
+    'one address gets so many mails an hour',
+  ],
   'notifications.max_retries': [MAIL, 'a refusal for good is not repeated; others end after max_retries'],
   'notifications.retry_delay_seconds': [MAIL, WAIT],
   'notifications.retry_backoff_multiplier': [MAIL, WAIT],

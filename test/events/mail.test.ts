@@ -116,6 +116,7 @@ describe('one mail', () => {
   test('5yz is for good, 4yz is not', async () => {
     for (const [code, expected] of [
       [550, 'permanent'],
+      [501, 'permanent'],
       [451, 'temporary'],
     ] as const) {
       const { port } = await server({ onRcptTo: (_address, _session, done) => done(refusal(code, 'not today')) })
@@ -231,7 +232,15 @@ describe('the mailer', () => {
     return made
   }
   const fast: NotificationSettings = {
-    ...{ enabled: true, disabledTypes: [], batchSize: 50, retryIntervalMs: 50, maxRetries: 3, retryDelayMs: 50 },
+    ...{
+      enabled: true,
+      disabledTypes: [],
+      mostToRecipient: 10,
+      batchSize: 50,
+      retryIntervalMs: 50,
+      maxRetries: 3,
+      retryDelayMs: 50,
+    },
     ...{ retryBackoffMultiplier: 1, retryMaxDelayMs: 1_000 },
   }
   function mailer(

@@ -112,10 +112,11 @@ describe('notifications', () => {
   let db: DatabasePool
   let disabledTypes: string[] = []
   let enabled = true
+  let mostToRecipient = 1_000
   const consumer = new NotificationConsumer({
     templates: templatesIn(null),
     serverUrl: 'https://acme.example.com',
-    settings: () => ({ enabled, disabledTypes }),
+    settings: () => ({ enabled, disabledTypes, mostToRecipient }),
     recorded: () => undefined,
   })
   before(async () => {
@@ -175,6 +176,29 @@ describe('notifications', () => {
     const silent = await anAccount()
     await emit('certificate.issuance', silent, { domains: ['a.test'] })
     assert.deepEqual(await taken(), [])
+  })
+
+  test('one address gets so many mails an hour, of whatever accounts and types; warnings and administrators’ mails are apart', async () => {
+    mostToRecipient = 3
+    const [one, other] = [await anAccount('victim@example.com'), await anAccount('Victim@example.com')]
+    await emit('certificate.issuance', one, { domains: ['a.test'] })
+    await emit('account.key_change', other, {})
+    await emit('certificate.revocation', other, { domains: ['a.test'] })
+    await emit('account.key_change', one, {})
+    await emit('certificate.expiration', one, {
+      domains: ['a.test'],
+      not_after: '2026-01-01T00:00:00Z',
+      warning_days: 7,
+    })
+    const types = (await recorded()).map(({ notification_type }) => notification_type)
+    mostToRecipient = 1_000
+    assert.deepEqual(types.toSorted(), [
+      'delivery_succeeded',
+      'expiration_warning',
+      'key_rollover_succeeded',
+      'revocation_succeeded',
+    ])
+    await taken()
   })
 
   test('what happens to an account reaches its holder in the words of its type', async () => {
@@ -281,17 +305,19 @@ describe('notifications', () => {
     )
   })
 
-  test('a warning says how long the certificate is valid still, not which threshold it has passed', async () => {
+  test('a warning says how long the certificate is valid still, not which threshold it has passed; only the last says 1 day', async () => {
     const account = await anAccount('ops@example.com')
     const subjects: string[] = []
-    for (const hours of [20.4 * 24, 6 * 24 - 1, 5]) {
+    for (const hours of [20.4 * 24, 6 * 24 - 1, 30, 24.005, 5]) {
       const not_after = new Date(Date.now() + hours * HOUR_MS).toISOString()
       await emit('certificate.expiration', account, { domains: ['a.test'], warning_days: 30, not_after })
       subjects.push(...(await taken()).map(({ subject }) => subject))
     }
     assert.deepEqual(
       subjects,
-      ['20 days', '6 days', 'less than a day'].map((left) => `Certificate expires in ${left}: a.test`),
+      ['20 days', '6 days', '2 days', '2 days', 'less than a day'].map(
+        (left) => `Certificate expires in ${left}: a.test`,
+      ),
     )
   })
 

@@ -17,6 +17,7 @@ import {
 import { type Behaviour, type CaRequest, type ExternalCa, startExternalCa } from '../support/external-ca.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { aCsr, P256_KEY } from '../unit/shared/pki/support.ts'
 
 interface Fault {
@@ -85,6 +86,8 @@ describe('kill -9 of the service between two steps of an external CA', { timeout
     first = service = await startTestService({ fronts: 1, config: configured(true) })
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
+    // Nobody delivers to it, so its events can be read.
+    await query(`INSERT INTO event_consumers (name, kinds) VALUES ('reader', '{order.recovered}')`)
   })
   after(async () => {
     closeConnections()
@@ -129,6 +132,10 @@ describe('kill -9 of the service between two steps of an external CA', { timeout
       assert.deepEqual(await query('SELECT FROM csr_issuances'), [])
       const leaves = ca.issued.filter((pem) => new X509Certificate(pem).subjectAltName === `DNS:${host}`)
       assert.equal(leaves.length, 1, 'issued once')
+      const recovered = () => query('SELECT FROM event_deliveries WHERE subject = $1', [url.split('/').at(-1)])
+      if (ends === 'valid')
+        await until('the order is told of as recovered', async () => (await recovered()).length === 1)
+      else assert.deepEqual(await recovered(), [])
       if (ends === 'invalid')
         await service.untilLogged(
           'an alarm',

@@ -344,3 +344,170 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
       ))
   }
 })
+
+describe('a root that limits and revokes', requireCommand('openssl'), () => {
+  const key = ['--key', at('limiting', 'key.pem')]
+  const root = ['--root', at('limiting', 'root.pem')]
+  const out = (name: string) => ['--out', at('limiting', name)]
+  const openssl = (...args: string[]) => execFileSync('openssl', args, { stdio: 'pipe' }).toString()
+  const signRequest = (...more: string[]) => ['sign-request', at('limited', 'request.csr'), ...root, ...key, ...more]
+  const signCrl = (...more: string[]) => ['sign-crl', ...root, ...key, ...more]
+  const issuer = at('limiting', 'issuer.pem')
+  const serial = () => new X509Certificate(readFileSync(issuer)).serialNumber
+
+  test('certifies an issuer with name constraints, and says where its CRL and its own certificate are', async () => {
+    await succeed('keygen', '--out', at('limiting'), '--subject', 'CN=Limiting', '--root-days', '60')
+    await succeed('keygen', '--out', at('limited'), '--subject', 'CN=Limited')
+    const names = ['--permit-dns', 'corp.test', '--permit-ip', '10.0.0.0/8', '--permit-ip', '2001:db8::/32']
+    const urls = ['--crl-url', 'http://pki.corp.test/root.crl', '--issuer-url', 'http://pki.corp.test/root.cer']
+    const excluded = ['--exclude-dns', 'secret.corp.test', '--exclude-ip', '10.9.0.0/16']
+    await succeed(...signRequest('--days', '20', ...names, ...excluded, ...urls, '--out', issuer))
+    const text = openssl('x509', '-in', issuer, '-noout', '-text')
+    assert.match(
+      text,
+      /Name Constraints: critical\s+Permitted:\s+DNS:corp\.test\s+IP:10\.0\.0\.0\/255\.0\.0\.0\s+IP:2001:DB8/,
+    )
+    assert.match(text, /Excluded:\s+DNS:secret\.corp\.test\s+IP:10\.9\.0\.0\/255\.255\.0\.0/)
+    assert.match(text, /URI:http:\/\/pki\.corp\.test\/root\.crl/)
+    assert.match(text, /CA Issuers - URI:http:\/\/pki\.corp\.test\/root\.cer/)
+    assert.match(readFileSync(at('limiting', 'ceremony.log'), 'utf8'), /permitted names: corp\.test, 10\.0\.0\.0\/255/)
+    await assertSigns(`    certificate: ${issuer}\n    key: { file: ${at('limited', 'key.pem')} }`)
+  })
+
+  test('has OpenSSL accept names inside the constraints of its issuer, and refuse those outside', () => {
+    const judge = (name: string) => {
+      writeFileSync(at('leaf.ext'), `subjectAltName=DNS:${name}\n`)
+      openssl(
+        'req',
+        '-new',
+        '-newkey',
+        'ec',
+        '-pkeyopt',
+        'ec_paramgen_curve:P-256',
+        '-noenc',
+        '-subj',
+        '/',
+        '-keyout',
+        at('leaf.key'),
+        '-out',
+        at('leaf.csr'),
+      )
+      const by = ['-CA', issuer, '-CAkey', at('limited', 'key.pem'), '-extfile', at('leaf.ext'), '-days', '5']
+      openssl('x509', '-req', '-in', at('leaf.csr'), ...by, '-out', at('leaf.pem'))
+      return openssl('verify', '-CAfile', at('limiting', 'root.pem'), '-untrusted', issuer, at('leaf.pem'))
+    }
+    assert.throws(() => judge('x.lab.test'), /permitted subtree violation/)
+    assert.throws(() => judge('b.secret.corp.test'), /excluded subtree violation/)
+    assert.match(judge('www.corp.test'), /OK/)
+  })
+
+  test('lists what it has revoked, in lists that follow each other', async () => {
+    const file = (name: string) => at('limiting', name)
+    const verify = (...crls: string[]) =>
+      openssl('verify', '-crl_check', ...crls.flatMap((crl) => ['-CRLfile', crl]), '-CAfile', file('root.pem'), issuer)
+    const toPem = (name: string) => openssl('crl', '-inform', 'DER', '-in', file(name), '-out', file(`${name}.pem`))
+    await succeed(...signCrl('--number', '1', '--days', '30', ...out('1.crl')))
+    toPem('1.crl')
+    assert.match(verify(file('1.crl.pem')), /OK/)
+
+    const stdout = await succeed(
+      ...signCrl('--previous', file('1.crl'), '--revoke', `${issuer}=keyCompromise`, '--days', '30', ...out('2.crl')),
+    )
+    assert.match(stdout, /number: 2\n/)
+    toPem('2.crl')
+    assert.throws(() => verify(file('2.crl.pem')), /certificate revoked/)
+    await succeed(
+      // PEM is read as well; the serial number is of a certificate that is lost.
+      ...signCrl('--previous', file('2.crl.pem'), '--revoke', '01:AB=superseded', '--days', '30', ...out('3.crl')),
+    )
+    const text = openssl('crl', '-inform', 'DER', '-in', file('3.crl'), '-noout', '-text', '-CAfile', file('root.pem'))
+    assert.match(text, /X509v3 CRL Number:\s+3/)
+    const entry = `Serial Number: ${serial()}[^]*Key Compromise[^]*Serial Number: 01AB[^]*Superseded`
+    assert.match(text, new RegExp(entry))
+    assert.match(text, /Next Update: /)
+    assert.match(readFileSync(file('ceremony.log'), 'utf8'), /revoked 01ab: \d{4}-.*, superseded/)
+
+    // With leaf and issuer in the path, each by the list of its own CA.
+    const chain = ['-untrusted', issuer, '-CAfile', file('root.pem'), at('leaf.pem')]
+    writeFileSync(file('index.txt'), '')
+    const config = `[ca]\ndefault_ca=x\n[x]\ndatabase=${file('index.txt')}\ndefault_md=sha256\ndefault_crl_days=9\n`
+    writeFileSync(file('ca.cnf'), config)
+    openssl(
+      'ca',
+      '-config',
+      file('ca.cnf'),
+      '-gencrl',
+      '-cert',
+      issuer,
+      '-keyfile',
+      at('limited', 'key.pem'),
+      '-out',
+      file('leaf.crl'),
+    )
+    const all = (name: string) =>
+      openssl('verify', '-crl_check_all', '-CRLfile', file('leaf.crl'), '-CRLfile', file(name), ...chain)
+    assert.match(all('1.crl.pem'), /OK/)
+    assert.throws(() => all('2.crl.pem'), /certificate revoked/)
+  })
+
+  const crl = (name: string) => at('limiting', name)
+  const WRONG: [RegExp, () => string[]][] = [
+    [/say which list this one follows/, () => signCrl('--days', '9', ...out('x'))],
+    [/say when the next list comes/, () => signCrl('--number', '1', ...out('x'))],
+    [
+      /--number must be above that of the list before, which is 2/,
+      () => signCrl('--previous', crl('2.crl'), '--number', '2', '--days', '9', ...out('x')),
+    ],
+    [
+      /is on the list already/,
+      () => signCrl('--previous', crl('2.crl'), '--revoke', serial(), '--days', '9', ...out('x')),
+    ],
+    [
+      /was not issued by the root/,
+      () => signCrl('--number', '1', '--revoke', at('leaf.pem'), '--days', '9', ...out('x')),
+    ],
+    [
+      /must be a certificate or a serial number/,
+      () => signCrl('--number', '1', '--revoke', '01=wrong', '--days', '9', ...out('x')),
+    ],
+    [
+      /is neither a certificate file nor/,
+      () => signCrl('--number', '1', '--revoke', 'nothing.pem', '--days', '9', ...out('x')),
+    ],
+    [/cannot be read as a CRL/, () => signCrl('--previous', crl('root.pem'), '--days', '9', ...out('x'))],
+    [/1\.crl: exists already/, () => signCrl('--number', '1', '--days', '9', ...out('1.crl'))],
+    [
+      /--permit-dns \*\.corp\.test: must be a lower-case domain/,
+      () => signRequest('--days', '9', '--permit-dns', '*.corp.test', ...out('x')),
+    ],
+    [
+      /--exclude-ip 10\.0\.0\.0: must be a network/,
+      () => signRequest('--days', '9', '--exclude-ip', '10.0.0.0', ...out('x')),
+    ],
+    [
+      /--crl-url https:.*: must be an http:\/\/ URL/,
+      () => signRequest('--days', '9', '--crl-url', 'https://a.test/x', ...out('x')),
+    ],
+    [
+      /the name constraints admit no name/,
+      () =>
+        signRequest(
+          '--days',
+          '9',
+          '--permit-dns',
+          'a.test',
+          '--exclude-dns',
+          'a.test',
+          '--exclude-ip',
+          '0.0.0.0/0',
+          '--exclude-ip',
+          '::/0',
+          ...out('x'),
+        ),
+    ],
+  ]
+  test('signs nothing that is not clear', async () => {
+    for (const [reason, args] of WRONG) await fail(reason, ...args())
+    assert.ok(!readdirSync(at('limiting')).includes('x'))
+  })
+})

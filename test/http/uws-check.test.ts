@@ -1,11 +1,13 @@
 /** The HTTP server's library is compiled per Node.js and C library; whether it runs here is asked before anything starts. */
 
 import assert from 'node:assert/strict'
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { LIBRARY_HASHES } from '../../src/http/library-hashes.ts'
 import { requireUws } from '../../src/http/start-checks.ts'
 
 describe('uWebSockets.js', () => {
@@ -40,7 +42,28 @@ describe('uWebSockets.js', () => {
 
   test('whose binary does not load here is refused with the reason', async () => {
     const library = withoutBinaries()
-    writeFileSync(path.join(folder, binary(process.versions.modules)), 'of another C library')
-    await assert.rejects(requireUws(library), /has no binary for .*\(.*(invalid ELF header|file too short)/)
+    const text = 'of another C library'
+    writeFileSync(path.join(folder, binary(process.versions.modules)), text)
+    const trusted = createHash('sha256').update(text).digest('hex')
+    await assert.rejects(requireUws(library, trusted), /has no binary for .*\(.*(invalid ELF header|file too short)/)
+  })
+
+  test('whose binary has other bytes than the listed ones is not loaded, unless its hash is trusted', async () => {
+    const library = withoutBinaries()
+    const name = binary(process.versions.modules)
+    const installed = path.join(path.dirname(createRequire(import.meta.url).resolve('uWebSockets.js')), name)
+    const changed = Buffer.concat([readFileSync(installed), Buffer.from([0])])
+    writeFileSync(path.join(folder, name), changed)
+    const hash = createHash('sha256').update(changed).digest('hex')
+    await assert.rejects(requireUws(library), ({ message }: Error) => {
+      assert.ok(message.startsWith(`${name} of uWebSockets.js`) && message.includes(hash), message)
+      return true
+    })
+    await requireUws(library, hash)
+  })
+
+  test('has a listed hash for each Node.js of the table in README.md, on both processors', () => {
+    const names = ['x64', 'arm64'].flatMap((arch) => [115, 127, 137, 141].map((abi) => `uws_linux_${arch}_${abi}.node`))
+    assert.deepEqual(Object.keys(LIBRARY_HASHES), names)
   })
 })

@@ -57,6 +57,8 @@ describe('a service behind Caddy', { ...NEEDS, timeout: 900_000 }, () => {
             challenge_handler: 'file_http',
             challenge_handler_config: { webroot: folder },
             trust_anchors: [caddy.rootFile],
+            // Smallstep's CA adds both to every certificate; the extension names the provisioner.
+            accepted: { key_purposes: ['client_auth'], extensions: ['1.3.6.1.4.1.37476.9000.64.1'] },
           },
         },
       },

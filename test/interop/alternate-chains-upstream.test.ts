@@ -51,6 +51,8 @@ describe('a service behind an upstream with alternate chains', {
         challenge_type: 'http-01',
         challenge_handler: 'file_http',
         challenge_handler_config: { webroot: folder },
+        // Pebble adds it to every certificate.
+        accepted: { key_purposes: ['client_auth'] },
         trust_anchors: roots.map((_, index) => path.join(folder, `root-${index}.pem`)),
       },
     },

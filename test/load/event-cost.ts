@@ -31,7 +31,7 @@ const TAKE_AFTER = 240
 const notifications = new NotificationConsumer({
   templates: new MailTemplates(null, (file) => console.log(`broken: ${file}`)),
   serverUrl: 'https://acme.example.com',
-  settings: () => ({ enabled: true, disabledTypes: [] }),
+  settings: () => ({ enabled: true, disabledTypes: [], mostToRecipient: 10 }),
   recorded: () => undefined,
 })
 const VARIANTS: readonly { name: string; consumer?: DatabaseConsumer; contacts?: string; withoutTriggers?: boolean }[] =

@@ -28,7 +28,7 @@ if (url === undefined) throw new Error('name the database: postgres://…')
 const settings = databaseOf(new URL(url))
 const checked = await openCheckedDatabase(settings)
 const db = openDatabase(settings, () => undefined)
-const beside = new pg.Client(settings)
+const beside = new pg.Client({ ...settings, host: settings.hosts[0] })
 await beside.connect()
 const one = async (text: string): Promise<string> => (await beside.query<{ v: string }>(text)).rows[0]?.v ?? ''
 
@@ -162,7 +162,7 @@ function rowsIn(found: unknown): string {
 function databaseOf(at: URL): DatabaseSettings {
   const { hostname, port, pathname, username, password, searchParams } = at
   return {
-    host: searchParams.get('host') ?? hostname,
+    hosts: [searchParams.get('host') ?? hostname],
     port: Number(port || 5432),
     database: decodeURIComponent(pathname.slice(1)),
     user: decodeURIComponent(username),

@@ -9,7 +9,10 @@ export interface FrontData {
   /** Counts the requests for `/slow` that have begun. */
   slowBegun?: Int32Array<SharedArrayBuffer>
   failSetup?: boolean
-  hangSetup?: boolean
+  /** How long the set-up takes. */
+  setupMs?: number
+  /** Counts the threads that were given it; all but the first hang. */
+  onlyOneSetUp?: Int32Array<SharedArrayBuffer>
   /** Counts the threads that were given it; all but the first fail. */
   onlyOne?: Int32Array<SharedArrayBuffer>
 }
@@ -57,7 +60,8 @@ runThread<FrontData, FrontMessages, NumbersMessages>(async ({ name, data, superv
   atExit(() => server.close())
   if (data.onlyOne !== undefined && Atomics.add(data.onlyOne, 0, 1) > 0) throw new Error('no successor')
   if (data.failSetup) throw new TypeError('setup failed on purpose')
-  if (data.hangSetup) await new Promise(() => undefined)
+  if (data.setupMs !== undefined) await sleep(data.setupMs)
+  if (data.onlyOneSetUp !== undefined && Atomics.add(data.onlyOneSetUp, 0, 1) > 0) await new Promise(() => undefined)
 
   const actor = spawn<FrontMessages>({
     name: `${name} actor`,

@@ -182,10 +182,21 @@ describe('a supervised thread', () => {
     supervisor.stop()
   })
 
-  test('that is not ready in time is stopped and rejects the start', async () => {
-    const { thread, seen } = front('hanging', { port: 0, hangSetup: true }, { readyTimeoutMs: 300 })
-    await assert.rejects(thread.start(), /not ready within 300 ms/)
-    assert.equal(seen('stopped').length, 1)
+  test('that takes long to start is waited for, and that is said', async () => {
+    const { thread, seen } = front('slow', { port: 0, setupMs: 1_500 }, { readyTimeoutMs: 100 })
+    await thread.start()
+    assert.equal(thread.status, 'running')
+    assert.ok(seen('slow').length >= 1)
+  })
+
+  test('whose successor is not ready in time stays, and the successor is stopped', async () => {
+    const onlyOneSetUp = new Int32Array(new SharedArrayBuffer(4))
+    const { thread, seen } = front('staying', { port: 0, onlyOneSetUp }, { readyTimeoutMs: 1_000 })
+    await thread.start()
+    const { threadId } = thread
+    await thread.recycle('a test')
+    assert.equal(seen('recycle_failed').length, 1)
+    assert.deepEqual([thread.threadId, thread.status, seen('stopped').length], [threadId, 'running', 1])
   })
 
   test('finishes what is in flight when it is stopped', async () => {

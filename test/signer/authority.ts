@@ -1,16 +1,22 @@
 /** A throw-away CA for tests: keys, issuer certificate, leaf TBSCertificates, and the files a signer daemon needs. */
 
 import 'reflect-metadata'
-import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
+import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
 import { contextConstructedTag } from '../../src/shared/pki/der.ts'
-import { encodeDer } from '../../src/shared/pki/der-writer.ts'
+import { type DerWriter, encodeDer } from '../../src/shared/pki/der-writer.ts'
 import { writeExtension, writeKeyUsage, writeSubjectKeyIdentifier } from '../../src/shared/pki/extensions.ts'
 import { encodeCommonName } from '../../src/shared/pki/name.ts'
+import {
+  type NameConstraints,
+  NO_SUBTREES,
+  parseNetwork,
+  writeNameConstraints,
+} from '../../src/shared/pki/name-constraints.ts'
 import { EXTENSION, type KeyUsage } from '../../src/shared/pki/oids.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
 import { parseSpki } from '../../src/shared/pki/spki.ts'
@@ -58,22 +64,30 @@ export function makeAuthority(
     isCa?: boolean
     hash?: HashName
     daysAhead?: number
+    /** It begins 30 days ago without it. */
+    startsInDays?: number
     name?: string
     /** Who signs it; itself without one. */
     by?: Authority
     pathLength?: number
     /** Empty omits the extension. */
     keyUsages?: readonly KeyUsage[]
+    constraints?: NameConstraints
+    /** Of an earlier certificate of the same CA. */
+    keys?: Pick<Authority, 'privateKey'>
+    /** Writes further extensions. */
+    more?(writer: DerWriter): void
   } = {},
 ): Authority {
   const { by, pathLength, keyUsages = ['key_cert_sign', 'crl_sign'] } = options
-  const { privateKey, publicKey } = makeKeyPair(kind)
+  const privateKey = options.keys?.privateKey ?? makeKeyPair(kind).privateKey
+  const publicKey = createPublicKey(privateKey)
   const algorithm = algorithmOf(kind, options.hash ?? 'sha256')
   const spki = spkiOf(publicKey)
   const keyIdentifier = subjectKeyIdentifier(parseSpki(spki).keyBits)
   const nameDer = encodeCommonName(options.name ?? `Test CA ${kind}`)
   const startOfDay = Math.floor(Date.now() / DAY_MS) * DAY_MS
-  const notBefore = new Date(startOfDay - 30 * DAY_MS)
+  const notBefore = new Date(startOfDay + (options.startsInDays ?? -30) * DAY_MS)
   const notAfter = new Date(startOfDay + (options.daysAhead ?? 3650) * DAY_MS)
   const tbs = encodeDer((writer) =>
     writer.sequence(() => {
@@ -97,6 +111,8 @@ export function makeAuthority(
           )
           if (keyUsages.length > 0) writeKeyUsage(writer, keyUsages)
           writeSubjectKeyIdentifier(writer, keyIdentifier)
+          if (options.constraints) writeNameConstraints(writer, options.constraints)
+          options.more?.(writer)
         }),
       )
     }),
@@ -106,6 +122,21 @@ export function makeAuthority(
   const certificate = assembleCertificate(tbs, signer.algorithm, sign(hash, tbs, signer.privateKey))
   const certificatePem = encodePem('CERTIFICATE', certificate)
   return { privateKey, certificate, certificatePem, nameDer, keyIdentifier, algorithm, notBefore, notAfter }
+}
+
+interface Listed {
+  dns?: readonly string[]
+  ip?: readonly string[]
+}
+
+/** Networks as `10.0.0.0/8`. */
+export function constraintsOn(permitted: Listed, excluded: Listed = {}): NameConstraints {
+  const subtrees = ({ dns, ip }: Listed) => ({
+    ...NO_SUBTREES,
+    dns,
+    ip: ip?.flatMap((text) => parseNetwork(text) ?? []),
+  })
+  return { permitted: subtrees(permitted), excluded: subtrees(excluded) }
 }
 
 const LEAF_SPKI = spkiOf(makeKeyPair('P-256').publicKey)

@@ -10,7 +10,7 @@ import type { CaBackend } from '../../src/ca/backend.ts'
 import { shardOf } from '../../src/domain/crl-shard.ts'
 import { CrlBuilder, type CrlBuilt, type CrlPolicy, issuerKeyOf, MalformedCrl } from '../../src/services/crl-builder.ts'
 import { createCrlCache } from '../../src/services/crl-cache.ts'
-import { SIGNATURE_ALGORITHMS } from '../../src/shared/pki/algorithms.ts'
+import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { readSingle } from '../../src/shared/pki/der.ts'
 import { createCertificateStore } from '../../src/store/certificate-store.ts'
@@ -32,6 +32,7 @@ const issuer = {
   signatureAlgorithm: authority.algorithm,
   notBefore: authority.notBefore,
   notAfter: authority.notAfter,
+  constraints: [],
 }
 const issuerKey = issuerKeyOf(issuer.nameDer, issuer.keyIdentifier)
 const fingerprint = fingerprintSha256(authority.certificate)
@@ -40,7 +41,7 @@ const COMPLETE = { issuerKey, shards: 1, shard: 0 }
 const POLICY: CrlPolicy = {
   intervalMs: HOUR_MS,
   lifetimeMs: 24 * HOUR_MS,
-  hash: 'sha256',
+  hash: undefined,
   shards: 1,
   maxValidityDays: 400,
   urlOf: (issuerId, shards, shard) => `http://crl.test/${issuerId}/${shards}-${shard}`,
@@ -67,6 +68,22 @@ describe('building CRLs', () => {
     store.sql('TRUNCATE certificates, crls, crl_pieces, crl_changes, crl_numbers, crl_shardings, server_settings'),
   )
 
+  const HASHES: readonly (readonly [CrlPolicy['hash'], SignatureAlgorithm])[] = [
+    [undefined, 'SHA384withECDSA'],
+    ['sha256', 'SHA384withECDSA'],
+    ['sha512', 'SHA512withECDSA'],
+  ]
+  for (const [hash, expected] of HASHES)
+    test(`of an issuer with SHA-384, and ${hash ?? 'no hash'} configured, are signed with ${expected}`, async () => {
+      const seen: SignatureAlgorithm[] = []
+      const signCrl: SignCrl = (id, tbs, options) => {
+        seen.push(tbs.signatureAlgorithm)
+        return signWithAuthority(id, tbs, options)
+      }
+      await anInstance({ policy: { hash }, signCrl, issuerAlgorithm: 'SHA384withECDSA' }).round()
+      assert.deepEqual(seen, [expected])
+    })
+
   interface Instance {
     round(): Promise<number>
     built: CrlBuilt[]
@@ -78,7 +95,12 @@ describe('building CRLs', () => {
   })
 
   function anInstance(
-    options: { policy?: Partial<CrlPolicy>; signCrl?: SignCrl; encode?: typeof encodePage } = {},
+    options: {
+      policy?: Partial<CrlPolicy>
+      signCrl?: SignCrl
+      encode?: typeof encodePage
+      issuerAlgorithm?: SignatureAlgorithm
+    } = {},
   ): Instance {
     const instance: Pick<Instance, 'built' | 'failures'> = { built: [], failures: [] }
     let stopping = false
@@ -90,7 +112,7 @@ describe('building CRLs', () => {
     const ca: CaBackend = {
       kind: 'scripted',
       outage: () => undefined,
-      issuers: () => [issuer],
+      issuers: () => [{ ...issuer, signatureAlgorithm: options.issuerAlgorithm ?? issuer.signatureAlgorithm }],
       signCertificate: () => Promise.reject(new Error('no certificates here')),
       signCrl: options.signCrl ?? signWithAuthority,
       testSign: async () => [],

@@ -32,8 +32,8 @@ describe('history of issuance', () => {
     return intent.certificateId
   }
 
-  const ask = (spkiSha256: Buffer, dnsNames: string[] = [], notDueBefore = '2026-03-01T00:00:00Z') =>
-    profiles.historyOf({ spkiSha256, dnsNames, notDueBefore: new Date(notDueBefore) })
+  const ask = (spkiSha256: Buffer, names: string[] = [], notDueBefore = '2026-03-01T00:00:00Z') =>
+    profiles.historyOf({ spkiSha256, names, notDueBefore: new Date(notDueBefore) })
 
   test('a key that was certified is known, whosever it is; one that was not is not', async () => {
     const key = randomBytes(32)

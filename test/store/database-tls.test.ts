@@ -1,11 +1,12 @@
 /** TLS to PostgreSQL as libpq has it, against a real server and against one that only pretends to be one. */
 
 import assert from 'node:assert/strict'
-import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { rootCertificates } from 'node:tls'
 import pg from 'pg'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
@@ -126,7 +127,7 @@ describe('a real server', () => {
   test('a password goes in clear text over TLS and over the Unix socket, and not otherwise', async () => {
     await offerTls(true)
     assert.equal(await hasTls(over('prefer')), true)
-    assert.equal(await hasTls({ ...over('prefer'), host: server.connection.host }), false)
+    assert.equal(await hasTls({ ...over('prefer'), hosts: [server.connection.host] }), false)
     await assert.rejects(hasTls(over('disable')), /asks for the password in clear text/)
     await offerTls(false)
     for (const [name, tls] of Object.entries(WAYS))
@@ -141,8 +142,19 @@ describe('a real server', () => {
     await assert.rejects(readSchemaState(over('verify-full')), /does not support SSL.*sslmode is verify-full/)
   })
 
+  test('verify-full trusts the CA of database.sslrootcert, and no other', async () => {
+    await offerTls(true)
+    const own = readFileSync(path.join(folder, 'server.pem'), 'utf8')
+    for (const [name, tls] of Object.entries(WAYS))
+      assert.equal(await tls({ ...over('verify-full'), rootCertificates: own }), true, name)
+    const [other = ''] = rootCertificates
+    const refusal = /self-signed certificate/
+    for (const tls of Object.values(WAYS))
+      await assert.rejects(tls({ ...over('verify-full'), rootCertificates: other }), refusal)
+  })
+
   test('over the Unix socket there is no TLS to ask for, as in libpq', async () => {
-    assert.equal(await hasTls({ ...over('verify-full'), host: server.connection.host }), false)
+    assert.equal(await hasTls({ ...over('verify-full'), hosts: [server.connection.host] }), false)
   })
 })
 

@@ -2,11 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import pg from 'pg'
 import type { NewAccount } from '../../src/store/account-store.ts'
 import type { CredentialRow } from '../../src/store/admin/credential-store.ts'
 import { type AllowlistStore, createAllowlistStore } from '../../src/store/allowlist-store.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createEabStore, type EabStore } from '../../src/store/eab-store.ts'
+import { until } from '../support/until.ts'
 import { type Grants, openGrants } from './grants.ts'
 import {
   aName,
@@ -17,8 +19,11 @@ import {
   openStores,
   requesterOf,
   type StoreFixture,
+  sleep,
   winners,
 } from './support.ts'
+
+const busy = (db: Database) => db.pressure().size - db.pressure().available
 
 describe('binding credentials', () => {
   let store: StoreFixture
@@ -87,7 +92,7 @@ describe('binding credentials', () => {
   test('of two instances that register with one credential at once, one makes an account', async () => {
     const credential = await aCredential()
     const accounts = Array.from({ length: 4 }, () => aNewAccount())
-    const outcomes = await store.meetAt(lockCredential(credential), accounts.length, () =>
+    const outcomes = await store.meetAt(lockCredential(credential), 2, () =>
       Promise.all(accounts.map((account, index) => register(index % 2 ? eab : otherEab, credential, account))),
     )
     assert.equal(winners(outcomes), 1)
@@ -96,10 +101,29 @@ describe('binding credentials', () => {
     assert.equal((await grants.find(credential.kid))?.account_id, accounts[outcomes.indexOf(true)]?.id)
   })
 
+  test('twenty registrations at once with one credential take one connection, and all are answered', async () => {
+    const credential = await aCredential()
+    const accounts = Array.from({ length: 20 }, () => aNewAccount())
+    const locker = new pg.Client({ ...store.settings, host: store.settings.hosts[0] })
+    await locker.connect()
+    await locker.query('BEGIN')
+    const { text, values } = lockCredential(credential)
+    await locker.query(text, values)
+    const registering = Promise.all(accounts.map((account) => register(eab, credential, account, true)))
+    // A connection counts as busy after a second.
+    await until('a connection is busy', () => busy(store.db) === 1)
+    await sleep(1_000)
+    assert.deepEqual([busy(store.db), store.db.pressure().waiting], [1, 0])
+    await locker.query('COMMIT')
+    await locker.end()
+    const outcomes = await registering
+    assert.equal(winners(outcomes), 20)
+  })
+
   test('a reusable credential makes an account for each of them, and names the last', async () => {
     const credential = await aCredential()
     const accounts = Array.from({ length: 4 }, () => aNewAccount())
-    const outcomes = await store.meetAt(lockCredential(credential), accounts.length, () =>
+    const outcomes = await store.meetAt(lockCredential(credential), 2, () =>
       Promise.all(accounts.map((account, index) => register(index % 2 ? eab : otherEab, credential, account, true))),
     )
     assert.equal(winners(outcomes), 4)

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import { ORDER_EXPIRED } from '../../src/domain/states.ts'
 import { type ExpiryLifetimes, expireOverdue } from '../../src/services/expiry.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { createExpiryStore, type ExpiryPage } from '../../src/store/expiry-store.ts'
@@ -65,6 +66,8 @@ describe('a round of expiry', () => {
     assert.equal(await round(), 1)
     assert.equal(await statusOf('orders', old), 'invalid')
     assert.equal(await statusOf('orders', young), 'open')
+    const [row] = await store.sql<{ error: object }>('SELECT error FROM orders WHERE id = $1', [old])
+    assert.deepEqual(row?.error, ORDER_EXPIRED)
     assert.equal(await authorizationStatus(old), 'pending', 'its authorization lives on')
   })
 

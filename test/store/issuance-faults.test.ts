@@ -12,7 +12,7 @@ import type { Order } from '../../src/domain/records.ts'
 import type { KnownAccount } from '../../src/services/account-cache.ts'
 import { createAccountRules } from '../../src/services/account-rules.ts'
 import { Finalization, type FinalizationOptions, type FinalizeRequest } from '../../src/services/finalization.ts'
-import { Issuance, type IssuanceFacts, type IssuanceOptions } from '../../src/services/issuance.ts'
+import { Issuance, type IssuanceOptions, type OrderFacts } from '../../src/services/issuance.ts'
 import { type RecoveryOptions, type RecoveryOutcome, recoverIssuances } from '../../src/services/recovery.ts'
 import { randomSerialNumbers } from '../../src/services/serial-number.ts'
 import { accountRulesPolicy } from '../../src/settings/accounts.ts'
@@ -48,6 +48,7 @@ const ISSUER: CaIssuer = {
   signatureAlgorithm: authority.algorithm,
   notBefore: authority.notBefore,
   notAfter: authority.notAfter,
+  constraints: [],
 }
 
 type Write = (...words: never[]) => Promise<unknown>
@@ -78,7 +79,7 @@ describe('issuance under faults', () => {
   let signed: Buffer[]
   let alarms: string[]
   /** What interruptions and alarms name. */
-  let told: IssuanceFacts[]
+  let told: OrderFacts[]
   let signingErrors: CaError[]
   let announced: string[]
 

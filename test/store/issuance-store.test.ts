@@ -6,6 +6,7 @@ import { after, afterEach, before, describe, test } from 'node:test'
 import type { Order } from '../../src/domain/records.ts'
 import { BatcherFull } from '../../src/shared/lib/batcher.ts'
 import type { Requester } from '../../src/store/account-store.ts'
+import { MAX_OF_KEY } from '../../src/store/database.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
 import {
   anAccount,
@@ -84,7 +85,13 @@ describe('issuance', () => {
       const results = await Promise.allSettled(repeats)
       assert.equal(await other, true)
       const refused = results.filter((one) => one.status === 'rejected' && one.reason instanceof BatcherFull)
-      assert.equal(results.length - refused.length, 8)
+      assert.equal(results.length - refused.length, MAX_OF_KEY)
+    })
+
+    test('by twenty requests at once: one wins, and each of the others learns it', async () => {
+      const order = await ready()
+      const outcomes = await Promise.all(Array.from({ length: 20 }, () => store.issuance.begin(intentFor(order))))
+      assert.equal(winners(outcomes), 1)
     })
 
     test('by two instances: one wins', async () => {

@@ -19,7 +19,7 @@ describe('background tasks of two instances', () => {
   const started: BackgroundWorkers[] = []
   before(async () => {
     store = await openStores()
-    locker = new pg.Client(store.settings)
+    locker = new pg.Client({ ...store.settings, host: store.settings.hosts[0] })
     await locker.connect()
   })
   afterEach(async () => {

@@ -69,9 +69,8 @@ describe('migrations', () => {
     const { port } = server.address() as AddressInfo
     const connected = once(server, 'connection') as Promise<[Socket]>
     try {
-      const { password: _, ...without } = settings
       const refusal = /^cannot connect to database \w+ at 127\.0\.0\.1:\d+ as \w+: the server asks for a password/
-      await assert.rejects(readSchemaState({ ...without, host: '127.0.0.1', port } as DatabaseSettings), (error) =>
+      await assert.rejects(readSchemaState({ ...settings, password: '', hosts: ['127.0.0.1'], port }), (error) =>
         refusal.test((error as Error).message),
       )
       const [socket] = await connected

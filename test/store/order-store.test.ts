@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { Order } from '../../src/domain/records.ts'
 import type { AuthorizationStatus } from '../../src/domain/states.ts'
-import { type OrderStatus, orderStatus, type StoredOrderStatus } from '../../src/domain/states.ts'
+import { ORDER_EXPIRED, type OrderStatus, orderStatus, type StoredOrderStatus } from '../../src/domain/states.ts'
 import { type Requester, STALE_ACCOUNT } from '../../src/store/account-store.ts'
 import type { Database, Statement } from '../../src/store/database.ts'
 import { listOrders } from '../../src/store/order-list.ts'
@@ -232,6 +232,9 @@ describe('orders', () => {
             found.map(({ id, status }) => ({ id, status })),
             cases,
           )
+          // RFC 8555 §7.1.3
+          for (const [at, { stored, expired }] of many.entries())
+            assert.deepEqual(found[at]?.error, stored === 'open' && expired ? ORDER_EXPIRED : undefined)
           assert.deepEqual(
             (await pageOf(owner, undefined, 100)).ids,
             // By their ids; two that were made within one millisecond are in no order.

@@ -50,8 +50,11 @@ export interface StoreFixture extends Stores {
 
 export function settingsFor(connection: DatabaseConnection, maxConnections = 4): DatabaseSettings {
   return {
-    password: '',
-    ...connection,
+    hosts: [connection.host],
+    port: connection.port,
+    database: connection.database,
+    user: connection.user,
+    password: connection.password ?? '',
     sslmode: 'disable',
     maxConnections,
     connectionTimeoutMs: 10_000,

@@ -18,7 +18,7 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   createUser: { path: '/users', body: { username: 'new', email: 'new@example.com' } },
   updateUser: { path: `/users/${NOBODY}`, body: { enabled: false } },
   deleteUser: { path: `/users/${NOBODY}` },
-  resetMyPassword: { path: '/me/reset-password' },
+  resetMyPassword: { path: '/me/reset-password', body: { current_password: 'x' } },
   resetPassword: { path: `/users/${NOBODY}/reset-password` },
   unlockUser: { path: `/users/${NOBODY}/unlock` },
   unlockAddress: { path: '/users/unlock-address', body: { address: '192.0.2.7' } },

@@ -32,24 +32,23 @@ export function aServiceBehindACa(
   let responder: Responder
   let client: AcmeClient
 
+  const wholeConfig = () => ({
+    ca: {
+      backend: 'external',
+      external: {
+        ...{ sign_url: `${ca.url}/sign`, revoke_url: `${ca.url}/revoke`, trust_anchors: [ca.rootFile] },
+        ...{ auth_header: 'X-Api-Key', auth_value: CREDENTIAL, ...(external as object) },
+      },
+      // The misbehaviour of one test must not keep the CA from the next.
+      circuit_breaker_failure_threshold: 1000,
+      ...sections,
+    },
+    ...config,
+  })
+
   before(async () => {
     ca = await startExternalCa(options)
-    service = await startTestService({
-      fronts: 1,
-      config: {
-        ca: {
-          backend: 'external',
-          external: {
-            ...{ sign_url: `${ca.url}/sign`, revoke_url: `${ca.url}/revoke`, trust_anchors: [ca.rootFile] },
-            ...{ auth_header: 'X-Api-Key', auth_value: CREDENTIAL, ...(external as object) },
-          },
-          // The misbehaviour of one test must not keep the CA from the next.
-          circuit_breaker_failure_threshold: 1000,
-          ...sections,
-        },
-        ...config,
-      },
-    })
+    service = await startTestService({ fronts: 1, config: wholeConfig() })
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
   })
@@ -86,6 +85,7 @@ export function aServiceBehindACa(
 
   return {
     ca: () => ca,
+    config: wholeConfig,
     service: () => service,
     client: () => client,
     responder: () => responder,

@@ -29,8 +29,11 @@ const NAME_BYTES = 8
 /** Brings an empty database to the current schema, as `chancery db migrate` does. */
 async function migrateTo(connection: DatabaseConnection): Promise<void> {
   await migrate({
-    password: '',
-    ...connection,
+    hosts: [connection.host],
+    port: connection.port,
+    database: connection.database,
+    user: connection.user,
+    password: connection.password ?? '',
     sslmode: 'disable',
     maxConnections: 1,
     connectionTimeoutMs: 10_000,

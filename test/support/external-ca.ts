@@ -17,6 +17,12 @@ export type Behaviour =
   | 'issue'
   | 'wrong key'
   | 'extra name'
+  | 'organization'
+  | 'usages of a CA'
+  | 'client purpose only'
+  | 'no purpose'
+  | 'SID of a user'
+  | 'EV policy'
   | 'short serial'
   | 'expired'
   | 'other issuer'
@@ -71,6 +77,17 @@ const EXTENSIONS =
 const CA_EXTENSIONS =
   'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n'
 
+/** Lines of extensions in place of those of a good leaf, as a CA would copy or add them. */
+const COPIED: Partial<Record<Behaviour, string>> = {
+  'usages of a CA':
+    'basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature,keyCertSign,cRLSign\nextendedKeyUsage=serverAuth\n',
+  'client purpose only':
+    'basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=clientAuth\n',
+  'no purpose': 'basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\n',
+  'SID of a user': `${EXTENSIONS}1.3.6.1.4.1.311.25.2=DER:3000\n`,
+  'EV policy': `${EXTENSIONS}certificatePolicies=2.23.140.1.1\n`,
+}
+
 export interface ExternalCaOptions {
   /** Speaks TLS with this certificate. */
   tls?: TestCertificate
@@ -124,7 +141,8 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
       ({ type, value }: { type: string; value: string }) => `${type === 'dns' ? 'DNS' : 'IP'}:${value}`,
     )
     if (behaviour === 'extra name') names.push('DNS:extra.test')
-    const ext = `${EXTENSIONS}subjectAltName=critical,${names.join(',')}\nauthorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n`
+    const isNamed = behaviour === 'organization'
+    const ext = `${COPIED[behaviour] ?? EXTENSIONS}subjectAltName=${isNamed ? '' : 'critical,'}${names.join(',')}\nauthorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n`
     const id = randomBytes(8).toString('hex')
     writeFileSync(file(`${id}.csr`), body.csr)
     writeFileSync(file(`${id}.ext`), ext)
@@ -134,7 +152,7 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
       ...['x509', '-req', '-in', `${id}.csr`, '-CA', `${issuer}.pem`, '-CAkey', `${issuer}.key`, '-days', days],
       ...[
         '-subj',
-        '/',
+        isNamed ? '/O=Example' : '/',
         '-set_serial',
         `0x7f${randomBytes(behaviour === 'short serial' ? 3 : 15).toString('hex')}`,
         '-extfile',

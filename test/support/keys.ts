@@ -64,6 +64,9 @@ export const RSA_KEY = testKey(
   RSA_WEB,
 )
 export const P256_KEY = ecKey('P-256', 'SHA256withECDSA', 'SHA-256')
+/** One that nobody has used. */
+export const freshP256Key = (): TestKey => ecKey('P-256', 'SHA256withECDSA', 'SHA-256')
+
 export const P384_KEY = ecKey('P-384', 'SHA384withECDSA', 'SHA-384')
 export const P521_KEY = ecKey('P-521', 'SHA512withECDSA', 'SHA-512')
 export const ED25519_KEY = testKey(

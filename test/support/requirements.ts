@@ -30,6 +30,7 @@ export const DEBIAN_PACKAGES = {
   nginx: 'nginx-light',
   openssl: 'openssl',
   pebble: 'pebble',
+  pgbouncer: 'pgbouncer',
   promtool: 'prometheus',
   // Debian's own, which sees the Python packages of Debian.
   python3: 'python3-cryptography',

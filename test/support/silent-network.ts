@@ -3,33 +3,36 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import path from 'node:path'
+import type { DatabaseSettings } from '../../src/store/database.ts'
 
 export interface SilentNetwork {
   /** Where PostgreSQL is to be found by this way. */
-  address: { host: string; port: number }
+  address: { hosts: string[]; port: number }
   /** For the connections that there are; later ones pass. */
   silence(): void
   close(): Promise<void>
 }
 
-export async function openSilentNetwork({ host, port }: { host: string; port: number }): Promise<SilentNetwork> {
+export async function openSilentNetwork(to: Pick<DatabaseSettings, 'hosts' | 'port'>): Promise<SilentNetwork> {
+  const [host = ''] = to.hosts
+  const { port } = to
   const passing = new Set<Socket>()
   const silent = new Set<Socket>()
   const server = createServer((near) => {
     const far = host.startsWith('/') ? connect(path.join(host, `.s.PGSQL.${port}`)) : connect(port, host)
-    for (const [from, to] of [
+    for (const [from, other] of [
       [near, far],
       [far, near],
     ] as const) {
       passing.add(from)
-      from.on('data', (bytes) => passing.has(from) && to.write(bytes))
-      from.on('close', () => passing.delete(from) && to.destroy())
+      from.on('data', (bytes) => passing.has(from) && other.write(bytes))
+      from.on('close', () => passing.delete(from) && other.destroy())
       from.on('error', () => undefined)
     }
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
-    address: { host: '127.0.0.1', port: (server.address() as AddressInfo).port },
+    address: { hosts: ['127.0.0.1'], port: (server.address() as AddressInfo).port },
     silence() {
       for (const socket of passing) silent.add(socket)
       passing.clear()

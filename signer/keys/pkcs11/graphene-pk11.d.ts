@@ -27,6 +27,7 @@ declare module 'graphene-pk11' {
   }
 
   interface NativeLibrary {
+    C_GetSessionInfo(session: Handle): object
     C_InitToken(slot: Handle, soPin: string, label: string): void
     /** Reads `data` and writes `signature` in a thread of the pool; keeps neither alive. */
     C_Sign(

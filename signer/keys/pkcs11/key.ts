@@ -107,6 +107,20 @@ class TokenKey implements SigningKey {
     }
   }
 
+  ping(): void {
+    const connection = this.#connection
+    // Where no session is free, all are signing, which tells more.
+    const pooled = connection?.free.pop()
+    if (!connection || !pooled) return
+    try {
+      pooled.session.ping()
+      this.#giveBack(connection, pooled)
+    } catch (error) {
+      if (!(error instanceof TokenError)) throw error
+      this.#afterFailure(connection, pooled, error)
+    }
+  }
+
   #operation(algorithm: SignatureAlgorithm): TokenOperation {
     return chooseOperation(algorithm, this.#spki, this.#mechanisms)
   }

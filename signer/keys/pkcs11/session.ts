@@ -105,6 +105,11 @@ export class Session {
     })
   }
 
+  /** @throws TokenError when the session or its token is gone */
+  ping(): void {
+    call('asking the session', () => this.#session.lib.C_GetSessionInfo(this.#session.handle))
+  }
+
   /** @param mechanism name without `CKM_`. @throws TokenError */
   async sign(mechanism: string, key: NativeKey, input: Buffer): Promise<Buffer> {
     const data = pinned(input.length)

@@ -20,6 +20,7 @@ import {
   type ChallengeType,
   failureOf,
   readAuthorizations,
+  readComplaints,
   readOrder,
   responsesTo,
   type UpstreamOrder,
@@ -51,6 +52,8 @@ const DEFAULT_PROFILE = 'default'
 /** A script that fails to withdraw a response is not asked for ever. */
 const REMOVE_TRIES = 3
 const MAX_ALTERNATES = 4
+/** Looks at an order that waits, until challenges that failed so far are answered again: after about four seconds. */
+const LOOKS_OF_A_REPETITION = 5
 /** Against an upstream that says `Retry-After: 0`. */
 const SHORTEST_LOOK_MS = 250
 /** Against an upstream whose orders stay ready. */
@@ -141,12 +144,26 @@ const awaitReady: Action = async (state, context) => {
     case 'ready':
       return { event: 'ready' }
     case 'pending':
+      if (state.looks % LOOKS_OF_A_REPETITION === LOOKS_OF_A_REPETITION - 1) await complaintsOf(state, context, true)
       return lookAgain(order)
     case 'invalid':
       return invalidOrder(order, context)
     default:
       return { event: 'finalized' }
   }
+}
+
+function complaintsOf({ responses }: OrderState, context: ActionContext, repeats: boolean) {
+  const { client, account, challengeType: type, step } = context
+  return readComplaints(client, signerOf(account), responses, { type, signal: step.signal, repeats })
+}
+
+/** The end of an order that was not ready in time, with the upstream's own reason where it has said one. */
+export async function lateOrder(reason: string, state: OrderState, context: ActionContext): Promise<Outcome> {
+  const [complaint] = await complaintsOf(state, context, false).catch(() => [])
+  return complaint
+    ? failed(problemFor(complaint.type), `${reason}; ${complaint.text}`)
+    : failed('serverInternal', reason)
 }
 
 /** The state is committed before: a repetition reads what became of the first try. */
@@ -242,7 +259,7 @@ async function downloadChains(order: UpstreamOrder, { client, account, step }: A
 }
 
 function chainOf({ body }: Answer): Buffer[] {
-  const text = body.toString('latin1')
+  const text = body.toString('utf8')
   try {
     const blocks = decodePem(text)
     if (blocks.length > 0 && blocks.every(({ label }) => label === 'CERTIFICATE')) return blocks.map(({ der }) => der)

@@ -18,6 +18,7 @@ import {
   createOrder,
   failed,
   isAboutRequest,
+  lateOrder,
   type Outcome,
   problemFor,
 } from './order-actions.ts'
@@ -145,10 +146,11 @@ export class OrderRun {
     })
     try {
       const note = this.#noting(request)
-      const outcome = await this.#act(state, { client, account, handler, challengeType, request, step, note })
+      const context = { client, account, handler, challengeType, request, step, note }
+      const outcome = await this.#act(state, context)
       if (!outcome) return unasked(pending(state, 0))
       const isLate = reason !== undefined && looksFirst && 'again' in outcome
-      const next = this.#follow(state, isLate ? failed('serverInternal', reason) : outcome, request)
+      const next = this.#follow(state, isLate ? await lateOrder(reason, state, context) : outcome, request)
       return usesHandler(state) ? unasked(next) : next
     } catch (error) {
       const next = await this.#survive(state, error, request, step)

@@ -138,6 +138,31 @@ export async function answerChallenges(
   })
 }
 
+/**
+ * What the upstream says of challenges that it has not found valid yet (RFC 8555 §8.2).
+ *
+ * @param repeats sends the response again, which asks for another validation
+ */
+export async function readComplaints(
+  client: AcmeClient,
+  signer: Signer,
+  responses: readonly Response[],
+  { type, signal, repeats }: { type: ChallengeType; signal: AbortSignal; repeats: boolean },
+): Promise<Described[]> {
+  const found = await inGroups(responses, async ({ challenge, domain }) => {
+    const { status, error } = (await client.post(challenge, signer, undefined, signal)).json ?? {}
+    if (status === 'valid' || error === undefined || error === null) return []
+    if (repeats && status !== 'invalid')
+      await client.post(challenge, signer, {}, signal).catch((refusal) => {
+        // An upstream need not know repetitions, and the order waits on as before.
+        if (!(refusal instanceof UpstreamProblem)) throw refusal
+      })
+    const described = describeError(error)
+    return [{ type: described.type, text: `${type} of ${domain}: ${described.text}` }]
+  })
+  return found.flat()
+}
+
 /** Why an order became invalid, for the log. */
 export function failureOf(order: UpstreamOrder, authorizations: readonly Authorization[]): Described {
   for (const { identifier, challenge } of authorizations) {

@@ -5,8 +5,11 @@
 
 import type { CertificateContent } from '../../domain/certificate-content.ts'
 import type { Validity } from '../../domain/certificate-profile.ts'
+import { constraintRefusal } from '../../domain/identifier-policy.ts'
 import type { SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
-import { assembleCertificate, type Certificate, parseCertificate } from '../../shared/pki/certificate.ts'
+import { assembleCertificate, parseCertificate } from '../../shared/pki/certificate.ts'
+import { constraintsOf } from '../../shared/pki/certification-path.ts'
+import type { NameConstraints } from '../../shared/pki/name-constraints.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { verifySignature } from '../../shared/pki/signature.ts'
 import type { Spki } from '../../shared/pki/spki.ts'
@@ -20,6 +23,7 @@ export interface SigningIssuer extends Validity, Pick<ModuleIssuer, 'caIssuersUr
   nameDer: Buffer
   keyIdentifier: Buffer
   signatureAlgorithm: SignatureAlgorithm
+  constraints: readonly NameConstraints[]
 }
 
 /** @throws Error in a sentence when the issuer or the profile cannot serve the order */
@@ -53,7 +57,11 @@ export function takeSigningStep(
 async function draft({ name, call, build }: SigningModule, request: IssuanceRequest, signal: AbortSignal) {
   try {
     const issuer = readIssuer(await call('issuer', undefined, {}, signal))
-    const { tbs, findings } = await build(request, signingIssuer(issuer))
+    const signing = signingIssuer(issuer)
+    // Before the signature: the certificate would be refused when it comes back, and be revoked.
+    const outside = request.identifiers.map((one) => constraintRefusal(one, signing.constraints)).find(Boolean)
+    if (outside !== undefined) return refusal(outside, 'rejectedIdentifier')
+    const { tbs, findings } = await build(request, signing)
     if (findings.length > 0) return refusal(`the lint finds faults in what would be signed: ${findings.join('; ')}`)
     const state = { tbs: tbs.toString('base64'), chain: issuer.chain.map((der) => der.toString('base64')) }
     return { status: 'pending', state, retryAfterMs: 0, mayHaveIssued: false } as const
@@ -86,7 +94,7 @@ async function sign({ name, call }: SigningModule, tbs: Buffer, chain: readonly 
 
 /** @throws WrongAnswer */
 export function signingIssuer({ chain, algorithm, caIssuersUrls, crlUrls }: ModuleIssuer): SigningIssuer {
-  const { tbs } = readCertificate(chain[0])
+  const { tbs } = reading(() => parseCertificate(chain[0]))
   const usual = usualAlgorithm(tbs.spki)
   const { subjectKeyIdentifier: keyIdentifier, notBefore, notAfter } = tbs
   if (usual === undefined) throw new WrongAnswer('has an issuer whose kind of key cannot sign here')
@@ -96,12 +104,13 @@ export function signingIssuer({ chain, algorithm, caIssuersUrls, crlUrls }: Modu
     ...{ keyIdentifier, caIssuersUrls, crlUrls, notBefore, notAfter },
     nameDer: tbs.subjectDer,
     signatureAlgorithm,
+    constraints: reading(() => constraintsOf(chain.map(parseCertificate))),
   }
 }
 
-function readCertificate(der: Buffer): Certificate {
+function reading<T>(read: () => T): T {
   try {
-    return parseCertificate(der)
+    return read()
   } catch (cause) {
     throw new WrongAnswer('has an issuer that cannot be read', { cause })
   }

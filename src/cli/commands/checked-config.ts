@@ -9,7 +9,9 @@ import { loadHooks } from '../../hooks/load.ts'
 import { requireCaModules } from '../../main/ca-module.ts'
 import { VERSION } from '../../main/version.ts'
 import { PERSPECTIVE_SECTIONS } from '../../mpic/perspective-service.ts'
+import { databaseSettings } from '../../settings/server.ts'
 import { typeOf } from '../../shared/protocol/challenge.ts'
+import { placesOf } from '../../store/session.ts'
 import { loadChallengeMethods } from '../../validation/extensions.ts'
 import { inspectBackendFiles, inspectPerspectiveFiles, inspectServiceFiles } from '../configured-files.ts'
 import type { CommonOptions } from '../values.ts'
@@ -63,7 +65,7 @@ export async function validateOnly(options: CommonOptions, usage: string): Promi
     console.log(`CA module ${module}#${exportName} with ${methods.join(', ')}`)
   console.log(`challenges ${enabled.map(typeOf).join(', ')}`)
   for (const { name, kinds } of hooks) console.log(`${name} for ${kinds.join(', ')}`)
-  console.log(`database ${database.database} at ${database.host}:${database.port}`)
+  console.log(`database ${database.database} at ${placesOf(databaseSettings(config))}`)
   console.log('the configuration is valid')
   return 0
 }

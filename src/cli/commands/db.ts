@@ -4,6 +4,8 @@ import { databaseSettings } from '../../settings/server.ts'
 import { openDatabase } from '../../store/database.ts'
 import { durabilityWarnings } from '../../store/durability.ts'
 import { migrate, readSchemaState } from '../../store/migrate.ts'
+import { requireOwnSessions } from '../../store/pooler.ts'
+import { placesOf } from '../../store/session.ts'
 import { tell } from '../table.ts'
 import type { Printing } from '../values.ts'
 import { readConfigFile } from './config-file.ts'
@@ -11,16 +13,17 @@ import { readConfigFile } from './config-file.ts'
 /** @returns 0 when the schema matches this release, else 1 */
 export async function databaseStatus({ config: file, json }: Printing): Promise<number> {
   const settings = databaseSettings(await readConfigFile(file))
+  await requireOwnSessions(settings)
   const { applied, pending, unknown } = await readSchemaState(settings)
   const current = pending.length === 0 && unknown.length === 0
   const db = openDatabase({ ...settings, maxConnections: 1 }, () => undefined)
   const warnings = await durabilityWarnings(db).finally(() => db.close())
-  const { database, host, port } = settings
+  const { database, hosts, port } = settings
   const [done, missing] = [applied.map(({ name }) => name), pending.map(({ name }) => name)]
   tell(
     json,
-    { current, database, host, port, applied: done, missing, unknown, warnings },
-    `database ${database} at ${host}:${port}`,
+    { current, database, host: hosts.join(','), port, applied: done, missing, unknown, warnings },
+    `database ${database} at ${placesOf(settings)}`,
     ...done.map((name) => `  applied  ${name}`),
     ...missing.map((name) => `  missing  ${name}`),
     ...unknown.map((version) => `  unknown  ${String(version).padStart(4, '0')}, from a newer release`),
@@ -31,7 +34,9 @@ export async function databaseStatus({ config: file, json }: Printing): Promise<
 }
 
 export async function databaseMigrate({ config: file, json }: Printing): Promise<number> {
-  const applied = (await migrate(databaseSettings(await readConfigFile(file)))).map(({ name }) => name)
+  const settings = databaseSettings(await readConfigFile(file))
+  await requireOwnSessions(settings)
+  const applied = (await migrate(settings)).map(({ name }) => name)
   tell(
     json,
     { applied },

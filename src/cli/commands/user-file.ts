@@ -1,10 +1,11 @@
 /** A file of users to import: a JSON array, or one JSON object a line. */
 
 import { readFileSync } from 'node:fs'
-import { isMailAddress, isUsername, MAIL_RULE, ROLES, type Role, USERNAME_RULE } from '../../domain/administrator.ts'
+import { isUsername, ROLES, type Role, USERNAME_RULE } from '../../domain/administrator.ts'
 import { isUsableHash } from '../../services/admin/password-hash.ts'
 import type { ImportedUser, WantedUser } from '../../services/admin/users.ts'
 import { describeFileError } from '../../shared/lib/file-error.ts'
+import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/mail-address.ts'
 import { CommandError } from '../values.ts'
 
 type UserRecord = WantedUser & { enabled?: boolean; password_hash: string }
@@ -12,7 +13,7 @@ type UserRecord = WantedUser & { enabled?: boolean; password_hash: string }
 /** Member → its check, and what would be right. */
 const MEMBERS: Record<string, { isRight(value: unknown): boolean; rule: string }> = {
   username: { isRight: (value) => typeof value === 'string' && isUsername(value), rule: USERNAME_RULE },
-  email: { isRight: (value) => typeof value === 'string' && isMailAddress(value), rule: MAIL_RULE },
+  email: { isRight: (value) => typeof value === 'string' && isMailAddress(value), rule: `must be ${MAIL_ADDRESS}` },
   role: { isRight: (value) => ROLES.includes(value as Role), rule: `must be ${ROLES.join(' or ')}` },
   enabled: {
     isRight: (value) => value === undefined || typeof value === 'boolean',

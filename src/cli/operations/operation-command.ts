@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Described, Schema } from '../../admin/described.ts'
 import { isGiven, type Option, type Options, optional, UsageError } from '../../shared/command-line.ts'
+import { askPassword } from '../ask-password.ts'
 import { text } from '../values.ts'
 import type { Given, OperationCaller, Reply } from './caller.ts'
 import { json, optionFor, SENTENCES } from './options.ts'
@@ -37,9 +38,12 @@ export function operationCommand(
   described: readonly Described[],
   definitions: Definitions,
 ): SharedCommand {
-  const { usage, about, fixed = {}, fallback, anySchema } = wanted
+  const { usage, about, fixed = {}, fallback, anySchema, secret } = wanted
   const positional = [...usage.matchAll(/<(\w+)>/g)].map(([, name]) => name as string)
-  const options = optionsOf(wanted, described, definitions, [...positional, ...Object.keys(fixed)])
+  const options = optionsOf(wanted, described, definitions, [
+    ...[...positional, ...Object.keys(fixed)],
+    ...(secret === undefined ? [] : [secret]),
+  ])
   // What a switch stands for is false without it.
   const isOff = ([name, value]: [string, unknown]) => value === false && options[name]?.kind === 'switch'
   return {
@@ -47,7 +51,8 @@ export function operationCommand(
     async run(caller, values, given, config) {
       const named = positional.map((name, at) => [optionName(name), given[at]])
       const typed = Object.entries(values).filter((one) => one[1] !== undefined && !isOff(one))
-      const all: Values = { ...fallback?.(config), ...Object.fromEntries([...typed, ...named]) }
+      const asked = secret !== undefined && { [optionName(secret)]: await askPassword(secret.replaceAll('_', ' ')) }
+      const all: Values = { ...fallback?.(config), ...Object.fromEntries([...typed, ...named]), ...asked }
       const chosen = choose(described, all)
       return perform(caller, chosen, await givenTo(caller, chosen, wanted, all), wanted, all)
     },

@@ -67,8 +67,8 @@ export const WORDS: readonly Words[] = [
   words(
     'me reset-password',
     'resetMyPassword',
-    'Generate a new password for oneself, print it once, and end all sessions',
-    PASSWORD,
+    'Ask for the current password, generate a new one, print it once, and end all sessions',
+    { ...PASSWORD, secret: 'current_password' },
   ),
   list(
     'tokens list',

@@ -50,6 +50,8 @@ export interface Words {
   fallback?(config: Config | undefined): Readonly<Record<string, unknown>>
   /** About options, in place of the description's. */
   sentences?: Readonly<Record<string, string>>
+  /** A member of the body that is asked for, and no option: others could read it in the list of processes. */
+  secret?: string
   /** The member of the body whose members become options of their own. */
   within?: string
   /** Shows a job that the operation has begun. */

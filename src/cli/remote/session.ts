@@ -1,6 +1,7 @@
 /** `chancery --server URL login` and `logout`; asks a person at a terminal, or reads standard input. */
 
 import { createInterface } from 'node:readline/promises'
+import { askPassword } from '../ask-password.ts'
 import { CommandError } from '../values.ts'
 import { Connection, type RemoteOptions } from './connection.ts'
 import { keepToken, tokenFor } from './session-file.ts'
@@ -13,7 +14,7 @@ export async function logIn(options: RemoteOptions, username = ''): Promise<numb
   if (protocol === 'http:' && !LOOPBACK.test(hostname))
     console.error('chancery: warning: without https the password and the token can be read on their way')
   const name = username === '' ? await askUsername() : username
-  const { body } = await connection.page('login', { body: { username: name, password: await askPassword() } })
+  const { body } = await connection.page('login', { body: { username: name, password: await askPassword('password') } })
   const { token, user } = body as { token: string; user: { username: string; role: string } }
   keepToken(connection.baseUrl, token)
   console.log(options.json ? JSON.stringify(user) : `logged in as ${user.username} (${user.role})`)
@@ -42,46 +43,4 @@ async function askUsername(): Promise<string> {
   } finally {
     lines.close()
   }
-}
-
-/** From a terminal without showing it; else the first line of standard input. */
-function askPassword(): Promise<string> {
-  return process.stdin.isTTY ? typedPassword() : firstLine()
-}
-
-async function firstLine(): Promise<string> {
-  let text = ''
-  for await (const piece of process.stdin) {
-    text += piece
-    if (text.includes('\n')) break
-  }
-  const line = text.split(/\r?\n/)[0] ?? ''
-  if (line !== '') return line
-  throw new CommandError('the password is read from standard input, which is empty')
-}
-
-const ENTER = ['\r', '\n', '\u0004']
-const INTERRUPT = '\u0003'
-const BACKSPACE = ['\b', '\u007f']
-
-function typedPassword(): Promise<string> {
-  const { stdin, stderr } = process
-  stderr.write('password: ')
-  stdin.setRawMode(true).setEncoding('utf8').resume()
-  return new Promise((resolve, reject) => {
-    let typed: string[] = []
-    const end = (finish: () => void) => {
-      stdin.off('data', read).setRawMode(false).pause()
-      stderr.write('\n')
-      finish()
-    }
-    function read(keys: string): void {
-      const stop = [...keys].findIndex((key) => key === INTERRUPT || ENTER.includes(key))
-      for (const key of stop === -1 ? keys : [...keys].slice(0, stop))
-        typed = BACKSPACE.includes(key) ? typed.slice(0, -1) : [...typed, key]
-      if (stop === -1) return
-      end(() => (keys[stop] === INTERRUPT ? reject(new CommandError('interrupted')) : resolve(typed.join(''))))
-    }
-    stdin.on('data', read)
-  })
 }

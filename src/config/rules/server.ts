@@ -39,6 +39,12 @@ export const SERVER: readonly Rule[] = [
     'is empty; proxy.enabled needs at least one trusted address or network',
   ),
   not(
+    'database.sslrootcert',
+    ['database.sslmode'],
+    (c) => c.database.sslrootcert !== null && !/^verify/.test(c.database.sslmode),
+    (c) => `is set, and database.sslmode ${c.database.sslmode} checks no certificate; must be verify-ca or verify-full`,
+  ),
+  not(
     'database.min_connections',
     ['database.max_connections'],
     (c) => c.database.min_connections > c.database.max_connections,

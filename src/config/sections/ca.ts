@@ -7,7 +7,7 @@ import { z } from 'zod/v4'
 import { SUBJECT_KEY_TYPES } from '../../domain/subject-key.ts'
 import { isCronExpression } from '../../shared/lib/cron.ts'
 import { keysOf } from '../../shared/lib/keys.ts'
-import { EXTENDED_KEY_USAGES, KEY_USAGES } from '../../shared/pki/oids.ts'
+import { ATTRIBUTE_SHORT_NAMES, DOMAIN_VALIDATED, EXTENDED_KEY_USAGES, KEY_USAGES } from '../../shared/pki/oids.ts'
 import {
   checkedText,
   choice,
@@ -102,6 +102,39 @@ const Internal = z
   .prefault({})
   .meta({ description: 'Backend `internal`: key in a file.' })
 
+const OID = /^[0-2](\.(0|[1-9]\d*))+$/
+const oid = (example: string) => checkedText(`an object identifier such as ${example}`, (value) => OID.test(value))
+const ATTRIBUTES = [...ATTRIBUTE_SHORT_NAMES.values()]
+const KEY_PURPOSES = keysOf(EXTENDED_KEY_USAGES)
+const oneOfOrOid = (names: readonly string[], example: string) =>
+  checkedText(
+    `one of ${names.join(', ')}, or an object identifier such as ${example}`,
+    (value) => names.includes(value) || OID.test(value),
+  )
+
+/** Of every backend that issues from a CSR; `ca.extension_settings` has it for modules. */
+export const Accepted = z
+  .strictObject({
+    subject_attributes: setting(
+      list(oneOfOrOid(ATTRIBUTES, '2.5.4.97'), ['CN']),
+      'Attributes that the subject may have. A common name has to be a name of the order.',
+    ),
+    key_purposes: setting(
+      list(oneOfOrOid(KEY_PURPOSES, '1.3.6.1.5.5.7.3.17')),
+      "Extended key usages beyond the profile's, such as `client_auth` where the CA adds it to every certificate.",
+    ),
+    extensions: setting(
+      list(oid('1.3.6.1.5.5.7.1.24')),
+      'Non-critical extensions beside those of RFC 5280 and signed certificate timestamps.',
+    ),
+    policy_oids: setting(
+      list(oid('2.23.140.1.2.1'), [DOMAIN_VALIDATED]),
+      'Certificate policies beside `ca.policy_oids`. The default is "domain validated" of the Baseline Requirements.',
+    ),
+  })
+  .prefault({})
+  .meta({ description: 'What certificates of this CA may have beyond their profile; anything else is refused.' })
+
 const External = z
   .strictObject({
     sign_url: setting(optionalText(isHttpUrl), 'URL that signs.', { expects: HTTP_URL, secret: true }),
@@ -119,6 +152,7 @@ const External = z
       list(z.string().min(1)),
       'PEM files with the roots that its chains must end at. Empty accepts every chain that agrees with itself.',
     ),
+    accepted: Accepted,
     idempotent: setting(
       flag(false),
       'Whether the CA answers a repeated `idempotency_key` with the same certificate. Without it, an order whose request was lost fails with an alarm.',
@@ -138,9 +172,13 @@ const Failover = z
       list(checkedText(ONE_BACKEND, isBackend)),
       'Backends in the order in which they are asked. The next one is asked when one is away.',
     ),
-    probe_seconds: setting(whole(1, 15), 'Time between two looks whether a backend that was away is back.', {
-      unit: 'seconds',
-    }),
+    probe_seconds: setting(
+      whole(1, 15),
+      'Time between two probes of a backend that is away; one that is up is asked every 15 seconds.',
+      {
+        unit: 'seconds',
+      },
+    ),
   })
   .prefault({})
   .meta({ description: 'Backend `failover`: several backends, one after the other.' })
@@ -176,6 +214,7 @@ const AcmeProxy = z
       list(z.string().min(1)),
       'PEM files with the roots that its chains must end at. Empty accepts every chain that agrees with itself.',
     ),
+    accepted: Accepted,
     timeout_seconds: setting(
       whole(1, 300),
       'Time an upstream order may take until the CSR is sent. What comes after is waited for (`ca.deferred_signing_timeout`).',
@@ -233,12 +272,7 @@ export const Ca = z
     include_root: setting(flag(false), 'End the chain with the self-signed root.'),
     serial_source: setting(choice(SERIAL_SOURCES, 'random'), '`database`: random bits followed by a sequence value.'),
     aia_issuer_urls: setting(list(httpUrl()), 'caIssuers URLs of the authority information access extension.'),
-    policy_oids: setting(
-      list(
-        checkedText('an object identifier such as 2.23.140.1.2.1', (value) => /^[0-2](\.(0|[1-9]\d*))+$/.test(value)),
-      ),
-      'Certificate policies.',
-    ),
+    policy_oids: setting(list(oid('2.23.140.1.2.1')), 'Certificate policies.'),
     crl_url: setting(
       optionalText(isHttpUrl),
       'CRL distribution point of certificates; `{crl}` stands for the name of the issuer. When absent: where `crl` publishes the list.',
@@ -259,7 +293,10 @@ export const Ca = z
     failover: Failover,
     acme_proxy: AcmeProxy,
     hsm: Hsm,
-    circuit_breaker_failure_threshold: setting(whole(1, 5), 'Failures in a row after which the backend is left alone.'),
+    circuit_breaker_failure_threshold: setting(
+      whole(1, 5),
+      'Failures in a row after which the backend is left alone; those of one order count once.',
+    ),
     circuit_breaker_recovery_timeout: setting(z.number().min(0.1).default(30), 'Time until it is tried again.', {
       unit: 'seconds',
     }),
@@ -274,7 +311,7 @@ export const Ca = z
     ),
     extension_settings: setting(
       z.record(z.string(), z.unknown()).default(() => ({})),
-      'Settings of `ext:` backends (docs/ca-modules.md); a section named like a backend is for that one alone. Where `ca.backend` is one, unknown keys directly under `ca` are taken as well. `timeout_seconds` (30), `concurrency` (4) and `trust_anchors` are read by the service.',
+      'Settings of `ext:` backends (docs/ca-modules.md); a section named like a backend is for that one alone. Where `ca.backend` is one, unknown keys directly under `ca` are taken as well. `timeout_seconds` (30), `concurrency` (4), `trust_anchors` and `accepted` (as of `ca.external`) are read by the service.',
       // A module may have the password of a CA among them.
       { secret: true },
     ),
@@ -305,7 +342,10 @@ export const Crl = z
       'Time from thisUpdate to nextUpdate. A signer that runs by itself allows it in `max_crl_validity_days`.',
       { unit: 'seconds' },
     ),
-    hash_algorithm: hash('the signature of the list'),
+    hash_algorithm: setting(
+      z.enum(HASHES).nullable().default(null),
+      "Hash of the signature of the list, where it is stronger than the issuer's; the issuer's when absent.",
+    ),
     shards: setting(
       z.int().min(1).max(1024).default(1),
       'Parts that new certificates are spread over, each with its own list beside the complete one.',

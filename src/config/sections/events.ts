@@ -1,6 +1,7 @@
 /** Notices to other systems: `smtp`, `notifications`, `hooks`, `ct_logging`. */
 
 import { z } from 'zod/v4'
+import { EVENT_KINDS, type EventKind } from '../../domain/event.ts'
 import { NOTIFICATION_TYPES } from '../../domain/notification.ts'
 import {
   checkedText,
@@ -16,7 +17,8 @@ import {
   whole,
 } from '../field.ts'
 
-export const HOOK_EVENTS = [
+/** What a hook without `events` is told. */
+export const HOOK_EVENTS: readonly EventKind[] = [
   'account.registration',
   'order.creation',
   'challenge.before_validate',
@@ -27,7 +29,7 @@ export const HOOK_EVENTS = [
   'certificate.revocation',
   'certificate.delivery',
   'ct.submission',
-] as const
+]
 
 const MAX_HOOKS = 50
 const MAX_HOOK_SETTINGS = 20
@@ -78,6 +80,11 @@ export const Notifications = z
       reload: 'live',
     }),
     batch_size: setting(whole(1, 50), 'Notifications taken up at once.', { reload: 'live' }),
+    max_per_recipient_per_hour: setting(
+      whole(1, 10),
+      'Mails to one address in an hour, whatever accounts name it; more are not recorded. Warnings of expiry and mails to administrators are not counted.',
+      { reload: 'live' },
+    ),
     expiration_warning_days: setting(
       list(z.int().min(1), [30, 14, 7, 1]),
       'Days before expiry at which holders are warned; an empty list warns nobody.',
@@ -111,7 +118,10 @@ const Hook = z
       'Module that handles the events, or `webhook` (docs/hooks.md).',
     ),
     enabled: setting(flag(true), 'A disabled hook is not loaded.'),
-    events: setting(list(z.enum(HOOK_EVENTS)), 'Events that are handed over; empty or absent is all of them.'),
+    events: setting(
+      list(z.enum(EVENT_KINDS)),
+      'Events that are handed over; empty or absent is the first ten of docs/hooks.md.',
+    ),
     timeout_seconds: setting(optionalWhole(1, 300), 'Time one call may take; `hooks.timeout_seconds` when absent.', {
       unit: 'seconds',
     }),

@@ -20,11 +20,21 @@ import {
   whole,
 } from '../field.ts'
 
+/** More than a cluster has members. */
+const MAX_HOSTS = 16
+
 const MIB = 1024 * 1024
 
 export const Database = z
   .strictObject({
-    host: setting(text('localhost'), 'Host of the PostgreSQL server, or the folder of its Unix socket.'),
+    host: setting(
+      z
+        .union([z.string().min(1), z.array(z.string().min(1)).min(1).max(MAX_HOSTS)])
+        .default('localhost')
+        .transform((hosts) => [hosts].flat()),
+      'Host of the PostgreSQL server, or the folder of its Unix socket; or a list, of which the first that takes writes is used.',
+      { expects: `a host, or a list of 1 to ${MAX_HOSTS} hosts` },
+    ),
     port: setting(port(5432), 'Port of the PostgreSQL server.'),
     database: setting(z.string().min(1), 'Name of the database.'),
     user: setting(z.string().min(1), 'Name of the role.'),
@@ -32,7 +42,13 @@ export const Database = z
     sslmode: setting(
       choice(['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'], 'prefer'),
       'As in libpq; `allow` means `prefer`. Without TLS, a clear-text password is sent over a Unix socket only.',
-      { defaultText: '`prefer` for a Unix socket and loopback, `verify-full` for any other host' },
+      {
+        defaultText: '`prefer` for a Unix socket and loopback, `verify-full` for any other host or with `sslrootcert`',
+      },
+    ),
+    sslrootcert: setting(
+      optionalText(),
+      'PEM file with the CA certificates that `verify-ca` and `verify-full` trust; without it, those that Node.js trusts.',
     ),
     min_connections: setting(
       whole(1, 5),

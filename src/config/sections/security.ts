@@ -67,7 +67,7 @@ const IdentifierPolicy = z
   .strictObject({
     allowed_domains: setting(
       list(NAME_PATTERN),
-      'Names that may be ordered; `*.x` is x, everything below, and wildcards. Empty allows all.',
+      'Names that may be ordered; `*.x` is x, everything below, and wildcards. Empty allows all but `.onion` and `.arpa`.',
     ),
     forbidden_domains: setting(
       list(NAME_PATTERN, ['*.localhost']),

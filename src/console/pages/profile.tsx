@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import { call, type Output, useApi } from '../api.ts'
 import { Facts, Ready, Time } from '../components/basics.tsx'
 import { Confirm } from '../components/dialog.tsx'
+import { TextField } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { ShownOnce } from '../components/shown-once.tsx'
 import { forget } from '../session.ts'
@@ -12,6 +13,7 @@ import { WORDS } from '../words.ts'
 export function ProfilePage() {
   const loaded = useApi('getMe', {})
   const [isAsking, setAsking] = useState(false)
+  const [current, setCurrent] = useState('')
   const [made, setMade] = useState<Output<'resetMyPassword'>>()
   return (
     <Page title={WORDS.pages.profile}>
@@ -29,7 +31,13 @@ export function ProfilePage() {
         )}
       </Ready>
       <div class="actions left">
-        <button type="button" onClick={() => setAsking(true)}>
+        <button
+          type="button"
+          onClick={() => {
+            setCurrent('')
+            setAsking(true)
+          }}
+        >
           {WORDS.profile.reset}
         </button>
       </div>
@@ -40,8 +48,17 @@ export function ProfilePage() {
           action={WORDS.profile.reset}
           danger
           onClose={() => setAsking(false)}
-          onConfirm={async () => setMade(await call('resetMyPassword', {}))}
-        />
+          onConfirm={async () => setMade(await call('resetMyPassword', { body: { current_password: current } }))}
+        >
+          <TextField
+            label={WORDS.profile.current}
+            type="password"
+            autoComplete="current-password"
+            value={current}
+            onChange={setCurrent}
+            required
+          />
+        </Confirm>
       )}
       {made && (
         <ShownOnce title={WORDS.profile.made} secrets={[[WORDS.session.password, made.password]]} onClose={forget} />

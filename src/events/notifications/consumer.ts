@@ -3,6 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import type { EventKind, OccurredEvent } from '../../domain/event.ts'
 import {
+  COUNTED_APART,
   NEVER_SENT,
   NOTIFICATION_LIMITS,
   type NotificationType,
@@ -15,6 +16,7 @@ import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import { findUser, listUsers } from '../../store/admin/user-store.ts'
 import {
   countLately,
+  countToRecipients,
   findHolders,
   type Holder,
   insertNotifications,
@@ -23,11 +25,13 @@ import {
 import type { MailTemplates } from './templates.ts'
 import { type Addressee, HOLDER_KINDS, NOTIFIED_KINDS, noticeOf } from './types.ts'
 
+const RECIPIENT_WINDOW_MS = 3_600_000
+
 export interface NotificationConsumerOptions {
   templates: MailTemplates
   serverUrl: string
   /** After the last SIGHUP. */
-  settings(): Pick<NotificationSettings, 'enabled' | 'disabledTypes'>
+  settings(): Pick<NotificationSettings, 'enabled' | 'disabledTypes' | 'mostToRecipient'>
   recorded(type: NotificationType, recipients: number): void
 }
 
@@ -42,10 +46,11 @@ export class NotificationConsumer implements DatabaseConsumer {
   }
 
   async take(events: readonly OccurredEvent[], tx: CommonQueryMethods): Promise<void> {
-    const { enabled, disabledTypes } = this.#options.settings()
+    const { enabled, disabledTypes, mostToRecipient } = this.#options.settings()
     if (!enabled) return
     const accounts = [...new Set(events.flatMap(({ accountId }) => accountId ?? []))]
     const holders = accounts.length === 0 ? new Map<string, Holder>() : await findHolders(tx, accounts)
+    const shares = await sharesOf([...holders.values()], mostToRecipient, tx)
     const added: NewNotification[] = []
     for (const event of events) {
       const notice = noticeOf(event)
@@ -53,7 +58,8 @@ export class NotificationConsumer implements DatabaseConsumer {
       const found = await this.#addressed(tx, event, notice.to, holders)
       const recipients: string[] = []
       for (const recipient of found.recipients)
-        if (await isWithinLimit(tx, event, notice.type, recipient, added)) recipients.push(recipient)
+        if ((await isWithinLimit(tx, event, notice.type, recipient, added)) && shares.take(notice.type, recipient))
+          recipients.push(recipient)
       if (recipients.length === 0) continue
       const holder = holders.get(event.accountId ?? '')
       const values = { ...notice.values(found.data, holder, event.occurredAt), ...this.#common(event) }
@@ -134,4 +140,20 @@ async function isWithinLimit(
   if (here.length >= limit.most) return false
   const since = new Date(Date.now() - limit.withinMs)
   return here.length + (await countLately(tx, { accountId, type, recipient }, since)) < limit.most
+}
+
+/** Nobody has shown that a contact is theirs, so an address has a share of mails, whatever accounts name it. */
+async function sharesOf(holders: readonly Holder[], most: number, tx: CommonQueryMethods) {
+  const addresses = new Set(holders.flatMap(({ contacts }) => addressesIn(contacts)).map((one) => one.toLowerCase()))
+  const since = new Date(Date.now() - RECIPIENT_WINDOW_MS)
+  const taken = addresses.size === 0 ? new Map<string, number>() : await countToRecipients(tx, [...addresses], since)
+  return {
+    take(type: NotificationType, recipient: string): boolean {
+      if (COUNTED_APART.includes(type)) return true
+      const address = recipient.toLowerCase()
+      const mails = taken.get(address) ?? 0
+      if (mails < most) taken.set(address, mails + 1)
+      return mails < most
+    },
+  }
 }

@@ -21,8 +21,8 @@ const DAY_MS = 86_400_000
 /** Undefined for an administrator's action, and for a certificate, that nobody is told of. */
 export function noticeOf({ kind, data }: Pick<OccurredEvent, 'kind' | 'data'>): Notice | undefined {
   if (kind === 'admin.action') return ADMIN_ACTIONS[String(data.action)]
-  // Imported: it was issued elsewhere, and its holder has it.
-  if (kind === 'certificate.issuance' && data.order_id === null) return undefined
+  // Imported: it was issued elsewhere, and its holder has it. Revoked: its order has failed, which the holder was told.
+  if (kind === 'certificate.issuance' && (data.order_id === null || data.revoked_at !== undefined)) return undefined
   return NOTICES[kind]
 }
 
@@ -116,10 +116,19 @@ function withError(data: EventData): TemplateValues {
   return { ...named(namesOf(data)), ...texts(data, 'order_id'), error_detail: detailOf(data) }
 }
 
-/** Not those of the threshold: a certificate may live shorter, and the service may have been away. */
-function daysLeft({ not_after }: EventData, occurredAt: Date): string {
-  const days = Math.round((Date.parse(String(not_after)) - occurredAt.getTime()) / DAY_MS)
-  return days < 1 ? 'less than a day' : days === 1 ? '1 day' : `${days} days`
+/** A round takes a while, from what it has looked for to the event. */
+const ROUND_MS = 60_000
+
+/**
+ * Not those of the threshold: a certificate may live shorter, and the service may have been away. What has more than a day
+ * has two days, so that the warning of one day that follows says something else.
+ */
+function daysLeft({ not_after, warning_days }: EventData, occurredAt: Date): string {
+  const leftMs = Date.parse(String(not_after)) - occurredAt.getTime()
+  const days = Math.round(leftMs / DAY_MS)
+  if (days < 1) return 'less than a day'
+  const isOneDay = leftMs <= (Number(warning_days) === 1 ? DAY_MS : DAY_MS - ROUND_MS)
+  return isOneDay ? '1 day' : `${Math.max(2, days)} days`
 }
 
 /** `reason` for programs that read it, `cause` for people. */

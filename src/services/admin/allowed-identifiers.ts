@@ -28,10 +28,12 @@ import {
   type IdentifierRow,
   type IdentifierWithSome,
   insertIdentifier,
+  lockGrantingCredentials,
   lockIdentifier,
   pagesOfAccount,
   pagesOfCredential,
   pagesOfIdentifiers,
+  revokeWithdrawnApprovals,
 } from '../../store/admin/identifier-store.ts'
 import type { AuditLog, Note, Transaction } from './audit-log.ts'
 import { type PageOfList, type PageRequest, readPageOf } from './list-pages.ts'
@@ -106,9 +108,11 @@ export class AllowedIdentifiers {
 
   delete(actor: Actor, id: string): Promise<void> {
     return this.#audit.transaction(actor, async (tx, note) => {
+      const granting = await lockGrantingCredentials(tx, id)
       const gone = await deleteIdentifier(tx, id)
       if (!gone) throw notFound('allowed identifier')
-      note('identifier.delete', detailsOf(gone))
+      const revoked = await revokeWithdrawnApprovals(tx, granting)
+      note('identifier.delete', { ...detailsOf(gone), ...revokedApprovals(revoked) })
     })
   }
 
@@ -212,9 +216,10 @@ async function grant(tx: Transaction, note: Note, identifier: IdentifierRow, cre
 }
 
 async function ungrant(tx: Transaction, note: Note, identifier: IdentifierRow, credentialId: string) {
-  const isGone = await disallowToCredential(tx, identifier.id, credentialId)
-  if (isGone) note('eab.remove_identifier', { eab_id: credentialId, ...detailsOf(identifier) })
-  return isGone
+  if (!(await disallowToCredential(tx, identifier.id, credentialId))) return false
+  const revoked = await revokeWithdrawnApprovals(tx, [credentialId])
+  note('eab.remove_identifier', { eab_id: credentialId, ...detailsOf(identifier), ...revokedApprovals(revoked) })
+  return true
 }
 
 async function withdraw(tx: Transaction, note: Note, identifier: IdentifierRow, accountId: string) {
@@ -243,6 +248,8 @@ const detailsOf = ({ id, identifier_type, identifier_value }: IdentifierRow) => 
   identifier_id: id,
   ...{ identifier_type, identifier_value },
 })
+
+const revokedApprovals = (count: number) => (count > 0 ? { revoked_authorizations: count } : {})
 
 /** In normal form, without duplicates. @throws AdminError that names each wrong one */
 export function readIdentifiers(field: string, typed: readonly string[]): AllowedIdentifier[] {

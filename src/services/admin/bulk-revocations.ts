@@ -13,6 +13,7 @@ import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
 import {
+  ALREADY_REVOKED,
   beginPage,
   cancelJob,
   countMatching,
@@ -27,6 +28,7 @@ import {
   nextWindow,
   noteFailures,
   noteMatching,
+  noteObstacle,
   type RevocationFilter,
   type RevocationJob,
   type RevocationResult,
@@ -57,9 +59,11 @@ export interface WantedRevocation {
 }
 
 export interface DryRun {
-  matched: number
+  /** Unrevoked ones. */
+  wouldRevoke: number
+  /** They match besides. */
   alreadyRevoked: number
-  /** The first of them. */
+  /** The first that would be revoked. */
   serialNumbers: string[]
 }
 
@@ -108,13 +112,13 @@ export class BulkRevocations {
 
   async dryRun(filter: RevocationFilter): Promise<DryRun> {
     const until = new Date()
-    const found: DryRun = { matched: 0, alreadyRevoked: 0, serialNumbers: [] }
+    const found: DryRun = { wouldRevoke: 0, alreadyRevoked: 0, serialNumbers: [] }
     let afterId = FIRST_ID
     for (;;) {
       const window = await nextWindow(this.#options.db, filter, afterId)
       const samples = SAMPLES - found.serialNumbers.length
       const counted = await countMatching(this.#options.db, filter, { window, until, samples })
-      found.matched += counted.matched
+      found.wouldRevoke += counted.unrevoked
       found.alreadyRevoked += counted.revoked
       found.serialNumbers.push(...counted.serial_numbers)
       if (window.endId === undefined) return found
@@ -189,9 +193,9 @@ export class BulkRevocations {
   }
 
   async #requireConfirmed(filter: RevocationFilter, confirmCount: number | undefined): Promise<void> {
-    const { matched } = await this.dryRun(filter)
-    if (matched <= this.#options.confirmAbove || matched === confirmCount) return
-    const message = `must be ${matched}, the number of certificates that the filter matches now`
+    const { wouldRevoke } = await this.dryRun(filter)
+    if (wouldRevoke <= this.#options.confirmAbove || wouldRevoke === confirmCount) return
+    const message = `must be ${wouldRevoke}, the number of certificates that would be revoked now`
     throw new AdminError('invalid_request', `the body is not right: 'confirm_count' ${message}`, {
       fields: [{ field: 'confirm_count', message }],
     })
@@ -203,8 +207,15 @@ export class BulkRevocations {
     this.#queued.add(id)
     this.#queue = this.#queue
       .then(() => this.#run(id))
+      .catch((error) => this.#tell(id, error))
       .catch((error) => this.#options.events.failed(id, error))
       .finally(() => this.#queued.delete(id))
+  }
+
+  /** In the log, and on the job's page. */
+  async #tell(id: string, error: unknown): Promise<void> {
+    this.#options.events.failed(id, error)
+    await noteObstacle(this.#options.db, id, error instanceof Error ? error.message : String(error))
   }
 
   async #run(id: string): Promise<void> {
@@ -253,25 +264,45 @@ const withoutSession = ({ sessionId: _, ...author }: Actor): Actor => author
 
 async function match(tx: Transaction, job: RevocationJob): Promise<RevocationJob> {
   const window = await nextWindow(tx, job.filter, job.after_id)
-  const total_matched = job.total_matched + (await noteMatching(tx, job, window))
+  const noted = await noteMatching(tx, job, window)
+  const [total_matched, failed] = [job.total_matched + noted.matched, job.failed + noted.revoked]
   // Between the count that was confirmed and this one, more may have been issued or recorded.
-  if (job.at_most !== null && total_matched > job.at_most) return { ...job, total_matched, status: OVERRUN }
-  if (window.endId !== undefined) return { ...job, total_matched, after_id: window.endId }
-  return { ...job, total_matched, after_id: FIRST_ID, status: LISTED }
+  if (job.at_most !== null && total_matched - failed > job.at_most)
+    return { ...job, total_matched, failed, status: OVERRUN }
+  if (window.endId !== undefined) return { ...job, total_matched, failed, after_id: window.endId }
+  return { ...job, total_matched, failed, after_id: FIRST_ID, status: LISTED }
+}
+
+const UNREADABLE =
+  'not revoked: the stored certificate cannot be read, so its key cannot be blocked; another reason revokes it'
+
+/** One row that cannot be read must not hold up the others. */
+function keyOf(der: Buffer): Buffer | 'unreadable' {
+  try {
+    return hashSpki(parseCertificate(der).tbs.spki)
+  } catch {
+    return 'unreadable'
+  }
 }
 
 async function revokePage(tx: Transaction, job: RevocationJob): Promise<RevocationJob> {
   await beginPage(tx)
   const withDer = job.reason === KEY_COMPROMISE
   const targets = await nextTargets(tx, job, { limit: PAGE, withDer })
-  const certificates = targets.map(({ id: certificateId, der }) => ({
-    certificateId,
-    blockedKey: der?.length ? hashSpki(parseCertificate(der).tbs.spki) : undefined,
-  }))
+  const unreadable = new Set<string>()
+  const certificates = targets.flatMap(({ id: certificateId, der }) => {
+    const blockedKey = der?.length ? keyOf(der) : undefined
+    if (blockedKey !== 'unreadable') return [{ certificateId, blockedKey }]
+    unreadable.add(certificateId)
+    return []
+  })
   const revoked = await revokeCertificates(queriesOf(tx), certificates, job.reason)
   const isRevoked = new Set(revoked)
   const failures = targets.filter(({ id }) => !isRevoked.has(id))
-  const whyOf = ({ is_stored }: (typeof targets)[number]) => (is_stored ? 'already revoked' : 'no longer stored')
+  const whyOf = ({ id, is_stored }: (typeof targets)[number]) => {
+    if (unreadable.has(id)) return UNREADABLE
+    return is_stored ? ALREADY_REVOKED : 'no longer stored'
+  }
   await noteFailures(
     tx,
     job.id,

@@ -7,6 +7,7 @@
 import { type DatabasePool, UniqueIntegrityConstraintViolationError } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
+import { certifiedNames } from '../../domain/csr-check.ts'
 import {
   asksForHistory,
   type CsrProfile,
@@ -182,7 +183,7 @@ export class CsrProfiles {
     }
     const history = await readHistory(this.#options.db, {
       spkiSha256: hashSpki(csr.spki),
-      dnsNames: csr.dnsNames,
+      names: certifiedNames(csr).map(({ value }) => value),
       notDueBefore: new Date(now.getTime() + profile.renewalWindowDays * DAY_MS),
     })
     violations.push(...historyViolations(profile, history))

@@ -10,7 +10,13 @@ import { errors, jwtVerify, SignJWT } from 'jose'
 import type { DatabasePool } from 'slonik'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { addressSubject, usernameSubject } from '../../domain/login-limit.ts'
+import {
+  addressSubject,
+  MOST_OF_ADDRESS,
+  MOST_OF_USERNAME,
+  SLOW_MS,
+  usernameSubject,
+} from '../../domain/login-limit.ts'
 import { countedAddress } from '../../domain/rate-limit.ts'
 import { isUuid, uuidv7 } from '../../shared/lib/uuid.ts'
 import {
@@ -86,12 +92,29 @@ export class SignIn {
     await this.#requireUnlocked(attempt)
     if (!user || !matches || !user.enabled) {
       // What is written differs for an unknown user, and its time must not show.
-      await Promise.all([this.#failed(attempt), sleep(FAILURE_MS)])
+      const [isSlow] = await Promise.all([this.#failed(attempt), sleep(FAILURE_MS)])
+      if (isSlow) await sleep(SLOW_MS)
       throw new AdminError('unauthorized', 'the username or the password is wrong')
     }
     const { password_hash: _, ...shown } = user
     const betterHash = isOutdated ? await passwords.hash(password) : undefined
     return { token: await this.#begin(user, ipAddress, betterHash), user: shown }
+  }
+
+  /**
+   * Before what would make a stolen session a stolen account. Guesses count as failed logins.
+   * @throws AdminError forbidden, rate_limited
+   */
+  async requirePassword({ username, ipAddress = '' }: SignedIn, password: string): Promise<void> {
+    const { db, passwords } = this.#options
+    const user = await findUserForLogin(db, username)
+    const attempt = { user, username, ipAddress }
+    await requireFree(db, subjectsOf(attempt))
+    const { matches } = await passwords.verify(user?.password_hash, password, 'known')
+    await requireFree(db, subjectsOf(attempt))
+    if (matches) return
+    await this.#failed(attempt)
+    throw new AdminError('forbidden', 'the current password is wrong')
   }
 
   /** @returns undefined when the token is not, or no longer, good */
@@ -183,21 +206,22 @@ export class SignIn {
     const { user, ipAddress } = attempt
     // Asked for an unknown user as well, who must cost the same time.
     const isKnown = await isKnownAddress(db, user?.id ?? NOBODY, countedAddress(ipAddress))
-    const seconds = await lockedFor(db, isKnown ? [addressSubject(ipAddress)] : subjectsOf(attempt))
-    if (seconds > 0)
-      throw new AdminError('rate_limited', `too many failed logins; try again in ${seconds} seconds`, {
-        retryAfterSeconds: seconds,
-      })
+    await requireFree(db, isKnown ? [addressSubject(ipAddress)] : subjectsOf(attempt))
     return isKnown
   }
 
-  async #failed(attempt: Attempt): Promise<void> {
+  /** @returns whether the address has failed so often that it is answered slowly */
+  async #failed(attempt: Attempt): Promise<boolean> {
     const { audit, db } = this.#options
     const { user, username, ipAddress } = attempt
     await forgetOldFailures(db)
-    await audit.transaction({ userId: user?.id, ipAddress }, async (tx, note) => {
-      const locked = await countFailure(tx, subjectsOf(attempt))
+    const [address, name] = subjectsOf(attempt)
+    return audit.transaction({ userId: user?.id, ipAddress }, async (tx, note) => {
+      const ofAddress = await countFailure(tx, address, MOST_OF_ADDRESS)
+      const ofName = await countFailure(tx, name, MOST_OF_USERNAME)
+      const locked = [...(ofAddress.locked ? [address] : []), ...(ofName.locked ? [name] : [])]
       await noteFailedLogin(tx, note, { username, userId: user?.id, locked })
+      return ofAddress.failures >= MOST_OF_USERNAME
     })
   }
 }
@@ -210,7 +234,16 @@ interface Attempt {
 }
 
 /** By the stored name: all spellings that the database takes for one user share one lock. */
-const subjectsOf = ({ user, username, ipAddress }: Attempt) => [
+const subjectsOf = ({ user, username, ipAddress }: Attempt): readonly [address: string, name: string] => [
   addressSubject(ipAddress),
   usernameSubject(user?.username ?? username),
 ]
+
+/** @throws AdminError rate_limited while one of the subjects is locked */
+async function requireFree(db: DatabasePool, subjects: readonly string[]): Promise<void> {
+  const seconds = await lockedFor(db, subjects)
+  if (seconds === 0) return
+  throw new AdminError('rate_limited', `too many failed logins; try again in ${seconds} seconds`, {
+    retryAfterSeconds: seconds,
+  })
+}

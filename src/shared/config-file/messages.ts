@@ -37,7 +37,8 @@ export function describeIssue(
   const right = node === undefined ? issue.message : `must be ${expectation(node)}`
   const showable = node !== undefined && isScalar(node) && !isSecret(schema, path)
   const wrong = describeValue(value, showable, variables?.get(formatPath(path)))
-  return [{ path, message: `${wrong}; ${right}${typingHint(value, node, variables !== undefined)}` }]
+  const isWritten = variables?.get(formatPath(path)) === undefined
+  return [{ path, message: `${wrong}; ${right}${isWritten ? typingHint(value, node) : ''}` }]
 }
 
 function unknownKey(key: string, section: SchemaNode | undefined): string {
@@ -81,7 +82,7 @@ function showScalar(value: string | number | boolean): string {
 }
 
 /** Names the usual slip behind a text in the place of a number. */
-function typingHint(value: unknown, node: SchemaNode | undefined, hasVariables: boolean): string {
+function typingHint(value: unknown, node: SchemaNode | undefined): string {
   if (typeof value !== 'string' || !['boolean', 'integer', 'number'].includes(node?.type ?? '')) return ''
-  return hasVariables ? ', without quotes and not from a variable' : ', without quotes'
+  return ', without quotes'
 }

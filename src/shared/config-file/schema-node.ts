@@ -56,7 +56,11 @@ export function withoutNull(node: SchemaNode): SchemaNode {
 
 function childNode(node: SchemaNode | undefined, part: string | number): SchemaNode | undefined {
   if (node === undefined) return undefined
-  if (typeof part === 'number') return node.items && withoutNull(node.items)
+  if (typeof part === 'number') {
+    // A key may take one value or a list.
+    const entry = node.items ?? node.anyOf?.find(({ items }) => items)?.items
+    return entry && withoutNull(entry)
+  }
   const known = node.properties !== undefined && Object.hasOwn(node.properties, part)
   const child = known ? node.properties?.[part] : node.additionalProperties || undefined
   return child && withoutNull(child)

@@ -42,6 +42,15 @@ export const SIGNATURE_ALGORITHMS = {
   Ed25519: facts('1.3.101.112', null, 'ed25519'),
 } as const satisfies Record<SignatureAlgorithm, SignatureAlgorithmFacts>
 
+/** By the hash, for keys of one kind. */
+export function isWeaker(one: SignatureAlgorithm, other: SignatureAlgorithm): boolean {
+  return strengthOf(one) < strengthOf(other)
+}
+
+/** The names of SHA-2 end in their bits. */
+const strengthOf = (algorithm: SignatureAlgorithm): number =>
+  Number(SIGNATURE_ALGORITHMS[algorithm].hash?.slice('sha'.length) ?? 0)
+
 /**
  * Curves of subject keys; `fieldOctets` is the length of one coordinate, `profileLabel` the name in
  * CSR profiles.

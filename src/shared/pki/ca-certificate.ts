@@ -5,7 +5,15 @@
 
 import { contextConstructedTag, TAG } from './der.ts'
 import { type DerWriter, encodeDer } from './der-writer.ts'
-import { writeAuthorityKeyIdentifier, writeExtension, writeKeyUsage, writeSubjectKeyIdentifier } from './extensions.ts'
+import {
+  writeAuthorityInfoAccess,
+  writeAuthorityKeyIdentifier,
+  writeCrlDistributionPoints,
+  writeExtension,
+  writeKeyUsage,
+  writeSubjectKeyIdentifier,
+} from './extensions.ts'
+import { type NameConstraints, writeNameConstraints } from './name-constraints.ts'
 import { EXTENSION, EXTENSION_REQUEST } from './oids.ts'
 import { parseSpki } from './spki.ts'
 import { subjectKeyIdentifier, type TbsFields, writeUpToExtensions } from './tbs-certificate.ts'
@@ -21,6 +29,11 @@ export interface CaSubject {
 export interface CaCertificateInput extends CaSubject, TbsFields {
   /** The issuer's subjectKeyIdentifier. */
   authorityKeyIdentifier: Buffer
+  constraints?: NameConstraints | undefined
+  /** Where the issuer's CRL is; empty omits the extension. */
+  crlUrls?: readonly string[]
+  /** Where the issuer's certificate is; empty omits the extension. */
+  caIssuersUrls?: readonly string[]
 }
 
 type RootInput = Omit<CaCertificateInput, 'issuerNameDer' | 'authorityKeyIdentifier'>
@@ -49,6 +62,9 @@ export function buildCaTbsCertificate(input: CaCertificateInput): Buffer {
           writeCaExtensions(writer, input.pathLength)
           writeSubjectKeyIdentifier(writer, keyIdentifierOf(input))
           writeAuthorityKeyIdentifier(writer, input.authorityKeyIdentifier)
+          if (input.constraints) writeNameConstraints(writer, input.constraints)
+          if (input.crlUrls?.length) writeCrlDistributionPoints(writer, input.crlUrls)
+          if (input.caIssuersUrls?.length) writeAuthorityInfoAccess(writer, [], input.caIssuersUrls)
         }),
       )
     }),

@@ -57,6 +57,8 @@ export interface Csr {
   keyUsages: string[] | undefined
   /** Configuration names, or dotted OIDs for purposes without one; else as for `keyUsages`. */
   extendedKeyUsages: string[] | undefined
+  /** Basic constraints with cA TRUE, in whatever encoding. */
+  isCaRequested: boolean
   extensionOids: string[]
 }
 
@@ -117,9 +119,14 @@ function readCsr(der: Buffer): Csr {
     extendedKeyUsages: requested(extensions, EXTENSION.extendedKeyUsage, (value) =>
       usagesOf(() => parseExtendedKeyUsage(value)),
     ),
+    isCaRequested: extensions.some(({ oid, value }) => oid === EXTENSION.basicConstraints && saysCa(value)),
     extensionOids: extensions.map(({ oid }) => oid),
   }
 }
+
+/** An explicit FALSE is no DER and harmless. Anything else than TRUE or FALSE in its place counts as TRUE. */
+const saysCa = (value: Buffer): boolean => value.length > 2 && !value.subarray(2).equals(EXPLICIT_FALSE)
+const EXPLICIT_FALSE = Buffer.of(TAG.boolean, 1, 0)
 
 /**
  * The requested extensions among the attributes: the first value of each request (RFC 2985 §5.4.2).
@@ -149,12 +156,14 @@ function readNames(value: Buffer): GeneralName[] {
   return names.list('SubjectAltName', readGeneralName)
 }
 
-/** Only a CSR profile looks at usages, and none authorizes what cannot be read. */
+/** No CSR profile authorizes it, and no other CA gets to read it. */
+export const UNREADABLE = 'unreadable'
+
 function usagesOf(parse: () => string[]): string[] {
   try {
     return parse()
   } catch (error) {
-    if (error instanceof DerError) return ['unreadable']
+    if (error instanceof DerError) return [UNREADABLE]
     throw error
   }
 }

@@ -14,6 +14,12 @@ export const EXTENSION = {
   acmeIdentifier: '1.3.6.1.5.5.7.1.31',
 } as const
 
+/** Extensions of CA certificates only; separate, because no leaf may have one of them. */
+export const CA_EXTENSION = { nameConstraints: '2.5.29.30' } as const
+
+/** Signed certificate timestamps inside a certificate (RFC 6962 §3.3). */
+export const SCT_LIST = '1.3.6.1.4.1.11129.2.4.2'
+
 /**
  * Extensions of a CRL (RFC 5280 §5.2) and of its entries (§5.3). Separate, because certificates
  * have none of them.
@@ -28,6 +34,9 @@ export const CRL_EXTENSION = {
 /** Access methods of the authority information access extension (RFC 5280 §4.2.2.1). */
 export const ACCESS_METHOD = { ocsp: '1.3.6.1.5.5.7.48.1', caIssuers: '1.3.6.1.5.5.7.48.2' } as const
 
+/** Certificate policy of the Baseline Requirements (§7.1.6.1): control of the names was validated, nothing else. */
+export const DOMAIN_VALIDATED = '2.23.140.1.2.1'
+
 /** PKCS#10 attribute that carries requested extensions (RFC 2985 §5.4.2). */
 export const EXTENSION_REQUEST = '1.2.840.113549.1.9.14'
 /** The same in requests of old Windows; OpenSSL reads it where the other is missing. */
@@ -36,6 +45,8 @@ export const MICROSOFT_EXTENSION_REQUEST = '1.3.6.1.4.1.311.2.1.14'
 export const ANY_EXTENDED_KEY_USAGE = '2.5.29.37.0'
 
 export const COMMON_NAME = '2.5.4.3'
+/** RFC 2985 §5.2.1: an rfc822Name inside a subject. */
+export const EMAIL_ADDRESS = '1.2.840.113549.1.9.1'
 
 /** Short names of attribute types (RFC 4514 §3); every other type is written as its OID. */
 export const ATTRIBUTE_SHORT_NAMES: ReadonlyMap<string, string> = new Map([

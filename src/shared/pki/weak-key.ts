@@ -72,14 +72,15 @@ function checkRsaKey(key: PublicKeyFacts & { kind: 'rsa' }, policy: SubjectKeyPo
   return undefined
 }
 
-const SMALL_PRIMES: readonly number[] = primesBetween(3, 167)
+/** As NIST SP 800-89 §5.3.3 and Baseline Requirements §6.1.6 ask: no factor below 752. */
+const SMALL_PRIMES: readonly number[] = primesBetween(3, 751)
 const SMALL_PRIMES_PRODUCT = SMALL_PRIMES.reduce((product, prime) => product * BigInt(prime), 1n)
 
 /**
- * For each small prime, the residues that are powers of 65537. Primes of the faulty generator have
+ * For each prime to 167, the residues that are powers of 65537. Primes of the faulty generator have
  * them, and so their products.
  */
-const POWERS_OF_65537: readonly (readonly boolean[])[] = SMALL_PRIMES.map(powersOf65537)
+const POWERS_OF_65537: readonly (readonly boolean[])[] = SMALL_PRIMES.filter((prime) => prime <= 167).map(powersOf65537)
 
 /** The modulus modulo each small prime: one long division, then short ones. */
 function smallResidues(modulus: bigint): number[] {
@@ -92,7 +93,7 @@ function smallResidues(modulus: bigint): number[] {
  * of about 2^-27.
  */
 function hasRocaFingerprint(residues: readonly number[]): boolean {
-  return residues.every((residue, index) => POWERS_OF_65537[index]![residue])
+  return POWERS_OF_65537.every((powers, index) => powers[residues[index]!])
 }
 
 /** Fermat's method finds p and q whose distance is small against the fourth root of the modulus. */

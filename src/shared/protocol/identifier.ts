@@ -52,9 +52,10 @@ export function normalizeDnsName(text: string): NormalForm {
     return refused('is not made of labels of letters, digits and inner hyphens, 1 to 63 characters each')
   const broken = labels.find((label) => label.slice(2, 4) === '--' && !isValidALabel(label))
   if (broken !== undefined) return refused('has a reserved label with -- that is not a valid A-label')
-  // RFC 3696 §2: no top-level label is all-numeric; a disguised IPv4 address always ends in one.
-  if (/^[0-9]+$/.test(labels.at(-1) as string))
-    return refused('ends with a label of digits; use an identifier of type ip')
+  // RFC 3696 §2: no top-level label is a number. URL parsers read a name that ends in one as an
+  // IPv4 address, 1.2.3.0x4 too (WHATWG URL, "ends in a number").
+  if (/^(?:[0-9]+|0x[0-9a-f]*)$/.test(labels.at(-1) as string))
+    return refused('ends with a label that is a number; use an identifier of type ip')
   return { ok: true, value: wildcard ? `*.${ascii}` : ascii }
 }
 

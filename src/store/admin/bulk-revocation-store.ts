@@ -42,6 +42,8 @@ const Job = z.object({
   total_matched: z.int(),
   revoked: z.int(),
   failed: z.int(),
+  /** Of the last attempt, which failed and is repeated. */
+  obstacle: z.string().nullable(),
   created_at: z.date(),
   finished_at: z.date().nullable(),
 })
@@ -50,7 +52,8 @@ export type RevocationJob = z.infer<typeof Job>
 const None = z.object({})
 const Id = z.object({ id: z.string() })
 const columns = sql.fragment`
-  id, filter, reason, author, status, after_id, at_most, total_matched, revoked, failed, created_at, finished_at`
+  id, filter, reason, author, status, after_id, at_most, total_matched, revoked, failed, obstacle, created_at,
+  finished_at`
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
@@ -110,9 +113,14 @@ export async function moveJob(tx: CommonQueryMethods, job: RevocationJob): Promi
   const { id, status, after_id, total_matched, revoked, failed } = job
   await tx.query(rowsOf(None)`
     UPDATE bulk_revocations SET status = ${status}, after_id = ${after_id}, total_matched = ${total_matched},
-           revoked = ${revoked}, failed = ${failed}, progressed_at = clock_timestamp(),
+           revoked = ${revoked}, failed = ${failed}, obstacle = NULL, progressed_at = clock_timestamp(),
            finished_at = CASE WHEN ${status}::text ${isOpen} THEN NULL ELSE clock_timestamp() END
      WHERE id = ${id} AND status ${isOpen}`)
+}
+
+/** An instance has tried and failed; it or another one tries again. */
+export async function noteObstacle(db: CommonQueryMethods, id: string, obstacle: string): Promise<void> {
+  await db.query(rowsOf(None)`UPDATE bulk_revocations SET obstacle = ${obstacle} WHERE id = ${id} AND status ${isOpen}`)
 }
 
 interface Window {
@@ -162,9 +170,9 @@ function ofAccount(id: string, isAlone: boolean) {
     UNION ALL SELECT i.id FROM certificates i WHERE i.account_id = ${id} AND i.order_id IS NULL)`
 }
 
-const Counted = z.object({ matched: z.int(), revoked: z.int(), serial_numbers: z.array(z.string()) })
+const Counted = z.object({ unrevoked: z.int(), revoked: z.int(), serial_numbers: z.array(z.string()) })
 
-/** For the dry run: numbers of a window, and its first serial numbers. */
+/** For the dry run: numbers of a window, and the first serial numbers of those that would be revoked. */
 export function countMatching(
   db: CommonQueryMethods,
   filter: RevocationFilter,
@@ -172,18 +180,24 @@ export function countMatching(
 ) {
   return db.one(rowsOf(Counted)`
     WITH found AS MATERIALIZED (SELECT c.id, c.serial_number, c.revoked_at FROM ${matching(filter, window, until)})
-    SELECT count(*)::integer AS matched, count(revoked_at)::integer AS revoked,
-           ARRAY(SELECT encode(serial_number, 'hex') FROM found ORDER BY id LIMIT ${samples}) AS serial_numbers
+    SELECT (count(*) - count(revoked_at))::integer AS unrevoked, count(revoked_at)::integer AS revoked,
+           ARRAY(SELECT encode(serial_number, 'hex') FROM found WHERE revoked_at IS NULL
+                  ORDER BY id LIMIT ${samples}) AS serial_numbers
       FROM found`)
 }
 
-/** Notes the certificates of a window as the job's. @returns how many */
-export async function noteMatching(tx: CommonQueryMethods, job: RevocationJob, window: Window): Promise<number> {
-  const { rowCount } = await tx.query(rowsOf(None)`
-    INSERT INTO bulk_revocation_certificates (job_id, certificate_id, serial_number)
-    SELECT ${job.id}::uuid, c.id, c.serial_number FROM ${matching(job.filter, window, job.created_at)}
-    ON CONFLICT DO NOTHING`)
-  return rowCount
+export const ALREADY_REVOKED = 'already revoked'
+const Noted = z.object({ matched: z.int(), revoked: z.int() })
+
+/** Notes the certificates of a window as the job's. @returns how many, and how many of them are revoked already */
+export function noteMatching(tx: CommonQueryMethods, job: RevocationJob, window: Window) {
+  return tx.one(rowsOf(Noted)`
+    WITH noted AS (
+      INSERT INTO bulk_revocation_certificates (job_id, certificate_id, serial_number, outcome)
+      SELECT ${job.id}::uuid, c.id, c.serial_number, CASE WHEN c.revoked_at IS NOT NULL THEN ${ALREADY_REVOKED} END
+        FROM ${matching(job.filter, window, job.created_at)}
+      ON CONFLICT DO NOTHING RETURNING outcome)
+    SELECT count(*)::integer AS matched, count(outcome)::integer AS revoked FROM noted`)
 }
 
 const BY_KEY = ['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_sort']
@@ -209,7 +223,8 @@ export async function nextTargets(
   return tx.any(rowsOf(Target)`
     SELECT b.certificate_id AS id, c.id IS NOT NULL AS is_stored, CASE WHEN ${withDer} THEN c.der END AS der
       FROM bulk_revocation_certificates b LEFT JOIN certificates c ON c.id = b.certificate_id
-     WHERE b.job_id = ${id} AND b.certificate_id > ${after_id} ORDER BY b.certificate_id LIMIT ${limit}`)
+     WHERE b.job_id = ${id} AND b.certificate_id > ${after_id} AND b.outcome IS NULL
+     ORDER BY b.certificate_id LIMIT ${limit}`)
 }
 
 /** Why certificates were not revoked. Of the others the job's place says that they were, which saves half of the rows. */
@@ -229,9 +244,6 @@ export async function noteFailures(
 const Result = z.object({ certificate_id: z.string(), serial_number: z.string(), outcome: z.string().nullable() })
 export type RevocationResult = z.infer<typeof Result>
 
-/** Follows a status: that of a job whose place is not yet, or never was, one of revoking. */
-const hasNoPlace = constantSql(bulkRevocation.is('matching', 'refused'))
-
 /** In the order in which they are revoked. */
 export async function listResults(
   db: CommonQueryMethods,
@@ -240,7 +252,9 @@ export async function listResults(
 ) {
   return db.any(rowsOf(Result)`
     SELECT b.certificate_id, encode(b.serial_number, 'hex') AS serial_number,
-           CASE WHEN b.outcome IS NOT NULL OR j.status ${hasNoPlace} THEN b.outcome
+           CASE WHEN b.outcome IS NOT NULL THEN b.outcome
+                WHEN j.status ${constantSql(bulkRevocation.is('refused'))} THEN 'not revoked: the job was refused'
+                WHEN j.status ${constantSql(bulkRevocation.is('matching'))} THEN NULL
                 WHEN b.certificate_id <= j.after_id THEN 'revoked'
                 WHEN j.status ${constantSql(bulkRevocation.is('cancelled'))} THEN 'cancelled before its turn' END AS outcome
       FROM bulk_revocation_certificates b JOIN bulk_revocations j ON j.id = b.job_id

@@ -10,7 +10,8 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { AllowedIdentifier } from '../../domain/allowlist.ts'
 import { ALL_ROWS, pageById, type ReadPage } from '../list-page.ts'
-import { rowsOf, sql } from '../slonik.ts'
+import { constantSql, rowsOf, sql } from '../slonik.ts'
+import { authorization } from '../status-sql.ts'
 
 const Identifier = z.object({
   id: z.string(),
@@ -97,6 +98,31 @@ export function findIdentifierByValue(tx: CommonQueryMethods, { type, value }: A
 /** Keeps the identifier from being deleted until the transaction ends. */
 export function lockIdentifier(tx: CommonQueryMethods, id: string): Promise<IdentifierRow | null> {
   return tx.maybeOne(rowsOf(Identifier)`SELECT ${columns} FROM allowed_identifiers n WHERE n.id = ${id} FOR KEY SHARE`)
+}
+
+const Granting = z.object({ eab_credential_id: z.string() })
+
+/** Locks the credentials that grant the identifier, so that an approval by it ends before or sees the deletion. */
+export async function lockGrantingCredentials(tx: CommonQueryMethods, identifierId: string): Promise<string[]> {
+  const rows = await tx.any(rowsOf(Granting)`
+    SELECT e.eab_credential_id FROM eab_allowed_identifiers e JOIN eab_credentials c ON c.id = e.eab_credential_id
+     WHERE e.identifier_id = ${identifierId} ORDER BY c.id FOR UPDATE OF c`)
+  return rows.map((row) => row.eab_credential_id)
+}
+
+/**
+ * Authorizations that these credentials have approved without a challenge and would not approve
+ * now: valid → revoked, so that no open order is finalized by them. The credentials are locked.
+ */
+export async function revokeWithdrawnApprovals(tx: CommonQueryMethods, credentialIds: readonly string[]) {
+  // accounts_eab_credential, then authorizations_reusable by account
+  const { rowCount } = await tx.query(rowsOf(Id)`
+    UPDATE authorizations z SET status = ${constantSql(authorization.after('revoke'))}
+      FROM accounts a
+     WHERE a.eab_credential_id = ANY (${sql.array([...credentialIds], 'uuid')}) AND z.account_id = a.id
+       AND z.status ${constantSql(authorization.is('valid'))} AND z.approved AND z.evidence ->> 'type' = 'pre-approval'
+       AND NOT credential_allows(a.eab_credential_id, z.identifier_type, z.identifier_value, z.wildcard)`)
+  return rowCount
 }
 
 /** With every grant of it. */

@@ -207,11 +207,11 @@ const History = z.object({ key_certified: z.boolean(), not_due: z.boolean() })
 /** For a dry run. Without the indexes of optional-indexes.ts it reads all certificates. */
 export async function readHistory(
   db: CommonQueryMethods,
-  { spkiSha256, dnsNames, notDueBefore }: IssuanceHistoryQuery,
+  { spkiSha256, names, notDueBefore }: IssuanceHistoryQuery,
 ): Promise<IssuanceHistory> {
   const row = await db.one(rowsOf(History)`
     SELECT ${constantSql(HISTORY_ANSWERS)}
-      FROM (SELECT ${sql.binary(spkiSha256)}::bytea AS spki_sha256, ${dnsNames.join(' ')}::text AS names,
+      FROM (SELECT ${sql.binary(spkiSha256)}::bytea AS spki_sha256, ${names.join(' ')}::text AS names,
                    ${notDueBefore.toISOString()}::timestamptz AS not_due_before) i`)
   return { keyCertified: row.key_certified, notDue: row.not_due }
 }

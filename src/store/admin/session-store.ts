@@ -94,23 +94,21 @@ export async function lockedFor(db: CommonQueryMethods, subjects: readonly strin
   return row.seconds
 }
 
-const Failure = z.object({ subject: z.string(), locked: z.boolean() })
+const Failure = z.object({ failures: z.int(), locked: z.boolean() })
 
-/** Counts a failure for each subject. @returns the subjects that it locks */
-export async function countFailure(tx: CommonQueryMethods, subjects: readonly string[]): Promise<readonly string[]> {
-  const { failures, windowSeconds, lockSeconds } = LOGIN_LIMIT
+/** Counts a failure. @param most with which the subject is locked */
+export function countFailure(tx: CommonQueryMethods, subject: string, most: number): Promise<z.infer<typeof Failure>> {
+  const { windowSeconds, lockSeconds } = LOGIN_LIMIT
   const window = sql.fragment`make_interval(secs => ${windowSeconds})`
   const isOver = sql.fragment`coalesce(l.locked_until, l.window_began_at + ${window}) < now()`
-  const rows = await tx.any(rowsOf(Failure)`
-    INSERT INTO admin_login_limits AS l (subject, failures, window_began_at)
-    SELECT subject, 1, now() FROM unnest(${sql.array([...subjects].sort(), 'text')}) AS subject
+  return tx.one(rowsOf(Failure)`
+    INSERT INTO admin_login_limits AS l (subject, failures, window_began_at) VALUES (${subject}, 1, now())
     ON CONFLICT (subject) DO UPDATE SET
       failures = CASE WHEN ${isOver} THEN 1 ELSE l.failures + 1 END,
       window_began_at = CASE WHEN ${isOver} THEN now() ELSE l.window_began_at END,
-      locked_until = CASE WHEN NOT (${isOver}) AND l.failures + 1 >= ${failures}
+      locked_until = CASE WHEN NOT (${isOver}) AND l.failures + 1 >= ${most}
                           THEN now() + make_interval(secs => ${lockSeconds}) END
-    RETURNING subject, coalesce(locked_until > now(), false) AS locked`)
-  return rows.filter(({ locked }) => locked).map(({ subject }) => subject)
+    RETURNING failures, coalesce(locked_until > now(), false) AS locked`)
 }
 
 export async function forgetFailures(tx: CommonQueryMethods, subjects: readonly string[]): Promise<number> {

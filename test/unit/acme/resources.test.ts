@@ -106,7 +106,7 @@ test('nothing rendered is null or undefined, timestamps are whole seconds in UTC
     expiresAt: EXPIRES,
     profile: 'default',
   }
-  assert.deepEqual(JSON.parse(renderOrder(order, urls, { directoryMeta: {} })), {
+  assert.deepEqual(JSON.parse(renderOrder(order, urls, { directoryMeta: { externalAccountRequired: false } })), {
     status: 'pending',
     expires: '2026-01-01T00:00:00Z',
     identifiers: [{ type: 'dns', value: 'a.example' }],
@@ -114,7 +114,10 @@ test('nothing rendered is null or undefined, timestamps are whole seconds in UTC
     finalize: `https://ca.example/order/${ID}/finalize`,
   })
   const full = { ...order, status: 'valid' as const, certificateId: ID, notBefore: EXPIRES, notAfter: EXPIRES }
-  const rendered = JSON.parse(renderOrder(full, urls, { directoryMeta: {} })) as Record<string, unknown>
+  const rendered = JSON.parse(renderOrder(full, urls, { directoryMeta: { externalAccountRequired: false } })) as Record<
+    string,
+    unknown
+  >
   assert.equal(rendered['certificate'], `https://ca.example/cert/${ID}`)
   assert.equal(rendered['notAfter'], '2026-01-01T00:00:00Z')
 })

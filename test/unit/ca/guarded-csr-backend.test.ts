@@ -21,7 +21,7 @@ describe('a guarded backend that issues from a CSR', () => {
     told = []
   })
 
-  function guarded() {
+  function guarded(failures = 1) {
     const backend: CsrBackend = {
       ...{ name: 'scripted', stepTimeoutMs: 1_000 },
       advance: () => Promise.reject(error),
@@ -29,7 +29,7 @@ describe('a guarded backend that issues from a CSR', () => {
       checkHealth: async () => undefined,
       close: async () => undefined,
     }
-    const breaker = createCircuitBreaker({ failures: 1, recoveryMs: 60_000 }, { opened() {}, closed() {} })
+    const breaker = createCircuitBreaker({ failures, recoveryMs: 60_000 }, { opened() {}, closed() {} })
     const { signal } = new AbortController()
     return guardCsrBackend(
       backend,
@@ -62,5 +62,15 @@ describe('a guarded backend that issues from a CSR', () => {
     assert.equal(told.length, 2)
     for (const waitMs of [...told, known.newRetryAfterMs()])
       assert.ok(waitMs > HOUR_MS / 2 && waitMs <= HOUR_MS, String(waitMs))
+  })
+
+  test('that fails for one issuance again and again is asked for others; three that fail leave it alone', async () => {
+    error = new CaError('no', { retryable: true })
+    const known = guarded(3)
+    for (let n = 0; n < 10; n++) await failing(known)
+    assert.equal(known.retryAfterMs(), 0)
+    for (const certificateId of ['another', 'a third'])
+      await assert.rejects(known.advance({ ...REQUEST, certificateId }, undefined, FIRST))
+    assert.ok(known.retryAfterMs() > 0)
   })
 })

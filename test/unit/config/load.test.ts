@@ -43,7 +43,7 @@ ca:
       'server.external_url (line 2): ends with a slash; leave the final slash out',
       'server.prot (line 3): unknown key; did you mean port?',
       'server.port (line 4): is 70000; must be a whole number from 1 to 65535',
-      'server.timeout (line 5): is "30"; must be a whole number, at least 1, without quotes and not from a variable',
+      'server.timeout (line 5): is "30"; must be a whole number, at least 1, without quotes',
       'database.user (line 8): the variable DB_USER is not set; set it or give a default: ${DB_USER:-default}',
       'database.min_connections (line 9): is 60; must be at most database.max_connections, which is 50',
       'database.database (line 10): written a second time, first on line 7; keep one of the two',
@@ -80,7 +80,7 @@ ca:
 
   test('a rule between keys is not judged on a key that is itself wrong', () => {
     assert.deepEqual(errorLines(parseTree({ database: { min_connections: 60, max_connections: 'many' } })), [
-      'database.max_connections (line 1): is "many"; must be a whole number, at least 1, without quotes and not from a variable',
+      'database.max_connections (line 1): is "many"; must be a whole number, at least 1, without quotes',
     ])
   })
 
@@ -104,7 +104,7 @@ ca:
 
   test('a switch written as yes is explained', () => {
     assert.deepEqual(errorLines(parseYaml(`${withServer('')}metrics:\n  enabled: yes\n`)), [
-      'metrics.enabled (line 7): is "yes"; must be true or false, without quotes and not from a variable',
+      'metrics.enabled (line 7): is "yes"; must be true or false, without quotes',
     ])
   })
 
@@ -339,7 +339,8 @@ test('any tree in any section gives a result and no exception', () => {
 })
 
 describe('database.sslmode', () => {
-  const modeOf = (database: Record<string, string>) => acceptedConfig(parseTree({ database })).database.sslmode
+  const modeOf = (database: Record<string, string | string[]>) =>
+    acceptedConfig(parseTree({ database })).database.sslmode
 
   test('is prefer where nothing crosses a network', () => {
     for (const host of ['localhost', '127.0.0.1', '127.1.2.3', '::1', '/run/postgresql'])
@@ -350,5 +351,14 @@ describe('database.sslmode', () => {
     for (const host of ['db', 'db.corp.example', '192.0.2.1', '2001:db8::1', '127.example'])
       assert.equal(modeOf({ host }), 'verify-full', host)
     assert.equal(modeOf({ host: 'db.corp.example', sslmode: 'prefer' }), 'prefer')
+    assert.equal(modeOf({ host: ['localhost', 'db.corp.example'] }), 'verify-full')
+    assert.equal(modeOf({ host: 'localhost', sslrootcert: '/etc/chancery/db-ca.pem' }), 'verify-full')
+  })
+
+  test('has to check a certificate where database.sslrootcert names a CA', () => {
+    const database = { sslrootcert: '/etc/chancery/db-ca.pem', sslmode: 'require' }
+    const parsed = parseTree({ database })
+    assert.ok(!parsed.ok)
+    assert.match(String(parsed.errors[0]?.message), /sslmode require checks no certificate; must be verify-ca or/)
   })
 })

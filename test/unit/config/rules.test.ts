@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { RULES } from '../../../src/config/rules.ts'
+import { EVENT_KINDS } from '../../../src/domain/event.ts'
 import { aConfig, errorLines, isSetBy, parseTree, type Tree } from './support.ts'
 
 const aPerspective = (changes: { name?: string; [key: string]: unknown } = {}) => ({
@@ -36,6 +37,11 @@ const CASES: [string, Tree, string[]][] = [
   ],
   ['a proxy without trusted addresses', { proxy: { enabled: true } }, ['proxy.trusted_proxies']],
   ['more connections kept than allowed', { database: { min_connections: 51 } }, ['database.min_connections']],
+  [
+    'a CA of the database that nothing is checked with',
+    { database: { sslrootcert: '/ca.pem', sslmode: 'require' } },
+    ['database.sslrootcert'],
+  ],
   ['smallest RSA key above the largest', { security: { min_rsa_key_size: 8193 } }, ['security.min_rsa_key_size']],
   ['a CA backend of another language', { ca: { backend: 'ext:example_pki.Backend' } }, ['ca.backend']],
   [
@@ -378,7 +384,7 @@ describe('rules between keys', () => {
     ],
     [
       { hooks: { registered: [{ class: './a.js', enabled: false, events: ['order.lost'] }] } },
-      'hooks.registered[0].events[0] (line 1): is "order.lost"; must be one of account.registration, order.creation, challenge.before_validate, challenge.after_validate, challenge.on_failure, challenge.on_retry, certificate.issuance, certificate.revocation, certificate.delivery, ct.submission',
+      `hooks.registered[0].events[0] (line 1): is "order.lost"; must be one of ${EVENT_KINDS.join(', ')}`,
     ],
     [
       { security: { rate_limits: { enabled: false, challenge: { requests: 5 } } } },

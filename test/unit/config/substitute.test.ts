@@ -42,10 +42,38 @@ describe('variables', () => {
     ])
   })
 
-  test('a number cannot come from a variable', () => {
-    assert.deepEqual(errorLines(parseTree({ server: { port: '${PORT}' } }, { PORT: '8443' })), [
-      'server.port (line 1): is a text from ${PORT}; must be a whole number from 1 to 65535, without quotes and not from a variable',
+  test('a number or a switch may come from a variable, or from its default', () => {
+    const server = { port: '${PORT}', workers: '${WORKERS:-3}', timeout: '${EMPTY}', keepalive: '${EMPTY}' }
+    const tree = { server, database: { connection_timeout: '${WAIT}' }, metrics: { enabled: '${METRICS}' } }
+    const config = acceptedConfig(parseTree(tree, { ...ENV, PORT: '8444\n', WAIT: '2.5', METRICS: 'True' }))
+    const { port, workers, timeout, keepalive } = config.server
+    assert.deepEqual([port, workers, timeout, keepalive], [8444, 3, 30, null])
+    assert.deepEqual([config.database.connection_timeout, config.metrics.enabled], [2.5, true])
+  })
+
+  test('what is no number, no switch or out of bounds is refused', () => {
+    const tree = { server: { port: '${PORT}', timeout: '${TIME}' }, metrics: { enabled: '${METRICS}' } }
+    assert.deepEqual(errorLines(parseTree(tree, { PORT: '70000', TIME: '1e3', METRICS: 'yes' })), [
+      'server.port (line 1): is a number from ${PORT}; must be a whole number from 1 to 65535',
+      'server.timeout (line 1): is a text from ${TIME}; must be a whole number, at least 1',
+      'metrics.enabled (line 1): is a text from ${METRICS}; must be true or false',
     ])
+  })
+
+  test('a text of digits stays a text where the key wants one', () => {
+    assert.equal(
+      acceptedConfig(parseTree({ database: { password: '${PIN}' } }, { PIN: '0042' })).database.password,
+      '0042',
+    )
+  })
+
+  test('line ends behind a value and a byte order mark before it are cut', () => {
+    for (const PASSWORD of ['secret\n', 'secret\r\n', 'secret\n\n', '\uFEFFsecret\r\n'])
+      assert.equal(
+        acceptedConfig(parseTree({ database: { password: '${PASSWORD}' } }, { PASSWORD })).database.password,
+        'secret',
+      )
+    assert.equal(substituteVariables('${NAME}', { NAME: ' a\nb ' }).value, ' a\nb ')
   })
 
   test('what a variable holds is validated', () => {
@@ -60,8 +88,27 @@ describe('variables', () => {
     assert.equal(config.smtp.host, null)
   })
 
-  test('a reference inside a longer text is warned about', () => {
-    const parsed = parseTree({ email: { allowed_domains: ['${NAME}.example.com'] } }, ENV)
-    assert.ok(parsed.ok && parsed.warnings.some(({ path }) => path === 'email.allowed_domains[0]'))
+  for (const [key, tree] of Object.entries({
+    'server.external_url': { server: { external_url: 'https://${NAME}.example.com' } },
+    'server.tls.cert_path': { server: { tls: { cert_path: '/etc/${NAME}/cert.pem' } } },
+    'database.host': { database: { host: 'db.${NAME}' } },
+    'database.host[1]': { database: { host: ['db', 'db.${NAME}'] } },
+    'email.allowed_domains[0]': { email: { allowed_domains: ['${NAME}.example.com'] } },
+    'server.port': { server: { port: '84${NAME}' } },
+    'audit_export.webhook_url': { audit_export: { webhook_url: 'https://hooks.example.com/${NAME}' } },
+    'challenges.perspectives[0].url': {
+      challenges: { perspectives: [{ name: 'a', url: 'https://${NAME}.example', token: 'x' }] },
+    },
+  }))
+    test(`a reference inside a longer text is an error at ${key}`, () => {
+      const lines = errorLines(parseTree(tree, ENV)).filter((line) => line.startsWith(`${key} `))
+      assert.equal(lines.length, 1)
+      assert.match(lines[0] ?? '', /holds a variable reference inside a longer text/)
+    })
+
+  test('a reference inside a longer secret may be part of it, and is warned about', () => {
+    const parsed = parseTree({ database: { password: 'a${b}c' } }, ENV)
+    assert.ok(parsed.ok && parsed.warnings.some(({ path }) => path === 'database.password'))
+    assert.equal(acceptedConfig(parsed).database.password, 'a${b}c')
   })
 })

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type CsrPolicy, checkCsr, commonNameOf } from '../../../src/domain/csr-check.ts'
+import { type CsrPolicy, checkCsr, commonNameOf, requireLeafRequest } from '../../../src/domain/csr-check.ts'
 import { parseCsr } from '../../../src/shared/pki/csr.ts'
 import { DEFAULT_SUBJECT_KEY_POLICY } from '../../../src/shared/pki/weak-key.ts'
 import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
@@ -117,4 +117,33 @@ test('the common name is the first one asked for that fits 64 characters', async
   assert.equal(commonNameOf(await csrOf({ subject: 'CN=#3003020105' })), undefined, 'a SEQUENCE names nothing')
   assert.equal(commonNameOf(await csrOf({ subject: `CN=${long}` })), undefined)
   assert.equal(commonNameOf(await csrOf({ subject: `CN=${long}, CN=b.example` })), 'b.example')
+})
+
+test('a CSR that asks for what only CA certificates have is not for another CA', async () => {
+  const profile = { extendedKeyUsages: ['server_auth'] }
+  const asking = async (...extensions: x509.Extension[]) => csrOf({ ...names('a.example'), extensions })
+  const rows: [x509.Extension, RegExp][] = [
+    [new x509.BasicConstraintsExtension(true), /cA in basicConstraints/],
+    [new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign), /key_cert_sign/],
+    [new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature | x509.KeyUsageFlags.cRLSign), /crl_sign/],
+    [new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.ocspSigning]), /ocsp_signing/],
+    [new x509.Extension('2.5.29.30', true, Buffer.from('3000', 'hex')), /2\.5\.29\.30/],
+  ]
+  for (const [extension, detail] of rows) {
+    const csr = await asking(extension)
+    assert.throws(
+      () => requireLeafRequest(csr, profile),
+      (error: Problem) => error.type === 'badCSR' && detail.test(error.message),
+    )
+  }
+  const leafs = [
+    new x509.BasicConstraintsExtension(false),
+    // Not DER, and written by some: FALSE as it is the default.
+    new x509.Extension('2.5.29.19', true, Buffer.from('3003010100', 'hex')),
+    new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature),
+    new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth]),
+  ]
+  for (const extension of leafs) requireLeafRequest(await asking(extension), profile)
+  const responder = await asking(new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.ocspSigning]))
+  requireLeafRequest(responder, { extendedKeyUsages: ['ocsp_signing'] })
 })

@@ -203,7 +203,37 @@ describe('CSR profile checks', () => {
         'subject alternative names of type URI are not authorized',
       ],
     ],
-    ['a SAN listed twice', {}, () => csrOf(dns('a.example', 'A.example')), ['a.example is listed twice']],
+    ['a SAN listed twice counts once', { san_maximum: 1 }, () => csrOf(dns('a.example', 'A.example')), []],
+    [
+      'a common name beside the SANs counts as one, as the certificate will carry it',
+      { san_maximum: 1 },
+      () => csrOf({ ...dns('a.example'), subject: 'CN=b.example' }),
+      ['2 subject alternative names; the maximum is 1'],
+    ],
+    [
+      'a common name that the SAN repeats counts once',
+      { san_maximum: 1 },
+      () => csrOf({ ...dns('a.example'), subject: 'CN=A.example' }),
+      [],
+    ],
+    [
+      'the SAN pattern is asked of a name in the common name alone',
+      { san_regex: 'a\\..*' },
+      () => csrOf({ ...dns('a.example'), subject: 'CN=b.example' }),
+      [/^subject alternative name b\.example does not match/],
+    ],
+    [
+      'a wildcard in the common name alone is one in the SAN of the certificate',
+      { wildcard_in_san: false },
+      () => csrOf({ names: [], subject: 'CN=*.a.example' }),
+      ['subject alternative name *.a.example is a wildcard'],
+    ],
+    [
+      'an address in the common name alone is an iPAddress of the certificate',
+      { san_types: ['DNS_NAME'] },
+      () => csrOf({ names: [], subject: 'CN=2001:DB8:0::1' }),
+      ['subject alternative names of type IP_ADDRESS are not authorized'],
+    ],
 
     [
       'the subject matches in RFC 4514 order',

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { matchesPattern } from '../../../src/domain/allowlist.ts'
 import { checkIdentifiers, type IdentifierPolicy } from '../../../src/domain/identifier-policy.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
+import { constraintsOn } from '../../signer/authority.ts'
 
 const POLICY: IdentifierPolicy = {
   allowedDomains: [],
@@ -33,6 +34,16 @@ test('identifiers come back in order and in normal form', () => {
     checkIdentifiers([dns('*.B.example'), dns('b.EXAMPLE'), { type: 'ip', value: '2001:DB8::1' }], POLICY),
     [dns('*.b.example'), dns('b.example'), { type: 'ip', value: '2001:db8::1' }],
   )
+})
+
+test('an identifier that is named twice, in another spelling too, counts once', () => {
+  assert.deepEqual(checkIdentifiers([dns('a.example'), dns('A.example'), dns('a.example')], POLICY), [dns('a.example')])
+})
+
+test('a U-label is malformed, and the detail names the A-label to send (RFC 8555 §7.1.4)', () => {
+  const { type, message } = refusalOf([dns('www.bücher.example')])
+  assert.equal(type, 'malformed')
+  assert.match(message, /; send www\.xn--bcher-kva\.example/)
 })
 
 const patterns: [name: string, pattern: string, matches: boolean][] = [
@@ -111,6 +122,8 @@ const refused: Refused[] = [
     { isRegistry: (name) => name === 'co.uk' },
     'rejectedIdentifier',
   ],
+  ['a name below .onion', dns('abcdef.onion'), {}, 'rejectedIdentifier'],
+  ['a wildcard below .arpa', dns('*.1.168.192.in-addr.arpa'), {}, 'rejectedIdentifier'],
   ['a single label', dns('intranet'), {}, 'rejectedIdentifier'],
   ['another type', { type: 'tn', value: 'x' }, {}, 'unsupportedIdentifier'],
   ['a type that names a member of Object', { type: 'constructor', value: 'x' }, {}, 'unsupportedIdentifier'],
@@ -124,6 +137,8 @@ for (const [why, value, policy, type] of refused)
   })
 
 const granted: [why: string, value: string, policy: Partial<IdentifierPolicy>][] = [
+  ['a name below .onion that the configuration allows by name', 'a.onion', { allowedDomains: ['*.onion'] }],
+  ['a name that only contains arpa', 'a.notarpa', {}],
   ['a registry itself', 'co.uk', { isRegistry: (name) => name === 'co.uk' }],
   ['a wildcard below a registered name', '*.a.co.uk', { isRegistry: (name) => name === 'co.uk' }],
   ['a wildcard in an allowed tree', '*.good.example', { allowedDomains: ['*.good.example'] }],
@@ -152,14 +167,35 @@ test('several refusals are one compound problem, each with its identifier as it 
   )
 })
 
-test('none, too many and equal ones are malformed', () => {
+test('none and too many are malformed', () => {
   assert.equal(refusalOf([]).type, 'malformed')
   assert.equal(refusalOf(Array.from({ length: 4 }, (_, i) => dns(`a${i}.example`))).type, 'malformed')
-  assert.equal(refusalOf([dns('a.example'), dns('A.example')]).type, 'malformed')
 })
 
 test('what a client sent is shown to it short and printable', () => {
   const { message } = refusalOf([dns(`\u001b[31m\r\n${'x'.repeat(200)}`)])
   assert.match(message, /^[\x20-\x7e…]+$/)
   assert.ok(message.length < 250)
+})
+
+test('names that the name constraints of every issuer exclude are refused, each with the reason', () => {
+  const corp = [constraintsOn({ dns: ['corp.test'] }, { dns: ['secret.corp.test'] })]
+  const check = (values: string[], issuers: Parameters<typeof checkIdentifiers>[3]) =>
+    checkIdentifiers(values.map(dns), POLICY, undefined, issuers)
+  assert.equal(check(['a.corp.test'], [corp]).length, 1)
+  assert.equal(check(['x.lab.test'], [corp, []]).length, 1)
+  assert.equal(check(['x.lab.test'], []).length, 1)
+  const problemOf = (values: string[]) => {
+    try {
+      check(values, [corp])
+    } catch (error) {
+      if (error instanceof Problem) return error
+      throw error
+    }
+    return assert.fail('it was accepted')
+  }
+  const one = problemOf(['a.corp.test', 'x.lab.test'])
+  assert.equal(one.type, 'rejectedIdentifier')
+  assert.match(one.message, /^x\.lab\.test is outside the permitted subtrees \(name constraints of the CA\)$/)
+  assert.equal(problemOf(['b.secret.corp.test', 'x.lab.test']).type, 'compound')
 })

@@ -3,15 +3,32 @@
 import assert from 'node:assert/strict'
 import { sign } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { checkAlternateChain, checkReceived, type Expected } from '../../../src/domain/received-certificate.ts'
+import {
+  type Accepted,
+  checkAlternateChain,
+  checkReceived,
+  type Expected,
+} from '../../../src/domain/received-certificate.ts'
 import { SIGNATURE_ALGORITHMS } from '../../../src/shared/pki/algorithms.ts'
 import { assembleCertificate } from '../../../src/shared/pki/certificate.ts'
+import type { DerWriter } from '../../../src/shared/pki/der-writer.ts'
+import { writeCertificatePolicies, writeExtendedKeyUsage, writeKeyUsage } from '../../../src/shared/pki/extensions.ts'
+import { CA_EXTENSION, EXTENSION, SCT_LIST } from '../../../src/shared/pki/oids.ts'
 import {
   buildTbsCertificate,
   parseTbsCertificate,
   type TbsCertificateInput,
 } from '../../../src/shared/pki/tbs-certificate.ts'
-import { type Authority, DAY_MS, leafInput, makeAuthority, makeKeyPair, spkiOf } from '../../signer/authority.ts'
+import {
+  type Authority,
+  constraintsOn,
+  DAY_MS,
+  leafInput,
+  makeAuthority,
+  makeKeyPair,
+  spkiOf,
+} from '../../signer/authority.ts'
+import { type RawTbsChanges, rawExtension, rawName, rawTbs, type WritePart } from '../../signer/raw-tbs.ts'
 
 const root = makeAuthority()
 /** Of the same name, so that only the signature tells them apart. */
@@ -25,9 +42,13 @@ const narrowRoot = makeAuthority('P-256', { pathLength: 0 })
 const belowNarrowRoot = makeAuthority('P-256', { name: 'Below', by: narrowRoot })
 const now = new Date()
 
+const signedBy = (by: Authority, tbs: Buffer) =>
+  assembleCertificate(tbs, by.algorithm, sign(SIGNATURE_ALGORITHMS[by.algorithm].hash, tbs, by.privateKey))
+
+const more = (name: string, write: WritePart | undefined): RawTbsChanges => ({ extensions: { [name]: write } })
+
 function leaf(changes: Partial<TbsCertificateInput> = {}, by: Authority = root): Buffer {
-  const tbs = buildTbsCertificate(leafInput(by, changes))
-  return assembleCertificate(tbs, by.algorithm, sign(SIGNATURE_ALGORITHMS[by.algorithm].hash, tbs, by.privateKey))
+  return signedBy(by, buildTbsCertificate(leafInput(by, changes)))
 }
 
 const expected: Expected = {
@@ -35,7 +56,10 @@ const expected: Expected = {
   identifiers: [{ type: 'dns', value: 'www.example.org' }],
   maxValidityDays: 90,
   requested: {},
+  keyUsages: ['digital_signature'],
   extendedKeyUsages: ['server_auth'],
+  policyOids: [],
+  accepted: { subjectAttributes: ['CN'], keyPurposes: [], extensions: [], policyOids: [] },
   trustAnchors: [root.certificate],
   refusesLint: false,
   now,
@@ -85,7 +109,7 @@ describe('a received certificate', () => {
       () => [leaf({ extendedKeyUsages: ['server_auth', 'code_signing'] })],
       /key purpose code_signing/,
     ],
-    ['another issuer of the same name', () => [leaf({}, other), root.certificate], /not signed by the next one/],
+    ['another issuer of the same name', () => [leaf({}, other), root.certificate], /no issuer/],
     ['another root', () => [leaf({}, other), other.certificate], /trust_anchors/],
     ['a leaf without issuer', () => [leaf({}, other)], /no issuer/],
     ['an issuer that is no CA', () => [leaf({}, noCa), noCa.certificate], /no CA certificate/, { trustAnchors: [] }],
@@ -114,10 +138,137 @@ describe('a received certificate', () => {
       /certificate 3 of the chain allows 0 CA certificates/,
       { trustAnchors: [narrowRoot.certificate] },
     ],
-    ['a chain in the wrong order', () => [root.certificate, leaf()], /CA certificate/],
   ]
   for (const [name, chain, finding, more] of wrong)
     test(`is refused for ${name}`, () => assert.match(findings(chain(), more).join('; '), finding))
+
+  /** What a CA may copy from the client's CSR, or add or leave out by itself (RFC 8555 §7.4). */
+  const content: readonly (readonly [string, RawTbsChanges, RegExp, Partial<Accepted>?])[] = [
+    [
+      'an organization',
+      { subject: rawName(['2.5.4.10', 'Example']) },
+      /subject attribute O,.*accepted\.subject_attributes/,
+      { subjectAttributes: ['O'] },
+    ],
+    [
+      'a mail address in its subject',
+      { subject: rawName(['1.2.840.113549.1.9.1', 'a@b.test']) },
+      /subject attribute 1\.2\.840\.113549\.1\.9\.1/,
+      { subjectAttributes: ['1.2.840.113549.1.9.1'] },
+    ],
+    [
+      'the key usages of a CA',
+      more('keyUsage', (writer) => writeKeyUsage(writer, ['digital_signature', 'key_cert_sign', 'crl_sign'])),
+      /key usage key_cert_sign.*key usage crl_sign/,
+    ],
+    [
+      'a usage beyond its profile',
+      more('keyUsage', (writer) => writeKeyUsage(writer, ['digital_signature', 'content_commitment'])),
+      /key usage content_commitment/,
+    ],
+    ['no key usage', more('keyUsage', undefined), /no key usage/],
+    ['no key purpose', more('extendedKeyUsage', undefined), /none of the key purposes of its profile: server_auth/],
+    [
+      'another key purpose than its profile',
+      more('extendedKeyUsage', (writer) => writeExtendedKeyUsage(writer, ['client_auth'])),
+      /key purpose client_auth.*none of the key purposes/,
+    ],
+    [
+      'a further key purpose, as public CAs add it',
+      more('extendedKeyUsage', (writer) => writeExtendedKeyUsage(writer, ['server_auth', 'client_auth'])),
+      /key purpose client_auth/,
+      { keyPurposes: ['client_auth'] },
+    ],
+    [
+      'the SID of a Windows user',
+      more('sid', rawExtension('1.3.6.1.4.1.311.25.2', false, Buffer.from('3000', 'hex'))),
+      /extension 1\.3\.6\.1\.4\.1\.311\.25\.2,.*accepted\.extensions/,
+      { extensions: ['1.3.6.1.4.1.311.25.2'] },
+    ],
+    [
+      'a policy of extended validation',
+      more('policies', (writer) => writeCertificatePolicies(writer, ['2.23.140.1.1'])),
+      /certificate policy 2\.23\.140\.1\.1/,
+      { policyOids: ['2.23.140.1.1'] },
+    ],
+    [
+      'the answer to a challenge',
+      more('acme', rawExtension(EXTENSION.acmeIdentifier, false, Buffer.from('0400', 'hex'))),
+      /extension 1\.3\.6\.1\.5\.5\.7\.1\.31/,
+    ],
+    [
+      'a path length',
+      more('basicConstraints', rawExtension(EXTENSION.basicConstraints, true, Buffer.from('3003020100', 'hex'))),
+      /CA certificate/,
+    ],
+  ]
+  for (const [what, changes, finding, allowed] of content)
+    test(`is refused for ${what}${allowed ? ', unless its backend allows it by name' : ''}`, () => {
+      const chain = [signedBy(root, rawTbs(root, changes)), root.certificate]
+      assert.match(findings(chain).join('; '), finding)
+      if (allowed) assert.deepEqual(findings(chain, { accepted: { ...expected.accepted, ...allowed } }), [])
+    })
+
+  test('may have timestamps of logs, the usual usages of other keys, and the policies of the configuration', () => {
+    const changes = {
+      extensions: {
+        keyUsage: (writer: DerWriter) => writeKeyUsage(writer, ['digital_signature', 'key_agreement']),
+        timestamps: rawExtension(SCT_LIST, false, Buffer.from('0400', 'hex')),
+        policies: (writer: DerWriter) => writeCertificatePolicies(writer, ['1.2.3.4', '1.2.3.5']),
+      },
+    }
+    const allowed = { policyOids: ['1.2.3.4'], accepted: { ...expected.accepted, policyOids: ['1.2.3.5'] } }
+    assert.deepEqual(findings([signedBy(root, rawTbs(root, changes))], allowed), [])
+    const none = rawTbs(root, { extensions: { keyUsage: undefined, extendedKeyUsage: undefined } })
+    assert.deepEqual(findings([signedBy(root, none)], { keyUsages: [], extendedKeyUsages: [] }), [])
+  })
+
+  // RFC 5280 §6.1.3 (b) and (c), §6.1.4 (g).
+  test('has names that every CA above it may certify', () => {
+    const corpRoot = makeAuthority('P-256', { constraints: constraintsOn({ dns: ['corp.test'] }) })
+    const below = makeAuthority('P-256', {
+      name: 'Below',
+      by: corpRoot,
+      constraints: constraintsOn({}, { dns: ['secret.corp.test'] }),
+    })
+    const judged = (name: string) =>
+      findings([leaf({ dnsNames: [name] }, below), below.certificate], {
+        identifiers: [{ type: 'dns', value: name }],
+        trustAnchors: [corpRoot.certificate],
+      }).join()
+    assert.equal(judged('www.corp.test'), '')
+    assert.match(judged('x.lab.test'), /name constraints forbid a name of certificate 1: x\.lab\.test is outside/)
+    assert.match(judged('b.secret.corp.test'), /b\.secret\.corp\.test reaches into an excluded subtree/)
+  })
+
+  // RFC 5280 §6.1.4 (o): what is critical and not processed ends the path.
+  test('comes by a chain without critical extensions that are not known, and with readable name constraints', () => {
+    const policyConstraints = rawExtension('2.5.29.36', true, Buffer.from('3003800100', 'hex'))
+    const odd = makeAuthority('P-256', { more: policyConstraints })
+    const judged = (authority: Authority) =>
+      findings([leaf({}, authority)], { trustAnchors: [authority.certificate] }).join()
+    assert.match(judged(odd), /critical extension 2\.5\.29\.36 of certificate 2 of the chain is not known/)
+    const broken = makeAuthority('P-256', {
+      more: rawExtension(CA_EXTENSION.nameConstraints, true, Buffer.of(0x30, 0)),
+    })
+    assert.match(judged(broken), /cannot be read: NameConstraints is empty/)
+  })
+
+  test('is found with its path in what a CA sends: in any order, twice, without issuers that are configured', () => {
+    const below = makeAuthority('P-256', { name: 'Below', by: root })
+    const one = leaf({}, below)
+    for (const [sent, trustAnchors] of [
+      [[root.certificate, below.certificate, one], [root.certificate]],
+      [[one, one, below.certificate, below.certificate], [root.certificate]],
+      [[one, other.certificate, below.certificate], [root.certificate]],
+      [[one], [below.certificate, root.certificate]],
+    ] as const) {
+      const verdict = checkReceived(sent, { ...expected, trustAnchors })
+      assert.ok(verdict.ok, JSON.stringify(verdict))
+      assert.deepEqual(verdict.received.leaf.der, one)
+      assert.deepEqual(verdict.received.issuers[0], below.certificate)
+    }
+  })
 
   test('may come from an issuer that limits the chain to what it is, or names no usage of its key', () => {
     assert.deepEqual(findings([leaf({}, narrow), narrow.certificate, root.certificate]), [])

@@ -13,6 +13,7 @@ import {
   inspectServiceFiles,
 } from '../../../src/cli/configured-files.ts'
 import { formatNotice } from '../../../src/shared/config-file/notice.ts'
+import { makeAuthority } from '../../signer/authority.ts'
 import { loopbackCertificate, writeCertificate } from '../../support/certificates.ts'
 import { aConfig, type Tree } from '../config/support.ts'
 
@@ -116,6 +117,19 @@ describe('files of a configuration', () => {
     assert.deepEqual(said(tls(inFile, at('new/key.pem'), ['localhost'])), {
       errors: [`server.tls.cert_path: ${inFile}: cannot be written: ${own.cert} is no folder`],
       warnings: [],
+    })
+  })
+
+  test('certificates that have expired are a warning, and an error where they sign', () => {
+    const expired = at('expired.pem')
+    const { certificatePem, notAfter } = makeAuthority('P-256', { daysAhead: -1 })
+    writeFileSync(expired, certificatePem)
+    const ending = `${expired}: certificate 1 in it has expired, at ${notAfter.toISOString()}`
+    const signing = (internal: object) => service({ ca: { internal: { root_key_path: own.key, ...internal } } })
+    assert.deepEqual(said(signing({ root_cert_path: expired })).errors, [`ca.internal.root_cert_path: ${ending}`])
+    assert.deepEqual(said(signing({ root_cert_path: own.cert, chain_path: expired })), {
+      errors: [],
+      warnings: [`ca.internal.chain_path: ${ending}`],
     })
   })
 

@@ -60,10 +60,10 @@ function aFront(
   return { front, overload, admission: overload.admission }
 }
 
-function aRequest(path = '/new-order', peerAddress = ADDRESS) {
+function aRequest(path = '/new-order', peerAddress = ADDRESS, bodyBytes = 0) {
   const dropBody = mock.fn()
   const http: HttpRequest & { isOver: boolean } = {
-    ...{ method: 'POST', path, query: '', body: Buffer.alloc(60_000), peerAddress },
+    ...{ method: 'POST', path, query: '', body: Buffer.alloc(bodyBytes), peerAddress },
     header: nothing,
     isOver: false,
     dropBody,
@@ -129,6 +129,13 @@ for (const status of [401, 403])
     for (let i = 0; i < 1000 && !overload.isHeldBack(ADDRESS); i++) await front.handle(aRequest().http)
     assert.equal(overload.isHeldBack(ADDRESS), true)
   })
+
+test('a refusal is charged for the body that was read: seven of 60 KB use up what a thousand small ones may', async () => {
+  const { front, overload } = aFront(0)
+  let refused = 0
+  for (; !overload.isHeldBack(ADDRESS); refused++) await front.handle(aRequest('/new-order', ADDRESS, 60_000).http)
+  assert.equal(refused, 7)
+})
 
 describe('a flood of probes', () => {
   for (const path of ['/livez', '/metrics'])

@@ -14,6 +14,7 @@ interface Scripted {
   health?: CaHealth
   stopped?: boolean
   databaseAway?: boolean
+  database?: () => Promise<never[]>
   others?: { name: string; isUp: boolean }[]
   mail?: ProbeParts['smtp']
 }
@@ -21,9 +22,13 @@ interface Scripted {
 /** `script` may change between two questions. */
 function aProbe(script: Scripted) {
   const asked = { signatures: 0, health: 0 }
+  const clock = { now: 0 }
   const parts: ProbeParts = {
     backends: () => ({ signer: 'internal', others: script.others ?? [] }),
-    db: { query: () => (script.databaseAway ? Promise.reject(new Error('away')) : Promise.resolve([])) },
+    db: {
+      query: () =>
+        script.database?.() ?? (script.databaseAway ? Promise.reject(new Error('away')) : Promise.resolve([])),
+    },
     ca: {
       unreachable: () => script.failure,
       async testSign() {
@@ -48,7 +53,7 @@ function aProbe(script: Scripted) {
     smtp: script.mail,
     isStopping: () => false,
   }
-  return { probe: createProbe(parts), asked }
+  return { probe: createProbe(parts, () => clock.now), asked, clock }
 }
 
 test('the mail server is shown where mail is sent, and what it does never fails the check', async () => {
@@ -122,4 +127,42 @@ describe('the health endpoints', () => {
       reason: 'CA backend unavailable',
     })
   })
+
+  test('sign at the start, after an error and every five minutes, and ask the sessions between', async () => {
+    const script: Scripted = {}
+    const { probe, asked, clock } = aProbe(script)
+    const look = async (afterMs: number) => {
+      clock.now += afterMs
+      const { status } = (await probe.health()).checks.ca_backend
+      return `${status} ${asked.signatures}`
+    }
+    assert.equal(await look(10_000), 'ok 1')
+    for (let n = 0; n < 29; n++) assert.equal(await look(10_000), 'ok 1')
+    assert.equal(await look(10_000), 'ok 2')
+    // A token that its session does not reach.
+    script.health = { signing: true, tokens: [{ ...TOKEN, status: 'away' }] }
+    script.refuses = true
+    assert.equal(await look(10_000), 'error 3')
+    delete script.health
+    assert.equal(await look(10_000), 'error 4')
+    delete script.refuses
+    assert.equal(await look(10_000), 'ok 5')
+    assert.equal(await look(10_000), 'ok 5')
+    script.failure = new Error('ENOENT')
+    assert.equal(await look(10_000), 'error 5')
+    delete script.failure
+    assert.equal(await look(10_000), 'ok 6')
+  })
+})
+
+test('a database that does not answer is asked one question at a time', async () => {
+  let questions = 0
+  const { probe } = aProbe({
+    database: () => {
+      questions += 1
+      return new Promise(() => undefined)
+    },
+  })
+  for (let i = 0; i < 2; i++) assert.equal((await probe.readiness()).isDatabaseUp, false)
+  assert.equal(questions, 1)
 })

@@ -10,7 +10,7 @@ import { assembleCertificate } from '../../../src/shared/pki/certificate.ts'
 import { parseCsr } from '../../../src/shared/pki/csr.ts'
 import { buildTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
 import type { ClaimedIssuance, ReceivedCertificate } from '../../../src/store/csr-issuance-store.ts'
-import { leafInput, makeAuthority } from '../../signer/authority.ts'
+import { DAY_MS, leafInput, makeAuthority } from '../../signer/authority.ts'
 import { until } from '../../support/until.ts'
 import { aCsr, P256_KEY } from '../shared/pki/support.ts'
 
@@ -18,8 +18,8 @@ const NAME = 'www.example.org'
 const root = makeAuthority()
 const csr = await aCsr(P256_KEY, { names: [{ type: 'dns', value: NAME }] })
 
-function chain(name: string): Buffer[] {
-  const tbs = buildTbsCertificate(leafInput(root, { spki: parseCsr(csr).spki.der, dnsNames: [name] }))
+function chain(name: string, changes: { notAfter?: Date } = {}): Buffer[] {
+  const tbs = buildTbsCertificate(leafInput(root, { spki: parseCsr(csr).spki.der, dnsNames: [name], ...changes }))
   const { hash } = SIGNATURE_ALGORITHMS[root.algorithm]
   return [assembleCertificate(tbs, root.algorithm, sign(hash, tbs, root.privateKey)), root.certificate]
 }
@@ -29,7 +29,12 @@ const ROW: ClaimedIssuance = {
   ...{ profile: 'default', replaces: undefined, notBefore: new Date(), notAfter: new Date(), backend: 'external' },
   requested: {},
   ...{ state: undefined, mayHaveIssued: true, isRepeated: false, failures: 0, ageSeconds: 0 },
-  ...{ abandonedSeconds: undefined, lapse: undefined },
+  ...{ abandonedSeconds: undefined, lapse: undefined, wasInterrupted: false },
+}
+const PROFILE = {
+  validity: { validityDays: 90, maxValidityDays: 90, backdateSeconds: 0 },
+  keyUsages: ['digital_signature' as const],
+  extendedKeyUsages: ['server_auth' as const],
 }
 const AWAY = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
 
@@ -73,11 +78,18 @@ function receiving(faults: readonly Error[], { lost = 0, away = 0, isHeld = true
         return isIt ? ({ id: recorded?.certificateId } as Certificate) : undefined
       },
     },
-    policy: { profiles: new Map(), trustAnchors: new Map([['external', [root.certificate]]]), refusesLint: false },
+    policy: {
+      profiles: new Map(),
+      defaultProfile: PROFILE,
+      policyOids: [],
+      accepted: new Map(),
+      trustAnchors: new Map([['external', [root.certificate]]]),
+      refusesLint: false,
+    },
     instanceId: 1,
     events: {
       issued: ({ id }) => told.push(id),
-      ...{ lintWarnings: nothing, late: () => told.push('late'), alarm: () => alarms++ },
+      ...{ lintWarnings: nothing, recovered: nothing, late: () => told.push('late'), alarm: () => alarms++ },
     },
   })
   return { received, calls, told, alarms: () => alarms }
@@ -100,6 +112,16 @@ describe('a certificate of another CA while the database is away', { concurrency
     const { received, calls, alarms } = receiving([AWAY])
     assert.equal(await received.take(ROW, { status: 'issued', chain: chain('other.test') }, later(20_000)), 'failed')
     assert.deepEqual([calls, alarms()], [['fail with a certificate'], 1])
+  })
+
+  test('is held against the default profile when its own has left the configuration', async () => {
+    const { received, alarms } = receiving([])
+    const days = 91 * DAY_MS
+    const tooLong = chain(NAME, { notAfter: new Date(Math.floor((Date.now() + days) / 1000) * 1000) })
+    const row = { ...ROW, profile: 'gone' }
+    assert.equal(await received.take(row, { status: 'issued', chain: tooLong }, later(20_000)), 'failed')
+    assert.equal(alarms(), 1)
+    assert.equal(await received.take(row, { status: 'issued', chain: chain(NAME) }, later(20_000)), 'recorded')
   })
 
   test('is announced once when only the answer to its record is lost', async () => {

@@ -8,10 +8,10 @@ import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { CaIssuer } from '../../../src/ca/backend.ts'
 import type { Issuance } from '../../../src/services/issuance.ts'
-import { ensureServerCertificate } from '../../../src/services/server-certificate.ts'
+import { admittedNames, ensureServerCertificate } from '../../../src/services/server-certificate.ts'
 import { SIGNATURE_ALGORITHMS } from '../../../src/shared/pki/algorithms.ts'
 import { assembleCertificate } from '../../../src/shared/pki/certificate.ts'
-import { type Authority, DAY_MS, leafTbs, makeAuthority } from '../../signer/authority.ts'
+import { type Authority, constraintsOn, DAY_MS, leafTbs, makeAuthority } from '../../signer/authority.ts'
 
 const NOW = new Date()
 const inDays = (days: number) => new Date(NOW.getTime() + days * DAY_MS)
@@ -28,6 +28,7 @@ function issuerOf(authority: Authority): CaIssuer {
     signatureAlgorithm: algorithm,
     notBefore,
     notAfter,
+    constraints: [],
   }
 }
 
@@ -121,6 +122,23 @@ describe('server certificate', () => {
       }
     })
   }
+
+  // RFC 5280 §4.2.1.10: no verifier accepts a certificate with a name outside.
+  test('names outside the name constraints of the issuer are left out; with no name left nothing is issued', async () => {
+    const issuer = { ...issuerOf(authority), constraints: [constraintsOn({ dns: ['corp.test'], ip: [] })] }
+    ca.issuance.issuerForSelf = () => issuer
+    assert.deepEqual(admittedNames(['acme.corp.test', 'localhost'], issuer), {
+      admitted: ['acme.corp.test'],
+      outside: ['localhost'],
+    })
+    assert.equal(await ensure({ names: ['acme.corp.test', 'localhost', '127.0.0.1'] }), true)
+    assert.deepEqual(ca.asked, [['dns:acme.corp.test']])
+    assert.equal(await ensure({ names: ['acme.corp.test', 'localhost'] }), false)
+    await assert.rejects(
+      ensure({ names: ['localhost'] }),
+      /self_issued_names: the name constraints of the CA admit none/,
+    )
+  })
 
   // Under a supervisor that starts it again and again, each start would record a certificate.
   for (const [which, key] of [

@@ -12,7 +12,7 @@ import { writeAuthorityKeyIdentifier, writeDistributionPointName } from '../../.
 import { writeUri } from '../../../src/shared/pki/general-names.ts'
 import { EMPTY_NAME, encodeCommonName } from '../../../src/shared/pki/name.ts'
 import { CRL_EXTENSION } from '../../../src/shared/pki/oids.ts'
-import { makeAuthority } from '../../signer/authority.ts'
+import { type Authority, makeAuthority } from '../../signer/authority.ts'
 import { rawExtension } from '../../signer/raw-tbs.ts'
 import { now, type RawListChanges, rawEntry, rawTbsList, reasonCode } from '../../signer/raw-tbs-list.ts'
 
@@ -20,14 +20,23 @@ const authority = makeAuthority('P-256')
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-function examine(tbs: Buffer, options: { policyYaml?: string; maySignCrls?: boolean; announced?: number } = {}) {
-  const { policyYaml = '{}', maySignCrls = true, announced = tbs.length } = options
+interface Examining {
+  policyYaml?: string
+  maySignCrls?: boolean
+  announced?: number
+  by?: Authority
+}
+
+function examine(tbs: Buffer, options: Examining = {}) {
+  const { policyYaml = '{}', maySignCrls = true, announced = tbs.length, by = authority } = options
   const text = `socket: s\nsecret_file: s\naudit: { file: a }\nissuers: [{ id: x, certificate: c, key: { file: k }, policy: ${policyYaml} }]`
-  const { algorithm: signatureAlgorithm } = authority
+  const { algorithm: signatureAlgorithm } = by
   const policy = compilePolicy(parseConfig(text, 'test').issuers[0]!.policy, {
-    ...authority,
+    ...by,
     signatureAlgorithm,
     maySignCrls,
+    constraints: [],
+    purposes: [],
   })
   const examination = new CrlExamination(policy, new Date(), announced)
   examination.push(tbs)
@@ -257,7 +266,15 @@ describe('CRLs that the signer accepts', () => {
     assert.equal(facts({ number }).number, number)
   })
 
-  test('another hash than certificates have', () => assert.equal(facts({ algorithm: 'SHA512withECDSA' }).entries, 1))
+  test('a stronger hash than certificates have', () => assert.equal(facts({ algorithm: 'SHA512withECDSA' }).entries, 1))
+
+  test('none with a weaker hash than its issuer signs certificates with', () => {
+    const strong = makeAuthority('P-384', { hash: 'sha384' })
+    const judged = (algorithm: 'SHA256withECDSA' | 'SHA384withECDSA') =>
+      examine(rawTbsList(strong, { algorithm }), { by: strong })
+    assert.equal(judged('SHA384withECDSA').entries, 1)
+    assert.throws(() => judged('SHA256withECDSA'), /SHA256withECDSA is weaker than SHA384withECDSA/)
+  })
 
   test('one for a distribution point within the configured URLs', () => {
     const url = 'http://crl.test/default/4-1'

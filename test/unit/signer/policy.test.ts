@@ -3,7 +3,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { parseConfig } from '../../../signer/config.ts'
-import { checkTbsCertificate, compilePolicy } from '../../../signer/policy.ts'
+import { checkTbsCertificate, compilePolicy, type IssuerFacts } from '../../../signer/policy.ts'
 import { contextConstructedTag, contextTag } from '../../../src/shared/pki/der.ts'
 import { encodeDer } from '../../../src/shared/pki/der-writer.ts'
 import {
@@ -15,7 +15,7 @@ import {
 } from '../../../src/shared/pki/extensions.ts'
 import { EXTENSION } from '../../../src/shared/pki/oids.ts'
 import { parseSpki } from '../../../src/shared/pki/spki.ts'
-import { DAY_MS, leafTbs, makeAuthority, makeKeyPair, spkiOf } from '../../signer/authority.ts'
+import { constraintsOn, DAY_MS, leafTbs, makeAuthority, makeKeyPair, spkiOf } from '../../signer/authority.ts'
 import { type RawTbsChanges, rawExtension, rawName, rawTbs, type WritePart } from '../../signer/raw-tbs.ts'
 import { rawTbsList } from '../../signer/raw-tbs-list.ts'
 
@@ -25,17 +25,41 @@ const BASIC_CONSTRAINTS = '2.5.29.19'
 const NAME_CONSTRAINTS = '2.5.29.30'
 const SUBJECT_ALT_NAME = '2.5.29.17'
 
-function policyOf(policyYaml = '{}') {
+function policyOf(policyYaml = '{}', above: Partial<Pick<IssuerFacts, 'constraints' | 'purposes'>> = {}) {
   const text = `socket: s\nsecret_file: s\naudit: { file: a }\nissuers: [{ id: x, certificate: c, key: { file: k }, policy: ${policyYaml} }]`
   const config = parseConfig(text, 'test')
   const { algorithm: signatureAlgorithm } = authority
-  return compilePolicy(config.issuers[0]!.policy, { ...authority, signatureAlgorithm, maySignCrls: true })
+  return compilePolicy(config.issuers[0]!.policy, {
+    ...authority,
+    signatureAlgorithm,
+    maySignCrls: true,
+    ...{ constraints: [], purposes: [], ...above },
+  })
 }
 
 const refusalOf = (tbs: Buffer, policyYaml?: string): string | undefined => {
   const verdict = checkTbsCertificate(tbs, policyOf(policyYaml), new Date(now))
   return 'refusal' in verdict ? verdict.refusal : undefined
 }
+
+test('the name constraints above an issuer bind what it signs, as the configured subtrees do', () => {
+  const constraints = [constraintsOn({ dns: ['example.org'] }, { dns: ['secret.example.org'] })]
+  const verdict = (dnsNames: string[]) =>
+    checkTbsCertificate(leafTbs(authority, { dnsNames }), policyOf('{}', { constraints }), new Date(now))
+  assert.ok('spki' in verdict(['www.example.org']))
+  for (const name of ['x.lab.test', 'b.secret.example.org']) {
+    const refused = verdict(['www.example.org', name])
+    assert.ok('refusal' in refused && refused.isOfName && refused.refusal.startsWith(name), name)
+  }
+})
+
+test('a key purpose that a certificate above the leaf lacks is not signed', () => {
+  const extendedKeyUsages = ['server_auth', 'client_auth'] as const
+  const above = { purposes: [['server_auth', 'client_auth'], ['server_auth']] }
+  const tbs = leafTbs(authority, { extendedKeyUsages })
+  const verdict = checkTbsCertificate(tbs, policyOf('{}', above), new Date(now))
+  assert.ok('refusal' in verdict && /extended key usage client_auth is not allowed/.test(verdict.refusal))
+})
 
 const withExtension = (name: string, write: WritePart | undefined): RawTbsChanges => ({ extensions: { [name]: write } })
 
@@ -258,6 +282,26 @@ const REFUSED: readonly (readonly [what: string, changes: RawTbsChanges, sentenc
     /evil\/1 is not allowed/,
     '{ crl_urls: ["http://crl.example.org/"] }',
   ],
+  ...[
+    'http://crl.example.org.evil.test/1',
+    'http://crl.example.org@evil.test/1',
+    'http://crl.example.org:81/ca/1',
+    'https://crl.example.org/ca/1',
+    'http://crl.example.org/',
+    'http://crl.example.org/cannes/1',
+    'http://crl.example.org/ca/../1',
+    'http://crl.example.org/ca/%2e%2e/1',
+    'http://crl.example.org\\@evil.test/ca/1',
+    'http://a@crl.example.org/ca/1',
+  ].map(
+    (url) =>
+      [
+        `a CRL distribution point that only begins like an allowed one: ${url}`,
+        withExtension('crl', (writer) => writeCrlDistributionPoints(writer, [url])),
+        /is not allowed/,
+        '{ crl_urls: ["http://crl.example.org/ca"] }',
+      ] as const,
+  ),
   ...Object.entries({
     'a second CRL distribution point': sequence(point(fullName(CRL_URI)), point(fullName(DIRECTORY_NAME))),
     'a CRL distribution point with a directoryName': sequence(point(fullName(CRL_URI, DIRECTORY_NAME))),

@@ -14,14 +14,16 @@ describe('a passphrase or PIN', () => {
     return file
   }
 
-  test('comes from a file, without its final line break and with every other character', async () => {
+  test('comes from a file, without line ends behind it or a byte order mark before it', async () => {
     assert.equal(await readSecret({ file: write('correct\n') }, 'PIN'), 'correct')
     assert.equal(await readSecret({ file: write(' a b\r\n') }, 'PIN'), ' a b')
-    assert.equal(await readSecret({ file: write('two\n\n') }, 'PIN'), 'two\n')
+    assert.equal(await readSecret({ file: write('\uFEFFtwo\n\n') }, 'PIN'), 'two')
   })
 
   test('comes from the environment', async () => {
     process.env['SIGNER_TEST_SECRET'] = 'correct'
+    assert.equal(await readSecret({ env: 'SIGNER_TEST_SECRET' }, 'PIN'), 'correct')
+    process.env['SIGNER_TEST_SECRET'] = 'correct\n'
     assert.equal(await readSecret({ env: 'SIGNER_TEST_SECRET' }, 'PIN'), 'correct')
     delete process.env['SIGNER_TEST_SECRET']
     await assert.rejects(readSecret({ env: 'SIGNER_TEST_SECRET' }, 'PIN'), /SIGNER_TEST_SECRET is empty; .* the PIN/)

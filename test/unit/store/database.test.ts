@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
 import { isUnavailable } from '../../../src/store/database.ts'
+import { endsSession, repeated } from '../../../src/store/sqlstate.ts'
 
 function databaseError(code: string): pg.DatabaseError {
   return Object.assign(new pg.DatabaseError('said the server', 0, 'error'), { code })
@@ -14,11 +15,39 @@ for (const [code, what] of Object.entries({
   '57014': 'a statement that took too long',
   '53300': 'too many connections',
   '08006': 'a connection that failed',
+  '25006': 'a session that is read-only',
+  '0A000': 'a table that a standby does not have',
+  '26000': 'a prepared statement that the session does not know',
+  '25P04': 'a transaction that lasted too long',
+  '40P01': 'a deadlock that was lost again and again',
+  '40001': 'a serialisation that was lost again and again',
+  '55P03': 'a lock that was not granted in time',
 }))
   test(`${what} (${code}) is unavailable`, () => assert.ok(isUnavailable(databaseError(code))))
 
 for (const code of ['23505', '22P02', '42601', 'XX000'])
   test(`${code} is a fault, not a reason to come back`, () => assert.equal(isUnavailable(databaseError(code)), false))
+
+const STAYS = ['57014', '53100', '40P01', '40001', '55P03', '23505', '42601']
+const ENDS = ['08006', '57P01', '57P05', '25P03', '25P04', '25006', '0A000', '26000', '42P05']
+
+test('a session ends with an error after which it can never work again, and with no other', () => {
+  const ended = [...STAYS, ...ENDS].filter((code) => endsSession(databaseError(code)))
+  assert.deepEqual(ended, ENDS)
+  assert.ok(endsSession(new Error('Connection terminated unexpectedly')))
+})
+
+test('work that lost a deadlock or a serialisation is repeated twice', async () => {
+  for (const code of ['40P01', '40001', '23505']) {
+    let runs = 0
+    const work = async () => {
+      runs += 1
+      throw databaseError(code)
+    }
+    await assert.rejects(repeated(work), { code })
+    assert.equal(runs, code === '23505' ? 1 : 3)
+  }
+})
 
 test('a refused or broken connection is unavailable', () => {
   assert.ok(isUnavailable(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })))

@@ -1,0 +1,178 @@
+/**
+ * How every session begins: on a host whose database takes writes, and with the settings that all
+ * statements of the service need.
+ *
+ * SQL sets them, because pgbouncer refuses `options` and time-outs as start-up parameters. The
+ * round trip also asks whether the database takes writes: a standby answers reads, and would be
+ * taken for a database that works.
+ */
+
+import { DURABLE_COMMITS } from './durability.ts'
+import pg from './pg.ts'
+import { type SslMode, tlsOptions } from './pg-tls.ts'
+
+export interface DatabaseSettings {
+  /** Names of hosts, or folders with a Unix socket. Sessions begin on the first that takes writes. */
+  hosts: readonly string[]
+  port: number
+  database: string
+  user: string
+  password: string
+  /** libpq's words; `allow` means the same as `prefer`. */
+  sslmode: SslMode
+  /** PEM; those that Node.js trusts when absent. */
+  rootCertificates?: string
+  maxConnections: number
+  /** Idle connections are closed down to this many; none when absent. */
+  minConnections?: number
+  connectionTimeoutMs: number
+  idleTimeoutMs: number
+  /** Bound of every statement, at the server and at the client; 0 for none. */
+  statementTimeoutMs: number
+}
+
+/** For people: each host with its port. */
+export const placesOf = ({ hosts, port }: DatabaseSettings): string => hosts.map((host) => `${host}:${port}`).join(', ')
+
+/** Names and values of PostgreSQL's settings. */
+export type SessionSettings = Readonly<Record<string, string | number>>
+
+/** The database is a standby, or its sessions are read-only: SQLSTATE 25006, before the first statement. */
+export class TakesNoWrites extends Error {
+  readonly code = '25006'
+
+  constructor(host: string, isStandby: boolean) {
+    super(`the database at ${host} ${isStandby ? 'is a standby' : 'is read-only'} and takes no writes`)
+    this.name = 'TakesNoWrites'
+  }
+}
+
+/** pg's options for one host. */
+export function connectionOptions(settings: DatabaseSettings, host: string): pg.ClientConfig {
+  return {
+    host,
+    port: settings.port,
+    database: settings.database,
+    user: settings.user,
+    password: settings.password,
+    connectionTimeoutMillis: settings.connectionTimeoutMs,
+    application_name: 'chancery',
+    ...(settings.statementTimeoutMs > 0 && { query_timeout: settings.statementTimeoutMs + 1000 }),
+    ssl: tlsOptions(host, settings.sslmode, settings.rootCertificates),
+  }
+}
+
+/** The second one ends a transaction whose thread has died or hangs. */
+export const timeLimits = (ms: number): SessionSettings => ({
+  statement_timeout: ms,
+  idle_in_transaction_session_timeout: ms,
+})
+
+/** Compiling a plan took 1.6 s for a list of certificates, and pays for no statement of the service. */
+const ALWAYS: SessionSettings = { jit: 'off' }
+
+interface Queryable {
+  query(text: string): Promise<{ rows: Record<string, unknown>[] }>
+}
+
+/**
+ * Call it on a new connection, before its first statement.
+ * @throws TakesNoWrites or the connection's failure; the connection must not be used then
+ */
+export async function beginSession(client: Queryable, host: string, settings: SessionSettings): Promise<void> {
+  const changes = Object.entries({ ...ALWAYS, ...settings }).map(
+    ([name, value]) => `set_config('${name}', '${value}', false)`,
+  )
+  const { rows } = await client.query(`
+    SELECT pg_is_in_recovery() AS is_standby, current_setting('transaction_read_only') AS read_only,
+           ${DURABLE_COMMITS}, ${changes.join(', ')}`)
+  const { is_standby: isStandby, read_only: readOnly } = rows[0] ?? {}
+  if (isStandby === true || readOnly === 'on') throw new TakesNoWrites(host, isStandby === true)
+}
+
+/**
+ * Opens a connection of its own, for locks and migrations.
+ * @throws Error that names the settings; its cause is the connection's
+ */
+export async function openSession(settings: DatabaseSettings): Promise<pg.Client> {
+  const hosts = new Hosts(settings.hosts)
+  try {
+    return await hosts.find((host) =>
+      openOn(host, settings).catch((error: unknown) => {
+        hosts.leave(host)
+        throw error
+      }),
+    )
+  } catch (error) {
+    throw cannotConnect(settings, error as Error)
+  }
+}
+
+async function openOn(host: string, settings: DatabaseSettings): Promise<pg.Client> {
+  const client = new pg.Client({ ...connectionOptions(settings, host), keepAlive: true })
+  // The running statement, or the next one, fails with it. Without a listener it would end the process.
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    await beginSession(client, host, timeLimits(settings.statementTimeoutMs))
+    return client
+  } catch (error) {
+    await client.end().catch(() => undefined) // the first error says what was wrong
+    throw error
+  }
+}
+
+function cannotConnect(settings: DatabaseSettings, cause: Error): Error {
+  const { database, user, password, sslmode } = settings
+  const wantsPassword = !password && /^SASL/.test(cause.message)
+  const isAboutTls = /does not support SSL|certificate/i.test(cause.message)
+  const reason = wantsPassword ? 'the server asks for a password, and database.password is not set' : cause.message
+  const hint = isAboutTls ? `; database.sslmode is ${sslmode}, docs/operations/database.md says which there are` : ''
+  return new Error(`cannot connect to database ${database} at ${placesOf(settings)} as ${user}: ${reason}${hint}`, {
+    cause,
+  })
+}
+
+/** The hosts of one pool. The one that took the last session is asked first. */
+export class Hosts {
+  readonly #all: readonly string[]
+  #at = 0
+
+  constructor(all: readonly string[]) {
+    this.#all = all
+  }
+
+  get current(): string {
+    return this.#all[this.#at] ?? ''
+  }
+
+  /** The next session is begun on the next host, unless another failure has seen to that. */
+  leave(host: string): void {
+    if (host === this.current) this.#at = (this.#at + 1) % this.#all.length
+  }
+
+  /**
+   * Repeats an attempt while it leaves hosts, until each has had its turn.
+   * @throws what the hosts said
+   */
+  async find<T>(attempt: (host: string) => Promise<T>): Promise<T> {
+    const failures: Error[] = []
+    for (;;) {
+      const host = this.current
+      try {
+        return await attempt(host)
+      } catch (error) {
+        failures.push(error as Error)
+        if (failures.length === this.#all.length || host === this.current) throw together(failures)
+      }
+    }
+  }
+}
+
+/** One error that says what each host said. Its code is that of the last. */
+function together(failures: readonly Error[]): Error {
+  const last = failures.at(-1) as Error & { code?: unknown }
+  if (failures.length === 1) return last
+  const sentence = [...new Set(failures.map(({ message }) => message))].join('; ')
+  return Object.assign(new Error(sentence, { cause: last }), { code: last.code })
+}

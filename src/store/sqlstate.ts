@@ -1,0 +1,63 @@
+/** What PostgreSQL's errors mean for their session, for their statement, and for the caller. */
+
+import pg from './pg.ts'
+
+interface Meaning {
+  states: RegExp
+  /** The session cannot work any more; a new one may. */
+  endsSession?: true
+  /** The same statement may succeed at once. */
+  isRepeated?: true
+}
+
+/** All of them may pass: callers are told to come back. Every other error is a fault. */
+const PASSING: readonly Meaning[] = [
+  // The connection broke.
+  { states: /^08/, endsSession: true },
+  // The server shuts down, has crashed or is starting; the database is gone; the session was idle for too long.
+  { states: /^57P/, endsSession: true },
+  // The transaction was idle, or lasted, for too long.
+  { states: /^25P0[34]$/, endsSession: true },
+  // The session is read-only, as all sessions of a standby are.
+  { states: /^25006$/, endsSession: true },
+  // A standby has no unlogged tables; and a prepared statement whose columns a migration has changed stays broken.
+  { states: /^0A000$/, endsSession: true },
+  // The prepared statements are those of another session: a pooler is between.
+  { states: /^(?:26000|42P05)$/, endsSession: true },
+  // The statement ran too long.
+  { states: /^57014$/ },
+  // No disk space, memory or connection is left.
+  { states: /^53/ },
+  // A lost serialisation, a deadlock.
+  { states: /^(?:40001|40P01)$/, isRepeated: true },
+  // A lock was not granted in time.
+  { states: /^55P03$/ },
+]
+
+/** A statement lost to two others is not lost to a third. */
+export const REPEATS = 2
+
+export const isPassingState = (state: string): boolean => meaningOf(state) !== undefined
+
+/** Whether the session cannot be used after this error: it is lost, or whatever it is asked will fail. */
+export function endsSession(error: unknown): boolean {
+  if (!(error instanceof pg.DatabaseError)) return true
+  return meaningOf(error.code ?? '')?.endsSession === true
+}
+
+export function isWorthRepeating(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && meaningOf(error.code ?? '')?.isRepeated === true
+}
+
+/** @throws the last error */
+export async function repeated<T>(work: () => Promise<T>): Promise<T> {
+  for (let left = REPEATS; ; left--) {
+    try {
+      return await work()
+    } catch (error) {
+      if (left === 0 || !isWorthRepeating(error)) throw error
+    }
+  }
+}
+
+const meaningOf = (state: string) => PASSING.find(({ states }) => states.test(state))

@@ -1,0 +1,89 @@
+/** Two PostgreSQL servers: a primary, and a hot standby that follows it by streaming replication. */
+
+import { execFileSync } from 'node:child_process'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import pg from 'pg'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
+import { until } from './until.ts'
+
+export interface DatabasePair {
+  primary: EmbeddedPostgres
+  standby: EmbeddedPostgres
+  /** For `database.host`, the standby first: who takes the first that answers is wrong. */
+  hosts: string[]
+  /** Makes the standby a primary. The former one has to be stopped before. */
+  promote(): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function startDatabasePair(): Promise<DatabasePair> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-pair-'))
+  // The servers have a user of their own where the tests run as root.
+  chmodSync(folder, 0o755)
+  const hba = path.join(folder, 'pg_hba.conf')
+  writeFileSync(hba, 'local all all trust\nlocal replication all trust\n')
+  const start = (name: string) =>
+    startEmbeddedPostgres({
+      dataDir: path.join(folder, name),
+      settings: { fsync: 'off', hba_file: hba, wal_level: 'replica', max_wal_senders: 4 },
+      log: () => undefined,
+    })
+
+  const empty = await start('primary')
+  await empty.stop()
+  copyCluster(empty.folder, path.join(folder, 'standby'))
+  const primary = await start('primary')
+  writeConnection(path.join(folder, 'standby', 'cluster'), primary)
+  const standby = await start('standby')
+  const isFollowing = async () => (await asSuperuser(primary, 'SELECT 1 FROM pg_stat_replication')).length > 0
+  await until('the standby follows', isFollowing)
+
+  return {
+    primary,
+    standby,
+    hosts: [standby.connection.host, primary.connection.host],
+    async promote() {
+      await asSuperuser(standby, 'SELECT pg_promote()')
+    },
+    async stop() {
+      await standby.stop()
+      await primary.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** As root `cp` keeps the owner. */
+function copyCluster(from: string, to: string): void {
+  mkdirSync(to, { mode: 0o755 })
+  execFileSync('cp', ['-a', path.join(from, 'cluster'), to])
+}
+
+function writeConnection(cluster: string, { connection: { host, port } }: EmbeddedPostgres): void {
+  const { uid, gid } = statSync(cluster)
+  const content = {
+    'standby.signal': '',
+    'postgresql.auto.conf': `primary_conninfo = 'host=${host} port=${port} user=postgres'\n`,
+  }
+  for (const [name, text] of Object.entries(content)) {
+    writeFileSync(path.join(cluster, name), text, { mode: 0o600 })
+    chownSync(path.join(cluster, name), uid, gid)
+  }
+}
+
+export async function asSuperuser(
+  { connection: { host, port } }: EmbeddedPostgres,
+  ...texts: string[]
+): Promise<unknown[]> {
+  const client = new pg.Client({ host, port, user: 'postgres', database: 'postgres' })
+  await client.connect()
+  try {
+    let rows: unknown[] = []
+    for (const text of texts) rows = (await client.query(text)).rows
+    return rows
+  } finally {
+    await client.end()
+  }
+}
