@@ -96,6 +96,7 @@ describe('command line', { timeout: 900_000 }, () => {
     [['-c'], /--config: takes one file name/],
     [['-c', 'a.yaml', '-c', 'b.yaml'], /--config: is given twice/],
     [['--dev', '--port', '99999'], /--port 99999: takes a port number/],
+    [['--dev', '--dns-persist'], /--dns-persist: needs --dns01-port/],
     [['--dev', '--port', '-1'], /--port -1: takes a port number/],
     [['db', 'migrate', 'now'], /one word too many: now/],
     [['inspect', 'account', 'a', 'b'], /one word too many: b; see/],
