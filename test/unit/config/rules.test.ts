@@ -28,6 +28,12 @@ const CASES: [string, Tree, string[]][] = [
     { server: { external_url: 'https://acme.example.com/' } },
     ['server.external_url'],
   ],
+  ['a public URL with a U-label', { server: { external_url: 'https://ä.example' } }, ['server.external_url']],
+  ['a web site with a U-label', { acme: { website_url: 'https://ä.example/' } }, ['acme.website_url']],
+  ['terms with a blank in their path', { tos: { url: 'https://a.example/the terms' } }, ['tos.url']],
+  ['instructions with a U-label', { tos: { instructions_url: 'https://ä.example/' } }, ['tos.instructions_url']],
+  ['an issuer with a U-label', { ca: { aia_issuer_urls: ['http://ä.example/ca.crt'] } }, ['ca.aia_issuer_urls']],
+  ['a CRL with a U-label', { ca: { crl_url: 'http://ä.example/{crl}.crl' } }, ['ca.crl_url']],
   ['a server certificate without its key', { server: { tls: { cert_path: 'a' } } }, ['server.tls.key_path']],
   ['a server key without its certificate', { server: { tls: { key_path: 'a' } } }, ['server.tls.cert_path']],
   [
@@ -363,6 +369,13 @@ describe('rules between keys', () => {
       assert.deepEqual(broken.toSorted(), expected.toSorted())
     })
   }
+
+  test('a URL with a U-label is refused with the A-label to write', () => {
+    const rules = RULES.map((rule) =>
+      rule.check(aConfig({ server: { external_url: 'https://Bücher.example/acme' } }), () => true),
+    )
+    assert.ok(rules.includes('is sent to clients, and URLs are ASCII; write its host as xn--bcher-kva.example'))
+  })
 
   test('every rule has a case', () => {
     const covered = new Set(CASES.flatMap(([, , expected]) => expected))
