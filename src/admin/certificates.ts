@@ -15,6 +15,7 @@ import {
   timeOrNull,
   timestamp,
   uuid,
+  whenSound,
 } from './schemas.ts'
 
 const Certificate = z
@@ -229,6 +230,7 @@ const revokeCertificate = endpoint({
     })
     .refine(({ issuer, not_after }) => issuer !== undefined || not_after === undefined, {
       error: "stands beside 'issuer' only",
+      when: whenSound,
       path: ['not_after'],
     }),
   bodyIsOptional: true,

@@ -38,7 +38,7 @@ export function operationCommand(
   described: readonly Described[],
   definitions: Definitions,
 ): SharedCommand {
-  const { usage, about, fixed = {}, fallback, anySchema, secret } = wanted
+  const { usage, about, fixed = {}, fallback, further, anySchema, secret } = wanted
   const positional = [...usage.matchAll(/<(\w+)>/g)].map(([, name]) => name as string)
   const options = optionsOf(wanted, described, definitions, [
     ...[...positional, ...Object.keys(fixed)],
@@ -47,7 +47,7 @@ export function operationCommand(
   // What a switch stands for is false without it.
   const isOff = ([name, value]: [string, unknown]) => value === false && options[name]?.kind === 'switch'
   return {
-    ...{ usage: usageOf(wanted), about, options, ...(anySchema && { anySchema }) },
+    ...{ usage: usageOf(wanted), about, options, ...(further && { further }), ...(anySchema && { anySchema }) },
     async run(caller, values, given, config) {
       const named = positional.map((name, at) => [optionName(name), given[at]])
       const typed = Object.entries(values).filter((one) => one[1] !== undefined && !isOff(one))
