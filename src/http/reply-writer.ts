@@ -57,7 +57,7 @@ export class ReplyWriter {
   }
 
   send(res: HttpResponse, request: LiveRequest, reply: HttpReply | Promise<HttpReply>): void {
-    if (reply instanceof Promise || !this.#isPrompt()) {
+    if (reply instanceof Promise || !this.#isPrompt(request)) {
       request.detach()
       this.finishLater(this.#exchanges.begin(res, request), reply instanceof Promise ? reply : afterTurn(reply))
     } else {
@@ -74,7 +74,7 @@ export class ReplyWriter {
   /** The handler's reply to a request whose body has arrived. */
   complete(exchange: Exchange, reply: HttpReply | Promise<HttpReply>): void {
     if (reply instanceof Promise) this.finishLater(exchange, reply)
-    else if (this.#isPrompt()) this.finish(exchange, reply)
+    else if (this.#isPrompt(exchange.request)) this.finish(exchange, reply)
     else this.finishLater(exchange, afterTurn(reply))
   }
 
@@ -82,7 +82,8 @@ export class ReplyWriter {
    * Counts a reply that is ready in the turn of its request.
    * @returns false when it has to wait for the end of the turn
    */
-  #isPrompt(): boolean {
+  #isPrompt({ isChunked }: LiveRequest): boolean {
+    if (isChunked) return false
     if (this.#repliesOfTurn === 0)
       setImmediate(() => {
         this.#repliesOfTurn = 0
@@ -92,12 +93,11 @@ export class ReplyWriter {
 
   /** Sends a refusal. A pending one stops reading the body, so its connection ends after it. */
   finishBy(exchange: Exchange, reply: HttpReply | Promise<HttpReply>, thenClose: boolean): void {
-    if (!(reply instanceof Promise)) {
-      this.finish(exchange, reply, thenClose)
-      return
-    }
-    exchange.res.pause()
-    this.finishLater(exchange, reply, true)
+    if (reply instanceof Promise) {
+      exchange.res.pause()
+      this.finishLater(exchange, reply, true)
+    } else if (exchange.request.isChunked) this.finishLater(exchange, afterTurn(reply))
+    else this.finish(exchange, reply, thenClose)
   }
 
   finishLater(exchange: Exchange, reply: Promise<HttpReply>, thenClose = false): void {
@@ -124,13 +124,13 @@ export class ReplyWriter {
   /** @returns false while the rest of a large body follows; `exchange` is settled after it */
   #write(res: HttpResponse, request: LiveRequest, reply: HttpReply, thenClose: boolean, exchange?: Exchange): boolean {
     const { status, block, firstName, body, closes, rest } = this.#head(reply, request)
-    const close = thenClose || this.isDraining || closes
+    const close = thenClose || this.isDraining || closes || request.isChunked
     if (status !== '200 OK') res.writeStatus(status)
     if (firstName !== undefined) res.writeHeader(firstName, block)
 
     const hasNoLength = status.startsWith('204') || status.startsWith('304')
     if (rest && !hasNoLength && request.method !== 'HEAD') {
-      void this.#pour(exchange ?? this.#exchanges.begin(res, request), body, rest)
+      void this.#pour(exchange ?? this.#exchanges.begin(res, request), body, rest, close)
       return false
     }
     rest?.cancel()
@@ -196,7 +196,7 @@ export class ReplyWriter {
     return false
   }
 
-  async #pour(exchange: Exchange, first: string | Buffer, rest: BodyRest): Promise<void> {
+  async #pour(exchange: Exchange, first: string | Buffer, rest: BodyRest, close: boolean): Promise<void> {
     const { res, request } = exchange
     try {
       if (!(await pourBody(exchange, first, rest))) return
@@ -206,7 +206,7 @@ export class ReplyWriter {
       return
     }
     exchange.onOver = undefined
-    res.cork(() => res.end())
+    res.cork(() => res.end('', close))
     this.#exchanges.settle(exchange)
   }
 

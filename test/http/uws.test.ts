@@ -423,7 +423,15 @@ describe('bodies over the limit', () => {
     assert.equal(server.inFlight, 0)
   })
 
-  test('in thousands of small chunks end the connection', async () => {
+  test('in more than a thousand small chunks are refused', async () => {
+    const server = serve(never, { maxBodyBytes: 65_536 })
+    const client = await open(server)
+    client.send(`${head('POST /', 'Transfer-Encoding: chunked')}${'1\r\na\r\n'.repeat(2_000)}0\r\n\r\n`)
+    assert.match(await client.closes(), /^HTTP\/1\.1 400 Bad Request[\s\S]*bad request$/)
+    assert.deepEqual([server.inFlight, server.bufferedBytes], [0, 0])
+  })
+
+  test('in many thousands of small chunks end the connection at once', async () => {
     const server = serve(never, { maxBodyBytes: 65_536 })
     const client = await open(server)
     client.socket.on('error', () => undefined)
@@ -507,9 +515,9 @@ describe('pipelining', () => {
   test('plain replies come in order, bodies included', async () => {
     const client = await open(serve((request) => reply(200, `<${request.path}${request.body}>`)))
     client.send(
-      `${head('GET /1')}${head('POST /2', 'Content-Length: 2')}ab${head('POST /3', 'Transfer-Encoding: chunked')}1\r\nc\r\n0\r\n\r\n${head('GET /4')}`,
+      `${head('GET /1')}${head('POST /2', 'Content-Length: 2')}ab${head('GET /3')}${head('POST /4', 'Transfer-Encoding: chunked')}1\r\nc\r\n0\r\n\r\n`,
     )
-    await client.receives(/<\/1>[\s\S]*<\/2ab>[\s\S]*<\/3c>[\s\S]*<\/4>$/)
+    await client.receives(/<\/1>[\s\S]*<\/2ab>[\s\S]*<\/3>[\s\S]*<\/4c>$/)
   })
 
   for (const together of [true, false]) {
@@ -613,6 +621,52 @@ describe('a client that asks and does not read', () => {
   })
 })
 
+describe('a chunked request', () => {
+  const chunkedHead = (line: string) => head(line, 'Transfer-Encoding: chunked')
+  const BODY = '2\r\n{}\r\n0\r\n'
+  const restOf = (pieces: string[]) => ({ next: async () => pieces.shift(), cancel: () => undefined })
+
+  for (const method of ['POST', 'GET', 'HEAD', 'DELETE'])
+    for (const [how, handler] of Object.entries({
+      'at once': () => reply(200, 'answered'),
+      later: async () => reply(200, 'answered'),
+      'in pieces': () => ({ ...reply(200, 'answered'), rest: restOf(['and', 'more']) }),
+    }) as [string, HttpHandler][])
+      test(`${method} answered ${how}: has its answer, and its connection ends`, async () => {
+        const server = serve(handler)
+        const client = await open(server)
+        client.send(`${chunkedHead(`${method} /`)}${BODY}\r\n`)
+        assert.match(await client.closes(), /^HTTP\/1\.1 200 OK[\s\S]*Connection: close/i)
+        assert.deepEqual([server.counters.requests, server.inFlight, server.bufferedBytes], [1, 0, 0])
+      })
+
+  for (const admits of [true, false])
+    for (const method of ['POST', 'GET', 'HEAD', 'DELETE'])
+      for (const [what, behind] of Object.entries({
+        'two octets and a request in place of the last CRLF (RFC 9112 §7.1)': `${BODY}XX${head('GET /smuggled')}`,
+        'a trailer (RFC 9112 §7.1.2)': `${BODY}GET /smuggled HTTP/1.1: x\r\n\r\n`,
+        'a trailer that holds a request (RFC 9112 §11.2)': `${BODY}a:${head('GET /smuggled')}`,
+        'a chunk extension (RFC 9112 §7.1.1)': `2;a=b\r\n{}\r\n0\r\n\r\n${head('GET /smuggled')}`,
+        'another request': `${BODY}\r\n${head('GET /smuggled')}`,
+      }))
+        test(`${method} with ${what}${admits ? '' : ', refused by its head'}: nothing behind it is answered`, async () => {
+          const seen: string[] = []
+          const handler: HttpHandler = ({ path }) => {
+            seen.push(path)
+            return reply(200, 'answered')
+          }
+          const refusal = admits ? {} : { admit: () => reply(503, 'refused') }
+          const server = serve(handler, refusal)
+          const client = await open(server)
+          client.socket.on('error', () => undefined)
+          client.send(chunkedHead(`${method} /`) + behind)
+          const text = await client.closes()
+          assert.ok((text.match(/^HTTP\/1\.1 (?:200|503)/gm)?.length ?? 0) <= 1, text)
+          assert.equal(seen.includes('/smuggled'), false)
+          assert.equal(server.inFlight, 0)
+        })
+})
+
 describe('requests that are none', () => {
   const CASES: Record<string, [sent: string, answer: RegExp]> = {
     'both length headers (RFC 9112 §6.1)': [head('POST /', 'Content-Length: 5', 'Transfer-Encoding: chunked'), /400/],
@@ -661,6 +715,10 @@ describe('requests that are none', () => {
       /^(?:HTTP\/1\.1 400 Bad Request[\s\S]*bad request)?$/,
     ],
     'no Host (RFC 9112 §3.2)': ['GET / HTTP/1.1\r\nAccept: a/b\r\n\r\n', /^HTTP\/1\.1 400 /],
+    'two Hosts (RFC 9112 §3.2)': [head('POST /', 'Host: other.test', 'Content-Length: 0'), /^HTTP\/1\.1 400 /],
+    'two equal Hosts of a GET': [head('GET /', 'Host: test'), /^HTTP\/1\.1 400 /],
+    'an invalid Host': ['GET / HTTP/1.1\r\nHost: a b\r\n\r\n', /^HTTP\/1\.1 400 /],
+    'an invalid Host of a POST': ['POST / HTTP/1.1\r\nHost: a/b\r\nContent-Length: 0\r\n\r\n', /^HTTP\/1\.1 400 /],
     'a target in absolute form': [head('GET http://test/'), /^HTTP\/1\.1 (?:400|505) /],
     'HTTP/1.0': ['GET / HTTP/1.0\r\nHost: x\r\n\r\n', /505/],
     'a TLS hello': ['\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 \r\n\r\n', /505/],
