@@ -38,7 +38,7 @@ const BUSY_RETRY_SECONDS = 1
 const DATABASE_RETRY_SECONDS = 5
 /** Of a body without a token: a username and a password. */
 const MOST_OF_A_STRANGER = 8 * 1024
-/** Of a body that an auditor may send: a CSR, a CSR profile. */
+/** Most bytes of a body that an auditor may send: a CSR, a CSR profile. */
 const MOST_OF_AN_AUDITOR = 64 * 1024
 /** Requests of one user, so that nobody keeps the others out. */
 const MOST_OF_ONE = 24
@@ -49,7 +49,7 @@ export class AdminApplication {
   #running = 0
   /** Requests whose token is being checked. */
   readonly #unknown = new Turns()
-  /** Those that need none, such as logins. */
+  /** Turns of requests that need no token, such as logins. */
   readonly #strangers = new Turns()
   #working = 0
   /** By user. */

@@ -72,7 +72,7 @@ export const serialNumber = () =>
     .refine((text) => parseSerialNumber(text) !== undefined, { error: 'must be a serial number in hexadecimal' })
     .transform((text) => parseSerialNumber(text) as string)
 
-/** Of an administrator. */
+/** An administrator's password. */
 export const password = () => z.string().min(1).max(1024)
 
 /** SHA-256 in hexadecimal, perhaps with colons. */
