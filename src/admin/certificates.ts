@@ -103,7 +103,7 @@ const listCertificates = endpoint({
       ...{ issuedBefore: issued_before, issuedAfter: issued_after, revokedAfter },
     }
     const page = await certificates.list(filter, sort, pageRequest({ limit, offset, cursor }, pages))
-    return { body: page.rows.map(certificateBody), next: nextOf(page) }
+    return { body: page.rows.map(certificateBody), next: nextOf(page), isCut: page.isCut }
   },
 })
 

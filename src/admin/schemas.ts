@@ -74,7 +74,7 @@ export const serialNumber = () =>
 /** `when` of a rule about all members: a wrong one has a sentence of its own already. */
 export const whenSound = ({ issues }: { issues: readonly unknown[] }): boolean => issues.length === 0
 
-/** Of an administrator. */
+/** An administrator's password. */
 export const password = () => z.string().min(1).max(1024)
 
 /** SHA-256 in hexadecimal, perhaps with colons. */

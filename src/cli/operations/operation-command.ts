@@ -162,7 +162,11 @@ async function perform(
     return 0
   }
   const isPaged = namesIn(chosen, 'query').includes('limit')
-  const { body: first, next } = all && isPaged ? await everyPage(caller, id, given) : await caller.page(id, given)
+  const {
+    body: first,
+    next,
+    isCut,
+  } = all && isPaged ? await everyPage(caller, id, given) : await caller.page(id, given)
   const isAwaited = job !== undefined && (given.body as { wait?: boolean }).wait !== false
   const body = isAwaited ? await theEndOf(caller, job, first) : first
   if (asJson) console.log(JSON.stringify(body ?? null, null, 2))
@@ -170,14 +174,17 @@ async function perform(
   else if (text) console.log(text(body))
   else printReply(body)
   if (remark !== undefined) console.error(remark)
-  if (next !== undefined) console.error(`there are more: --all, or ${flagsOf(next)}`)
+  if (next !== undefined) console.error(`${isCut ? CUT : 'there are more'}: --all, or ${flagsOf(next)}`)
+  if (isCut && Array.isArray(body) && body.length === 0) return 1
   return isAwaited && (body as Job).status !== undefined && (body as Job).status !== 'done' ? 1 : 0
 }
+
+const CUT = 'the search was cut off after 2 seconds; narrow it, or go on'
 
 async function everyPage(caller: OperationCaller, id: string, given: Given): Promise<Reply> {
   const body: unknown[] = []
   for await (const row of caller.rows(id, given)) body.push(row)
-  return { body, next: undefined }
+  return { body, next: undefined, isCut: false }
 }
 
 const LOOK_MS = 1_000
