@@ -11,7 +11,7 @@ describe('an answer to dns-01', () => {
   let server: ScriptedDns
   let message: DnsRow[3]
   before(async () => {
-    server = await startDns(({ query }) => message(query))
+    server = await startDns(({ query, transport }) => message(query, transport))
   })
   after(() => server.close())
 

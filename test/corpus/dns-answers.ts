@@ -13,7 +13,7 @@ export type DnsRow = readonly [
   name: string,
   from: string,
   go: boolean,
-  message: (query: dnsPacket.DecodedPacket) => Buffer,
+  message: (query: dnsPacket.DecodedPacket, transport: 'udp' | 'tcp') => Buffer,
   refusal?: string,
 ]
 
@@ -35,6 +35,10 @@ const pointed =
     record.writeUInt16BE(data.length, 10)
     return Buffer.concat([message, record, data])
   }
+const TRUNCATED: Reply = { answers: [RIGHT], flags: dnsPacket.TRUNCATED_RESPONSE }
+const inLowerCase = (message: dnsPacket.Packet) => {
+  message.questions = message.questions?.map((question) => ({ ...question, name: question.name.toLowerCase() })) ?? []
+}
 const STRING = Buffer.concat([Buffer.of(DIGEST.length), Buffer.from(DIGEST)])
 
 export const DNS_ANSWERS: readonly DnsRow[] = [
@@ -74,6 +78,19 @@ export const DNS_ANSWERS: readonly DnsRow[] = [
   ],
   // Msg.Unpack reads only the message. Whose answer it is, Go's client does not ask beyond the id and the question.
   ['a record of another name alone', 'attackers', true, answers(txt('other.example', DIGEST)), 'another name'],
+  // TC sends the question to TCP, and so does another case of letters over UDP.
+  [
+    'TC over UDP',
+    'most',
+    true,
+    (query, transport) => encodeReply(query, transport === 'udp' ? TRUNCATED : { answers: [RIGHT] }),
+  ],
+  [
+    'the question in lower case',
+    'firewalls',
+    true,
+    (query) => encodeReply(query, { answers: [RIGHT], change: inLowerCase }),
+  ],
   ['nothing', 'most', false, reply({ authorities: [soa('demo.example')] }), 'no TXT record'],
   ['nothing, without SOA', 'load balancers', false, reply({}), 'no TXT record'],
   ['NXDOMAIN', 'most', false, reply({ rcode: NXDOMAIN }), 'NXDOMAIN'],
