@@ -119,16 +119,20 @@ function warnOfAutoAccept({ config, log }: StartContext): void {
 }
 
 /**
- * Fronts share their port, so without this check they would silently share it with another program.
+ * Fronts and the admin thread share their ports, so without this check they would silently share them with another program.
  */
-async function requireFreePorts({ server, crl }: Config): Promise<void> {
-  for (const port of [server.port, ...(crl.enabled && crl.http_port !== null ? [crl.http_port] : [])]) {
+async function requireFreePorts({ server, crl, admin_api: { enabled, listen } }: Config): Promise<void> {
+  const places = [{ bind: server.bind, port: server.port, key: 'server.port' }]
+  if (crl.enabled && crl.http_port !== null)
+    places.push({ bind: server.bind, port: crl.http_port, key: 'crl.http_port' })
+  if (enabled && listen) places.push({ bind: listen.bind, port: listen.port, key: 'admin_api.listen.port' })
+  for (const { bind, port, key } of places) {
     try {
-      await assertPortFree(server.bind, port)
+      await assertPortFree(bind, port)
     } catch (cause) {
       const { code } = cause as NodeJS.ErrnoException
       const reason = code === 'EADDRINUSE' ? 'it is in use' : `${code}`
-      throw new Error(`cannot listen on ${server.bind}:${port}: ${reason}`, { cause })
+      throw new Error(`cannot listen on ${bind}:${port}: ${reason} (${key})`, { cause })
     }
   }
 }
