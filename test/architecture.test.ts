@@ -105,7 +105,13 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     // The descriptions and the client for commands from another machine, and the application for those here.
     ...['src/admin/client.ts', 'src/admin/described.ts', 'src/admin/endpoints.ts', 'src/admin/local.ts'],
   ],
-  'src/dev': ['src/shared/lib', 'src/runtime/process-identity.ts', 'src/config', 'src/main/run-service.ts'],
+  'src/dev': [
+    'src/shared/lib',
+    'src/shared/protocol',
+    'src/runtime/process-identity.ts',
+    'src/config',
+    'src/main/run-service.ts',
+  ],
   // A web page: of the service it knows the client of the Admin API, and no more.
   'src/console': ['src/admin/client.ts'],
   signer: ['src/shared'],

@@ -9,7 +9,7 @@ import { isSpellingOf, parseAccountKey } from '../shared/protocol/jwk.ts'
 import { type InnerJws, parseInnerJws, parsePayload } from '../shared/protocol/jws.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Urls } from '../shared/protocol/urls.ts'
-import { acmeEndpoint, Text } from './endpoint.ts'
+import { acmeEndpoint, optional, Text } from './endpoint.ts'
 import { chargeSignature, requireSignature } from './gate.ts'
 
 /** `checkContacts` refuses more than ten by its own problem type. */
@@ -22,11 +22,11 @@ export const newAccount = acmeEndpoint({
   limit: 'new_account',
   payload: {
     schema: z.object({
-      contact: Contacts.optional(),
-      termsOfServiceAgreed: z.boolean().optional(),
-      onlyReturnExisting: z.boolean().optional(),
+      contact: optional(Contacts),
+      termsOfServiceAgreed: optional(z.boolean()),
+      onlyReturnExisting: optional(z.boolean()),
       // Registration validates it, because it knows the credentials (RFC 8555 §7.3.4).
-      externalAccountBinding: z.unknown().optional(),
+      externalAccountBinding: optional(z.unknown()),
     }),
   },
   async handle({ signer, payload, jws, visit, address, now }, { registration, urls, settings }) {
@@ -57,7 +57,7 @@ export const account = acmeEndpoint({
   resource: 'account',
   signedBy: 'kid',
   payload: {
-    schema: z.object({ contact: Contacts.optional(), status: Text.optional() }),
+    schema: z.object({ contact: optional(Contacts), status: optional(Text) }),
     orFetch: true,
   },
   async handle({ signer, id, payload }, { registration, urls, limits }) {

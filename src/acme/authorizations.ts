@@ -8,13 +8,13 @@ import { renderIdentifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { Urls } from '../shared/protocol/urls.ts'
-import { type AcmeSettings, acmeEndpoint, type DnsPersistSettings, Identifier, Text } from './endpoint.ts'
+import { type AcmeSettings, acmeEndpoint, type DnsPersistSettings, Identifier, optional, Text } from './endpoint.ts'
 
 /** Its state, or its deactivation (RFC 8555 §7.5.2). */
 export const authorization = acmeEndpoint({
   resource: 'authorization',
   signedBy: 'kid',
-  payload: { schema: z.object({ status: Text.optional() }), orFetch: true },
+  payload: { schema: z.object({ status: optional(Text) }), orFetch: true },
   async handle({ signer, id, payload }, { ordering, validationWaits, urls, settings }) {
     if (payload !== undefined && payload.status !== 'deactivated')
       throw new Problem(

@@ -3,7 +3,7 @@
 import { z } from 'zod/v4'
 import { Problem } from '../shared/protocol/problem.ts'
 import { renderRenewalInfo } from '../shared/protocol/renewal-info.ts'
-import { type AcmeContext, type AcmeReply, acmeEndpoint, Base64url } from './endpoint.ts'
+import { type AcmeContext, type AcmeReply, acmeEndpoint, Base64url, optional } from './endpoint.ts'
 import { chargeSignature, isAccount } from './gate.ts'
 
 const PEM_CHAIN = 'application/pem-certificate-chain'
@@ -29,7 +29,7 @@ export const certificate = acmeEndpoint({
 export const revokeCert = acmeEndpoint({
   resource: 'revokeCert',
   signedBy: 'either',
-  payload: { schema: z.object({ certificate: Base64url, reason: z.int().optional() }) },
+  payload: { schema: z.object({ certificate: Base64url, reason: optional(z.int()) }) },
   limit: 'revoke_cert',
   limitsOnlyJwk: true,
   async handle({ signer, payload, address, visit }, { revocation, budget }) {

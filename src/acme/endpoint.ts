@@ -17,7 +17,7 @@ import type { SharedFlags } from '../services/shared-flags.ts'
 import type { ValidationWaits } from '../services/validation-waits.ts'
 import { decodeBase64url } from '../shared/lib/encoding.ts'
 import type { AccountKey, AccountKeyPolicy } from '../shared/protocol/jwk.ts'
-import type { FlattenedJws } from '../shared/protocol/jws.ts'
+import { type FlattenedJws, isAbsent } from '../shared/protocol/jws.ts'
 import type { JwsAlgorithm } from '../shared/protocol/jws-algorithms.ts'
 import type { Nonces } from '../shared/protocol/nonce.ts'
 import type { Problem } from '../shared/protocol/problem.ts'
@@ -131,6 +131,10 @@ export const Base64url = z
     if (!bytes) check.addIssue({ code: 'custom', message: 'not base64url without padding' })
     return bytes ?? z.NEVER
   })
+
+/** A payload member that may be left out; some clients write null or an empty string instead. */
+export const optional = <T extends z.ZodType>(member: T) =>
+  z.preprocess((value) => (isAbsent(value) ? undefined : value), member.optional()).optional()
 
 export interface AcmeSettings {
   algorithms: readonly JwsAlgorithm[]

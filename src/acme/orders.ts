@@ -16,6 +16,7 @@ import {
   acmeEndpoint,
   Base64url,
   Identifier,
+  optional,
   Text,
 } from './endpoint.ts'
 
@@ -38,10 +39,10 @@ export const newOrder = acmeEndpoint({
     schema: z.object({
       // No `max_identifiers_per_order` is larger.
       identifiers: boundedList(Identifier, 1_000),
-      notBefore: Timestamp.optional(),
-      notAfter: Timestamp.optional(),
-      profile: Text.optional(),
-      replaces: Text.optional(),
+      notBefore: optional(Timestamp),
+      notAfter: optional(Timestamp),
+      profile: optional(Text),
+      replaces: optional(Text),
     }),
   },
   async handle({ signer, payload, visit, address, requestId, now }, { ordering, urls, settings }) {

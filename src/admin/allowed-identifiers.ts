@@ -2,6 +2,7 @@
 
 import { z } from 'zod/v4'
 import { type IdentifierOutcome, WITHDRAWALS } from '../services/admin/allowed-identifiers.ts'
+import { boundedArray } from '../shared/lib/bounded.ts'
 import type { IdentifierRow, IdentifierWithSome } from '../store/admin/identifier-store.ts'
 import { ADMINS, endpoint } from './endpoint.ts'
 import { longPageRequest, nextOf, placeParameters } from './pages.ts'
@@ -50,7 +51,7 @@ const identifierBody = (row: IdentifierWithSome): z.input<typeof AllowedIdentifi
 })
 
 const MOST_CHANGED = 1_000
-const texts = () => z.array(line(255)).max(MOST_CHANGED).optional()
+const texts = () => boundedArray(line(255), MOST_CHANGED).optional()
 
 /** Of an account or a credential. */
 export const ChangedIdentifiers = z

@@ -38,6 +38,8 @@ const BUSY_RETRY_SECONDS = 1
 const DATABASE_RETRY_SECONDS = 5
 /** Of a body without a token: a username and a password. */
 const MOST_OF_A_STRANGER = 8 * 1024
+/** Of a body that an auditor may send: a CSR, a CSR profile. */
+const MOST_OF_AN_AUDITOR = 64 * 1024
 /** Requests of one user, so that nobody keeps the others out. */
 const MOST_OF_ONE = 24
 
@@ -187,8 +189,13 @@ function requireBody({ body: schema, bodyIsOptional, roles }: AnyEndpoint, reque
   }
   if (!/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(request.contentType ?? ''))
     throw new AdminError('unsupported_media_type', 'the body must be application/json')
-  if (roles === 'none' && request.body.length > MOST_OF_A_STRANGER)
-    throw new AdminError('too_large', `the body may have at most ${MOST_OF_A_STRANGER} bytes`)
+  const most = mostOf(roles)
+  if (request.body.length > most) throw new AdminError('too_large', `the body may have at most ${most} bytes`)
+}
+
+function mostOf(roles: AnyEndpoint['roles']): number {
+  if (roles === 'none') return MOST_OF_A_STRANGER
+  return roles.includes('auditor') ? MOST_OF_AN_AUDITOR : Number.POSITIVE_INFINITY
 }
 
 function readBody({ body: schema }: AnyEndpoint, request: AdminRequest): unknown {

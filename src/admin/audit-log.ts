@@ -5,7 +5,7 @@ import { parseHead, renderHead } from '../domain/audit-verdict.ts'
 import type { AuditFilter, StoredAuditEntry } from '../store/admin/audit-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { limitOf, limitParameter } from './pages.ts'
-import { instantParameter, line, time, timestamp, uuid } from './schemas.ts'
+import { instantParameter, line, text, time, timestamp, uuid } from './schemas.ts'
 
 /** Its members are also those of `readAuditLines`. */
 const AuditLogEntry = z
@@ -92,8 +92,7 @@ const AuditChain = z
 /** Each is compared with every entry. */
 const MOST_HEADS = 50
 
-const heads = z
-  .string()
+const heads = text(MOST_HEADS * 84)
   .transform((text) => text.split(',').map(parseHead))
   .refine((noted) => noted.length <= MOST_HEADS && noted.every((one) => one !== undefined), {
     error: `must be a number, ':' and 64 hexadecimal digits, or up to ${MOST_HEADS} of these with ',' between`,

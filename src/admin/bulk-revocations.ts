@@ -3,6 +3,7 @@
 import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
 import { BULK_REVOCATION_STATUSES } from '../domain/states.ts'
+import { boundedArray } from '../shared/lib/bounded.ts'
 import type { RevocationJob, RevocationResult } from '../store/admin/bulk-revocation-store.ts'
 import { reason } from './certificates.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
@@ -21,7 +22,7 @@ const instantText = () =>
 const Filter = z
   .strictObject({
     account_id: uuid().optional(),
-    serial_numbers: z.array(serialNumber()).max(MOST_SERIALS).optional(),
+    serial_numbers: boundedArray(serialNumber(), MOST_SERIALS).optional(),
     domain: line(255)
       .transform((name) => name.toLowerCase())
       .optional()

@@ -54,6 +54,9 @@ const query = z.strictObject({
     description: "SHA-256 of the issuer's certificate, where several issuers have given the serial number.",
   }),
 })
+/** No larger body is allowed (`admin_api.max_body_bytes`). */
+const MOST_OF_A_CRL = 4_194_304
+
 const tag = 'Certificates'
 
 const listCertificates = endpoint({
@@ -71,6 +74,7 @@ const listCertificates = endpoint({
     expiring_before: instantParameter().optional(),
     issued_before: instantParameter().optional(),
     issued_after: instantParameter().optional(),
+    revoked_after: instantParameter().optional(),
     issuer: fingerprint().optional().meta({ description: "SHA-256 of the issuer's certificate." }),
     profile: line(255).optional(),
     renewed: flagParameter().optional().meta({
@@ -84,7 +88,7 @@ const listCertificates = endpoint({
   async handle({ query }, { certificates, pages }) {
     const { account_id, serial, domain, domain_suffix, sort, limit, offset, cursor } = query
     const { fingerprint, spki_sha256: spkiSha256, status, issuer, profile, issued_before, issued_after } = query
-    const { expiring_after: expiresAfter, expiring_before: expiresBefore, renewed } = query
+    const { expiring_after: expiresAfter, expiring_before: expiresBefore, revoked_after: revokedAfter, renewed } = query
     const filter = {
       ...{
         accountId: account_id,
@@ -95,7 +99,7 @@ const listCertificates = endpoint({
         nameSuffix: domain_suffix,
       },
       ...{ status, expiresAfter, expiresBefore, issuer, profile, renewed },
-      ...{ issuedBefore: issued_before, issuedAfter: issued_after },
+      ...{ issuedBefore: issued_before, issuedAfter: issued_after, revokedAfter },
     }
     const page = await certificates.list(filter, sort, pageRequest({ limit, offset, cursor }, pages))
     return { body: page.rows.map(certificateBody), next: nextOf(page) }
@@ -243,7 +247,7 @@ const revokeCertificate = endpoint({
 const revokeFromCrl = endpoint({
   ...{ id: 'revokeFromCrl', method: 'POST', path: '/certificates/revoke-from-crl', tag, roles: ADMINS },
   summary: 'Revokes all that a CRL of one of our issuers lists, also what the database has lost.',
-  body: z.strictObject({ crl: z.base64().meta({ description: 'DER, base64.' }) }),
+  body: z.strictObject({ crl: z.base64().max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
   reply: {
     status: 200,
     schema: z.strictObject({

@@ -2,6 +2,8 @@
 
 import { z } from 'zod/v4'
 import { compileLinearPattern, PatternError } from '../domain/linear-pattern.ts'
+import { boundedArray } from '../shared/lib/bounded.ts'
+import { text } from './schemas.ts'
 
 const KEY_TYPES = ['RSA', 'EC.secp256r1', 'EC.secp384r1', 'EC.secp521r1', 'Ed25519', 'Ed448'] as const
 const SIGNATURE_ALGORITHMS = [
@@ -19,19 +21,19 @@ const SAN_TYPES = ['DNS_NAME', 'IP_ADDRESS', 'RFC822_NAME', 'URI'] as const
 
 const MOST = 1_000_000
 const MOST_ENTRIES = 1_000
+const MOST_OF_A_PATTERN = 4_096
 const whole = (least: number) => z.int().min(least).max(MOST).optional()
 const bound = () => whole(-1).meta({ description: '-1 is no limit.' })
-const someOf = (values: readonly string[]) => z.array(z.enum(values)).max(MOST_ENTRIES).optional()
+const someOf = (values: readonly string[]) => boundedArray(z.enum(values), MOST_ENTRIES).optional()
 
 const purpose = () =>
-  z.string().refine((text) => EXTENDED_KEY_USAGES.includes(text) || /^\d+(?:\.\d+)+$/.test(text), {
+  text(255).refine((text) => EXTENDED_KEY_USAGES.includes(text) || /^\d+(?:\.\d+)+$/.test(text), {
     error: `must be one of ${EXTENDED_KEY_USAGES.join(', ')}, or an OID`,
   })
 
 /** RE2 syntax. */
 const pattern = () =>
-  z
-    .string()
+  text(MOST_OF_A_PATTERN)
     .superRefine((source, context) => {
       try {
         compileLinearPattern(source)
@@ -52,7 +54,7 @@ export const ProfileData = z
       .meta({ description: 'Key type and its minimum size in bits; 0 is no minimum.' }),
     authorized_signature_algorithms: someOf(SIGNATURE_ALGORITHMS),
     authorized_key_usages: someOf(KEY_USAGES),
-    authorized_extended_key_usages: z.array(purpose()).max(MOST_ENTRIES).optional(),
+    authorized_extended_key_usages: boundedArray(purpose(), MOST_ENTRIES).optional(),
     common_name_minimum: bound(),
     common_name_maximum: bound(),
     common_name_regex: pattern(),
@@ -64,7 +66,7 @@ export const ProfileData = z
     wildcard_in_common_name: z.boolean().optional(),
     wildcard_in_san: z.boolean().optional(),
     max_subdomain_depth: whole(0),
-    depth_base_domains: z.array(z.string().trim().min(1)).max(MOST_ENTRIES).optional(),
+    depth_base_domains: boundedArray(text(255).trim().min(1), MOST_ENTRIES).optional(),
     reuse_key: z.boolean().optional().meta({ description: 'False refuses a key that was certified before.' }),
     renewal_window_days: whole(-1),
   })

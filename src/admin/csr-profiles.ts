@@ -66,7 +66,7 @@ const wantedProfile = z.strictObject({
   description: z.string().max(4_096).optional(),
   profile_data: ProfileData,
 })
-const csrText = z.string().max(65_536).meta({ description: 'PKCS #10 in DER, base64.' })
+const csrText = z.string().max(60_000).meta({ description: 'PKCS #10 in DER, base64.' })
 
 const wantedOf = ({ name, description, profile_data: data }: z.output<typeof wantedProfile>) => ({
   ...{ name, description, data },

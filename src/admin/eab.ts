@@ -1,6 +1,7 @@
 /** `/eab`: binding credentials (RFC 8555 §7.3.4) and what they grant. */
 
 import { z } from 'zod/v4'
+import { boundedArray } from '../shared/lib/bounded.ts'
 import { type CredentialRow, MOST_COUNTED } from '../store/admin/credential-store.ts'
 import { CREDENTIAL_STATUSES } from '../store/eab-list.ts'
 import {
@@ -67,7 +68,7 @@ const profileParams = z.strictObject({ cred_id: uuid(), profile_id: uuid() })
 const tag = 'EAB credentials'
 const MOST_ENTRIES = 100
 const MOST_USES = 1_000_000
-const texts = () => z.array(line(255)).min(1).max(MOST_ENTRIES).optional()
+const texts = () => boundedArray(line(255), MOST_ENTRIES, 1).optional()
 
 const listEab = endpoint({
   ...{ id: 'listEabCredentials', method: 'GET', path: '/eab', tag, roles: ADMINS },

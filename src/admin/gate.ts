@@ -92,11 +92,11 @@ export class AdminGate {
     return this.#finish(errorReply(error, requestId, 'none'), requestId, fixed)
   }
 
-  /** The HTTP server refuses a body itself: it is too large, or its length is ambiguous. */
+  /** The HTTP server refuses a body itself: it is too large, or its length or Host is ambiguous. */
   refuseBody(isTooLarge: boolean, requestId: string, fixed: readonly Header[]): GateReply {
     const error = isTooLarge
       ? new AdminError('too_large', `a body may have at most ${this.maxBodyBytes} bytes`)
-      : new AdminError('invalid_request', 'the length of the body is ambiguous')
+      : new AdminError('invalid_request', 'the Host or the length of the body is ambiguous')
     return this.refuseWith(error, requestId, fixed)
   }
 

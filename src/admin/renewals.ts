@@ -1,6 +1,7 @@
 /** `/renewals`: advice to clients to renew now (RFC 9773 §4.2). */
 
 import { z } from 'zod/v4'
+import { boundedArray } from '../shared/lib/bounded.ts'
 import type { AdviceSelection } from '../store/renewal-store.ts'
 import { ADMINS, endpoint } from './endpoint.ts'
 import { fingerprint, instantParameter, serialNumber, time, timestamp } from './schemas.ts'
@@ -8,7 +9,7 @@ import { fingerprint, instantParameter, serialNumber, time, timestamp } from './
 const filter = () =>
   z
     .strictObject({
-      serial_numbers: z.array(serialNumber()).min(1).max(10_000).optional(),
+      serial_numbers: boundedArray(serialNumber(), 10_000, 1).optional(),
       issuer: fingerprint().optional(),
       issued_before: instantParameter().optional(),
       all: z.literal(true).optional(),

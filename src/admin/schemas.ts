@@ -3,20 +3,28 @@
 import { z } from 'zod/v4'
 import { parseSerialNumber } from '../domain/serial-number.ts'
 
+/** No check of a longer text runs. */
+export const text = (max: number, error?: string) =>
+  z.string().max(max, { abort: true, ...(error !== undefined && { error }) })
+
 export const uuid = () => z.uuid({ error: 'must be a UUID' }).transform((id) => id.toLowerCase())
 export const timestamp = () => z.iso.datetime()
 /** Timestamps leave as RFC 3339 in UTC. */
 export const time = (at: Date): string => at.toISOString()
 export const timeOrNull = (at: Date | null): string | null => at?.toISOString() ?? null
 
-const DATE = /^\d{4}-\d\d-\d\d$/
+const INSTANT =
+  /^(?<date>\d{4}-\d\d-\d\d)(?:[Tt](?<time>\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(?<offset>[Zz]|[+-]\d\d:\d\d)?)?$/
+const INSTANT_RULE = 'must be a time such as 2026-01-31T12:00:00Z, or a date'
 
-/** ISO 8601; a date alone means midnight UTC. */
+/** ISO 8601; without an offset in UTC, and a date alone means midnight. */
 export const instantParameter = () =>
-  z
-    .string()
-    .refine((text) => isInstant(text), { error: 'must be a time such as 2026-01-31T12:00:00Z, or a date' })
-    .transform((text) => new Date(DATE.test(text) ? `${text}T00:00:00Z` : text))
+  text(64, INSTANT_RULE)
+    .transform((text, check) => {
+      const at = parseInstant(text)
+      if (!at) check.addIssue(INSTANT_RULE)
+      return at ?? z.NEVER
+    })
     .meta({ format: 'date-time' })
 
 /** The end of something that begins now. */
@@ -25,19 +33,21 @@ export const futureInstant = () =>
     .refine((at) => at.getTime() > Date.now(), { error: 'must be in the future' })
     .meta({ format: 'date-time' })
 
-function isInstant(text: string): boolean {
-  if (!DATE.test(text) && !z.iso.datetime({ offset: true }).safeParse(text).success) return false
+function parseInstant(text: string): Date | undefined {
+  const { date = '', time = '00:00', offset = 'Z' } = INSTANT.exec(text)?.groups ?? {}
+  const at = new Date(`${date}T${time}${offset.toUpperCase()}`)
+  // `Date` takes 30 February for 2 March.
+  if (Number.isNaN(at.getTime()) || new Date(date).toJSON()?.slice(0, 10) !== date) return undefined
   // PostgreSQL has no year 0, and neither side writes years of five digits alike.
-  const year = new Date(text).getUTCFullYear()
-  return year >= 1 && year <= 9999
+  const year = at.getUTCFullYear()
+  return year >= 1 && year <= 9999 && !time.startsWith('24') ? at : undefined
 }
 
 const FLAGS: Readonly<Record<string, boolean>> = { true: true, false: false, 1: true, 0: false }
 
 /** `true`, `false`, `1` or `0`, in any case. */
 export const flagParameter = () =>
-  z
-    .string()
+  text(5, 'must be true or false')
     .refine((text) => Object.hasOwn(FLAGS, text.toLowerCase()), { error: 'must be true or false' })
     .transform((text) => FLAGS[text.toLowerCase()] === true)
     .meta({ type: 'boolean' })
@@ -47,20 +57,18 @@ export const wholeParameter = (min: number, max: number) => {
   const error = `must be a whole number from ${min} to ${max}`
   const isRight = (text: string) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max
   const meta = { type: 'integer', minimum: min, maximum: max, pattern: undefined } as const
-  return z.string().refine(isRight, { error }).transform(Number).meta(meta)
+  return text(9, error).refine(isRight, { error }).transform(Number).meta(meta)
 }
 
 /** What the log, a terminal and a CSV file may show without harm: no control or invisible characters. */
 export const line = (max: number) =>
-  z
-    .string()
+  text(4 * max, `must be 1 to ${max} characters long`)
     .transform((text) => text.trim())
     .refine((text) => text.length >= 1 && text.length <= max, { error: `must be 1 to ${max} characters long` })
     .refine((text) => !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(text), { error: 'must have no control characters' })
 
 export const serialNumber = () =>
-  z
-    .string()
+  text(128, 'must be a serial number in hexadecimal')
     .refine((text) => parseSerialNumber(text) !== undefined, { error: 'must be a serial number in hexadecimal' })
     .transform((text) => parseSerialNumber(text) as string)
 
@@ -69,7 +77,6 @@ export const password = () => z.string().min(1).max(1024)
 
 /** SHA-256 in hexadecimal, perhaps with colons. */
 export const fingerprint = () =>
-  z
-    .string()
+  text(128, 'must be a SHA-256 fingerprint in hexadecimal')
     .transform((text) => text.replaceAll(':', '').toLowerCase())
     .refine((text) => /^[0-9a-f]{64}$/.test(text), { error: 'must be a SHA-256 fingerprint in hexadecimal' })

@@ -8,7 +8,7 @@ import { isMailAddress, MAIL_ADDRESS } from '../shared/lib/mail-address.ts'
 import type { UserRow } from '../store/admin/user-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { longPageRequest, nextOf, placeParameters } from './pages.ts'
-import { line, password, time, timeOrNull, timestamp, uuid } from './schemas.ts'
+import { line, password, text, time, timeOrNull, timestamp, uuid } from './schemas.ts'
 
 export const User = z
   .strictObject({
@@ -37,9 +37,10 @@ export function userBody(user: UserRow): z.input<typeof User> {
   }
 }
 
-const trimmed = () => z.string().transform((text) => text.trim())
-const USERNAME = trimmed().refine(isUsername, { error: USERNAME_RULE })
-const MAIL = trimmed().refine(isMailAddress, { error: `must be ${MAIL_ADDRESS}` })
+const trimmed = (rule: string) => text(1_000, rule).transform((text) => text.trim())
+const USERNAME = trimmed(USERNAME_RULE).refine(isUsername, { error: USERNAME_RULE })
+const MAIL_RULE = `must be ${MAIL_ADDRESS}`
+const MAIL = trimmed(MAIL_RULE).refine(isMailAddress, { error: MAIL_RULE })
 const params = z.strictObject({ user_id: uuid() })
 const tag = 'Users'
 
@@ -161,7 +162,7 @@ const unlockAddress = endpoint({
   ...{ id: 'unlockAddress', method: 'POST', path: '/users/unlock-address', tag, roles: ADMINS, needsSession: true },
   summary: 'Lets users log in again from an address that is locked after failed logins.',
   body: z.strictObject({
-    address: z.string().refine((text) => isIP(text) !== 0, { error: 'must be an IP address' }),
+    address: text(64, 'must be an IP address').refine((text) => isIP(text) !== 0, { error: 'must be an IP address' }),
   }),
   reply: { status: 200, schema: z.strictObject({ address: z.string(), unlocked }) },
   audit: 'user.unlock',

@@ -76,10 +76,12 @@ export interface Loaded<T> {
   isLoading: boolean
   /** Of `data`, in milliseconds. */
   loadedAt: number | undefined
+  /** Milliseconds after which it is asked again. */
+  every: number | undefined
   reload(): void
 }
 
-interface LoadState<T> extends Omit<Loaded<T>, 'reload'> {
+interface LoadState<T> extends Omit<Loaded<T>, 'reload' | 'every'> {
   /** Operation and input that it belongs to. */
   key: string
 }
@@ -114,7 +116,7 @@ export function useApi<I extends OperationId>(
   }, [key, every, round])
   const reload = useCallback(() => setRound((before) => before + 1), [])
   const { key: _, ...shown } = state.key === key ? state : nothing<Output<I>>(key)
-  return { ...shown, reload }
+  return { ...shown, every, reload }
 }
 
 /** Runs work now and, while the tab can be seen, again. @returns what ends it */

@@ -112,22 +112,32 @@ function CurrentPage({ place }: { place: Place }) {
 }
 
 const scrolls = new Map<number, number>()
-/** Frames until a list that is drawn again is as long as it was. */
-const FRAMES = 30
+/** Signs that somebody moves the page, which is then left alone. */
+const MOVES = ['wheel', 'touchmove', 'keydown', 'pointerdown'] as const
 
 function useScroll({ path, entry }: Place): void {
   useEffect(() => {
     history.scrollRestoration = 'manual'
     const wanted = scrolls.get(entry) ?? 0
-    let frames = 0
-    const restore = () => {
+    scrollTo(0, wanted)
+    // What the page shows comes later, and makes it as long as it was.
+    const growth = new ResizeObserver(() => {
       scrollTo(0, wanted)
-      if (scrollY < wanted && frames++ < FRAMES) requestAnimationFrame(restore)
+      if (Math.ceil(scrollY) >= Math.floor(wanted)) growth.disconnect()
+    })
+    if (wanted > 0) growth.observe(document.body)
+    const leaveAlone = () => growth.disconnect()
+    for (const move of MOVES) addEventListener(move, leaveAlone, { passive: true })
+    // A shorter page is scrolled by the browser while this effect still is that of the page before.
+    const note = () => {
+      if ((history.state as { entry?: number } | null)?.entry === entry) scrolls.set(entry, scrollY)
     }
-    restore()
-    const note = () => scrolls.set(entry, scrollY)
     addEventListener('scroll', note, { passive: true })
-    return () => removeEventListener('scroll', note)
+    return () => {
+      leaveAlone()
+      for (const move of MOVES) removeEventListener(move, leaveAlone)
+      removeEventListener('scroll', note)
+    }
   }, [entry])
   useEffect(() => document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true }), [path])
 }

@@ -25,7 +25,23 @@ function placeNow(): Place {
 }
 
 const place = createStore(placeNow())
-addEventListener('hashchange', () => place.set(placeNow()))
+/** Told that somebody would leave the page. */
+let onLeave: (() => void) | undefined
+
+addEventListener('hashchange', ({ oldURL }) => {
+  if (!onLeave) return place.set(placeNow())
+  // The way back cannot be stopped, only gone again.
+  history.pushState({ entry: place.get().entry }, '', oldURL)
+  onLeave()
+})
+
+/** The page stays, also with the back button. @returns what lets it go again */
+export function holdPlace(told: () => void): () => void {
+  onLeave = told
+  return () => {
+    onLeave = undefined
+  }
+}
 
 export const usePlace = (): Place => useStore(place)
 

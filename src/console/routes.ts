@@ -25,6 +25,7 @@ import { CsrProfilesPage } from './pages/csr-profiles.tsx'
 import { EabPage } from './pages/eab.tsx'
 import { EabCredentialPage } from './pages/eab-credential.tsx'
 import { EventsPage } from './pages/events.tsx'
+import { FailuresPage } from './pages/failures.tsx'
 import { IdentifiersPage } from './pages/identifiers.tsx'
 import { IssuersPage } from './pages/issuers.tsx'
 import { NewBulkRevocationPage } from './pages/new-bulk-revocation.tsx'
@@ -59,6 +60,7 @@ export const ROUTES: readonly Route[] = [
   },
   { path: '/bulk-revocations/new', name: 'bulk', page: NewBulkRevocationPage, needs: 'bulkRevoke' },
   { path: '/bulk-revocations/:job', name: 'bulkRevocation', page: BulkRevocationPage, needs: 'getBulkRevocation' },
+  { path: '/failures', name: 'failures', page: FailuresPage, needs: 'listFailures', group: 'daily' },
   { path: '/orders', name: 'orders', page: OrdersPage, needs: 'listOrders', group: 'daily' },
   { path: '/orders/:order', name: 'order', page: OrderPage, needs: 'getOrder' },
   {

@@ -14,7 +14,10 @@ import { stringify } from 'yaml'
 import { formatErrors, parseConfigText } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
 import { runService } from '../main/run-service.ts'
+import { keysOf } from '../shared/lib/keys.ts'
 import { shellWord } from '../shared/lib/terminal.ts'
+import { EC_CURVES } from '../shared/protocol/jwk.ts'
+import { JWS_ALGORITHMS } from '../shared/protocol/jws-algorithms.ts'
 import { ensureDevCa } from './dev-ca.ts'
 import type { DevCaFiles } from './dev-ca-certificates.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres.ts'
@@ -25,6 +28,8 @@ export interface DevOptions {
   http01Port: number
   /** Port of a local name server, for wildcards. Without it no DNS method is offered. */
   dns01Port: number | undefined
+  /** Offers dns-persist-01 as well. Its challenge has no token, which some clients do not bear. */
+  dnsPersist: boolean
   tlsAlpn01Port: number
   logLevel: Config['logging']['level']
   workers: number | undefined
@@ -80,7 +85,7 @@ function serveEmbedded(
 }
 
 function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgres): Config {
-  const { dataDir, port, http01Port, tlsAlpn01Port, dns01Port } = options
+  const { dataDir, port, http01Port, tlsAlpn01Port, dns01Port, dnsPersist } = options
   const resolvers = dns01Port === undefined ? [] : [`127.0.0.1:${dns01Port}`]
   const blocked_networks = ['169.254.0.0/16', 'fe80::/10']
   const text = stringify({
@@ -104,7 +109,8 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
       enabled: [
         'http-01',
         'tls-alpn-01',
-        ...(dns01Port === undefined ? [] : ['dns-01', 'dns-account-01', 'dns-persist-01']),
+        ...(dns01Port === undefined ? [] : ['dns-01', 'dns-account-01']),
+        ...(dnsPersist ? ['dns-persist-01'] : []),
         ...(options.validator === undefined ? [] : [`ext:${options.validator}`]),
       ],
       http01: { port: http01Port, blocked_networks },
@@ -120,8 +126,13 @@ function devConfig(options: DevOptions, ca: DevCaFiles, postgres: EmbeddedPostgr
     ...(options.consolePort !== undefined && { admin_api: adminApi(dataDir, options.consolePort) }),
     ...(options.crlPort !== undefined && { crl: { enabled: true, http_port: options.crlPort } }),
     // All clients are on this machine, so limits by address would only block the person trying it
-    // out. Names of this machine are all there is to order.
-    security: { rate_limits: { enabled: false }, identifier_policy: { forbidden_domains: [] } },
+    // out. Names of this machine are all there is to order. Any client may come: HAProxy makes a P-384 key.
+    security: {
+      rate_limits: { enabled: false },
+      identifier_policy: { forbidden_domains: [] },
+      allowed_algorithms: keysOf(JWS_ALGORITHMS),
+      allowed_ec_curves: keysOf(EC_CURVES),
+    },
     metrics: { enabled: true },
     logging: { level: options.logLevel, format: 'human' },
   })

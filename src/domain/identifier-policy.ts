@@ -6,7 +6,13 @@
 
 import { checkNameConstraints } from '../shared/pki/constrained-names.ts'
 import type { NameConstraints } from '../shared/pki/name-constraints.ts'
-import { CHALLENGE_TYPES, type ChallengeType, type EnabledMethod, typeOf } from '../shared/protocol/challenge.ts'
+import {
+  CHALLENGE_TYPES,
+  type ChallengeType,
+  type EnabledMethod,
+  hasToken,
+  typeOf,
+} from '../shared/protocol/challenge.ts'
 import {
   IDENTIFIER_TYPES,
   type Identifier,
@@ -178,14 +184,16 @@ function checkChallenges(identifier: Identifier, policy: IdentifierPolicy): Verd
 }
 
 /**
- * Enabled types that can prove control of the identifier (RFC 8555 §8, RFC 8737 §3, RFC 8738 §4).
+ * Enabled types that can prove control of the identifier (RFC 8555 §8, RFC 8737 §3, RFC 8738 §4). Those without
+ * a token come last: acmephp and yaac end at the first one, before they look at http-01.
  */
 export function offeredChallengeTypes(identifier: Identifier, enabled: readonly EnabledMethod[]): ChallengeType[] {
-  return enabled.flatMap((method) => {
+  const offered = enabled.flatMap((method) => {
     const [type, row] = typeof method === 'string' ? [method, CHALLENGE_TYPES[method]] : [method.type, method]
     const fits = identifier.type === 'ip' ? row.forIp : row.forWildcard || !identifier.value.startsWith('*.')
     return fits ? [type] : []
   })
+  return [...offered.filter(hasToken), ...offered.filter((type) => !hasToken(type))]
 }
 
 function refuse(problem: ProblemType, detail: string): Verdict {

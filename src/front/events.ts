@@ -9,23 +9,29 @@ import type { OrderingEvents } from '../services/ordering.ts'
 import type { QuotaEvents } from '../services/quotas.ts'
 import type { RateLimitEvents } from '../services/rate-limiter.ts'
 import type { RegistrationEvents } from '../services/registration.ts'
+import { LruMap } from '../shared/lib/caching.ts'
 import type { Problem, ProblemType } from '../shared/protocol/problem.ts'
 import type { Exchange } from './exchange.ts'
 
 /** By policy or allow-list; a malformed request is none. */
 const REJECTIONS: readonly ProblemType[] = ['rejectedIdentifier', 'unsupportedIdentifier', 'compound']
 
+/** Addresses to which the log has named a key of the configuration; the oldest is forgotten first. */
+const REMEMBERED_ADDRESSES = 1_000
+
 export interface AnswerEventsOptions {
+  log: Logger
   writer: Pick<EventWriter, 'write'>
   /** Of refusals that a stranger can cause. */
   refusals: Pick<RefusalTally, 'add'>
 }
 
-export type AnsweredExchange = Pick<Exchange, 'resource' | 'accountId' | 'orderId' | 'match' | 'refusal'>
+export type AnsweredExchange = Pick<Exchange, 'resource' | 'accountId' | 'orderId' | 'match' | 'refusal' | 'address'>
 
 /** Events that only the answer shows: downloads and refusals. */
 export class AnswerEvents {
   readonly #options: AnswerEventsOptions
+  readonly #told = new LruMap<string, true>(REMEMBERED_ADDRESSES)
 
   constructor(options: AnswerEventsOptions) {
     this.#options = options
@@ -43,8 +49,17 @@ export class AnswerEvents {
     this.#options.writer.write({ kind: 'certificate.delivery', subject: certificateId, accountId, data })
   }
 
-  #refused({ resource, accountId, orderId }: AnsweredExchange, refusal: Problem): void {
+  /** A thread tells each address once: its client will not change by itself. */
+  #tellKey(key: string, address: string, reason: string): void {
+    const about = `${key} ${address}`
+    if (this.#told.get(about)) return
+    this.#told.set(about, true)
+    this.#options.log.warn({ event: 'account_key_not_allowed', address, key, reason }, `a client is refused by ${key}`)
+  }
+
+  #refused({ resource, accountId, orderId, address }: AnsweredExchange, refusal: Problem): void {
     const { type, status, options } = refusal
+    if (options.key !== undefined) this.#tellKey(options.key, address, refusal.message)
     if (type === 'rateLimited' || status === 404 || accountId === undefined) {
       // A client gets a new nonce with this one (RFC 8555 §6.5).
       if (type !== 'badNonce') this.#options.refusals.add(status === 404 ? 'notFound' : type)

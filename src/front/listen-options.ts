@@ -20,9 +20,9 @@ export interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'pro
   recycle(): void
 }
 
-const AMBIGUOUS_LENGTH = new Problem(
+const AMBIGUOUS = new Problem(
   'malformed',
-  'it is not certain where the body ends, or it has too many small chunks: give one Content-Length',
+  'it is not certain which host is meant or where the body ends: give one valid Host and one Content-Length, or fewer chunks',
 )
 
 export function frontListenOptions(options: FrontListenOptions): ListenOptions {
@@ -51,7 +51,7 @@ export function frontListenOptions(options: FrontListenOptions): ListenOptions {
     handler: recycling(handler, config.server, options.recycle),
     onError: front.onError,
     tooLarge: (http) => front.answerWith(tooLarge, http),
-    badRequest: (http) => front.answerWith(AMBIGUOUS_LENGTH, http),
+    badRequest: (http) => front.answerWith(AMBIGUOUS, http),
     onAborted: ({ path, peerAddress }) => log.debug({ path, peerAddress }, 'client went away'),
   }
 }

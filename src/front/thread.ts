@@ -148,7 +148,7 @@ async function startServers(
     ...{ acme, flags, overload, metrics, log, version, proxy, securityHeaders },
     deadlines: createDeadlines(config.server.timeout),
     scheme: tls ? 'https' : 'http',
-    events: new AnswerEvents({ writer: eventWriter, refusals: refusals.tally }),
+    events: new AnswerEvents({ log, writer: eventWriter, refusals: refusals.tally }),
     externalPath: externalPathOf(config.server.external_url),
     metricsPath: () => live.metricsPath,
     health: sharedWork(() => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),

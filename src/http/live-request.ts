@@ -28,6 +28,8 @@ type KeptHeaders = Pick<ListenOptions, 'keptHeaders' | 'listHeaders'>
 
 /** RFC 9110 §8.6. `Number` alone would also accept other notations. */
 const LENGTH = /^\d+$/
+/** uri-host and port (RFC 9110 §7.2, RFC 3986 §3.2.2). */
+const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/
 const NO_BODY = Buffer.alloc(0)
 
 const addresses = new PeerAddresses()
@@ -84,10 +86,11 @@ export class LiveRequest implements HttpRequest {
 
   /**
    * Copies the kept headers in the first turn, for a request that outlives it. Idempotent.
-   * The pass also finds a second Content-Length (RFC 9112 §6.3), which the library ignores.
+   * The pass also finds a second Content-Length (RFC 9112 §6.3) or Host (§3.2), which the library
+   * ignores.
    *
-   * @returns false when two lengths differ, one is no number, or the transfer coding is not plain
-   *   chunked (RFC 9112 §6.1)
+   * @returns false when two lengths differ, one is no number, the transfer coding is not plain
+   *   chunked (RFC 9112 §6.1), or there is not one valid Host
    */
   detach(): boolean {
     if (this.#req === undefined) return true
@@ -103,10 +106,11 @@ export class LiveRequest implements HttpRequest {
     this.gathered = undefined
   }
 
-  /** @returns false when the length of the body is ambiguous */
+  /** @returns false when the length of the body or the Host is ambiguous */
   #copyHeaders(): boolean {
     const values = new Array<string>(this.#names.length).fill('')
     let length: string | undefined
+    let host: string | undefined
     let consistent = true
     this.#req?.forEach((name, value) => {
       const index = this.#names.indexOf(name)
@@ -116,6 +120,10 @@ export class LiveRequest implements HttpRequest {
       }
       // The library takes every coding for chunked; a proxy may have read it otherwise.
       if (name === 'transfer-encoding' && value.toLowerCase() !== 'chunked') consistent = false
+      if (name === 'host') {
+        if (host !== undefined || !HOST.test(value)) consistent = false
+        host = value
+      }
       if (name !== 'content-length') return
       if (!LENGTH.test(value) || (length !== undefined && length !== value)) consistent = false
       length = value

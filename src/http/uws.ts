@@ -72,7 +72,6 @@ class Server implements HttpServer {
   readonly #calls: HandlerCalls
   readonly #replies: ReplyWriter
   readonly #bodies: BodyCollector
-  readonly #isTrustedProxy: (address: string) => boolean
   #listenSocket: uWS.us_listen_socket | undefined
   #closed = false
 
@@ -81,7 +80,6 @@ class Server implements HttpServer {
     this.#options = options
     const { maxBufferedBytes: maxBytes, isTrustedProxy = () => false } = options
     this.#bodyMemory = new BodyMemory({ maxBytes, isTrustedProxy })
-    this.#isTrustedProxy = isTrustedProxy
     this.#exchanges = new Exchanges((request) => {
       this.counters.aborted++
       options.onAborted?.(request)
@@ -188,9 +186,7 @@ class Server implements HttpServer {
     const chunked = declared === '' && req.getHeader('transfer-encoding') !== ''
     if (declared === '' && !chunked) {
       // The library reads only the first line of a name, so an empty one hides a second length.
-      // A GET without a proxy can harm only its own connection, so the full check is skipped.
-      const isAmbiguous = (takesBody || this.#isTrustedProxy(request.peerAddress)) && !request.detach()
-      if (isAmbiguous) this.#refuseAmbiguous(res, request)
+      if (!request.detach()) this.#refuseAmbiguous(res, request)
       else if (!this.#isTurnedAway(res, request)) this.#answer(res, request)
       return
     }
@@ -217,7 +213,7 @@ class Server implements HttpServer {
   }
 
   /**
-   * After an ambiguous length a smuggled request may follow (RFC 9112 §11.2), which the library
+   * After an ambiguous length or Host a smuggled request may follow (RFC 9112 §11.2), which the library
    * would parse even behind a closing reply. A pending reply makes it close the connection instead.
    */
   #refuseAmbiguous(res: uWS.HttpResponse, request: LiveRequest): void {

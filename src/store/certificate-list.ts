@@ -48,6 +48,8 @@ export interface CertificateFilter {
   expiresBefore?: Date | undefined
   issuedAfter?: Date | undefined
   issuedBefore?: Date | undefined
+  /** Included; only revoked ones have such a time. */
+  revokedAfter?: Date | undefined
   /** Whether it has a successor (successors.ts). Certificates of no account are left out in both cases. */
   renewed?: boolean | undefined
 }
@@ -117,7 +119,7 @@ export function findCertificateByFingerprint(
 /** Conditions on `c`. */
 function conditionsOf(filter: CertificateFilter): Fragment[] {
   const { accountId, serialNumber, fingerprint, spkiSha256, name, nameSuffix, profile, status, issuer } = filter
-  const { expiresAfter, expiresBefore, issuedAfter, issuedBefore, renewed } = filter
+  const { expiresAfter, expiresBefore, issuedAfter, issuedBefore, revokedAfter, renewed } = filter
   return [
     ...(accountId === undefined ? [] : [sql.fragment`c.account_id = ${accountId}`]),
     ...(serialNumber === undefined ? [] : [sql.fragment`c.serial_number = decode(${serialNumber}, 'hex')`]),
@@ -137,6 +139,7 @@ function conditionsOf(filter: CertificateFilter): Fragment[] {
     ...(expiresBefore === undefined ? [] : [sql.fragment`c.not_after < ${instant(expiresBefore)}`]),
     ...(issuedAfter === undefined ? [] : [sql.fragment`c.issued_at >= ${instant(issuedAfter)}`]),
     ...(issuedBefore === undefined ? [] : [sql.fragment`c.issued_at < ${instant(issuedBefore)}`]),
+    ...(revokedAfter === undefined ? [] : [sql.fragment`c.revoked_at >= ${instant(revokedAfter)}`]),
     ...(renewed === undefined ? [] : [sql.fragment`c.account_id IS NOT NULL`]),
     ...boundsOf(filter),
   ]
@@ -202,7 +205,8 @@ async function pageOf(
   if (accountId !== undefined) return readPage(alongAccount(db, accountId, fits), after, limit)
   if (name !== undefined && (await hasIndex(db, 'certificates_names')))
     return readPage(alongFound(db, hasName(name), fits), after, limit)
-  if (status === 'revoked') return readPage(alongRevoked(db, fits, issuer), after, limit)
+  if (status === 'revoked' || filter.revokedAfter !== undefined)
+    return readPage(alongRevoked(db, fits, issuer), after, limit)
   if (sort === undefined && (expiresAfter ?? expiresBefore)) return byExpiry('ascending')
   if (sort === undefined && status !== undefined) return byExpiry('descending')
   if (issuer !== undefined && (await hasIndex(db, 'certificates_issuer')))

@@ -45,6 +45,7 @@ export async function addAccountFailures(tx: CommonQueryMethods, events: readonl
 }
 
 const Failure = z.object({
+  account_id: z.string(),
   event_id: z.string(),
   kind: z.string(),
   occurred_at: z.date(),
@@ -55,8 +56,20 @@ export type AccountFailure = z.infer<typeof Failure>
 /** The newest first; at most 50. */
 export function listAccountFailures(db: CommonQueryMethods, accountId: string): Promise<readonly AccountFailure[]> {
   return db.any(rowsOf(Failure)`
-    SELECT event_id, kind, occurred_at, data FROM account_failures
+    SELECT account_id, event_id, kind, occurred_at, data FROM account_failures
      WHERE account_id = ${accountId} ORDER BY occurred_at DESC, event_id DESC LIMIT ${FAILURES_OF_AN_ACCOUNT}`)
+}
+
+/** Of all accounts since an instant, the newest first; of each account the last 50 are kept. account_failures_time */
+export function listFailures(
+  db: CommonQueryMethods,
+  since: Date,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<readonly AccountFailure[]> {
+  return db.any(rowsOf(Failure)`
+    SELECT account_id, event_id, kind, occurred_at, data FROM account_failures
+     WHERE occurred_at >= ${since.toISOString()}::timestamptz
+     ORDER BY occurred_at DESC, event_id DESC LIMIT ${limit} OFFSET ${offset}`)
 }
 
 const HourlyCount = z.object({ hour: z.date(), kind: z.string(), events: z.int() })

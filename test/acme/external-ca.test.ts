@@ -255,16 +255,26 @@ describe('a service whose external CA takes its time', { timeout: 900_000 }, () 
   before(async () => {
     await query(`UPDATE accounts SET contacts = '{mailto:holder@example.com}'`)
     // Nobody delivers to it, so its events can be read.
-    const kinds = '{certificate.issuance,certificate.issuance_failed,certificate.revocation}'
+    const kinds = '{certificate.issuance,certificate.issuance_failed,certificate.revocation,alarm}'
     await query(`INSERT INTO event_consumers (name, kinds) VALUES ('reader', $1)`, [kinds])
   })
 
-  test('slow drip: the order fails with an alarm', async () => {
+  test('slow drip: the order fails with an alarm, which names no serial number before there is one', async () => {
     place.ca().behave('slow drip')
-    const { order } = await finalized()
+    const { order, url } = await finalized()
     assert.equal(order.json.status, 'invalid')
     const alarm = await place.service().untilLogged('an alarm', (line) => line['event'] === 'alarm')
     assert.match(JSON.stringify(alarm), /no answer within 3 seconds/)
+    const failed = await place.service().untilLogged('the failure', (line) => line['event'] === 'backend_failed')
+    for (const line of [alarm, failed]) assert.deepEqual([line['backend'], 'serialNumber' in line], ['external', false])
+    const events = await until('its event', async () => {
+      const rows = await query(
+        `SELECT data ->> 'orderId' AS order, data ? 'serialNumber' AS has_number FROM event_deliveries
+          WHERE kind = 'alarm' AND consumer = 'reader'`,
+      )
+      return rows.length > 0 && rows
+    })
+    assert.deepEqual(events, [{ order: url.split('/').at(-1), has_number: false }])
   })
 
   test('pending for ever: the order fails in time, and what comes later is recorded and revoked', async () => {
@@ -282,6 +292,12 @@ describe('a service whose external CA takes its time', { timeout: 900_000 }, () 
     const serial = Buffer.from(row?.['serial_number'] as Buffer).toString('hex')
     await until('its revocation at the CA', () => place.ca().revoked.includes(serial))
     assert.equal((await place.client().post(url)).json.certificate, undefined)
+    const lineOf = (event: string) => place.service().untilLogged(event, (line) => line['event'] === event)
+    const lines = [await lineOf('issuance_abandoned'), await lineOf('late_certificate')]
+    assert.deepEqual(
+      lines.map((line) => line['serialNumber']),
+      [undefined, serial],
+    )
 
     const told = await query(
       `SELECT kind, data ->> 'revoked_at' IS NOT NULL AS is_revoked, data ->> 'reason' AS reason FROM event_deliveries

@@ -13,7 +13,7 @@ import {
   send,
 } from '../support/acme-client.ts'
 import { adminConfig } from '../support/admin.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { type LogLine, startTestService, type TestService } from '../support/service.ts'
 
 const EXTERNAL = 'https://ca.example.test/pki'
 const DIRECTORY = `${EXTERNAL}/acme/v2/start`
@@ -315,6 +315,28 @@ describe('a service without a proxy', () => {
     assert.deepEqual(await named(await client.post(order.json.authorizations[0])), [accountId, undefined])
     const forged = await client.post(orderUrl, undefined, { key: newAccountKey() })
     assert.deepEqual([forged.status, await named(forged)], [403, [undefined, undefined]])
+  })
+
+  test('the log names the key that refuses a client, once for its address', async () => {
+    for (const key of [newAccountKey('ES384'), newAccountKey('ES384'), newAccountKey('EdDSA')]) {
+      const refused = await (await createAcmeClient(service.directoryUrl, key)).newAccount()
+      assert.equal(refused.json.type, 'urn:ietf:params:acme:error:badSignatureAlgorithm')
+      assert.match(
+        refused.json.detail,
+        /use one of ES256, RS256, or have (ES384|EdDSA) added to security\.allowed_algorithms/,
+      )
+    }
+    const client = await createAcmeClient(service.directoryUrl)
+    const last = await client.post(
+      String(client.directory['newAccount']),
+      {},
+      { withJwk: true, header: { alg: 'HS256' } },
+    )
+    const isAbout = ({ event }: LogLine) => event === 'account_key_not_allowed'
+    const { key, address } = await service.untilLogged('the key', isAbout)
+    assert.deepEqual([key, address], ['security.allowed_algorithms', '127.0.0.1'])
+    await service.untilLogged('the last request', ({ requestId }) => requestId === last.headers['x-request-id'])
+    assert.equal(service.log.filter(isAbout).length, 1)
   })
 
   // Greenlock reads `meta.termsOfService` without looking whether there is a meta.

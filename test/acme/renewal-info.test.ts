@@ -19,6 +19,8 @@ import { startTestService, type TestService } from '../support/service.ts'
 /** What counts as now, of windows of days; the machine may stand still between two looks at the clock. */
 const NOW_MS = 300_000
 
+const BROWSER = { Origin: 'https://elsewhere.example' }
+
 describe('renewal information', () => {
   let service: TestService
   let responder: Responder
@@ -43,7 +45,8 @@ describe('renewal information', () => {
     return { der, certId: certIdOf(der), serial: new X509Certificate(der).serialNumber }
   }
 
-  const get = (certId: string, method = 'GET') => send({ method, url: `${renewalInfo}/${certId}` })
+  const get = (certId: string, method = 'GET', headers = {}) =>
+    send({ method, url: `${renewalInfo}/${certId}`, headers })
 
   async function windowOf(certId: string): Promise<{ start: Date; end: Date }> {
     const { start, end } = (await get(certId)).json.suggestedWindow
@@ -73,7 +76,7 @@ describe('renewal information', () => {
     const answer = await send({
       method: 'GET',
       url: `${renewalInfo}/${certificate.certId}`,
-      headers: { Origin: 'https://elsewhere.example', Accept: 'application/json' },
+      headers: { ...BROWSER, Accept: 'application/json' },
     })
     assert.equal(answer.status, 200)
     assert.equal(answer.headers['content-type'], 'application/json')
@@ -83,7 +86,7 @@ describe('renewal information', () => {
   })
 
   test('answers the preflight of a browser', async () => {
-    const answer = await get(certificate.certId, 'OPTIONS')
+    const answer = await get(certificate.certId, 'OPTIONS', BROWSER)
     assert.deepEqual([answer.status, answer.headers['access-control-allow-methods']], [204, 'GET, HEAD'])
   })
 
@@ -106,7 +109,7 @@ describe('renewal information', () => {
   }
   for (const [what, make] of Object.entries(unknown)) {
     test(`${what} is 404 malformed, readable by a browser`, async () => {
-      const answer = await get(make(certificate.certId))
+      const answer = await get(make(certificate.certId), 'GET', BROWSER)
       assert.equal(answer.status, 404)
       assert.equal(answer.json.type, 'urn:ietf:params:acme:error:malformed')
       assert.equal(answer.headers['content-type'], 'application/problem+json')

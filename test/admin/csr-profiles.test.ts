@@ -305,6 +305,12 @@ describe('CSR profiles', () => {
     assert.equal((await admin.send('POST', `/csr-profiles/${NOBODY}/validate`, { csr })).status, 404)
   })
 
+  test('a body that an auditor may send has at most 64 KB', async () => {
+    const members = Array.from({ length: 10_000 }, (_, number) => [`unknown${number}`, 0])
+    const reply = await auditor.send('POST', '/csr-profiles/validate', Object.fromEntries(members))
+    assert.deepEqual([reply.status, reply.json.error], [413, 'too_large'])
+  })
+
   test('auditors read and try, and change nothing', async () => {
     const { id } = await create()
     assert.equal((await auditor.send('PUT', `/csr-profiles/${id}`, { name: name(), profile_data: {} })).status, 403)

@@ -110,6 +110,8 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     const { page, close } = await browser.as('admin', { place: '/notifications?status=failed' })
     await row(page, 'did not arrive').waitFor()
     await press(page, 'Retry all failed ones')
+    await page.getByRole('dialog').getByText('mailed again', { exact: false }).waitFor()
+    await confirm(page, 'Retry all failed ones')
     await page.getByText('1 notification is queued again.').waitFor()
     await page.getByText('Nothing fits these filters.').waitFor()
     await press(page, 'Clear the filters')
@@ -180,13 +182,30 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     assert.notEqual(await newPasswordOf('eve', password), password)
     assert.equal((await signIn('eve', password)).status, 401)
 
-    const roleOf = async () =>
-      (await admin.get('/users')).json.find((one: { username: string }) => one.username === 'eve')?.role
-    await page.getByLabel('Role of eve').selectOption('admin')
+    const eve = async () => (await admin.get('/users')).json.find((one: { username: string }) => one.username === 'eve')
+    const roleOf = async () => (await eve())?.role
+    // Keys and buttons only ask; nothing changes before the answer.
+    for (const [name, action, consequence] of [
+      ['Make administrator: eve', 'Make administrator', 'May then change everything'],
+      ['Disable eve', 'Disable', 'can no longer sign in'],
+    ] as const) {
+      await press(page, name)
+      await page.getByRole('dialog').getByText(consequence, { exact: false }).waitFor()
+      await page.keyboard.press('ArrowDown')
+      const before = await eve()
+      await confirm(page, 'Cancel')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+      assert.deepEqual(await eve(), before)
+      await press(page, name)
+      await assertAccessible(page, name)
+      await confirm(page, action)
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+    }
+    assert.equal(await page.locator('main select').count(), 0)
     await until('eve is an administrator', async () => (await roleOf()) === 'admin')
-    await press(page, 'Disable eve')
     await row(page, 'eve').getByText('disabled').waitFor()
     await press(page, 'Enable eve')
+    await confirm(page, 'Enable')
     await row(page, 'eve').getByText('enabled').waitFor()
     await press(page, 'Delete eve')
     await page.getByRole('dialog').getByLabel('Type eve to confirm').fill('eve')
@@ -333,7 +352,7 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     await press(page, 'Add')
     await row(page, '*.web.test').waitFor()
     await press(page, 'Delete *.web.test')
-    await page.getByRole('dialog').getByText('0 accounts may no longer request it', { exact: false }).waitFor()
+    await page.getByRole('dialog').getByText('It is taken back from 0 accounts', { exact: false }).waitFor()
     await confirm(page, 'Delete')
     await page.getByText('There is no identifier yet.').waitFor()
   })
@@ -347,6 +366,9 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
       await made(admin, '/csr-profiles', { name, profile_data: {} })
     const { page, complaints, close } = await browser.as('admin', { place: `/eab/${credential.id}` })
     await page.getByLabel('Profile of its accounts').selectOption({ label: 'all servers' })
+    await press(page, 'Change the profile')
+    await page.getByRole('dialog').getByText('all servers', { exact: false }).waitFor()
+    await confirm(page, 'Change the profile')
     await page.getByRole('link', { name: 'all servers' }).waitFor()
     await page.getByLabel('Name, address or network').fill('host-0.test')
     await press(page, 'Allow')
@@ -358,9 +380,13 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     await becomes(() => page.getByRole('button', { name: 'Take back host-0.test' }).count(), 0)
     await becomes(() => own.inputValue(), '')
     await own.selectOption({ label: 'mail servers' })
+    await press(page, 'Change the profile')
+    await confirm(page, 'Change the profile')
     await page.getByRole('link', { name: 'mail servers' }).waitFor()
     await becomes(() => page.getByRole('link', { name: 'through its credential' }).count(), 1)
     await own.selectOption('')
+    await press(page, 'Change the profile')
+    await confirm(page, 'Change the profile')
     await page.getByRole('link', { name: 'all servers' }).waitFor()
     await assertAccessible(page, 'an account with grants of its credential')
     await page.getByRole('link', { name: 'all servers' }).click()

@@ -138,11 +138,11 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     await apply('Profile', 'nobodys')
     await page.getByText('Nothing fits these filters.').waitFor()
     await visit(page, '/certificates')
-    await apply('Jump to: issued before', '2024-05-18')
+    await apply('Jump to: issued until (UTC)', longAgo)
     await shows('what was issued before', ([first]) => first === 'long-ago.example.test')
-    await apply('Jump to: issued before', longAgo)
+    await apply('Jump to: issued until (UTC)', '2024-05-16')
     await page.getByText('Nothing fits these filters.').waitFor()
-    await page.getByRole('button', { name: 'Remove the filter Issued before' }).click()
+    await page.getByRole('button', { name: 'Remove the filter Issued until' }).click()
     await shows(
       'all, the newest first',
       (names) => names.length > hosts.length && names.at(-1) === 'long-ago.example.test',
@@ -322,7 +322,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     const { page, close } = await browser.as('admin', { place })
     await page.getByRole('link', { name: 'Revoke many …' }).click()
     await page.getByText('cannot filter by: Below, Profile.', { exact: false }).waitFor()
-    await becomes(() => page.getByLabel('Issued after').inputValue(), '2020-01-02')
+    await becomes(() => page.getByLabel('Issued from').inputValue(), '2020-01-02')
     await becomes(() => page.getByLabel('SHA-256 of the public key').inputValue(), key)
     await assertAccessible(page, 'what a bulk revocation lacks')
     await close()

@@ -15,7 +15,7 @@ const FAILURE = { error: 'internal', message: 'the server failed', status: 500, 
 const PLACES = [
   ['/audit-log', 'user.create'],
   ['/notifications', 'There is no notification.'],
-  ['/events', 'Every event was delivered.'],
+  ['/events', 'No event was given up.'],
   ['/users', 'ada@example.com'],
   ['/tokens', 'metrics'],
   ['/settings', 'server.external_url'],

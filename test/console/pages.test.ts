@@ -91,13 +91,13 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
     await dialog.getByRole('button', { name: 'Create a credential' }).click()
     await dialog.getByText('certbot').first().click()
     const command = (await dialog.locator('details pre').first().textContent()) ?? ''
-    assert.match(command, /--eab-kid 'it'\\''s mine' --eab-hmac-key '[\w-]{43}'/)
+    assert.match(command, /--eab-kid 'it'\\''s mine' --eab-hmac-key='[\w-]{43}'/)
     assert.ok(command.includes(`--server '${service.directoryUrl}'`), command)
     await assertAccessible(page, 'a credential that was made')
     await page.keyboard.press('Escape')
     await dialog.getByRole('button', { name: 'I have kept it' }).click()
     await page.getByRole('link', { name: "it's mine" }).waitFor()
-    const key = /--eab-hmac-key '([\w-]{43})'/.exec(command)?.[1] as string
+    const key = /--eab-hmac-key='([\w-]{43})'/.exec(command)?.[1] as string
     await becomes(async () => (await page.content()).includes(key), false)
     await close()
   })
@@ -124,7 +124,8 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
     const wildcard = page.getByLabel('Wildcard in an alternative name')
     await until('the form follows', async () => (await wildcard.inputValue()) === 'false')
     await page.getByRole('button', { name: 'Check', exact: true }).click()
-    await page.getByText(/^1 of \d certificates? would be refused/).waitFor()
+    // Of two names each: the certificate of a client, and one whose common name is none of its SANs.
+    await page.getByText(/^2 of \d certificates would be refused/).waitFor()
     const csr = Buffer.from(await csrFor(['a.shop.test', 'b.shop.test']), 'base64url')
     await page.locator('input[type=file]').setInputFiles({ name: 'x.der', mimeType: 'application/pkcs10', buffer: csr })
     await page.getByText('The request would be refused.').waitFor()
@@ -174,6 +175,8 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
       await page.getByRole('button', { name: 'Allow', exact: true }).click()
       await page.getByText(`${value} is allowed.`).waitFor()
       await page.getByRole('button', { name: `Take back ${value}` }).click()
+      await page.getByRole('dialog').getByText('Not enforced', { exact: false }).waitFor()
+      await page.getByRole('dialog').getByRole('button', { name: 'Take back' }).click()
       await page.getByText(`${value} is taken back.`).waitFor()
       await page.getByRole('button', { name: `Take back ${value}` }).waitFor({ state: 'detached' })
     }

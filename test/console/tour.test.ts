@@ -13,7 +13,7 @@ import { type Populated, populate } from './populated.ts'
 
 /** What an auditor must not be offered, as the names of buttons begin. */
 const CHANGES =
-  /^(?:Create|Delete|Revoke|Deactivate|Allow|Take back|Add|Save$|Retry|Purge|Deliver|Begin|Stop|End|Let|Rebuild|Block|Unblock|Unlock|Enable|Disable|New|Ask)/
+  /^(?:Create|Delete|Revoke|Deactivate|Allow|Take back|Add|Save$|Retry|Purge|Deliver|Begin|Stop|End|Let|Rebuild|Block|Unblock|Unlock|Enable|Disable|Make (?:administrator|auditor)|Change|New|Ask)/
 const LOOKS = [
   { viewport: WIDE, colorScheme: 'light', rules: 'all' },
   { viewport: WIDE, colorScheme: 'dark', rules: 'colours' },
@@ -42,7 +42,7 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
 
   const places = () => [
     ...['/', '/certificates', `/certificates/${data.serial}`, '/bulk-revocations', `/bulk-revocations/${data.jobId}`],
-    ...['/accounts', `/accounts/${data.accountId}`, '/orders', `/orders/${data.orderId}`],
+    ...['/accounts', `/accounts/${data.accountId}`, '/failures', '/orders', `/orders/${data.orderId}`],
     ...[`/authorizations/${data.authorizationId}`, '/identifiers', '/eab', `/eab/${data.credentialId}`],
     ...['/csr-profiles', `/csr-profiles/${data.profileId}`, '/blocked-keys', '/audit-log', '/notifications', '/events'],
     ...['/operation', '/issuers', '/crl', '/settings?part=server', '/users', '/tokens', '/profile', '/nothing'],

@@ -246,6 +246,7 @@ describe('the embedded mode with a name server', { ...requireCommand('lego'), ti
       await records.close()
       rmSync(folder, { recursive: true, force: true })
     })
+    assert.doesNotMatch(readFileSync(path.join(service.dataDir, 'chancery.yaml'), 'utf8'), /dns-persist-01/)
     const own = path.join(folder, 'lego')
     await mustRun(
       'lego',

@@ -1,6 +1,7 @@
 /** The embedded mode from the outside: what it prints works as printed, it ends in order, and it goes on with its data. */
 
 import assert from 'node:assert/strict'
+import { createPrivateKey } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -69,6 +70,25 @@ describe('embedded mode', { ...requireCommand('openssl'), timeout: 900_000 }, ()
     await shell('lego')
     checkDemo('lego/certificates/demo.test.crt')
   })
+
+  test(
+    'a client may have any account key that the service can verify: lego takes P-384',
+    requireCommand('lego'),
+    async () => {
+      const own = path.join(service.dataDir, 'lego384')
+      await mustRun('sh', [
+        '-c',
+        service.commandLine('lego').replace(/ --path \S+ run$/, ` --path ${own} --key-type ec384 run`),
+      ])
+      checkDemo('lego384/certificates/demo.test.crt')
+      const curves = readdirSync(path.join(own, 'accounts'), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.key'))
+        .map(
+          (file) => createPrivateKey(readFileSync(path.join(own, 'accounts', file))).asymmetricKeyDetails?.namedCurve,
+        )
+      assert.deepEqual(curves, ['secp384r1'])
+    },
+  )
 
   test('Ctrl-C ends everything it started, with exit code 0, and a second start goes on with the same data', async () => {
     const root = readFileSync(service.rootFile, 'utf8')

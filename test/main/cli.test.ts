@@ -96,6 +96,7 @@ describe('command line', { timeout: 900_000 }, () => {
     [['-c'], /--config: takes one file name/],
     [['-c', 'a.yaml', '-c', 'b.yaml'], /--config: is given twice/],
     [['--dev', '--port', '99999'], /--port 99999: takes a port number/],
+    [['--dev', '--dns-persist'], /--dns-persist: needs --dns01-port/],
     [['--dev', '--port', '-1'], /--port -1: takes a port number/],
     [['db', 'migrate', 'now'], /one word too many: now/],
     [['inspect', 'account', 'a', 'b'], /one word too many: b; see/],
@@ -185,6 +186,30 @@ describe('command line', { timeout: 900_000 }, () => {
       assert.equal(code, 0, output)
       assert.match(output, /^listens on 127\.0\.0\.1:\d+ \(HTTP\) as http:/m)
       assert.match(output, /^the configuration is valid$/m)
+    })
+
+    test('--validate-only looks for the module or the script that answers an upstream', async () => {
+      const checked = async (handler: string, handlerConfig: object) => {
+        const upstream = { directory_url: 'https://upstream.test/directory', email: 'pki@example.com' }
+        const proxy = { ...upstream, challenge_handler: handler, challenge_handler_config: handlerConfig }
+        const file = await configFile({ ca: { backend: 'acme_proxy', acme_proxy: proxy } })
+        const { code, output } = await chancery('-c', file, '--validate-only')
+        assert.equal(code, 1, output)
+        return output
+      }
+      const key = String.raw`ca\.acme_proxy\.challenge_handler`
+      const module = await checked('ext:/nowhere/zone.mjs#Zone', {})
+      assert.match(module, new RegExp(`${key}: /nowhere/zone\\.mjs#Zone is not usable: `))
+      const script = await checked('callback_dns', {
+        create_script: '/nowhere/create',
+        delete_script: '/nowhere/delete',
+      })
+      assert.match(script, new RegExp(`${key}_config\\.create_script: /nowhere/create cannot be run: `))
+      const python = await checked('ext:corp.dns.ZoneFactory', {})
+      assert.match(
+        python,
+        new RegExp(`${key} \\(line \\d+\\): names a Python class; .* ext:\\./handlers/zonefactory\\.js#ZoneFactory, `),
+      )
     })
 
     test('--validate-only beside another command checks and does nothing else', async () => {

@@ -210,10 +210,21 @@ describe('the body', () => {
     test(`with ${what} is incorrect, for good, and is not quoted`, async (t) => {
       const web = await kept(t, startWeb(serving(body)))
       const verdict = await validateHttp01(aJob(web.port))
-      assertInvalid(verdict, 'incorrectResponse', false, /the body is not the key authorization$/)
+      assertInvalid(verdict, 'incorrectResponse', false, /the body is not the key authorization(?:; it has .*)?$/)
       assert.ok(!JSON.stringify(verdict).includes('SECRET'))
     })
   }
+  const slips: [string, string | Buffer, RegExp][] = [
+    ['a byte order mark', `\ufeff${KEY_AUTHORIZATION}`, /authorization; it has a byte order mark in front$/],
+    ['quotes', `"${KEY_AUTHORIZATION}"`, /authorization; it has quotes inside the value$/],
+    ['a blank in front', ` ${KEY_AUTHORIZATION}`, /authorization; it has white space around it$/],
+    ['compression', gzipSync(KEY_AUTHORIZATION), /compressed with gzip, which was not asked for$/],
+  ]
+  for (const [what, body, detail] of slips)
+    test(`with ${what} is told so`, async (t) => {
+      const web = await kept(t, startWeb(serving(body)))
+      assertInvalid(await validateHttp01(aJob(web.port)), 'incorrectResponse', false, detail)
+    })
   test('is not uncompressed', async (t) => {
     const web = await kept(
       t,

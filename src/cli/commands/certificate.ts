@@ -117,13 +117,13 @@ async function importOne(
   return 'known'
 }
 
-/** The first certificate of a file, which is the leaf of a chain. */
+/** The first certificate of a file that is no CA's, wherever its chain has it. */
 function readCertificate(file: string): { file: string; certificate: Certificate } {
   try {
-    const [block] = decodePem(readFileSync(file, 'utf8'))
-    if (block?.label !== 'CERTIFICATE') throw new Error('holds no certificate in PEM')
-    const certificate = parseCertificate(block.der)
-    if (certificate.tbs.isCa) throw new Error('begins with a CA certificate')
+    const blocks = decodePem(readFileSync(file, 'utf8')).filter(({ label }) => label === 'CERTIFICATE')
+    if (blocks.length === 0) throw new Error('holds no certificate in PEM')
+    const certificate = blocks.map(({ der }) => parseCertificate(der)).find(({ tbs }) => !tbs.isCa)
+    if (!certificate) throw new Error('holds CA certificates only')
     return { file, certificate }
   } catch (error) {
     throw new CommandError(`${file}: ${(error as Error).message}`)

@@ -7,6 +7,7 @@ import path from 'node:path'
 import type { Config } from '../../config/schema.ts'
 import { requireUws } from '../../http/start-checks.ts'
 import { runService } from '../../main/run-service.ts'
+import { UsageError } from '../../shared/command-line.ts'
 import type { CommonOptions } from '../values.ts'
 import { serviceConfig } from './checked-config.ts'
 import { loadConfigFile } from './config-file.ts'
@@ -17,6 +18,7 @@ interface DevOptions extends CommonOptions {
   port: number
   'http01-port': number
   'dns01-port': number | undefined
+  'dns-persist': boolean
   validator: string | undefined
   'tlsalpn01-port': number
   'log-level': Config['logging']['level']
@@ -42,12 +44,15 @@ export async function serve(options: DevOptions): Promise<number> {
 
 /** Loads the embedded database, which a service with a configuration does not need. */
 async function serveEmbedded(options: DevOptions): Promise<number> {
+  if (options['dns-persist'] && options['dns01-port'] === undefined)
+    throw new UsageError('--dns-persist: needs --dns01-port, where its records are looked up')
   const embedded = {
     dataDir: path.resolve(options['data-dir']),
     port: options.port,
     http01Port: options['http01-port'],
     validator: options.validator,
     dns01Port: options['dns01-port'],
+    dnsPersist: options['dns-persist'],
     tlsAlpn01Port: options['tlsalpn01-port'],
     logLevel: options.debug ? 'DEBUG' : options['log-level'],
     workers: options.workers,

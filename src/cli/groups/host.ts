@@ -11,9 +11,10 @@ const DEV_OPTIONS = {
   port: option('With --dev: port of the ACME interface', port, 8443),
   'http01-port': option('With --dev: port that http-01 asks', port, 5002),
   'dns01-port': optional(
-    'With --dev: offer dns-01, dns-account-01 and dns-persist-01, and ask a name server at this port of 127.0.0.1 about .test',
+    'With --dev: offer dns-01 and dns-account-01, and ask a name server at this port of 127.0.0.1 about .test',
     port,
   ),
+  'dns-persist': isGiven('With --dev and --dns01-port: offer dns-persist-01'),
   validator: optional('With --dev: offer the method of a validator module, ./path/file.js#ExportName', text),
   'tlsalpn01-port': option('With --dev: port that tls-alpn-01 asks', port, 5001),
   workers: optional('With --dev: number of front threads', whole(1, 1024)),

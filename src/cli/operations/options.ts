@@ -71,6 +71,7 @@ export const SENTENCES: Readonly<Record<string, string>> = {
   expiring_after: 'Only what ends after this date or time',
   issued_before: 'Only issued before this date or time',
   issued_after: 'Only issued after this date or time',
+  revoked_after: 'Only revoked after this date or time',
   profile: 'Only of this CA profile',
   serial_numbers: 'Serial number in hexadecimal; repeat for several',
   domain: 'One of its names',

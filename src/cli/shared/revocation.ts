@@ -82,11 +82,10 @@ async function revokeFromCrl(caller: OperationCaller, file: string, json: boolea
 }
 
 async function crlIn(file: string): Promise<Buffer> {
-  const { decodePem } = await import('../../shared/pki/pem.ts')
+  const { decodePem, isPem } = await import('../../shared/pki/pem.ts')
   try {
     const bytes = await readFile(file)
-    const isPem = bytes.subarray(0, 11).toString('latin1') === '-----BEGIN '
-    const der = isPem ? decodePem(bytes.toString('latin1')).find(({ label }) => label === 'X509 CRL')?.der : bytes
+    const der = isPem(bytes) ? decodePem(bytes.toString('utf8')).find(({ label }) => label === 'X509 CRL')?.der : bytes
     if (!der) throw new Error('holds no CRL in PEM')
     return der
   } catch (error) {

@@ -1,7 +1,7 @@
 /** Small parts: time, badge, copy button, facts, problem, what is empty, and who may see a button. */
 
 import type { ComponentChildren } from 'preact'
-import { AdminApiError, can, type Loaded, type OperationId, POLL_MS } from '../api.ts'
+import { AdminApiError, can, type Loaded, type OperationId } from '../api.ts'
 import { instantText, relativeText } from '../format.ts'
 import { WORDS } from '../words.ts'
 import { tell } from './toast.tsx'
@@ -67,6 +67,26 @@ export const Facts = ({ rows }: { rows: readonly (readonly [name: string, value:
       ))}
   </dl>
 )
+
+/** A link for those whose role may call what its page asks for; for others its text. */
+export const LinkTo = ({
+  needs,
+  to,
+  children,
+  ...rest
+}: {
+  needs: OperationId
+  to: string
+  class?: string | undefined
+  children: ComponentChildren
+}) =>
+  can(needs) ? (
+    <a {...rest} href={to}>
+      {children}
+    </a>
+  ) : (
+    <span {...rest}>{children}</span>
+  )
 
 /** Shown only to those whose role may call the operation. */
 export const Allowed = ({ to, children }: { to: OperationId; children: ComponentChildren }) => (
@@ -137,9 +157,9 @@ export function Ready<T>({ loaded, children }: { loaded: Loaded<T>; children: (d
 }
 
 /** Whether what is shown is of now. */
-export function Freshness({ loaded }: { loaded: Pick<Loaded<unknown>, 'error' | 'loadedAt'> }) {
-  const { error, loadedAt } = loaded
-  if (error === undefined) return <span class="quiet">{WORDS.fresh.every(POLL_MS / 1000)}</span>
+export function Freshness({ loaded }: { loaded: Loaded<unknown> }) {
+  const { error, loadedAt, every = 0 } = loaded
+  if (error === undefined) return <span class="quiet">{WORDS.fresh.every(every / 1000)}</span>
   return (
     <span class="badge warn" role="status">
       {loadedAt === undefined ? WORDS.fresh.never : WORDS.fresh.stale(instantText(loadedAt, true))}

@@ -3,10 +3,13 @@
  * nothing to a screen reader.
  */
 
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Loaded } from '../api.ts'
 import { countText, instantText } from '../format.ts'
 import { useTheme } from '../theme.ts'
 import { WORDS } from '../words.ts'
+import { Ready } from './basics.tsx'
 import { drawPlot, type PlotData } from './plot.ts'
 import { Table } from './table.tsx'
 
@@ -32,6 +35,25 @@ export function Chart({ title, summary, isEstimate = false, ...data }: ChartProp
     </figure>
   )
 }
+
+/** The data of a chart, or why it is not there; without it a chart says nothing. */
+export const ChartFrame = <T,>(props: {
+  title: string
+  loaded: Loaded<T>
+  children: (data: T) => ComponentChildren
+}) =>
+  props.loaded.data === undefined ? (
+    <figure class="chart">
+      <figcaption>
+        <h2>{props.title}</h2>
+      </figcaption>
+      <Ready loaded={props.loaded}>{props.children}</Ready>
+    </figure>
+  ) : (
+    <div>
+      <Ready loaded={props.loaded}>{props.children}</Ready>
+    </div>
+  )
 
 /** Says nothing to a screen reader: the figures stand beside it. */
 export function Plot({ data }: { data: PlotData }) {

@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { changeQuery, type Query } from '../router.ts'
 import { WORDS } from '../words.ts'
-import { SelectField, TextField } from './form.tsx'
+import { DayField, SelectField, TextField } from './form.tsx'
 
 export interface Filter {
   name: string
@@ -42,6 +42,7 @@ export function FilterBar({ query, filters }: { query: Query; filters: readonly 
       {filters.map(({ name, label, options, type: kind = 'text', placeholder }) => {
         const shared = { label, value: values[name] ?? '' }
         const onChange = (value: string) => type({ [name]: value })
+        if (kind === 'date') return <DayField {...shared} key={name} onChange={onChange} />
         return options ? (
           <SelectField
             {...shared}

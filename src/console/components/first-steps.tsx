@@ -1,10 +1,10 @@
 /** A fresh service leads by the hand to its first certificate. */
 
 import { useEffect, useState } from 'preact/hooks'
-import { can, useApi } from '../api.ts'
+import { can, type Output, useApi } from '../api.ts'
 import { href } from '../router.ts'
 import { WORDS } from '../words.ts'
-import { Copyable } from './basics.tsx'
+import { Copyable, Ready } from './basics.tsx'
 import type { ListedCertificate } from './certificates.tsx'
 
 const words = WORDS.guide
@@ -33,16 +33,24 @@ const Arrived = ({ certificate: { serial_number, san_values } }: { certificate: 
 )
 
 function Guide() {
-  const { data } = useApi('getSettings', {})
-  const setting = (key: string) => data?.settings.find((one) => one.key === key)?.value
+  const loaded = useApi('getSettings', {})
+  return (
+    <section class="empty" aria-label={words.title}>
+      <h2>{words.title}</h2>
+      <p>{words.intro}</p>
+      <Ready loaded={loaded}>{({ settings }) => <Steps settings={settings} />}</Ready>
+    </section>
+  )
+}
+
+function Steps({ settings }: Pick<Output<'getSettings'>, 'settings'>) {
+  const setting = (key: string) => settings.find((one) => one.key === key)?.value
   const base = String(setting('server.external_url') ?? '').replace(/\/$/, '')
   const directory = `${base}${String(setting('api.base_path') ?? '')}${String(setting('acme.paths.directory') ?? '')}`
   const folder = DEVELOPMENT_ROOT.exec(String(setting('ca.internal.root_cert_path') ?? ''))?.[1]
   const port = String(setting('challenges.http01.port') ?? 80)
   return (
-    <section class="empty" aria-label={words.title}>
-      <h2>{words.title}</h2>
-      <p>{words.intro}</p>
+    <>
       <h3>{words.step1}</h3>
       <p>{setting('acme.eab_required') === true ? words.eab : words.open}</p>
       {can('createEabCredential') && (
@@ -51,22 +59,15 @@ function Guide() {
         </p>
       )}
       <h3>{words.step2}</h3>
-      {data && (
-        <>
-          <p>
-            {words.directory}: <Copyable text={directory} />
-          </p>
-          <p>{folder === undefined ? words.elsewhere : words.development}</p>
-          <Copyable
-            block
-            text={folder === undefined ? command(directory) : developmentCommand(directory, folder, port)}
-          />
-          {folder === undefined && <p class="quiet">{words.trust}</p>}
-        </>
-      )}
+      <p>
+        {words.directory}: <Copyable text={directory} />
+      </p>
+      <p>{folder === undefined ? words.elsewhere : words.development}</p>
+      <Copyable block text={folder === undefined ? command(directory) : developmentCommand(directory, folder, port)} />
+      {folder === undefined && <p class="quiet">{words.trust}</p>}
       <h3>{words.step3}</h3>
       <p role="status">{words.watching}</p>
-    </section>
+    </>
   )
 }
 

@@ -2,6 +2,8 @@
 
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
+import { isDay } from '../days.ts'
+import { WORDS } from '../words.ts'
 
 interface FieldProps {
   label: string
@@ -76,6 +78,16 @@ export function TextField({
     </Field>
   )
 }
+
+/** A day, in UTC as all times here. A link may bring an instant, which a field for days could not show. */
+export const DayField = ({ label, value, ...field }: Omit<TextProps, 'type' | 'rows'>) => (
+  <TextField
+    {...field}
+    label={WORDS.app.inUtc(label)}
+    value={value}
+    type={value === '' || isDay(value) ? 'date' : 'text'}
+  />
+)
 
 interface SelectProps extends FieldProps {
   value: string

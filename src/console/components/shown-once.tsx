@@ -1,9 +1,12 @@
 /** A secret that the service shows once: the dialog closes only when its reader says so. */
 
 import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { holdPlace } from '../router.ts'
 import { WORDS } from '../words.ts'
 import { Copyable } from './basics.tsx'
 import { Dialog } from './dialog.tsx'
+import { tell } from './toast.tsx'
 
 interface ShownOnceProps {
   title: string
@@ -12,20 +15,32 @@ interface ShownOnceProps {
   children?: ComponentChildren
 }
 
-export const ShownOnce = ({ title, secrets, onClose, children }: ShownOnceProps) => (
-  <Dialog title={title} wide>
-    <p>{WORDS.once.warning}</p>
-    {secrets.map(([label, text]) => (
-      <section class="section" key={label}>
-        <h3>{label}</h3>
-        <Copyable text={text} block />
-      </section>
-    ))}
-    {children}
-    <div class="actions">
-      <button type="button" class="primary" onClick={onClose}>
-        {WORDS.once.done}
-      </button>
-    </div>
-  </Dialog>
-)
+export function ShownOnce({ title, secrets, onClose, children }: ShownOnceProps) {
+  useEffect(() => {
+    // The browser asks before it loads the page again or leaves it.
+    const ask = (event: Event) => event.preventDefault()
+    addEventListener('beforeunload', ask)
+    const release = holdPlace(() => tell(WORDS.once.stay, 'bad'))
+    return () => {
+      removeEventListener('beforeunload', ask)
+      release()
+    }
+  }, [])
+  return (
+    <Dialog title={title} wide>
+      <p>{WORDS.once.warning}</p>
+      {secrets.map(([label, text]) => (
+        <section class="section" key={label}>
+          <h3>{label}</h3>
+          <Copyable text={text} block />
+        </section>
+      ))}
+      {children}
+      <div class="actions">
+        <button type="button" class="primary" onClick={onClose}>
+          {WORDS.once.done}
+        </button>
+      </div>
+    </Dialog>
+  )
+}

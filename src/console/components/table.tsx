@@ -116,7 +116,11 @@ export function List<R>({ list, empty, csv, ...table }: ListProps<R>) {
       )}
       {/* Above: who scrolls down never reaches the end of a long list. */}
       {csv && rows.length > 0 && <SaveAsCsv rows={rows} {...csv} />}
-      <Table {...table} rows={rows} {...(!isLoading && error === undefined ? { empty } : {})} />
+      <Table
+        {...table}
+        rows={rows}
+        {...(isLoading || error !== undefined ? {} : { empty: hasMore ? SEARCHING : empty })}
+      />
       <Problem error={error} retry={rows.length > 0 ? more : reload} />
       {rows.length > 0 && (
         <p class="quiet foot" role="status">
@@ -128,6 +132,9 @@ export function List<R>({ list, empty, csv, ...table }: ListProps<R>) {
     </>
   )
 }
+
+/** A page without rows that has a next one: the service ends a long search before it is through. */
+const SEARCHING = <p class="quiet">{WORDS.table.searching}</p>
 
 const foot = (shown: number, hasMore: boolean) =>
   hasMore ? WORDS.table.shownMore(countText(shown)) : WORDS.table.shown(countText(shown))

@@ -7,10 +7,12 @@ import { Confirm } from '../components/dialog.tsx'
 import { Page } from '../components/page.tsx'
 import { List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
+import { countText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
 import { AccountStatus } from './accounts.tsx'
 import { explainFailure } from './failure-words.ts'
+import { FailureLinks } from './failures.tsx'
 import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
 import { ORDER_COLUMNS } from './orders.tsx'
 
@@ -96,11 +98,15 @@ function Failures({ id }: { id: string }) {
               <p>{WORDS.accounts.noFailuresHelp}</p>
             </Empty>
           ) : (
-            <ul class="failures">
-              {failures.slice(0, MOST_SHOWN).map((failure) => (
-                <FailureItem key={failure.id} failure={failure} />
-              ))}
-            </ul>
+            <>
+              <FailureList failures={failures.slice(0, NEWEST)} />
+              {failures.length > NEWEST && (
+                <details>
+                  <summary>{WORDS.accounts.older(countText(failures.length - NEWEST))}</summary>
+                  <FailureList failures={failures.slice(NEWEST)} />
+                </details>
+              )}
+            </>
           )
         }
       </Ready>
@@ -109,10 +115,18 @@ function Failures({ id }: { id: string }) {
 }
 
 /** The newest say what is wrong now. */
-const MOST_SHOWN = 10
+const NEWEST = 10
+
+export const FailureList = ({ failures }: { failures: Output<'listFailuresOfAccount'> }) => (
+  <ul class="failures">
+    {failures.map((failure) => (
+      <FailureItem key={failure.id} failure={failure} />
+    ))}
+  </ul>
+)
 
 function FailureItem({ failure }: { failure: Output<'listFailuresOfAccount'>[number] }) {
-  const { title, detail, names, advice, orderId, authorizationId } = explainFailure(failure)
+  const { title, detail, names, advice, ...places } = explainFailure(failure)
   return (
     <li class="failure">
       <h3>
@@ -123,8 +137,7 @@ function FailureItem({ failure }: { failure: Output<'listFailuresOfAccount'>[num
       </p>
       {detail !== '' && <p>{detail}</p>}
       <p class="quiet">{advice}</p>
-      {authorizationId && <a href={href(`/authorizations/${authorizationId}`)}>{WORDS.orders.toEvidence}</a>}
-      {orderId && <a href={href(`/orders/${orderId}`)}>{WORDS.orders.toOrder}</a>}
+      <FailureLinks {...places} />
     </li>
   )
 }

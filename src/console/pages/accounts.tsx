@@ -2,11 +2,12 @@
 
 import type { Input, Output } from '../api.ts'
 import { useList } from '../api.ts'
-import { Badge, Empty, Time, type Tone } from '../components/basics.tsx'
+import { Allowed, Badge, Empty, Time, type Tone } from '../components/basics.tsx'
 import type { CsvFile } from '../components/csv.tsx'
 import { type Filter, FilterBar } from '../components/filter-bar.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
+import { withWholeDays } from '../days.ts'
 import { href, type PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
 
@@ -45,7 +46,7 @@ const FILTERS: readonly Filter[] = [
 ]
 
 export function AccountsPage({ query, entry }: PageProps) {
-  const list = useList('listAccounts', { query } as Input<'listAccounts'>, entry)
+  const list = useList('listAccounts', { query: withWholeDays(query) } as Input<'listAccounts'>, entry)
   const isFiltered = Object.keys(query).length > 0
   return (
     <Page title={WORDS.pages.accounts}>
@@ -62,9 +63,11 @@ export function AccountsPage({ query, entry }: PageProps) {
           ) : (
             <Empty title={WORDS.accounts.empty}>
               <p>{WORDS.accounts.begin}</p>
-              <a class="button" href={href('/eab')}>
-                {WORDS.pages.eab}
-              </a>
+              <Allowed to="listEabCredentials">
+                <a class="button" href={href('/eab')}>
+                  {WORDS.pages.eab}
+                </a>
+              </Allowed>
             </Empty>
           )
         }

@@ -7,6 +7,7 @@ import { type Filter, FilterBar } from '../components/filter-bar.tsx'
 import { useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
+import { withWholeDays } from '../days.ts'
 import { countText, saveFile } from '../format.ts'
 import type { PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
@@ -51,8 +52,8 @@ const filtersOf = (users: readonly User[]): Filter[] => [
 
 export function AuditPage({ query, entry }: PageProps) {
   const users = useApi('listUsers', {})
-  const list = useList('listAuditLog', { query } as Input<'listAuditLog'>, entry)
-  const { submit, error, isBusy } = useSubmit(() => exportAll(query))
+  const list = useList('listAuditLog', { query: withWholeDays(query) } as Input<'listAuditLog'>, entry)
+  const { submit, error, isBusy } = useSubmit(() => exportAll(withWholeDays(query)))
   return (
     <Page
       title={WORDS.pages.audit}

@@ -1,8 +1,8 @@
 /** Keys that are never certified again. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Badge, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
+import { call, can, type Output, useList } from '../api.ts'
+import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
 import { Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
@@ -115,28 +115,23 @@ const HITS_SHOWN = 10
 
 /** Whom the block would stop from renewing. */
 function Hits({ spki }: { spki: string }) {
-  const loaded = useApi('listCertificates', {
+  const { rows, error, isLoading, hasMore, reload } = useList('listCertificates', {
     query: { spki_sha256: spki, status: 'active', limit: String(HITS_SHOWN) },
   })
+  if (error !== undefined) return <Problem error={error} retry={reload} />
+  if (isLoading) return <p class="quiet">{WORDS.table.loading}</p>
+  if (rows.length === 0) return <p>{hasMore ? WORDS.blockedKeys.hitsCut : WORDS.blockedKeys.hitsNone}</p>
   return (
-    <Ready loaded={loaded}>
-      {(certificates) =>
-        certificates.length === 0 ? (
-          <p>{WORDS.blockedKeys.hitsNone}</p>
-        ) : (
-          <>
-            <p>{WORDS.blockedKeys.hits}</p>
-            <ul>
-              {certificates.map(({ id, san_values, not_after }) => (
-                <li key={id}>
-                  {san_values.join(', ')} <Time at={not_after} />
-                </li>
-              ))}
-            </ul>
-            <a href={href('/certificates', { spki_sha256: spki })}>{WORDS.blockedKeys.hitsMore}</a>
-          </>
-        )
-      }
-    </Ready>
+    <>
+      <p>{WORDS.blockedKeys.hits}</p>
+      <ul>
+        {rows.map(({ id, san_values, not_after }) => (
+          <li key={id}>
+            {san_values.join(', ')} <Time at={not_after} />
+          </li>
+        ))}
+      </ul>
+      <a href={href('/certificates', { spki_sha256: spki })}>{WORDS.blockedKeys.hitsMore}</a>
+    </>
   )
 }

@@ -1,7 +1,7 @@
 /** One bulk revocation: how far it is, and what became of each certificate. */
 
 import { useState } from 'preact/hooks'
-import { allRows, call, type Output, POLL_MS, useApi, useList } from '../api.ts'
+import { allRows, call, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Badge, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
 import { Confirm } from '../components/dialog.tsx'
 import { Page } from '../components/page.tsx'
@@ -28,10 +28,8 @@ const COLUMNS = [
 export function BulkRevocationPage({ params, entry }: PageProps) {
   const job = { params: { job_id: params['job'] ?? '' } }
   const [isOver, setOver] = useState(false)
-  const loaded = useApi('getBulkRevocation', job, isOver ? {} : { every: POLL_MS / 5 })
+  const loaded = useApi('getBulkRevocation', job, isOver ? {} : { every: 1_000 })
   if (loaded.data && loaded.data.finished_at !== null && !isOver) setOver(true)
-  // The results are read again when the job has ended.
-  const results = useList('listBulkRevocationCertificates', job, isOver ? entry : undefined)
   return (
     <Page
       title={WORDS.pages.bulkRevocation}
@@ -47,13 +45,23 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
       <Ready loaded={loaded}>{(data) => <Progress job={data} />}</Ready>
       <section class="section">
         <h2>{words.results}</h2>
-        <List
-          {...{ caption: words.results, columns: COLUMNS, list: results }}
-          rowKey={({ certificate_id }: Result) => certificate_id}
-        />
-        <SaveResults job={job} />
+        {isOver ? <Results job={job} entry={entry} /> : <p class="quiet">{words.resultsLater}</p>}
       </section>
     </Page>
+  )
+}
+
+/** Until the job has ended, they would be old as soon as they are read. */
+function Results({ job, entry }: { job: { params: { job_id: string } }; entry: number }) {
+  const list = useList('listBulkRevocationCertificates', job, entry)
+  return (
+    <>
+      <List
+        {...{ caption: words.results, columns: COLUMNS, list }}
+        rowKey={({ certificate_id }: Result) => certificate_id}
+      />
+      <SaveResults job={job} />
+    </>
   )
 }
 
@@ -63,9 +71,13 @@ const FILTER_WORDS: Readonly<Record<string, string>> = {
 }
 const filterName = (name: string) => FILTER_WORDS[name] ?? name
 
-/** Serial numbers stand in the list below; an instant of midnight is shown as its day. */
-const filterText = (value: unknown) =>
-  Array.isArray(value) ? countText(value.length) : String(value).replace(/T00:00:00(?:\.0+)?Z$/, '')
+/** Serial numbers are in the list below; midnight is shown as the day that begins, or that ends, with it. */
+function filterText(name: string, value: unknown): string {
+  if (Array.isArray(value)) return countText(value.length)
+  const text = String(value)
+  if (!/T00:00:00(?:\.0+)?Z$/.test(text)) return text
+  return new Date(Date.parse(text) - (name === 'issued_before' ? 1 : 0)).toISOString().slice(0, 10)
+}
 
 function Cancel({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: () => void }) {
   const [asks, setAsks] = useState(false)
@@ -91,6 +103,7 @@ function Cancel({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: 
 
 function Progress({ job }: { job: Job }) {
   const { status, total_matched, revoked, errors_total, reason, created_by, created_at, finished_at, filter } = job
+  const { obstacle } = job
   const done = revoked + errors_total
   return (
     <div class="section">
@@ -101,14 +114,21 @@ function Progress({ job }: { job: Job }) {
       />
       <p role="status">
         <Badge tone={jobTone(job)}>{words.statuses[status]}</Badge>{' '}
-        {words.progress(countText(done), countText(total_matched))}
+        {status === 'matching'
+          ? words.found(countText(total_matched))
+          : words.progress(countText(done), countText(total_matched))}
       </p>
+      {obstacle !== null && (
+        <p class="bar bad" role="alert">
+          {words.obstacle(obstacle)}
+        </p>
+      )}
       <Facts
         rows={[
           [words.revokedCount, countText(revoked)],
           [words.errors, countText(errors_total)],
           [words.reason, WORDS.reasons[reason as keyof typeof WORDS.reasons] ?? String(reason)],
-          ...Object.entries(filter).map(([name, value]) => [filterName(name), filterText(value)] as const),
+          ...Object.entries(filter).map(([name, value]) => [filterName(name), filterText(name, value)] as const),
           [words.by, created_by],
           [words.begun, <Time at={created_at} />],
           [words.finished, finished_at && <Time at={finished_at} />],

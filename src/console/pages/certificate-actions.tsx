@@ -96,7 +96,7 @@ function Revoke({ certificate, onDone, onClose }: RevokeProps) {
     >
       <SelectField
         {...{ label: words.reason, value: reason, onChange: setReason, options: Object.entries(WORDS.reasons) }}
-        {...(reason === KEY_COMPROMISE && { help: words.blocksKey })}
+        help={reason === KEY_COMPROMISE ? words.blocksKey : words.keepsKey}
       />
     </Confirm>
   )

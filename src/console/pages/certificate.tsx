@@ -202,18 +202,19 @@ function Chain({ details: { chain, timestamps } }: { details: Details }) {
 
 /** Orders are pruned before certificates; then nothing is known of the validation. */
 function OrderOf({ id }: { id: string }) {
-  const { data, error } = useApi('getOrder', { params: { order_id: id } })
-  if (isNotFound(error)) return <p class="quiet">{words.evidenceNone}</p>
+  const loaded = useApi('getOrder', { params: { order_id: id } })
+  if (isNotFound(loaded.error)) return <p class="quiet">{words.evidenceNone}</p>
   return (
     <section class="section">
       <h2>{words.evidence}</h2>
       <p class="quiet">
         {words.order} <a href={href(`/orders/${id}`)}>{shortId(id)}</a>
       </p>
-      <Problem error={error} />
-      {data?.authorizations.map((authorization) => (
-        <Validation key={authorization.id} authorization={authorization} />
-      ))}
+      <Ready loaded={loaded}>
+        {({ authorizations }) =>
+          authorizations.map((authorization) => <Validation key={authorization.id} authorization={authorization} />)
+        }
+      </Ready>
     </section>
   )
 }
@@ -231,7 +232,7 @@ function Validation({
         <a href={href(`/authorizations/${id}`)}>{words.authorization(`${wildcard ? '*.' : ''}${identifier.value}`)}</a>{' '}
         <Badge tone={status === 'valid' ? 'good' : 'plain'}>{status}</Badge>
       </h3>
-      {evidence ? <Evidence record={evidence} /> : <p class="quiet">{words.evidenceNone}</p>}
+      {evidence ? <Evidence record={evidence} /> : <p class="quiet">{words.noneRecorded}</p>}
     </div>
   )
 }

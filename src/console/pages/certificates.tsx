@@ -4,9 +4,10 @@ import { type Input, useList } from '../api.ts'
 import { Allowed, Empty } from '../components/basics.tsx'
 import { CERTIFICATE_COLUMNS, CERTIFICATES_CSV, type ListedCertificate } from '../components/certificates.tsx'
 import { useTyped } from '../components/filter-bar.tsx'
-import { SelectField, TextField } from '../components/form.tsx'
+import { DayField, SelectField, TextField } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { List } from '../components/table.tsx'
+import { withWholeDays } from '../days.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
 import { WORDS } from '../words.ts'
 
@@ -26,7 +27,7 @@ function filterFor(text: string): Record<string, string> {
 /** The operation's query; what the address has besides is left out. */
 function inputOf(query: Query): Input<'listCertificates'> {
   const known = Object.entries(query).filter(([name]) => name === 'sort' || FILTERS.includes(name as 'status'))
-  return { query: Object.fromEntries(known) }
+  return { query: withWholeDays(Object.fromEntries(known)) }
 }
 
 /** Of the operation, where the query does not say: by expiry where the filter is one. */
@@ -118,9 +119,9 @@ function Search({ query }: { query: Query }) {
           {...{ label: words.renewed, ...field('renewed') }}
           options={[['', words.anyRenewal], ...Object.entries(words.renewals)]}
         />
-        <TextField {...{ label: words.expiringAfter, type: 'date', ...field('expiring_after') }} />
-        <TextField {...{ label: words.expiringBefore, type: 'date', ...field('expiring_before') }} />
-        <TextField {...{ label: words.issuedBefore, type: 'date', ...field('issued_before') }} />
+        <DayField {...{ label: words.expiringAfter, ...field('expiring_after') }} />
+        <DayField {...{ label: words.expiringBefore, ...field('expiring_before') }} />
+        <DayField {...{ label: words.issuedBefore, ...field('issued_before') }} />
         <TextField {...{ label: words.profile, ...field('profile') }} />
         <div class="actions">
           <button type="submit" class="primary">

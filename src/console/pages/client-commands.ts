@@ -26,7 +26,7 @@ export function clientCommands(binding: Binding): ClientCommands[] {
       place: 'shell',
       text: `REQUESTS_CA_BUNDLE=${ROOT} certbot certonly --standalone \\
   --server ${url} \\
-  --eab-kid ${kid} --eab-hmac-key ${key} \\
+  --eab-kid ${kid} --eab-hmac-key=${key} \\
   --agree-tos --register-unsafely-without-email -d ${NAME}`,
     },
     {
@@ -40,7 +40,7 @@ export function clientCommands(binding: Binding): ClientCommands[] {
       client: 'acme.sh',
       place: 'shell',
       text: `acme.sh --register-account --server ${url} --ca-bundle ${ROOT} \\
-  --eab-kid ${kid} --eab-hmac-key ${key}
+  --eab-kid ${kid} --eab-hmac-key=${key}
 acme.sh --issue --server ${url} --ca-bundle ${ROOT} --standalone -d ${NAME}`,
     },
     { client: 'Caddy', place: 'Caddyfile', text: caddyfile(binding) },

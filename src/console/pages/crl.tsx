@@ -57,7 +57,12 @@ export function CrlPage() {
           enabled ? (
             <>
               <p>
-                <Badge tone={stale ? 'bad' : 'good'}>{stale ? WORDS.crl.stale : WORDS.crl.fresh}</Badge> {obstacle}
+                {stale ? (
+                  <Badge tone="bad">{WORDS.crl.stale}</Badge>
+                ) : (
+                  lists.length > 0 && <Badge tone="good">{WORDS.crl.fresh}</Badge>
+                )}{' '}
+                {obstacle}
               </p>
               <Table
                 caption={WORDS.pages.crl}

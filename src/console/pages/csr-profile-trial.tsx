@@ -19,12 +19,14 @@ export function CsrTrial({ data }: { data: ProfileData }) {
   const [text, setText] = useState('')
   const [isOver, setOver] = useState(false)
   const [unread, setUnread] = useState<string>()
-  const [verdict, setVerdict] = useState<Verdict>()
+  const [verdict, setVerdict] = useState<Verdict & { of: string }>()
+  const tried = JSON.stringify(data)
   const [read, setRead] = useState<ReadCsr>()
   const validate = async (csr: ReadCsr | undefined) => {
     setVerdict(undefined)
     setUnread(csr && !csr.ok ? csr.message : undefined)
-    if (csr?.ok) setVerdict(await call('validateCsrAgainst', { body: { profile_data: data, csr: csr.csr } }))
+    if (csr?.ok)
+      setVerdict({ ...(await call('validateCsrAgainst', { body: { profile_data: data, csr: csr.csr } })), of: tried })
   }
   const { submit, error, isBusy } = useSubmit(() => validate(text.trim() === '' ? read : readCsrText(text)))
   const take = async (file: File | undefined) => {
@@ -56,7 +58,10 @@ export function CsrTrial({ data }: { data: ProfileData }) {
           help={WORDS.csrProfiles.csrHelp}
           rows={4}
           value={text}
-          onChange={setText}
+          onChange={(typed) => {
+            setText(typed)
+            setVerdict(undefined)
+          }}
         />
         <div class="actions left">
           <label class="file">
@@ -78,7 +83,7 @@ export function CsrTrial({ data }: { data: ProfileData }) {
         )}
         <Problem error={error} />
       </form>
-      <div role="status">{verdict && <VerdictOf verdict={verdict} />}</div>
+      <div role="status">{verdict?.of === tried && <VerdictOf verdict={verdict} />}</div>
     </section>
   )
 }
@@ -101,10 +106,11 @@ const VerdictOf = ({ verdict: { valid, violations, unchecked } }: { verdict: Ver
 )
 
 export function ProfileTrial({ data, profileId }: { data: ProfileData; profileId: string | undefined }) {
-  const [found, setFound] = useState<Check>()
+  const [found, setFound] = useState<Check & { of: string }>()
+  const tried = JSON.stringify(data)
   const { submit, error, isBusy } = useSubmit(async () => {
     const body = { profile_data: data, ...(profileId !== undefined && { profile_id: profileId }) }
-    setFound(await call('checkCsrProfile', { body }))
+    setFound({ ...(await call('checkCsrProfile', { body })), of: tried })
   })
   return (
     <section class="section">
@@ -116,7 +122,7 @@ export function ProfileTrial({ data, profileId }: { data: ProfileData; profileId
         </button>
       </div>
       <Problem error={error} />
-      <div role="status">{found && <Found found={found} />}</div>
+      <div role="status">{found?.of === tried && <Found found={found} />}</div>
     </section>
   )
 }

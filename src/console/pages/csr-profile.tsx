@@ -113,10 +113,13 @@ function Editor({ profile, reload }: { profile: Profile; reload: () => void }) {
   )
 }
 
+const accountsText = ({ account_ids, more_accounts }: Profile) =>
+  countText(account_ids.length) + (more_accounts ? '+' : '')
+
 const DeleteDialog = ({ profile, onClose }: { profile: Profile; onClose: () => void }) => (
   <Confirm
     title={WORDS.csrProfiles.deleteOf(profile.name)}
-    consequence={<p>{WORDS.csrProfiles.deleteConsequence(countText(profile.account_ids.length))}</p>}
+    consequence={<p>{WORDS.csrProfiles.deleteConsequence(accountsText(profile))}</p>}
     action={WORDS.common.delete}
     danger
     typed={profile.name}
@@ -131,7 +134,7 @@ const DeleteDialog = ({ profile, onClose }: { profile: Profile; onClose: () => v
 const ProfileFacts = ({ profile }: { profile: Profile }) => (
   <Facts
     rows={[
-      [WORDS.csrProfiles.accounts, countText(profile.account_ids.length)],
+      [WORDS.csrProfiles.accounts, accountsText(profile)],
       [WORDS.common.created, <Time key="created" at={profile.created_at} />],
       [WORDS.common.changed, <Time key="changed" at={profile.updated_at} />],
     ]}

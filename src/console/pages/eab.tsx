@@ -6,10 +6,11 @@ import { Allowed, Badge, Copyable, Empty, fieldError, Problem, Ready, Time } fro
 import type { CsvFile } from '../components/csv.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { type Filter, FilterBar } from '../components/filter-bar.tsx'
-import { TextField, useSubmit } from '../components/form.tsx'
+import { DayField, TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { ShownOnce } from '../components/shown-once.tsx'
 import { type Column, List } from '../components/table.tsx'
+import { endOfDay } from '../days.ts'
 import { href, type PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
 import { clientCommands, directoryUrlOf } from './client-commands.ts'
@@ -110,7 +111,7 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
       kid,
       ...(label && { label }),
       ...(maxUses && { max_uses: Number(maxUses) }),
-      ...(expires && { expires_at: expires }),
+      ...(expires && { expires_at: endOfDay(expires) }),
       ...(allowed_networks && { allowed_networks }),
     }
     onMade(await call('createEabCredential', { body }))
@@ -127,7 +128,7 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
           {...{ label: WORDS.eab.maxUses, help: WORDS.eab.maxUsesHelp, type: 'number' }}
           {...field('maxUses', 'max_uses')}
         />
-        <TextField label={WORDS.common.expires} type="date" {...field('expires', 'expires_at')} />
+        <DayField label={WORDS.common.expires} help={WORDS.common.endOfDay} {...field('expires', 'expires_at')} />
         <TextField
           {...{ label: WORDS.eab.networks, help: WORDS.eab.networksHelp, rows: 2 }}
           {...field('networks', 'allowed_networks')}

@@ -1,7 +1,7 @@
 /** Whose certificates end within 1, 7, 14 and 30 days: a plot, and the figures with the list behind each account. */
 
 import { type Output, useApi } from '../api.ts'
-import { Plot } from '../components/chart.tsx'
+import { ChartFrame, Plot } from '../components/chart.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import { href } from '../router.ts'
@@ -27,8 +27,11 @@ interface Share {
 }
 
 export function ExpiringAccounts() {
-  const { data } = useApi('getExpiringByAccount', {}, { every: POLL_MS })
-  if (!data) return null
+  const loaded = useApi('getExpiringByAccount', {}, { every: POLL_MS })
+  return <ChartFrame {...{ title: words.accountsChart, loaded }}>{(data) => <Shares data={data} />}</ChartFrame>
+}
+
+function Shares({ data }: { data: Expiring }) {
   const shares = sharesOf(data)
   const { others } = data
   return (
@@ -100,7 +103,7 @@ function sharesOf({ accounts, others }: Expiring): Share[] {
 const ENDING = { status: 'active', sort: 'not_after' }
 
 const toNotRenewed = (days: number) => {
-  const expiring_before = new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10)
+  const expiring_before = new Date(Date.now() + days * DAY_MS).toISOString()
   return href('/certificates', { ...ENDING, renewed: 'false', expiring_before })
 }
 

@@ -25,15 +25,34 @@ const TITLES: Readonly<Record<string, string>> = {
 }
 
 export function explainFailure({ kind, data }: Failure): Explanation {
-  const problem = problemOf(data)
   return {
-    title: TITLES[kind] ?? kind,
+    title: titleOfFailure(kind),
     detail: detailOf(data),
     names: namesOf(data),
-    advice: ADVICE_BY_PROBLEM[problem] ?? ADVICE_BY_KIND[kind] ?? '',
+    advice: adviceFor(kind, data),
     orderId: textOf(data['order_id']),
     authorizationId: textOf(data['authorization_id']),
   }
+}
+
+export const titleOfFailure = (kind: string): string => TITLES[kind] ?? kind
+
+/** `unauthorized` is said of an account, and of a host or record that answers with something else (RFC 8555 §8). */
+function adviceFor(kind: string, data: Failure['data']): string {
+  const problem = problemOf(data)
+  if (kind === 'challenge.on_failure' && problem === 'unauthorized')
+    return ADVICE_BY_CHALLENGE[textOf(data['challenge_type']) ?? ''] ?? ADVICE_BY_KIND[kind] ?? ''
+  return ADVICE_BY_PROBLEM[problem] ?? ADVICE_BY_KIND[kind] ?? ''
+}
+
+const NO_RECORD =
+  'The record is not there or has another value: the client did not write it, or a name server still serves an old one.'
+const ADVICE_BY_CHALLENGE: Readonly<Record<string, string>> = {
+  'http-01': 'The host answered with something else: the client did not put the file there, or another server answers.',
+  'dns-01': NO_RECORD,
+  'dns-account-01': NO_RECORD,
+  'dns-persist-01': 'The record is not there, or does not name this CA and this account.',
+  'tls-alpn-01': 'The host answered without the certificate of the challenge: another server answers its port 443.',
 }
 
 const ADVICE_BY_KIND: Readonly<Record<string, string>> = {

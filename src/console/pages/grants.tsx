@@ -3,6 +3,8 @@
 import { useEffect, useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Empty, fieldError, Problem, Ready } from '../components/basics.tsx'
+import { Confirm } from '../components/dialog.tsx'
+import { Enforcement } from '../components/enforcement.tsx'
 import { SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { tell } from '../components/toast.tsx'
 import { href } from '../router.ts'
@@ -37,15 +39,11 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
     setValue('')
     granted.reload()
   })
-  const takeBackOne = async (identifier: Identifier) => {
-    await takeBack({ owner, id }, identifier.id)
-    tell(WORDS.identifiers.takenBack(identifier.identifier_value))
-    granted.reload()
-  }
+  const [doomed, setDoomed] = useState<Identifier>()
   return (
     <section class="section">
       <h2>{WORDS.pages.identifiers}</h2>
-      <p class="quiet">{WORDS.identifiers.help}</p>
+      <Enforcement />
       <Problem error={granted.error} retry={granted.reload} />
       {granted.rows.length === 0 && granted.isLoading && <p class="quiet">{WORDS.table.loading}</p>}
       {granted.rows.length === 0 && !granted.isLoading && granted.error === undefined && (
@@ -56,10 +54,7 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
           {granted.rows.map((identifier) => (
             <li key={identifier.id}>
               <code>{identifier.identifier_value}</code>
-              <GrantEnd
-                identifier={identifier}
-                takeBack={() => takeBackOne(identifier).catch((cause) => tell(String(cause.message), 'bad'))}
-              />
+              <GrantEnd identifier={identifier} takeBack={() => setDoomed(identifier)} />
             </li>
           ))}
         </ul>
@@ -70,6 +65,24 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
             {WORDS.table.more}
           </button>
         </p>
+      )}
+      {doomed && (
+        <Confirm
+          {...{ title: WORDS.identifiers.takeBackOf(doomed.identifier_value), action: WORDS.identifiers.takeBack }}
+          consequence={
+            <>
+              <p>{WORDS.identifiers.takeBackConsequence(doomed.identifier_value)}</p>
+              <Enforcement />
+            </>
+          }
+          danger
+          onClose={() => setDoomed(undefined)}
+          onConfirm={async () => {
+            await takeBack({ owner, id }, doomed.id)
+            tell(WORDS.identifiers.takenBack(doomed.identifier_value))
+            granted.reload()
+          }}
+        />
       )}
       <Allowed to="changeIdentifiersOfAccount">
         <form class="narrow" onSubmit={submit}>
@@ -128,17 +141,9 @@ export function GrantedProfile({ owner, id }: Owner) {
   const loaded = useApi<'getCsrProfileOfAccount'>(operation as 'getCsrProfileOfAccount', { params } as never)
   const profiles = useAll('listCsrProfiles')
   const isAccount = owner === 'account'
-  const [failure, setFailure] = useState<unknown>()
-  const change = async (wanted: string) => {
-    setFailure(undefined)
-    try {
-      await assignProfile({ owner, id }, ownOf(loaded.data), wanted)
-      tell(WORDS.csrProfiles.assigned)
-    } catch (cause) {
-      setFailure(cause)
-    }
-    loaded.reload()
-  }
+  const [chosen, setChosen] = useState<string>()
+  const [isAsking, setAsking] = useState(false)
+  const nameOf = (wanted: string) => profiles.rows.find((one) => one.id === wanted)?.name ?? WORDS.app.none
   return (
     <section class="section">
       <h2>{WORDS.pages.csrProfile}</h2>
@@ -157,16 +162,37 @@ export function GrantedProfile({ owner, id }: Owner) {
               <SelectField
                 label={isAccount ? WORDS.csrProfiles.assign : WORDS.csrProfiles.assignToCredential}
                 help={isAccount ? WORDS.csrProfiles.assignHelp : WORDS.csrProfiles.assignToCredentialHelp}
-                value={ownOf(profile) ?? ''}
+                value={chosen ?? ownOf(profile) ?? ''}
                 options={optionsOf(profiles.rows, profile && ownOf(profile) ? profile : undefined)}
-                onChange={change}
+                onChange={setChosen}
               />
+              <div class="actions left">
+                <button
+                  type="button"
+                  disabled={chosen === undefined || chosen === (ownOf(profile) ?? '')}
+                  onClick={() => setAsking(true)}
+                >
+                  {WORDS.csrProfiles.change}
+                </button>
+              </div>
               <Problem error={profiles.error} retry={profiles.rows.length > 0 ? profiles.more : profiles.reload} />
             </Allowed>
           </>
         )}
       </Ready>
-      <Problem error={failure} />
+      {isAsking && chosen !== undefined && (
+        <Confirm
+          {...{ title: WORDS.csrProfiles.change, action: WORDS.csrProfiles.change }}
+          consequence={<p>{WORDS.csrProfiles.changeConsequence(nameOf(chosen))}</p>}
+          onClose={() => setAsking(false)}
+          onConfirm={async () => {
+            await assignProfile({ owner, id }, ownOf(loaded.data), chosen)
+            tell(WORDS.csrProfiles.assigned)
+            setChosen(undefined)
+            loaded.reload()
+          }}
+        />
+      )}
     </section>
   )
 }

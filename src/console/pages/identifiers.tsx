@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import { call, type Output, useList } from '../api.ts'
 import { Allowed, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
 import { Confirm } from '../components/dialog.tsx'
+import { Enforcement } from '../components/enforcement.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
@@ -32,7 +33,7 @@ export function IdentifiersPage({ entry }: PageProps) {
   })
   return (
     <Page title={WORDS.pages.identifiers}>
-      <p class="quiet">{WORDS.identifiers.help}</p>
+      <Enforcement />
       <Allowed to="createAllowedIdentifier">
         <form class="narrow" onSubmit={submit}>
           <TextField
@@ -61,7 +62,12 @@ export function IdentifiersPage({ entry }: PageProps) {
       {doomed && (
         <Confirm
           title={WORDS.identifiers.deleteOf(doomed.identifier_value)}
-          consequence={<p>{WORDS.identifiers.deleteConsequence(countText(doomed.account_ids.length))}</p>}
+          consequence={
+            <>
+              <p>{WORDS.identifiers.deleteConsequence(accountsText(doomed))}</p>
+              <Enforcement />
+            </>
+          }
           action={WORDS.common.delete}
           danger
           onClose={() => setDoomed(undefined)}
@@ -75,6 +81,9 @@ export function IdentifiersPage({ entry }: PageProps) {
     </Page>
   )
 }
+
+const accountsText = ({ account_ids, more_accounts }: Identifier) =>
+  countText(account_ids.length) + (more_accounts ? '+' : '')
 
 const columnsOf = (remove: (identifier: Identifier) => void): Column<Identifier>[] => [
   { head: WORDS.identifiers.value, kind: 'wide', cell: (one) => <code>{one.identifier_value}</code> },

@@ -4,8 +4,9 @@ import { useState } from 'preact/hooks'
 import { call, type Input, type Output } from '../api.ts'
 import { fieldError, Problem } from '../components/basics.tsx'
 import { Confirm } from '../components/dialog.tsx'
-import { SelectField, TextField, useSubmit } from '../components/form.tsx'
+import { DayField, SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
+import { withWholeDays } from '../days.ts'
 import { countText } from '../format.ts'
 import { go, href, type PageProps, type Query } from '../router.ts'
 import { WORDS } from '../words.ts'
@@ -22,6 +23,7 @@ interface Wanted {
 }
 
 const words = WORDS.bulk
+const KEY_COMPROMISE = '1'
 
 const wantedBy = (query: Query): Wanted => ({
   account: query['account_id'] ?? '',
@@ -41,11 +43,10 @@ const lacking = (query: Query): string[] =>
 function filterOf({ account, domain, key, after, before, serials }: Wanted): Filter {
   const numbers = serials.split(/[\s,]+/).filter((serial) => serial !== '')
   return {
+    ...withWholeDays({ ...(after && { issued_after: after }), ...(before && { issued_before: before }) }),
     ...(account.trim() && { account_id: account.trim() }),
     ...(domain.trim() && { domain: domain.trim() }),
     ...(key.trim() && { spki_sha256: key.trim() }),
-    ...(after && { issued_after: after }),
-    ...(before && { issued_before: before }),
     ...(numbers.length > 0 && { serial_numbers: numbers }),
   }
 }
@@ -84,10 +85,8 @@ export function NewBulkRevocationPage({ query }: PageProps) {
             {...{ label: words.domain, value: wanted.domain, onChange: change('domain') }}
             error={fieldError(error, 'filter.domain')}
           />
-          <TextField {...{ label: words.issuedAfter, value: wanted.after, onChange: change('after'), type: 'date' }} />
-          <TextField
-            {...{ label: words.issuedBefore, value: wanted.before, onChange: change('before'), type: 'date' }}
-          />
+          <DayField {...{ label: words.issuedAfter, value: wanted.after, onChange: change('after') }} />
+          <DayField {...{ label: words.issuedBefore, value: wanted.before, onChange: change('before') }} />
         </div>
         <TextField
           {...{ label: words.serials, help: words.serialsHelp, value: wanted.serials, onChange: change('serials') }}
@@ -106,7 +105,8 @@ export function NewBulkRevocationPage({ query }: PageProps) {
 }
 
 function Found({ found, filter }: { found: DryRun; filter: Filter }) {
-  const [reason, setReason] = useState('0')
+  // A key is asked for when it has leaked, and no other reason blocks it.
+  const [reason, setReason] = useState(filter.spki_sha256 === undefined ? '0' : KEY_COMPROMISE)
   const [asks, setAsks] = useState(false)
   const { matching_certificates: count, already_revoked: already, serial_numbers } = found
   return (
@@ -133,7 +133,7 @@ function Found({ found, filter }: { found: DryRun; filter: Filter }) {
           <form class="narrow" onSubmit={(event) => event.preventDefault()}>
             <SelectField
               {...{ label: words.reason, value: reason, onChange: setReason, options: Object.entries(WORDS.reasons) }}
-              {...(reason === '1' && { help: WORDS.certificate.blocksKey })}
+              help={reason === KEY_COMPROMISE ? words.blocksKeys : words.keepsKeys}
             />
             <button type="button" class="danger" onClick={() => setAsks(true)}>
               {words.confirm} …

@@ -2,10 +2,10 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Input, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Badge, Empty, Facts, fieldError, Problem, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Allowed, Badge, Empty, Facts, fieldError, Ready, Time, type Tone } from '../components/basics.tsx'
 import { Confirm, Dialog } from '../components/dialog.tsx'
 import { type Filter, FilterBar } from '../components/filter-bar.tsx'
-import { TextField, useSubmit } from '../components/form.tsx'
+import { TextField } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
@@ -48,18 +48,14 @@ export function NotificationsPage({ query, entry }: PageProps) {
   const list = useList('listNotifications', { query } as Input<'listNotifications'>, entry)
   const [opened, setOpened] = useState<string>()
   const [isPurging, setPurging] = useState(false)
-  const { submit, error, isBusy } = useSubmit(async () => {
-    const { retried } = await call('retryNotifications', {})
-    tell(WORDS.notifications.retried(countText(retried)))
-    list.reload()
-  })
+  const [isRetrying, setRetrying] = useState(false)
   return (
     <Page
       title={WORDS.pages.notifications}
       actions={
         <>
           <Allowed to="retryNotifications">
-            <button type="button" disabled={isBusy} onClick={() => submit()}>
+            <button type="button" onClick={() => setRetrying(true)}>
               {WORDS.notifications.retry}
             </button>
           </Allowed>
@@ -71,7 +67,6 @@ export function NotificationsPage({ query, entry }: PageProps) {
         </>
       }
     >
-      <Problem error={error} />
       <FilterBar query={query} filters={FILTERS} />
       <List
         caption={WORDS.pages.notifications}
@@ -85,6 +80,18 @@ export function NotificationsPage({ query, entry }: PageProps) {
         }
       />
       {opened !== undefined && <Body id={opened} onClose={() => setOpened(undefined)} />}
+      {isRetrying && (
+        <Confirm
+          {...{ title: WORDS.notifications.retry, action: WORDS.notifications.retry }}
+          consequence={<p>{WORDS.notifications.retryConsequence}</p>}
+          onClose={() => setRetrying(false)}
+          onConfirm={async () => {
+            const { retried } = await call('retryNotifications', {})
+            tell(WORDS.notifications.retried(countText(retried)))
+            list.reload()
+          }}
+        />
+      )}
       {isPurging && <Purge onClose={() => setPurging(false)} onPurged={list.reload} />}
     </Page>
   )

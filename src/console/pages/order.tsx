@@ -6,6 +6,7 @@ import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
+import { FailureList } from './account.tsx'
 import { AccountLink } from './accounts.tsx'
 import { Evidence } from './evidence.tsx'
 import { detailOf, OrderStatus } from './orders.tsx'
@@ -24,10 +25,34 @@ export function OrderPage({ params }: PageProps) {
             {order.authorizations.map((authorization) => (
               <AuthorizationSection key={authorization.id} authorization={authorization} />
             ))}
+            <Failures order={order} />
           </>
         )}
       </Ready>
     </Page>
+  )
+}
+
+/** A refused request leaves the order as it was, so its status does not tell. */
+function Failures({ order }: { order: Order }) {
+  const loaded = useApi('listFailuresOfAccount', { params: { account_id: order.account_id } })
+  const names = [order.id, ...order.authorizations.map(({ id }) => id)]
+  return (
+    <section class="section">
+      <h2>{WORDS.orders.failures}</h2>
+      <Ready loaded={loaded}>
+        {(all) => {
+          const failures = all.filter(({ data }) =>
+            [data['order_id'], data['authorization_id']].some((id) => names.includes(String(id))),
+          )
+          return failures.length > 0 ? (
+            <FailureList failures={failures} />
+          ) : (
+            <p class="quiet">{WORDS.orders.noFailures}</p>
+          )
+        }}
+      </Ready>
+    </section>
   )
 }
 
@@ -94,7 +119,7 @@ const AuthorizationSection = ({ authorization }: { authorization: Authorization 
         <Evidence record={evidence} />
       ) : (
         <p class="quiet">
-          <Badge>{WORDS.orders.noEvidence}</Badge>
+          <Badge>{status === 'pending' ? WORDS.orders.noEvidence : WORDS.orders.noneRecorded}</Badge>
         </p>
       )}
     </section>

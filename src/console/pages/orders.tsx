@@ -6,6 +6,7 @@ import type { CsvFile } from '../components/csv.tsx'
 import { type Filter, FilterBar } from '../components/filter-bar.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
+import { withWholeDays } from '../days.ts'
 import { href, type PageProps } from '../router.ts'
 import { WORDS } from '../words.ts'
 import { AccountLink } from './accounts.tsx'
@@ -20,6 +21,10 @@ export const OrderStatus = ({ status }: { status: string }) => <Badge tone={TONE
 export const detailOf = (error: Readonly<Record<string, unknown>> | null): string =>
   typeof error?.['detail'] === 'string' ? error['detail'] : ''
 
+/** An order that a failed validation has ended has no error of its own. */
+const reasonOf = ({ id, status, error }: Order) =>
+  status === 'invalid' && error === null ? <a href={href(`/orders/${id}`)}>{WORDS.orders.toReason}</a> : detailOf(error)
+
 export const ORDER_COLUMNS: readonly Column<Order>[] = [
   {
     head: WORDS.orders.names,
@@ -29,7 +34,7 @@ export const ORDER_COLUMNS: readonly Column<Order>[] = [
     ),
   },
   { head: WORDS.common.status, cell: ({ status }) => <OrderStatus status={status} /> },
-  { head: WORDS.orders.error, kind: 'wide', cell: ({ error }) => detailOf(error) },
+  { head: WORDS.orders.error, kind: 'wide', cell: reasonOf },
   { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
 ]
 
@@ -51,7 +56,7 @@ const FILTERS: readonly Filter[] = [
 ]
 
 export function OrdersPage({ query, entry }: PageProps) {
-  const list = useList('listOrders', { query } as Input<'listOrders'>, entry)
+  const list = useList('listOrders', { query: withWholeDays(query) } as Input<'listOrders'>, entry)
   const isFiltered = Object.keys(query).length > 0
   return (
     <Page title={WORDS.pages.orders}>

@@ -1,8 +1,8 @@
 /** What an operator looks at in the morning: alarms first, then figures, each with the list behind it. */
 
-import { type Output, POLL_MS, useApi } from '../api.ts'
-import { Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
-import { Chart } from '../components/chart.tsx'
+import { can, type OperationId, type Output, POLL_MS, useApi } from '../api.ts'
+import { Badge, Facts, Freshness, LinkTo, Ready, Time } from '../components/basics.tsx'
+import { Chart, ChartFrame } from '../components/chart.tsx'
 import { FirstSteps } from '../components/first-steps.tsx'
 import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
@@ -10,6 +10,7 @@ import { countText, instantText } from '../format.ts'
 import { href } from '../router.ts'
 import { WORDS } from '../words.ts'
 import { ExpiringAccounts } from './expiring-accounts.tsx'
+import { titleOfFailure } from './failure-words.ts'
 
 type Overview = Output<'getOverview'>
 type Alarm = Overview['alarms'][number]
@@ -21,10 +22,19 @@ const CHART_DAYS = 60
 /** It is counted from many rows, and days change slowly. */
 const CHART_POLL_MS = 60_000
 
-/** The page that helps. */
-const HELP: Partial<Record<Alarm['code'], string>> = {
-  ...{ crl: '/crl', signing_stopped: '/operation', maintenance: '/operation', issuer: '/settings' },
-  ...{ dead_letters: '/events', consumer: '/events', notifications: '/notifications', validations: '/orders' },
+/** As far as the service counts (`MOST_COUNTED` of overview-store.ts). */
+const MOST_COUNTED = 10_000
+
+/** The page that helps, and what it asks for. */
+const HELP: Partial<Record<Alarm['code'], readonly [path: string, needs: OperationId]>> = {
+  ...{ crl: ['/crl', 'listCrls'], signing_stopped: ['/operation', 'getOverview'] },
+  ...{ maintenance: ['/operation', 'getOverview'], issuer: ['/settings', 'getSettings'] },
+  ...{ dead_letters: ['/events', 'getWorkers'], consumer: ['/events', 'getWorkers'] },
+  ...{ notifications: ['/notifications', 'listNotifications'], validations: ['/orders', 'listOrders'] },
+}
+const helpWith = (code: Alarm['code']): string | undefined => {
+  const [path, needs] = HELP[code] ?? []
+  return needs !== undefined && can(needs) ? path : undefined
 }
 
 export function OverviewPage() {
@@ -66,7 +76,7 @@ function Alarms({ alarms }: { alarms: readonly Alarm[] }) {
           <p>
             <strong>{words.severity[severity]}:</strong> {message}
           </p>
-          {HELP[code] && <a href={href(HELP[code])}>{words.look}</a>}
+          {helpWith(code) && <a href={href(helpWith(code) ?? '')}>{words.look}</a>}
         </div>
       ))}
     </section>
@@ -75,17 +85,21 @@ function Alarms({ alarms }: { alarms: readonly Alarm[] }) {
 
 interface FigureProps {
   value: number
+  /** Not all were counted. */
   more?: boolean
   label: string
+  /** The list of what is counted. */
   to: string
+  /** Of that list. */
+  needs?: OperationId
   tone?: 'bad' | 'warn' | false
 }
 
-const Figure = ({ value, more, label, to, tone }: FigureProps) => (
-  <a href={to} class={tone || undefined}>
+const Figure = ({ value, more, label, to, needs = 'listCertificates', tone }: FigureProps) => (
+  <LinkTo needs={needs} to={to} class={tone || undefined}>
     <strong>{more ? words.atLeast(countText(value)) : countText(value)}</strong>
     {label}
-  </a>
+  </LinkTo>
 )
 
 const dayText = (at: number) => new Date(at).toISOString().slice(0, 10)
@@ -93,6 +107,8 @@ const dayText = (at: number) => new Date(at).toISOString().slice(0, 10)
 function Figures({ data }: { data: Overview }) {
   const failures = data.failures.reduce((sum, { events }) => sum + events, 0)
   const { notifications, dead_letters } = data
+  // Events are counted by the hour.
+  const since = new Date((Math.floor(Date.parse(data.at) / HOUR_MS) - 23) * HOUR_MS).toISOString().replace('.000', '')
   const ending = (days: number) =>
     href('/certificates', {
       ...{ status: 'active', sort: 'not_after' },
@@ -100,22 +116,29 @@ function Figures({ data }: { data: Overview }) {
     })
   return (
     <nav class="figures" aria-label={words.figures}>
-      <Figure value={data.issued_of_day} label={words.issuedDay} to={href('/certificates')} />
+      <Figure value={data.issued_of_day} label={words.issuedDay} to={href('/certificates', { issued_after: since })} />
       <Figure
         {...{ value: failures, label: words.failuresDay, tone: failures > 0 && 'warn' }}
-        to={href('/orders', { status: 'invalid' })}
+        {...{ to: href('/failures', { since }), needs: 'listFailures' }}
       />
       {data.expiring.map(({ days, certificates, more }) => (
         <Figure key={days} value={certificates} more={more} label={words.expiring(days)} to={ending(days)} />
       ))}
-      <Figure value={data.revoked_of_day} label={words.revokedDay} to={href('/certificates', { status: 'revoked' })} />
+      <Figure
+        value={data.revoked_of_day}
+        label={words.revokedDay}
+        to={href('/certificates', { revoked_after: since })}
+      />
       <Figure value={data.revoked} label={words.revokedAll} to={href('/certificates', { status: 'revoked' })} />
-      <Figure value={data.validations.running} label={words.validations} to={href('/orders', { status: 'pending' })} />
       <Figure
         {...{ value: notifications.failed, label: words.failed, tone: notifications.failed > 0 && 'bad' }}
+        {...{ more: notifications.failed >= MOST_COUNTED, needs: 'listNotifications' }}
         to={href('/notifications', { status: 'failed' })}
       />
-      <Figure {...{ value: dead_letters, label: words.dead, tone: dead_letters > 0 && 'bad' }} to={href('/events')} />
+      <Figure
+        {...{ value: dead_letters, label: words.dead, tone: dead_letters > 0 && 'bad' }}
+        {...{ more: dead_letters >= MOST_COUNTED, to: href('/events'), needs: 'listDeadLetters' }}
+      />
     </nav>
   )
 }
@@ -146,10 +169,13 @@ function IssuedChart({ data: { at, issued, issued_of_day } }: { data: Overview }
 }
 
 function ExpiryChart() {
-  const { data } = useApi('getExpiryHistogram', { query: { days: String(CHART_DAYS) } }, { every: CHART_POLL_MS })
-  const isEstimate = data?.is_estimate ?? false
+  const loaded = useApi('getExpiryHistogram', { query: { days: String(CHART_DAYS) } }, { every: CHART_POLL_MS })
+  return <ChartFrame {...{ title: words.expiryChart, loaded }}>{(data) => <ExpiryPlot data={data} />}</ChartFrame>
+}
+
+function ExpiryPlot({ data: { is_estimate: isEstimate, buckets } }: { data: Output<'getExpiryHistogram'> }) {
   const counts = new Map<string, number>()
-  for (const { day, certificates } of data?.buckets ?? []) counts.set(day, (counts.get(day) ?? 0) + certificates)
+  for (const { day, certificates } of buckets) counts.set(day, (counts.get(day) ?? 0) + certificates)
   const days = Array.from({ length: CHART_DAYS }, (_, index) => dayText(Date.now() + index * DAY_MS))
   const countOf = (day: string) => counts.get(day) ?? 0
   const all = days.reduce((sum, day) => sum + countOf(day), 0)
@@ -172,7 +198,7 @@ function ExpiryChart() {
 }
 
 const FAILURE_COLUMNS = [
-  { head: words.kind, kind: 'wide', cell: ({ kind }: Overview['failures'][number]) => kind },
+  { head: words.kind, kind: 'wide', cell: ({ kind }: Overview['failures'][number]) => titleOfFailure(kind) },
   { head: words.count, kind: 'number', cell: ({ events }: Overview['failures'][number]) => countText(events) },
 ] as const
 
@@ -193,12 +219,13 @@ const ISSUER_COLUMNS = [
   { head: words.ends, kind: 'fixed', cell: ({ not_after }: Overview['issuers'][number]) => <Time at={not_after} /> },
 ] as const
 
-const Issuers = ({ data: { issuers } }: { data: Overview }) => (
+const Issuers = ({ data: { issuers, instance } }: { data: Overview }) => (
   <section class="section">
     <h2>{words.issuers}</h2>
     <Table
       {...{ caption: words.issuers, columns: ISSUER_COLUMNS, rows: issuers }}
       rowKey={({ fingerprint }) => fingerprint}
+      empty={<p class="quiet">{instance ? WORDS.app.none : words.unknown}</p>}
     />
   </section>
 )
@@ -220,10 +247,12 @@ function Parts({ data }: { data: Overview }) {
           [words.database, instance ? <DatabaseState instance={instance} /> : words.unknown],
           [
             words.backend,
-            instance && (
+            instance ? (
               <>
                 {state(instance.ca_backend.status)} <span class="quiet">{instance.ca_backend.reason}</span>
               </>
+            ) : (
+              words.unknown
             ),
           ],
           [
@@ -269,7 +298,7 @@ function CrlState({ crl }: { crl: Overview['crl'] }) {
   const oldest = [...crl.lists].sort((a, b) => a.this_update.localeCompare(b.this_update))[0]
   return (
     <>
-      {crl.stale ? <Badge tone="bad">{words.stale}</Badge> : state('ok')}{' '}
+      {crl.stale ? <Badge tone="bad">{words.stale}</Badge> : oldest && state('ok')}{' '}
       <a href={href('/crl')}>{oldest ? <Time at={oldest.this_update} relative={false} /> : words.crlNone}</a>{' '}
       <span class="quiet">{words.crlEntries(countText(crl.lists.reduce((sum, { entries }) => sum + entries, 0)))}</span>
     </>

@@ -4,11 +4,12 @@ import { useState } from 'preact/hooks'
 import { call, can, type Output, useList } from '../api.ts'
 import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
 import { Confirm, Dialog } from '../components/dialog.tsx'
-import { SelectField, TextField, useSubmit } from '../components/form.tsx'
+import { DayField, SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { ShownOnce } from '../components/shown-once.tsx'
 import { type Column, List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
+import { endOfDay } from '../days.ts'
 import type { PageProps } from '../router.ts'
 import type { Role } from '../session.ts'
 import { WORDS } from '../words.ts'
@@ -116,7 +117,7 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
   const [role, setRole] = useState<Role>('auditor')
   const [expires, setExpires] = useState('')
   const { submit, error, isBusy } = useSubmit(async () =>
-    onMade(await call('createToken', { body: { name, role, ...(expires && { expires_at: expires }) } })),
+    onMade(await call('createToken', { body: { name, role, ...(expires && { expires_at: endOfDay(expires) }) } })),
   )
   return (
     <Dialog title={WORDS.tokens.create} onClose={onClose}>
@@ -129,8 +130,8 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
           {...{ label: WORDS.users.role, help: WORDS.users.roleHelp, value: role, options: ROLE_OPTIONS }}
           onChange={(chosen) => setRole(chosen as Role)}
         />
-        <TextField
-          {...{ label: WORDS.common.expires, help: WORDS.tokens.expiresHelp, type: 'date', value: expires }}
+        <DayField
+          {...{ label: WORDS.common.expires, help: WORDS.tokens.expiresHelp, value: expires }}
           onChange={setExpires}
           error={fieldError(error, 'expires_at')}
         />

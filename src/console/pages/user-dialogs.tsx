@@ -10,7 +10,9 @@ import { WORDS } from '../words.ts'
 
 export type User = Output<'listUsers'>[number]
 export type WithPassword = Output<'createUser'>
-export type UserDeed = 'reset' | 'unlock' | 'delete'
+export type UserDeed = 'reset' | 'unlock' | 'delete' | 'role' | 'access'
+
+export const otherRole = (role: User['role']) => (role === 'admin' ? 'auditor' : 'admin')
 
 interface UserDialogProps {
   user: User
@@ -22,7 +24,47 @@ interface UserDialogProps {
 
 const words = WORDS.users
 
+function RoleDialog({
+  user: { id, username, role },
+  onClose,
+  onChanged,
+}: Omit<UserDialogProps, 'deed' | 'onPassword'>) {
+  const other = otherRole(role)
+  return (
+    <Confirm
+      title={words.roleOf(username, other)}
+      consequence={<p>{words.roleConsequence[other]}</p>}
+      action={words.roles[other]}
+      danger={other === 'admin'}
+      onClose={onClose}
+      onConfirm={async () => {
+        await call('updateUser', { params: { user_id: id }, body: { role: other } })
+        onChanged()
+      }}
+    />
+  )
+}
+
+function AccessDialog({ user, onClose, onChanged }: Omit<UserDialogProps, 'deed' | 'onPassword'>) {
+  const { id, username, enabled } = user
+  return (
+    <Confirm
+      title={enabled ? words.disableOf(username) : words.enableOf(username)}
+      consequence={<p>{enabled ? words.disableConsequence : words.enableConsequence}</p>}
+      action={enabled ? words.disable : words.enable}
+      danger={enabled}
+      onClose={onClose}
+      onConfirm={async () => {
+        await call('updateUser', { params: { user_id: id }, body: { enabled: !enabled } })
+        onChanged()
+      }}
+    />
+  )
+}
+
 export function UserDialog({ user, deed, onClose, onChanged, onPassword }: UserDialogProps) {
+  if (deed === 'role') return <RoleDialog {...{ user, onClose, onChanged }} />
+  if (deed === 'access') return <AccessDialog {...{ user, onClose, onChanged }} />
   const params = { user_id: user.id }
   if (deed === 'reset')
     return (

@@ -8,11 +8,17 @@ import { SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { ShownOnce } from '../components/shown-once.tsx'
 import { type Column, List } from '../components/table.tsx'
-import { tell } from '../components/toast.tsx'
 import type { PageProps } from '../router.ts'
 import { type Role, useSession } from '../session.ts'
 import { WORDS } from '../words.ts'
-import { UnlockAddressDialog, type User, type UserDeed, UserDialog, type WithPassword } from './user-dialogs.tsx'
+import {
+  otherRole,
+  UnlockAddressDialog,
+  type User,
+  type UserDeed,
+  UserDialog,
+  type WithPassword,
+} from './user-dialogs.tsx'
 
 export const ROLE_OPTIONS = (['auditor', 'admin'] as const).map((role) => [role, WORDS.session.roles[role]] as const)
 
@@ -22,10 +28,6 @@ export function UsersPage({ entry }: PageProps) {
   const [shown, setShown] = useState<{ title: string; password: string }>()
   const [chosen, setChosen] = useState<{ user: User; deed: UserDeed }>()
   const { user: me } = useSession()
-  const update = async (user: User, body: { enabled?: boolean; role?: Role }) => {
-    await call('updateUser', { params: { user_id: user.id }, body }).catch((cause: Error) => tell(cause.message, 'bad'))
-    list.reload()
-  }
   return (
     <Page
       title={WORDS.pages.users}
@@ -44,7 +46,7 @@ export function UsersPage({ entry }: PageProps) {
         caption={WORDS.pages.users}
         list={list}
         rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
-        columns={columnsOf({ me: me?.id, update, choose: (user, deed) => setChosen({ user, deed }) })}
+        columns={columnsOf(me?.id, (user, deed) => setChosen({ user, deed }))}
       />
       {open === 'address' && <UnlockAddressDialog onClose={() => setOpen(undefined)} />}
       {open === 'create' && (
@@ -76,35 +78,15 @@ export function UsersPage({ entry }: PageProps) {
   )
 }
 
-interface UserChanges {
-  me: string | undefined
-  update: (user: User, body: { enabled?: boolean; role?: Role }) => Promise<void>
-  choose: (user: User, deed: UserDeed) => void
-}
-
 /** Nobody changes or deletes the own user. */
-function columnsOf({ me, update, choose }: UserChanges): Column<User>[] {
+function columnsOf(me: string | undefined, choose: (user: User, deed: UserDeed) => void): Column<User>[] {
   const isOther = ({ id }: User) => id !== me
   return [
     { head: WORDS.users.username, cell: ({ username }) => username },
     { head: WORDS.users.email, kind: 'word', cell: ({ email }) => email },
     {
       head: WORDS.users.role,
-      cell: (user) =>
-        can('updateUser') && isOther(user) ? (
-          <select
-            aria-label={WORDS.users.roleOf(user.username)}
-            onChange={(event) => update(user, { role: event.currentTarget.value as Role })}
-          >
-            {ROLE_OPTIONS.map(([role, text]) => (
-              <option key={role} value={role} selected={role === user.role}>
-                {text}
-              </option>
-            ))}
-          </select>
-        ) : (
-          WORDS.session.roles[user.role]
-        ),
+      cell: ({ role }) => WORDS.session.roles[role],
     },
     {
       head: WORDS.common.status,
@@ -120,27 +102,26 @@ function columnsOf({ me, update, choose }: UserChanges): Column<User>[] {
     {
       head: WORDS.common.actions,
       cell: (user) =>
-        can('updateUser') &&
-        isOther(user) && <RowActions {...{ user, update }} choose={(deed) => choose(user, deed)} />,
+        can('updateUser') && isOther(user) && <RowActions user={user} choose={(deed) => choose(user, deed)} />,
     },
   ]
 }
 
 interface RowActionsProps {
   user: User
-  update: UserChanges['update']
   choose: (deed: UserDeed) => void
 }
 
-function RowActions({ user, update, choose }: RowActionsProps) {
-  const { username, enabled } = user
+function RowActions({ user: { username, enabled, role }, choose }: RowActionsProps) {
+  const other = otherRole(role)
   const access = enabled
     ? ([WORDS.users.disable, WORDS.users.disableOf] as const)
     : ([WORDS.users.enable, WORDS.users.enableOf] as const)
   const actions = [
     [WORDS.users.reset, WORDS.users.resetOf, () => choose('reset')],
     [WORDS.users.unlock, WORDS.users.unlockOf, () => choose('unlock')],
-    [...access, () => update(user, { enabled: !enabled })],
+    [WORDS.users.roles[other], (name: string) => WORDS.users.roleOf(name, other), () => choose('role')],
+    [...access, () => choose('access')],
     [WORDS.common.delete, WORDS.users.deleteOf, () => choose('delete')],
   ] as const
   return (

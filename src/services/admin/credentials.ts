@@ -84,7 +84,7 @@ export class Credentials {
     const preapprovedNetworks = networksOf('preapproved_networks', wanted.preapprovedNetworks)
     const allowedNetworks = networksOf('allowed_networks', wanted.allowedNetworks)
     const id = uuidv7(Date.now())
-    const key = randomBytes(MAC_KEY_BYTES)
+    const key = drawMacKey()
     const { expiresAt, maxUses } = wanted
     const facts = { id, kid, label, profiles, preapprovedNetworks, expiresAt, maxUses, allowedNetworks }
     return audit.transaction(actor, async (tx, note) => {
@@ -151,3 +151,10 @@ function networksOf(field: string, texts: readonly string[] | undefined): string
 
 const wrong = (field: string, message: string) =>
   new AdminError('invalid_request', `'${field}' ${message}`, { fields: [{ field, message }] })
+
+/** None whose base64url begins with `-`: certbot would take it for an option. */
+export function drawMacKey(draw: () => Buffer = () => randomBytes(MAC_KEY_BYTES)): Buffer {
+  let key = draw()
+  while (encodeBase64url(key).startsWith('-')) key = draw()
+  return key
+}

@@ -7,6 +7,7 @@ import {
   type AccountFailure,
   type HourlyCount,
   listAccountFailures,
+  listFailures,
   readEventCounts,
 } from '../../store/event-statistics-store.ts'
 
@@ -19,6 +20,10 @@ export class EventStatistics {
 
   counts(hours: number): Promise<readonly HourlyCount[]> {
     return readEventCounts(this.#db, hours)
+  }
+
+  failures(since: Date, place: { limit: number; offset: number }): Promise<readonly AccountFailure[]> {
+    return listFailures(this.#db, since, place)
   }
 
   /** The last 50, the newest first. */

@@ -6,10 +6,18 @@ import type { JsonObject } from './encoding.ts'
 /** A refusal shows three faults. To collect all of 15,000 elements took 100 ms. */
 const MOST_FAULTS = 3
 
+/** What a bounded list holds, for those who read schemas. */
+export const ELEMENTS = new WeakMap<object, z.ZodType>()
+
+function listOf<S extends z.ZodType>(list: S, element: z.ZodType): S {
+  ELEMENTS.set(list, element)
+  return list
+}
+
 /** Unlike `z.array(element).max(most)`, which reads every element before it counts them. */
 export function boundedList<E extends z.ZodType>(element: E, most: number) {
   const length = `must be a list of at most ${most} elements`
-  return z
+  const list = z
     .unknown()
     .transform((value, check): z.output<E>[] => {
       if (!Array.isArray(value) || value.length > most) {
@@ -27,6 +35,17 @@ export function boundedList<E extends z.ZodType>(element: E, most: number) {
       return items
     })
     .meta({ type: 'array', maxItems: most })
+  return listOf(list, element)
+}
+
+/** The same for a schema that is shown in documents: it tells its elements, and all faults of as many as it accepts. */
+export function boundedArray<E extends z.ZodType>(element: E, most: number, least = 0) {
+  const limit = (value: z.input<E>[], check: z.RefinementCtx) => {
+    if (!Array.isArray(value) || value.length <= most) return value
+    check.addIssue(`must be at most ${most} entries long`)
+    return z.NEVER
+  }
+  return listOf(z.preprocess(limit, z.array(element).min(least).max(most)), element)
 }
 
 /** An object of any members, which are not read. `z.record` reads and copies all of them. */

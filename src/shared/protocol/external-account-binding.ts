@@ -9,7 +9,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { decodeBase64url, type JsonObject, parseJsonObject } from '../lib/encoding.ts'
 import { type AccountKey, type AccountKeyPolicy, parseAccountKey } from './jwk.ts'
-import { refusedMember } from './jws.ts'
+import { isAbsent, refusedMember } from './jws.ts'
 import { Problem } from './problem.ts'
 
 /** RFC 8555 §7.3.4: `alg` must name a MAC; these are the MACs of RFC 7518. */
@@ -58,7 +58,7 @@ function flattenedJws(value: unknown): ExternalAccountBinding['jws'] {
     throw malformed('it must be a flattened JWS, an object')
   const missing = MEMBERS.find((member) => typeof (value as JsonObject)[member] !== 'string')
   if (missing !== undefined) throw malformed(`it must be a flattened JWS; ${missing} is missing or no string`)
-  const refused = refusedMember(value)
+  const refused = refusedMember(value as JsonObject)
   if (refused !== undefined) throw malformed(`it must not have the member ${refused}`)
   const { protected: header, payload, signature } = value as ExternalAccountBinding['jws']
   return { protected: header, payload, signature }
@@ -81,9 +81,9 @@ function parseHeader(bytes: Buffer): { alg: MacAlgorithm; kid: string; url: stri
       `externalAccountBinding: its alg must be a MAC; use ${MAC_ALGORITHMS.join(', ')}`,
       { algorithms: MAC_ALGORITHMS },
     )
-  if (nonce !== undefined) throw malformed('its protected header has a nonce, which belongs to the request around it')
-  if (jwk !== undefined) throw malformed('its protected header has a jwk; the key of a binding is named by kid')
-  if (crit !== undefined || b64 !== undefined)
+  if (!isAbsent(nonce)) throw malformed('its protected header has a nonce, which belongs to the request around it')
+  if (!isAbsent(jwk)) throw malformed('its protected header has a jwk; the key of a binding is named by kid')
+  if (!isAbsent(crit) || !isAbsent(b64))
     throw malformed('its protected header has crit or b64; no extension is understood here')
   if (typeof kid !== 'string' || kid === '') throw malformed('its protected header has no kid')
   if (!isKid(kid)) throw malformed(`its kid has control characters or more than ${MAX_KID_LENGTH} characters`)

@@ -2,6 +2,7 @@
 
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
+import { isIdna2008Label } from './idna.ts'
 
 export const IDENTIFIER_TYPES = ['dns', 'ip'] as const
 export type IdentifierType = (typeof IDENTIFIER_TYPES)[number]
@@ -51,7 +52,7 @@ export function normalizeDnsName(text: string): NormalForm {
   if (!labels.every((label) => LABEL.test(label)))
     return refused('is not made of labels of letters, digits and inner hyphens, 1 to 63 characters each')
   const broken = labels.find((label) => label.slice(2, 4) === '--' && !isValidALabel(label))
-  if (broken !== undefined) return refused('has a reserved label with -- that is not a valid A-label')
+  if (broken !== undefined) return refused('has a label with -- that is no A-label of IDNA 2008 (RFC 5891, RFC 5892)')
   // RFC 3696 §2: no top-level label is a number. URL parsers read a name that ends in one as an
   // IPv4 address, 1.2.3.0x4 too (WHATWG URL, "ends in a number").
   if (/^(?:[0-9]+|0x[0-9a-f]*)$/.test(labels.at(-1) as string))
@@ -75,7 +76,7 @@ function toALabels(name: string): string {
  */
 function isValidALabel(label: string): boolean {
   const decoded = domainToUnicode(label)
-  return label.startsWith('xn--') && decoded !== label && domainToASCII(decoded) === label
+  return label.startsWith('xn--') && decoded !== label && domainToASCII(decoded) === label && isIdna2008Label(decoded)
 }
 
 /** Canonical text of an address in any spelling (RFC 8738 §3: RFC 5952 for IPv6). */

@@ -6,6 +6,7 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import type { JsonObject } from '../lib/encoding.ts'
 import { decodeBase64url, encodeBase64url } from '../lib/encoding.ts'
+import { isAbsent } from './jws.ts'
 import type { JwsAlgorithm } from './jws-algorithms.ts'
 import { Problem } from './problem.ts'
 
@@ -70,7 +71,7 @@ function accountKey(
  * @throws Problem badPublicKey
  */
 export function parseAccountKey(jwk: JsonObject, policy: AccountKeyPolicy): AccountKey {
-  if (PRIVATE_MEMBERS.some((member) => jwk[member] !== undefined))
+  if (PRIVATE_MEMBERS.some((member) => !isAbsent(jwk[member])))
     throw badKey('the jwk holds private key material; send the public key only')
   switch (jwk.kty) {
     case 'EC':
@@ -124,7 +125,7 @@ function ecKey(jwk: JsonObject, policy: AccountKeyPolicy): AccountKey {
   const crv = jwk.crv
   if (typeof crv !== 'string' || !(crv in EC_CURVES)) throw badKey('the crv of the jwk must be P-256, P-384 or P-521')
   const curve = crv as EcCurve
-  if (!policy.curves.includes(curve)) throw badKey(`curve ${curve} is not accepted; use ${policy.curves.join(' or ')}`)
+  if (!policy.curves.includes(curve)) throw refusedCurve(curve, policy.curves)
   const { coordinateBytes, algorithms } = EC_CURVES[curve]
   const x = coordinate(jwk.x, 'x', coordinateBytes)
   const y = coordinate(jwk.y, 'y', coordinateBytes)
@@ -180,6 +181,12 @@ function unsignedInteger(value: unknown, member: string): Buffer {
   let start = 0
   while (start < bytes.length - 1 && bytes[start] === 0) start++
   return bytes.subarray(start)
+}
+
+function refusedCurve(curve: EcCurve, allowed: readonly EcCurve[]): Problem {
+  const key = 'security.allowed_ec_curves'
+  const detail = `curve ${curve} is not accepted; use ${allowed.join(' or ')}, or have ${curve} added to ${key}`
+  return new Problem('badPublicKey', detail, { key })
 }
 
 function badKey(detail: string): Problem {

@@ -140,9 +140,14 @@ function splitUnusual(body: Buffer): Encoded {
 }
 
 /** RFC 8555 §6.2 forbids these two members. Other unknown members are ignored (RFC 7515 §7.2.1). */
-export function refusedMember(jws: object): 'header' | 'signatures' | undefined {
-  if (Object.hasOwn(jws, 'header')) return 'header'
-  return Object.hasOwn(jws, 'signatures') ? 'signatures' : undefined
+export function refusedMember(jws: JsonObject): 'header' | 'signatures' | undefined {
+  if (!isAbsent(jws.header)) return 'header'
+  return isAbsent(jws.signatures) ? undefined : 'signatures'
+}
+
+/** Some clients write null for an optional member that they leave out, and PHP's LEClient an empty string. */
+export function isAbsent(value: unknown): value is undefined | null | '' {
+  return value === undefined || value === null || value === ''
 }
 
 /** Reads the members common to the outer and the inner header; only the outer one has a nonce. */
@@ -155,16 +160,12 @@ function parseCommonHeader(
   const { alg, nonce, url, kid, jwk } = header
 
   if (typeof alg !== 'string') throw malformed('the protected header has no alg')
-  if (header.crit !== undefined) throw malformed('the protected header has crit; no extension is understood here')
-  if (header.b64 !== undefined) throw malformed('the protected header has b64; an ACME payload is always encoded')
-  if (!isJwsAlgorithm(alg) || !allowed.includes(alg))
-    throw new Problem('badSignatureAlgorithm', `this alg is not accepted here; use one of ${allowed.join(', ')}`, {
-      algorithms: allowed,
-    })
+  if (!isAbsent(header.crit)) throw malformed('the protected header has crit; no extension is understood here')
+  if (!isAbsent(header.b64)) throw malformed('the protected header has b64; an ACME payload is always encoded')
+  if (!isJwsAlgorithm(alg) || !allowed.includes(alg)) throw refusedAlgorithm(alg, allowed)
   if (typeof url !== 'string') throw malformed('the protected header has no url')
-  if ((kid === undefined) === (jwk === undefined))
-    throw malformed('the protected header must have exactly one of jwk and kid')
-  if (kid !== undefined) {
+  if (isAbsent(kid) === isAbsent(jwk)) throw malformed('the protected header must have exactly one of jwk and kid')
+  if (!isAbsent(kid)) {
     if (typeof kid !== 'string') throw malformed('the kid of the protected header must be an account URL')
     return { alg, nonce, url, key: { kid } }
   }
@@ -173,7 +174,18 @@ function parseCommonHeader(
   return { alg, nonce, url, key: { jwk: jwk as JsonObject } }
 }
 
-/** The JWS inside a key change (RFC 8555 §7.3.5): signed with its own jwk and without a nonce. */
+/** What the operator can allow is named, for the reader of the client's log. */
+function refusedAlgorithm(alg: string, allowed: readonly JwsAlgorithm[]): Problem {
+  const detail = `this alg is not accepted here; use one of ${allowed.join(', ')}`
+  if (!isJwsAlgorithm(alg)) return new Problem('badSignatureAlgorithm', detail, { algorithms: allowed })
+  const key = 'security.allowed_algorithms'
+  return new Problem('badSignatureAlgorithm', `${detail}, or have ${alg} added to ${key}`, { algorithms: allowed, key })
+}
+
+/**
+ * The JWS inside a key change (RFC 8555 §7.3.5), signed with its own jwk. It should have no nonce; the
+ * server's checks there do not ask, and le_acme2 sends one.
+ */
 export interface InnerJws {
   header: { alg: JwsAlgorithm; url: string; jwk: JsonObject }
   payload: Buffer | undefined
@@ -185,25 +197,19 @@ export interface InnerJws {
 export function parseInnerJws(body: Buffer, allowed: readonly JwsAlgorithm[]): InnerJws {
   const { header: encoded, payload, signature, signingInput } = decodeParts(body)
   const header = parseCommonHeader(encoded, allowed)
-  if (header.nonce !== undefined) throw malformed('the inner JWS of a key change has no nonce (RFC 8555 §7.3.5)')
   if (!('jwk' in header.key)) throw malformed('the inner JWS of a key change carries the new key as jwk')
   return { header: { alg: header.alg, url: header.url, jwk: header.key.jwk }, payload, signature, signingInput }
 }
 
 /**
- * Payload of a request that requires one; a null member counts as absent.
+ * Payload of a request that requires one.
  * @throws Problem malformed
  */
 export function parsePayload(payload: Buffer | undefined): JsonObject {
   if (payload === undefined) throw malformed('this resource needs a payload; an empty one only fetches')
   const object = parseJsonObject(payload)
   if (typeof object === 'string') throw malformed(`the payload ${object}`)
-  return Object.values(object).includes(null) ? withoutNulls(object) : object
-}
-
-/** Some clients write null for an omitted optional member. */
-function withoutNulls(object: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null))
+  return object
 }
 
 function malformed(detail: string): Problem {

@@ -69,6 +69,8 @@ export interface ProblemOptions {
   subproblems?: readonly Subproblem[]
   /** RFC 8555 §6.2: algorithms to use instead, for badSignatureAlgorithm. */
   algorithms?: readonly string[]
+  /** Key of the configuration that would allow it, for the log. */
+  key?: string
   /** RFC 8555 §7.3.3: a page for the user about userActionRequired. */
   instance?: string
   /** Absolute URL; becomes the Location header (key in use, RFC 8555 §7.3.5; order not ready). */

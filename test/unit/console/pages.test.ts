@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
+import { endOfDay, withWholeDays } from '../../../src/console/days.ts'
 import { clientCommands, directoryUrlOf, shellQuoted } from '../../../src/console/pages/client-commands.ts'
 import { readCsrFile, readCsrText } from '../../../src/console/pages/csr-file.ts'
 import { explainFailure } from '../../../src/console/pages/failure-words.ts'
@@ -112,6 +113,21 @@ describe('a failure in words', () => {
     assert.deepEqual([refused.names, refused.detail], [['b.test'], 'not allowed'])
   })
 
+  test('a host that answers with something else is no matter of the account', () => {
+    const of = (type: string) =>
+      explainFailure({ kind: 'challenge.on_failure', data: { challenge_type: type, problem: 'unauthorized' } }).advice
+    for (const [type, advice] of [
+      ['http-01', /did not put the file there, or another server answers/],
+      ['dns-01', /record is not there/],
+      ['dns-persist-01', /record is not there/],
+      ['tls-alpn-01', /port 443/],
+      ['ext:own', /evidence/],
+    ] as const)
+      assert.match(of(type), advice)
+    const account = explainFailure({ kind: 'order.rejected', data: { problem: 'unauthorized' } })
+    assert.match(account.advice, /The account may not do this/)
+  })
+
   // RFC 8555 §6.7.1: the detail then says only how many there are.
   test('has what the subproblems say', () => {
     const error = {
@@ -129,5 +145,22 @@ describe('a failure in words', () => {
       { error: null, problem: {} },
     ])
       assert.equal(typeof explainFailure({ kind: 'later.kind', data }).title, 'string')
+  })
+})
+
+describe('a day in a field', () => {
+  test('is whole: what ends with it ends at its end, and other times stay', () => {
+    assert.equal(endOfDay('2026-12-31'), '2026-12-31T23:59:59.999Z')
+    assert.deepEqual(
+      withWholeDays({ since: '2026-11-26', until: '2026-11-26', created_before: '2026-12-31', action: 'x' }),
+      {
+        since: '2026-11-26',
+        until: '2026-11-26T23:59:59.999Z',
+        created_before: '2027-01-01T00:00:00.000Z',
+        action: 'x',
+      },
+    )
+    const instant = { issued_before: '2026-11-26T10:00:00Z', until: 'soon' }
+    assert.deepEqual(withWholeDays(instant), instant)
   })
 })

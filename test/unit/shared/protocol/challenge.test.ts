@@ -74,9 +74,11 @@ test('as many methods can be enabled as an id can tell apart', () => {
   assert.throws(() => challengeId({ id: AUTHORIZATION, offered }, 'y-1' as ExtensionType), /does not offer y-1/)
 })
 
+// acmephp and yaac end at a challenge without a token that comes before the one they look for.
+const ALL_OFFERED = [...ALL.filter((type) => type !== 'dns-persist-01'), 'dns-persist-01' as const]
 const offers: [what: string, identifier: { type: 'dns' | 'ip'; value: string }, types: ChallengeType[]][] = [
-  ['a name', { type: 'dns', value: 'a.example' }, ALL],
-  ['a wildcard', { type: 'dns', value: '*.a.example' }, ['dns-01', 'dns-persist-01', 'dns-account-01']],
+  ['a name', { type: 'dns', value: 'a.example' }, ALL_OFFERED],
+  ['a wildcard', { type: 'dns', value: '*.a.example' }, ['dns-01', 'dns-account-01', 'dns-persist-01']],
   ['an address', { type: 'ip', value: '192.0.2.1' }, ['http-01', 'tls-alpn-01']],
 ]
 for (const [what, identifier, types] of offers)

@@ -49,6 +49,10 @@ const badNames = [
   '127.0.0.1',
   '0x7f.1',
   '1.2.3.0x4',
+  // Code points that IDNA 2008 forbids (RFC 5892): an emoji, a heart, a middle dot outside l·l.
+  'xn--e28h.test',
+  '\u2665.test',
+  'a\u00b7b.test',
   'a.0x',
   '1.2',
   '[::1]',

@@ -1,0 +1,22 @@
+/** Whether allowed identifiers count: the service may not enforce them, and then they protect nothing. */
+
+import { useApi } from '../api.ts'
+import { WORDS } from '../words.ts'
+import { Ready } from './basics.tsx'
+
+const KEY = 'security.identifier_policy.enforce_account_allowlist'
+
+export function Enforcement() {
+  const loaded = useApi('getSettings', {})
+  return (
+    <Ready loaded={loaded}>
+      {({ settings }) =>
+        settings.find(({ key }) => key === KEY)?.value === true ? (
+          <p class="quiet">{WORDS.identifiers.enforced}</p>
+        ) : (
+          <p class="bar warn">{WORDS.identifiers.notEnforced}</p>
+        )
+      }
+    </Ready>
+  )
+}

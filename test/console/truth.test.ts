@@ -1,0 +1,259 @@
+/** What pages say while they do not know, what lists count, and what is lost without a warning. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { uuidv7 } from '../../src/shared/lib/uuid.ts'
+import { closeConnections } from '../support/acme-client.ts'
+import { adminConfig } from '../support/admin.ts'
+import { rowsIn } from '../support/database.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { assertAccessible, becomes, ConsoleBrowser, visit } from './browser.ts'
+import { type Populated, populate } from './populated.ts'
+import { addMany } from './seed.ts'
+
+const NOTHING_ENDS = 'No unrevoked certificate ends within'
+/** All at once: each button leaves with its problem. */
+const PRESS_TRY_AGAIN = `for (const button of document.querySelectorAll('main button'))
+  if (button.textContent === 'Try again') button.click()`
+const FAILURE = { error: 'unavailable', message: 'the database is away', status: 503, request_id: 'ticket-4712' }
+
+describe('what the console knows', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
+  let service: TestService
+  let browser: ConsoleBrowser
+  let data: Populated
+  before(async () => {
+    service = await startTestService({ config: { ...adminConfig(), challenges: { http01: { max_retries: 0 } } } })
+    data = await populate(service)
+    browser = await ConsoleBrowser.start(service)
+  })
+  after(async () => {
+    await browser?.close()
+    closeConnections()
+    await service?.dispose()
+  })
+
+  const saysNothingEnds = (page: Page) => page.getByText(NOTHING_ENDS, { exact: false }).count()
+  const CHARTS = /\/(?:expiry-histogram|expiring-by-account)/
+
+  test('the overview says that nothing ends only when it knows', async () => {
+    const { page, complaints, close } = await browser.as('auditor', { place: '/nothing' })
+    const held: (() => void)[] = []
+    await page.route(CHARTS, async (route) => {
+      await new Promise<void>((release) => held.push(release))
+      await route.fulfill({ status: 503, json: FAILURE })
+    })
+    await page.evaluate(`location.hash = '/'`)
+    await page.getByText('issued in 24 hours').waitFor()
+    await until('both charts are asked for', async () => held.length === 2)
+    await becomes(() => page.locator('figure.chart').getByText('Loading …').count(), 2)
+    assert.equal(await saysNothingEnds(page), 0)
+    for (const release of held) release()
+    await becomes(() => page.locator('figure.chart').getByText('The database is away', { exact: false }).count(), 2)
+    assert.equal(await saysNothingEnds(page), 0)
+    await assertAccessible(page, 'an overview without charts')
+    await page.unroute(CHARTS)
+    for (const answer of [
+      ['**/expiry-histogram*', { is_estimate: false, buckets: [] }],
+      ['**/expiring-by-account*', { is_estimate: false, accounts: [], others: [{ days: 30, certificates: 0 }] }],
+    ] as const)
+      await page.route(answer[0], (route) => route.fulfill({ json: answer[1] }))
+    await page.evaluate(PRESS_TRY_AGAIN)
+    await becomes(() => saysNothingEnds(page), 2)
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('a list that was cut off says so, and not that there is nothing', async () => {
+    const { page, close } = await browser.as('auditor', { place: '/nothing' })
+    let asked = 0
+    await page.route('**/api/certificates?*', async (route) => {
+      if (++asked > 1) return
+      const next = `<${service.baseUrl}/api/certificates?cursor=${uuidv7(0)}>; rel="next"`
+      await route.fulfill({ json: [], headers: { Link: next, 'Access-Control-Expose-Headers': 'Link' } })
+    })
+    await page.evaluate(`location.hash = '/certificates?domain_suffix=x.test'`)
+    await until('it looks further', async () => asked > 1)
+    assert.equal(await page.getByText('Nothing fits these filters.').count(), 0)
+    await close()
+  })
+
+  test('a day is whole: since and until today finds what was done today', async () => {
+    const today = new Date().toISOString().slice(0, 10)
+    const { page, close } = await browser.as('auditor', { place: '/audit-log' })
+    await page.getByLabel('Since (UTC)').fill(today)
+    await page.getByLabel('Until (UTC)').fill(new Date().toISOString().slice(0, 10))
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/until=/)
+    await page.locator('td code', { hasText: 'eab.create' }).first().waitFor()
+    await close()
+  })
+
+  test('what expires on a day ends with it', async () => {
+    const { page, close } = await browser.as('admin', { place: '/tokens' })
+    await page.getByRole('button', { name: 'Create a token' }).first().click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('until tonight')
+    const today = new Date().toISOString().slice(0, 10)
+    await dialog.getByLabel('Expires (UTC)').fill(today)
+    await dialog.getByRole('button', { name: 'Create a token' }).click()
+    await page.getByRole('button', { name: 'I have kept it' }).click()
+    const tokens: { name: string; expires_at: string }[] = (await data.admin.get('/tokens')).json
+    assert.equal(tokens.find(({ name }) => name === 'until tonight')?.expires_at, `${today}T23:59:59.999Z`)
+    await close()
+  })
+
+  test('allowed identifiers that are not enforced are said to be so, on pages and in dialogs', async () => {
+    const { page, close } = await browser.as('admin', { place: '/identifiers' })
+    for (const place of ['/identifiers', `/accounts/${data.accountId}`, `/eab/${data.credentialId}`]) {
+      await visit(page, place)
+      await page.locator('.bar', { hasText: 'Not enforced' }).waitFor()
+    }
+    await visit(page, '/identifiers')
+    await page.getByRole('button', { name: 'Delete *.shop.test' }).click()
+    await page.getByRole('dialog').getByText('Not enforced', { exact: false }).waitFor()
+    await assertAccessible(page, 'an identifier that is not enforced')
+    await close()
+  })
+
+  test('the failures of a day are as many as their figure, each with its reason; an order has its own', async () => {
+    const { page, complaints, close } = await browser.as('auditor', { place: '/' })
+    const figure = page.getByRole('link', { name: 'failed in 24 hours' })
+    const count = Number((await figure.locator('strong').textContent()) ?? '')
+    assert.ok(count >= 3, String(count))
+    await figure.click()
+    await page.getByRole('heading', { name: 'Failures', level: 1 }).waitFor()
+    // One was put into the table beside the events that are counted.
+    await becomes(() => page.locator('tbody tr').count(), count + 1)
+    for (const title of [
+      'An order was refused',
+      'A certification request was refused',
+      'A name could not be validated',
+    ])
+      await page.getByText(title).first().waitFor()
+    await assertAccessible(page, 'failures')
+    const refused = page.locator('tbody tr', { hasText: 'A certification request was refused' })
+    await refused.getByRole('link', { name: 'Order' }).click()
+    await page.getByText('A certification request was refused').waitFor()
+    await becomes(() => page.getByRole('heading', { level: 1 }).textContent(), 'Order')
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('the figures of issued and revoked certificates lead to those of the day', async () => {
+    const { page, close } = await browser.as('auditor', { place: '/' })
+    await page.getByRole('link', { name: 'revoked in 24 hours' }).click()
+    await page.getByRole('link', { name: 'old.shop.test' }).waitFor()
+    await becomes(() => page.locator('tbody tr').count(), 1)
+    await page.getByText('Revoked from:', { exact: false }).waitFor()
+    await visit(page, '/')
+    await page.getByRole('link', { name: 'issued in 24 hours' }).click()
+    await page.getByText('Issued from:', { exact: false }).waitFor()
+    await close()
+  })
+
+  test('a leaked key is revoked for key compromise unless somebody chooses otherwise', async () => {
+    const [row] = await rowsIn<{ spki: string }>(
+      service.database,
+      "SELECT encode(spki_sha256, 'hex') AS spki FROM certificates WHERE serial_number = decode($1, 'hex')",
+      [data.serial],
+    )
+    const { page, close } = await browser.as('admin', { place: `/certificates?spki_sha256=${row?.spki}` })
+    await page.getByRole('link', { name: 'Revoke many …' }).click()
+    await page.getByRole('button', { name: 'Show what this hits' }).click()
+    await becomes(() => page.getByLabel('Reason').inputValue(), '1')
+    await page.getByText('Their keys are blocked for good', { exact: false }).waitFor()
+    await page.getByLabel('Reason').selectOption('4')
+    await page.getByText('Their keys are not blocked', { exact: false }).waitFor()
+    await close()
+  })
+
+  test('a bulk revocation that does not get on says why', async () => {
+    const job = uuidv7(Date.now())
+    await rowsIn(
+      service.database,
+      `INSERT INTO bulk_revocations (id, filter, reason, author, status, total_matched, progressed_at, obstacle)
+       VALUES ($1, '{"domain": "x.test"}', 1, '{"username": "ada", "role": "admin"}', 'revoking', 6008,
+               now() + interval '1 hour', 'the disk is full')`,
+      [job],
+    )
+    const { page, close } = await browser.as('auditor', { place: `/bulk-revocations/${job}` })
+    await page.getByRole('alert').getByText('the disk is full', { exact: false }).waitFor()
+    await page.getByText('They are listed when it has ended.').waitFor()
+    await assertAccessible(page, 'a bulk revocation that does not get on')
+    await close()
+  })
+
+  test('a key that is shown once is not lost by loading again or going back without a warning', async () => {
+    const { page, complaints, close } = await browser.as('admin', { place: '/certificates' })
+    await visit(page, '/tokens')
+    await page.getByRole('button', { name: 'Create a token' }).first().click()
+    await page.getByRole('dialog').getByLabel('Name').fill('kept')
+    await page.getByRole('dialog').getByRole('button', { name: 'Create a token' }).click()
+    const kept = page.getByRole('button', { name: 'I have kept it' })
+    await kept.waitFor()
+    const asked: string[] = []
+    page.on('dialog', (dialog) => {
+      asked.push(dialog.type())
+      void dialog.dismiss()
+    })
+    await page.evaluate('location.reload()')
+    await until('the browser asks', async () => asked.length > 0)
+    assert.deepEqual(asked, ['beforeunload'])
+    await page.evaluate('history.back()')
+    await page.getByText('on another page it is lost', { exact: false }).waitFor()
+    assert.ok(await kept.isVisible())
+    assert.match(page.url(), /#\/tokens$/)
+    await kept.click()
+    await kept.waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: 'Users', exact: true }).click()
+    await page.getByRole('heading', { name: 'Users', level: 1 }).waitFor()
+    assert.deepEqual(complaints, [])
+    await close()
+  })
+
+  test('back from a certificate is where the list was left', async () => {
+    await addMany(service, 80)
+    const { page, close } = await browser.as('auditor', { place: '/certificates' })
+    await until('the list is long', async () => (await page.locator('tbody tr').count()) > 50)
+    await page.evaluate('scrollTo(0, 1200)')
+    await until('it is scrolled', async () => (await page.evaluate('scrollY')) === 1200)
+    await page.evaluate(`new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))`)
+    await page.evaluate(`location.hash = '/certificates/${data.serial}'`)
+    await page.getByRole('heading', { level: 1, name: 'www.shop.test' }).waitFor()
+    await page.goBack()
+    await page.getByRole('heading', { level: 1, name: 'Certificates', exact: true }).waitFor()
+    await until('it is where it was', async () => Math.abs(Number(await page.evaluate('scrollY')) - 1200) < 2)
+    await close()
+  })
+
+  test('no link leads an auditor to a page that the role may not see', async () => {
+    await rowsIn(
+      service.database,
+      `INSERT INTO notifications (id, notification_type, recipient, subject, body_text, body_html, status, message_id)
+       VALUES ($1, 'challenge_failed', 'a@b.test', 's', 'b', 'b', 'failed', 'm2')`,
+      [uuidv7(Date.now())],
+    )
+    const { page, close } = await browser.as('auditor', { place: '/' })
+    await page.getByText('could not be sent', { exact: false }).waitFor()
+    const known = new Set<string>(['#/'])
+    const open = ['#/']
+    for (let place = open.pop(); place !== undefined; place = open.pop()) {
+      await visit(page, place.slice(1))
+      assert.equal(await page.getByText('Your role may not do this', { exact: false }).count(), 0, place)
+      const links = (await page.evaluate(
+        `[...document.querySelectorAll('a[href^="#/"]')].map((link) => link.getAttribute('href'))`,
+      )) as string[]
+      for (const link of links) {
+        // One of each page; ids and filters change nothing of the right.
+        const kind = link.replace(/\?.*$/, '').replace(/[0-9a-f-]{16,}/g, ':id')
+        if (!known.has(kind)) open.push(link)
+        known.add(kind)
+      }
+    }
+    assert.ok(known.size > 12, [...known].join())
+    await close()
+  })
+})
