@@ -12,8 +12,14 @@ import { checkConstrained, checkIssuing, isIssuedBy } from '../shared/pki/certif
 import { DerError } from '../shared/pki/der.ts'
 import { keyUsagesFor } from '../shared/pki/extensions.ts'
 import { lintTbsCertificate } from '../shared/pki/lint.ts'
-import { commonNamesOf } from '../shared/pki/name.ts'
-import { ATTRIBUTE_SHORT_NAMES, CA_EXTENSION, EXTENSION, type KeyUsage, SCT_LIST } from '../shared/pki/oids.ts'
+import {
+  ATTRIBUTE_SHORT_NAMES,
+  CA_EXTENSION,
+  COMMON_NAME,
+  EXTENSION,
+  type KeyUsage,
+  SCT_LIST,
+} from '../shared/pki/oids.ts'
 import type { TbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 
@@ -230,7 +236,9 @@ function checkNames(tbs: TbsCertificate, identifiers: readonly Identifier[]): st
     ...tbs.dnsNames.map((name) => `dns:${name.toLowerCase()}`),
     ...tbs.ipAddresses.map((address) => `ip:${address}`),
   ]
-  const common = commonNamesOf(tbs.subject).map((name) => name.toLowerCase())
+  const common = tbs.subject
+    .flat()
+    .flatMap(({ oid, value }) => (oid === COMMON_NAME ? [value?.toLowerCase() ?? 'a common name that is no text'] : []))
   const extra = [
     ...certified.filter((name) => !ordered.has(name)),
     ...common.filter((name) => !ordered.has(`dns:${name}`) && !ordered.has(`ip:${name}`)),

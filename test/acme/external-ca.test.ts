@@ -2,11 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { before, describe, test } from 'node:test'
 import { type AcmeClient, base64url, type Responder, send } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
 import { aServiceBehindACa, CREDENTIAL, csrFor } from '../support/behind-external-ca.ts'
 import type { Behaviour, CaRequest, ExternalCa } from '../support/external-ca.ts'
+import { operate } from '../support/operator.ts'
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { aCsr, P256_KEY, x509 } from '../unit/shared/pki/support.ts'
@@ -214,6 +217,32 @@ describe('a service behind an external CA', { timeout: 900_000 }, () => {
     assert.deepEqual((await admin.get('/backend-revocations')).json, [])
     ca.failRevocations(0)
   })
+
+  for (const isRevoked of [false, true])
+    test(`one that a restored database lacks is imported once, and its revocation ${isRevoked ? 'before' : 'after'} that reaches the CA`, async () => {
+      ca.behave('serial with a sign octet')
+      const { order, url } = await finalized()
+      const { text } = await client.post(order.json.certificate)
+      const { raw, serialNumber } = new X509Certificate(text)
+      const serial = serialNumber.toLowerCase()
+      const file = path.join(service.folder, `${serial}.pem`)
+      writeFileSync(file, text)
+      const orderId = url.split('/').at(-1)
+      const forget = `DELETE FROM certificates WHERE order_id = $1 RETURNING encode(issuer_fingerprint, 'hex') AS issuer`
+      const issuer = (await query(forget, [orderId]))[0]?.['issuer'] as string
+      await query('DELETE FROM orders WHERE id = $1', [orderId])
+
+      if (isRevoked) await operate(service, 'certificates', 'revoke', serial, '--issuer', issuer)
+      const account = client.kid.split('/').at(-1) as string
+      const imported = () => operate(service, 'certificates', 'import', file, '--account', account)
+      assert.equal(await imported(), `recorded  ${serial}  ${file}\n`)
+      assert.equal(await imported(), `known  ${serial}  ${file}\n`)
+      if (!isRevoked) {
+        const certificate = base64url(raw)
+        assert.equal((await client.post(client.directory['revokeCert'] as string, { certificate })).status, 200)
+      }
+      await until('its revocation by the CA', () => ca.revoked.includes(serial))
+    })
 
   test('of two issuers that have given one serial number, ?issuer= chooses', async () => {
     const { url } = await finalized()

@@ -9,10 +9,12 @@
 
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/schema.ts'
+import { withoutSignOctet } from '../../domain/serial-number.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { type Certificate, parseCertificate, verifyCertificateSignature } from '../../shared/pki/certificate.ts'
 import { decodePem } from '../../shared/pki/pem.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
+import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
 import { type CertificateImport, createCertificateImport } from '../../store/certificate-import.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../../store/issuance-store.ts'
@@ -50,7 +52,7 @@ export async function importCertificates(
     })
     for (const { file, certificate, issuerFingerprint } of issuedBy) {
       const outcome = await importOne(stores, certificate, issuerFingerprint, accountId)
-      const serialNumber = certificate.tbs.serialNumber.toString('hex')
+      const serialNumber = serialNumberHex(certificate.tbs.serialNumber)
       tell(json, { file, serial_number: serialNumber, outcome }, `${outcome}  ${serialNumber}  ${file}`)
     }
     return 0
@@ -86,7 +88,8 @@ async function importOne(
   issuerFingerprint: Buffer,
   accountId: string | undefined,
 ): Promise<string> {
-  const { serialNumber, notBefore, notAfter } = tbs
+  const { notBefore, notAfter } = tbs
+  const serialNumber = withoutSignOctet(tbs.serialNumber)
   const names = [...tbs.dnsNames, ...tbs.ipAddresses]
   const intent = await store.findIntent(serialNumber)
   const facts = {

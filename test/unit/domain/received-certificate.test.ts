@@ -157,6 +157,12 @@ describe('a received certificate', () => {
       { subjectAttributes: ['1.2.840.113549.1.9.1'] },
     ],
     [
+      'a common name that is no text',
+      // BIT STRING: readers that make text of it read `evil.test`.
+      { subject: Buffer.from('3015311330110603550403030a006576696c2e74657374', 'hex') },
+      /names that the order has not: a common name that is no text/,
+    ],
+    [
       'the key usages of a CA',
       more('keyUsage', (writer) => writeKeyUsage(writer, ['digital_signature', 'key_cert_sign', 'crl_sign'])),
       /key usage key_cert_sign.*key usage crl_sign/,
