@@ -43,9 +43,9 @@ export interface SigningPlan {
   pathLength: number
   /** Undefined where the issuer may certify any name. */
   constraints: NameConstraints | undefined
-  /** Of the root's CRL. */
+  /** Where the root's CRL is published. */
   crlUrls: readonly string[]
-  /** Of the root's certificate. */
+  /** Where the root's certificate is published. */
   caIssuersUrls: readonly string[]
   /** File of the new certificate; the log goes to the same folder. */
   out: string

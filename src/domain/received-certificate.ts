@@ -42,7 +42,7 @@ export interface Expected {
   maxValidityDays: number
   /** What the client has asked for. */
   requested: { notBefore?: Date; notAfter?: Date }
-  /** Of the order's profile. */
+  /** Key usages of the order's profile. */
   keyUsages: readonly KeyUsage[]
   /** Key purposes of the order's profile, by configuration name. */
   extendedKeyUsages: readonly string[]
@@ -65,7 +65,7 @@ export interface ReceivedChain {
   warnings: readonly string[]
 }
 
-/** Of what was sent, the certificate with the key of the CSR. */
+/** The certificate with the key of the CSR; undefined when none was sent. */
 export function leafOf(chain: readonly Buffer[], spki: Buffer): Buffer | undefined {
   return chain.find((der) => {
     try {

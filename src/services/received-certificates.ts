@@ -135,7 +135,7 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
   }
 }
 
-/** Of a backend that has left the configuration. */
+/** What a backend that has left the configuration may add. */
 const NOTHING_MORE: Accepted = { subjectAttributes: ['CN'], keyPurposes: [], extensions: [], policyOids: [] }
 
 type Asked = Pick<ClaimedIssuance, 'csr' | 'identifiers' | 'profile' | 'backend' | 'requested'>

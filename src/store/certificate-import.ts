@@ -15,7 +15,7 @@ export interface ForgottenCertificate {
   notAfter: Date
   der: Buffer
   spkiSha256: Buffer
-  /** That of the other certificates of its issuer when undefined; none is the signer's. */
+  /** When undefined, the backend of the other certificates of its issuer; without any, the signer. */
   backend?: string
 }
 

@@ -67,8 +67,9 @@ describe('administration from the command line', () => {
     assert.match(await operate(service, 'users', 'update', 'bob', '--role', 'admin'), /bob is admin, enabled/)
     const reset = JSON.parse(await operate(service, 'users', 'reset-password', 'BOB', '--json'))
     assert.notEqual(reset.password, made.password)
-    await operate(service, 'users', 'delete', 'bob')
+    await operate(service, 'users', 'delete', '--username', 'bob')
     assert.equal((await run('users', 'delete', 'bob')).code, 1)
+    assert.match(await operate(service, 'users', 'create', '--username', 'eve', '--email', 'e@example.com'), /password/)
     const [entry] = (await admin.get('/audit-log?action=user.delete')).json
     assert.deepEqual([entry.user_id, typeof entry.details.operator], [null, 'string'])
   })
@@ -88,7 +89,13 @@ describe('administration from the command line', () => {
       ['users', 'unlock-address', 'locked'],
     ])
       assert.equal((await run(...words)).code, 2, words.join(' '))
-    assert.equal((await run('users', 'create', 'a b')).code, 1)
+    for (const words of [
+      ['users', 'create', 'a b'],
+      ['accounts', 'list', '--limit', '0'],
+      ['accounts', 'list', '--limit', '100000'],
+      ['accounts', 'list', '--status', 'foo'],
+    ])
+      assert.equal((await run(...words)).code, 2, words.join(' '))
   })
 
   test('a locked username is unlocked, and a locked address', async () => {

@@ -59,12 +59,14 @@ ca:
 `
 
 describe('command line', { timeout: 900_000 }, () => {
+  const inspect = ['order', 'certificate', 'account'].map((what) => ['inspect', what])
   const commands = [['serve'], ['db', 'status'], ['db', 'migrate'], ['ca', 'test-sign'], ['crl', 'rebuild']]
 
   test('--help names every command and says what the exit codes mean', async () => {
     const { code, output } = await chancery('--help')
     assert.equal(code, 0)
-    for (const command of commands) assert.match(output, new RegExp(`^ +${command.join(' ')} {2,}\\w`, 'm'))
+    for (const command of [...commands, ...inspect])
+      assert.match(output, new RegExp(`^ +${command.join(' ')} {2,}\\w`, 'm'))
     assert.match(output, /Exit codes: 0 /)
   })
 
@@ -88,6 +90,9 @@ describe('command line', { timeout: 900_000 }, () => {
     [['serv'], /unknown command: serv; did you mean serve\?; see/],
     [['db', 'status', '--debgu'], /unknown option: --debgu; did you mean --debug\?; see chancery db status --help/],
     [['db'], /db needs one more word; see chancery db --help/],
+    [['-c', 'F', '--frob', 'db', 'status'], /unknown option: --frob; see chancery db status --help/],
+    [['--frob', 'x', 'db', 'status'], /unknown option: --frob; see/],
+    [['admin', 'create-user', 'ann'], /one word too many: ann; did you mean --username ann\?/],
     [['inspect'], /inspect needs one more word; see chancery inspect --help/],
     [['inspect', 'nonsense'], /unknown command: inspect nonsense; see chancery inspect --help/],
     [['serve'], /no configuration: give -c FILE or set SERVICE_CONFIG/],

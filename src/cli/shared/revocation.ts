@@ -72,8 +72,10 @@ const TOO_LARGE = 413
 async function revokeFromCrl(caller: OperationCaller, file: string, json: boolean): Promise<number> {
   const crl = (await crlIn(file)).toString('base64')
   const { body } = await caller.page('revokeFromCrl', { body: { crl } }).catch((error: unknown) => {
-    const isLong = error instanceof Refusal && error.status === TOO_LARGE
-    throw isLong ? new CommandError(`${error.message}; on the host, -c FILE takes a longer one`) : error
+    if (!(error instanceof Refusal)) throw error
+    const advice = error.status === TOO_LARGE ? '; on the host, -c FILE takes a longer one' : ''
+    // The file is wrong, not the usage.
+    throw new CommandError(error.message + advice)
   })
   const { entries, revoked, recorded, known } = body as CrlOutcome
   const now = `${revoked} revoked now, ${recorded} unknown until now, ${known} revoked before`
