@@ -4,6 +4,7 @@
  * Each part registers its stop with the teardown, so a start that fails takes apart what is up.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
 import { loadHooks } from '../hooks/load.ts'
 import { assertPortFree } from '../http/start-checks.ts'
@@ -37,6 +38,8 @@ export interface RunningService {
   signerPid(): number | undefined
   /** Applies the live keys of a configuration to every current and future thread. */
   apply(config: Config, changes: ReloadChanges): Promise<void>
+  /** /readyz is 503 from now on, and requests are served; resolves after `server.drain_seconds`. */
+  drain(): Promise<void>
   /** Resolves when all parts are down. */
   stop(): Promise<void>
 }
@@ -48,7 +51,7 @@ export interface RunningService {
 export async function startService({ stopping, ...options }: StartOptions): Promise<RunningService> {
   const teardown = new Teardown()
   const takeApart = () => teardown.run((error) => options.log.error({ err: error }, 'a part did not stop cleanly'))
-  const now = { config: options.config, stopping: false }
+  const now = { config: options.config, draining: false, stopping: false }
   const context: StartContext = { ...options, metrics: createMetrics(), teardown, fronts: [], now }
   try {
     return { ...(await start(context, stopping)), stop: takeApart }
@@ -106,6 +109,10 @@ async function start(context: StartContext, stopping: AbortSignal) {
       log.level = PINO_LEVELS[liveSettings(next).logLevel]
       await fronts.apply(next)
       await admin?.noteReload(changes)
+    },
+    async drain() {
+      now.draining = true
+      await sleep(config.server.drain_seconds * 1000)
     },
   }
 }
