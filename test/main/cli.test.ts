@@ -1,7 +1,9 @@
 /** The command line: what each command prints and how it ends. */
 
 import assert from 'node:assert/strict'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -123,6 +125,25 @@ describe('command line', { timeout: 900_000 }, () => {
       output: 'chancery: inspect order needs <uuid>; see chancery inspect order --help\n',
     })
   })
+
+  for (const [option, others] of [
+    ['--port', []],
+    ['--console-port', ['--console']],
+    ['--crl-port', ['--crl']],
+  ] as const)
+    test(`--dev with a port that is in use names ${option}, before it makes a CA or a database`, async (t) => {
+      const holder = createServer().listen(0, '127.0.0.1')
+      await once(holder, 'listening')
+      t.after(() => holder.close())
+      const { port } = holder.address() as AddressInfo
+      const free = option === '--port' ? [] : ['--port', String(await freePort())]
+      const dataDir = path.join(scratch, `port${option}`)
+      const words = ['serve', '--dev', '--data-dir', dataDir, ...others, ...free, option, String(port)]
+      const { code, output } = await chancery(...words)
+      assert.equal(code, 1, output)
+      assert.ok(output.includes(`port ${port} of 127.0.0.1 is in use; give another with ${option}`), output)
+      assert.equal(existsSync(dataDir), false)
+    })
 
   test('a file that cannot be read is one line', async () => {
     assert.deepEqual(await chancery('-c', '/nowhere/config.yaml', 'serve'), {
