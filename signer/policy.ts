@@ -38,7 +38,7 @@ export interface IssuerFacts {
   notAfter: Date
   /** Its key usage allows it (RFC 5280 §4.2.1.3). */
   maySignCrls: boolean
-  /** Of the CA certificates in all its chains. */
+  /** The name constraints of the CA certificates in all its chains. */
   constraints: readonly NameConstraints[]
   /** The extended key usages of each that has some: verifiers ask every CA of a chain for the purpose. */
   purposes: readonly (readonly string[])[]

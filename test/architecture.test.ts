@@ -110,6 +110,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/shared/protocol',
     'src/runtime/process-identity.ts',
     'src/config',
+    'src/http/start-checks.ts',
     'src/main/run-service.ts',
   ],
   // A web page: of the service it knows the client of the Admin API, and no more.

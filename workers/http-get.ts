@@ -31,7 +31,7 @@ const MAX_HEAD_BYTES = 16_384
 export interface HttpResponse {
   kind: 'response'
   status: number
-  /** First Location header as sent. */
+  /** First Location header. Octets outside ASCII are percent-encoded; PHP sends raw UTF-8. */
   location: string | undefined
   /** Raw, without content decoding. Empty unless the status is 200. */
   body: Buffer
@@ -61,6 +61,8 @@ export function get(socket: Socket, what: GetRequest, timeoutMs: number): Promis
       path: what.path,
       setHost: false,
       maxHeaderSize: MAX_HEAD_BYTES,
+      // Shell scripts end lines with LF alone. One response on a connection cannot be split from another (RFC 9112 §11.1).
+      insecureHTTPParser: true,
       headers: {
         host: what.host,
         'user-agent': what.userAgent,
@@ -77,6 +79,9 @@ export function get(socket: Socket, what: GetRequest, timeoutMs: number): Promis
   })
 }
 
+/** Node has one character for each octet of a header. */
+const encodeOctet = (octet: string) => `%${octet.charCodeAt(0).toString(16).toUpperCase()}`
+
 function readResponse(
   response: IncomingMessage,
   maxBodyBytes: number,
@@ -84,7 +89,7 @@ function readResponse(
   fail: (reason: string) => void,
 ): void {
   const status = response.statusCode ?? 0
-  const { location } = response.headers
+  const location = response.headers.location?.replaceAll(/[\x80-\xff]/g, encodeOctet)
   const done = (body: Buffer, isTooLong: boolean) => finish({ kind: 'response', status, location, body, isTooLong })
 
   response.on('error', (error) => fail(errorReason(error)))

@@ -15,7 +15,7 @@ import { isIssuedBy } from '../../src/shared/pki/certification-path.ts'
 import { lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../../src/shared/pki/crl-lint.ts'
 import { CRL_REASONS } from '../../src/shared/pki/crl-reasons.ts'
 import { DerError } from '../../src/shared/pki/der.ts'
-import { decodePem } from '../../src/shared/pki/pem.ts'
+import { decodePem, isPem } from '../../src/shared/pki/pem.ts'
 import {
   type CrlEntry,
   encodeCrlEntries,
@@ -109,7 +109,7 @@ function readPrevious(file: string, root: Certificate): SignedList {
 /** DER, or PEM as other programs write it. */
 function readDer(file: string): Buffer {
   const bytes = readFileSync(file)
-  const [block] = bytes.subarray(0, 5).toString('latin1') === '-----' ? decodePem(bytes.toString('utf8')) : []
+  const [block] = isPem(bytes) ? decodePem(bytes.toString('utf8')) : []
   return block?.der ?? bytes
 }
 

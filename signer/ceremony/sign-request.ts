@@ -20,6 +20,8 @@ import {
 import { constraintsOf } from '../../src/shared/pki/certification-path.ts'
 import { admitsAnyName } from '../../src/shared/pki/constrained-names.ts'
 import { type Csr, parseCsr, verifyCsrSignature } from '../../src/shared/pki/csr.ts'
+import { DerError } from '../../src/shared/pki/der.ts'
+import { parseName } from '../../src/shared/pki/name.ts'
 import { describeSubtrees, type NameConstraints } from '../../src/shared/pki/name-constraints.ts'
 import { decodePem, encodePem, type PemBlock, PemError } from '../../src/shared/pki/pem.ts'
 import { checkSubjectKey, DEFAULT_SUBJECT_KEY_POLICY } from '../../src/shared/pki/weak-key.ts'
@@ -41,9 +43,9 @@ export interface SigningPlan {
   pathLength: number
   /** Undefined where the issuer may certify any name. */
   constraints: NameConstraints | undefined
-  /** Of the root's CRL. */
+  /** Where the root's CRL is published. */
   crlUrls: readonly string[]
-  /** Of the root's certificate. */
+  /** Where the root's certificate is published. */
   caIssuersUrls: readonly string[]
   /** File of the new certificate; the log goes to the same folder. */
   out: string
@@ -104,7 +106,17 @@ function readRequest(file: string): Csr {
   const weakness = checkSubjectKey(request.spki, DEFAULT_SUBJECT_KEY_POLICY)
   if (weakness !== undefined) throw new Error(`${file}: ${weakness}`)
   if (!verifyCsrSignature(request)) throw new Error(`${file}: is not signed by the key it holds`)
+  checkExactName(file, request)
   return request
+}
+
+/** The certificate copies the name, so it must be exact where requests may not be. */
+function checkExactName(file: string, { subjectDer }: Csr): void {
+  try {
+    parseName(subjectDer)
+  } catch (error) {
+    throw error instanceof DerError ? new Error(`${file}: its name is no DER: ${error.message}`) : error
+  }
 }
 
 function readPem(file: string): PemBlock[] {

@@ -64,7 +64,7 @@ const listAccounts = endpoint({
       ...{ createdBefore: created_before, createdAfter: created_after },
     }
     const page = await accounts.list(filter, pageRequest(place, pages))
-    return { body: page.rows.map((row) => accountBody(row, author)), next: nextOf(page) }
+    return { body: page.rows.map((row) => accountBody(row, author)), next: nextOf(page), isCut: page.isCut }
   },
 })
 

@@ -6,7 +6,7 @@ import { boundedArray } from '../shared/lib/bounded.ts'
 import type { IdentifierRow, IdentifierWithSome } from '../store/admin/identifier-store.ts'
 import { ADMINS, endpoint } from './endpoint.ts'
 import { longPageRequest, nextOf, placeParameters } from './pages.ts'
-import { line, time, timestamp, uuid } from './schemas.ts'
+import { line, time, timestamp, uuid, whenSound } from './schemas.ts'
 
 /** As the list of a credential shows it. */
 export const PlainIdentifier = z
@@ -61,6 +61,7 @@ export const ChangedIdentifiers = z
   })
   .refine(({ allow = [], disallow = [] }) => allow.length + disallow.length > 0, {
     error: "has neither 'allow' nor 'disallow'",
+    when: whenSound,
   })
 
 export const IdentifierOutcomes = z

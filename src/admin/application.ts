@@ -39,7 +39,7 @@ const BUSY_RETRY_SECONDS = 1
 const DATABASE_RETRY_SECONDS = 5
 /** Of a body without a token: a username and a password. */
 const MOST_OF_A_STRANGER = 8 * 1024
-/** Of a body that an auditor may send: a CSR, a CSR profile. */
+/** Most bytes of a body that an auditor may send: a CSR, a CSR profile. */
 const MOST_OF_AN_AUDITOR = 64 * 1024
 /** Requests of one user, so that nobody keeps the others out. */
 const MOST_OF_ONE = 24
@@ -55,7 +55,7 @@ export class AdminApplication {
   #running = 0
   /** Requests whose token is being checked. */
   readonly #unknown = new Turns(OF_STRANGERS)
-  /** Those that need none, such as logins. */
+  /** Turns of requests that need no token, such as logins. */
   readonly #strangers = new Turns(OF_STRANGERS)
   #working = 0
   /** By user. */
@@ -97,7 +97,10 @@ export class AdminApplication {
         return this.#reply(endpoint, answer, request, { resource, owner: author?.userId ?? request.address })
       })
     } catch (error) {
-      return errorReply(this.#asAdminError(error, requestId), requestId, resource)
+      const refusal = this.#asAdminError(error, requestId)
+      const reply = errorReply(refusal, requestId, resource)
+      const { next } = refusal.options
+      return next ? { ...reply, headers: [...reply.headers, this.#linkTo(request, next), INCOMPLETE] } : reply
     } finally {
       this.#running--
     }
@@ -145,7 +148,8 @@ export class AdminApplication {
     const headers: Header[] = [...(answer.headers ?? [])]
     if (status === 204) return { status, headers, body: '', resource }
     headers.push(['Content-Type', reply.contentType ?? 'application/json'])
-    if (answer.next) headers.push(['Link', `<${this.#nextUrl(request, answer.next)}>; rel="next"`])
+    if (answer.next) headers.push(this.#linkTo(request, answer.next))
+    if (answer.isCut) headers.push(INCOMPLETE)
     if (answer.lines) return { status, headers, resource, ...(await this.#options.streams.open(owner, answer.lines)) }
     if (answer.octets) return { status, headers, resource, body: '', octets: answer.octets }
     // A reply that does not fit its description is our fault, and must not leave.
@@ -155,11 +159,11 @@ export class AdminApplication {
   }
 
   /** Keeps the filters of the request. */
-  #nextUrl({ path, query }: AdminRequest, next: Readonly<Record<string, string>>): string {
+  #linkTo({ path, query }: AdminRequest, next: Readonly<Record<string, string>>): Header {
     const parameters = new URLSearchParams(query)
     for (const place of PLACES) parameters.delete(place)
     for (const [name, value] of Object.entries(next)) parameters.set(name, value)
-    return `${this.#options.baseUrl}${path}?${parameters}`
+    return ['Link', `<${this.#options.baseUrl}${path}?${parameters}>; rel="next"`]
   }
 
   #asAdminError(error: unknown, requestId: string): AdminError {
@@ -174,6 +178,9 @@ export class AdminApplication {
     return new AdminError('internal', `the server failed; quote request ${requestId} to its operator`)
   }
 }
+
+/** Beside rows that a search has found before it was cut off. */
+const INCOMPLETE: Header = ['Search-Complete', 'false']
 
 /** A link has either an offset or a cursor. */
 const PLACES = ['limit', 'offset', 'cursor']

@@ -8,7 +8,17 @@ import type { RevocationJob, RevocationResult } from '../store/admin/bulk-revoca
 import { reason } from './certificates.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { limitOf, limitParameter, offsetPage, offsetParameter, requireNear } from './pages.ts'
-import { fingerprint, instantParameter, line, serialNumber, time, timeOrNull, timestamp, uuid } from './schemas.ts'
+import {
+  fingerprint,
+  instantParameter,
+  line,
+  serialNumber,
+  time,
+  timeOrNull,
+  timestamp,
+  uuid,
+  whenSound,
+} from './schemas.ts'
 
 /** A third of a megabyte; a longer list is several requests. */
 const MOST_SERIALS = 10_000
@@ -33,6 +43,7 @@ const Filter = z
   })
   .refine((filter) => Object.values(filter).some((member) => member !== undefined), {
     error: 'must have at least one member',
+    when: whenSound,
   })
 
 const BulkRevocationDryRun = z

@@ -15,6 +15,7 @@ import {
   timeOrNull,
   timestamp,
   uuid,
+  whenSound,
 } from './schemas.ts'
 
 const Certificate = z
@@ -102,7 +103,7 @@ const listCertificates = endpoint({
       ...{ issuedBefore: issued_before, issuedAfter: issued_after, revokedAfter },
     }
     const page = await certificates.list(filter, sort, pageRequest({ limit, offset, cursor }, pages))
-    return { body: page.rows.map(certificateBody), next: nextOf(page) }
+    return { body: page.rows.map(certificateBody), next: nextOf(page), isCut: page.isCut }
   },
 })
 
@@ -229,6 +230,7 @@ const revokeCertificate = endpoint({
     })
     .refine(({ issuer, not_after }) => issuer !== undefined || not_after === undefined, {
       error: "stands beside 'issuer' only",
+      when: whenSound,
       path: ['not_after'],
     }),
   bodyIsOptional: true,

@@ -28,6 +28,8 @@ export interface Page<T> {
   status: number
   /** Path and query of the next page, below the base path. */
   next: string | undefined
+  /** The search was cut off; the next page goes on with it. */
+  isCut: boolean
 }
 
 /** What the service has refused; `message` is its sentence. */
@@ -105,9 +107,12 @@ export class AdminClient {
     const link = /<([^>]+)>;\s*rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
     // The service names its own external URL, which may differ from the one that is asked here.
     const next = link && path.split('?', 1)[0] + new URL(link).search
+    const isCut = response.headers.get('search-complete') === 'false'
+    // A search that was cut off before it has found something.
+    if (!response.ok) return { status: response.status, body: [], next, isCut }
     const isJson = response.headers.get('content-type')?.includes('json')
     const body = text === '' ? undefined : isJson ? JSON.parse(text) : text
-    return { status: response.status, body, next }
+    return { status: response.status, body, next, isCut }
   }
 
   async #fetch(method: string, path: string, sent: unknown): Promise<Response> {
@@ -123,7 +128,7 @@ export class AdminClient {
       },
       ...(sent !== undefined && { body: JSON.stringify(sent) }),
     })
-    if (response.ok) return response
+    if (response.ok || response.headers.has('search-complete')) return response
     const body = (await response.json().catch(() => ({}))) as Partial<ErrorBody>
     throw new AdminApiError(response.status, body)
   }

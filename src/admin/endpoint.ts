@@ -39,6 +39,8 @@ export interface Answer<R> {
   octets?: Uint8Array
   /** Query of the next page, without filters; becomes Link rel=next. */
   next?: Readonly<Record<string, string>> | undefined
+  /** The search for these rows was cut off. */
+  isCut?: boolean
   headers?: readonly Header[]
   /** Lines of a streamed body, one or more together, without the last line break. */
   lines?: AsyncIterable<string>

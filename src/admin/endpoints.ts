@@ -31,6 +31,8 @@ import { WORKERS } from './workers.ts'
 const getName = endpoint({
   ...{ id: 'getName', method: 'GET', path: '', tag: 'Service', roles: 'none' },
   summary: 'Shows the name and version of the service.',
+  // The paginator of an existing client sends one here.
+  query: z.looseObject({}),
   reply: { status: 200, schema: z.strictObject({ name: z.string(), version: z.string() }) },
   handle: async (_request, { version }) => ({ body: { name: 'chancery', version } }),
 })

@@ -47,7 +47,8 @@ export function invalid(where: string, { issues }: z.ZodError, schema: z.ZodType
 type Issue = z.ZodError['issues'][number]
 
 function fieldErrors(issue: Issue, schema: z.ZodType): FieldError[] {
-  const at = issue.path.map(String)
+  // A key of a table is a text of the client.
+  const at = issue.path.map((part) => String(part).slice(0, 64))
   if (issue.code !== 'unrecognized_keys') return [{ field: at.join('.'), message: sentenceOf(issue) }]
   return issue.keys.slice(0, MOST_NAMED).map((key) => {
     const known = nearest(key.slice(0, 64), memberNames(schema, at))
@@ -59,13 +60,21 @@ function fieldErrors(issue: Issue, schema: z.ZodType): FieldError[] {
 const MOST_NAMED = 20
 
 function sentenceOf(issue: Issue): string {
+  if (issue.code === 'invalid_key') return `is unknown; it ${issue.issues.map(choiceOf).join('; ')}`
   const missing = issue.input === undefined ? 'is missing; it ' : ''
   if (issue.code === 'invalid_type') return `${missing}must be ${kindOf(issue.expected)}`
-  if (issue.code === 'invalid_value')
-    return `${missing}must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
+  if (issue.code === 'invalid_value') return `${missing}${choiceOf(issue)}`
   if (issue.code === 'too_small') return `must be at least ${issue.minimum}${unitOf(issue.origin)}`
   if (issue.code === 'too_big') return `must be at most ${issue.maximum}${unitOf(issue.origin)}`
   return issue.message
+}
+
+/** Of what is none of some values. The keys of a table come as a union of their names and nothing. */
+function choiceOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_value')
+    return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
+  const [first] = issue.code === 'invalid_union' ? (issue.errors[0] ?? []) : []
+  return first ? choiceOf(first) : issue.message
 }
 
 const kindOf = (expected: string) => (/^[aeiou]/.test(expected) ? `an ${expected}` : `a ${expected}`)

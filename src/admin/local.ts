@@ -5,6 +5,7 @@ import { AdminError } from '../domain/admin-error.ts'
 import type { Actor } from '../domain/administrator.ts'
 import type { AdminThreadData } from '../main/messages.ts'
 import type { AuditLog } from '../services/admin/audit-log.ts'
+import type { SigningIssuer } from '../services/admin/issuers.ts'
 import { HASHING_HERE } from '../services/admin/passwords.ts'
 import { adminSettings, requireAuditKey } from '../settings/admin.ts'
 import { addRevocations, type RevocationTally } from '../store/revocation-tally.ts'
@@ -22,6 +23,7 @@ export interface LocalApiOptions {
   audit: AuditLog
   /** The author of every request; no token is asked for. */
   operator: Actor
+  signingIssuers(): Promise<readonly SigningIssuer[]>
 }
 
 export class LocalAdminApi {
@@ -35,7 +37,7 @@ export class LocalAdminApi {
   /** What the application would log: of a request, or of a job. */
   #failure: unknown
 
-  constructor({ config, version, db, audit, operator }: LocalApiOptions) {
+  constructor({ config, version, db, audit, operator, signingIssuers }: LocalApiOptions) {
     this.baseUrl = adminSettings(config).baseUrl
     this.#db = db
     const note = ({ err }: { err?: unknown }) => this.#fail(err)
@@ -45,6 +47,7 @@ export class LocalAdminApi {
         ...{ db, audit, auditKey: () => requireAuditKey(config), events: this.#events() },
         hashing: HASHING_HERE,
         isCommand: true,
+        signingIssuers,
         ask: () => Promise.reject(new AdminError('unavailable', 'only the service itself can tell; ask with --server')),
       },
     )

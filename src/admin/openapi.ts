@@ -47,7 +47,7 @@ function operation(endpoint: AnyEndpoint, schemas: Schemas): Json {
       },
     }),
     responses: {
-      [reply.status]: success(reply, schemas),
+      [reply.status]: { ...success(reply, schemas), ...(isSearch(endpoint) && { headers: SEARCH_HEADERS }) },
       ...(reply.orStatus && { [reply.orStatus]: success({ ...reply, status: reply.orStatus }, schemas) }),
       ...Object.fromEntries(errorsOf(endpoint).map((code) => [ADMIN_ERRORS[code], ERROR_RESPONSE(code)])),
     },
@@ -66,13 +66,28 @@ function success({ status, schema, contentType = 'application/json' }: AnyEndpoi
 const DESCRIPTIONS = { 200: 'Done', 201: 'Made', 202: 'Begun', 204: 'Done, without a body' }
 
 /** What the description implies, and what it names. */
-export function errorsOf({ roles, params, query, body, errors = [] }: AnyEndpoint): AdminErrorCode[] {
+export function errorsOf(endpoint: AnyEndpoint): AdminErrorCode[] {
+  const { roles, params, query, body, errors = [] } = endpoint
   const codes = new Set<AdminErrorCode>(errors)
   if (query || body || !params) codes.add('invalid_request')
   if (roles !== 'none') codes.add('unauthorized')
   if (roles !== 'none' && roles.length === 1) codes.add('forbidden')
   if (params) codes.add('not_found')
+  if (isSearch(endpoint)) codes.add('unavailable')
   return [...codes].sort((a, b) => ADMIN_ERRORS[a] - ADMIN_ERRORS[b])
+}
+
+/** A list whose search may be cut off (services/admin/list-pages.ts). */
+const isSearch = ({ query }: AnyEndpoint) =>
+  query instanceof z.ZodObject && 'cursor' in query.shape && 'offset' in query.shape
+
+const SEARCH_HEADERS = {
+  Link: { description: 'With rel="next" where the list goes on.', schema: { type: 'string' } },
+  'Search-Complete': {
+    description:
+      '`false` when the search was cut off after 2 seconds: rows may be missing, and Link goes on. Otherwise absent. A search that has found nothing by then is 503, with the same headers.',
+    schema: { const: 'false' },
+  },
 }
 
 const ERROR = {

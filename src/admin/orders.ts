@@ -107,7 +107,7 @@ const listOrders = endpoint({
     const times = { createdBefore: created_before, createdAfter: created_after }
     const filter = { accountId: account_id, status, name: domain, ...times }
     const page = await orders.list(filter, pageRequest(place, pages))
-    return { body: page.rows.map(orderBody), next: nextOf(page) }
+    return { body: page.rows.map(orderBody), next: nextOf(page), isCut: page.isCut }
   },
 })
 

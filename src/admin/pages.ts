@@ -4,15 +4,21 @@ import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
 import { MOST_OFFSET, type PageOfList, type PageRequest } from '../services/admin/list-pages.ts'
 import type { PageSettings } from './context.ts'
-import { uuid, wholeParameter } from './schemas.ts'
+import { text, uuid, wholeParameter } from './schemas.ts'
 
-export const limitParameter = () => wholeParameter(1, 999_999_999).optional()
-export const offsetParameter = () => wholeParameter(0, 999_999_999).default(0)
+/** What is no number is NaN: `limitOf` knows the bound that all are told. */
+export const limitParameter = () =>
+  text(64, 'must be a whole number of rows')
+    .transform((digits) => (/^\d{1,9}$/.test(digits) ? Number(digits) : Number.NaN))
+    .meta({ type: 'integer', minimum: 1 })
+    .optional()
+const offset = () => wholeParameter(0, 999_999_999, 'must be a whole number, 0 or more')
+export const offsetParameter = () => offset().default(0)
 
 export function limitOf(limit: number | undefined, { defaultSize, maxSize }: PageSettings): number {
   if (limit === undefined) return defaultSize
-  if (limit <= maxSize) return limit
-  throw wrong('limit', `must be at most ${maxSize}`)
+  if (limit >= 1 && limit <= maxSize) return limit
+  throw wrong('limit', `must be a whole number from 1 to ${maxSize}`)
 }
 
 /** @throws AdminError for an offset too far; a cursor goes further */
@@ -24,7 +30,7 @@ export function requireNear(offset: number): void {
 /** Query of a list that goes on by offset or, begun with an empty value, by cursor. */
 export const placeParameters = () => ({
   limit: limitParameter(),
-  offset: wholeParameter(0, 999_999_999).optional(),
+  offset: offset().optional(),
   cursor: z
     .union([z.literal(''), uuid()], { error: "must be empty for the first page, or taken from a page's Link" })
     .optional(),

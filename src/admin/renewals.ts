@@ -4,7 +4,7 @@ import { z } from 'zod/v4'
 import { boundedArray } from '../shared/lib/bounded.ts'
 import type { AdviceSelection } from '../store/renewal-store.ts'
 import { ADMINS, endpoint } from './endpoint.ts'
-import { fingerprint, instantParameter, serialNumber, time, timestamp } from './schemas.ts'
+import { fingerprint, instantParameter, serialNumber, time, timestamp, whenSound } from './schemas.ts'
 
 const filter = () =>
   z
@@ -16,6 +16,7 @@ const filter = () =>
     })
     .refine(({ all, ...others }) => (Object.keys(others).length === 0) === (all === true), {
       error: "must have 'all': true alone, or say which certificates",
+      when: whenSound,
     })
     .meta({ description: 'Members combine; certificates that have expired are left out.' })
 

@@ -53,8 +53,7 @@ export const flagParameter = () =>
     .meta({ type: 'boolean' })
 
 /** A whole number in a query. */
-export const wholeParameter = (min: number, max: number) => {
-  const error = `must be a whole number from ${min} to ${max}`
+export const wholeParameter = (min: number, max: number, error = `must be a whole number from ${min} to ${max}`) => {
   const isRight = (text: string) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max
   const meta = { type: 'integer', minimum: min, maximum: max, pattern: undefined } as const
   return text(9, error).refine(isRight, { error }).transform(Number).meta(meta)
@@ -72,7 +71,10 @@ export const serialNumber = () =>
     .refine((text) => parseSerialNumber(text) !== undefined, { error: 'must be a serial number in hexadecimal' })
     .transform((text) => parseSerialNumber(text) as string)
 
-/** Of an administrator. */
+/** `when` of a rule about all members: a wrong one has a sentence of its own already. */
+export const whenSound = ({ issues }: { issues: readonly unknown[] }): boolean => issues.length === 0
+
+/** An administrator's password. */
 export const password = () => z.string().min(1).max(1024)
 
 /** SHA-256 in hexadecimal, perhaps with colons. */

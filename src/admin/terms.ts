@@ -2,7 +2,7 @@
 
 import { z } from 'zod/v4'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
-import { uuid } from './schemas.ts'
+import { uuid, whenSound } from './schemas.ts'
 
 const tag = 'Terms of service'
 
@@ -32,6 +32,7 @@ const acceptTerms = endpoint({
     .strictObject({ account_id: uuid().optional(), all: z.literal(true).optional() })
     .refine(({ account_id, all }) => (account_id === undefined) === (all === true), {
       error: "must have either 'account_id' or 'all': true",
+      when: whenSound,
     }),
   reply: {
     status: 200,

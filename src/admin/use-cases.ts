@@ -17,7 +17,7 @@ import { CsrProfiles } from '../services/admin/csr-profiles.ts'
 import { DeadLetters } from '../services/admin/dead-letters.ts'
 import { EventStatistics } from '../services/admin/event-statistics.ts'
 import { HistoryIndexes, INDEX_WAIT_MS } from '../services/admin/history-indexes.ts'
-import { Issuers } from '../services/admin/issuers.ts'
+import { Issuers, type SigningIssuer } from '../services/admin/issuers.ts'
 import { NotificationList } from '../services/admin/notifications.ts'
 import { Orders } from '../services/admin/orders.ts'
 import { readOverview } from '../services/admin/overview.ts'
@@ -57,6 +57,8 @@ export interface AdminParts {
   hashing: PasswordHashing
   /** It waits for what it needs, and reads secrets only for that: signing is stopped without them. */
   isCommand?: true
+  /** Those of the instance when absent. */
+  signingIssuers?: () => Promise<readonly SigningIssuer[]>
   /** Of the supervisor. */
   ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
 }
@@ -72,7 +74,7 @@ const AUDIT_CHAIN = { intervalMs: 2_000, mostWaiting: MOST_WAITING }
 
 export function createAdminContext(
   { config, version }: Pick<AdminThreadData, 'config' | 'version'>,
-  { db, audit, auditKey, events, hashing, isCommand, ask }: AdminParts,
+  { db, audit, auditKey, events, hashing, isCommand, signingIssuers, ask }: AdminParts,
 ): AdminContext {
   const settings = adminSettings(config)
   const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
@@ -109,7 +111,7 @@ export function createAdminContext(
     notifications: new NotificationList(db, audit),
     renewals: new Renewals(audit),
     blockedKeys: new BlockedKeys(db, audit),
-    issuers: new Issuers(db, () => ask('instance')),
+    issuers: new Issuers(db, signingIssuers ?? (async () => (await ask('instance')).issuers)),
     bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, confirmAbove }),
     credentials: new Credentials({
       ...{

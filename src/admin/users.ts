@@ -8,7 +8,7 @@ import { isMailAddress, MAIL_ADDRESS } from '../shared/lib/mail-address.ts'
 import type { UserRow } from '../store/admin/user-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { longPageRequest, nextOf, placeParameters } from './pages.ts'
-import { line, password, text, time, timeOrNull, timestamp, uuid } from './schemas.ts'
+import { line, password, text, time, timeOrNull, timestamp, uuid, whenSound } from './schemas.ts'
 
 export const User = z
   .strictObject({
@@ -83,7 +83,7 @@ const updateUser = endpoint({
   params,
   body: z
     .strictObject({ enabled: z.boolean().optional(), role: z.enum(ROLES).optional() })
-    .refine((change) => Object.keys(change).length > 0, { error: "has neither 'enabled' nor 'role'" }),
+    .refine((change) => Object.keys(change).length > 0, { error: "has neither 'enabled' nor 'role'", when: whenSound }),
   reply: { status: 200, schema: User },
   errors: ['not_found', 'conflict'],
   audit: 'user.update',

@@ -29,7 +29,7 @@ export interface CaIssuer {
   signatureAlgorithm: SignatureAlgorithm
   notBefore: Date
   notAfter: Date
-  /** Of the CA certificates in all its chains (RFC 5280 §4.2.1.10). */
+  /** The name constraints of the CA certificates in all its chains (RFC 5280 §4.2.1.10). */
   constraints: readonly NameConstraints[]
 }
 

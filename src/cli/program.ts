@@ -58,9 +58,7 @@ export async function localProgram(typed: readonly string[]): Promise<Program> {
     (one): Command => ({ usage: usageOf(one), about: one.about, run: () => Promise.resolve(2) }),
   )
   const session = SESSION.filter(isAsked).map(ofSession)
-  const commands = inGroups([...HOST, ...SHARED.map(onDatabase), ...named, ...whole, ...session])
-  // A former name, which only who types it is told of.
-  if (words.includes('inspect')) commands.push(...INSPECT)
+  const commands = inGroups([...HOST, ...SHARED.map(onDatabase), ...named, ...whole, ...session, ...INSPECT])
   return {
     name: 'chancery',
     version: VERSION,

@@ -3,7 +3,7 @@
 import { z } from 'zod/v4'
 import { type ModuleReference, parseModuleReference } from '../shared/lib/module-reference.ts'
 import { usedBackends } from './backends.ts'
-import { pythonClassOf } from './python-class.ts'
+import { pythonClassAdvice } from './python-class.ts'
 import type { Config } from './schema.ts'
 import { Accepted } from './sections/ca.ts'
 
@@ -29,13 +29,16 @@ export interface CaModuleConfig {
 
 export const usedModules = (ca: Config['ca']): string[] => usedBackends(ca).filter(isModule)
 
+const PYTHON_CA = { things: 'CA backends', folder: 'ca', further: 'and port it (docs/ca-modules.md)' }
+
 /** @returns a sentence that follows the key with the reference, for what is no module */
 export function moduleReferenceOf(backend: string): ModuleReference | string {
   const text = backend.slice(PREFIX.length)
-  const className = pythonClassOf(text)
-  if (className !== undefined)
-    return `names a Python class; CA backends are JavaScript modules here, .js or .mjs: write ext:./ca/${className.toLowerCase()}.js#${className}, and port it (docs/ca-modules.md)`
-  return parseModuleReference(text) ?? `${backend} is no module such as ext:./ca/module.js#Ca`
+  return (
+    pythonClassAdvice(text, PYTHON_CA) ??
+    parseModuleReference(text) ??
+    `${backend} is no module such as ext:./ca/module.js#Ca`
+  )
 }
 
 /** @returns a sentence that follows `ca.extension_settings`, for what is wrong */

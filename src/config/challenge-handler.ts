@@ -2,6 +2,7 @@
 
 import { z } from 'zod/v4'
 import { type ModuleReference, parseModuleReference } from '../shared/lib/module-reference.ts'
+import { pythonClassAdvice } from './python-class.ts'
 
 const seconds = (value: number) => z.int().min(0).max(3600).default(value)
 const variables = z.array(z.string().regex(/^[A-Za-z_]\w*$/, 'must be names of environment variables')).default([])
@@ -50,7 +51,23 @@ export const HANDLER_METHODS: Readonly<Record<string, 'dns-01' | 'http-01'>> = {
   callback_http: 'http-01',
 }
 
-/** @returns a sentence that follows the key, for what is wrong */
+const PYTHON_HANDLER = {
+  ...{ things: 'challenge handlers', folder: 'handlers' },
+  further: 'and port it, or one of callback_dns, callback_http, file_http (docs/operations/acme-proxy.md)',
+}
+
+/** @returns a sentence that follows `ca.acme_proxy.challenge_handler`, for what is no module; undefined for a built-in */
+export function handlerReferenceOf(handler: string): ModuleReference | string | undefined {
+  if (Object.hasOwn(HANDLER_METHODS, handler)) return undefined
+  const text = handler.replace(/^ext:/, '')
+  return (
+    pythonClassAdvice(text, PYTHON_HANDLER) ??
+    parseModuleReference(text) ??
+    `${handler} is no module such as ext:./handlers/zone.js#Zone`
+  )
+}
+
+/** @returns a sentence that follows `ca.acme_proxy.challenge_handler_config`, for what is wrong */
 export function readChallengeHandler(
   handler: string,
   config: Readonly<Record<string, unknown>>,
@@ -63,8 +80,8 @@ export function readChallengeHandler(
     case 'callback_http':
       return read(CallbackHttp, config, (data) => ({ kind: 'callback_http', ...data }))
     default: {
-      const reference = parseModuleReference(handler.replace(/^ext:/, ''))
-      if (!reference) return 'belongs to a handler that is no module such as ext:./handlers/zone.js#Zone'
+      const reference = handlerReferenceOf(handler)
+      if (typeof reference !== 'object') return 'belongs to a handler that is no module'
       return read(Module, config, (limits) => ({ kind: 'module', reference, limits, settings: config }))
     }
   }

@@ -3,7 +3,7 @@
 import { z } from 'zod/v4'
 import { type ModuleReference, parseModuleReference } from '../shared/lib/module-reference.ts'
 import { isHttpUrl } from './field.ts'
-import { pythonClassOf } from './python-class.ts'
+import { pythonClassAdvice } from './python-class.ts'
 
 export type HookClass =
   /** @property isPlain `{event, data}` instead of a CloudEvent, for the reference's three events by default */
@@ -22,15 +22,13 @@ const BUILT_IN: Readonly<Record<string, HookClass>> = {
   'acmeeh.hooks.ct_hook.CTSubmissionHook': { kind: 'unusable', why: WITH_CT },
 }
 
+const PYTHON_HOOK = { things: 'hooks', folder: 'hooks', further: 'or webhook with config.url (docs/hooks.md)' }
+
 export function hookClassOf(text: string): HookClass {
   const builtIn = BUILT_IN[text]
   if (builtIn) return builtIn
-  const className = pythonClassOf(text)
-  if (className !== undefined)
-    return {
-      kind: 'unusable',
-      why: `is a Python class; hooks are JavaScript modules here, .js or .mjs: write ext:./hooks/${className.toLowerCase()}.js#${className}, or webhook with config.url (docs/hooks.md)`,
-    }
+  const advice = pythonClassAdvice(text.replace(/^ext:/, ''), PYTHON_HOOK)
+  if (advice !== undefined) return { kind: 'unusable', why: advice }
   const reference = parseModuleReference(text.replace(/^ext:/, ''))
   if (!reference) return { kind: 'unusable', why: 'is no module such as ext:./hooks/notify.js#Notify' }
   return { kind: 'module', reference }

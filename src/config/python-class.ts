@@ -3,7 +3,18 @@
 /** Dotted, and the last part in capitals; no package on npm is named so. */
 const PYTHON = /^\w+(?:\.\w+)*\.([A-Z]\w*)$/
 
-/** @returns the name of the class; undefined for anything else */
-export function pythonClassOf(text: string): string | undefined {
-  return PYTHON.exec(text)?.[1]
+interface Place {
+  /** The things that the key names. */
+  things: string
+  folder: string
+  /** Ends the advice. */
+  further: string
+}
+
+/** @returns a sentence that follows the key and says what to write; undefined for anything else */
+export function pythonClassAdvice(text: string, { things, folder, further }: Place): string | undefined {
+  const className = PYTHON.exec(text)?.[1]
+  if (className === undefined) return undefined
+  const reference = `ext:./${folder}/${className.toLowerCase()}.js#${className}`
+  return `names a Python class; ${things} are JavaScript modules here, .js or .mjs: write ${reference}, ${further}`
 }

@@ -52,34 +52,30 @@ export function renderManual(): string {
 }
 
 function renderSection(name: string, node: SchemaNode): string[] {
-  const rows = childRows(name, node, undefined)
+  const rows = childRows(name, node)
   if (rows.length === 0) return []
   const table = ['| Key | Type | Default | Meaning |', '|---|---|---|---|', ...rows.map(renderRow)]
   return [`## ${name}\n\n${node.description ?? ''}\n\n${table.join('\n')}\n`]
 }
 
-function rowsOf(key: string, raw: SchemaNode, isRequired: boolean, given: unknown): Row[] {
+function rowsOf(key: string, raw: SchemaNode, isRequired: boolean): Row[] {
   if (ABSENT_KEYS.some((holder) => isWithin(key, holder))) return []
   const node = withoutNull(raw)
-  const value = node.default ?? given
   const entry = node.items === undefined ? undefined : withoutNull(node.items)
   const named = node.additionalProperties || undefined
   return [
-    { key, node, isRequired, default: value === undefined ? raw.default : value },
-    ...childRows(key, node, value),
-    ...(entry?.properties === undefined ? [] : childRows(`${key}[]`, entry, undefined)),
-    ...(named?.properties === undefined ? [] : childRows(`${key}.<name>`, named, undefined)),
+    { key, node, isRequired, default: node.default ?? raw.default },
+    ...childRows(key, node),
+    ...(entry?.properties === undefined ? [] : childRows(`${key}[]`, entry)),
+    ...(named?.properties === undefined ? [] : childRows(`${key}.<name>`, named)),
   ]
 }
 
-/** A group with its own default (a rate limit) passes it on to its keys. */
-function childRows(key: string, node: SchemaNode, values: unknown): Row[] {
+function childRows(key: string, node: SchemaNode): Row[] {
   const children = Object.entries(node.properties ?? {}).filter(([name]) => name !== '_comment')
-  const rows = children.flatMap(([name, child]) => {
-    const given = typeof values === 'object' && values !== null ? Reflect.get(values, name) : undefined
-    const isRequired = given === undefined && (node.required?.includes(name) ?? false)
-    return rowsOf(`${key}.${name}`, child, isRequired, given)
-  })
+  const rows = children.flatMap(([name, child]) =>
+    rowsOf(`${key}.${name}`, child, node.required?.includes(name) ?? false),
+  )
   return unifyRows(key, rows)
 }
 

@@ -8,6 +8,7 @@ import { WITHOUT_EFFECT } from './availability.ts'
 import { usesBackend } from './backends.ts'
 import { type CaModuleConfig, caModuleConfig, usedModules } from './ca-module.ts'
 import { otherConnections } from './connections.ts'
+import { narrowlyForbidden } from './exact-names.ts'
 import type { IsSet } from './rules/rule.ts'
 import type { Config } from './schema.ts'
 
@@ -90,6 +91,7 @@ export const WARNINGS: readonly WarningRule[] = [
     (c) => !c.proxy.enabled && c.proxy.trusted_proxies.length > 0,
     'has no effect while proxy.enabled is false',
   ),
+  { path: 'security.identifier_policy.forbidden_domains', check: narrowlyForbidden },
   {
     path: 'security.hsts_max_age_seconds',
     check: ({ security: { hsts_max_age_seconds: age } }) =>
@@ -129,7 +131,7 @@ export const WARNINGS: readonly WarningRule[] = [
   ),
   warn(
     'acme.caa_identities',
-    (c, isSet) => c.acme.caa_enforce && !isSet('acme.caa_enforce') && c.acme.caa_identities.length === 0,
+    (c) => c.acme.caa_enforce && c.acme.caa_identities.length === 0,
     'is empty, so CAA records are not checked; list the issuer domain names of this service, or set acme.caa_enforce to false',
   ),
   warn(

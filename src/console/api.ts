@@ -152,6 +152,8 @@ export interface Listed<R> {
   isLoading: boolean
   /** There is another page. */
   hasMore: boolean
+  /** The search was cut off; the next page goes on with it. */
+  isCut: boolean
   /** Rows that left the page at its beginning, so that it stays small. */
   dropped: number
   more(): void
@@ -163,6 +165,7 @@ interface ListState<R> {
   key: string
   rows: readonly R[]
   next: string | undefined
+  isCut: boolean
   dropped: number
   error: unknown
   isLoading: boolean
@@ -181,7 +184,7 @@ function remember(state: ListState<unknown>): void {
 }
 
 const emptyList = <R>(key: string): ListState<R> => ({
-  ...{ key, rows: [], next: undefined, dropped: 0, error: undefined, isLoading: true },
+  ...{ key, rows: [], next: undefined, isCut: false, dropped: 0, error: undefined, isLoading: true },
 })
 
 /** A list that goes on by offset or by cursor begins by cursor, which has no end. */
@@ -234,7 +237,7 @@ export function useList<I extends OperationId>(id: I, input: Input<I>, entry?: n
       setState((former) => (next === undefined ? emptyList(key) : { ...former, isLoading: true, error: undefined }))
       try {
         const got = next === undefined ? await firstPage(id, input) : await follow(id, next)
-        if (turn === asked.current) setState((former) => withPage(former, got.body as Row<I>[], got.next))
+        if (turn === asked.current) setState((former) => withPage(former, got.body as Row<I>[], got))
       } catch (error) {
         if (turn === asked.current) setState((former) => ({ ...former, error, isLoading: false }))
       }
@@ -255,16 +258,28 @@ export function useList<I extends OperationId>(id: I, input: Input<I>, entry?: n
     if (!state.isLoading && state.error === undefined && entry !== undefined) remember(state)
   }, [state, entry])
 
-  const { next, rows, error, isLoading, dropped } = state.key === key ? state : emptyList<Row<I>>(key)
+  const { next, isCut, rows, error, isLoading, dropped } = state.key === key ? state : emptyList<Row<I>>(key)
   const more = useCallback(() => {
     if (next !== undefined && !isLoading) void load(next)
   }, [next, isLoading, load])
   const reload = useCallback(() => setRound((before) => before + 1), [])
-  return { rows, error, isLoading, hasMore: next !== undefined, dropped, more, reload }
+  return { rows, error, isLoading, hasMore: next !== undefined, isCut, dropped, more, reload }
 }
 
-function withPage<R>(former: ListState<R>, added: readonly R[], next: string | undefined): ListState<R> {
+function withPage<R>(
+  former: ListState<R>,
+  added: readonly R[],
+  { next, isCut }: { next: string | undefined; isCut: boolean },
+): ListState<R> {
   const all = [...former.rows, ...added]
   const over = Math.max(0, all.length - MOST_ROWS)
-  return { ...former, rows: all.slice(over), next, dropped: former.dropped + over, error: undefined, isLoading: false }
+  return {
+    ...former,
+    rows: all.slice(over),
+    next,
+    isCut,
+    dropped: former.dropped + over,
+    error: undefined,
+    isLoading: false,
+  }
 }

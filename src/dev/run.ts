@@ -13,6 +13,7 @@ import path from 'node:path'
 import { stringify } from 'yaml'
 import { formatErrors, parseConfigText } from '../config/load.ts'
 import type { Config } from '../config/schema.ts'
+import { assertPortFree } from '../http/start-checks.ts'
 import { runService } from '../main/run-service.ts'
 import { keysOf } from '../shared/lib/keys.ts'
 import { shellWord } from '../shared/lib/terminal.ts'
@@ -48,6 +49,7 @@ export interface DevOptions {
 export async function runEmbedded(options: DevOptions): Promise<number> {
   const progress = createProgress()
   try {
+    await requireFreePorts(options)
     // PostgreSQL's user must traverse it; secret files inside have their own modes.
     mkdirSync(options.dataDir, { recursive: true, mode: 0o755 })
     progress.begin('creating the development CA')
@@ -65,6 +67,21 @@ export async function runEmbedded(options: DevOptions): Promise<number> {
   } finally {
     // Ends the line of a failed step before its reason is printed.
     progress.end()
+  }
+}
+
+/** Before CA and database are made. @throws Error that names the option */
+async function requireFreePorts({ port, consolePort, crlPort }: DevOptions): Promise<void> {
+  const ports = { '--port': port, '--console-port': consolePort, '--crl-port': crlPort }
+  for (const [option, wanted] of Object.entries(ports)) {
+    if (wanted === undefined) continue
+    try {
+      await assertPortFree('127.0.0.1', wanted)
+    } catch (cause) {
+      const { code } = cause as NodeJS.ErrnoException
+      const reason = code === 'EADDRINUSE' ? 'is in use' : `cannot be had (${code})`
+      throw new Error(`port ${wanted} of 127.0.0.1 ${reason}; give another with ${option}`, { cause })
+    }
   }
 }
 

@@ -29,6 +29,8 @@ export interface AdminErrorOptions {
   retryAfterSeconds?: number
   /** For the log only. */
   cause?: unknown
+  /** Query with which a list that was cut off goes on. */
+  next?: Readonly<Record<string, string>>
   /** Methods of a 405. */
   allow?: readonly string[]
 }

@@ -50,7 +50,7 @@ function issuersOf<I extends IssuerFacts>(issuers: readonly I[], issuerIds: read
 }
 
 /**
- * Of several issuers, prefers those whose name constraints admit the names, then the kind of the request's key, so that
+ * Among several issuers, prefers those whose name constraints admit the names, then the kind of the request's key, so that
  * RSA clients get RSA chains.
  * @param subjectKind `kind` of the CSR's key
  */

@@ -43,7 +43,7 @@ function checkContact(sent: string, policy: ContactPolicy): string {
   return `mailto:${address}`
 }
 
-/** Of an address that `ADDRESS` refuses. */
+/** Says why `ADDRESS` refuses an address. */
 function whatIsWrong(address: string): string {
   const [local = '', domain = '', ...more] = address.split('@')
   if (address === '') return 'the contact names no address'

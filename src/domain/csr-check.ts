@@ -3,12 +3,13 @@
  * docs/decisions/subject-keys.md). Pure: the CSR arrives parsed.
  */
 
-import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
-import { type Csr, verifyCsrSignature } from '../shared/pki/csr.ts'
+import { otherSignatureAlgorithmName, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import { type Csr, UNREADABLE, verifyCsrSignature } from '../shared/pki/csr.ts'
 import type { GeneralName } from '../shared/pki/general-names.ts'
+import { formatIpAddress, parseIpAddress } from '../shared/pki/ip-address.ts'
 import { ANY_EXTENDED_KEY_USAGE, CA_EXTENSION } from '../shared/pki/oids.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'
-import { type Identifier, normalizeIpAddress } from '../shared/protocol/identifier.ts'
+import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { checkSubjectKeyType, type SubjectKeyType } from './subject-key.ts'
 
@@ -28,7 +29,7 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
   checkNames(csr, identifiers)
   if (csr.signatureAlgorithm === undefined || !policy.signatureAlgorithms.includes(csr.signatureAlgorithm))
     throw badCsr(
-      `signature algorithm ${csr.signatureAlgorithm ?? csr.signatureAlgorithmOid} is not accepted; use ${policy.signatureAlgorithms.join(', ')}`,
+      `signature algorithm ${csr.signatureAlgorithm ?? otherSignatureAlgorithmName(csr.signatureAlgorithmOid)} is not accepted; use ${policy.signatureAlgorithms.join(', ')}`,
     )
   const refusal = checkSubjectKeyType(csr.spki, policy.keyTypes) ?? checkSubjectKey(csr.spki, policy.key)
   if (refusal !== undefined) throw badCsr(refusal)
@@ -37,8 +38,8 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
 }
 
 /** What makes a CA certificate, or one that speaks for its CA (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12). */
-const CA_USAGES: readonly string[] = ['key_cert_sign', 'crl_sign']
-const CA_PURPOSES: readonly string[] = ['ocsp_signing', ANY_EXTENDED_KEY_USAGE]
+const CA_USAGES: readonly string[] = ['key_cert_sign', 'crl_sign', UNREADABLE]
+const CA_PURPOSES: readonly string[] = ['ocsp_signing', ANY_EXTENDED_KEY_USAGE, UNREADABLE]
 
 /**
  * For a CSR that goes to another CA, which may copy from it.
@@ -56,25 +57,24 @@ export function requireLeafRequest(csr: Csr, profile: { extendedKeyUsages: reado
 }
 
 /**
- * The names are exactly the order's (RFC 8555 §7.4): in the SAN, or as common names that could
- * stand there.
+ * The names are exactly the order's (RFC 8555 §7.4), as sets: in the SAN, or as common names that
+ * could be there. cert-manager and many OpenSSL configurations write a name twice.
  */
 function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
   if (csr.otherSanTypes.length > 0)
     throw badCsr(
       `the CSR asks for names of type ${csr.otherSanTypes.join(', ')}; only dNSName and iPAddress are issued`,
     )
-  if (csr.duplicateSans.length > 0) throw badCsr('the CSR lists a name twice')
   const ordered = new Set<string>()
-  for (const { type, value } of identifiers) ordered.add(`${type}:${value}`)
+  for (const { value } of identifiers) ordered.add(value)
   const requested = new Set<string>()
-  for (const { kind, value } of certifiedNames(csr)) requested.add(`${kind === 'iPAddress' ? 'ip' : 'dns'}:${value}`)
+  for (const { value } of certifiedNames(csr)) requested.add(value)
   const missing = without(ordered, requested)
   const extra = without(requested, ordered)
   if (missing.length === 0 && extra.length === 0) return
   const parts = [
     ...(missing.length > 0 ? [`it lacks ${listed(missing)}`] : []),
-    ...(extra.length > 0 ? [`it has ${extra.length} name(s) that the order has not`] : []),
+    ...(extra.length > 0 ? [`the order has not ${listed(extra)}`] : []),
   ]
   throw badCsr(`the names of the CSR are not those of the order: ${parts.join('; ')}`)
 }
@@ -85,16 +85,18 @@ function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
  */
 export function certifiedNames(csr: Pick<Csr, 'subjectAltNames' | 'commonNames'>): GeneralName[] {
   const names = new Map<string, GeneralName>()
-  const add = ({ kind, value }: GeneralName) => {
-    const name = { kind, value: kind === 'dNSName' ? value.toLowerCase() : value }
-    names.set(`${kind}:${name.value}`, name)
-  }
-  csr.subjectAltNames.forEach(add)
-  for (const commonName of csr.commonNames) {
-    const address = normalizeIpAddress(commonName)
-    add(address.ok ? { kind: 'iPAddress', value: address.value } : { kind: 'dNSName', value: commonName })
-  }
-  return [...names.values()]
+  const add = (name: GeneralName) => names.set(`${name.kind}:${name.value}`, name)
+  for (const name of csr.subjectAltNames) add(CERTIFIED_KINDS.includes(name.kind) ? certifiedName(name.value) : name)
+  for (const commonName of csr.commonNames) add(certifiedName(commonName))
+  return [...names.values()].filter(({ value }) => value !== '')
+}
+
+const CERTIFIED_KINDS: readonly GeneralName['kind'][] = ['dNSName', 'iPAddress']
+
+/** Some programs write an address as dNSName, too; the certificate has it as the address it is. */
+function certifiedName(text: string): GeneralName {
+  const value = identifierValueOf(text)
+  return { kind: parseIpAddress(value) ? 'iPAddress' : 'dNSName', value }
 }
 
 function without(names: ReadonlySet<string>, taken: ReadonlySet<string>): string[] {
@@ -103,14 +105,27 @@ function without(names: ReadonlySet<string>, taken: ReadonlySet<string>): string
   return left
 }
 
+/**
+ * The value that an identifier of this name has: no identifier's value is both a DNS name and an
+ * address. A name of a request only has to be known again, and the certificate takes the order's.
+ */
+function identifierValueOf(text: string): string {
+  const name = text.trim().toLowerCase().replace(/\.$/, '')
+  const octets = parseIpAddress(name)
+  if (!octets) return name
+  // Go's net.IP has 16 octets for an IPv4 address, too, which some programs write into the SAN.
+  return formatIpAddress(octets).replace(/^::ffff:(?=\d+\.)/, '')
+}
+
+/** Short and printable, since a client wrote some of it. */
 function listed(names: readonly string[]): string {
-  const shown = names.slice(0, 5).map((name) => name.slice(name.indexOf(':') + 1))
+  const shown = names.slice(0, 5).map((name) => name.slice(0, 100).replaceAll(/[^\x20-\x7e]/g, '?'))
   return names.length > 5 ? `${shown.join(', ')} and ${names.length - 5} more` : shown.join(', ')
 }
 
 /** The certificate's common name: the first of the CSR that fits, always a name of the order. */
 export function commonNameOf(csr: Csr): string | undefined {
-  return csr.commonNames.map((name) => name.toLowerCase()).find((name) => name.length <= 64)
+  return csr.commonNames.map(identifierValueOf).find((name) => name.length <= 64)
 }
 
 function badCsr(detail: string): Problem {

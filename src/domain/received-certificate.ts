@@ -12,8 +12,14 @@ import { checkConstrained, checkIssuing, isIssuedBy } from '../shared/pki/certif
 import { DerError } from '../shared/pki/der.ts'
 import { keyUsagesFor } from '../shared/pki/extensions.ts'
 import { lintTbsCertificate } from '../shared/pki/lint.ts'
-import { commonNamesOf } from '../shared/pki/name.ts'
-import { ATTRIBUTE_SHORT_NAMES, CA_EXTENSION, EXTENSION, type KeyUsage, SCT_LIST } from '../shared/pki/oids.ts'
+import {
+  ATTRIBUTE_SHORT_NAMES,
+  CA_EXTENSION,
+  COMMON_NAME,
+  EXTENSION,
+  type KeyUsage,
+  SCT_LIST,
+} from '../shared/pki/oids.ts'
 import type { TbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 
@@ -36,7 +42,7 @@ export interface Expected {
   maxValidityDays: number
   /** What the client has asked for. */
   requested: { notBefore?: Date; notAfter?: Date }
-  /** Of the order's profile. */
+  /** Key usages of the order's profile. */
   keyUsages: readonly KeyUsage[]
   /** Key purposes of the order's profile, by configuration name. */
   extendedKeyUsages: readonly string[]
@@ -59,6 +65,18 @@ export interface ReceivedChain {
   warnings: readonly string[]
 }
 
+/** The certificate with the key of the CSR; undefined when none was sent. */
+export function leafOf(chain: readonly Buffer[], spki: Buffer): Buffer | undefined {
+  return chain.find((der) => {
+    try {
+      return parseCertificate(der).tbs.spki.der.equals(spki)
+    } catch (error) {
+      if (error instanceof DerError) return false
+      throw error
+    }
+  })
+}
+
 export type Verdict = { ok: true; received: ReceivedChain } | { ok: false; findings: readonly string[] }
 
 const DAY_MS = 86_400_000
@@ -75,7 +93,7 @@ const LEAF_EXTENSIONS: ReadonlySet<string> = new Set([
 /** Real chains have at most five certificates. */
 const MAX_CHAIN_LENGTH = 10
 
-/** @param chain DER, the leaf first, each issuer behind what it has signed */
+/** @param chain DER, in any order: CAs made by hand send the root first, a certificate twice, or the leaf alone */
 export function checkReceived(chain: readonly Buffer[], expected: Expected): Verdict {
   if (chain.length > MAX_CHAIN_LENGTH)
     return refused(`the chain has ${chain.length} certificates; ${MAX_CHAIN_LENGTH} are the most`)
@@ -87,11 +105,12 @@ export function checkReceived(chain: readonly Buffer[], expected: Expected): Ver
   }
 }
 
-function judge([leaf, ...issuers]: readonly Certificate[], expected: Expected): Verdict {
+function judge(sent: readonly Certificate[], expected: Expected): Verdict {
+  const leaf = sent.find(({ tbs }) => tbs.spki.der.equals(expected.spki)) ?? sent[0]
   if (!leaf) return refused('the chain is empty')
   const lint = lintTbsCertificate(leaf.tbs)
   const findings = [...checkLeaf(leaf.tbs, expected), ...(expected.refusesLint ? lint : [])]
-  const whole = completedBy(leaf, issuers, expected.trustAnchors)
+  const whole = pathAbove(leaf, sent, expected.trustAnchors)
   findings.push(...checkPeriod(leaf.tbs, whole[0]?.tbs, expected), ...checkChain([leaf, ...whole], expected))
   const [first, ...others] = whole.map(({ der }) => der)
   if (findings.length > 0 || !first) return { ok: false, findings }
@@ -217,7 +236,9 @@ function checkNames(tbs: TbsCertificate, identifiers: readonly Identifier[]): st
     ...tbs.dnsNames.map((name) => `dns:${name.toLowerCase()}`),
     ...tbs.ipAddresses.map((address) => `ip:${address}`),
   ]
-  const common = commonNamesOf(tbs.subject).map((name) => name.toLowerCase())
+  const common = tbs.subject
+    .flat()
+    .flatMap(({ oid, value }) => (oid === COMMON_NAME ? [value?.toLowerCase() ?? 'a common name that is no text'] : []))
   const extra = [
     ...certified.filter((name) => !ordered.has(name)),
     ...common.filter((name) => !ordered.has(`dns:${name}`) && !ordered.has(`ip:${name}`)),
@@ -231,14 +252,23 @@ function checkNames(tbs: TbsCertificate, identifiers: readonly Identifier[]): st
   return findings
 }
 
-/** A CA may leave out the root, even where it signed the leaf itself. */
-function completedBy(leaf: Certificate, issuers: readonly Certificate[], anchors: readonly Buffer[]): Certificate[] {
-  if (issuers.length > 0) return [...issuers]
-  return anchors
-    .map(parseCertificate)
-    .filter((anchor) => isIssuedBy(leaf, anchor))
-    .slice(0, 1)
+/**
+ * The issuers from the leaf's upwards: of those that were sent, else of the anchors. A root of these
+ * is needed only where it signed the leaf itself, since a CA may leave it out.
+ */
+function pathAbove(leaf: Certificate, sent: readonly Certificate[], trustAnchors: readonly Buffer[]): Certificate[] {
+  const anchors = trustAnchors.map(parseCertificate)
+  const path = [leaf]
+  for (let below: Certificate | undefined = leaf; below && !isSelfSigned(below); ) {
+    const top: Certificate = below
+    const isNext = (one: Certificate) => !path.some(({ der }) => der.equals(one.der)) && isIssuedBy(top, one)
+    below = sent.find(isNext) ?? anchors.find((one) => isNext(one) && (top === leaf || !isSelfSigned(one)))
+    if (below) path.push(below)
+  }
+  return path.slice(1)
 }
+
+const isSelfSigned = (certificate: Certificate) => isIssuedBy(certificate, certificate)
 
 function checkChain(chain: readonly Certificate[], { trustAnchors, now }: Expected): string[] {
   if (chain.length < 2) return ['the chain has no issuer']

@@ -5,7 +5,6 @@
 
 import type { Logger } from 'pino'
 import { createAcmeProxyBackend } from '../ca/acme-proxy/backend.ts'
-import { requireHandlerModule } from '../ca/acme-proxy/handlers/module.ts'
 import { readReferenceKey } from '../ca/acme-proxy/reference-account.ts'
 import { createCircuitBreaker } from '../ca/circuit-breaker.ts'
 import type { CsrBackend } from '../ca/csr-backend.ts'
@@ -15,7 +14,12 @@ import { isModule } from '../config/ca-module.ts'
 import type { Config } from '../config/schema.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { openSharedOutages } from '../services/shared-outages.ts'
-import { acmeProxySettings, challengeHandler, handlerModule, upstreamAccountBox } from '../settings/acme-proxy.ts'
+import {
+  acmeProxySettings,
+  challengeHandler,
+  requireChallengeHandler,
+  upstreamAccountBox,
+} from '../settings/acme-proxy.ts'
 import { breakerSettings, csrBackendNames, externalSettings, probeIntervalMs } from '../settings/backends.ts'
 import type { Database } from '../store/database.ts'
 import { createUpstreamAccountStore } from '../store/upstream-account-store.ts'
@@ -118,8 +122,7 @@ interface AcmeProxyParts {
 async function createAcmeProxy({ config, db, log }: AcmeProxyParts): Promise<CsrBackend> {
   const { acme_proxy: proxy } = config.ca
   const settings = acmeProxySettings(config.ca)
-  const module = handlerModule(proxy)
-  if (module) await requireHandlerModule(module)
+  await requireChallengeHandler(proxy)
   const { directoryUrl, email } = settings.account
   return createAcmeProxyBackend({
     settings,

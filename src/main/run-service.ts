@@ -52,6 +52,11 @@ export async function runService(config: Config, hooks: Partial<ServeHooks> = {}
     hooks.onReady?.(service)
     if (reread) reload = createLiveReload(config, reread, service.apply, life)
     const { reason, exitCode } = await stop.wanted
+    const { drain_seconds: seconds } = config.server
+    if (exitCode === 0 && seconds > 0) {
+      life.info({ reason, seconds }, 'service draining')
+      await service.drain()
+    }
     life.info({ reason }, 'service stopping')
     hooks.onStop?.()
     await service.stop()

@@ -136,7 +136,7 @@ export function startSupervisor(
     dnsResolver: () => resolvers?.status(),
     auditLog: () => admin?.auditLog(),
     smtp: smtpStatus(config, events),
-    isStopping: () => now.stopping,
+    isStopping: () => now.draining || now.stopping,
   })
   teardown.add(async () => supervisor.stop())
   teardown.add(() => validation.dispatcher.drain(config.server.graceful_timeout * 1000))

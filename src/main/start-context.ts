@@ -34,7 +34,7 @@ export interface StartContext {
   /** Filled when the front threads start; earlier parts read it only later. */
   fronts: SupervisedThread<FrontMessages>[]
   /** `config` changes with SIGHUP; `supervisor` is there once it has started. */
-  now: { config: Config; stopping: boolean; supervisor?: ActorRef<SupervisorMessages> }
+  now: { config: Config; draining: boolean; stopping: boolean; supervisor?: ActorRef<SupervisorMessages> }
   /** Reads the configuration file again; undefined when the service runs without one. */
   reread?: (() => Promise<LoadedConfig>) | undefined
   /** Called with a title as each step begins. */

@@ -4,6 +4,7 @@
  * Each part registers its stop with the teardown, so a start that fails takes apart what is up.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/schema.ts'
 import { loadHooks } from '../hooks/load.ts'
 import { assertPortFree } from '../http/start-checks.ts'
@@ -37,6 +38,8 @@ export interface RunningService {
   signerPid(): number | undefined
   /** Applies the live keys of a configuration to every current and future thread. */
   apply(config: Config, changes: ReloadChanges): Promise<void>
+  /** /readyz is 503 from now on, and requests are served; resolves after `server.drain_seconds`. */
+  drain(): Promise<void>
   /** Resolves when all parts are down. */
   stop(): Promise<void>
 }
@@ -48,7 +51,7 @@ export interface RunningService {
 export async function startService({ stopping, ...options }: StartOptions): Promise<RunningService> {
   const teardown = new Teardown()
   const takeApart = () => teardown.run((error) => options.log.error({ err: error }, 'a part did not stop cleanly'))
-  const now = { config: options.config, stopping: false }
+  const now = { config: options.config, draining: false, stopping: false }
   const context: StartContext = { ...options, metrics: createMetrics(), teardown, fronts: [], now }
   try {
     return { ...(await start(context, stopping)), stop: takeApart }
@@ -107,6 +110,10 @@ async function start(context: StartContext, stopping: AbortSignal) {
       await fronts.apply(next)
       await admin?.noteReload(changes)
     },
+    async drain() {
+      now.draining = true
+      await sleep(config.server.drain_seconds * 1000)
+    },
   }
 }
 
@@ -119,16 +126,20 @@ function warnOfAutoAccept({ config, log }: StartContext): void {
 }
 
 /**
- * Fronts share their port, so without this check they would silently share it with another program.
+ * Fronts and the admin thread share their ports, so without this check they would silently share them with another program.
  */
-async function requireFreePorts({ server, crl }: Config): Promise<void> {
-  for (const port of [server.port, ...(crl.enabled && crl.http_port !== null ? [crl.http_port] : [])]) {
+async function requireFreePorts({ server, crl, admin_api: { enabled, listen } }: Config): Promise<void> {
+  const places = [{ bind: server.bind, port: server.port, key: 'server.port' }]
+  if (crl.enabled && crl.http_port !== null)
+    places.push({ bind: server.bind, port: crl.http_port, key: 'crl.http_port' })
+  if (enabled && listen) places.push({ bind: listen.bind, port: listen.port, key: 'admin_api.listen.port' })
+  for (const { bind, port, key } of places) {
     try {
-      await assertPortFree(server.bind, port)
+      await assertPortFree(bind, port)
     } catch (cause) {
       const { code } = cause as NodeJS.ErrnoException
       const reason = code === 'EADDRINUSE' ? 'it is in use' : `${code}`
-      throw new Error(`cannot listen on ${server.bind}:${port}: ${reason}`, { cause })
+      throw new Error(`cannot listen on ${bind}:${port}: ${reason} (${key})`, { cause })
     }
   }
 }

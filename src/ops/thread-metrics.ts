@@ -17,7 +17,7 @@ export interface ThreadAnswer {
   snapshot: MetricsSnapshot
 }
 
-/** Of the thread that calls it. */
+/** The metrics of the thread that calls it. */
 export async function answerOf(metrics: Metrics): Promise<ThreadAnswer> {
   return { threadId, takenAt: performance.now(), snapshot: await takeSnapshot(metrics) }
 }

@@ -166,7 +166,7 @@ export class Issuance {
     return profile
   }
 
-  /** Of the issuers that may sign under the profile; of all profiles without one. */
+  /** Name constraints of the issuers that may sign under the profile, or under any when it is undefined. */
   constraintsFor(profile: CertificateProfile | undefined, now: Date): (readonly NameConstraints[])[] {
     const { ca, policy } = this.#options
     return constraintsOfProfiles(ca.issuers(), profile ? [profile] : policy.profiles.values(), now)

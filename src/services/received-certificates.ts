@@ -10,6 +10,7 @@ import {
   checkAlternateChain,
   checkReceived,
   type Expected,
+  leafOf,
   type ReceivedChain,
 } from '../domain/received-certificate.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
@@ -125,7 +126,7 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
     async take(row, { chain, alternateChains = [] }, until) {
       const expected = expectedFor(row, policy)
       const verdict = checkReceived(chain, expected)
-      const [first] = chain
+      const first = leafOf(chain, expected.spki) ?? chain[0]
       if (!verdict.ok) return refuse(row, verdict.findings, until, first && isCertificate(first) ? first : undefined)
       const { leaf } = verdict.received
       const alternates = alternateChains.filter((issuers) => checkAlternateChain(leaf.der, issuers, expected))
@@ -134,7 +135,7 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
   }
 }
 
-/** Of a backend that has left the configuration. */
+/** What a backend that has left the configuration may add. */
 const NOTHING_MORE: Accepted = { subjectAttributes: ['CN'], keyPurposes: [], extensions: [], policyOids: [] }
 
 type Asked = Pick<ClaimedIssuance, 'csr' | 'identifiers' | 'profile' | 'backend' | 'requested'>

@@ -16,7 +16,12 @@ import path from 'node:path'
 import type { AcmeProxySettings } from '../ca/acme-proxy/backend.ts'
 import { fileHttp } from '../ca/acme-proxy/handlers/file-http.ts'
 import type { ChallengeHandler } from '../ca/acme-proxy/handlers/handler.ts'
-import { MODULE_METHODS, type ModuleSettings, moduleHandler } from '../ca/acme-proxy/handlers/module.ts'
+import {
+  MODULE_METHODS,
+  type ModuleSettings,
+  moduleHandler,
+  requireHandlerModule,
+} from '../ca/acme-proxy/handlers/module.ts'
 import { callbackDns, callbackHttp, type ScriptSettings } from '../ca/acme-proxy/handlers/scripts.ts'
 import { type ChallengeHandlerConfig, readChallengeHandler } from '../config/challenge-handler.ts'
 import type { Config } from '../config/schema.ts'
@@ -70,10 +75,11 @@ export function challengeHandler(proxy: AcmeProxyConfig, onOutput: (text: string
   }
 }
 
-/** Undefined for a built-in handler. */
-export function handlerModule(proxy: AcmeProxyConfig): ModuleSettings['module'] | undefined {
+/** Loads the module of the handler, or looks for its scripts or folder. @throws Error in a plain sentence */
+export async function requireChallengeHandler(proxy: AcmeProxyConfig): Promise<void> {
   const config = handlerConfig(proxy)
-  return config.kind === 'module' ? moduleSettings(config).module : undefined
+  if (config.kind === 'module') await requireHandlerModule(moduleSettings(config).module)
+  else await challengeHandler(proxy, () => undefined).close()
 }
 
 function handlerConfig({ challenge_handler, challenge_handler_config }: AcmeProxyConfig): ChallengeHandlerConfig {

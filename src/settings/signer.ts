@@ -55,6 +55,14 @@ function auditFileOf(ca: Config['ca']): string {
   return path.resolve(signer.audit_file ?? path.join(path.dirname(beside ?? '.'), 'signer-audit.jsonl'))
 }
 
+/** The issuer of the signer that the service starts itself; undefined with another signer or none. */
+export function ownIssuer({ ca }: Config): { id: string; certificateFile: string } | undefined {
+  const backend = signerBackend(ca)
+  if (backend === undefined || ca.signer.socket !== null) return undefined
+  const file = backend === 'hsm' ? ca.hsm.issuer_cert_path : ca.internal.root_cert_path
+  return file === null ? undefined : { id: ISSUER_ID, certificateFile: path.resolve(file) }
+}
+
 function fileIssuer(internal: Config['ca']['internal']): object {
   return {
     certificate: path.resolve(internal.root_cert_path ?? ''),

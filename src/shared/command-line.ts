@@ -70,7 +70,8 @@ export async function runProgram(program: Program, typed: readonly string[]): Pr
   const topic = chosen ? wordsOf(chosen) : words.slice(0, Math.sign(group.length))
   const own = chosen?.options ?? {}
   try {
-    const given = isQuestion ? [] : argumentsOf(chosen, words, topic)
+    const typedWords = chosen ? withNamed(chosen, words, flags) : words
+    const given = isQuestion ? [] : argumentsOf(chosen, typedWords, topic)
     const line = ['', '', ...(chosen ? topic : []), ...given, ...flags]
     const unknown = (cause: string) => {
       throw new UsageError(`unknown option: ${cause}`, { cause })
@@ -93,17 +94,34 @@ export async function runProgram(program: Program, typed: readonly string[]): Pr
 /** Flags with their values: the parser takes `-1` for an option, and a word behind a switch for its value. */
 function wordsAndFlags({ commands, aliases }: Program, typed: readonly string[]): [words: string[], flags: string[]] {
   const all: Options = Object.assign({}, ...commands.map((one) => one.options))
+  const known = Object.entries(all).flatMap(([name, { letter }]) => [`--${name}`, `-${letter}`])
+  const firstWords = commands.map((one) => wordsOf(one)[0])
   const switches = Object.keys(all).filter((name) => all[name]?.kind === 'switch')
   const alone = [...QUESTIONS, ...switches.flatMap((name) => [`--${name}`, `-${all[name]?.letter}`])]
   const [words, flags]: [string[], string[]] = [[], []]
   for (const [at, word] of typed.entries()) {
     const flag = typed[at - 1] ?? ''
-    const isValue = /^--?[a-z][^=]*$/i.test(flag) && !alone.includes(flag) && /^(?:[^-]|-\d|-?$)/.test(word)
+    // Behind an option that nobody knows the name of a command is no value: the complaint is about the option.
+    const isCommand = words.length === 0 && firstWords.includes(word) && !known.includes(flag)
+    const isFree = !alone.includes(flag) && !isCommand
+    const isValue = /^--?[a-z][^=]*$/i.test(flag) && isFree && /^(?:[^-]|-\d|-?$)/.test(word)
     if (isValue) flags.push(`${flags.pop()}=${word}`)
     else if (word.startsWith('-')) flags.push(word)
     else words.push((words.length === 0 && aliases?.get(word)) || word)
   }
   return [words, flags]
+}
+
+/** An argument may be given as an option of its name, as a sibling command takes it: that one leaves the flags. */
+function withNamed(chosen: Command, words: readonly string[], flags: string[]): string[] {
+  const all = [...words]
+  const names = (chosen.usage.match(/<[^>]+>/g) ?? []).map((name) => `--${name.slice(1, -1)}=`)
+  for (const name of names.slice(words.length - wordsOf(chosen).length)) {
+    const at = flags.findIndex((flag) => flag.startsWith(name))
+    if (at < 0) break
+    all.push(...flags.splice(at, 1).map((flag) => flag.slice(name.length)))
+  }
+  return all
 }
 
 /** @throws UsageError for a word that is unknown, missing or too many */

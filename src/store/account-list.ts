@@ -13,6 +13,8 @@ import {
   instant,
   type ListPage,
   readPage,
+  type Skip,
+  skipById,
   unbounded,
   walkById,
 } from './list-page.ts'
@@ -99,4 +101,9 @@ export async function listAccounts(
   })
   const isNarrow = eabKid !== undefined || (status !== undefined && status !== 'valid') || hasContacts
   return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
+}
+
+/** As skipOfCertificates. */
+export function skipOfAccounts(db: DatabasePool, filter: AccountFilter): Skip | undefined {
+  return skipById(db, sql.fragment`accounts a`, sql.fragment`a.id`, filter)
 }

@@ -15,7 +15,7 @@ export interface ForgottenCertificate {
   notAfter: Date
   der: Buffer
   spkiSha256: Buffer
-  /** Undefined for the signer. */
+  /** When undefined, the backend of the other certificates of its issuer; without any, the signer. */
   backend?: string
 }
 
@@ -39,14 +39,23 @@ const HAS_ACCOUNT: Statement = { name: 'import-account', text: 'SELECT FROM acco
 const RECORD: Statement = {
   name: 'import-certificate',
   text: `
-    INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
-                              spki_sha256, issued_at, backend)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $6, $10)
-    ON CONFLICT (serial_number, issuer_fingerprint) DO UPDATE
-       SET account_id = EXCLUDED.account_id, names = EXCLUDED.names, not_before = EXCLUDED.not_before,
-           not_after = EXCLUDED.not_after, der = EXCLUDED.der, spki_sha256 = EXCLUDED.spki_sha256
-     WHERE certificates.der = ''
-    RETURNING id`,
+    WITH recorded AS (
+      INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
+                                spki_sha256, issued_at, backend)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $6,
+              coalesce($10, (SELECT c.backend FROM certificates c WHERE c.issuer_fingerprint = $4 AND c.der <> '' LIMIT 1)))
+      ON CONFLICT (serial_number, issuer_fingerprint) DO UPDATE
+         SET account_id = EXCLUDED.account_id, names = EXCLUDED.names, not_before = EXCLUDED.not_before,
+             not_after = EXCLUDED.not_after, der = EXCLUDED.der, spki_sha256 = EXCLUDED.spki_sha256, backend = EXCLUDED.backend
+       WHERE certificates.der = ''
+      RETURNING id, backend, der, revoked_at, revocation_reason
+    ), asked AS (
+      -- It was revoked before there was anything to show to its CA.
+      INSERT INTO backend_revocations (certificate_id, backend, der, reason)
+      SELECT id, backend, der, coalesce(revocation_reason, 0) FROM recorded WHERE revoked_at IS NOT NULL AND backend IS NOT NULL
+      ON CONFLICT DO NOTHING
+    )
+    SELECT id FROM recorded`,
 }
 
 const RECORD_UNSEEN: Statement = {

@@ -1,12 +1,13 @@
 /**
- * SQL of the list of certificates. The filters choose the index: account, revoked ones, expiry,
- * issuer, otherwise the order of issuance.
+ * SQL of the list of certificates. The filters choose the index: fingerprint, name, key, account,
+ * revoked ones, expiry, issuer, otherwise the order of issuance.
  *
- * `certificates_issuer`, `certificates_names`, `certificates_spki` and `certificates_revoked_expiry`
- * exist only on request (optional-indexes.ts). Without them a search reads a bounded number of rows.
+ * `certificates_issuer`, `certificates_spki` and `certificates_revoked_expiry` exist only on request
+ * (optional-indexes.ts). Without them a search reads a bounded number of rows.
  */
 
 import { z } from 'zod/v4'
+import { hasSuffix, isBelow, isRareSuffix } from './certificate-suffix.ts'
 import {
   ALL_ROWS,
   allOf,
@@ -149,10 +150,6 @@ const hasFingerprint = (fingerprint: string) => sql.fragment`sha256(c.der) = dec
 const hasKey = (spki: string) => sql.fragment`c.spki_sha256 = decode(${spki}, 'hex')`
 const hasName = (name: string) => sql.fragment`c.names @> ${sql.array([name], 'text')}`
 
-/** Not LIKE, which has wildcards. */
-const isBelow = (suffix: string) => sql.fragment`
-  EXISTS (SELECT FROM unnest(c.names) n WHERE n = ${suffix} OR right(n, ${suffix.length + 1}) = ${`.${suffix}`})`
-
 /**
  * Newest first. With bounds of the expiry, the earliest expiry is first; for active or expired
  * ones, the latest.
@@ -190,29 +187,87 @@ async function pageOf(
   sort: CertificateSort | undefined,
 ): Promise<ListPage<ListedCertificate>> {
   const fits = conditionsOf(filter)
+  if (filter.serialNumber !== undefined) return readPage(unbounded(alongIds(db, fits, [])), after, limit)
+  const { walk, order } = await wayOf(db, filter, fits, sort)
+  const found = await fewOf(db, filter)
+  return readPage(found ? alongFound(db, found, fits, order) : walk, after, limit)
+}
+
+/** A condition that few certificates meet and an index answers. */
+async function fewOf(
+  db: DatabasePool,
+  { fingerprint, spkiSha256, name, nameSuffix }: CertificateFilter,
+): Promise<Fragment | undefined> {
+  if (fingerprint !== undefined) return hasFingerprint(fingerprint)
+  if (name !== undefined) return hasName(name)
+  if (spkiSha256 !== undefined && (await hasIndex(db, 'certificates_spki'))) return hasKey(spkiSha256)
+  return nameSuffix !== undefined && (await isRareSuffix(db, nameSuffix)) ? hasSuffix(nameSuffix) : undefined
+}
+
+async function wayOf(
+  db: DatabasePool,
+  filter: CertificateFilter,
+  fits: readonly Fragment[],
+  sort: CertificateSort | undefined,
+): Promise<{ walk: Walk<ListedCertificate>; order: Order }> {
   const { issuer, ...others } = filter
-  const { accountId, serialNumber, fingerprint, spkiSha256, name, status, expiresAfter, expiresBefore } = filter
+  const { accountId, status, expiresAfter, expiresBefore } = filter
   async function byExpiry(direction: 'ascending' | 'descending') {
     const isNarrow = status === 'revoked' && (await hasIndex(db, 'certificates_revoked_expiry'))
-    return readPage(alongExpiry(db, fits, filter, direction, isNarrow), after, limit)
+    const order = expiryOrder(direction)
+    return { walk: alongExpiry(db, fits, filter, order, isNarrow), order }
   }
-  if (serialNumber !== undefined) return readPage(unbounded(alongIds(db, fits, [])), after, limit)
-  if (fingerprint !== undefined) return readPage(alongFound(db, hasFingerprint(fingerprint), fits), after, limit)
-  if (spkiSha256 !== undefined && (await hasIndex(db, 'certificates_spki')))
-    return readPage(alongFound(db, hasKey(spkiSha256), fits), after, limit)
   if (sort === 'not_after') return byExpiry('ascending')
   if (sort === '-not_after') return byExpiry('descending')
-  if (accountId !== undefined) return readPage(alongAccount(db, accountId, fits), after, limit)
-  if (name !== undefined && (await hasIndex(db, 'certificates_names')))
-    return readPage(alongFound(db, hasName(name), fits), after, limit)
+  if (accountId !== undefined) return { walk: alongAccount(db, accountId, fits), order: BY_ORDER }
   if (status === 'revoked' || filter.revokedAfter !== undefined)
-    return readPage(alongRevoked(db, fits, issuer), after, limit)
+    return { walk: alongRevoked(db, fits, issuer), order: BY_ID }
   if (sort === undefined && (expiresAfter ?? expiresBefore)) return byExpiry('ascending')
   if (sort === undefined && status !== undefined) return byExpiry('descending')
   if (issuer !== undefined && (await hasIndex(db, 'certificates_issuer')))
-    return readPage(alongIssuer(db, issuer, conditionsOf(others)), after, limit)
+    return { walk: alongIssuer(db, issuer, conditionsOf(others)), order: BY_ID }
   const walk = alongIds(db, fits, boundsOf(filter))
-  return readPage(fits.length === 0 ? unbounded(walk) : walk, after, limit)
+  return { walk: fits.length === 0 ? unbounded(walk) : walk, order: BY_ID }
+}
+
+/** Columns by which rows are sorted, and the condition of rows behind one of them. */
+interface Order {
+  by: Fragment
+  behind(after: string | undefined): Fragment
+}
+
+const BY_ID: Order = { by: sql.fragment`c.id DESC`, behind: (after) => behind(sql.fragment`c.id`, after) }
+
+/** By the order's id, or by their own id without an order; a cursor may be either id. */
+const behindOrder = (place: Fragment, after: string | undefined) =>
+  after === undefined
+    ? ALL_ROWS
+    : sql.fragment`${place} < coalesce((SELECT order_id FROM certificates WHERE id = ${after}), ${after})`
+const ORDER_ID = sql.fragment`coalesce(c.order_id, c.id)`
+const BY_ORDER: Order = { by: sql.fragment`${ORDER_ID} DESC`, behind: (after) => behindOrder(ORDER_ID, after) }
+
+const expiryOf = (id: string) => sql.fragment`(SELECT not_after FROM certificates WHERE id = ${id})`
+
+/** Certificates that expire in the same second follow each other by id. */
+function expiryOrder(direction: 'ascending' | 'descending'): Order & { upTo(end: string | undefined): Fragment } {
+  const down = direction === 'descending'
+  return {
+    by: down ? sql.fragment`c.not_after DESC, c.id DESC` : sql.fragment`c.not_after, c.id`,
+    behind(after) {
+      if (after === undefined) return ALL_ROWS
+      const place = expiryOf(after)
+      return down
+        ? sql.fragment`c.not_after <= ${place} AND (c.not_after, c.id) < (${place}, ${after}::uuid)`
+        : sql.fragment`c.not_after >= ${place} AND (c.not_after, c.id) > (${place}, ${after}::uuid)`
+    },
+    upTo(end) {
+      if (end === undefined) return ALL_ROWS
+      const place = expiryOf(end)
+      return down
+        ? sql.fragment`c.not_after >= ${place} AND (c.not_after, c.id) >= (${place}, ${end}::uuid)`
+        : sql.fragment`c.not_after <= ${place} AND (c.not_after, c.id) <= (${place}, ${end}::uuid)`
+    },
+  }
 }
 
 /**
@@ -227,7 +282,7 @@ export function skipOfCertificates(
   if (conditionsOf(filter).length > 0) return undefined
   const isByExpiry = sort === 'not_after' || sort === '-not_after'
   const direction = sort === 'not_after' ? 'ascending' : 'descending'
-  const walk = isByExpiry ? alongExpiry(db, [], filter, direction, false) : alongIds(db, [], [])
+  const walk = isByExpiry ? alongExpiry(db, [], filter, expiryOrder(direction), false) : alongIds(db, [], [])
   return (after, rows) => walk.windowEnd(after, rows)
 }
 
@@ -248,15 +303,10 @@ function alongIds(db: DatabasePool, fits: readonly Fragment[], bounds: readonly 
 
 /**
  * orders_account with certificates_pkey, and certificates_imported, each with its own limit: the
- * planner would sort all of both. Rows are sorted by their order's id, or by their own id without
- * an order; a cursor may be either id.
+ * planner would sort all of both.
  */
 function alongAccount(db: DatabasePool, accountId: string, fits: readonly Fragment[]): Walk<ListedCertificate> {
   const [id, orderId] = [sql.fragment`c.id`, sql.fragment`o.id`]
-  const behindPlace = (place: Fragment, after: string | undefined) =>
-    after === undefined
-      ? ALL_ROWS
-      : sql.fragment`${place} < coalesce((SELECT order_id FROM certificates WHERE id = ${after}), ${after})`
   const ordered = sql.fragment`o.account_id = ${accountId}`
   const imported = sql.fragment`c.account_id = ${accountId} AND c.order_id IS NULL`
   return {
@@ -264,10 +314,10 @@ function alongAccount(db: DatabasePool, accountId: string, fits: readonly Fragme
     async windowEnd(after, rows) {
       const row = await db.maybeOne(rowsOf(Id)`
         SELECT p.id FROM (
-          (SELECT o.id FROM orders o WHERE ${allOf([ordered, behindPlace(orderId, after)])}
+          (SELECT o.id FROM orders o WHERE ${allOf([ordered, behindOrder(orderId, after)])}
             ORDER BY o.id DESC LIMIT ${rows})
           UNION ALL
-          (SELECT c.id FROM certificates c WHERE ${allOf([imported, behindPlace(id, after)])}
+          (SELECT c.id FROM certificates c WHERE ${allOf([imported, behindOrder(id, after)])}
             ORDER BY c.id DESC LIMIT ${rows})
         ) p ORDER BY p.id DESC OFFSET ${rows - 1} LIMIT 1`)
       return row?.id
@@ -277,24 +327,28 @@ function alongAccount(db: DatabasePool, accountId: string, fits: readonly Fragme
         ...(await db.any(rowsOf(Row)`
           SELECT c.* FROM (
             (SELECT ${columns} FROM orders o JOIN certificates c ON c.id = o.certificate_id
-              WHERE ${allOf([ordered, behindPlace(orderId, after), upTo(orderId, end), ...fits])}
+              WHERE ${allOf([ordered, behindOrder(orderId, after), upTo(orderId, end), ...fits])}
               ORDER BY o.id DESC LIMIT ${limit})
             UNION ALL
             (SELECT ${columns} FROM certificates c
-              WHERE ${allOf([imported, behindPlace(id, after), upTo(id, end), ...fits])}
+              WHERE ${allOf([imported, behindOrder(id, after), upTo(id, end), ...fits])}
               ORDER BY c.id DESC LIMIT ${limit})
-          ) c ORDER BY coalesce(c.order_id, c.id) DESC LIMIT ${limit}`)),
+          ) c ORDER BY ${BY_ORDER.by} LIMIT ${limit}`)),
       ]
     },
   }
 }
 
 /**
- * certificates_names, certificates_spki or certificates_fingerprint, forced: the planner expects thousands of
- * certificates a name and would read all by id.
+ * certificates_names, certificates_suffixes, certificates_spki or certificates_fingerprint, forced: the planner
+ * expects thousands of certificates a name and would read all by id.
  */
-function alongFound(db: DatabasePool, found: Fragment, fits: readonly Fragment[]): Walk<ListedCertificate> {
-  const id = sql.fragment`c.id`
+function alongFound(
+  db: DatabasePool,
+  found: Fragment,
+  fits: readonly Fragment[],
+  order: Order,
+): Walk<ListedCertificate> {
   return {
     cursorOf,
     windowEnd: async () => undefined,
@@ -302,7 +356,7 @@ function alongFound(db: DatabasePool, found: Fragment, fits: readonly Fragment[]
       return [
         ...(await db.any(rowsOf(Row)`
           SELECT ${columns} FROM (SELECT * FROM certificates c WHERE ${found} OFFSET 0) c
-           WHERE ${allOf([behind(id, after), ...fits])} ORDER BY c.id DESC LIMIT ${limit}`)),
+           WHERE ${allOf([order.behind(after), ...fits])} ORDER BY ${order.by} LIMIT ${limit}`)),
       ]
     },
   }
@@ -361,26 +415,14 @@ function alongRevoked(
   }
 }
 
-/**
- * certificates_not_after, or certificates_revoked_expiry; certificates that expire in the same second
- * follow each other by id.
- */
+/** certificates_not_after, or certificates_revoked_expiry. */
 function alongExpiry(
   db: DatabasePool,
   fits: readonly Fragment[],
   { status, expiresAfter, expiresBefore }: CertificateFilter,
-  direction: 'ascending' | 'descending',
+  order: ReturnType<typeof expiryOrder>,
   isNarrow: boolean,
 ): Walk<ListedCertificate> {
-  const down = direction === 'descending'
-  const order = down ? sql.fragment`ORDER BY c.not_after DESC, c.id DESC` : sql.fragment`ORDER BY c.not_after, c.id`
-  const place = (id: string) => sql.fragment`(SELECT not_after FROM certificates WHERE id = ${id})`
-  const later = (after: string | undefined) => {
-    if (after === undefined) return ALL_ROWS
-    return down
-      ? sql.fragment`c.not_after <= ${place(after)} AND (c.not_after, c.id) < (${place(after)}, ${after}::uuid)`
-      : sql.fragment`c.not_after >= ${place(after)} AND (c.not_after, c.id) > (${place(after)}, ${after}::uuid)`
-  }
   const bounds = [
     ...(expiresAfter ? [sql.fragment`c.not_after >= ${instant(expiresAfter)}`] : []),
     ...(expiresBefore ? [sql.fragment`c.not_after < ${instant(expiresBefore)}`] : []),
@@ -392,20 +434,15 @@ function alongExpiry(
     cursorOf,
     async windowEnd(after, rows) {
       const row = await db.maybeOne(rowsOf(Id)`
-        SELECT c.id FROM certificates c WHERE ${allOf([later(after), ...bounds])}
-         ${order} OFFSET ${rows - 1} LIMIT 1`)
+        SELECT c.id FROM certificates c WHERE ${allOf([order.behind(after), ...bounds])}
+         ORDER BY ${order.by} OFFSET ${rows - 1} LIMIT 1`)
       return row?.id
     },
     async read(after, end, limit) {
-      const within =
-        end === undefined
-          ? ALL_ROWS
-          : down
-            ? sql.fragment`c.not_after >= ${place(end)} AND (c.not_after, c.id) >= (${place(end)}, ${end}::uuid)`
-            : sql.fragment`c.not_after <= ${place(end)} AND (c.not_after, c.id) <= (${place(end)}, ${end}::uuid)`
       return [
         ...(await db.any(rowsOf(Row)`
-          SELECT ${columns} FROM certificates c WHERE ${allOf([later(after), within, ...fits])} ${order} LIMIT ${limit}`)),
+          SELECT ${columns} FROM certificates c WHERE ${allOf([order.behind(after), order.upTo(end), ...fits])}
+           ORDER BY ${order.by} LIMIT ${limit}`)),
       ]
     },
   }

@@ -314,6 +314,7 @@ export function createCsrIssuanceStore(db: Database): CsrIssuanceStore {
     db,
     ({ history }) => history,
     async (tx, intent) => (await tx.query(BEGIN, valuesOfIntent(intent))).length > 0,
+    { keyOf: ({ order }) => order.id },
   )
   return {
     begin(intent) {

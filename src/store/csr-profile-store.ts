@@ -17,7 +17,7 @@ export interface CsrProfileRecord {
 /** History that profiles with `reuse_key` or `renewal_window_days` need before issuance. */
 export interface IssuanceHistoryQuery {
   spkiSha256: Buffer
-  /** Those of the certificate to come; addresses in canonical text. */
+  /** Names of the certificate to come; addresses in canonical text. */
   names: readonly string[]
   /** Certificates that expire after this instant count as not due for renewal. */
   notDueBefore: Date

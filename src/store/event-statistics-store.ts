@@ -60,7 +60,7 @@ export function listAccountFailures(db: CommonQueryMethods, accountId: string): 
      WHERE account_id = ${accountId} ORDER BY occurred_at DESC, event_id DESC LIMIT ${FAILURES_OF_AN_ACCOUNT}`)
 }
 
-/** Of all accounts since an instant, the newest first; of each account the last 50 are kept. account_failures_time */
+/** Failures of all accounts since an instant, the newest first; 50 are kept for each account. account_failures_time */
 export function listFailures(
   db: CommonQueryMethods,
   since: Date,

@@ -23,50 +23,12 @@ export interface ExpirationStore {
   count(from: Date, until: Date): Promise<number>
 }
 
-/** A large account is looked through once a page, so a page is large. */
 const PAGE_SIZE = 2_000
 
-/** What another certificate of the account replaces, as rows of `replaced`. */
-type Replaced = { name: string; ctes: string }
-
-/**
- * certificates_names, where it was made (optional-indexes.ts): a look-up for each certificate. Forced as
- * in certificate-list.ts.
- */
-const BY_NAME: Replaced = {
-  name: 'expiration-warn-by-name',
-  ctes: `
-    replaced AS MATERIALIZED (
-      SELECT p.id FROM open p
-       WHERE p.name IS NOT NULL AND EXISTS (
-         SELECT FROM (SELECT id, account_id, not_after, revoked_at FROM certificates n WHERE n.names @> p.names OFFSET 0) n
-          WHERE n.account_id = p.account_id AND n.id <> p.id AND n.not_after > p.not_after AND n.revoked_at IS NULL)`,
-}
-
-/**
- * orders_account from the oldest of the page on, once for each of its accounts, and certificates_pkey for
- * those that share a name. An account with many orders takes long.
- */
-const BY_ACCOUNT: Replaced = {
+const WARN: Statement = {
   name: 'expiration-warn',
-  ctes: `
-    later AS MATERIALIZED (
-      SELECT o.account_id, o.certificate_id, v.value->>'value' AS name
-        FROM (SELECT DISTINCT ON (account_id) account_id, since FROM open ORDER BY account_id, since) a
-        JOIN orders o ON o.account_id = a.account_id AND o.id > a.since AND o.certificate_id IS NOT NULL
-       CROSS JOIN LATERAL jsonb_array_elements(o.identifiers) AS v
-       -- As a look-up in a hash: a join would read the orders of an account once for each of its certificates.
-       WHERE ((o.account_id, v.value->>'value') IN (SELECT account_id, name FROM open)) IS TRUE
-    ), replaced AS MATERIALIZED (
-      SELECT DISTINCT p.id FROM open p
-        JOIN later l ON l.account_id = p.account_id AND l.name = p.name AND l.certificate_id <> p.id
-        JOIN certificates n ON n.id = l.certificate_id
-       WHERE n.revoked_at IS NULL AND n.not_after > p.not_after AND n.names @> p.names`,
-}
-
-const warnStatement = ({ name, ctes }: Replaced): Statement => ({
-  name,
-  // expiration_progress_pkey, one range of certificates_not_after, replacements_pkey
+  // expiration_progress_pkey, one range of certificates_not_after, replacements_pkey; certificates_names, forced as
+  // in certificate-list.ts.
   text: `
     WITH place AS MATERIALIZED (
       SELECT coalesce(max(not_after), $2::timestamptz) AS not_after,
@@ -79,14 +41,16 @@ const warnStatement = ({ name, ctes }: Replaced): Statement => ({
          AND (c.not_after, c.id) > (SELECT not_after, id FROM place)
        ORDER BY c.not_after, c.id LIMIT ${PAGE_SIZE}
     ), open AS MATERIALIZED (
-      SELECT p.id, p.account_id, p.serial_number, p.names, p.not_after, p.names[1] AS name,
-             coalesce(p.order_id, (lpad(to_hex((extract(epoch FROM p.not_before) * 1000)::bigint), 12, '0')
-                                   || '70008000000000000000')::uuid) AS since
+      SELECT p.id, p.account_id, p.serial_number, p.names, p.not_after
         FROM page p
        WHERE p.revoked_at IS NULL AND p.account_id IS NOT NULL
          AND NOT EXISTS (SELECT FROM replacements r JOIN orders o ON o.id = r.order_id
                           WHERE r.certificate_id = p.id AND o.certificate_id IS NOT NULL)
-    ), ${ctes}
+    ), replaced AS MATERIALIZED (
+      SELECT p.id FROM open p
+       WHERE p.names <> '{}' AND EXISTS (
+         SELECT FROM (SELECT id, account_id, not_after, revoked_at FROM certificates n WHERE n.names @> p.names OFFSET 0) n
+          WHERE n.account_id = p.account_id AND n.id <> p.id AND n.not_after > p.not_after AND n.revoked_at IS NULL)
     ), marked AS (
       INSERT INTO expiration_notices (certificate_id, warning_days)
       SELECT id, $1 FROM open WHERE id NOT IN (SELECT id FROM replaced)
@@ -109,19 +73,12 @@ const warnStatement = ({ name, ctes }: Replaced): Statement => ({
       ON CONFLICT (warning_days) DO UPDATE SET not_after = excluded.not_after, certificate_id = excluded.certificate_id
     )
     SELECT (SELECT count(*)::integer FROM page) AS seen, (SELECT count(*)::integer FROM marked) AS warned`,
-})
-const WARN_BY_NAME = warnStatement(BY_NAME)
-const WARN_BY_ACCOUNT = warnStatement(BY_ACCOUNT)
+}
 
 /** Connections join along keys alone, which suits a few rows. */
 const HASH_JOINS: Statement = {
   name: 'expiration-hash-joins',
   text: "SELECT set_config('enable_hashjoin', 'on', true)",
-}
-
-const HAS_NAMES: Statement = {
-  name: 'expiration-has-names',
-  text: "SELECT FROM pg_index WHERE indexrelid = to_regclass('certificates_names') AND indisvalid",
 }
 
 const COUNT: Statement = {
@@ -137,8 +94,7 @@ export function createExpirationStore(db: Database): ExpirationStore {
     async warn(warningDays, from, until) {
       const [page] = await db.transaction(async (tx) => {
         await tx.query(HASH_JOINS, [])
-        const hasNames = (await tx.query(HAS_NAMES, [])).length > 0
-        return tx.query<ExpirationPage>(hasNames ? WARN_BY_NAME : WARN_BY_ACCOUNT, [warningDays, from, until])
+        return tx.query<ExpirationPage>(WARN, [warningDays, from, until])
       })
       return page ?? { seen: 0, warned: 0 }
     },

@@ -5,7 +5,7 @@
  * after the other, among all instances, and each sees what the one before has begun.
  */
 
-import type { Batched } from '../shared/lib/batcher.ts'
+import type { Batched, CommandTraits } from '../shared/lib/batcher.ts'
 import { HISTORY, type HistoryRow, type IssuanceHistoryQuery, valuesOfHistory } from './csr-profile-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
@@ -24,15 +24,17 @@ export function beginsByHistory<C>(
   db: Database,
   demandsOf: (command: C) => HistoryDemands,
   begin: (tx: Transaction, command: C) => Promise<boolean>,
+  traits: CommandTraits<C>,
 ): Batched<C, boolean> {
-  return batched(db, (commands: readonly C[]) =>
+  const flush = (commands: readonly C[]) =>
     db.transaction(async (tx) => {
       await tx.query(LOCK, [])
       const begun: boolean[] = []
       for (const command of commands) begun.push((await allows(tx, demandsOf(command))) && (await begin(tx, command)))
       return begun
-    }),
-  )
+    })
+  // They wait for one lock: eight at once would hold that many connections of a front, and begin nothing sooner.
+  return batched(db, flush, { ...traits, maxConcurrent: 1 })
 }
 
 async function allows(tx: Transaction, { keyIsNew, isDue, ...query }: HistoryDemands): Promise<boolean> {

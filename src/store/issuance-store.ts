@@ -3,7 +3,7 @@
  * of an issuance).
  */
 
-import type { Batched } from '../shared/lib/batcher.ts'
+import type { Batched, CommandTraits } from '../shared/lib/batcher.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { Requester } from './account-store.ts'
@@ -232,12 +232,16 @@ function valuesOfIntents(intents: readonly IssuanceIntent[]): unknown[] {
 }
 
 export function createIssuanceStore(db: Database): IssuanceStore {
+  const traits: CommandTraits<IssuanceIntent> = {
+    keyOf: (intent) => intent.order?.id ?? intent.certificateId,
+    isGone: (intent) => intent.isGone?.() === true,
+  }
   const beginWith = (statement: Statement) =>
     batched(
       db,
       async (intents: readonly IssuanceIntent[]) =>
         flags(await db.pipeline.run<{ id: string }>(statement, valuesOfIntents(intents)), intents),
-      { keyOf: (intent) => intent.order?.id ?? intent.certificateId, isGone: (intent) => intent.isGone?.() === true },
+      traits,
     )
   const begin = beginWith(BEGIN)
   const beginOwn = beginWith(BEGIN_OWN)
@@ -245,6 +249,7 @@ export function createIssuanceStore(db: Database): IssuanceStore {
     db,
     ({ history }) => history,
     async (tx, intent) => (await tx.query(BEGIN, valuesOfIntents([intent]))).length > 0,
+    traits,
   )
 
   return {

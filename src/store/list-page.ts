@@ -122,6 +122,15 @@ export function walkById<T extends { id: string }>(db: DatabasePool, options: Wa
   }
 }
 
+/**
+ * Past so many rows of a table, along its primary key alone.
+ * @returns undefined for a filtered list
+ */
+export function skipById(db: DatabasePool, table: Fragment, id: Fragment, filter: object): Skip | undefined {
+  if (Object.values(filter).some((value) => value !== undefined)) return undefined
+  return walkById<{ id: string }>(db, { table, id, bounds: [], fits: [], read: async () => [] }).windowEnd
+}
+
 /** Pages of all rows along a unique id, newest first. */
 export function pageById<T extends { id: string }>(
   column: Fragment,

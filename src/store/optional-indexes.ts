@@ -12,15 +12,13 @@ export type IndexDefinitions = Readonly<Record<string, string>>
 /** Read before issuance for profiles with `reuse_key` or `renewal_window_days` (csr-profile-store.ts). */
 export const HISTORY_INDEXES: IndexDefinitions = {
   certificates_spki: 'certificates (spki_sha256)',
-  certificates_names: 'certificates USING gin (names)',
 }
 
 /**
- * Read by lists filtered by name, issuer, key or contact, and by those of revoked certificates in the
+ * Read by lists filtered by issuer, key or contact, by lists of orders filtered by name, and by those of revoked certificates in the
  * order of expiry (certificate-list.ts, order-list.ts, account-list.ts).
  */
 export const SEARCH_INDEXES: IndexDefinitions = {
-  certificates_names: 'certificates USING gin (names)',
   certificates_issuer: 'certificates (issuer_fingerprint, id)',
   certificates_spki: 'certificates (spki_sha256)',
   certificates_revoked_expiry: 'certificates (not_after, id) WHERE revoked_at IS NOT NULL',

@@ -6,7 +6,17 @@
 import { z } from 'zod/v4'
 import { ORDER, ORDER_STATUSES, type OrderStatus, type StoredOrderStatus } from '../domain/states.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
-import { allOf, type Fragment, hasIndex, type ListPage, readPage, unbounded, walkById } from './list-page.ts'
+import {
+  allOf,
+  type Fragment,
+  hasIndex,
+  type ListPage,
+  readPage,
+  type Skip,
+  skipById,
+  unbounded,
+  walkById,
+} from './list-page.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { authorization, order, quoted } from './status-sql.ts'
 import { StoredFacts } from './stored-facts.ts'
@@ -112,4 +122,9 @@ export async function listOrders(
          ORDER BY o.id DESC LIMIT ${count}`),
   })
   return readPage(hasNames || fits.length === 0 ? unbounded(walk) : walk, after, limit)
+}
+
+/** As skipOfCertificates. */
+export function skipOfOrders(db: DatabasePool, filter: OrderFilter): Skip | undefined {
+  return skipById(db, sql.fragment`orders o`, sql.fragment`o.id`, filter)
 }

@@ -167,8 +167,8 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
     const [, issuer = ''] = chain.split(/(?=-----BEGIN)/)
     const cases: [string[], RegExp, number][] = [
       [[fileOf('other', encodePem('CERTIFICATE', aCertificate()))], /no issuer in this database has signed it/, 1],
-      [[fileOf('issuer', issuer)], /begins with a CA certificate/, 1],
-      [[fileOf('text', 'no PEM')], /text\.pem: expected -----BEGIN/, 1],
+      [[fileOf('issuer', issuer)], /holds CA certificates only/, 1],
+      [[fileOf('text', 'no PEM')], /text\.pem: holds no certificate in PEM/, 1],
       [[path.join(service.folder, 'missing.pem')], /missing\.pem: ENOENT/, 1],
       [['--account', '01938c4e-0000-7000-8000-000000000000'], /there is no account/, 1],
       [['--account', 'me'], /--account me: takes a UUID/, 2],

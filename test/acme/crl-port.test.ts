@@ -63,6 +63,19 @@ describe('crl.http_port', { timeout: 900_000 }, () => {
       new RegExp(`cannot listen on 127.0.0.1:${port}: it is in use`),
     )
   })
+
+  test('is refused as the port of the Admin API, too', async () => {
+    const admin_api = {
+      enabled: true,
+      initial_admin_email: 'admin@example.test',
+      token_secret: 'a secret of sixteen bytes and more',
+      listen: { bind: '127.0.0.1', port },
+    }
+    await assert.rejects(
+      startTestService({ fronts: 1, config: { admin_api } }),
+      new RegExp(`cannot listen on 127.0.0.1:${port}: it is in use .admin_api.listen.port.`),
+    )
+  })
 })
 
 test('the connections of both ports are bounded together, and those refused are counted', {

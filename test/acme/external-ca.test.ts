@@ -2,11 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { before, describe, test } from 'node:test'
 import { type AcmeClient, base64url, type Responder, send } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
 import { aServiceBehindACa, CREDENTIAL, csrFor } from '../support/behind-external-ca.ts'
 import type { Behaviour, CaRequest, ExternalCa } from '../support/external-ca.ts'
+import { operate } from '../support/operator.ts'
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { aCsr, P256_KEY, x509 } from '../unit/shared/pki/support.ts'
@@ -215,6 +218,32 @@ describe('a service behind an external CA', { timeout: 900_000 }, () => {
     ca.failRevocations(0)
   })
 
+  for (const isRevoked of [false, true])
+    test(`one that a restored database lacks is imported once, and its revocation ${isRevoked ? 'before' : 'after'} that reaches the CA`, async () => {
+      ca.behave('serial with a sign octet')
+      const { order, url } = await finalized()
+      const { text } = await client.post(order.json.certificate)
+      const { raw, serialNumber } = new X509Certificate(text)
+      const serial = serialNumber.toLowerCase()
+      const file = path.join(service.folder, `${serial}.pem`)
+      writeFileSync(file, text)
+      const orderId = url.split('/').at(-1)
+      const forget = `DELETE FROM certificates WHERE order_id = $1 RETURNING encode(issuer_fingerprint, 'hex') AS issuer`
+      const issuer = (await query(forget, [orderId]))[0]?.['issuer'] as string
+      await query('DELETE FROM orders WHERE id = $1', [orderId])
+
+      if (isRevoked) await operate(service, 'certificates', 'revoke', serial, '--issuer', issuer)
+      const account = client.kid.split('/').at(-1) as string
+      const imported = () => operate(service, 'certificates', 'import', file, '--account', account)
+      assert.equal(await imported(), `recorded  ${serial}  ${file}\n`)
+      assert.equal(await imported(), `known  ${serial}  ${file}\n`)
+      if (!isRevoked) {
+        const certificate = base64url(raw)
+        assert.equal((await client.post(client.directory['revokeCert'] as string, { certificate })).status, 200)
+      }
+      await until('its revocation by the CA', () => ca.revoked.includes(serial))
+    })
+
   test('of two issuers that have given one serial number, ?issuer= chooses', async () => {
     const { url } = await finalized()
     const [row] = await certificatesOf(url)
@@ -255,16 +284,26 @@ describe('a service whose external CA takes its time', { timeout: 900_000 }, () 
   before(async () => {
     await query(`UPDATE accounts SET contacts = '{mailto:holder@example.com}'`)
     // Nobody delivers to it, so its events can be read.
-    const kinds = '{certificate.issuance,certificate.issuance_failed,certificate.revocation}'
+    const kinds = '{certificate.issuance,certificate.issuance_failed,certificate.revocation,alarm}'
     await query(`INSERT INTO event_consumers (name, kinds) VALUES ('reader', $1)`, [kinds])
   })
 
-  test('slow drip: the order fails with an alarm', async () => {
+  test('slow drip: the order fails with an alarm, which names no serial number before there is one', async () => {
     place.ca().behave('slow drip')
-    const { order } = await finalized()
+    const { order, url } = await finalized()
     assert.equal(order.json.status, 'invalid')
     const alarm = await place.service().untilLogged('an alarm', (line) => line['event'] === 'alarm')
     assert.match(JSON.stringify(alarm), /no answer within 3 seconds/)
+    const failed = await place.service().untilLogged('the failure', (line) => line['event'] === 'backend_failed')
+    for (const line of [alarm, failed]) assert.deepEqual([line['backend'], 'serialNumber' in line], ['external', false])
+    const events = await until('its event', async () => {
+      const rows = await query(
+        `SELECT data ->> 'orderId' AS order, data ? 'serialNumber' AS has_number FROM event_deliveries
+          WHERE kind = 'alarm' AND consumer = 'reader'`,
+      )
+      return rows.length > 0 && rows
+    })
+    assert.deepEqual(events, [{ order: url.split('/').at(-1), has_number: false }])
   })
 
   test('pending for ever: the order fails in time, and what comes later is recorded and revoked', async () => {
@@ -282,6 +321,12 @@ describe('a service whose external CA takes its time', { timeout: 900_000 }, () 
     const serial = Buffer.from(row?.['serial_number'] as Buffer).toString('hex')
     await until('its revocation at the CA', () => place.ca().revoked.includes(serial))
     assert.equal((await place.client().post(url)).json.certificate, undefined)
+    const lineOf = (event: string) => place.service().untilLogged(event, (line) => line['event'] === event)
+    const lines = [await lineOf('issuance_abandoned'), await lineOf('late_certificate')]
+    assert.deepEqual(
+      lines.map((line) => line['serialNumber']),
+      [undefined, serial],
+    )
 
     const told = await query(
       `SELECT kind, data ->> 'revoked_at' IS NOT NULL AS is_revoked, data ->> 'reason' AS reason FROM event_deliveries

@@ -5,6 +5,7 @@ import { scryptSync } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { MOST_OF_ADDRESS, MOST_OF_USERNAME } from '../../src/domain/login-limit.ts'
 import { boxOf } from '../../src/settings/eab-secret.ts'
 import { type AdminClient, adminConfig, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
@@ -66,8 +67,9 @@ describe('administration from the command line', () => {
     assert.match(await operate(service, 'users', 'update', 'bob', '--role', 'admin'), /bob is admin, enabled/)
     const reset = JSON.parse(await operate(service, 'users', 'reset-password', 'BOB', '--json'))
     assert.notEqual(reset.password, made.password)
-    await operate(service, 'users', 'delete', 'bob')
+    await operate(service, 'users', 'delete', '--username', 'bob')
     assert.equal((await run('users', 'delete', 'bob')).code, 1)
+    assert.match(await operate(service, 'users', 'create', '--username', 'eve', '--email', 'e@example.com'), /password/)
     const [entry] = (await admin.get('/audit-log?action=user.delete')).json
     assert.deepEqual([entry.user_id, typeof entry.details.operator], [null, 'string'])
   })
@@ -87,23 +89,37 @@ describe('administration from the command line', () => {
       ['users', 'unlock-address', 'locked'],
     ])
       assert.equal((await run(...words)).code, 2, words.join(' '))
-    assert.equal((await run('users', 'create', 'a b')).code, 1)
+    for (const words of [
+      ['users', 'create', 'a b'],
+      ['accounts', 'list', '--limit', '0'],
+      ['accounts', 'list', '--limit', '100000'],
+      ['accounts', 'list', '--status', 'foo'],
+    ])
+      assert.equal((await run(...words)).code, 2, words.join(' '))
   })
 
   test('a locked username is unlocked, and a locked address', async () => {
     const { password } = JSON.parse(await operate(service, 'users', 'create', 'locked', '--json'))
     const login = (word: string) =>
       adminRequest(service.baseUrl, 'POST', '/auth/login', { body: { username: 'locked', password: word } })
-    for (let i = 0; i < 5; i++) await login('wrong')
+    await login('wrong')
+    // The next failure is the last one that both are allowed.
+    await rowsIn(
+      service.database,
+      "UPDATE admin_login_limits SET failures = CASE WHEN subject LIKE 'address %' THEN $1::integer ELSE $2 END",
+      [MOST_OF_ADDRESS - 1, MOST_OF_USERNAME - 1],
+    )
+    assert.equal((await login('wrong')).status, 401)
     assert.equal((await login(password)).status, 429)
     assert.match(await operate(service, 'users', 'unlock', 'locked'), /may log in again/)
     assert.match(await operate(service, 'users', 'unlock', 'locked'), /no failed logins/)
     // Its address is locked for itself.
     assert.equal((await login(password)).status, 429)
-    const [limit] = await withQuery(service.database.connection, (query) =>
-      query('SELECT subject FROM admin_login_limits'),
+    const [limit] = await rowsIn(
+      service.database,
+      "SELECT replace(subject, 'address ', '') AS address FROM admin_login_limits WHERE subject LIKE 'address %'",
     )
-    const address = String(limit?.['subject']).replace('address ', '')
+    const address = String(limit?.['address'])
     assert.match(await operate(service, 'users', 'unlock-address', address), /may log in again from/)
     assert.match(await operate(service, 'users', 'unlock-address', address), /no failed logins/)
     assert.equal((await login(password)).status, 200)

@@ -151,7 +151,6 @@ describe('inspect, the lists', () => {
       [
         0,
         [
-          'certificates_names',
           'certificates_issuer',
           'certificates_spki',
           'certificates_revoked_expiry',

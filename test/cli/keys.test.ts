@@ -33,7 +33,7 @@ describe('keys from the command line', () => {
 
   test('what is no SHA-256 is refused with a sentence', async () => {
     const { code, stderr } = await chancery(service, 'keys', 'block', 'abcd')
-    assert.equal(code, 1)
+    assert.equal(code, 2)
     assert.match(stderr, /'spki_sha256' /)
   })
 

@@ -13,8 +13,6 @@ import { rowsIn, type TestDatabase, testDatabase } from '../support/database.ts'
 import { fillWithCertificates } from '../support/many-certificates.ts'
 
 const DAY_MS = 86_400_000
-/** As `chancery db search-indexes` makes it. */
-const INDEX_OF_NAMES = 'CREATE INDEX certificates_names ON certificates USING gin (names)'
 
 describe('warnings of expiry', () => {
   let stores: StoreFixture
@@ -122,16 +120,7 @@ describe('warnings of expiry', () => {
     assert.equal(await warn(), 0)
   })
 
-  for (const [how, index] of [
-    ['by the orders of the account', 'SELECT 1'],
-    ['by the index of names', INDEX_OF_NAMES],
-  ] as const)
-    test(`found ${how}, a later certificate of the account for all its names replaces it; for some of them, or of another account, not`, async (t) => {
-      await stores.sql(index)
-      t.after(() => stores.sql('DROP INDEX IF EXISTS certificates_names'))
-      await replacedByNames()
-    })
-  async function replacedByNames(): Promise<void> {
+  test('a later certificate of the account for all its names replaces it; for some of them, or of another account, not', async () => {
     await aCertificate({ days: 5, names: ['a.test', 'b.test'] })
     await aCertificate({ days: 80, names: ['a.test', 'b.test', 'c.test'] })
     assert.equal(await warn(), 0)
@@ -147,7 +136,7 @@ describe('warnings of expiry', () => {
       (await warned()).map(([id]) => id),
       [half, foreign, withdrawn],
     )
-  }
+  })
 
   test('a certificate that an order replaces is passed over once that order has its certificate', async () => {
     const old = await aCertificate({ days: 5, names: ['old.test'] })
@@ -260,36 +249,17 @@ describe('a round on many certificates', () => {
   const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)]
   const blocksOf = ({ Plan: plan }: Plan) => plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
 
-  test('reads along indexes what is due, and later orders of those accounts once', async () => {
-    for (const plan of await explained()) {
-      const nodes = nodesOf(plan.Plan)
-      const scanned = nodes.filter((node) => node['Node Type'] === 'Seq Scan').map((node) => node['Relation Name'])
-      assert.deepEqual(
-        scanned.filter((name) => name !== 'event_consumers'),
-        [],
-      )
-      const of = (index: string) => nodes.filter((node) => node['Index Name'] === index)
-      const due = of('certificates_not_after')
-      assert.equal(due.length, 1)
-      assert.ok((due[0]?.['Actual Rows'] ?? 0) <= 2_000)
-      const [orders = assert.fail()] = of('orders_account')
-      // Those of 90 days out of 400, and not again for each certificate.
-      assert.ok(orders['Actual Rows'] * orders['Actual Loops'] < CERTIFICATES / 4)
-      console.log(`a page: ${blocksOf(plan)} blocks, ${Math.round(plan['Execution Time'])} ms`)
-    }
-  })
-
-  test('with the index of names it reads no orders of an account', async (t) => {
-    await rowsIn(database, INDEX_OF_NAMES)
-    t.after(() => rowsIn(database, 'DROP INDEX certificates_names'))
-    await rowsIn(database, 'TRUNCATE expiration_progress, expiration_notices, event_deliveries')
+  test('reads along indexes what is due and what replaces it, and no orders of an account', async () => {
     for (const plan of await explained()) {
       const nodes = nodesOf(plan.Plan)
       const read = nodes.map((node) => node['Index Name'])
       assert.ok(read.includes('certificates_names') && !read.includes('orders_account'), read.join())
+      const due = nodes.filter((node) => node['Index Name'] === 'certificates_not_after')
+      assert.equal(due.length, 1)
+      assert.ok((due[0]?.['Actual Rows'] ?? 0) <= 2_000)
       const scanned = nodes.filter((node) => node['Node Type'] === 'Seq Scan').map((node) => node['Relation Name'])
       assert.ok(!scanned.includes('certificates') && !scanned.includes('orders'), scanned.join())
-      console.log(`a page by names: ${blocksOf(plan)} blocks, ${Math.round(plan['Execution Time'])} ms`)
+      console.log(`a page: ${blocksOf(plan)} blocks, ${Math.round(plan['Execution Time'])} ms`)
     }
   })
 

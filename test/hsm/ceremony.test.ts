@@ -10,6 +10,8 @@ import { after, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { parseCsr, verifyCsrSignature } from '../../src/shared/pki/csr.ts'
 import { decodePem, encodePem } from '../../src/shared/pki/pem.ts'
+import { STRING, set } from '../corpus/der.ts'
+import { cn, nameOf, organization } from '../corpus/requests.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
 import { requireAll, requireCommand, requirePackage } from '../support/requirements.ts'
 import { SOFTHSM_LIBRARY } from '../support/softhsm.ts'
@@ -284,6 +286,17 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
     await fail(
       /is not signed by the key it holds/,
       ...['sign-request', file, '--root', at('above', 'root.pem'), '--days', '9', '--key', at('above', 'key.pem')],
+    )
+  })
+
+  test('a request whose name is not exact is not signed, because the certificate would copy it', async () => {
+    const file = at('too-deep', 'unsorted.csr')
+    const name = nameOf(set(organization(STRING.utf8, 'An organization'), cn('CA')))
+    writeFileSync(file, encodePem('CERTIFICATE REQUEST', name))
+    await fail(
+      /its name is no DER: RDN is not in DER order/,
+      ...['sign-request', file, '--root', at('above', 'root.pem'), '--days', '9', '--key', at('above', 'key.pem')],
+      ...['--passphrase-env', 'TEST_PASSPHRASE', '--out', at('too-deep', 'unsorted.pem')],
     )
   })
 

@@ -1,7 +1,9 @@
 /** The command line: what each command prints and how it ends. */
 
 import assert from 'node:assert/strict'
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -59,12 +61,14 @@ ca:
 `
 
 describe('command line', { timeout: 900_000 }, () => {
+  const inspect = ['order', 'certificate', 'account'].map((what) => ['inspect', what])
   const commands = [['serve'], ['db', 'status'], ['db', 'migrate'], ['ca', 'test-sign'], ['crl', 'rebuild']]
 
   test('--help names every command and says what the exit codes mean', async () => {
     const { code, output } = await chancery('--help')
     assert.equal(code, 0)
-    for (const command of commands) assert.match(output, new RegExp(`^ +${command.join(' ')} {2,}\\w`, 'm'))
+    for (const command of [...commands, ...inspect])
+      assert.match(output, new RegExp(`^ +${command.join(' ')} {2,}\\w`, 'm'))
     assert.match(output, /Exit codes: 0 /)
   })
 
@@ -88,6 +92,9 @@ describe('command line', { timeout: 900_000 }, () => {
     [['serv'], /unknown command: serv; did you mean serve\?; see/],
     [['db', 'status', '--debgu'], /unknown option: --debgu; did you mean --debug\?; see chancery db status --help/],
     [['db'], /db needs one more word; see chancery db --help/],
+    [['-c', 'F', '--frob', 'db', 'status'], /unknown option: --frob; see chancery db status --help/],
+    [['--frob', 'x', 'db', 'status'], /unknown option: --frob; see/],
+    [['admin', 'create-user', 'ann'], /one word too many: ann; did you mean --username ann\?/],
     [['inspect'], /inspect needs one more word; see chancery inspect --help/],
     [['inspect', 'nonsense'], /unknown command: inspect nonsense; see chancery inspect --help/],
     [['serve'], /no configuration: give -c FILE or set SERVICE_CONFIG/],
@@ -118,6 +125,25 @@ describe('command line', { timeout: 900_000 }, () => {
       output: 'chancery: inspect order needs <uuid>; see chancery inspect order --help\n',
     })
   })
+
+  for (const [option, others] of [
+    ['--port', []],
+    ['--console-port', ['--console']],
+    ['--crl-port', ['--crl']],
+  ] as const)
+    test(`--dev with a port that is in use names ${option}, before it makes a CA or a database`, async (t) => {
+      const holder = createServer().listen(0, '127.0.0.1')
+      await once(holder, 'listening')
+      t.after(() => holder.close())
+      const { port } = holder.address() as AddressInfo
+      const free = option === '--port' ? [] : ['--port', String(await freePort())]
+      const dataDir = path.join(scratch, `port${option}`)
+      const words = ['serve', '--dev', '--data-dir', dataDir, ...others, ...free, option, String(port)]
+      const { code, output } = await chancery(...words)
+      assert.equal(code, 1, output)
+      assert.ok(output.includes(`port ${port} of 127.0.0.1 is in use; give another with ${option}`), output)
+      assert.equal(existsSync(dataDir), false)
+    })
 
   test('a file that cannot be read is one line', async () => {
     assert.deepEqual(await chancery('-c', '/nowhere/config.yaml', 'serve'), {
@@ -186,6 +212,30 @@ describe('command line', { timeout: 900_000 }, () => {
       assert.equal(code, 0, output)
       assert.match(output, /^listens on 127\.0\.0\.1:\d+ \(HTTP\) as http:/m)
       assert.match(output, /^the configuration is valid$/m)
+    })
+
+    test('--validate-only looks for the module or the script that answers an upstream', async () => {
+      const checked = async (handler: string, handlerConfig: object) => {
+        const upstream = { directory_url: 'https://upstream.test/directory', email: 'pki@example.com' }
+        const proxy = { ...upstream, challenge_handler: handler, challenge_handler_config: handlerConfig }
+        const file = await configFile({ ca: { backend: 'acme_proxy', acme_proxy: proxy } })
+        const { code, output } = await chancery('-c', file, '--validate-only')
+        assert.equal(code, 1, output)
+        return output
+      }
+      const key = String.raw`ca\.acme_proxy\.challenge_handler`
+      const module = await checked('ext:/nowhere/zone.mjs#Zone', {})
+      assert.match(module, new RegExp(`${key}: /nowhere/zone\\.mjs#Zone is not usable: `))
+      const script = await checked('callback_dns', {
+        create_script: '/nowhere/create',
+        delete_script: '/nowhere/delete',
+      })
+      assert.match(script, new RegExp(`${key}_config\\.create_script: /nowhere/create cannot be run: `))
+      const python = await checked('ext:corp.dns.ZoneFactory', {})
+      assert.match(
+        python,
+        new RegExp(`${key} \\(line \\d+\\): names a Python class; .* ext:\\./handlers/zonefactory\\.js#ZoneFactory, `),
+      )
     })
 
     test('--validate-only beside another command checks and does nothing else', async () => {

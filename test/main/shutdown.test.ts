@@ -4,13 +4,19 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { after, describe, test } from 'node:test'
+import { closeConnections, registeredClient } from '../support/acme-client.ts'
 import { startHttp01Responder } from '../support/http01-responder.ts'
 import { createPersistentClient } from '../support/persistent-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const IDLE_CONNECTIONS = 20
 /** What `server.graceful_timeout` allows for requests that run, and there are none. Who waited for it would outlast the time-out below. */
 const GRACEFUL_SECONDS = 3_600
+/** Enough on a machine that stands still for a while. */
+const DRAIN_SECONDS = 30
+/** Every request on a connection of its own. */
+const CLOSING = { headers: { Connection: 'close' } }
 
 describe('shutdown', { timeout: 900_000 }, () => {
   const services: TestService[] = []
@@ -20,10 +26,10 @@ describe('shutdown', { timeout: 900_000 }, () => {
     for (const service of services.toReversed()) await service.dispose()
   })
 
-  async function start(): Promise<TestService> {
+  async function start(server: object = {}): Promise<TestService> {
     const service = await startTestService({
       // The second attempt is still to come when the service ends.
-      config: { server: { graceful_timeout: GRACEFUL_SECONDS }, challenges: { backoff_base_seconds: 60 } },
+      config: { server: { graceful_timeout: GRACEFUL_SECONDS, ...server }, challenges: { backoff_base_seconds: 60 } },
     })
     services.push(service)
     return service
@@ -50,6 +56,33 @@ describe('shutdown', { timeout: 900_000 }, () => {
 
   test('SIGTERM right after the start ends it at once', async () => {
     assert.equal(await (await start()).stop(), 0)
+  })
+
+  test('with server.drain_seconds an instance that was told to stop is not ready, serves, and then ends', async () => {
+    const service = await start({ drain_seconds: DRAIN_SECONDS })
+    const { baseUrl, directoryUrl } = service
+    const status = async (path: string) => (await fetch(baseUrl + path, CLOSING)).status
+    assert.equal(await status('/readyz'), 200)
+    const stopped = service.stop()
+    await until('/readyz says that it stops', async () => (await status('/readyz')) === 503)
+    assert.equal(await status('/livez'), 200)
+    const client = await registeredClient(directoryUrl)
+    const order = await client.newOrder(['drained.test'])
+    closeConnections()
+    assert.equal(order.status, 201)
+    assert.ok(!service.log.some(({ message }) => message === 'service stopping'))
+    assert.equal(await stopped, 0)
+    const { seconds } = await service.untilLogged('its draining', ({ message }) => message === 'service draining')
+    assert.equal(seconds, DRAIN_SECONDS)
+  })
+
+  test('a second signal while it drains ends it at once', async () => {
+    const service = await start({ drain_seconds: GRACEFUL_SECONDS })
+    const stopped = service.stop()
+    await service.waitForLog('service draining')
+    service.process.kill('SIGTERM')
+    assert.equal(await stopped, null)
+    assert.equal(service.process.signalCode, 'SIGKILL')
   })
 
   test('a challenge that is being retried is pending again afterwards, and a successor finishes the order', async () => {

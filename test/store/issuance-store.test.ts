@@ -8,6 +8,7 @@ import { BatcherFull } from '../../src/shared/lib/batcher.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { MAX_OF_KEY } from '../../src/store/database.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
+import { until } from '../support/until.ts'
 import {
   anAccount,
   anIntent,
@@ -86,6 +87,43 @@ describe('issuance', () => {
       assert.equal(await other, true)
       const refused = results.filter((one) => one.status === 'rejected' && one.reason instanceof BatcherFull)
       assert.equal(results.length - refused.length, MAX_OF_KEY)
+    })
+
+    /** As of an account whose CSR profile asks for the history. */
+    const judged = (order: { id: string }, spkiSha256 = randomBytes(32)) => {
+      const notDueBefore = new Date()
+      const history = { spkiSha256, names: [], notDueBefore, keyIsNew: true, isDue: false }
+      return anIntent(undefined, { order: { id: order.id, requester, history }, spkiSha256 })
+    }
+
+    test('by the history, repeated thousands of times for one order, keeps no other order out', async () => {
+      const [mine, theirs] = [await ready(), await ready()]
+      const { intent } = await begun()
+      const repeats = Array.from({ length: 3000 }, () => store.issuance.begin(judged(mine, intent.spkiSha256)))
+      const other = store.issuance.begin(judged(theirs))
+      const results = await Promise.allSettled(repeats)
+      assert.equal(await other, true)
+      const refused = results.filter((one) => one.status === 'rejected' && one.reason instanceof BatcherFull)
+      assert.equal(results.length - refused.length, MAX_OF_KEY)
+    })
+
+    test('by the history waits on one connection, however many orders there are', async () => {
+      const orders = await Promise.all(Array.from({ length: 20 }, ready))
+      const waiting = async () => {
+        const locks = `SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+                        WHERE d.datname = current_database() AND locktype = 'advisory' AND objid = 712103 AND NOT granted`
+        return (await store.sql(locks)).length
+      }
+      const begins: Promise<boolean>[] = []
+      await store.db.transaction(async (tx) => {
+        await tx.query({ name: 'hold-history', text: 'SELECT pg_advisory_xact_lock(712103)' }, [])
+        for (const order of orders) {
+          begins.push(store.issuance.begin(judged(order)))
+          await until('a flush that waits', async () => (await waiting()) > 0)
+        }
+        assert.equal(await waiting(), 1)
+      })
+      assert.equal(winners(await Promise.all(begins)), orders.length)
     })
 
     test('by twenty requests at once: one wins, and each of the others learns it', async () => {

@@ -126,14 +126,22 @@ describe('plans of long lists and walks', () => {
     'certificates of a key': [certificates({ spkiSha256: 'ab'.repeat(32) }), /certificates_pkey/],
     'certificates by time of issuance': [certificates({ issuedBefore: inDays(-1) }), /certificates_pkey/],
     'certificates of a profile': [certificates({ profile: 'rare' }), /certificates_pkey/],
-    'certificates below a name': [certificates({ nameSuffix: 'x.example' }), /certificates_pkey/],
-    'certificates in the order of expiry': [
+    'certificates below a name': [certificates({ nameSuffix: 'x.example' }), /certificates_suffixes/],
+    'certificates below a name, in the order of expiry': [
       certificates({ nameSuffix: 'x.example' }, undefined, 'not_after'),
+      /certificates_suffixes/,
+    ],
+    'revoked certificates below a usual name': [
+      certificates({ nameSuffix: 'example', status: 'revoked' }),
+      /certificates_revoked/,
+    ],
+    'certificates in the order of expiry': [
+      certificates({ profile: 'rare' }, undefined, 'not_after'),
       /certificates_not_after/,
     ],
     'certificates that are not renewed': [
       certificates({ renewed: false, status: 'active' }, undefined, 'not_after'),
-      /orders_account[\s\S]*certificates_imported[\s\S]*certificates_pkey/,
+      /certificates_names/,
     ],
     'certificates that are active, newest first': [
       certificates({ status: 'active' }, undefined, '-issued_at'),
@@ -177,13 +185,16 @@ describe('plans of long lists and walks', () => {
     requirePlans(certificates({ accountId: account }), /orders_account[\s\S]*certificates_imported/))
   test('certificates by serial number', () =>
     requirePlans(certificates({ serialNumber }), /certificates_serial_issuer/))
+  test('certificates by name, in any order and of an account, too', async () => {
+    for (const sort of ['-issued_at', 'not_after', '-not_after'] as const)
+      await requirePlans(certificates({ name }, newId(), sort), /certificates_names/)
+    await requirePlans(certificates({ accountId: account, name }), /certificates_names/)
+  })
   test('orders of an account', () =>
     requirePlans(() => listOrders(spied, { accountId: account, status: 'invalid' }, undefined, 50), /orders_account/))
 
-  test('with search indexes: certificates by name, issuer, key and end of revoked ones, orders by name, accounts by contact', async () => {
+  test('with search indexes: certificates by issuer, key and end of revoked ones, orders by name, accounts by contact', async () => {
     await makeIndexes(checked, SEARCH_INDEXES)
-    await requirePlans(certificates({ name }), /certificates_names/)
-    await requirePlans(certificates({ renewed: false }, undefined, 'not_after'), /certificates_names/)
     // Of a usual issuer and of a rare one: by id, the planner would look for 50 among those of all others.
     for (const issuer of ['00', '01']) await requirePlans(certificates({ issuer }), /certificates_issuer/)
     await requirePlans(certificates({ spkiSha256: 'ab'.repeat(32) }), /certificates_spki/)

@@ -124,7 +124,7 @@ export function send({ method = 'POST', url, headers = {}, body }: RawRequest): 
   })
 }
 
-function answerOf(status: number, headers: IncomingHttpHeaders, body: Buffer): Answer {
+export function answerOf(status: number, headers: IncomingHttpHeaders, body: Buffer): Answer {
   const text = body.toString('utf8')
   const isJson = /json/.test(headers['content-type'] ?? '')
   return { status, headers, links: linksOf(headers.link), body, text, json: isJson && text ? JSON.parse(text) : {} }

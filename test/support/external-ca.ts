@@ -24,6 +24,7 @@ export type Behaviour =
   | 'SID of a user'
   | 'EV policy'
   | 'short serial'
+  | 'serial with a sign octet'
   | 'expired'
   | 'other issuer'
   | 'truncated PEM'
@@ -154,7 +155,7 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
         '-subj',
         isNamed ? '/O=Example' : '/',
         '-set_serial',
-        `0x7f${randomBytes(behaviour === 'short serial' ? 3 : 15).toString('hex')}`,
+        `${behaviour === 'serial with a sign octet' ? '0xff' : '0x7f'}${randomBytes(behaviour === 'short serial' ? 3 : 15).toString('hex')}`,
         '-extfile',
         `${id}.ext`,
         '-out',

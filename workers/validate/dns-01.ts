@@ -11,6 +11,7 @@ import { type Deadline, startDeadline } from '../deadline.ts'
 import { lookUntilFound, lookUpFacts, type Way, waysOf } from '../dns/method.ts'
 import type { DnsResult } from '../dns/result.ts'
 import type { Dns01Job, DnsAccount01Job, DnsTxtJob, EvidenceStep, ValidationVerdict } from '../job.ts'
+import { nearMiss } from './near-miss.ts'
 
 type Failure = Extract<ValidationVerdict, { ok: false }>
 
@@ -84,10 +85,12 @@ function judge(found: DnsResult<'TXT'>, { via }: Way, attempt: Attempt): Failure
     return fail(attempt, 'dns', 'the answer is not authenticated by DNSSEC', false)
   }
   // The strings of a record are one text (RFC 1035 §3.3.14).
-  if (found.records.some(({ data }) => attempt.expected.equals(Buffer.concat(data)))) return undefined
+  const texts = found.records.map(({ data }) => Buffer.concat(data))
+  if (texts.some((text) => attempt.expected.equals(text))) return undefined
   const count = found.records.length === 1 ? 'the TXT record is not' : `none of ${found.records.length} TXT records is`
   // A cache may still hold a record of an earlier order, so a retry may help.
-  return fail(attempt, 'incorrectResponse', `${count} the digest of the key authorization`, true)
+  const slip = texts.map((text) => nearMiss(text, attempt.expected)).find((words) => words !== '') ?? ''
+  return fail(attempt, 'incorrectResponse', `${count} the digest of the key authorization${slip}`, true)
 }
 
 function fail({ name, evidence }: Attempt, problem: Failure['problem'], what: string, retryable: boolean): Failure {

@@ -19,6 +19,7 @@ import { createDnsClient } from '../dns/client.ts'
 import { get, type HttpResponse } from '../http-get.ts'
 import type { Http01Job, ValidationVerdict } from '../job.ts'
 import { type ReachContext, reach } from '../reach.ts'
+import { nearMiss } from './near-miss.ts'
 
 const MAX_REDIRECTS = 10
 /** Not 303, which names another resource (RFC 9110 §15.4.4). */
@@ -168,7 +169,8 @@ function judge(response: HttpResponse, attempt: Attempt): ValidationVerdict {
   // timingSafeEqual requires equal lengths, and the length is no secret.
   if (body.length === expected.length && timingSafeEqual(body, expected))
     return { ok: true, evidence: attempt.evidence }
-  return fail(attempt, 'incorrectResponse', 'the body is not the key authorization', false)
+  const slip = nearMiss(body, expected)
+  return fail(attempt, 'incorrectResponse', `the body is not the key authorization${slip}`, false)
 }
 
 function withoutTrailingSpace(body: Buffer): Buffer {

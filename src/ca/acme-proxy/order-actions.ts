@@ -259,7 +259,7 @@ async function downloadChains(order: UpstreamOrder, { client, account, step }: A
 }
 
 function chainOf({ body }: Answer): Buffer[] {
-  const text = body.toString('latin1')
+  const text = body.toString('utf8')
   try {
     const blocks = decodePem(text)
     if (blocks.length > 0 && blocks.every(({ label }) => label === 'CERTIFICATE')) return blocks.map(({ der }) => der)

@@ -9,10 +9,12 @@
 
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/schema.ts'
+import { withoutSignOctet } from '../../domain/serial-number.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { type Certificate, parseCertificate, verifyCertificateSignature } from '../../shared/pki/certificate.ts'
 import { decodePem } from '../../shared/pki/pem.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
+import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
 import { type CertificateImport, createCertificateImport } from '../../store/certificate-import.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../../store/issuance-store.ts'
@@ -50,7 +52,7 @@ export async function importCertificates(
     })
     for (const { file, certificate, issuerFingerprint } of issuedBy) {
       const outcome = await importOne(stores, certificate, issuerFingerprint, accountId)
-      const serialNumber = certificate.tbs.serialNumber.toString('hex')
+      const serialNumber = serialNumberHex(certificate.tbs.serialNumber)
       tell(json, { file, serial_number: serialNumber, outcome }, `${outcome}  ${serialNumber}  ${file}`)
     }
     return 0
@@ -86,7 +88,8 @@ async function importOne(
   issuerFingerprint: Buffer,
   accountId: string | undefined,
 ): Promise<string> {
-  const { serialNumber, notBefore, notAfter } = tbs
+  const { notBefore, notAfter } = tbs
+  const serialNumber = withoutSignOctet(tbs.serialNumber)
   const names = [...tbs.dnsNames, ...tbs.ipAddresses]
   const intent = await store.findIntent(serialNumber)
   const facts = {
@@ -117,13 +120,13 @@ async function importOne(
   return 'known'
 }
 
-/** The first certificate of a file, which is the leaf of a chain. */
+/** The first certificate of a file that is no CA's, wherever its chain has it. */
 function readCertificate(file: string): { file: string; certificate: Certificate } {
   try {
-    const [block] = decodePem(readFileSync(file, 'utf8'))
-    if (block?.label !== 'CERTIFICATE') throw new Error('holds no certificate in PEM')
-    const certificate = parseCertificate(block.der)
-    if (certificate.tbs.isCa) throw new Error('begins with a CA certificate')
+    const blocks = decodePem(readFileSync(file, 'utf8')).filter(({ label }) => label === 'CERTIFICATE')
+    if (blocks.length === 0) throw new Error('holds no certificate in PEM')
+    const certificate = blocks.map(({ der }) => parseCertificate(der)).find(({ tbs }) => !tbs.isCa)
+    if (!certificate) throw new Error('holds CA certificates only')
     return { file, certificate }
   } catch (error) {
     throw new CommandError(`${file}: ${(error as Error).message}`)

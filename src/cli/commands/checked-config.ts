@@ -3,12 +3,13 @@
  * `--validate-only`, which stops after the check.
  */
 
-import { signerBackend } from '../../config/backends.ts'
+import { signerBackend, usesBackend } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { loadHooks } from '../../hooks/load.ts'
 import { requireCaModules } from '../../main/ca-module.ts'
 import { VERSION } from '../../main/version.ts'
 import { PERSPECTIVE_SECTIONS } from '../../mpic/perspective-service.ts'
+import { requireChallengeHandler } from '../../settings/acme-proxy.ts'
 import { databaseSettings } from '../../settings/server.ts'
 import { typeOf } from '../../shared/protocol/challenge.ts'
 import { placesOf } from '../../store/session.ts'
@@ -55,6 +56,7 @@ export async function validateOnly(options: CommonOptions, usage: string): Promi
   const { enabled } = await loadChallengeMethods(config)
   const hooks = await loadHooks(config)
   const modules = await requireCaModules(config)
+  if (usesBackend(config, 'acme_proxy')) await requireChallengeHandler(ca.acme_proxy)
   console.log(`chancery ${VERSION}`)
   console.log(
     `listens on ${server.bind}:${server.port} (${server.tls.cert_path === null ? 'HTTP' : 'HTTPS'}) as ${server.external_url}`,

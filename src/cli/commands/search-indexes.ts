@@ -1,5 +1,5 @@
 /**
- * `chancery db search-indexes`: creates or drops the indexes for lists by name, issuer, key and contact.
+ * `chancery db search-indexes`: creates or drops the indexes of optional-indexes.ts.
  * The service may run meanwhile.
  */
 

@@ -69,7 +69,7 @@ const DATABASE = [
   onHost(OF_DATABASE, {
     usage: 'db search-indexes',
     about:
-      'Make the indexes with which lists by name, issuer, key and contact, and of revoked certificates by expiry, are quick',
+      'Make the indexes with which lists of certificates by issuer and key, of revoked ones by expiry, of orders by name and of accounts by contact are quick',
     options: {
       drop: isGiven('Drop them'),
       history: isGiven('Also the one that CSR profiles with reuse_key or renewal_window_days need'),

@@ -17,6 +17,7 @@ export interface Given {
 export interface Reply {
   body: unknown
   next: string | undefined
+  isCut: boolean
 }
 
 export interface CallerOptions {

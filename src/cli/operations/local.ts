@@ -5,6 +5,7 @@ import type { Config } from '../../config/schema.ts'
 import { VERSION } from '../../main/version.ts'
 import { type Administration, withAdministration } from '../commands/administration.ts'
 import { OperationCaller } from './caller.ts'
+import { signingIssuers } from './signing-issuers.ts'
 
 /** @param schema `any` for what must work between two releases */
 export function withLocalApi(
@@ -13,7 +14,14 @@ export function withLocalApi(
   schema: 'current' | 'any' = 'current',
 ): Promise<number> {
   const withCaller = async ({ db, audit, actor }: Administration) => {
-    const api = new LocalAdminApi({ config, version: VERSION, db, audit, operator: actor })
+    const api = new LocalAdminApi({
+      config,
+      version: VERSION,
+      db,
+      audit,
+      operator: actor,
+      signingIssuers: () => signingIssuers(config),
+    })
     const caller = new OperationCaller({
       ...{ baseUrl: api.baseUrl, fetch: api.fetch as typeof fetch, token: () => undefined },
       explain: (error) => error,

@@ -38,7 +38,7 @@ export function operationCommand(
   described: readonly Described[],
   definitions: Definitions,
 ): SharedCommand {
-  const { usage, about, fixed = {}, fallback, anySchema, secret } = wanted
+  const { usage, about, fixed = {}, fallback, further, anySchema, secret } = wanted
   const positional = [...usage.matchAll(/<(\w+)>/g)].map(([, name]) => name as string)
   const options = optionsOf(wanted, described, definitions, [
     ...[...positional, ...Object.keys(fixed)],
@@ -47,7 +47,7 @@ export function operationCommand(
   // What a switch stands for is false without it.
   const isOff = ([name, value]: [string, unknown]) => value === false && options[name]?.kind === 'switch'
   return {
-    ...{ usage: usageOf(wanted), about, options, ...(anySchema && { anySchema }) },
+    ...{ usage: usageOf(wanted), about, options, ...(further && { further }), ...(anySchema && { anySchema }) },
     async run(caller, values, given, config) {
       const named = positional.map((name, at) => [optionName(name), given[at]])
       const typed = Object.entries(values).filter((one) => one[1] !== undefined && !isOff(one))
@@ -162,7 +162,11 @@ async function perform(
     return 0
   }
   const isPaged = namesIn(chosen, 'query').includes('limit')
-  const { body: first, next } = all && isPaged ? await everyPage(caller, id, given) : await caller.page(id, given)
+  const {
+    body: first,
+    next,
+    isCut,
+  } = all && isPaged ? await everyPage(caller, id, given) : await caller.page(id, given)
   const isAwaited = job !== undefined && (given.body as { wait?: boolean }).wait !== false
   const body = isAwaited ? await theEndOf(caller, job, first) : first
   if (asJson) console.log(JSON.stringify(body ?? null, null, 2))
@@ -170,14 +174,17 @@ async function perform(
   else if (text) console.log(text(body))
   else printReply(body)
   if (remark !== undefined) console.error(remark)
-  if (next !== undefined) console.error(`there are more: --all, or ${flagsOf(next)}`)
+  if (next !== undefined) console.error(`${isCut ? CUT : 'there are more'}: --all, or ${flagsOf(next)}`)
+  if (isCut && Array.isArray(body) && body.length === 0) return 1
   return isAwaited && (body as Job).status !== undefined && (body as Job).status !== 'done' ? 1 : 0
 }
+
+const CUT = 'the search was cut off after 2 seconds; narrow it, or go on'
 
 async function everyPage(caller: OperationCaller, id: string, given: Given): Promise<Reply> {
   const body: unknown[] = []
   for await (const row of caller.rows(id, given)) body.push(row)
-  return { body, next: undefined }
+  return { body, next: undefined, isCut: false }
 }
 
 const LOOK_MS = 1_000

@@ -7,6 +7,8 @@ export class Refusal extends CommandError {
   /** Of HTTP. */
   readonly status: number
   readonly fields: readonly FieldError[]
+  /** What the service calls a bad request was wrong usage here. */
+  readonly exitCode: 1 | 2
 
   constructor(
     message: string,
@@ -14,6 +16,7 @@ export class Refusal extends CommandError {
   ) {
     super(message)
     this.status = status
+    this.exitCode = status === 400 ? 2 : 1
     this.fields = fields
   }
 }

@@ -41,6 +41,7 @@ export const WORDS: readonly Words[] = [
   ),
   words('admin create-user', 'createUser', 'Make an administrator and print the generated password, once', {
     ...PASSWORD,
+    further: '--username',
     fallback: (config) => ({ username: 'admin', role: 'admin', email: config?.admin_api.initial_admin_email }),
     sentences: { username: 'Name of the user (default admin)', email: EMAIL, role: 'admin or auditor (default admin)' },
   }),

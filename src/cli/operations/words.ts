@@ -62,6 +62,8 @@ export interface Words {
   text?(reply: ReplyBody): string
   /** Beside a reply that cannot be had again. */
   remark?: string
+  /** The option that one more word may be meant for. */
+  further?: `--${string}`
   /** Works between two releases, too. */
   anySchema?: true
 }

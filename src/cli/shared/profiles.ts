@@ -59,10 +59,10 @@ async function validate(caller: OperationCaller, name: string, file: string, jso
 
 async function requestIn(file: string): Promise<Buffer> {
   const bytes = await readFile(file)
-  if (!bytes.subarray(0, 5).equals(Buffer.from('-----'))) return bytes
-  const { decodePem, PemError } = await import('../../shared/pki/pem.ts')
+  const { decodePem, isPem, PemError } = await import('../../shared/pki/pem.ts')
   try {
-    return decodePem(bytes.toString('latin1'))[0]?.der ?? bytes
+    if (!isPem(bytes)) return bytes
+    return decodePem(bytes.toString('utf8')).find(({ label }) => label === 'CERTIFICATE REQUEST')?.der ?? bytes
   } catch (error) {
     throw error instanceof PemError ? new CommandError(`${file}: ${error.message}`) : error
   }

@@ -72,8 +72,10 @@ const TOO_LARGE = 413
 async function revokeFromCrl(caller: OperationCaller, file: string, json: boolean): Promise<number> {
   const crl = (await crlIn(file)).toString('base64')
   const { body } = await caller.page('revokeFromCrl', { body: { crl } }).catch((error: unknown) => {
-    const isLong = error instanceof Refusal && error.status === TOO_LARGE
-    throw isLong ? new CommandError(`${error.message}; on the host, -c FILE takes a longer one`) : error
+    if (!(error instanceof Refusal)) throw error
+    const advice = error.status === TOO_LARGE ? '; on the host, -c FILE takes a longer one' : ''
+    // The file is wrong, not the usage.
+    throw new CommandError(error.message + advice)
   })
   const { entries, revoked, recorded, known } = body as CrlOutcome
   const now = `${revoked} revoked now, ${recorded} unknown until now, ${known} revoked before`
@@ -82,11 +84,10 @@ async function revokeFromCrl(caller: OperationCaller, file: string, json: boolea
 }
 
 async function crlIn(file: string): Promise<Buffer> {
-  const { decodePem } = await import('../../shared/pki/pem.ts')
+  const { decodePem, isPem } = await import('../../shared/pki/pem.ts')
   try {
     const bytes = await readFile(file)
-    const isPem = bytes.subarray(0, 11).toString('latin1') === '-----BEGIN '
-    const der = isPem ? decodePem(bytes.toString('latin1')).find(({ label }) => label === 'X509 CRL')?.der : bytes
+    const der = isPem(bytes) ? decodePem(bytes.toString('utf8')).find(({ label }) => label === 'X509 CRL')?.der : bytes
     if (!der) throw new Error('holds no CRL in PEM')
     return der
   } catch (error) {

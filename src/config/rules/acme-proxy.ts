@@ -2,20 +2,30 @@
 
 import { isBase64url } from '../../shared/lib/encoding.ts'
 import { usesBackend } from '../backends.ts'
-import { HANDLER_METHODS, readChallengeHandler } from '../challenge-handler.ts'
+import { HANDLER_METHODS, handlerReferenceOf, readChallengeHandler } from '../challenge-handler.ts'
 import type { Config } from '../schema.ts'
 import { not, type Rule } from './rule.ts'
 
 const proxied = (c: Config) => usesBackend(c, 'acme_proxy')
 const HANDLER_READS = ['ca.backend', 'ca.acme_proxy.challenge_handler']
 
+const wrongHandler = (handler: string | null) => {
+  const reference = handler === null ? undefined : handlerReferenceOf(handler)
+  return typeof reference === 'string' ? reference : undefined
+}
+
 export const ACME_PROXY: readonly Rule[] = [
+  {
+    path: 'ca.acme_proxy.challenge_handler',
+    reads: ['ca.backend'],
+    check: (c) => (proxied(c) ? wrongHandler(c.ca.acme_proxy.challenge_handler) : undefined),
+  },
   {
     path: 'ca.acme_proxy.challenge_handler_config',
     reads: HANDLER_READS,
     check(c) {
       const { challenge_handler: handler, challenge_handler_config: config } = c.ca.acme_proxy
-      if (!proxied(c) || handler === null) return undefined
+      if (!proxied(c) || handler === null || wrongHandler(handler) !== undefined) return undefined
       const read = readChallengeHandler(handler, config)
       return typeof read === 'string' ? read : undefined
     },

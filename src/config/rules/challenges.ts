@@ -1,12 +1,24 @@
 /** Rules for challenge methods and their corroboration by perspectives. */
 
 import { caaIdentities, issuerDomainNames } from '../issuer-names.ts'
+import { pythonClassAdvice } from '../python-class.ts'
 import type { Config } from '../schema.ts'
 import { not, type Rule } from './rule.ts'
 
 const persists = (c: Config) => c.challenges.enabled.includes('dns-persist-01')
 
+const PYTHON_VALIDATOR = { things: 'validators', folder: 'validators', further: 'and port it (docs/validators.md)' }
+
 export const CHALLENGES: readonly Rule[] = [
+  {
+    path: 'challenges.enabled',
+    check({ challenges: { enabled } }) {
+      const advice = enabled.map((method) => pythonClassAdvice(method.replace(/^ext:/, ''), PYTHON_VALIDATOR))
+      const place = advice.findIndex((sentence) => sentence !== undefined)
+      const message = advice[place]
+      return message === undefined ? undefined : { path: `challenges.enabled[${place}]`, message }
+    },
+  },
   not(
     'challenges.dnspersist01.issuer_domain_names',
     ['challenges.enabled', 'acme.caa_identities', 'server.external_url'],

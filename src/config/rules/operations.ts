@@ -84,7 +84,7 @@ export const OPERATIONS: readonly Rule[] = [
     'metrics.auth_required',
     ['admin_api.enabled'],
     (c) => c.metrics.auth_required && !c.admin_api.enabled,
-    'is true while admin_api.enabled is false; nothing would give or check a token',
+    'is true while admin_api.enabled is false; nothing would give or check a token: set admin_api.enabled, token_secret and initial_admin_email, or auth_required to false and keep strangers from metrics.path at the proxy',
   ),
   not(
     'admin_api.token_secret',

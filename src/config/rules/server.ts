@@ -68,14 +68,6 @@ export const ACME: readonly Rule[] = [
     'is true, and there is no secret to store binding credentials under; set acme.eab_key_file or admin_api.token_secret',
   ),
   {
-    path: 'acme.caa_enforce',
-    reads: ['acme.caa_identities'],
-    check: (c, isSet) =>
-      isSet('acme.caa_enforce') && c.acme.caa_enforce && c.acme.caa_identities.length === 0
-        ? 'is true, and acme.caa_identities is empty: no record could permit this service; list its issuer domain names there'
-        : undefined,
-  },
-  {
     path: 'acme.paths',
     check(c) {
       const paths = Object.values(c.acme.paths)

@@ -16,14 +16,13 @@ import { checkedText, choice, flag, list, optionalText, setting, someOf, whole }
  */
 const MAX_RSA_BITS = 16384
 
-/** One rule of the rate limiter. A written rule needs both members. */
 const limit = (requests: number, windowSeconds: number, keyedBy: string) =>
   z
     .strictObject({
-      requests: setting(z.int().min(1), 'Requests allowed within the window.', { reload: 'live' }),
-      window_seconds: setting(z.int().min(1), 'Length of the window.', { unit: 'seconds', reload: 'live' }),
+      requests: setting(whole(1, requests), 'Requests allowed within the window.', { reload: 'live' }),
+      window_seconds: setting(whole(1, windowSeconds), 'Length of the window.', { unit: 'seconds', reload: 'live' }),
     })
-    .default(() => ({ requests, window_seconds: windowSeconds }))
+    .prefault({})
     .meta({ description: `Counted per ${keyedBy}.` })
 
 const RateLimits = z
@@ -55,7 +54,7 @@ const RateLimits = z
     }),
   })
   .prefault({})
-  .meta({ description: 'Request limits of the ACME interface. A limit that is set needs both of its keys.' })
+  .meta({ description: 'Request limits of the ACME interface.' })
 
 /** A pattern that matches no name would silently forbid nothing. */
 const NAME_PATTERN = checkedText(

@@ -84,6 +84,11 @@ export const Server = z
     graceful_timeout: setting(whole(0, 30), 'Time that requests get to finish at a stop.', {
       unit: 'seconds',
     }),
+    drain_seconds: setting(
+      whole(0, 0),
+      'Time after SIGTERM with `/readyz` at 503 in which requests are served, for balancers that do not repeat them.',
+      { unit: 'seconds' },
+    ),
     keepalive: setting(
       optionalWhole(0),
       '0 closes a connection after each reply. Otherwise idle connections close after ten seconds.',

@@ -103,7 +103,7 @@ interface ListProps<R> extends Omit<TableProps<R>, 'rows'> {
 
 /** Loads on when its end comes into view. Columns should be made outside of the component. */
 export function List<R>({ list, empty, csv, ...table }: ListProps<R>) {
-  const { rows, error, isLoading, hasMore, dropped, more, reload } = list
+  const { rows, error, isLoading, hasMore, isCut, dropped, more, reload } = list
   return (
     <>
       {dropped > 0 && (
@@ -119,12 +119,16 @@ export function List<R>({ list, empty, csv, ...table }: ListProps<R>) {
       <Table
         {...table}
         rows={rows}
-        {...(isLoading || error !== undefined ? {} : { empty: hasMore ? SEARCHING : empty })}
+        {...(isLoading || error !== undefined ? {} : { empty: isCut ? SEARCHING : empty })}
       />
       <Problem error={error} retry={rows.length > 0 ? more : reload} />
       {rows.length > 0 && (
         <p class="quiet foot" role="status">
-          {isLoading ? WORDS.table.loading : foot(rows.length, hasMore)}
+          {isLoading
+            ? WORDS.table.loading
+            : isCut
+              ? WORDS.table.cut(countText(rows.length))
+              : foot(rows.length, hasMore)}
         </p>
       )}
       {rows.length === 0 && isLoading && <p class="quiet">{WORDS.table.loading}</p>}
@@ -133,7 +137,7 @@ export function List<R>({ list, empty, csv, ...table }: ListProps<R>) {
   )
 }
 
-/** A page without rows that has a next one: the service ends a long search before it is through. */
+/** The service cut the search off before it found a row. */
 const SEARCHING = <p class="quiet">{WORDS.table.searching}</p>
 
 const foot = (shown: number, hasMore: boolean) =>

@@ -90,7 +90,7 @@ interface FigureProps {
   label: string
   /** The list of what is counted. */
   to: string
-  /** Of that list. */
+  /** The operation that the list calls. */
   needs?: OperationId
   tone?: 'bad' | 'warn' | false
 }

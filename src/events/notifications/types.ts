@@ -120,8 +120,8 @@ function withError(data: EventData): TemplateValues {
 const ROUND_MS = 60_000
 
 /**
- * Not those of the threshold: a certificate may live shorter, and the service may have been away. What has more than a day
- * has two days, so that the warning of one day that follows says something else.
+ * The days of the threshold may be wrong: a certificate may live shorter, and the service may have been away. More than one
+ * day counts as two, so that the warning of one day that follows says something else.
  */
 function daysLeft({ not_after, warning_days }: EventData, occurredAt: Date): string {
   const leftMs = Date.parse(String(not_after)) - occurredAt.getTime()

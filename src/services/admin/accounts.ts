@@ -3,7 +3,13 @@
 import type { DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { type AccountFilter, type FoundAccount, findAccount, listAccounts } from '../../store/account-list.ts'
+import {
+  type AccountFilter,
+  type FoundAccount,
+  findAccount,
+  listAccounts,
+  skipOfAccounts,
+} from '../../store/account-list.ts'
 import { deactivateAccount } from '../../store/account-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import type { AuditLog } from './audit-log.ts'
@@ -19,7 +25,8 @@ export class Accounts {
   }
 
   list(filter: AccountFilter, page: PageRequest) {
-    return readPageOf((after, limit) => listAccounts(this.#db, filter, after, limit), page)
+    const skip = skipOfAccounts(this.#db, filter)
+    return readPageOf((after, limit) => listAccounts(this.#db, filter, after, limit), page, skip)
   }
 
   async find(id: string): Promise<FoundAccount> {

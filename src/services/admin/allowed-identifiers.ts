@@ -76,7 +76,7 @@ export class AllowedIdentifiers {
   /** @param value as typed; undefined for all */
   async page(request: PageRequest, value?: string): Promise<PageOfList<IdentifierWithSome>> {
     const parsed = value === undefined ? undefined : parseAllowedIdentifier(value)
-    if (parsed?.ok === false) return { rows: [], limit: request.limit, next: undefined }
+    if (parsed?.ok === false) return { rows: [], limit: request.limit, next: undefined, isCut: false }
     return readPageOf(pagesOfIdentifiers(this.#db, parsed?.identifier), request)
   }
 

@@ -2,7 +2,6 @@
 
 import type { DatabasePool } from 'slonik'
 import { notFound } from '../../domain/admin-error.ts'
-import type { InstanceState } from '../../domain/instance-state.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { formatName } from '../../shared/pki/name.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
@@ -24,24 +23,25 @@ export interface Issuer {
   above: readonly ChainLink[]
 }
 
+/** One with which a signer signs now. */
+export interface SigningIssuer {
+  id: string
+  certificate: Uint8Array
+}
+
 export class Issuers {
   readonly #db: DatabasePool
-  readonly #instance: () => Promise<InstanceState>
+  readonly #signing: () => Promise<readonly SigningIssuer[]>
 
-  /** @param instance the one that answers. @throws when it does not say */
-  constructor(db: DatabasePool, instance: () => Promise<InstanceState>) {
+  /** @param signing of the instance that answers, or of the configuration; throws when that cannot be told */
+  constructor(db: DatabasePool, signing: () => Promise<readonly SigningIssuer[]>) {
     this.#db = db
-    this.#instance = instance
+    this.#signing = signing
   }
 
   async list(page: { limit: number; offset: number }): Promise<Issuer[]> {
-    const [rows, instance] = await Promise.all([
-      listIssuerRows(this.#db, page),
-      this.#instance().catch(() => undefined),
-    ])
-    const ids = new Map(
-      instance?.issuers.map(({ id, certificate }) => [fingerprintSha256(Buffer.from(certificate)), id]) ?? [],
-    )
+    const [rows, signing] = await Promise.all([listIssuerRows(this.#db, page), this.#signing().catch(() => [])])
+    const ids = new Map(signing.map(({ id, certificate }) => [fingerprintSha256(Buffer.from(certificate)), id]))
     return rows.map((row) => described(row, ids.get(row.fingerprint)))
   }
 

@@ -28,11 +28,13 @@ export interface PageOfList<T> {
   limit: number
   /** Undefined at the end of the list. */
   next: NextPlace | undefined
+  /** The search ended after SEARCH_MS, with a page that is not full. */
+  isCut: boolean
 }
 
 /**
  * @param skip where the rows before the offset need not be read
- * @throws AdminError when the rows before the offset take too long to find
+ * @throws AdminError when the rows before the offset take too long to find, and when none was found in SEARCH_MS
  */
 export async function readPageOf<T>(
   read: ReadPage<T>,
@@ -44,20 +46,27 @@ export async function readPageOf<T>(
   let after = cursor || undefined
   if (skip && offset > 0) {
     after = await skip(after, offset)
-    if (after === undefined) return { rows: [], limit, next: undefined }
+    if (after === undefined) return { rows: [], limit, next: undefined, isCut: false }
   }
   for (let left = skip ? 0 : offset; left > 0; ) {
     const { rows, next } = await read(after, Math.min(left, SKIPPED_AT_ONCE))
-    if (next === undefined) return { rows: [], limit, next: undefined }
+    if (next === undefined) return { rows: [], limit, next: undefined, isCut: false }
     left -= rows.length
     after = next
     if (left > 0 && !isInTime()) throw tooFar(offset)
   }
   const { rows, next, isComplete } = await readToEnd(read, after, limit, isInTime)
-  if (next === undefined) return { rows, limit, next: undefined }
+  if (next === undefined) return { rows, limit, next: undefined, isCut: false }
+  if (!isComplete && rows.length === 0) throw nothingYet(limit, next)
   // After an unfinished page, or near the last offset, only a cursor leads on.
   const goesOnByOffset = cursor === undefined && isComplete && offset + limit <= MOST_OFFSET
-  return { rows, limit, next: goesOnByOffset ? { offset: offset + limit } : { cursor: next } }
+  return { rows, limit, next: goesOnByOffset ? { offset: offset + limit } : { cursor: next }, isCut: !isComplete }
+}
+
+/** No empty list: the rows may lie further on. */
+function nothingYet(limit: number, cursor: string): AdminError {
+  const message = `the search was cut off after ${SEARCH_MS / 1000} seconds and has found nothing so far; narrow it, or go on with cursor=${cursor}`
+  return new AdminError('unavailable', message, { next: { limit: String(limit), cursor } })
 }
 
 function tooFar(offset: number): AdminError {

@@ -4,7 +4,7 @@ import type { DatabasePool } from 'slonik'
 import { notFound } from '../../domain/admin-error.ts'
 import { orderStatus } from '../../domain/states.ts'
 import { createInspectStore, type InspectedAuthorization } from '../../store/inspect-store.ts'
-import { listOrders, type OrderFilter } from '../../store/order-list.ts'
+import { listOrders, type OrderFilter, skipOfOrders } from '../../store/order-list.ts'
 import { type PageRequest, readPageOf } from './list-pages.ts'
 
 export class Orders {
@@ -15,7 +15,8 @@ export class Orders {
   }
 
   list(filter: OrderFilter, page: PageRequest) {
-    return readPageOf((after, limit) => listOrders(this.#db, filter, after, limit), page)
+    const skip = skipOfOrders(this.#db, filter)
+    return readPageOf((after, limit) => listOrders(this.#db, filter, after, limit), page, skip)
   }
 
   /** With its authorizations, in the order of its identifiers. */

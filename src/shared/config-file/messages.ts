@@ -11,7 +11,7 @@ import { nearest } from './suggest.ts'
 /** Longest value that a message repeats. */
 const MAX_SHOWN = 60
 /** A message lists the keys of a section only up to this many. */
-const MAX_LISTED_KEYS = 12
+const MAX_LISTED_KEYS = 14
 
 /**
  * @param root the checked value

@@ -68,7 +68,7 @@ export const KEY_ALGORITHM = {
   ed25519: '1.3.101.112',
 } as const
 
-/** `algorithm` is undefined for an unknown OID, or for parameters other than the RFC's. */
+/** `algorithm` is undefined for an unknown OID, or for parameters that it cannot have. */
 export interface AlgorithmIdentifier {
   oid: string
   algorithm: SignatureAlgorithm | undefined
@@ -81,6 +81,9 @@ const ALGORITHM_BY_IDENTIFIER: ReadonlyMap<string, SignatureAlgorithm> = new Map
     name as SignatureAlgorithm,
   ]),
 )
+const ALGORITHM_BY_OID: ReadonlyMap<string, SignatureAlgorithm> = new Map(
+  Object.entries(SIGNATURE_ALGORITHMS).map(([name, { oid }]) => [oid, name as SignatureAlgorithm]),
+)
 const CURVE_BY_OID: ReadonlyMap<string, Curve> = new Map(
   Object.entries(CURVES).map(([name, { oid }]) => [oid, name as Curve]),
 )
@@ -90,21 +93,47 @@ export function findSignatureAlgorithm(identifierDer: Buffer): SignatureAlgorith
   return ALGORITHM_BY_IDENTIFIER.get(identifierDer.toString('latin1'))
 }
 
+/** Algorithms that nothing is signed with here, for the words of a refusal. */
+const OTHER_SIGNATURE_ALGORITHMS: ReadonlyMap<string, string> = new Map([
+  ['1.2.840.113549.1.1.4', 'MD5withRSA'],
+  ['1.2.840.113549.1.1.5', 'SHA1withRSA'],
+  ['1.3.14.3.2.29', 'SHA1withRSA'],
+  ['1.2.840.113549.1.1.10', 'RSASSA-PSS'],
+  ['1.2.840.113549.1.1.14', 'SHA224withRSA'],
+  ['1.2.840.10045.4.1', 'SHA1withECDSA'],
+  ['1.2.840.10045.4.3.1', 'SHA224withECDSA'],
+  ['1.2.840.10040.4.3', 'SHA1withDSA'],
+  ['2.16.840.1.101.3.4.3.2', 'SHA256withDSA'],
+  ['1.3.101.112', 'Ed25519 with parameters'],
+  ['1.3.101.113', 'Ed448'],
+])
+
+/** The name of an algorithm that is not supported, or its OID. */
+export function otherSignatureAlgorithmName(oid: string): string {
+  return OTHER_SIGNATURE_ALGORITHMS.get(oid) ?? oid
+}
+
 export function findCurve(oid: string): Curve | undefined {
   return CURVE_BY_OID.get(oid)
 }
 
-/** Reads the AlgorithmIdentifier of a signature (RFC 5280 §4.1.1.2). @throws DerError */
+/**
+ * Reads the AlgorithmIdentifier of a signature (RFC 5280 §4.1.1.2). RFC 4055 §5 wants absent
+ * parameters taken as NULL; of RSA and ECDSA the parameters say nothing, so strangers may write any.
+ * @throws DerError
+ */
 export function readAlgorithmIdentifier(reader: DerReader): AlgorithmIdentifier {
   const start = reader.offset
   const der = reader.any()
   const algorithm = findSignatureAlgorithm(der)
   if (algorithm !== undefined) return { oid: SIGNATURE_ALGORITHMS[algorithm].oid, algorithm, der }
-  const inner = new DerReader(reader.bytes, start, reader.offset).sequence()
+  const inner = new DerReader(reader.bytes, start, reader.offset, reader.depth, reader.exact).sequence()
   const oid = inner.oid()
-  if (!inner.done) inner.any()
+  const isBare = inner.done
+  if (!isBare) inner.any()
   inner.finish('AlgorithmIdentifier')
-  return { oid, algorithm, der }
+  const named = reader.exact ? undefined : ALGORITHM_BY_OID.get(oid)
+  return { oid, algorithm: named === 'Ed25519' && !isBare ? undefined : named, der }
 }
 
 function facts<K extends KeyKind>(oid: string, hash: SignatureAlgorithmFacts['hash'], keyKind: K) {

@@ -29,9 +29,9 @@ export function assembleCertificate(tbs: Buffer, signatureAlgorithm: SignatureAl
   )
 }
 
-/** Reads a certificate that fills the whole Buffer. @throws DerError */
+/** Reads a certificate that fills the whole Buffer, by whatever CA. @throws DerError */
 export function parseCertificate(der: Buffer): Certificate {
-  const reader = readSingle(der, TAG.sequence, 'Certificate')
+  const reader = readSingle(der, TAG.sequence, 'Certificate', false)
   const tbsStart = reader.offset
   const tbs = readTbsCertificate(reader)
   const tbsDer = der.subarray(tbsStart, reader.offset)

@@ -36,7 +36,7 @@ export function checkIssuing(issuers: readonly Certificate[], first: number): st
   return findings
 }
 
-/** Of each certificate that has some. @throws DerError */
+/** The name constraints of each certificate that has some. @throws DerError */
 export function constraintsOf(issuers: readonly Certificate[]): NameConstraints[] {
   return issuers.flatMap(({ tbs }) => nameConstraintsOf(tbs) ?? [])
 }

@@ -1,20 +1,17 @@
 /**
  * PKCS#10 certification requests (RFC 2986) with requested extensions (RFC 2985 §5.4.2): reading
  * and proof of possession.
+ *
+ * A certificate keeps nothing of a request but its key and names that were ordered, so the rest is
+ * read as Go and OpenSSL read it (test/corpus/csrs.ts). The key is exact: it is copied.
  */
 
 import { readAlgorithmIdentifier, type SignatureAlgorithm } from './algorithms.ts'
-import { contextConstructedTag, DerError, type DerReader, readSingle, TAG } from './der.ts'
-import {
-  type Extension,
-  parseExtendedKeyUsage,
-  parseKeyUsage,
-  parseSubjectAltName,
-  readExtensions,
-} from './extensions.ts'
-import type { GeneralName, GeneralNameKind } from './general-names.ts'
+import { contextConstructedTag, DerError, DerReader, readSingle, TAG } from './der.ts'
+import { type Extension, parseExtendedKeyUsage, parseKeyUsage, readExtensions } from './extensions.ts'
+import { type GeneralName, type GeneralNameKind, readGeneralName } from './general-names.ts'
 import { commonNamesOf, formatName, readName } from './name.ts'
-import { EXTENSION, EXTENSION_REQUEST, type KeyUsage } from './oids.ts'
+import { EXTENSION, EXTENSION_REQUEST, MICROSOFT_EXTENSION_REQUEST } from './oids.ts'
 import { verifySignature } from './signature.ts'
 import { readSpki, type Spki } from './spki.ts'
 
@@ -34,7 +31,7 @@ export interface Csr {
   subjectDer: Buffer
   /** In the text form of RFC 4514. */
   subjectText: string
-  /** As in the request, in order. */
+  /** As in the request, in order, without blank ones. */
   commonNames: string[]
   spki: Spki
   /** Undefined for an unsupported algorithm, which the OID then names. */
@@ -43,7 +40,7 @@ export interface Csr {
   signature: Buffer
   /** All requested names, as in the request, in order. */
   subjectAltNames: GeneralName[]
-  /** Lower case, each once. */
+  /** Lower case, each once, without blank ones. */
   dnsNames: string[]
   /** Canonical text, each once. */
   ipAddresses: string[]
@@ -56,12 +53,9 @@ export interface Csr {
    * that matters.
    */
   duplicateSans: string[]
-  /** Undefined when the extension is not requested. */
-  keyUsages: KeyUsage[] | undefined
-  /**
-   * Configuration names, or dotted OIDs for purposes without one. Undefined when the extension is
-   * not requested.
-   */
+  /** Undefined when the extension is not requested, `unreadable` when it has no readable value. */
+  keyUsages: string[] | undefined
+  /** Configuration names, or dotted OIDs for purposes without one; else as for `keyUsages`. */
   extendedKeyUsages: string[] | undefined
   /** Basic constraints with cA TRUE, in whatever encoding. */
   isCaRequested: boolean
@@ -88,27 +82,29 @@ export function verifyCsrSignature(csr: Csr): boolean {
 }
 
 function readCsr(der: Buffer): Csr {
-  const outer = readSingle(der, TAG.sequence, 'CertificationRequest')
+  const outer = readSingle(der, TAG.sequence, 'CertificationRequest', false)
   const infoStart = outer.offset
   const info = outer.sequence()
   const certificationRequestInfo = der.subarray(infoStart, outer.offset)
   // RFC 2986 §4.1 allows 0 only; acme-client for Ruby sends 2, certbot's own tests 1.
-  if (info.smallInteger() > 2) throw new CsrError('CSR version must be 0 to 2')
+  info.integer()
   const subject = readName(info)
   const spki = readSpki(info)
-  const extensions = readAttributes(info.enter(contextConstructedTag(0)))
+  // RFC 2986 §4.1 has no request without the field; devices leave it out, and OpenSSL reads them.
+  const attributes = info.enterOptional(contextConstructedTag(0))
+  const extensions = attributes ? readAttributes(attributes) : []
   info.finish('CertificationRequestInfo')
   const { algorithm, oid } = readAlgorithmIdentifier(outer)
   const signature = outer.bitStringOctets()
   outer.finish('CertificationRequest')
-  const names = summarizeNames(requested(extensions, EXTENSION.subjectAltName, parseSubjectAltName) ?? [])
+  const names = summarizeNames(requested(extensions, EXTENSION.subjectAltName, readNames) ?? [])
   // One by one: a spread of so many members is slow in V8.
   return {
     der,
     certificationRequestInfo,
     subjectDer: subject.der,
     subjectText: formatName(subject.name),
-    commonNames: commonNamesOf(subject.name),
+    commonNames: commonNamesOf(subject.name).filter((name) => name.trim() !== ''),
     spki,
     signatureAlgorithm: algorithm,
     signatureAlgorithmOid: oid,
@@ -119,8 +115,10 @@ function readCsr(der: Buffer): Csr {
     sanTypes: names.sanTypes,
     otherSanTypes: names.otherSanTypes,
     duplicateSans: names.duplicateSans,
-    keyUsages: requested(extensions, EXTENSION.keyUsage, parseKeyUsage),
-    extendedKeyUsages: requested(extensions, EXTENSION.extendedKeyUsage, parseExtendedKeyUsage),
+    keyUsages: requested(extensions, EXTENSION.keyUsage, (value) => usagesOf(() => parseKeyUsage(value, false))),
+    extendedKeyUsages: requested(extensions, EXTENSION.extendedKeyUsage, (value) =>
+      usagesOf(() => parseExtendedKeyUsage(value)),
+    ),
     isCaRequested: extensions.some(({ oid, value }) => oid === EXTENSION.basicConstraints && saysCa(value)),
     extensionOids: extensions.map(({ oid }) => oid),
   }
@@ -131,25 +129,43 @@ const saysCa = (value: Buffer): boolean => value.length > 2 && !value.subarray(2
 const EXPLICIT_FALSE = Buffer.of(TAG.boolean, 1, 0)
 
 /**
- * The requested extensions among the attributes; other attributes are ignored.
- * The order of the SET OF is not checked: some clients write it unsorted.
+ * The requested extensions among the attributes: the first value of each request (RFC 2985 §5.4.2).
+ * No extension may come twice, since readers would choose another. Other attributes are ignored.
  */
 function readAttributes(attributes: DerReader): Extension[] {
-  let extensions: Extension[] | undefined
+  const extensions: Extension[] = []
+  let ofMicrosoft: DerReader | undefined
   attributes.list('Attributes', () => {
     const attribute = attributes.sequence()
-    const isRequest = attribute.oid() === EXTENSION_REQUEST
+    const oid = attribute.oid()
     const values = attribute.enter(TAG.set)
     attribute.finish('Attribute')
-    if (!isRequest) {
-      values.list('Attribute', () => values.any())
-    } else {
-      if (extensions) throw new CsrError('CSR has more than one extensionRequest attribute')
-      extensions = readExtensions(values.sequence())
-      values.finish('extensionRequest')
-    }
+    if (values.done) return
+    if (oid === EXTENSION_REQUEST) extensions.push(...readExtensions(values.sequence()))
+    if (oid === MICROSOFT_EXTENSION_REQUEST) ofMicrosoft = values
   })
-  return extensions ?? []
+  if (extensions.length === 0 && ofMicrosoft) return readExtensions(ofMicrosoft.sequence())
+  const oids = new Set(extensions.map(({ oid }) => oid))
+  if (oids.size < extensions.length) throw new CsrError('CSR requests an extension twice')
+  return extensions
+}
+
+/** Perhaps none. */
+function readNames(value: Buffer): GeneralName[] {
+  const names = new DerReader(value, 0, value.length, 0, false).sequence()
+  return names.list('SubjectAltName', readGeneralName)
+}
+
+/** No CSR profile authorizes it, and no other CA gets to read it. */
+export const UNREADABLE = 'unreadable'
+
+function usagesOf(parse: () => string[]): string[] {
+  try {
+    return parse()
+  } catch (error) {
+    if (error instanceof DerError) return [UNREADABLE]
+    throw error
+  }
 }
 
 function requested<T>(extensions: readonly Extension[], oid: string, parse: (value: Buffer) => T): T | undefined {
@@ -164,6 +180,7 @@ function summarizeNames(subjectAltNames: GeneralName[]) {
   const sanTypes = new Set<GeneralNameKind>()
   const duplicateSans = new Set<string>()
   for (const { kind, value } of subjectAltNames) {
+    if (kind === 'dNSName' && value.trim() === '') continue
     sanTypes.add(kind)
     const comparable = kind === 'dNSName' ? value.toLowerCase() : value
     const seen = kind === 'dNSName' ? dnsNames : kind === 'iPAddress' ? ipAddresses : others

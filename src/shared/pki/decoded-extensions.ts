@@ -40,7 +40,7 @@ export interface DecodedExtensions {
   policyOids: readonly string[]
 }
 
-type Decode = (decoded: Writable<DecodedExtensions>, value: Buffer) => void
+type Decode = (decoded: Writable<DecodedExtensions>, value: Buffer, exact: boolean) => void
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** Each writes its members in place: merging objects would cost as much as parsing. */
@@ -56,14 +56,17 @@ const DECODERS: ReadonlyMap<string, Decode> = new Map<string, Decode>([
   [EXTENSION.certificatePolicies, into('policyOids', parseCertificatePolicies)],
 ])
 
-function into<M extends keyof DecodedExtensions>(member: M, parse: (value: Buffer) => DecodedExtensions[M]): Decode {
-  return (decoded, value) => {
-    decoded[member] = parse(value)
+function into<M extends keyof DecodedExtensions>(
+  member: M,
+  parse: (value: Buffer, exact: boolean) => DecodedExtensions[M],
+): Decode {
+  return (decoded, value, exact) => {
+    decoded[member] = parse(value, exact)
   }
 }
 
 /** @throws DerError when a known extension is malformed */
-export function decodeExtensions(extensions: readonly Extension[]): DecodedExtensions {
+export function decodeExtensions(extensions: readonly Extension[], exact: boolean): DecodedExtensions {
   const unknownCriticalExtensions: string[] = []
   const decoded: Writable<DecodedExtensions> = {
     unknownCriticalExtensions,
@@ -83,14 +86,14 @@ export function decodeExtensions(extensions: readonly Extension[]): DecodedExten
   }
   for (const { oid, critical, value } of extensions) {
     const decode = DECODERS.get(oid)
-    if (decode) decode(decoded, value)
+    if (decode) decode(decoded, value, exact)
     else if (critical) unknownCriticalExtensions.push(oid)
   }
   return decoded
 }
 
-function decodeBasicConstraints(decoded: Writable<DecodedExtensions>, value: Buffer): void {
-  const { isCa, pathLength } = parseBasicConstraints(value)
+function decodeBasicConstraints(decoded: Writable<DecodedExtensions>, value: Buffer, exact: boolean): void {
+  const { isCa, pathLength } = parseBasicConstraints(value, exact)
   decoded.isCa = isCa
   decoded.pathLength = pathLength
 }

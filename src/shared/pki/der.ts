@@ -4,6 +4,9 @@
  * A reader is a cursor over a Buffer: callers name the expected type, and values are views, not
  * copies. It accepts only canonical DER: definite minimal lengths, minimal INTEGERs, TRUE as 0xff,
  * zero padding bits, no trailing bytes. So two different inputs never read as the same value.
+ *
+ * A reader with `exact` false is for what strangers have signed: readers of structures then take the
+ * forms that Go and OpenSSL take, too (test/corpus).
  */
 
 export const TAG = {
@@ -73,13 +76,16 @@ export class DerReader {
   readonly bytes: Buffer
   readonly end: number
   readonly depth: number
+  /** Whether the structure has to be as its RFC writes it, because these bytes will be signed. */
+  readonly exact: boolean
   offset: number
 
-  constructor(bytes: Buffer, offset = 0, end: number = bytes.length, depth = 0) {
+  constructor(bytes: Buffer, offset = 0, end: number = bytes.length, depth = 0, exact = true) {
     this.bytes = bytes
     this.offset = offset
     this.end = end
     this.depth = depth
+    this.exact = exact
   }
 
   get done(): boolean {
@@ -95,7 +101,7 @@ export class DerReader {
   enter(tag: number): DerReader {
     if (this.depth === MAX_DEPTH) throw new DerError('values are nested too deep', this.offset)
     const end = this.#open(tag)
-    const child = new DerReader(this.bytes, this.offset, end, this.depth + 1)
+    const child = new DerReader(this.bytes, this.offset, end, this.depth + 1, this.exact)
     this.offset = end
     return child
   }
@@ -117,10 +123,14 @@ export class DerReader {
     return this.bytes.subarray(start, end)
   }
 
-  /** The whole next value of any type; its inner structure is checked as far as tags tell. */
+  /**
+   * The whole next value of any type. In exact bytes its inner structure is checked as far as tags
+   * tell, in others not at all: nobody looks at it.
+   */
   any(): Buffer {
     const start = this.offset
-    this.#checkAny()
+    if (this.exact) this.#checkAny()
+    else this.#passOver()
     return this.bytes.subarray(start, this.offset)
   }
 
@@ -240,6 +250,14 @@ export class DerReader {
     return end
   }
 
+  #passOver(): void {
+    let at = this.offset
+    if (at >= this.end) throw new DerError('a value is missing', at)
+    // X.690 §8.1.2.4: a tag number above 30 is in the octets behind.
+    if ((this.bytes[at++]! & 0x1f) === 0x1f) while (at < this.end && this.bytes[at++]! >= 0x80);
+    this.offset = this.#length(at)
+  }
+
   #length(at: number): number {
     if (at >= this.end) throw new DerError('length is missing', at)
     let offset = at
@@ -285,8 +303,8 @@ export class DerReader {
 }
 
 /** A reader over one value that must fill the whole Buffer. */
-export function readSingle(bytes: Buffer, tag: number, what: string): DerReader {
-  const outer = new DerReader(bytes)
+export function readSingle(bytes: Buffer, tag: number, what: string, exact = true): DerReader {
+  const outer = new DerReader(bytes, 0, bytes.length, 0, exact)
   const inner = outer.enter(tag)
   outer.finish(what)
   return inner

@@ -34,7 +34,7 @@ export interface Extension {
  * @throws DerError
  */
 export function readExtensions(reader: DerReader): Extension[] {
-  if (reader.done) throw new DerError('Extensions is empty', reader.offset)
+  if (reader.exact && reader.done) throw new DerError('Extensions is empty', reader.offset)
   const seen = new Set<string>()
   return reader.list('Extensions', () => {
     const at = reader.offset
@@ -54,10 +54,11 @@ function readExtension(reader: DerReader): Extension {
 }
 
 /** X.690 §11.5: DER leaves out a value equal to its default, so an explicit FALSE is not DER. */
-function readCritical(reader: DerReader): true {
+function readCritical(reader: DerReader): boolean {
   const at = reader.offset
-  if (!reader.boolean()) throw new DerError('critical FALSE must be left out', at)
-  return true
+  const isCritical = reader.boolean()
+  if (reader.exact && !isCritical) throw new DerError('critical FALSE must be left out', at)
+  return isCritical
 }
 
 export function writeExtension(writer: DerWriter, oid: string, critical: boolean, writeValue: () => void): void {
@@ -69,11 +70,15 @@ export function writeExtension(writer: DerWriter, oid: string, critical: boolean
 }
 
 /** RFC 5280 §4.2.1.9. @throws DerError */
-export function parseBasicConstraints(value: Buffer): { isCa: boolean; pathLength: number | undefined } {
+export function parseBasicConstraints(
+  value: Buffer,
+  exact: boolean,
+): { isCa: boolean; pathLength: number | undefined } {
   const reader = readSingle(value, TAG.sequence, 'BasicConstraints')
   const at = reader.offset
-  const isCa = reader.peek() === TAG.boolean
-  if (isCa && !reader.boolean()) throw new DerError('cA FALSE must be left out', at)
+  const isWritten = reader.peek() === TAG.boolean
+  const isCa = isWritten && reader.boolean()
+  if (exact && isWritten && !isCa) throw new DerError('cA FALSE must be left out', at)
   const pathLength = reader.peek() === TAG.integer ? reader.smallInteger() : undefined
   reader.finish('BasicConstraints')
   return { isCa, pathLength }
@@ -85,17 +90,19 @@ export function writeLeafBasicConstraints(writer: DerWriter): void {
 }
 
 /**
- * RFC 5280 §4.2.1.3: at least one bit, named bits without trailing zeros, none beyond the nine.
+ * RFC 5280 §4.2.1.3: no bit beyond the nine, and in exact bytes at least one, without trailing zeros.
  * @throws DerError
  */
-export function parseKeyUsage(value: Buffer): KeyUsage[] {
+export function parseKeyUsage(value: Buffer, exact: boolean): KeyUsage[] {
   const reader = new DerReader(value)
   const { unusedBits, bytes } = reader.bitString()
   reader.finish('KeyUsage')
   const bits = bytes.length * 8 - unusedBits
   const lastBit = bits > 0 ? bytes[(bits - 1) >> 3]! & (0x80 >> ((bits - 1) & 7)) : 0
   // X.690 §11.2.2: trailing zero bits of a named bit list are removed.
-  if (lastBit === 0 || bits > KEY_USAGES.length) throw new DerError('KeyUsage is not a minimal list of known bits', 0)
+  if (exact && lastBit === 0) throw new DerError('KeyUsage is not a minimal list of bits', 0)
+  if (bits > KEY_USAGES.length && (bytes[1]! & 0x7f || bytes.length > 2))
+    throw new DerError('KeyUsage has unknown bits', 0)
   return KEY_USAGES.filter((_, bit) => bit < bits && (bytes[bit >> 3]! & (0x80 >> (bit & 7))) !== 0)
 }
 

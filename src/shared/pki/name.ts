@@ -106,12 +106,13 @@ function readRdn(set: DerReader): NameAttribute[] {
     const attribute = readAttribute(set.sequence())
     const element = set.bytes.subarray(start, set.offset)
     // X.690 §11.6: members of a SET OF are in ascending order of their encodings.
-    if (previous && Buffer.compare(previous, element) >= 0) throw new DerError('RDN is not in DER order', start)
+    if (set.exact && previous && Buffer.compare(previous, element) >= 0)
+      throw new DerError('RDN is not in DER order', start)
     previous = element
     return attribute
   }
   const attributes = set.list('RDN', readNext, MAX_RDN_ATTRIBUTES)
-  if (attributes.length === 0) throw new DerError('RDN is empty', set.offset)
+  if (set.exact && attributes.length === 0) throw new DerError('RDN is empty', set.offset)
   return attributes
 }
 

@@ -1,23 +1,32 @@
 /**
- * Strict PEM text (RFC 7468): 64 characters a line, nothing but PEM blocks and empty lines between
- * them.
+ * PEM text (RFC 7468): written exactly, with 64 characters a line, and read as people and programs
+ * write it (docs/decisions/what-strangers-write.md).
  */
+
+import { DerError, DerReader } from './der.ts'
 
 export interface PemBlock {
   label: string
   der: Buffer
 }
 
-/** An error with its message and line. */
+/** An error that names the block. */
 export class PemError extends Error {
-  constructor(message: string, line: number) {
-    super(`${message} (line ${line})`)
-    this.name = 'PemError'
-  }
+  override readonly name = 'PemError'
 }
 
-const BEGIN = /^-----BEGIN ([A-Z0-9](?:[A-Z0-9 ]*[A-Z0-9])?)-----$/
 const LINE_CHARACTERS = 64
+const BEGIN = /^[^\S\n]*-----BEGIN ([^-\r\n]+)-----/gm
+const BOUNDARY = /-----(?:BEGIN|END) [^-\r\n]+-----/g
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
+
+/** Labels of older programs (RFC 7468 §5.1 and §7), and of OpenSSL for one with its trust behind it. */
+const OLDER_LABELS: ReadonlyMap<string, string> = new Map([
+  ['TRUSTED CERTIFICATE', 'CERTIFICATE'],
+  ['X509 CERTIFICATE', 'CERTIFICATE'],
+  ['X.509 CERTIFICATE', 'CERTIFICATE'],
+  ['NEW CERTIFICATE REQUEST', 'CERTIFICATE REQUEST'],
+])
 
 /** One block, with a line end behind it. */
 export function encodePem(label: string, der: Buffer): string {
@@ -28,37 +37,45 @@ export function encodePem(label: string, der: Buffer): string {
 }
 
 /**
- * All blocks of a text, in order, perhaps none; lines end in LF or CRLF.
- * Refused: text outside blocks, headers, non-canonical base64, and lines not of 64 characters (the
- * last may be shorter).
- * @throws PemError
+ * All blocks of a text, in order, perhaps none. Text outside of blocks, headers (RFC 1421 §4.6),
+ * white space and lines of any length are passed over (RFC 7468 §2, §5.2); blocks may be glued.
+ * A boundary counts at the start of a line, so that a block behind `#` is none.
+ * @throws PemError for a block without end, or with what is not base64
  */
 export function decodePem(text: string): PemBlock[] {
-  const lines = text.split(/\r?\n/)
+  // OpenSSL and cat both glue files without a last line end: `-----END X----------BEGIN X-----`.
+  const lines = text.replaceAll(/(-----END [^-\r\n]+-----)(?=-----BEGIN )/g, '$1\n').replaceAll('\r', '\n')
   const blocks: PemBlock[] = []
-  for (let at = 0; at < lines.length; at++) {
-    const line = lines[at]!
-    if (line === '') continue
-    const label = BEGIN.exec(line)?.[1]
-    if (label === undefined) throw new PemError('expected -----BEGIN …-----', at + 1)
-    const end = lines.indexOf(`-----END ${label}-----`, at + 1)
-    if (end === -1) throw new PemError(`${label} has no END line`, at + 1)
-    blocks.push({ label, der: decodeBody(lines.slice(at + 1, end), at + 2) })
-    at = end
+  BEGIN.lastIndex = 0
+  for (let begin = BEGIN.exec(lines); begin; begin = BEGIN.exec(lines)) {
+    const written = begin[1] ?? ''
+    const named = `block ${blocks.length + 1}, ${written},`
+    BOUNDARY.lastIndex = BEGIN.lastIndex
+    const end = BOUNDARY.exec(lines)
+    if (end?.[0] !== `-----END ${written}-----`) throw new PemError(`${named} has no END line`)
+    const bytes = decodeBody(lines.slice(BEGIN.lastIndex, end.index), named)
+    const der = written === 'TRUSTED CERTIFICATE' ? firstValue(bytes, named) : bytes
+    blocks.push({ label: OLDER_LABELS.get(written) ?? written, der })
+    BEGIN.lastIndex = BOUNDARY.lastIndex
   }
   return blocks
 }
 
-function decodeBody(lines: readonly string[], firstLine: number): Buffer {
-  for (const [index, line] of lines.entries()) {
-    const last = index === lines.length - 1
-    if (line.length > LINE_CHARACTERS || line.length === 0 || (!last && line.length !== LINE_CHARACTERS)) {
-      throw new PemError('a line of base64 must have 64 characters', firstLine + index)
-    }
+/** Whether it looks like PEM rather than DER. */
+export function isPem(bytes: Buffer): boolean {
+  return bytes.includes('-----BEGIN ')
+}
+
+function firstValue(bytes: Buffer, named: string): Buffer {
+  try {
+    return new DerReader(bytes, 0, bytes.length, 0, false).any()
+  } catch (error) {
+    throw error instanceof DerError ? new PemError(`${named} has no certificate`) : error
   }
-  const base64 = lines.join('')
-  const der = Buffer.from(base64, 'base64')
-  // Node skips invalid characters and ignores stray bits at the end; encoding again reveals both.
-  if (der.length === 0 || der.toString('base64') !== base64) throw new PemError('not canonical base64', firstLine)
-  return der
+}
+
+function decodeBody(body: string, named: string): Buffer {
+  const base64 = body.replaceAll(/^.*:.*$/gm, '').replaceAll(/\s/g, '')
+  if (!BASE64.test(base64) || base64.length % 4 !== 0) throw new PemError(`${named} is not base64`)
+  return Buffer.from(base64, 'base64')
 }

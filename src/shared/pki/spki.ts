@@ -60,6 +60,8 @@ export function readSpki(reader: DerReader): Spki {
 function readFacts(oid: string, parameters: DerReader, keyBits: Buffer, keyAt: number): PublicKeyFacts {
   switch (oid) {
     case KEY_ALGORITHM.rsaEncryption:
+      // The certificate copies the key as it is, and Go refuses one without them.
+      if (parameters.done) throw new DerError('an RSA key must have NULL parameters (RFC 3279 §2.3.1)', keyAt)
       parameters.null()
       parameters.finish('AlgorithmIdentifier')
       return readRsaKey(keyBits)

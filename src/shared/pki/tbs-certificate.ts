@@ -185,7 +185,7 @@ export interface TbsCertificate extends DecodedExtensions {
   extensions: readonly Extension[]
 }
 
-/** Reads a TBSCertificate that fills the whole Buffer. @throws DerError */
+/** Reads an exact TBSCertificate that fills the whole Buffer: it will be signed. @throws DerError */
 export function parseTbsCertificate(der: Buffer): TbsCertificate {
   const reader = new DerReader(der)
   const tbs = readTbsCertificate(reader)
@@ -209,7 +209,7 @@ export function readTbsCertificate(outer: DerReader): TbsCertificate {
   refuseUniqueIdentifiers(reader)
   const extensions = readExtensionList(reader, version)
   reader.finish('TBSCertificate')
-  const decoded = decodeExtensions(extensions)
+  const decoded = decodeExtensions(extensions, outer.exact)
   // One by one: a spread of so many members is slow in V8.
   return {
     version,

@@ -42,7 +42,7 @@ const Job = z.object({
   total_matched: z.int(),
   revoked: z.int(),
   failed: z.int(),
-  /** Of the last attempt, which failed and is repeated. */
+  /** Why the last attempt failed; it is repeated. */
   obstacle: z.string().nullable(),
   created_at: z.date(),
   finished_at: z.date().nullable(),

@@ -32,7 +32,7 @@ const EXAMPLES: Record<string, readonly string[]> = {
   'crl-ari': [],
   'custom-ca': ['ca.backend'],
   'custom-paths': [],
-  'custom-validator': [],
+  'custom-validator': ['challenges.enabled[1]'],
   development: [],
   'docker-compose': [],
   email: [],
@@ -64,7 +64,7 @@ describe('example configurations', () => {
       for (const error of errors)
         assert.match(
           error.message,
-          /not available in this version(?:; set it to false.*)?$|is a Python class; hooks are JavaScript modules here, .js or .mjs: write ext:.\/hooks\/inventoryhook.js#InventoryHook|names a Python class; CA backends are JavaScript modules here, .js or .mjs: write ext:.\/ca\/vaultbackend.js#VaultBackend, and port it/,
+          /not available in this version(?:; set it to false.*)?$|names a Python class; (?:hooks|CA backends|validators) are JavaScript modules here, .js or .mjs: write ext:.\/(?:hooks\/inventoryhook.js#InventoryHook, or webhook|ca\/vaultbackend.js#VaultBackend, and port it|validators\/\w+.js#\w+, and port it)/,
         )
     })
   }

@@ -28,6 +28,12 @@ const CASES: [string, Tree, string[]][] = [
     { server: { external_url: 'https://acme.example.com/' } },
     ['server.external_url'],
   ],
+  ['a public URL with a U-label', { server: { external_url: 'https://ä.example' } }, ['server.external_url']],
+  ['a web site with a U-label', { acme: { website_url: 'https://ä.example/' } }, ['acme.website_url']],
+  ['terms with a blank in their path', { tos: { url: 'https://a.example/the terms' } }, ['tos.url']],
+  ['instructions with a U-label', { tos: { instructions_url: 'https://ä.example/' } }, ['tos.instructions_url']],
+  ['an issuer with a U-label', { ca: { aia_issuer_urls: ['http://ä.example/ca.crt'] } }, ['ca.aia_issuer_urls']],
+  ['a CRL with a U-label', { ca: { crl_url: 'http://ä.example/{crl}.crl' } }, ['ca.crl_url']],
   ['a server certificate without its key', { server: { tls: { cert_path: 'a' } } }, ['server.tls.key_path']],
   ['a server key without its certificate', { server: { tls: { key_path: 'a' } } }, ['server.tls.cert_path']],
   [
@@ -122,8 +128,12 @@ const CASES: [string, Tree, string[]][] = [
     },
     [],
   ],
-  ['CAA enforced without a name that records could carry', { acme: { caa_enforce: true } }, ['acme.caa_enforce']],
-  ['CAA enforced with a name', { acme: { caa_enforce: true, caa_identities: ['ca.example'] } }, []],
+  [
+    'a validator of another language',
+    { challenges: { enabled: ['http-01', 'ext:corp.validators.Inventory'] } },
+    ['challenges.enabled'],
+  ],
+  ['a validator in a package', { challenges: { enabled: ['ext:inventory-validator#Inventory'] } }, []],
   ['a short secret without the Admin API', { admin_api: { token_secret: 'short' } }, ['admin_api.token_secret']],
   ['metrics that ask for a token that nobody gives', { metrics: { auth_required: true } }, ['metrics.auth_required']],
   ['one path for two resources', { acme: { paths: { new_order: '/new-account' } } }, ['acme.paths']],
@@ -203,6 +213,16 @@ const CASES: [string, Tree, string[]][] = [
     'an upstream CA with a handler of the other method',
     { ca: aProxy({ challenge_type: 'http-01' }) },
     ['ca.acme_proxy.challenge_type'],
+  ],
+  [
+    'a challenge handler of another language',
+    { ca: aProxy({ challenge_handler: 'ext:corp.dns.ZoneFactory' }) },
+    ['ca.acme_proxy.challenge_handler'],
+  ],
+  [
+    'a challenge handler that is no module',
+    { ca: aProxy({ challenge_handler: 'ext:./zone.py' }) },
+    ['ca.acme_proxy.challenge_handler'],
   ],
   ['half an upstream binding', { ca: aProxy({ eab_kid: 'kid' }) }, ['ca.acme_proxy.eab_hmac_key']],
   [
@@ -350,6 +370,13 @@ describe('rules between keys', () => {
     })
   }
 
+  test('a URL with a U-label is refused with the A-label to write', () => {
+    const rules = RULES.map((rule) =>
+      rule.check(aConfig({ server: { external_url: 'https://Bücher.example/acme' } }), () => true),
+    )
+    assert.ok(rules.includes('is sent to clients, and URLs are ASCII; write its host as xn--bcher-kva.example'))
+  })
+
   test('every rule has a case', () => {
     const covered = new Set(CASES.flatMap(([, , expected]) => expected))
     assert.deepEqual(
@@ -387,8 +414,8 @@ describe('rules between keys', () => {
       `hooks.registered[0].events[0] (line 1): is "order.lost"; must be one of ${EVENT_KINDS.join(', ')}`,
     ],
     [
-      { security: { rate_limits: { enabled: false, challenge: { requests: 5 } } } },
-      'security.rate_limits.challenge.window_seconds (line 1): is missing; must be a whole number, at least 1',
+      { security: { rate_limits: { enabled: false, challenge: { requests: 0 } } } },
+      'security.rate_limits.challenge.requests (line 1): is 0; must be a whole number, at least 1',
     ],
     [
       { ca: { profiles: { 'a b': {} } } },

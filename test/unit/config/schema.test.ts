@@ -4,9 +4,11 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { isNetwork, isResolver } from '../../../src/config/field.ts'
-import { REFERENCE } from '../../../src/config/reference.ts'
+import { LEAVES, REFERENCE } from '../../../src/config/reference.ts'
 import { ConfigSchema } from '../../../src/config/schema.ts'
 import { readDocument } from '../../../src/shared/config-file/document.ts'
+import { valueAt } from '../../../src/shared/config-file/messages.ts'
+import { formatPath } from '../../../src/shared/config-file/notice.ts'
 import { type SchemaNode, withoutNull } from '../../../src/shared/config-file/schema-node.ts'
 import { aConfig, acceptedConfig, MINIMAL, merged, parseTree, type Tree } from './support.ts'
 
@@ -85,6 +87,22 @@ describe('schema', () => {
     const { server: _, ...withoutWorkers } = MINIMAL
     const { workers } = ConfigSchema.parse({ ...withoutWorkers, server: { external_url: 'https://a.example' } }).server
     assert.ok(workers >= 1 && workers <= 8)
+  })
+
+  test('a section may set any one of its keys; the others have their defaults', () => {
+    const defaults = ConfigSchema.parse(MINIMAL)
+    const keys = LEAVES.map(({ path }) => path).filter((path) => path.length > 2)
+    assert.ok(keys.length > 100)
+    const refused = keys.filter((path) => {
+      const value = valueAt(defaults, path)
+      const alone = path.toReversed().reduce<unknown>((inner, key) => ({ [key]: inner }), value) as Tree
+      return value !== undefined && !ConfigSchema.safeParse(merged(MINIMAL, alone)).success
+    })
+    assert.deepEqual(refused.map(formatPath), [])
+    const { new_account: limit } = acceptedConfig(
+      parseTree({ security: { rate_limits: { new_account: { requests: 100 } } } }),
+    ).security.rate_limits
+    assert.deepEqual(limit, { requests: 100, window_seconds: 3600 })
   })
 
   test('every section of the reference is there, and one of ours', () => {

@@ -10,6 +10,21 @@ const QUIET: Tree = {
   security: { rate_limits: { backend: 'database' } },
 }
 
+const forbidding = (forbidden_domains: string[], allowed_domains: string[] = []) => ({
+  security: { identifier_policy: { forbidden_domains, allowed_domains } },
+})
+
+const FORBIDDEN = 'security.identifier_policy.forbidden_domains'
+const FORBIDDEN_NAMES: [string, Tree, string[]][] = [
+  ['a forbidden name whose www. passes', forbidding(['Forbidden.test.']), [FORBIDDEN]],
+  ['forbidden names whose www. passes, in one sentence', forbidding(['a.test', '*.b.test', 'c.test']), [FORBIDDEN]],
+  ['a forbidden name with all below it', forbidding(['*.forbidden.test']), []],
+  ['a forbidden name below a forbidden one', forbidding(['*.forbidden.test', 'www.forbidden.test']), []],
+  ['a forbidden name whose www. is outside what is allowed', forbidding(['a.test'], ['a.test', 'b.test']), []],
+  ['a forbidden name within what is allowed', forbidding(['a.corp.test'], ['*.corp.test']), [FORBIDDEN]],
+  ['an allowed name alone, which lets nothing else pass', forbidding([], ['a.test']), []],
+]
+
 const CASES: [string, Tree, string[]][] = [
   ['nothing unusual', {}, []],
   [
@@ -50,6 +65,8 @@ const CASES: [string, Tree, string[]][] = [
     ['acme.eab_reusable'],
   ],
   ['a CAA check without a name, by default', { acme: {} }, ['acme.caa_identities']],
+  ['the same, written down', { acme: { caa_enforce: true } }, ['acme.caa_identities']],
+  ...FORBIDDEN_NAMES,
   [
     'zones excepted from a CAA check that is off',
     { acme: { caa_enforce: false, caa_unreachable_ok: ['corp'] } },

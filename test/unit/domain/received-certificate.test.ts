@@ -109,7 +109,7 @@ describe('a received certificate', () => {
       () => [leaf({ extendedKeyUsages: ['server_auth', 'code_signing'] })],
       /key purpose code_signing/,
     ],
-    ['another issuer of the same name', () => [leaf({}, other), root.certificate], /not signed by the next one/],
+    ['another issuer of the same name', () => [leaf({}, other), root.certificate], /no issuer/],
     ['another root', () => [leaf({}, other), other.certificate], /trust_anchors/],
     ['a leaf without issuer', () => [leaf({}, other)], /no issuer/],
     ['an issuer that is no CA', () => [leaf({}, noCa), noCa.certificate], /no CA certificate/, { trustAnchors: [] }],
@@ -138,7 +138,6 @@ describe('a received certificate', () => {
       /certificate 3 of the chain allows 0 CA certificates/,
       { trustAnchors: [narrowRoot.certificate] },
     ],
-    ['a chain in the wrong order', () => [root.certificate, leaf()], /CA certificate/],
   ]
   for (const [name, chain, finding, more] of wrong)
     test(`is refused for ${name}`, () => assert.match(findings(chain(), more).join('; '), finding))
@@ -156,6 +155,12 @@ describe('a received certificate', () => {
       { subject: rawName(['1.2.840.113549.1.9.1', 'a@b.test']) },
       /subject attribute 1\.2\.840\.113549\.1\.9\.1/,
       { subjectAttributes: ['1.2.840.113549.1.9.1'] },
+    ],
+    [
+      'a common name that is no text',
+      // BIT STRING: readers that make text of it read `evil.test`.
+      { subject: Buffer.from('3015311330110603550403030a006576696c2e74657374', 'hex') },
+      /names that the order has not: a common name that is no text/,
     ],
     [
       'the key usages of a CA',
@@ -253,6 +258,22 @@ describe('a received certificate', () => {
       more: rawExtension(CA_EXTENSION.nameConstraints, true, Buffer.of(0x30, 0)),
     })
     assert.match(judged(broken), /cannot be read: NameConstraints is empty/)
+  })
+
+  test('is found with its path in what a CA sends: in any order, twice, without issuers that are configured', () => {
+    const below = makeAuthority('P-256', { name: 'Below', by: root })
+    const one = leaf({}, below)
+    for (const [sent, trustAnchors] of [
+      [[root.certificate, below.certificate, one], [root.certificate]],
+      [[one, one, below.certificate, below.certificate], [root.certificate]],
+      [[one, other.certificate, below.certificate], [root.certificate]],
+      [[one], [below.certificate, root.certificate]],
+    ] as const) {
+      const verdict = checkReceived(sent, { ...expected, trustAnchors })
+      assert.ok(verdict.ok, JSON.stringify(verdict))
+      assert.deepEqual(verdict.received.leaf.der, one)
+      assert.deepEqual(verdict.received.issuers[0], below.certificate)
+    }
   })
 
   test('may come from an issuer that limits the chain to what it is, or names no usage of its key', () => {
