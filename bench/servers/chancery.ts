@@ -44,7 +44,10 @@ async function startService(
     ...{ host: LOOPBACK, http01Port: await freePort(), dnsPort: asksDns(challengeType) ? await freePort() : 0 },
     tlsAlpn01Port: known.has('tlsalpn01-port') ? await freePort() : 0,
   }
+  // An older build offers dns-persist-01 by itself.
+  const hasSwitch = responders.dnsPort !== 0 && known.has('dns-persist')
   const flags = {
+    'dns-persist': hasSwitch || undefined,
     ...{ 'data-dir': dataDir, port, 'http01-port': responders.http01Port },
     ...{ 'dns01-port': responders.dnsPort || undefined, 'tlsalpn01-port': responders.tlsAlpn01Port || undefined },
     ...{ workers, validator: challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined, crl: hasCrl || undefined },

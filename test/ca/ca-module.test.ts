@@ -118,7 +118,7 @@ describe('a CA module', { timeout: 900_000 }, () => {
     const WRONG: readonly (readonly [string, RegExp])[] = [
       ["return 'text'", /the answer is no object/],
       ["return { status: 'issued' }", /has no chain, a text in PEM/],
-      ["return { status: 'issued', chain: 'x' }", /has a chain that is no PEM/],
+      ["return { status: 'issued', chain: 'x' }", /has a chain without a certificate/],
       ["return { status: 'issued', chain: '' }", /has a chain without a certificate/],
       ["return { status: 'pending', retryAfterSeconds: 'soon' }", /retryAfterSeconds that is no number/],
       ["return { status: 'pending', state: 'x'.repeat(70000) }", /state of more than 65536 characters/],

@@ -260,9 +260,9 @@ describe('inspect, the lists', () => {
 
   test('eab list refuses what it does not take, with what is right', async () => {
     for (const [words, code, complaint] of [
-      [['--limit', '1001'], 1, "'limit' must be at most 1000"],
+      [['--limit', '1001'], 2, "'limit' must be a whole number from 1 to 1000"],
       [['--limit', 'many'], 2, '--limit many: takes a whole number'],
-      [['--cursor', 'kid'], 1, "'cursor' must be empty for the first page, or taken from a page's Link"],
+      [['--cursor', 'kid'], 2, "'cursor' must be empty for the first page, or taken from a page's Link"],
       [['--cursor', newId(), '--cursor', newId()], 2, '--cursor: is given twice'],
       [['--to-end'], 2, 'unknown option: --to-end'],
     ] as const) {

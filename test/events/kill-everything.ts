@@ -116,6 +116,7 @@ function configOf({ folder, webhook, audit, mail }: Scene): Record<string, unkno
         retry_delay_seconds: 1,
         retry_max_delay_seconds: 2,
         retry_interval_seconds: 1,
+        max_per_recipient_per_hour: 100_000,
       },
     },
     audit_export: { webhook_url: `http://127.0.0.1:${audit.port}/`, webhook_allow_private: true },

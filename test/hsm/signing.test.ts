@@ -63,7 +63,7 @@ describe('a key in a token', NEEDS, () => {
   for (const [id, algorithm] of [
     ['P-256-sha256', 'SHA256withECDSA'],
     ['P-521-sha256', 'SHA512withECDSA'],
-    ['RSA-sha512', 'SHA384withRSA'],
+    ['RSA-sha384', 'SHA512withRSA'],
   ] as const) {
     test(`signs a CRL in pieces as ${id} with ${algorithm}`, async () => {
       const authority = authorities[id]!

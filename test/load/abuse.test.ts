@@ -98,6 +98,7 @@ describe('an abusive address', { timeout: 900_000 }, () => {
 
   test('whose signatures fail is not verified any more, and answered late; others notice little', async (t) => {
     const neighbour = await registeredClient(service.directoryUrl, undefined, (one) => sendBy(shared, one))
+    assert.equal((await neighbour.post(neighbour.kid)).status, 200)
     const before = await goodRequests(1000)
     const newOrder = client.directory['newOrder'] as string
     const payload = { identifiers: [{ type: 'dns', value: 'abuse.test' }] }

@@ -93,6 +93,12 @@ const ROWS: readonly Row[] = [
   ['smtp.timeout_seconds', mail({ timeout_seconds: 7 }), (c) => mailSettings(c).timeoutMs, 7_000],
   ['notifications.enabled', quiet, wantsEvents, false],
   ['notifications.enabled', {}, wantsEvents, true],
+  [
+    'notifications.max_per_recipient_per_hour',
+    notices({ max_per_recipient_per_hour: 3 }),
+    (c) => notificationSettings(c).mostToRecipient,
+    3,
+  ],
   ['notifications.max_retries', notices({ max_retries: 9 }), (c) => notificationSettings(c).maxRetries, 9],
   [
     'notifications.retry_delay_seconds',
