@@ -30,7 +30,8 @@ export interface Options extends Target {
   durationMs: number
   /** Operations to measure, instead of a duration. */
   count: number | undefined
-  warmupMs: number
+  /** Undefined is until the server is steady. */
+  warmupMs: number | undefined
   responders: ResponderPlaces
   /** Whose CPU is measured, with everything below them. */
   pids: number[]
@@ -81,7 +82,10 @@ export const FLAGS = {
   accounts: optional('Accounts used in turn (default: one per client)', integer(1, 500_000)),
   duration: option('Seconds to measure', SECONDS, 10),
   count: optional('Operations to measure, instead of a duration', COUNT),
-  warmup: option('Seconds to run before measuring', SOME_SECONDS, 2),
+  warmup: optional(
+    'Seconds to run before measuring (default: until rate and CPU per operation are steady, at most 30)',
+    SOME_SECONDS,
+  ),
   rate: optional('Open loop: operations per second, such as 500, or 25%,50% of what a closed loop reaches', readRates),
   connections: optional('Open loop: most connections (default: four for each client)', integer(1, 100_000)),
   challenge: option(
@@ -110,7 +114,7 @@ export const FLAGS = {
   ),
   start: isGiven('Start this tree with a database, a CA and ports of its own, instead of --directory'),
   compare: optional(
-    'Commit, branch or tag: build it, and load this tree and it in turn',
+    'Commit, branch or tag: build it, and load this tree and it in turn; of a series of steps name the commit before the first',
     matching(/^[^-]/, 'name a commit, branch or tag'),
   ),
   beside: optional(
@@ -173,13 +177,13 @@ function isOther(given: unknown, { fallback }: { fallback?: unknown }): boolean 
 }
 
 function optionsOf(values: Values<typeof FLAGS>, rates: Rate[], isStarted: boolean): Options {
-  const { directory, clients, processes, count, workers, connections, insecure } = values
+  const { directory, clients, processes, count, workers, connections, insecure, warmup } = values
   return {
     ...{ directoryUrl: directory, caCertificates: values['ca-cert'], insecure, rootCertificate: values.root },
     ...{ timeoutMs: 1000 * values.timeout, challengeType: values.challenge, domainSuffix: values['domain-suffix'] },
     ...{ renewalReads: values['renewal-reads'], contact: values.contact },
     ...{ clients, processes, accounts: values.accounts ?? clients, count, workers, rates },
-    ...{ durationMs: 1000 * values.duration, warmupMs: 1000 * values.warmup },
+    ...{ durationMs: 1000 * values.duration, warmupMs: warmup === undefined ? undefined : 1000 * warmup },
     responders: {
       ...{ host: values['responder-host'], http01Port: values['http01-port'] },
       ...{ dnsPort: values['dns-port'], tlsAlpn01Port: values['tlsalpn01-port'] },

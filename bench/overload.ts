@@ -15,7 +15,7 @@ import { type Slot, sumOfSlots } from './measure/stats.ts'
 import { FLAGS, type Options, parseOptions } from './options.ts'
 import type { OverloadResult } from './report/document.ts'
 import { isGeneratorBusy, isGood } from './report/result.ts'
-import { generatorWarning, number as shown } from './report/text.ts'
+import { generatorWarning, number as shown, warmupWarning } from './report/text.ts'
 import { closedLoop, type Surroundings, withRig } from './run.ts'
 import type { ScenarioName } from './scenario/table.ts'
 
@@ -163,6 +163,7 @@ function renderOverload({
   return [
     `overload of ${server} with ${run.scenario}`,
     ...lines.map(([name, value]) => `  ${name.padEnd(18)}${value}`),
+    ...warmupWarning(maximum),
     ...(isGeneratorBusy(run) ? [generatorWarning(run)] : []),
     ...(isTooLow ? ['this was no overload: the maximum was found too low; raise --duration or --factor'] : []),
     ...run.failures.map(({ kind, count, example }) => `failed: ${count} × ${kind}, such as: ${example}`),

@@ -13,11 +13,13 @@ import { buildResult, type LoadShape, type Result } from './report/result.ts'
 import type { Proofs } from './responder/listen.ts'
 import { startResponder } from './responder/responders.ts'
 import { type ScenarioName, scenarioNamed } from './scenario/table.ts'
+import { type Warmup, warmUp } from './warm-up.ts'
 
 /** Connections open and queues settle before an open loop is measured. */
 const SETTLING_MS = 3_000
 /** A name is asked about within seconds; half a million of them are some 100 MB. */
 const MOST_PROOFS = 500_000
+const UNTIL_STEADY = 'until steady'
 
 export interface Load {
   /** For the progress line. */
@@ -25,7 +27,7 @@ export interface Load {
   shape: LoadShape
   phase: Phase
   /** What is run before, one after the other, and not measured. */
-  warmup: readonly Phase[]
+  warmup: readonly (Phase | typeof UNTIL_STEADY)[]
 }
 
 export interface Loaded {
@@ -70,7 +72,8 @@ export function runScenario(options: Options, scenario: ScenarioName, around: Su
 
 export function closedLoop({ count, durationMs, warmupMs }: Options): Load {
   const phase = count === undefined ? { forMs: durationMs } : { operations: count }
-  return { name: 'measuring', shape: { kind: 'closed' }, phase, warmup: warmupMs > 0 ? [{ forMs: warmupMs }] : [] }
+  const warmup = warmupMs === undefined ? UNTIL_STEADY : { forMs: warmupMs }
+  return { name: 'measuring', shape: { kind: 'closed' }, phase, warmup: warmupMs === 0 ? [] : [warmup] }
 }
 
 /** @throws Error for a part of a maximum of nothing */
@@ -151,7 +154,12 @@ async function measure(
   }
   const floor = startFloorBeside(options.pids[0])
   try {
-    for (const phase of warmup) await run(phase, 'warming up')
+    let warmedUp: Warmup | undefined
+    const runWarmup = (phase: Phase) => run(phase, 'warming up')
+    for (const step of warmup) {
+      if (step === UNTIL_STEADY) warmedUp = await warmUp(runWarmup, options.pids)
+      else await runWarmup(step)
+    }
     const sampler = sampleServer(options.pids)
     const [startedAt, start, ownCpu] = [new Date(), performance.now(), process.cpuUsage()]
     floor.begin()
@@ -166,6 +174,7 @@ async function measure(
     const { samples } = sampler
     const result = buildResult(options, {
       ...{ scenario, load: shape, startedAt, stats, certificatesChecked, samples, costs },
+      warmup: warmedUp,
       slotMs: phase.slotMs ?? DEFAULT_SLOT_MS,
       // Operations that ended late are not in the rate, so neither is the time they took.
       seconds: Math.min(elapsedMs, plannedMs(phase)) / 1000,

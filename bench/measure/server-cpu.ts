@@ -65,6 +65,12 @@ export function cpuByRole(processes: readonly ProcessInfo[]): ByRole {
   return used
 }
 
+/** Of all roles until the last sample; undefined when no process was found. */
+export function totalMicros(samples: readonly ServerSample[]): number | undefined {
+  const used = Object.values(samples.at(-1)?.cpu ?? {})
+  return used.length === 0 ? undefined : used.reduce((sum, micros) => sum + micros, 0)
+}
+
 /** A role that appeared in between counts from zero. */
 export function cpuBetween(before: ByRole, after: ByRole): ByRole {
   return Object.fromEntries(

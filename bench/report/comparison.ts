@@ -12,8 +12,12 @@ import {
   type Measured,
   type Turn,
 } from './summary.ts'
-import { generatorWarning, number } from './text.ts'
+import { generatorWarning, number, warmupWarning } from './text.ts'
 
+const SERIES = [
+  'Only these two commits are compared: to judge a series of steps, name the',
+  'commit before its first step with --compare.',
+]
 const LABEL_WIDTH = 20
 const COLUMN_WIDTH = 10
 
@@ -25,6 +29,7 @@ export function renderSummary(servers: readonly Subject[], measured: readonly Me
       : [
           'Loaded in turn; medians of the rounds, ratios within each round and their range.',
           'The last column stands where every round puts A on the same side.',
+          ...(servers.filter(({ commit }) => commit !== undefined).length > 1 ? SERIES : []),
         ]
   const blocks = [[...names, ...explained], ...measured.map((one) => renderMeasured(servers.length, one))]
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`
@@ -90,6 +95,10 @@ function troubleLines(rounds: readonly Turn[][]): string[] {
     return [
       ...(broken[0] ? [`${letter}: broken in ${broken.length} of ${turns.length} rounds: ${broken[0].broken}`] : []),
       ...(busy ? [`${letter}: ${generatorWarning(busy)}`] : []),
+      ...results
+        .flatMap(warmupWarning)
+        .slice(0, 1)
+        .map((warning) => `${letter}: ${warning}`),
       ...(failure ? [`${letter}: ${failed} failed, such as ${failure.kind}: ${failure.example}`] : []),
     ]
   })

@@ -145,7 +145,13 @@
     }
   }
 
+  function warmup(parent, { warmup }) {
+    if (warmup?.isSteady === false)
+      add(parent, 'p', `Not steady after ${warmup.seconds} s of warm-up: these may be figures of a cold server.`, 'bad')
+  }
+
   function resultOf(parent, result) {
+    warmup(parent, result)
     latencies(parent, result)
     for (const { kind, count, example } of result.failures) add(parent, 'p', `${count} × ${kind}: ${example}`, 'bad')
     const plots = add(parent, 'div', '', 'plots')
@@ -167,6 +173,7 @@
       ['recovery', recoverySeconds == null ? 'not within the run' : `${recoverySeconds} s after the flood`],
     ]
     table(root, ['', ''], rows)
+    warmup(root, maximum)
     resultOf(root, run)
   }
 

@@ -2,10 +2,11 @@
 
 import { type Crypto, floorMicros } from '../measure/crypto-floor.ts'
 import { curveOf, type Latency, latencyOf, percentileMs } from '../measure/histogram.ts'
-import { type ByRole, cpuBetween, ROLES, type ServerSample } from '../measure/server-cpu.ts'
+import { type ByRole, cpuBetween, ROLES, type ServerSample, totalMicros } from '../measure/server-cpu.ts'
 import type { RunStats, Slot } from '../measure/stats.ts'
 import type { Options } from '../options.ts'
 import { type ScenarioName, scenarioNamed } from '../scenario/table.ts'
+import type { Warmup } from '../warm-up.ts'
 
 /** From here on a generator process has no time to spare. */
 const BUSY_CORES = 0.85
@@ -37,6 +38,8 @@ export interface Result {
   directory: string
   challenge: string
   load: LoadShape
+  /** Undefined when there was none just before, or its time was given. */
+  warmup: Warmup | undefined
   startedAt: string
   clients: number
   processes: number
@@ -74,6 +77,7 @@ export interface Result {
 export interface Measurement {
   scenario: ScenarioName
   load: LoadShape
+  warmup: Warmup | undefined
   slotMs: number
   startedAt: Date
   seconds: number
@@ -87,13 +91,20 @@ export interface Measurement {
 }
 
 export function buildResult(options: Options, measured: Measurement): Result {
-  const { stats, seconds, scenario, load, startedAt, certificatesChecked, generatorCores } = measured
+  const { stats, seconds, scenario, load, warmup, startedAt, certificatesChecked, generatorCores } = measured
   const { operations, counts } = stats
   const { clients, processes, challengeType, directoryUrl } = options
   const { offered, dropped, refused, failed, signedRequests, badNonceRetries } = counts
   const cpu = cpuPerOperation(measured)
   return {
-    ...{ scenario, load, directory: directoryUrl, challenge: challengeType, startedAt: startedAt.toISOString() },
+    ...{
+      scenario,
+      load,
+      warmup,
+      directory: directoryUrl,
+      challenge: challengeType,
+      startedAt: startedAt.toISOString(),
+    },
     ...{ clients, processes, accounts: scenarioNamed(scenario).usesAccounts ? options.accounts : 0, seconds },
     ...{ succeeded: operations.totalCount, failed, offered, dropped, refused },
     perSecond: counts.withinWindow / seconds,
@@ -143,10 +154,11 @@ function cpuPerOperation({ stats, samples, generatorCpuMicros, responderCpuMicro
   const { totalCount } = stats.operations
   if (totalCount === 0) return undefined
   const used = samples.at(-1)?.cpu ?? {}
+  const total = totalMicros(samples)
   const found = ROLES.flatMap((role) => (used[role] === undefined ? [] : [[role, used[role] / totalCount] as const]))
   return {
     server: Object.fromEntries(found),
-    serverTotal: found.length === 0 ? undefined : found.reduce((sum, [, micros]) => sum + micros, 0),
+    serverTotal: total === undefined ? undefined : total / totalCount,
     ...{ generator: generatorCpuMicros / totalCount, responder: responderCpuMicros / totalCount },
   }
 }

@@ -66,7 +66,7 @@ function cpuLines({ cpu, floor }: Result): string[] {
 
 function troubleLines(result: Result): string[] {
   const failures = result.failures.map(({ kind, count, example }) => `failed: ${count} × ${kind}, such as: ${example}`)
-  return [...(isGeneratorBusy(result) ? [generatorWarning(result)] : []), ...failures]
+  return [...(isGeneratorBusy(result) ? [generatorWarning(result)] : []), ...warmupWarning(result), ...failures]
 }
 
 export function generatorWarning({ generatorCores, lag }: Result): string {
@@ -75,6 +75,15 @@ export function generatorWarning({ generatorCores, lag }: Result): string {
     `the busiest generator process had ${(generatorCores * 100).toFixed(0)} % of a core in use${late}: ` +
     'it may be what limits these figures; give it a core of its own, or raise --processes'
   )
+}
+
+/** Empty when the server was steady, or the time of the warm-up was given. */
+export function warmupWarning({ warmup }: Result): string[] {
+  if (!warmup || warmup.isSteady) return []
+  return [
+    `after ${warmup.seconds} s of warm-up the rate or the CPU per operation still changed by more than 5 %: ` +
+      'these may be figures of a cold server or a busy machine; a longer warm-up is --warmup',
+  ]
 }
 
 export function number(value: number): string {

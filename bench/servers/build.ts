@@ -10,6 +10,8 @@ export interface Build {
   /** For people: what was measured. */
   name: string
   commit: string
+  /** The first line of the commit's message. */
+  subject: string
   /** Holds `dist` and `node_modules`. */
   root: string
 }
@@ -21,7 +23,8 @@ export const OWN_ROOT = path.resolve(import.meta.dirname, '../../..')
 export async function ownBuild(signal: AbortSignal): Promise<Build> {
   const commit = await commitOf('HEAD', signal)
   const changes = await outputOf('git', ['status', '--porcelain', '--untracked-files=no'], OWN_ROOT, signal)
-  return { name: `this tree (${short(commit)}${changes === '' ? '' : ' with changes'})`, commit, root: OWN_ROOT }
+  const name = `this tree (${short(commit)}${changes === '' ? '' : ' with changes'})`
+  return { name, commit, subject: await subjectOf(commit, signal), root: OWN_ROOT }
 }
 
 /** @throws UsageError when `ref` names no commit of this repository. */
@@ -33,6 +36,10 @@ export async function commitOf(ref: string, signal: AbortSignal): Promise<string
     if (signal.aborted) throw cause
     throw new UsageError(`--compare ${ref}: no such commit, branch or tag in the git repository ${OWN_ROOT}`)
   }
+}
+
+function subjectOf(commit: string, signal: AbortSignal): Promise<string> {
+  return outputOf('git', ['log', '-1', '--format=%s', commit], OWN_ROOT, signal)
 }
 
 /**
@@ -61,7 +68,7 @@ export async function buildCommit(
   // Packages, too, by the path that they have in this tree: where the link leads, all of them would be new.
   const compiler = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--preserveSymlinks']
   await outputOf(process.execPath, compiler, root, signal)
-  return { name, commit, root }
+  return { name, commit, subject: await subjectOf(commit, signal), root }
 }
 
 /** Also when the check-out did not come to its end. */

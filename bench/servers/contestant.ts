@@ -7,7 +7,7 @@ export interface Subject {
   name: string
   /** Of a build of this project. */
   commit: string | undefined
-  /** What a reader has to know to read its figures right; empty when nothing. */
+  /** What a reader has to know to read its figures right, and the subject of a build's commit; empty when nothing. */
   note: string
   /** When it breaks, there is nothing to go on with; another project's is reported as broken and the others go on. */
   isOurs: boolean

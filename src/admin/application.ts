@@ -9,8 +9,10 @@ import type { Logger } from 'pino'
 import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
 import type { Actor, Role } from '../domain/administrator.ts'
+import { countedAddress } from '../domain/rate-limit.ts'
 import type { Header } from '../http/message.ts'
 import type { SignedIn } from '../services/admin/sign-in.ts'
+import { Turns } from '../services/admin/turns.ts'
 import { parseJsonObject } from '../shared/lib/encoding.ts'
 import { isBusy } from '../store/slonik.ts'
 import type { AdminContext } from './context.ts'
@@ -19,7 +21,6 @@ import { errorReply, invalid } from './errors.ts'
 import type { AdminReply, AdminRequest } from './message.ts'
 import { Router } from './router.ts'
 import type { ReplyStreams } from './streams.ts'
-import { Turns } from './turns.ts'
 
 export interface AdminApplicationOptions {
   endpoints: readonly AnyEndpoint[]
@@ -42,15 +43,20 @@ const MOST_OF_A_STRANGER = 8 * 1024
 const MOST_OF_AN_AUDITOR = 64 * 1024
 /** Requests of one user, so that nobody keeps the others out. */
 const MOST_OF_ONE = 24
+/**
+ * Of callers that are not known yet, by address. As many passwords may wait for their hash (`services/admin/passwords.ts`).
+ * A console asks for ten things at once, a hundred are a flood.
+ */
+const OF_STRANGERS = { atOnce: 16, atOnceOfOne: 4, mostOfOne: 64, what: 'requests from this address' }
 
 export class AdminApplication {
   readonly #options: AdminApplicationOptions
   readonly #router: Router
   #running = 0
   /** Requests whose token is being checked. */
-  readonly #unknown = new Turns()
+  readonly #unknown = new Turns(OF_STRANGERS)
   /** Turns of requests that need no token, such as logins. */
-  readonly #strangers = new Turns()
+  readonly #strangers = new Turns(OF_STRANGERS)
   #working = 0
   /** By user. */
   readonly #known = new Map<string, number>()
@@ -75,7 +81,7 @@ export class AdminApplication {
       const author =
         endpoint.roles === 'none'
           ? undefined
-          : await this.#unknown.run(request.address, () => this.#authorize(endpoint, request))
+          : await this.#unknown.run(countedAddress(request.address), () => this.#authorize(endpoint, request))
       return await this.#inTurn(author, request, async () => {
         const body = readBody(endpoint, request)
         const answer = await endpoint.handle(
@@ -88,7 +94,7 @@ export class AdminApplication {
           },
           this.#options.context,
         )
-        return this.#reply(endpoint, answer, request, resource)
+        return this.#reply(endpoint, answer, request, { resource, owner: author?.userId ?? request.address })
       })
     } catch (error) {
       const refusal = this.#asAdminError(error, requestId)
@@ -102,7 +108,7 @@ export class AdminApplication {
 
   /** @param author undefined for a stranger */
   async #inTurn<T>(author: SignedIn | undefined, { address }: AdminRequest, work: () => Promise<T>): Promise<T> {
-    if (!author) return this.#strangers.run(address, work)
+    if (!author) return this.#strangers.run(countedAddress(address), work)
     const { userId } = author
     const own = this.#known.get(userId) ?? 0
     if (own >= MOST_OF_ONE || this.#working >= MOST_AT_ONCE) throw busy()
@@ -136,7 +142,7 @@ export class AdminApplication {
     { reply, path }: AnyEndpoint,
     answer: Answer<unknown>,
     request: AdminRequest,
-    resource: string,
+    { resource, owner }: { resource: string; owner: string },
   ): Promise<AdminReply> {
     const status = answer.status ?? reply.status
     const headers: Header[] = [...(answer.headers ?? [])]
@@ -144,7 +150,7 @@ export class AdminApplication {
     headers.push(['Content-Type', reply.contentType ?? 'application/json'])
     if (answer.next) headers.push(this.#linkTo(request, answer.next))
     if (answer.isCut) headers.push(INCOMPLETE)
-    if (answer.lines) return { status, headers, resource, ...(await this.#options.streams.open(answer.lines)) }
+    if (answer.lines) return { status, headers, resource, ...(await this.#options.streams.open(owner, answer.lines)) }
     if (answer.octets) return { status, headers, resource, body: '', octets: answer.octets }
     // A reply that does not fit its description is our fault, and must not leave.
     const body = reply.schema ? reply.schema.parse(answer.body) : answer.body

@@ -26,6 +26,7 @@ import type { Renewals } from '../services/admin/renewals.ts'
 import type { SignIn } from '../services/admin/sign-in.ts'
 import type { Switches } from '../services/admin/switches.ts'
 import type { Terms } from '../services/admin/terms.ts'
+import type { Turns } from '../services/admin/turns.ts'
 import type { Users } from '../services/admin/users.ts'
 
 export interface PageSettings {
@@ -50,6 +51,8 @@ export interface AdminContext {
   identifiers: AllowedIdentifiers
   csrProfiles: CsrProfiles
   checkProfile: CheckProfile
+  /** By user, for what runs the expressions of CSR profiles. */
+  profileTrials: Turns
   switches: Switches
   terms: Terms
   overview(): Promise<Overview>

@@ -39,8 +39,8 @@ const checkCsrProfile = endpoint({
   }),
   reply: { status: 200, schema: CsrProfileCheck },
   errors: ['not_found', 'rate_limited'],
-  async handle({ body }, { checkProfile }) {
-    const found = await checkProfile(body.profile_data, body.profile_id)
+  async handle({ body, author }, { checkProfile, profileTrials }) {
+    const found = await profileTrials.run(author.userId, () => checkProfile(body.profile_data, body.profile_id))
     const { checked, isComplete, refused, accounts, unknowable } = found
     return {
       body: {

@@ -161,10 +161,11 @@ const validateCsr = endpoint({
   params,
   body: z.strictObject({ csr: csrText }),
   reply: { status: 200, schema: CsrVerdict },
-  errors: ['not_found'],
-  handle: async ({ params, body }, { csrProfiles }) => ({
-    body: verdictOf(await csrProfiles.dryRun(params.profile_id, csrOf(body.csr), new Date())),
-  }),
+  errors: ['not_found', 'rate_limited'],
+  async handle({ params, body, author }, { csrProfiles, profileTrials }) {
+    const trial = async () => csrProfiles.dryRun(params.profile_id, csrOf(body.csr), new Date())
+    return { body: verdictOf(await profileTrials.run(author.userId, trial)) }
+  },
 })
 
 const validateCsrAgainst = endpoint({
@@ -172,9 +173,11 @@ const validateCsrAgainst = endpoint({
   summary: 'The same for profile data that is not stored.',
   body: z.strictObject({ profile_data: ProfileData, csr: csrText }),
   reply: { status: 200, schema: CsrVerdict },
-  handle: async ({ body }, { csrProfiles }) => ({
-    body: verdictOf(await csrProfiles.dryRunOf(body.profile_data, csrOf(body.csr), new Date())),
-  }),
+  errors: ['rate_limited'],
+  async handle({ body, author }, { csrProfiles, profileTrials }) {
+    const trial = async () => csrProfiles.dryRunOf(body.profile_data, csrOf(body.csr), new Date())
+    return { body: verdictOf(await profileTrials.run(author.userId, trial)) }
+  },
 })
 
 const verdictOf = ({ unchecked, ...verdict }: { valid: boolean; violations: string[]; unchecked: string[] }) => ({

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { AdminError } from '../domain/admin-error.ts'
 
 interface OpenStream {
+  owner: string
   lines: AsyncIterator<string>
   idle: NodeJS.Timeout
   hasEnded: boolean
@@ -16,20 +17,23 @@ const PIECE_CHARACTERS = 128 * 1024
 /** A reader that asks for nothing for this long is gone. */
 const IDLE_MS = 60_000
 const MOST_OPEN = 8
+/** A slow reader may keep one open for ever. */
+const MOST_OF_ONE = 2
 const BUSY_RETRY_SECONDS = 10
 
 export class ReplyStreams {
   readonly #open = new Map<string, OpenStream>()
 
   /** @returns the first piece, and the name of the rest where there is one */
-  async open(source: AsyncIterable<string>): Promise<{ body: string; stream?: string }> {
-    if (this.#open.size >= MOST_OPEN)
+  async open(owner: string, source: AsyncIterable<string>): Promise<{ body: string; stream?: string }> {
+    const own = [...this.#open.values()].filter((other) => other.owner === owner).length
+    if (this.#open.size >= MOST_OPEN || own >= MOST_OF_ONE)
       throw new AdminError('unavailable', 'too many exports at once; try again', {
         retryAfterSeconds: BUSY_RETRY_SECONDS,
       })
     const lines = source[Symbol.asyncIterator]()
     const stream = randomUUID()
-    const opened: OpenStream = { lines, idle: this.#idle(stream), hasEnded: false }
+    const opened: OpenStream = { owner, lines, idle: this.#idle(stream), hasEnded: false }
     this.#open.set(stream, opened)
     const body = (await this.next(stream)) ?? ''
     if (!opened.hasEnded) return { body, stream }

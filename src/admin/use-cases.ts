@@ -22,11 +22,12 @@ import { NotificationList } from '../services/admin/notifications.ts'
 import { Orders } from '../services/admin/orders.ts'
 import { readOverview } from '../services/admin/overview.ts'
 import { PasswordHasher, type PasswordHashing } from '../services/admin/passwords.ts'
-import { createProfileCheck } from '../services/admin/profile-check.ts'
+import { checkProfile } from '../services/admin/profile-check.ts'
 import { Renewals } from '../services/admin/renewals.ts'
 import { SignIn } from '../services/admin/sign-in.ts'
 import { Switches } from '../services/admin/switches.ts'
 import { Terms } from '../services/admin/terms.ts'
+import { Turns } from '../services/admin/turns.ts'
 import { Users } from '../services/admin/users.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import { adminSettings } from '../settings/admin.ts'
@@ -62,6 +63,8 @@ export interface AdminParts {
   ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
 }
 
+/** Each may keep the thread busy for half a second at a stretch. */
+const PROFILE_TRIALS = { atOnce: 1, atOnceOfOne: 1, mostOfOne: 8, what: 'trials of CSR profiles', rests: true } as const
 /** The application lets no more in at once. */
 const MOST_WAITING = 64
 /** Many open pages cost as much as one. */
@@ -120,7 +123,8 @@ export function createAdminContext(
       events: events.credentials,
     }),
     identifiers: new AllowedIdentifiers({ db, audit }),
-    checkProfile: createProfileCheck(db),
+    checkProfile: (data, profileId) => checkProfile(db, data, profileId),
+    profileTrials: new Turns(PROFILE_TRIALS),
     csrProfiles: new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS) }),
   }
 }

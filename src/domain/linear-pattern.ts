@@ -36,12 +36,18 @@ const MAX_SOURCE_LENGTH = 2048
 /** Compiled instructions; 2000 take at most about 150 µs a character. */
 const MAX_SIZE = 2000
 
+/** Of the estimate, which may exceed the size: the engine merges alternatives. Compiling twice this size takes 20 ms. */
+const MAX_ESTIMATE = 2 * MAX_SIZE
+const TOO_LARGE = 'is too large once its repetitions are written out'
+
 /** @throws PatternError */
 export function compileLinearPattern(source: string): LinearPattern {
   if (source.length > MAX_SOURCE_LENGTH) throw new PatternError(`is longer than ${MAX_SOURCE_LENGTH} characters`)
+  // 2048 characters can ask for 300,000 instructions, whose compilation takes over a second.
+  if (estimatedSize(source) > MAX_ESTIMATE) throw new PatternError(TOO_LARGE)
   const compiled = compile(source)
   const size = compiled.programSize()
-  if (size > MAX_SIZE) throw new PatternError('is too large once its repetitions are written out')
+  if (size > MAX_SIZE) throw new PatternError(TOO_LARGE)
   return { source, size, matches: (value) => compiled.testExact(value) }
 }
 
@@ -53,6 +59,34 @@ function compile(source: string): RE2JS {
     const reason = (error as Error).message.replace(/^error parsing regexp: /, '')
     throw new PatternError(`is not a regular expression of this server (RE2 syntax): ${reason}`)
   }
+}
+
+/** A Unicode class, an escaped pair, a character class, the beginning of a group, a counted repetition, or one character. */
+const PART =
+  /\\[pP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?(?:P?<\w+>|[\w-]*:?))?|\{(?<least>\d*)(?<comma>,?)(?<most>\d*)\}|./gsu
+
+/** Characters, classes and groups, as often as counted repetitions repeat them. */
+function estimatedSize(source: string): number {
+  const open: number[] = []
+  let [sum, last] = [0, 0]
+  for (const { 0: part, groups = {} } of source.matchAll(PART)) {
+    if (part.startsWith('(')) {
+      open.push(sum)
+      ;[sum, last] = [1, 0]
+    } else if (part === ')') {
+      last = sum
+      sum += open.pop() ?? 0
+    } else if (groups.comma !== undefined) {
+      // `{3,}` is written out as three, and once more for any number.
+      const times = Math.max(1, Number(groups.most) || Number(groups.least) + (groups.comma === '' ? 0 : 1))
+      sum += last * (times - 1)
+      last *= times
+    } else if (!'|*+?^$'.includes(part)) {
+      last = 1
+      sum += 1
+    }
+  }
+  return open.reduce((total, before) => total + before, sum)
 }
 
 /**

@@ -51,7 +51,7 @@ const REFUSED = {
   'a name that does not exist': ['missing.example', /missing\.example does not exist/],
   'the null MX, whatever addresses there are (RFC 7505 §3)': ['null.example', /null\.example accepts no mail/],
   'neither MX nor address': ['empty.example', /empty\.example has neither a mail server \(MX\) nor an address/],
-  'a label of 64 characters': [`${'a'.repeat(64)}.example`, /not a name that can be looked up/],
+  'a label of 64 characters': [`${'a'.repeat(64)}.example`, /is no domain name/],
 } as const
 const UNCHECKED = {
   'an error of the name server': 'broken.example',

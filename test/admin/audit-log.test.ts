@@ -76,10 +76,10 @@ describe('the audit log', () => {
   })
 
   test('every wrong parameter is named', async () => {
-    const reply = await auditor.get('/audit-log?user_id=x&since=monday&limit=0&cursor=abc&offset=3')
+    const reply = await auditor.get('/audit-log?user_id=x&since=monday&cursor=abc&offset=3')
     assert.equal(reply.status, 400)
     const fields = reply.json.fields.map(({ field }: { field: string }) => field).sort()
-    assert.deepEqual(fields, ['cursor', 'limit', 'offset', 'since', 'user_id'])
+    assert.deepEqual(fields, ['cursor', 'offset', 'since', 'user_id'])
   })
 
   test('an export is NDJSON of everything, with and without a body, and is audited itself', async () => {

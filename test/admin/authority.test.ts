@@ -28,9 +28,10 @@ describe('the authority of a request under way', () => {
   let service: TestService
   let profile: string
   let alice: AdminClient
+  let password: string
   before(async () => {
     service = await startTestService({ config: { ...adminConfig(), crl: { enabled: true } } })
-    await createAdministrator(service.database, 'alice')
+    password = await createAdministrator(service.database, 'alice')
     for (const name of ['another', 'carol']) await createAdministrator(service.database, name)
     alice = await sessionOf('alice')
     profile = (await made(alice, '/csr-profiles', { name: 'servers', profile_data: {} })).id
@@ -84,7 +85,8 @@ describe('the authority of a request under way', () => {
   const send = (client: AdminClient, id: string) => {
     const { path, body } = ADMINISTRATIVE_REQUESTS[id] as { path: string; body?: object }
     const { method } = CHANGING.find((one) => one.id === id) as { method: string }
-    return client.send(method, path.replace('{profile_id}', profile), body)
+    const proof = id === 'resetMyPassword' ? { current_password: password } : {}
+    return client.send(method, path.replace('{profile_id}', profile), body && { ...body, ...proof })
   }
 
   for (const { id } of CHANGING)

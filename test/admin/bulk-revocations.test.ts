@@ -257,6 +257,22 @@ describe('bulk revocation', { timeout: 900_000 }, () => {
     assert.match(first.headers.get('link') ?? '', /cursor=.*rel="next"/)
   })
 
+  test('an audit entry names a hundred of the serial numbers and counts them all', async () => {
+    const serial_numbers = await certificates(service, 150)
+    const job_id = idOf(await revoke({ serial_numbers }))
+    await outcome({ json: { job_id } } as AdminReplyText)
+    const rows = await rowsIn<{ filter: { serial_numbers: string[]; serial_numbers_total: number } }>(
+      service.database,
+      `SELECT details->'filter' AS filter FROM admin_audit_log WHERE details->>'job_id' = $1 ORDER BY sequence`,
+      [job_id],
+    )
+    const counts = rows.map(({ filter }) => [filter.serial_numbers.length, filter.serial_numbers_total])
+    assert.deepEqual(counts, [
+      [100, 150],
+      [100, 150],
+    ])
+  })
+
   test('what is wrong is 400 and names the member', async () => {
     for (const [body, field] of [
       [{}, 'filter'],

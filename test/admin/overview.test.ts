@@ -261,6 +261,15 @@ describe('what the console asks for', { timeout: 900_000 }, () => {
       assert.equal((await auditor.send('POST', '/csr-profiles/check', { ...body, profile_id: NOBODY })).status, 404)
     })
 
+    test('is tried for one user while another asks for many trials', async () => {
+      const body = { profile_data: { san_maximum: 1 } }
+      const flood = Array.from({ length: 12 }, () => auditor.send('POST', '/csr-profiles/check', body))
+      const other = await admin.send('POST', '/csr-profiles/check', body)
+      assert.equal(other.status, 200, other.text)
+      const statuses = (await Promise.all(flood)).map(({ status }) => status)
+      assert.deepEqual([...new Set(statuses)].toSorted(), [200, 429])
+    })
+
     test('with a wrong field is refused by name', async () => {
       const reply = await auditor.send('POST', '/csr-profiles/check', { profile_data: { san_regex: '(' } })
       assert.equal(reply.status, 400)

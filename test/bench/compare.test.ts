@@ -25,7 +25,11 @@ describe('the comparison of two builds', () => {
     const short = ['--repeat', '1', '--count', '100', '--warmup', '0', '--clients', '4', '--workers', '1']
     const { code, output } = await startBench(folder, '--compare', 'HEAD', ...short, '--json', file).done
     assert.equal(code, 0, output)
-    assert.match(output, /^A {2}this tree \([0-9a-f]{7}.*\)\nB {2}HEAD \([0-9a-f]{7}\)$/m)
+    const subject = execFileSync('git', ['log', '-1', '--format=%s'], { cwd: ROOT, encoding: 'utf8' }).trim()
+    const [, own, other] =
+      /^A {2}this tree \([0-9a-f]{7}.*?\): (.*)\nB {2}HEAD \([0-9a-f]{7}\): (.*)$/m.exec(output) ?? []
+    assert.deepEqual([own, other], [subject, subject], output)
+    assert.match(output, /to judge a series of steps, name the\ncommit before its first step with --compare/)
     assert.match(output, /round 1 of 1, A, full-flow: measuring[\s\S]*round 1 of 1, B, full-flow: measuring/)
 
     const [a, b] = resultsIn(file)

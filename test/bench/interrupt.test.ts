@@ -63,16 +63,21 @@ describe('the end of the bench', {
     )
   })
 
-  test('a signal during the warm-up: nothing is measured', async () => {
-    const file = path.join(folder, 'warm-up.json')
-    const run = startBench(folder, '--directory', `${origin}/`, ...ENDLESS, '--warmup', '60', '--json', file)
-    await run.wrote(/nonce: warming up/)
-    signalGroup(run)
-    const { code, output } = await run.done
-    assert.equal(code, 130, output)
-    assert.doesNotMatch(output, /measuring|succeeded/)
-    assert.deepEqual([readDocument(file).interruptedBy, resultsIn(file)], ['SIGINT', []])
-  })
+  for (const [what, given] of [
+    ['of a given time', ['--warmup', '60']],
+    ['until the server is steady', []],
+  ] as const) {
+    test(`a signal during the warm-up ${what}: nothing is measured`, async () => {
+      const file = path.join(folder, 'warm-up.json')
+      const run = startBench(folder, '--directory', `${origin}/`, ...ENDLESS, ...given, '--json', file)
+      await run.wrote(/nonce: warming up/)
+      signalGroup(run)
+      const { code, output } = await run.done
+      assert.equal(code, 130, output)
+      assert.doesNotMatch(output, /measuring|succeeded/)
+      assert.deepEqual([readDocument(file).interruptedBy, resultsIn(file)], ['SIGINT', []])
+    })
+  }
 
   test('a signal while nobody answers the preparations ends at once', async () => {
     const run = startBench(folder, '--directory', `${origin}/never`, ...ENDLESS, '--timeout', '60')

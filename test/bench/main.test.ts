@@ -34,7 +34,18 @@ describe('the bench command', () => {
 
   test('runs scenarios in turn and writes what it printed', async () => {
     const [json, html] = [join(folder, 'out.json'), join(folder, 'out.html')]
-    const shape = ['--count', '50', '--clients', '4', '--processes', '2', '--scenario', 'directory,nonce']
+    const shape = [
+      '--count',
+      '50',
+      '--warmup',
+      '0',
+      '--clients',
+      '4',
+      '--processes',
+      '2',
+      '--scenario',
+      'directory,nonce',
+    ]
     const { code, output } = await bench('--directory', `${origin}/directory`, ...shape, '--json', json, '--html', html)
     assert.equal(code, 0, output)
     assert.match(output, /^directory against .*\nclosed loop, 4 clients, 2 processes, 0 accounts/m)
@@ -61,6 +72,14 @@ describe('the bench command', () => {
     assert.ok(closed && closed.succeeded > 10 && Math.abs(closed.seconds - 2) < 0.01, JSON.stringify(closed))
     assert.ok(open && open.load.kind === 'open' && open.load.ofMaximum === 0.5)
     assert.equal(open.offered, open.succeeded + open.dropped)
+  })
+
+  test('warms up until the server is steady, and says so when it never was', async () => {
+    const file = join(folder, 'steady.json')
+    const { output } = await bench('--directory', `${origin}/`, '--scenario', 'nonce', '--count', '50', '--json', file)
+    const warmup = resultsIn(file)[0]?.warmup ?? assert.fail(output)
+    assert.ok(warmup.isSteady ? warmup.seconds >= 10 : warmup.seconds === 30, JSON.stringify(warmup))
+    assert.equal(output.includes('after 30 s of warm-up'), !warmup.isSteady, output)
   })
 
   test('fails when an answer is wrong, or a part of them', async () => {

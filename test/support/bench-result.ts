@@ -25,6 +25,7 @@ export function aResult({ perSecond, p50 = 1, service, signer, floor, failures =
       offered: 0,
       dropped: 0,
     },
+    warmup: undefined,
     ...{ refused: 0, perSecond, steps: {}, lag: undefined, curves: {}, failures, certificatesChecked: 0 },
     ...{ signedRequests: 0, badNonceRetries: 0, generatorCores: 0 },
     series: { slotSeconds: 1, slots: [], server: [] },

@@ -6,7 +6,7 @@
  */
 
 import { spawnSync } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
+import { accessSync, constants, existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import path from 'node:path'
@@ -43,13 +43,29 @@ export const DEBIAN_PACKAGES = {
 
 export type RequiredCommand = keyof typeof DEBIAN_PACKAGES
 
+const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu'
+
+/** Modules that tests need beside the program: rsyslogd also comes with a GnuTLS driver alone. One of the files is enough. */
+const MODULES: { readonly [C in RequiredCommand]?: readonly string[] } = {
+  apache2: ['/usr/lib/apache2/modules/mod_md.so'],
+  rsyslogd: [
+    '/usr/lib/rsyslog/lmnsd_ossl.so',
+    '/usr/lib64/rsyslog/lmnsd_ossl.so',
+    `/usr/lib/${MULTIARCH}/rsyslog/lmnsd_ossl.so`,
+  ],
+  'softhsm2-util': ['/usr/lib/softhsm/libsofthsm2.so', '/usr/lib64/softhsm/libsofthsm2.so'],
+}
+
 /**
- * Options for `describe` or `test`: skips when the program is not on the PATH.
+ * Options for `describe` or `test`: skips when the program is not on the PATH, or lacks a module that tests need.
  * @throws Error instead of skipping when nothing may be skipped
  */
 export function requireCommand(command: RequiredCommand): { skip: string | false } {
-  if (hasCommand(command)) return { skip: false }
-  return skipUnlessAllRequired(`${command} is not installed; to enable: apt-get install ${DEBIAN_PACKAGES[command]}`)
+  if (isUsable(command)) return { skip: false }
+  const what = hasCommand(command)
+    ? `${command} lacks its module ${MODULES[command]?.[0]}`
+    : `${command} is not installed`
+  return skipUnlessAllRequired(`${what}; to enable: apt-get install ${DEBIAN_PACKAGES[command]}`)
 }
 
 function skipUnlessAllRequired(reason: string): { skip: string } {
@@ -83,6 +99,11 @@ export function requireAll(...requirements: readonly { skip: string | false }[])
   return requirements.find(({ skip }) => skip !== false) ?? { skip: false }
 }
 
+function isUsable(command: RequiredCommand): boolean {
+  const modules = MODULES[command]
+  return hasCommand(command) && (modules === undefined || modules.some((file) => existsSync(file)))
+}
+
 export function hasCommand(command: string): boolean {
   return (process.env['PATH'] ?? '').split(path.delimiter).some((folder) => isExecutable(path.join(folder, command)))
 }
@@ -101,7 +122,7 @@ function isExecutable(file: string): boolean {
  * A failure is reported and not fatal: the tests concerned then skip, or fail, by themselves.
  */
 export function installMissing(commands: readonly RequiredCommand[], log: (line: string) => void): void {
-  const missing = commands.filter((command) => !hasCommand(command)).map((command) => DEBIAN_PACKAGES[command])
+  const missing = commands.filter((command) => !isUsable(command)).map((command) => DEBIAN_PACKAGES[command])
   const mayInstall = process.getuid?.() === 0 && hasCommand('apt-get') && process.env['CHANCERY_NO_INSTALL'] !== '1'
   if (missing.length === 0 || !mayInstall) return
 

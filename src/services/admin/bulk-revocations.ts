@@ -137,7 +137,7 @@ export class BulkRevocations {
       note('certificate.bulk_revoke', {
         job_id: begun.id,
         phase: 'begun',
-        filter,
+        filter: shownFilter(filter),
         reason: revocationReasonName(reason),
       })
       return begun
@@ -317,13 +317,17 @@ async function revokePage(tx: Transaction, job: RevocationJob): Promise<Revocati
   }
 }
 
-function noteEnd(note: Note, { id, status, filter, reason, revoked, failed, at_most }: RevocationJob): void {
-  const { serial_numbers: serials, ...others } = filter
+/** As audit entries have it: pages of the audit log have a thousand of them. */
+function shownFilter({ serial_numbers: serials, ...others }: RevocationFilter) {
   const shown = serials && {
     serial_numbers: serials.slice(0, MOST_LOGGED_SERIALS),
     serial_numbers_total: serials.length,
   }
-  const facts = { job_id: id, filter: { ...others, ...shown }, reason: revocationReasonName(reason) }
+  return { ...others, ...shown }
+}
+
+function noteEnd(note: Note, { id, status, filter, reason, revoked, failed, at_most }: RevocationJob): void {
+  const facts = { job_id: id, filter: shownFilter(filter), reason: revocationReasonName(reason) }
   if (status === 'refused') note('certificate.bulk_revoke', { ...facts, phase: 'refused', at_most })
   else {
     const phase = status === 'cancelled' ? { phase: status } : {}

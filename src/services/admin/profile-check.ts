@@ -5,7 +5,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { DatabasePool } from 'slonik'
-import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { notFound } from '../../domain/admin-error.ts'
 import { type CsrProfile, csrProfileViolations } from '../../domain/csr-profile.ts'
 import { csrFactsOf, knowablePart, UNKNOWABLE } from '../../domain/profile-check.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
@@ -35,28 +35,15 @@ const TURN_MS = 20
 
 export type CheckProfile = (data: object, profileId: string | undefined) => Promise<ProfileCheck>
 
-/** One check at a time, since each may take two seconds of the thread's CPU. */
-export function createProfileCheck(db: DatabasePool): CheckProfile {
-  let isRunning = false
-  return async (data, profileId) => {
-    if (isRunning)
-      throw new AdminError('rate_limited', 'another check is running; try again when it has ended', {
-        retryAfterSeconds: MOST_MS / 1000,
-      })
-    isRunning = true
-    try {
-      return await checkProfile(db, data, profileId)
-    } finally {
-      isRunning = false
-    }
-  }
-}
-
 /**
  * @param profileId a stored profile that the data would replace: only its accounts count
  * @throws AdminError for wrong data or an unknown profile
  */
-async function checkProfile(db: DatabasePool, data: object, profileId: string | undefined): Promise<ProfileCheck> {
+export async function checkProfile(
+  db: DatabasePool,
+  data: object,
+  profileId: string | undefined,
+): Promise<ProfileCheck> {
   const profile = profileOf(data)
   if (profileId !== undefined && !(await findProfile(db, profileId))) throw notFound('CSR profile')
   const certificates = await listIssuedLately(db, profileId, CHECKED_CERTIFICATES)

@@ -10,7 +10,7 @@ async function* lines(count: number) {
 
 async function readAll(count: number): Promise<string> {
   const streams = new ReplyStreams()
-  const { body, stream } = await streams.open(lines(count))
+  const { body, stream } = await streams.open('ann', lines(count))
   let text = body
   for (let piece: string | undefined = ''; stream !== undefined && piece !== undefined; text += piece ?? '')
     piece = await streams.next(stream)
@@ -28,9 +28,20 @@ describe('streamed replies', () => {
       yield* lines(200)
       throw new Error('the database is away')
     }
-    const { stream = '' } = await streams.open(failing())
+    const { stream = '' } = await streams.open('ann', failing())
     await assert.rejects(streams.next(stream), /away/)
     await assert.rejects(streams.next(stream), /unknown/)
+  })
+
+  test('one user has two open, and keeps no other from theirs', async () => {
+    const streams = new ReplyStreams()
+    const open = (user: string) => streams.open(user, lines(1000))
+    const { stream = '' } = await open('ann')
+    await open('ann')
+    await assert.rejects(open('ann'), { code: 'unavailable' })
+    await open('bob')
+    streams.cancel(stream)
+    await open('ann')
   })
 
   test('a cancelled stream ends its source', async () => {
@@ -43,7 +54,7 @@ describe('streamed replies', () => {
         hasEnded = true
       }
     }
-    const { stream = '' } = await streams.open(watched())
+    const { stream = '' } = await streams.open('ann', watched())
     streams.cancel(stream)
     await new Promise((resolve) => setImmediate(resolve))
     assert.equal(hasEnded, true)

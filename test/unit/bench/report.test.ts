@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { renderSummary } from '../../../bench/report/comparison.ts'
 import { beginDocument, renderHtml } from '../../../bench/report/document.ts'
 import { summarize } from '../../../bench/report/summary.ts'
 import { renderText } from '../../../bench/report/text.ts'
+import { isSteady } from '../../../bench/warm-up.ts'
 import { aResult } from '../../support/bench-result.ts'
 
 const SERVER = { name: 'a </script><b>server</b>', commit: undefined, note: '', isOurs: true }
@@ -19,6 +21,35 @@ describe('a result', () => {
     const text = renderText({ ...aResult({ perSecond: 1, failures }), generatorCores: 0.97 })
     assert.match(text, /generator process had 97 % of a core in use: it may be what limits/)
     assert.match(text, /^failed: 2 × timeout, such as: no answer$/m)
+  })
+})
+
+describe('the warm-up', () => {
+  test('is steady when both rate and CPU per operation differ by at most 5 percent', () => {
+    const cases: [rates: [number, number], micros: [number | undefined, number | undefined], isSteady: boolean][] = [
+      [[100, 105], [4300, 4100], true],
+      [[105, 100], [4100, 4300], true],
+      [[100, 106], [4300, 4300], false],
+      [[100, 100], [6600, 5900], false],
+      // A server elsewhere has no CPU; one that answers nothing does not warm up.
+      [[100, 100], [undefined, undefined], true],
+      [[0, 0], [undefined, undefined], true],
+      [[0, 100], [undefined, 4300], false],
+    ]
+    for (const [[first, second], [before, now], expected] of cases) {
+      const judged = isSteady({ perSecond: first, cpuMicros: before }, { perSecond: second, cpuMicros: now })
+      assert.equal(judged, expected, `${first}, ${second}/s; ${before}, ${now} µs`)
+    }
+  })
+
+  test('is told in a result when the server was not steady, for one server and among several', () => {
+    const steady = aResult({ perSecond: 1 })
+    const cold = { ...steady, warmup: { seconds: 30, isSteady: false } }
+    const warm = { ...steady, warmup: { seconds: 10, isSteady: true } }
+    assert.match(renderText(cold), /^after 30 s of warm-up the rate or the CPU per operation still changed/m)
+    assert.doesNotMatch(renderText(warm) + renderText(steady), /warm-up/)
+    const rounds = [summarize('full-flow', 'closed loop', [[warm, cold]])]
+    assert.match(renderSummary([SERVER, SERVER], rounds), /^B: after 30 s of warm-up/m)
   })
 })
 

@@ -63,6 +63,34 @@ describe('linear patterns', () => {
       assert.throws(() => compileLinearPattern(source), PatternError))
   }
 
+  test('an expression with too many repetitions is refused before its instructions are made', () => {
+    const repeated = (piece: string) => piece.repeat(Math.floor(2048 / piece.length))
+    const sources = [
+      ...['x{1000}', 'x{0,1000}', '(?:x?){0,1000}', '(x){999,}', '(?i)\\pL{1000}', '[^\\p{Greek}]{1000}'].map(repeated),
+      `${'('.repeat(500)}${')'.repeat(500)}{1000}`,
+      `(?:${'ab'.repeat(900)}){1000}`,
+    ]
+    for (const source of sources) {
+      const startedAt = process.cpuUsage()
+      assert.throws(() => compileLinearPattern(source), /too large once its repetitions are written out/)
+      const { user, system } = process.cpuUsage(startedAt)
+      // Made, they take over a second.
+      assert.ok(user + system < 100_000, `${source.slice(0, 20)}: ${user + system} µs`)
+    }
+  })
+
+  test('repetitions that fit are taken: one of a thousand, of a name with labels, of alternatives', () => {
+    const sources = [
+      'x{1000}',
+      '(?:[a-z0-9-]{1,63}\\.){1,15}test',
+      '(?:a|b){1000}',
+      '(?P<label>[a-z]{1,63})',
+      '\\p{Greek}{500}',
+      'a{2,}b{,3}',
+    ]
+    for (const source of sources) assert.equal(compileLinearPattern(source).source, source)
+  })
+
   test('patterns that take a backtracking engine for ever take no time', () => {
     const hostile = [
       '(a+)+$',
