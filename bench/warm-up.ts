@@ -14,7 +14,7 @@ const TOLERANCE = 0.05
 /** A part of the warm-up. */
 export interface WarmupWindow {
   perSecond: number
-  /** Of the server, for each operation; undefined when nothing succeeded or the server is not on this machine. */
+  /** The server's CPU for each operation; undefined when nothing succeeded or the server is not on this machine. */
   cpuMicros: number | undefined
 }
 

@@ -65,7 +65,7 @@ export function cpuByRole(processes: readonly ProcessInfo[]): ByRole {
   return used
 }
 
-/** Of all roles until the last sample; undefined when no process was found. */
+/** CPU of all roles until the last sample; undefined when no process was found. */
 export function totalMicros(samples: readonly ServerSample[]): number | undefined {
   const used = Object.values(samples.at(-1)?.cpu ?? {})
   return used.length === 0 ? undefined : used.reduce((sum, micros) => sum + micros, 0)

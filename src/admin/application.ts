@@ -44,7 +44,7 @@ const MOST_OF_AN_AUDITOR = 64 * 1024
 /** Requests of one user, so that nobody keeps the others out. */
 const MOST_OF_ONE = 24
 /**
- * Of callers that are not known yet, by address. As many passwords may wait for their hash (`services/admin/passwords.ts`).
+ * Turns of callers that are not known yet, by address. As many passwords may wait for their hash (`services/admin/passwords.ts`).
  * A console asks for ten things at once, a hundred are a flood.
  */
 const OF_STRANGERS = { atOnce: 16, atOnceOfOne: 4, mostOfOne: 64, what: 'requests from this address' }

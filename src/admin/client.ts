@@ -28,7 +28,7 @@ export interface Page<T> {
   status: number
   /** Path and query of the next page, below the base path. */
   next: string | undefined
-  /** The search was cut off; the next page goes on with it. */
+  /** The search was cut off; the next page continues it. */
   isCut: boolean
 }
 

@@ -69,7 +69,7 @@ function sentenceOf(issue: Issue): string {
   return issue.message
 }
 
-/** Of what is none of some values. The keys of a table come as a union of their names and nothing. */
+/** Says which values are right. The keys of a table come as a union of their names and nothing. */
 function choiceOf(issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_value')
     return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`

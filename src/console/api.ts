@@ -152,7 +152,7 @@ export interface Listed<R> {
   isLoading: boolean
   /** There is another page. */
   hasMore: boolean
-  /** The search was cut off; the next page goes on with it. */
+  /** The search was cut off; the next page continues it. */
   isCut: boolean
   /** Rows that left the page at its beginning, so that it stays small. */
   dropped: number
