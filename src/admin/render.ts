@@ -24,7 +24,8 @@ OpenAPI 3.1 document at \`GET {base_path}/openapi.json\`. Keys of its configurat
   below), \`message\` (the same as \`detail\`), \`request_id\` and, for a wrong request, \`fields\`: every wrong member, at most 100.
 - **Limits.** Five failed logins in 300 seconds lock a username for 900 seconds, fifty an address: 429 with
   \`Retry-After\`. From the fifth on, failures from an address are answered a second late. So many requests from one address
-  that 64 wait for their tokens to be checked get 429; more than 64 requests or 8 exports at once get 503 with \`Retry-After\`.
+  that 64 wait for their tokens to be checked get 429; more than 64 requests, 8 exports, or 2 exports of one
+  user at once get 503 with \`Retry-After\`.
 `
 
 export function renderAdminApi(): string {
