@@ -103,12 +103,13 @@ export async function contest(
 
 /** @throws Error when a server that must work cannot be loaded at all */
 async function takeTurn(
-  { options, restart }: Contestant,
+  contestant: Contestant,
   scenario: ScenarioName,
   around: Surroundings,
   mustWork: boolean,
 ): Promise<Turn[]> {
-  const turns = await runScenario(options, scenario, around).then(
+  const { options, down, restart } = contestant
+  const turns = await (down ? Promise.reject(down) : runScenario(options, scenario, around)).then(
     (results) => results.map((result) => (mustWork || result.succeeded > 0 ? result : brokenBy(result))),
     (error: Error): Turn[] => {
       if (error instanceof Interrupted) return []
@@ -117,8 +118,8 @@ async function takeTurn(
     },
   )
   const isStuck = turns.some((turn) => isBroken(turn) || turn.failures.some(({ kind }) => kind === 'timeout'))
-  // One that cannot be started anew is broken in its next turn, too, and says so there.
-  if (isStuck && !around.interrupt.aborted) await restart?.().catch(() => undefined)
+  // The next turn reports an error.
+  if (isStuck && !around.interrupt.aborted) contestant.down = await restart?.().catch((error: Error) => error)
   return turns
 }
 

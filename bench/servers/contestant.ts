@@ -18,7 +18,9 @@ export interface Contestant {
   /** Those of the run, for this server. */
   options: Options
   /** Starts it anew after it broke; absent when it is not ours to start. @throws Error */
-  restart?(): Promise<void>
+  restart?(): Promise<undefined>
+  /** Why it could not be started anew. */
+  down?: Error | undefined
   stop(): Promise<void>
 }
 
@@ -34,6 +36,7 @@ export async function startContestant(
       await running.stop()
       running = await start()
       contestant.options = running.options
+      return undefined
     },
     stop: () => running.stop(),
   }

@@ -136,6 +136,7 @@ function auditChain(db: DatabasePool, key: () => Buffer): AdminContext['auditCha
   return (noted) => {
     if (noted === undefined) return shared()
     const verdict = last.then(() => verifyAuditLog(db, key(), noted))
+    // The caller gets the error; the next run only waits for the end.
     last = verdict.catch(() => undefined)
     return verdict
   }

@@ -160,6 +160,7 @@ function complaintsOf({ responses }: OrderState, context: ActionContext, repeats
 
 /** The end of an order that was not ready in time, with the upstream's own reason where it has said one. */
 export async function lateOrder(reason: string, state: OrderState, context: ActionContext): Promise<Outcome> {
+  // The upstream's reason is an addition; the order fails without it, too.
   const [complaint] = await complaintsOf(state, context, false).catch(() => [])
   return complaint
     ? failed(problemFor(complaint.type), `${reason}; ${complaint.text}`)
@@ -243,6 +244,7 @@ function lookAgain({ retryAfterMs }: UpstreamOrder): Outcome {
 async function invalidOrder(order: UpstreamOrder, context: ActionContext): Promise<Outcome> {
   const { client, account, challengeType, step } = context
   const wanted = { type: challengeType, signal: step.signal }
+  // The order may carry the reason itself.
   const authorizations = await readAuthorizations(client, signerOf(account), order, wanted).catch(() => [])
   const { type, text } = failureOf(order, authorizations)
   return failed(problemFor(type), `the upstream order is invalid: ${text}`)
