@@ -134,16 +134,8 @@ function recoveryOf(slots: readonly Slot[], p95Before: number): number | undefin
   return undefined
 }
 
-function renderOverload({
-  server,
-  maximum,
-  run,
-  goodputShare,
-  worstGoodputShare,
-  flood,
-  latency,
-  recoverySeconds,
-}: OverloadResult): string {
+function renderOverload(result: OverloadResult): string {
+  const { server, maximum, run, goodputShare, worstGoodputShare, flood, latency, recoverySeconds } = result
   const percent = (share: number) => `${(share * 100).toFixed(0)} %`
   const words = ({ p50, p99, max }: Latency) => `p50 ${shown(p50)}, p99 ${shown(p99)}, max ${shown(max)} ms`
   const isTooLow = goodputShare > 1 && flood.refused + flood.dropped + flood.failed === 0

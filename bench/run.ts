@@ -170,7 +170,13 @@ async function measure(
     for (const { stats: part } of ran) stats.add(part)
     const certificatesChecked = await checkDownloads(fleet, stats)
     const result = buildResult(options, {
-      ...{ scenario, load: shape, startedAt, stats, certificatesChecked, samples: sampler.samples, costs },
+      scenario,
+      load: shape,
+      startedAt,
+      stats,
+      certificatesChecked,
+      samples: sampler.samples,
+      costs,
       warmup: warmedUp,
       slotMs: phase.slotMs ?? DEFAULT_SLOT_MS,
       // Operations that ended late are not in the rate, so neither is the time they took.

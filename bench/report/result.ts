@@ -97,7 +97,9 @@ export function buildResult(options: Options, measured: Measurement): Result {
   const { offered, dropped, refused, failed, signedRequests, badNonceRetries } = counts
   const cpu = cpuPerOperation(measured)
   return {
-    ...{ scenario, load, warmup },
+    scenario,
+    load,
+    warmup,
     directory: directoryUrl,
     challenge: challengeType,
     startedAt: startedAt.toISOString(),

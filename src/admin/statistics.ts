@@ -44,7 +44,11 @@ const getEventCounts = endpoint({
 })
 
 const listFailures = endpoint({
-  ...{ id: 'listFailures', method: 'GET', path: '/failures', tag: 'Accounts', roles: BOTH_ROLES },
+  id: 'listFailures',
+  method: 'GET',
+  path: '/failures',
+  tag: 'Accounts',
+  roles: BOTH_ROLES,
   summary: 'Lists failures of all accounts within 30 days, the newest first; of each account the last 50 are kept.',
   query: z.strictObject({ since: instantParameter().optional(), limit: limitParameter(), offset: offsetParameter() }),
   reply: { status: 200, schema: z.array(AccountFailure) },

@@ -12,7 +12,14 @@ import { addressKey, DecayingSketch } from './address-usage.ts'
 
 /** What a refused request has cost, in signatures; failed signatures are charged where they are verified. */
 export const FAILURE_COSTS: Readonly<Record<number, number>> = {
-  ...{ 400: 0.1, 401: 0.1, 403: 0.1, 404: 0.1, 405: 0.1, 413: 1, 414: 0.1, 415: 0.1 },
+  400: 0.1,
+  401: 0.1,
+  403: 0.1,
+  404: 0.1,
+  405: 0.1,
+  413: 1,
+  414: 0.1,
+  415: 0.1,
 }
 /** A client of ACME waits until its limit lets it in; who guesses passwords does not. */
 export const ADMIN_FAILURE_COSTS: Readonly<Record<number, number>> = { ...FAILURE_COSTS, 429: 0.1 }

@@ -57,7 +57,9 @@ function Results({ job, entry }: { job: { params: { job_id: string } }; entry: n
   return (
     <>
       <List
-        {...{ caption: words.results, columns: COLUMNS, list }}
+        caption={words.results}
+        columns={COLUMNS}
+        list={list}
         rowKey={({ certificate_id }: Result) => certificate_id}
       />
       <SaveResults job={job} />

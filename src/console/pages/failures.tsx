@@ -36,7 +36,8 @@ function Why({ failure }: { failure: Failure }) {
 const COLUMNS: readonly Column<Failure>[] = [
   { head: words.at, kind: 'fixed', cell: ({ occurred_at }) => <Time at={occurred_at} relative={false} /> },
   {
-    ...{ head: words.what, kind: 'wide' },
+    head: words.what,
+    kind: 'wide',
     cell: (failure) => {
       const { title, names } = explainFailure(failure)
       return (

@@ -85,8 +85,8 @@ export function NewBulkRevocationPage({ query }: PageProps) {
             {...{ label: words.domain, value: wanted.domain, onChange: change('domain') }}
             error={fieldError(error, 'filter.domain')}
           />
-          <DayField {...{ label: words.issuedAfter, value: wanted.after, onChange: change('after') }} />
-          <DayField {...{ label: words.issuedBefore, value: wanted.before, onChange: change('before') }} />
+          <DayField label={words.issuedAfter} value={wanted.after} onChange={change('after')} />
+          <DayField label={words.issuedBefore} value={wanted.before} onChange={change('before')} />
         </div>
         <TextField
           {...{ label: words.serials, help: words.serialsHelp, value: wanted.serials, onChange: change('serials') }}
