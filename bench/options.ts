@@ -30,7 +30,7 @@ export interface Options extends Target {
   durationMs: number
   /** Operations to measure, instead of a duration. */
   count: number | undefined
-  /** Undefined is until the server is steady. */
+  /** Undefined warms up until the server is steady. */
   warmupMs: number | undefined
   responders: ResponderPlaces
   /** Whose CPU is measured, with everything below them. */

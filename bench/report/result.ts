@@ -38,7 +38,7 @@ export interface Result {
   directory: string
   challenge: string
   load: LoadShape
-  /** Undefined when there was none just before, or its time was given. */
+  /** Undefined when no warm-up came just before, or the options gave its time. */
   warmup: Warmup | undefined
   startedAt: string
   clients: number

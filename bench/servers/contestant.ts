@@ -7,7 +7,7 @@ export interface Subject {
   name: string
   /** Of a build of this project. */
   commit: string | undefined
-  /** What a reader has to know to read its figures right, and the subject of a build's commit; empty when nothing. */
+  /** A note that a reader of its figures needs, or the subject of a build's commit; may be empty. */
   note: string
 }
 

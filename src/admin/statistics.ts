@@ -28,7 +28,7 @@ const AccountFailure = z
   .meta({ id: 'AccountFailure' })
 
 function failureBody({ event_id, account_id, kind, occurred_at, data }: Kept): z.input<typeof AccountFailure> {
-  // A reply ends up in tickets.
+  // Replies are copied into tickets, so the token stays out.
   const { token: _, ...shown } = data
   return { id: event_id, account_id, kind, occurred_at: time(occurred_at), data: shown }
 }

@@ -21,10 +21,10 @@ export const FAILURE_COSTS: Readonly<Record<number, number>> = {
   414: 0.1,
   415: 0.1,
 }
-/** A client of ACME waits until its limit lets it in; who guesses passwords does not. */
+/** An ACME client waits until its limit lets it in; a guesser of passwords does not. */
 export const ADMIN_FAILURE_COSTS: Readonly<Record<number, number>> = { ...FAILURE_COSTS, 429: 0.1 }
 
-/** How long a failure of an address without budget waits. Half of the time after which the library closes a silent connection. */
+/** Delay of a failure without budget: half of the time until the library closes a silent connection. */
 export const FAILURE_DELAY_MS = 5_000
 
 export interface AbuseBudgetOptions {

@@ -29,7 +29,7 @@ type MeasuredProfile = Pick<CertificateProfile, 'validity' | 'keyUsages' | 'exte
 /** What a backend's certificates are held against. */
 export interface ReceptionPolicy {
   profiles: ReadonlyMap<string, MeasuredProfile>
-  /** Where an order has outlived its profile in the configuration. */
+  /** For an order whose profile has left the configuration. */
   defaultProfile: MeasuredProfile
   policyOids: readonly string[]
   /** By backend. */

@@ -14,7 +14,7 @@ type Failure = Output<'listFailures'>[number]
 
 const words = WORDS.failures
 
-/** Where the reader sees more. */
+/** The page with more details. */
 export const FailureLinks = ({ authorizationId, orderId }: Pick<Explanation, 'authorizationId' | 'orderId'>) => (
   <>
     {authorizationId && <a href={href(`/authorizations/${authorizationId}`)}>{WORDS.orders.toEvidence}</a>}

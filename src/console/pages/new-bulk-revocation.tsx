@@ -105,7 +105,7 @@ export function NewBulkRevocationPage({ query }: PageProps) {
 }
 
 function Found({ found, filter }: { found: DryRun; filter: Filter }) {
-  // A key is asked for when it has leaked, and no other reason blocks it.
+  // A key is named because it has leaked, and no other reason blocks it.
   const [reason, setReason] = useState(filter.spki_sha256 === undefined ? '0' : KEY_COMPROMISE)
   const [asks, setAsks] = useState(false)
   const { matching_certificates: count, already_revoked: already, serial_numbers } = found

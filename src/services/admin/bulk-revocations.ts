@@ -59,9 +59,9 @@ export interface WantedRevocation {
 }
 
 export interface DryRun {
-  /** Unrevoked ones. */
+  /** Matching certificates that are not revoked. */
   wouldRevoke: number
-  /** They match besides. */
+  /** Matching certificates that are revoked already. */
   alreadyRevoked: number
   /** The first that would be revoked. */
   serialNumbers: string[]
@@ -317,7 +317,7 @@ async function revokePage(tx: Transaction, job: RevocationJob): Promise<Revocati
   }
 }
 
-/** As audit entries have it: pages of the audit log have a thousand of them. */
+/** The filter for audit entries. It is cut, because a page of the audit log has up to a thousand entries. */
 function shownFilter({ serial_numbers: serials, ...others }: RevocationFilter) {
   const shown = serials && {
     serial_numbers: serials.slice(0, MOST_LOGGED_SERIALS),
