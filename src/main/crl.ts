@@ -9,10 +9,11 @@ import { type Loop, startLoop } from '../background/loop.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
 import { crlName } from '../domain/crl-shard.ts'
+import { issuerKeyOf } from '../domain/issuer-key.ts'
 import type { HealthReport } from '../ops/health.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { type CrlAlarm, CrlAlarms } from '../services/crl-alarms.ts'
-import { CrlBuilder, type CrlEvents, type CrlPolicy, issuerKeyOf } from '../services/crl-builder.ts'
+import { CrlBuilder, type CrlEvents, type CrlPolicy } from '../services/crl-builder.ts'
 import { type CrlCache, createCrlCache } from '../services/crl-cache.ts'
 import type { EventWriter } from '../services/events/event-writer.ts'
 import { crlPolicy, defaultIssuerId } from '../settings/issuance.ts'
@@ -142,6 +143,11 @@ export class Crls {
         this.#alarms.failed(name, error)
         log.error({ event: 'crl_failed', crl: name, err: error }, 'the CRL could not be built; it is tried again')
       },
+      duplicates: (name, count) =>
+        log.warn(
+          { event: 'crl_duplicates', crl: name, count },
+          'revoked certificates are recorded under two certificates of their issuer; the CRL has each once',
+        ),
     }
   }
 

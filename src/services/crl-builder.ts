@@ -11,9 +11,9 @@
  * revocations committed during its build. They count as changes since 1, so another list follows.
  */
 
-import { createHash } from 'node:crypto'
 import type { CaBackend, CaIssuer } from '../ca/backend.ts'
 import { COMPLETE, crlName } from '../domain/crl-shard.ts'
+import { issuerKeyOf, issuerKeyOfCertificate } from '../domain/issuer-key.ts'
 import { keysOf } from '../shared/lib/keys.ts'
 import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
@@ -26,7 +26,7 @@ import {
 } from '../shared/pki/tbs-cert-list.ts'
 import { parseCrlExtensions, TbsCertListReader } from '../shared/pki/tbs-cert-list-reader.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
-import type { CrlDraft, CrlScope, CrlState, CrlStore } from '../store/crl-store.ts'
+import type { CrlDraft, CrlPage, CrlScope, CrlState, CrlStore } from '../store/crl-store.ts'
 
 export interface CrlPolicy {
   /** Time between two lists without revocations; undefined: `scheduledAt` decides. */
@@ -56,6 +56,8 @@ export interface CrlBuilt {
 export interface CrlEvents {
   built(crl: CrlBuilt): void
   failed(name: string, error: unknown): void
+  /** So many certificates stand under two certificates of the issuer, and once on the list; at most once a round. */
+  duplicates(name: string, count: number): void
 }
 
 export interface CrlBuilderParts {
@@ -108,6 +110,7 @@ export class CrlBuilder {
   readonly #policy: CrlPolicy
   readonly #pauses = new Map<string, Pause>()
   readonly #savedIssuers = new Set<string>()
+  #areDuplicatesTold = false
   #shardingNotedAt = Number.NEGATIVE_INFINITY
 
   constructor(parts: CrlBuilderParts, policy: CrlPolicy) {
@@ -125,6 +128,7 @@ export class CrlBuilder {
    */
   async round(): Promise<number> {
     let published = 0
+    this.#areDuplicatesTold = false
     const scopes = await this.#partitions()
     for (const issuer of await this.#issuers()) {
       for (const { shards, shard } of scopes) {
@@ -146,10 +150,10 @@ export class CrlBuilder {
       await this.#parts.certificates.saveIssuer(Buffer.from(fingerprint, 'hex'), certificate, chain)
       this.#savedIssuers.add(fingerprint)
     }
-    const known = (await this.#store.issuerCertificates()).map(({ fingerprint, certificate }) => {
-      const { tbs } = parseCertificate(certificate)
-      return { fingerprint, key: issuerKeyOf(tbs.subjectDer, tbs.subjectKeyIdentifier ?? Buffer.alloc(0)) }
-    })
+    const known = (await this.#store.issuerCertificates()).map(({ fingerprint, certificate }) => ({
+      fingerprint,
+      key: issuerKeyOfCertificate(parseCertificate(certificate).tbs),
+    }))
     const found = new Map<string, Issuer>()
     for (const issuer of current) {
       const issuerKey = issuerKeyOf(issuer.nameDer, issuer.keyIdentifier)
@@ -246,6 +250,7 @@ export class CrlBuilder {
   async #encodeEntries(issuer: Issuer, scope: CrlScope, draft: CrlDraft, thisUpdate: Date) {
     const marginMs = COMMIT_MARGIN_MS + (this.#policy.intervalMs ?? this.#policy.lifetimeMs)
     const leftBefore = new Date((draft.previousThisUpdate ?? thisUpdate).getTime() - marginMs)
+    const leftOut = await this.#leftOut(issuer, scope, leftBefore)
     let [pieces, entries, length] = [0, 0, 0]
     for (const issuerFingerprint of issuer.fingerprints) {
       const read = (afterId: string | undefined) =>
@@ -254,14 +259,32 @@ export class CrlBuilder {
       for (let page = await unwrap(next); page; page = await unwrap(next)) {
         if (this.#parts.isStopping()) throw new Abandoned()
         next = read(page.lastId)
-        const der = await this.#parts.encode({ rows: page.rows, thisUpdateMs: thisUpdate.getTime() })
+        const { rows, count } = without(page, leftOut.get(issuerFingerprint.toString('hex')))
+        if (count === 0) continue
+        const der = await this.#parts.encode({ rows, thisUpdateMs: thisUpdate.getTime() })
         pieces += 1
         await this.#store.putPiece(issuer.issuerKey, draft.number, pieces, der)
-        entries += page.count
+        entries += count
         length += der.length
       }
     }
     return { pieces, entries, length }
+  }
+
+  /** Serial numbers by fingerprint, of rows whose certificate has another one; the signer refuses a list with both. */
+  async #leftOut({ id, fingerprints }: Issuer, scope: CrlScope, leftBefore: Date): Promise<Map<string, Set<string>>> {
+    const leftOut = new Map<string, Set<string>>()
+    if (fingerprints.length < 2) return leftOut
+    const duplicates = await this.#store.duplicates(scope, fingerprints, leftBefore)
+    for (const { issuerFingerprint, serialNumber } of duplicates) {
+      const serialNumbers = leftOut.get(issuerFingerprint) ?? new Set()
+      leftOut.set(issuerFingerprint, serialNumbers.add(serialNumber))
+    }
+    if (duplicates.length > 0 && !this.#areDuplicatesTold) {
+      this.#areDuplicatesTold = true
+      this.#events.duplicates(crlName(id, scope), duplicates.length)
+    }
+    return leftOut
   }
 
   async *#storedPieces(issuerKey: Buffer, number: bigint, count: number): AsyncGenerator<Buffer> {
@@ -272,11 +295,6 @@ export class CrlBuilder {
       yield der
     }
   }
-}
-
-/** Relying parties identify a CRL issuer by its name and authorityKeyIdentifier. */
-export function issuerKeyOf(nameDer: Buffer, keyIdentifier: Buffer): Buffer {
-  return createHash('sha256').update(nameDer).update(keyIdentifier).digest()
 }
 
 /** The issuer's algorithm, or the same with a stronger hash; Ed25519 has its own. */
@@ -309,6 +327,12 @@ function requireLint({ prefix, suffix }: DerFrame): void {
   if (!isHeaderRead) throw new MalformedCrl('the CRL would not be well-formed: it has no header')
   finding ??= lintCrlExtensions(parseCrlExtensions(suffix))
   if (finding !== undefined) throw new MalformedCrl(`the CRL would not be well-formed: ${finding}`)
+}
+
+function without({ rows, count }: CrlPage, serialNumbers: ReadonlySet<string> | undefined) {
+  if (!serialNumbers) return { rows, count }
+  const left = rows.split(' ').filter((row) => !serialNumbers.has(row.slice(0, row.indexOf('.'))))
+  return { rows: left.join(' '), count: left.length }
 }
 
 async function* framed({ prefix, suffix }: DerFrame, content: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

@@ -2,6 +2,7 @@
  * SQL of issued certificates that the database lacks because it was restored to an earlier time.
  */
 
+import type { IssuerCertificate } from '../domain/issuer-key.ts'
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 
@@ -9,7 +10,8 @@ export interface ForgottenCertificate {
   id: string
   accountId: string | undefined
   serialNumber: Buffer
-  issuerFingerprint: Buffer
+  /** Of all certificates of its issuer, the one to record it under first. */
+  issuerFingerprints: readonly Buffer[]
   names: readonly string[]
   notBefore: Date
   notAfter: Date
@@ -21,7 +23,7 @@ export interface ForgottenCertificate {
 
 export interface CertificateImport {
   /** Every issuer that has signed something here. */
-  issuers(): Promise<{ fingerprint: Buffer; certificate: Buffer }[]>
+  issuers(): Promise<IssuerCertificate[]>
   /** The issuance whose intent a backup holds without its certificate. */
   findIntent(serialNumber: Buffer): Promise<{ certificateId: string; tbs: Buffer } | undefined>
   hasAccount(id: string): Promise<boolean>
@@ -42,8 +44,11 @@ const RECORD: Statement = {
     WITH recorded AS (
       INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
                                 spki_sha256, issued_at, backend)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $6,
-              coalesce($10, (SELECT c.backend FROM certificates c WHERE c.issuer_fingerprint = $4 AND c.der <> '' LIMIT 1)))
+      SELECT $1, $2, $3, coalesce(known.issuer_fingerprint, ($4::bytea[])[1]), $5, $6, $7, $8, $9, $6,
+             coalesce($10, (SELECT c.backend FROM certificates c WHERE c.issuer_fingerprint = ANY ($4) AND c.der <> '' LIMIT 1))
+        FROM (SELECT) x
+        LEFT JOIN (SELECT issuer_fingerprint FROM certificates WHERE serial_number = $3 AND issuer_fingerprint = ANY ($4)
+                    ORDER BY der = '' LIMIT 1) known ON true
       ON CONFLICT (serial_number, issuer_fingerprint) DO UPDATE
          SET account_id = EXCLUDED.account_id, names = EXCLUDED.names, not_before = EXCLUDED.not_before,
              not_after = EXCLUDED.not_after, der = EXCLUDED.der, spki_sha256 = EXCLUDED.spki_sha256, backend = EXCLUDED.backend
@@ -63,14 +68,17 @@ const RECORD_UNSEEN: Statement = {
   // Nothing may be recorded beside an issuance that recovery completes.
   text: `
     INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
-    SELECT $1, $2, $3, '{}', now(), $4, '' WHERE NOT EXISTS (SELECT FROM issuance_intents WHERE serial_number = $2)
+    SELECT $1, $2, ($3::bytea[])[1], '{}', now(), $4, ''
+     WHERE NOT EXISTS (SELECT FROM issuance_intents WHERE serial_number = $2)
+       AND NOT EXISTS (SELECT FROM certificates WHERE serial_number = $2 AND issuer_fingerprint = ANY ($3))
     ON CONFLICT (serial_number, issuer_fingerprint) DO NOTHING RETURNING id`,
 }
 
 export interface UnseenCertificate {
   id: string
   serialNumber: Buffer
-  issuerFingerprint: Buffer
+  /** Of all certificates of its issuer, the one to record it under first. */
+  issuerFingerprints: readonly Buffer[]
   /** Its CRL entry stays until then. */
   notAfter: Date
 }
@@ -80,12 +88,12 @@ export interface UnseenCertificate {
  * `der` is empty until it is imported. False when its serial number is known or being issued.
  */
 export async function recordUnseen(db: Pick<Database, 'query'>, certificate: UnseenCertificate): Promise<boolean> {
-  const { id, serialNumber, issuerFingerprint, notAfter } = certificate
-  return (await db.query(RECORD_UNSEEN, [id, serialNumber, issuerFingerprint, notAfter])).length > 0
+  const { id, serialNumber, issuerFingerprints, notAfter } = certificate
+  return (await db.query(RECORD_UNSEEN, [id, serialNumber, issuerFingerprints, notAfter])).length > 0
 }
 
 /** Every issuer that has signed something here. */
-export function listIssuers(db: Pick<Database, 'query'>): Promise<{ fingerprint: Buffer; certificate: Buffer }[]> {
+export function listIssuers(db: Pick<Database, 'query'>): Promise<IssuerCertificate[]> {
   return db.query(ISSUER_CERTIFICATES, [])
 }
 
@@ -100,12 +108,12 @@ export function createCertificateImport(db: Pick<Database, 'query'>): Certificat
       return (await db.query(HAS_ACCOUNT, [id])).length > 0
     },
     async record({ accountId, names, backend, ...certificate }) {
-      const { id, serialNumber, issuerFingerprint, notBefore, notAfter, der, spkiSha256 } = certificate
+      const { id, serialNumber, issuerFingerprints, notBefore, notAfter, der, spkiSha256 } = certificate
       const values = [
         id,
         accountId ?? null,
         serialNumber,
-        issuerFingerprint,
+        issuerFingerprints,
         names,
         notBefore,
         notAfter,

@@ -92,20 +92,23 @@ const WithDer = Row.extend({ der: z.instanceof(Buffer) })
 export type FoundCertificate = z.infer<typeof WithDer>
 
 /**
- * The newest first, since several issuers may give the same serial number.
+ * Several issuers may give the same serial number: those of accounts first, those without content last, the newer before
+ * the older. Each issuer certificate has at most one.
  * @param serialNumber lower-case hexadecimal without leading zero octets
- * @param issuer SHA-256 of the issuer certificate in lower-case hexadecimal
+ * @param issuers SHA-256 of issuer certificates in lower-case hexadecimal; undefined for all
  */
 export function findCertificatesBySerial(
   db: CommonQueryMethods,
   serialNumber: string,
-  issuer?: string,
+  issuers?: readonly string[],
 ): Promise<readonly FoundCertificate[]> {
-  const ofIssuer =
-    issuer === undefined ? sql.fragment`` : sql.fragment`AND c.issuer_fingerprint = decode(${issuer}, 'hex')`
+  const ofIssuer = issuers
+    ? sql.fragment`AND encode(c.issuer_fingerprint, 'hex') = ANY (${sql.array([...issuers], 'text')})`
+    : sql.fragment``
   return db.any(rowsOf(WithDer)`
     SELECT ${columns}, c.der FROM certificates c
-     WHERE c.serial_number = decode(${serialNumber}, 'hex') ${ofIssuer} ORDER BY c.id DESC LIMIT 2`)
+     WHERE c.serial_number = decode(${serialNumber}, 'hex') ${ofIssuer}
+     ORDER BY c.der = '', c.account_id IS NULL, c.id DESC`)
 }
 
 /** certificates_fingerprint */

@@ -23,7 +23,7 @@ export interface Revocation {
 export interface CertificateStore {
   find: Batched<{ requester: Requester; certificateId: string }, Certificate | StaleAccount | undefined>
   /**
-   * The newest with this serial number, since several issuers may give the same.
+   * The newest with this serial number, since several issuers may give the same; one of an account first.
    * @param der only the certificate with these bytes
    */
   findBySerial(serialNumber: Buffer, der?: Buffer): Promise<Certificate | undefined>
@@ -61,7 +61,7 @@ const FIND_BY_SERIAL: Statement = {
   // certificates_serial_issuer
   text: `
     SELECT ${COLUMNS} FROM certificates c WHERE c.serial_number = $1 AND ($2::bytea IS NULL OR c.der = $2)
-     ORDER BY c.id DESC LIMIT 1`,
+     ORDER BY c.account_id IS NULL, c.id DESC LIMIT 1`,
 }
 
 const AUTHORIZED_NAMES: Statement = {
@@ -78,15 +78,17 @@ const AUTHORIZED_NAMES: Statement = {
 
 const REVOKE: Statement = {
   name: 'certificate-revoke',
-  // certificates_pkey, one row each
+  // certificates_pkey and certificates_serial_issuer, one row each. A certificate that was recorded under two
+  // certificates of its issuer is revoked in both rows.
   text: `
     WITH asking AS (
       SELECT WHERE $4::uuid IS NULL
              OR EXISTS (SELECT FROM accounts a WHERE a.id = $4 AND a.key_version = $5 AND a.status ${account.is('valid')})
     ), revoked AS (
       UPDATE certificates c SET revoked_at = date_trunc('second', coalesce($6::timestamptz, now())), revocation_reason = $2
-        FROM unnest($1::uuid[], $3::bytea[]) AS i (id, blocked_key)
-       WHERE c.id = i.id AND c.revoked_at IS NULL AND EXISTS (SELECT FROM asking) RETURNING c.id, i.blocked_key
+        FROM unnest($1::uuid[], $3::bytea[]) AS i (id, blocked_key) JOIN certificates named ON named.id = i.id
+       WHERE c.serial_number = named.serial_number AND (c.id = named.id OR c.der = named.der AND c.der <> '')
+         AND c.revoked_at IS NULL AND EXISTS (SELECT FROM asking) RETURNING c.id, i.blocked_key
     ), blocked AS (
       -- A key that a file has listed stays blocked when the file lists it no more.
       INSERT INTO blocked_keys AS b (spki_sha256, certificate_id)
@@ -141,7 +143,7 @@ export async function revokeCertificate(
     requester?.keyVersion ?? null,
     revokedAt ?? null,
   ])
-  return row?.stale ? STALE_ACCOUNT : row?.revoked.length === 1
+  return row?.stale ? STALE_ACCOUNT : (row?.revoked.length ?? 0) > 0
 }
 
 /** Those of a page, for an administrator. @returns the ids that were not revoked before */

@@ -87,6 +87,15 @@ export interface CrlStore {
    */
   begin(scope: CrlScope, issuerFingerprints: readonly Buffer[], maxLeadSeconds: number): Promise<CrlDraft>
   page(query: CrlPageQuery): Promise<CrlPage | undefined>
+  /**
+   * Rows of the list whose certificate has another one with an earlier date, under another of the fingerprints. They are
+   * chosen at once, so that the other is on the list too.
+   */
+  duplicates(
+    scope: CrlScope,
+    issuerFingerprints: readonly Buffer[],
+    leftBefore: Date,
+  ): Promise<{ issuerFingerprint: string; serialNumber: string }[]>
   putPiece(issuerKey: Buffer, number: bigint, piece: number, der: Buffer): Promise<void>
   /** Undefined after the last piece, or when a later list has replaced this one. */
   piece(issuerKey: Buffer, number: bigint, piece: number): Promise<Buffer | undefined>
@@ -153,6 +162,12 @@ const BEGIN: Statement = {
       FROM drawn d CROSS JOIN (${CHANGES}) x LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
 }
 
+/** The parameters 2 to 4 are `leftBefore`, the number of parts, and the part. */
+const ON_LIST = `revoked_at IS NOT NULL
+               AND (not_after >= $2 OR revoked_at >= $2)
+               AND ($3 = 1 OR (get_byte(serial_number, length(serial_number) - 2) * 256
+                               + get_byte(serial_number, length(serial_number) - 1)) % $3 = $4)`
+
 const PAGE: Statement = {
   name: 'crl-page',
   // certificates_revoked alone. The last two octets of any serial number are as good as random.
@@ -161,11 +176,19 @@ const PAGE: Statement = {
                       coalesce(revocation_reason, 0), ' ') AS rows,
            count(*)::integer AS count, max(id::text COLLATE "C") AS last_id
       FROM (SELECT id, serial_number, revoked_at, revocation_reason, not_after FROM certificates
-             WHERE issuer_fingerprint = $1 AND revoked_at IS NOT NULL AND id > $2
-               AND (not_after >= $3 OR revoked_at >= $3)
-               AND ($4 = 1 OR (get_byte(serial_number, length(serial_number) - 2) * 256
-                               + get_byte(serial_number, length(serial_number) - 1)) % $4 = $5)
+             WHERE issuer_fingerprint = $1 AND ${ON_LIST} AND id > $5
              ORDER BY id LIMIT $6) page`,
+}
+
+const DUPLICATES: Statement = {
+  name: 'crl-duplicates',
+  // certificates_revoked; only for issuers that were renewed
+  text: `
+    SELECT encode(issuer_fingerprint, 'hex') AS "issuerFingerprint", encode(serial_number, 'hex') AS "serialNumber"
+      FROM (SELECT issuer_fingerprint, serial_number,
+                   row_number() OVER (PARTITION BY serial_number ORDER BY revoked_at, id) AS place
+              FROM certificates WHERE issuer_fingerprint = ANY ($1) AND ${ON_LIST}) r
+     WHERE place > 1`,
 }
 
 const PUT_PIECE: Statement = {
@@ -289,10 +312,12 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
     },
     async page({ scope, issuerFingerprint, afterId, leftBefore, limit }) {
       type Row = { rows: string | null; count: number; last_id: string }
-      const values = [issuerFingerprint, afterId ?? FIRST_ID, leftBefore, scope.shards, scope.shard, limit]
+      const values = [issuerFingerprint, leftBefore, scope.shards, scope.shard, afterId ?? FIRST_ID, limit]
       const [row] = await db.query<Row>(PAGE, values)
       return row?.rows ? { rows: row.rows, count: row.count, lastId: row.last_id } : undefined
     },
+    duplicates: ({ shards, shard }, issuerFingerprints, leftBefore) =>
+      db.query(DUPLICATES, [issuerFingerprints, leftBefore, shards, shard]),
     async putPiece(issuerKey, number, piece, der) {
       await db.query(PUT_PIECE, [issuerKey, number, piece, der])
     },

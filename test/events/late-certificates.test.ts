@@ -47,7 +47,10 @@ describe('a certificate that nobody has seen', () => {
       serialNumber: anIntent(undefined).serialNumber,
       issuerFingerprint: Buffer.alloc(32, 7),
     }
-    assert.equal(await recordUnseen(store.db, { ...entry, notAfter: inHours(24) }), true)
+    assert.equal(
+      await recordUnseen(store.db, { ...entry, issuerFingerprints: [entry.issuerFingerprint], notAfter: inHours(24) }),
+      true,
+    )
     const nobody = { blockedKey: undefined, requester: undefined }
     const revokedAt = inHours(-2)
     await revokeCertificate(store.db, { certificateId: entry.id, reason: REASON, revokedAt, ...nobody })
@@ -61,7 +64,8 @@ describe('a certificate that nobody has seen', () => {
 
       const { account } = await anAccount(store)
       const certificate = {
-        ...{ id: newId(), accountId: account.id, serialNumber, issuerFingerprint, names: ['late.example'] },
+        ...{ id: newId(), accountId: account.id, serialNumber, issuerFingerprints: [issuerFingerprint] },
+        names: ['late.example'],
         ...{ ...period(), der: Buffer.from('a certificate'), spkiSha256: Buffer.alloc(32, 1) },
       }
       const imports = createCertificateImport(store.db)

@@ -41,7 +41,7 @@ describe('certificates of an account', () => {
       id,
       accountId: account,
       serialNumber,
-      issuerFingerprint: Buffer.alloc(32, 7),
+      issuerFingerprints: [Buffer.alloc(32, 7)],
       names,
       notBefore,
       notAfter,

@@ -8,7 +8,8 @@ import { createPublicKey, randomBytes, sign, verify } from 'node:crypto'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import type { CaBackend } from '../../src/ca/backend.ts'
 import { shardOf } from '../../src/domain/crl-shard.ts'
-import { CrlBuilder, type CrlBuilt, type CrlPolicy, issuerKeyOf, MalformedCrl } from '../../src/services/crl-builder.ts'
+import { issuerKeyOf } from '../../src/domain/issuer-key.ts'
+import { CrlBuilder, type CrlBuilt, type CrlPolicy, MalformedCrl } from '../../src/services/crl-builder.ts'
 import { createCrlCache } from '../../src/services/crl-cache.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../../src/shared/pki/certificate.ts'
@@ -88,6 +89,7 @@ describe('building CRLs', () => {
     round(): Promise<number>
     built: CrlBuilt[]
     failures: unknown[]
+    duplicates: number[]
   }
   const running: { stop(): void }[] = []
   afterEach(() => {
@@ -102,7 +104,7 @@ describe('building CRLs', () => {
       issuerAlgorithm?: SignatureAlgorithm
     } = {},
   ): Instance {
-    const instance: Pick<Instance, 'built' | 'failures'> = { built: [], failures: [] }
+    const instance: Omit<Instance, 'round'> = { built: [], failures: [], duplicates: [] }
     let stopping = false
     running.push({
       stop: () => {
@@ -128,7 +130,11 @@ describe('building CRLs', () => {
         encode: options.encode ?? encodePage,
         scheduledAt: () => undefined,
         isStopping: () => stopping,
-        events: { built: (crl) => instance.built.push(crl), failed: (_, error) => instance.failures.push(error) },
+        events: {
+          built: (crl) => instance.built.push(crl),
+          failed: (_, error) => instance.failures.push(error),
+          duplicates: (_, count) => instance.duplicates.push(count),
+        },
       },
       { ...POLICY, ...options.policy },
     )
@@ -447,6 +453,31 @@ describe('building CRLs', () => {
     await revoke(serials)
     await anInstance().round()
     assert.deepEqual(serialsOf(await served()), serials.toSorted())
+    await store.sql('DELETE FROM issuers WHERE fingerprint = $1', [other])
+  })
+
+  test('a certificate that stands under two certificates of the issuer is listed once, with its earlier date', async () => {
+    const other = randomBytes(32)
+    const chain = authority.certificate
+    await store.sql(`INSERT INTO issuers (fingerprint, certificate, chain) VALUES ($1, $2, '{}')`, [other, chain])
+    const serials = await certificates(3)
+    const [early = '', late = '', single = ''] = serials
+    await revoke(serials, "timestamptz '2026-01-02T00:00:00Z'")
+    await store.sql(
+      `INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der, revoked_at)
+       SELECT gen_random_uuid(), serial_number, $1, '{}', not_before, not_after, '',
+              revoked_at + CASE encode(serial_number, 'hex') WHEN $2 THEN interval '-1 day' ELSE interval '1 day' END
+         FROM certificates WHERE encode(serial_number, 'hex') <> $3`,
+      [other, early, single],
+    )
+    const instance = anInstance({ policy: { shards: 2 } })
+    assert.equal(await instance.round(), 3)
+    const { entries } = await served()
+    assert.deepEqual(
+      new Map(entries.map(({ serial, revokedAt }) => [serial, revokedAt.toISOString().slice(0, 10)])),
+      new Map([[early, '2026-01-01'], ...[late, single].map((serial) => [serial, '2026-01-02'] as const)]),
+    )
+    assert.deepEqual([entries.length, instance.duplicates], [3, [2]], 'told once a round')
     await store.sql('DELETE FROM issuers WHERE fingerprint = $1', [other])
   })
 

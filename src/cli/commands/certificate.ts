@@ -9,6 +9,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/schema.ts'
+import { findIssuer } from '../../domain/issuer-key.ts'
 import { withoutSignOctet } from '../../domain/serial-number.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { type Certificate, parseCertificate, verifyCertificateSignature } from '../../shared/pki/certificate.ts'
@@ -38,20 +39,21 @@ export async function importCertificates(
     const { store } = stores
     if (accountId !== undefined && !(await store.hasAccount(accountId)))
       throw new CommandError(`there is no account ${accountId}`)
-    const issuers = (await store.issuers()).map(({ fingerprint, certificate }) => ({
-      fingerprint,
-      key: parseCertificate(certificate).tbs.spki.der,
-    }))
+    const issuers = await store.issuers()
     const issuedBy = certificates.map(({ file, certificate }) => {
-      const issuer = issuers.find(({ key }) => verifyCertificateSignature(certificate, key))
+      const issuer = findIssuer(
+        issuers,
+        ({ subjectDer, spki }) =>
+          subjectDer.equals(certificate.tbs.issuerDer) && verifyCertificateSignature(certificate, spki.der),
+      )
       if (!issuer)
         throw new CommandError(
           `${file}: no issuer in this database has signed it; one that is new since the backup is in it after its first certificate or CRL`,
         )
-      return { file, certificate, issuerFingerprint: issuer.fingerprint }
+      return { file, certificate, issuerFingerprints: issuer.fingerprints }
     })
-    for (const { file, certificate, issuerFingerprint } of issuedBy) {
-      const outcome = await importOne(stores, certificate, issuerFingerprint, accountId)
+    for (const { file, certificate, issuerFingerprints } of issuedBy) {
+      const outcome = await importOne(stores, certificate, issuerFingerprints, accountId)
       const serialNumber = serialNumberHex(certificate.tbs.serialNumber)
       tell(json, { file, serial_number: serialNumber, outcome }, `${outcome}  ${serialNumber}  ${file}`)
     }
@@ -85,7 +87,7 @@ function withStores(config: Config, work: (stores: Stores) => Promise<number>): 
 async function importOne(
   { administration: { audit, actor }, store, issuance, certificates }: Stores,
   { der, tbs, tbsDer }: Certificate,
-  issuerFingerprint: Buffer,
+  issuerFingerprints: readonly Buffer[],
   accountId: string | undefined,
 ): Promise<string> {
   const { notBefore, notAfter } = tbs
@@ -106,7 +108,7 @@ async function importOne(
     }
   }
   const spkiSha256 = hashSpki(tbs.spki)
-  const row = { id: uuidv7(Date.now()), accountId, serialNumber, issuerFingerprint, names, notBefore, notAfter }
+  const row = { id: uuidv7(Date.now()), accountId, serialNumber, issuerFingerprints, names, notBefore, notAfter }
   const isRecorded = await audit.transaction(actor, async (tx, note) => {
     const isNew = await createCertificateImport(queriesOf(tx)).record({ ...row, der, spkiSha256 })
     if (isNew) note('certificate.import', { ...facts, outcome: 'recorded' })

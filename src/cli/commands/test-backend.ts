@@ -127,7 +127,11 @@ async function record(
   await createCsrIssuanceStore(db).saveIssuer(issuer)
   const isRecorded = await createCertificateImport(db).record({
     ...{ id: certificateId, accountId: undefined, backend: backend.name, notBefore, notAfter, der },
-    ...{ serialNumber: withoutSignOctet(serialNumber), issuerFingerprint: fingerprint, spkiSha256: hashSpki(tbs.spki) },
+    ...{
+      serialNumber: withoutSignOctet(serialNumber),
+      issuerFingerprints: [fingerprint],
+      spkiSha256: hashSpki(tbs.spki),
+    },
     names: [...tbs.dnsNames, ...tbs.ipAddresses],
   })
   if (!isRecorded) throw new Error(`its serial number ${serialNumber.toString('hex')} was given before`)

@@ -3,6 +3,7 @@
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
+import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/issuer-key.ts'
 import type { WindowPolicy } from '../../domain/renewal-window.ts'
 import { KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
@@ -56,12 +57,12 @@ export class Certificates {
   }
 
   /**
-   * The newest with this serial number.
+   * The first with this serial number.
    * @param serialNumber lower-case hexadecimal without leading zero octets
    * @param issuer SHA-256 of the issuer certificate in lower-case hexadecimal
    */
   async find(serialNumber: string, issuer?: string): Promise<FoundCertificate> {
-    return known(await newest(this.#options.db, serialNumber, issuer))
+    return known(await firstWith(this.#options.db, serialNumber, issuer))
   }
 
   /** @param fingerprint SHA-256 in lower-case hexadecimal */
@@ -103,7 +104,7 @@ export class Certificates {
    */
   async revoke(actor: Actor, serialNumber: string, wanted: WantedRevocation): Promise<FoundCertificate> {
     const revoked = await this.#options.audit.transaction(actor, async (tx, note) => {
-      const { certificate, isUnseen } = await findOrRecord(tx, serialNumber, wanted)
+      const { certificate, isUnseen } = await toRevoke(tx, serialNumber, wanted)
       const blockedKey = await revokeOne(tx, certificate, wanted)
       if (blockedKey === false) throw new AdminError('conflict', 'the certificate is revoked already')
       note('certificate.revoke', {
@@ -113,7 +114,7 @@ export class Certificates {
         blocked_key: blockedKey?.toString('hex'),
         ...(isUnseen && { issuer_fingerprint: certificate.issuer_fingerprint }),
       })
-      return known(await newest(tx, serialNumber, certificate.issuer_fingerprint))
+      return known(await firstWith(tx, serialNumber, certificate.issuer_fingerprint))
     })
     this.#options.events.revoked(subjectOf(revoked), wanted.reason)
     return revoked
@@ -126,14 +127,17 @@ export class Certificates {
       const crl = readOwnCrl(der, await listIssuers(queriesOf(tx)))
       const counts = { entries: crl.entries.length, revoked: 0, recorded: 0, known: 0 }
       for (const { serialNumber, reason, revokedAt } of crl.entries) {
-        const wanted = { reason, revokedAt, issuerFingerprint: crl.issuerFingerprint }
-        const { certificate, isUnseen } = await findOrRecord(tx, serialNumber, wanted)
-        const isNew = (await revokeOne(tx, certificate, wanted)) !== false
+        const { certificate, isUnseen } = await findOrRecord(tx, serialNumber, crl.issuer)
+        const isNew = (await revokeOne(tx, certificate, { reason, revokedAt })) !== false
         counts[!isNew ? 'known' : isUnseen ? 'recorded' : 'revoked'] += 1
         if (isNew) revoked.push({ certificate, reason })
       }
       if (revoked.length > 0)
-        note('certificate.bulk_revoke', { crl_number: crl.number, issuer: crl.issuerFingerprint, ...counts })
+        note('certificate.bulk_revoke', {
+          crl_number: crl.number,
+          issuer: crl.issuer.fingerprints[0].toString('hex'),
+          ...counts,
+        })
       return counts
     })
     for (const { certificate, reason } of revoked) this.#options.events.revoked(subjectOf(certificate), reason)
@@ -177,30 +181,48 @@ async function revokeOne(
   return (await revokeCertificate(queriesOf(tx), revocation)) === true && blockedKey
 }
 
-async function findOrRecord(tx: Transaction, serialNumber: string, wanted: WantedRevocation) {
-  const { issuerFingerprint, notAfter } = wanted
-  const [found = null, another] = await findCertificatesBySerial(tx, serialNumber, issuerFingerprint)
-  if (another)
+/** The certificate that an administrator names; rows that one certificate has twice are revoked together. */
+async function toRevoke(tx: Transaction, serialNumber: string, { issuerFingerprint, notAfter }: WantedRevocation) {
+  const issuers = await listIssuers(queriesOf(tx))
+  if (issuerFingerprint !== undefined) {
+    const issuer = issuerWith(issuers, issuerFingerprint)
+    if (!issuer) throw new AdminError('invalid_request', 'no issuer of this database has this fingerprint')
+    return findOrRecord(tx, serialNumber, issuer, notAfter)
+  }
+  const [first = null, ...more] = await findCertificatesBySerial(tx, serialNumber)
+  const certificate = known(first)
+  const own = more.length > 0 ? hexOf(issuerWith(issuers, certificate.issuer_fingerprint)) : []
+  if (!more.every(({ issuer_fingerprint }) => own.includes(issuer_fingerprint)))
     throw new AdminError('conflict', `several issuers have given the serial number ${serialNumber}; name one`)
-  if (issuerFingerprint === undefined) return { certificate: known(found), isUnseen: false }
-  if (found) return { certificate: found, isUnseen: false }
-  const queries = queriesOf(tx)
-  const issuer = (await listIssuers(queries)).find(
-    ({ fingerprint }) => fingerprint.toString('hex') === issuerFingerprint,
-  )
-  if (!issuer) throw new AdminError('invalid_request', 'no issuer of this database has this fingerprint')
-  const isRecorded = await recordUnseen(queries, {
-    id: uuidv7(Date.now()),
-    serialNumber: Buffer.from(serialNumber, 'hex'),
-    issuerFingerprint: issuer.fingerprint,
-    notAfter: notAfter ?? parseCertificate(issuer.certificate).tbs.notAfter,
-  })
-  if (!isRecorded) throw new AdminError('conflict', `the certificate ${serialNumber} is just being issued; try again`)
-  return { certificate: known(await newest(tx, serialNumber, issuerFingerprint)), isUnseen: true }
+  return { certificate, isUnseen: false }
 }
 
-async function newest(db: CommonQueryMethods, serialNumber: string, issuer?: string): Promise<FoundCertificate | null> {
-  const [first] = await findCertificatesBySerial(db, serialNumber, issuer)
+const issuerWith = (issuers: readonly IssuerCertificate[], wanted: string) =>
+  findIssuer(issuers, (_, fingerprint) => fingerprint.toString('hex') === wanted)
+
+const hexOf = (issuer: KnownIssuer | undefined) => (issuer?.fingerprints ?? []).map((each) => each.toString('hex'))
+
+/** Looks under all certificates of the issuer, since a list has a serial number once. */
+async function findOrRecord(tx: Transaction, serialNumber: string, issuer: KnownIssuer, notAfter?: Date) {
+  const { tbs, fingerprints: issuerFingerprints } = issuer
+  const find = () => findCertificatesBySerial(tx, serialNumber, hexOf(issuer))
+  const [found] = await find()
+  if (found) return { certificate: found, isUnseen: false }
+  const isRecorded = await recordUnseen(queriesOf(tx), {
+    ...{ id: uuidv7(Date.now()), serialNumber: Buffer.from(serialNumber, 'hex'), issuerFingerprints },
+    notAfter: notAfter ?? tbs.notAfter,
+  })
+  if (!isRecorded) throw new AdminError('conflict', `the certificate ${serialNumber} is just being issued; try again`)
+  const [recorded = null] = await find()
+  return { certificate: known(recorded), isUnseen: true }
+}
+
+async function firstWith(
+  db: CommonQueryMethods,
+  serialNumber: string,
+  issuer?: string,
+): Promise<FoundCertificate | null> {
+  const [first] = await findCertificatesBySerial(db, serialNumber, issuer === undefined ? undefined : [issuer])
   return first ?? null
 }
 
