@@ -7,10 +7,8 @@ export interface Subject {
   name: string
   /** Of a build of this project. */
   commit: string | undefined
-  /** What a reader has to know to read its figures right, and the subject of a build's commit; empty when nothing. */
+  /** A note that a reader of its figures needs, or the subject of a build's commit; may be empty. */
   note: string
-  /** When it breaks, there is nothing to go on with; another project's is reported as broken and the others go on. */
-  isOurs: boolean
 }
 
 export interface Contestant {
@@ -19,6 +17,8 @@ export interface Contestant {
   options: Options
   /** Starts it anew after it broke; absent when it is not ours to start. @throws Error */
   restart?(): Promise<void>
+  /** Why it could not be started anew. */
+  down?: Error | undefined
   stop(): Promise<void>
 }
 

@@ -61,15 +61,17 @@ export async function startBeside(
   signal: AbortSignal,
 ): Promise<Contestant> {
   const other = OTHERS[name]
+  // The shell fails when there is no such program.
   const isInstalled = await outputOf('sh', ['-c', 'command -v "$1"', 'sh', name], '/', signal).catch(() => '')
   if (isInstalled === '')
     throw new Error(`--beside ${name}: there is no program ${name} here (Debian: apt install ${name})`)
   mkdirSync(folder)
   const [program = '', ...words] = other.version
+  // A program that does not tell its version is named without one.
   const version = (await outputOf(program, words, folder, signal).catch(() => '')).split(' ')[0]
   const clients = wanted ?? Math.min(other.clients ?? options.clients, options.clients)
   const title = `${other.title} ${version}`.trim()
-  const subject = { name: title, commit: undefined, note: `${clients} clients; ${other.note}`, isOurs: false }
+  const subject = { name: title, commit: undefined, note: `${clients} clients; ${other.note}` }
   return await startContestant(subject, () => launch(other, folder, { ...options, clients }, signal))
 }
 

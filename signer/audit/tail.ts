@@ -177,6 +177,7 @@ export async function hasRoom(file: string): Promise<boolean> {
     }
     return true
   } catch {
+    // Whatever stops the trial would stop a line, too. The next check tries again.
     return false
   } finally {
     // The next try writes over a trial that stayed.

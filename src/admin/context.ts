@@ -51,7 +51,7 @@ export interface AdminContext {
   identifiers: AllowedIdentifiers
   csrProfiles: CsrProfiles
   checkProfile: CheckProfile
-  /** By user, for what runs the expressions of CSR profiles. */
+  /** Turns by user, for requests that run the expressions of CSR profiles. */
   profileTrials: Turns
   switches: Switches
   terms: Terms

@@ -58,7 +58,7 @@ export interface AdminParts {
   hashing: PasswordHashing
   /** It waits for what it needs, and reads secrets only for that: signing is stopped without them. */
   isCommand?: true
-  /** Those of the instance when absent. */
+  /** Absent asks the running instance for its issuers. */
   signingIssuers?: () => Promise<readonly SigningIssuer[]>
   /** Of the supervisor. */
   ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>

@@ -8,10 +8,10 @@ import { watchTheme } from './theme.ts'
 
 watchTheme()
 watchSession(() => {
-  // The session ends here in any case, and at the service by its age.
+  // The browser forgets the session in any case. Without an answer the service ends it by its age.
   call('logout', {}).catch(() => undefined)
 })
-// The role may be another one since the tab was last loaded.
+// The role may have changed since the tab was last loaded. The page's own calls show an error.
 if (currentSession().token !== undefined) call('getMe', {}).then(noteUser, () => undefined)
 const place = document.getElementById('console')
 if (place) render(<App />, place)

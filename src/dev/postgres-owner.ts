@@ -98,6 +98,7 @@ export function startGuard(
   guard.unref()
   // The pipe is a socket at run time and would keep the process alive; the type hides `unref`.
   ;(guard.stdin as unknown as { unref(): void }).unref()
+  // Nothing is written to the pipe. Without a listener an error would end the process.
   guard.stdin?.on('error', () => undefined)
   writeOwner(place, { guard: guard.pid === undefined ? undefined : identifyProcess(guard.pid), socketFolder })
   return guard

@@ -284,6 +284,7 @@ async function stopServer(server: ProcessIdentity, exited: Promise<void>): Promi
     if (isStillRunning(server)) process.kill(server.pid, signal)
     // This timer holds the event loop, or Node could end while the server writes its checkpoint.
     const timeout = new AbortController()
+    // Only the abort below rejects it.
     const late = sleep(STOP_TIMEOUT_MS, true, { signal: timeout.signal }).catch(() => false)
     const isLate = await Promise.race([exited.then(() => false), late])
     timeout.abort()

@@ -101,6 +101,7 @@ export class Webhook {
     return new Promise((resolve, reject) => {
       const sent = request(url, { ...this.#options(body, type), signal }, (answer: IncomingMessage) => {
         answer.resume()
+        // The status is all that counts; an error while the body is dropped changes nothing.
         answer.on('error', () => undefined)
         resolve({ status: answer.statusCode ?? 0, retryAfter: answer.headers['retry-after'] })
       })

@@ -30,6 +30,8 @@ type KeptHeaders = Pick<ListenOptions, 'keptHeaders' | 'listHeaders'>
 const LENGTH = /^\d+$/
 /** uri-host and port (RFC 9110 §7.2, RFC 3986 §3.2.2). */
 const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(?::\d*)?$/
+/** The option in a list (RFC 9112 §9.6). */
+const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i
 const NO_BODY = Buffer.alloc(0)
 
 const addresses = new PeerAddresses()
@@ -47,10 +49,17 @@ export class LiveRequest implements HttpRequest {
   body: Buffer = NO_BODY
   isOver = false
   /**
-   * The library takes what follows the last chunk for the next request, be it a trailer (RFC 9112 §7.1.2, §11.2).
-   * So the reply comes in a later turn and ends the connection.
+   * The library takes what follows the last chunk for the next request, even a trailer (RFC 9112 §7.1.2, §11.2). So
+   * the reply comes in a later turn and ends the connection.
    */
   isChunked = false
+  /** The client wants the connection to end (RFC 9112 §9.6), as far as the copied headers say. */
+  asksToClose = false
+  /**
+   * The library then ends the connection without saying so in the reply. It takes a first Connection of five octets
+   * for `close`, and knows no lists.
+   */
+  isClosedByLibrary = false
   /** Holds the memory of the body until it is dropped, at the latest with the reply. */
   gathered: GatheredBody | undefined
   #names: readonly string[]
@@ -112,11 +121,17 @@ export class LiveRequest implements HttpRequest {
     let length: string | undefined
     let host: string | undefined
     let consistent = true
+    let connection: string | undefined
     this.#req?.forEach((name, value) => {
       const index = this.#names.indexOf(name)
       if (index >= 0) {
         if (values[index] === '') values[index] = value
         else if (value !== '' && this.#lists.includes(name)) values[index] += `, ${value}`
+      }
+      if (name === 'connection') {
+        this.isClosedByLibrary ||= connection === undefined && value.length === 5
+        this.asksToClose ||= this.isClosedByLibrary || CLOSE.test(value)
+        connection = value
       }
       // The library takes every coding for chunked; a proxy may have read it otherwise.
       if (name === 'transfer-encoding' && value.toLowerCase() !== 'chunked') consistent = false

@@ -124,13 +124,14 @@ export class ReplyWriter {
   /** @returns false while the rest of a large body follows; `exchange` is settled after it */
   #write(res: HttpResponse, request: LiveRequest, reply: HttpReply, thenClose: boolean, exchange?: Exchange): boolean {
     const { status, block, firstName, body, closes, rest } = this.#head(reply, request)
-    const close = thenClose || this.isDraining || closes || request.isChunked
+    const close = thenClose || this.isDraining || closes || request.isChunked || request.asksToClose
     if (status !== '200 OK') res.writeStatus(status)
     if (firstName !== undefined) res.writeHeader(firstName, block)
 
     const hasNoLength = status.startsWith('204') || status.startsWith('304')
     if (rest && !hasNoLength && request.method !== 'HEAD') {
-      void this.#pour(exchange ?? this.#exchanges.begin(res, request), body, rest, close)
+      if (close) res.writeHeader('Connection', 'close')
+      void this.#pour(exchange ?? this.#exchanges.begin(res, request), body, rest)
       return false
     }
     rest?.cancel()
@@ -146,6 +147,7 @@ export class ReplyWriter {
     const isShortAscii = body.length <= STREAMED_REPLY_BYTES && Buffer.byteLength(body) === body.length
     const octets = typeof body === 'string' && !isShortAscii ? Buffer.from(body) : body
     if (octets.length === 0 || (close && octets.length <= STREAMED_REPLY_BYTES)) {
+      if (request.isClosedByLibrary) res.writeHeader('Connection', 'close')
       res.end(octets, close)
       return true
     }
@@ -168,12 +170,16 @@ export class ReplyWriter {
     if (length !== undefined) res.writeHeader('Content-Length', String(length))
     res.writeHeader('Connection', 'close')
     res.writeHeader('Date', `${new Date().toUTCString()}\r\n`)
+    this.#closeAfterTurn(exchange)
+    return false
+  }
+
+  #closeAfterTurn(exchange: Exchange): void {
     setImmediate(() => {
       if (exchange.over) return
       this.#exchanges.settle(exchange)
-      res.close()
+      exchange.res.close()
     })
-    return false
   }
 
   #stream(res: HttpResponse, request: LiveRequest, body: string | Buffer, exchange: Exchange | undefined): boolean {
@@ -196,7 +202,7 @@ export class ReplyWriter {
     return false
   }
 
-  async #pour(exchange: Exchange, first: string | Buffer, rest: BodyRest, close: boolean): Promise<void> {
+  async #pour(exchange: Exchange, first: string | Buffer, rest: BodyRest): Promise<void> {
     const { res, request } = exchange
     try {
       if (!(await pourBody(exchange, first, rest))) return
@@ -206,7 +212,13 @@ export class ReplyWriter {
       return
     }
     exchange.onOver = undefined
-    res.cork(() => res.end('', close))
+    if (request.isChunked) {
+      // Writes the last chunk as a header. The library's call for a closing end would add a header to the chunks.
+      res.cork(() => res.writeHeader('\r\n0\r\nX-End', '1\r\n'))
+      this.#closeAfterTurn(exchange)
+      return
+    }
+    res.cork(() => res.end())
     this.#exchanges.settle(exchange)
   }
 

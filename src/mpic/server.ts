@@ -87,6 +87,7 @@ export async function startPerspectiveServer(options: PerspectiveServerOptions):
   server.maxConnections = MAX_CONNECTIONS
   const strangers = new StrangerGate()
   server.on('connection', (socket: Socket) => strangers.opened(socket))
+  // Anyone can fail a handshake; the connection is closed already.
   server.on('tlsClientError', () => {})
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {

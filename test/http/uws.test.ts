@@ -636,7 +636,9 @@ describe('a chunked request', () => {
         const server = serve(handler)
         const client = await open(server)
         client.send(`${chunkedHead(`${method} /`)}${BODY}\r\n`)
-        assert.match(await client.closes(), /^HTTP\/1\.1 200 OK[\s\S]*Connection: close/i)
+        const text = await client.closes()
+        assert.match(text, /^HTTP\/1\.1 200 OK\r\n(?:.+\r\n)*Connection: close\r\n/)
+        if (how === 'in pieces' && method !== 'HEAD') assert.match(text, /\r\n4\r\nmore\r\n0\r\nX-End: 1\r\n\r\n$/)
         assert.deepEqual([server.counters.requests, server.inFlight, server.bufferedBytes], [1, 0, 0])
       })
 
@@ -838,12 +840,54 @@ describe('the end of a server', () => {
     other.close()
   })
 
-  test('Connection: close of the client is honoured, also for HEAD and 204', async () => {
-    const server = serve((request) => reply(request.path === '/204' ? 204 : 200, request.path === '/204' ? '' : 'x'))
-    for (const line of ['GET /', 'HEAD /', 'GET /204']) {
+  const LARGE = 'x'.repeat(100_000)
+  const IN_PIECES = () => {
+    const pieces = ['b', 'c']
+    return { ...reply(200, 'a'), rest: { next: async () => pieces.shift(), cancel: () => undefined } }
+  }
+  const ANSWERS: Record<string, HttpHandler> = {
+    'GET /': () => reply(200, 'x'),
+    'GET /later': () => later(reply(200, 'x')),
+    'GET /empty': () => reply(200),
+    'GET /204': () => reply(204),
+    'GET /large': () => reply(200, LARGE),
+    'GET /in-pieces': IN_PIECES,
+    'HEAD /': () => reply(200, 'x'),
+  }
+
+  // RFC 9112 §9.6: the option in a request ends the connection, and the reply should have it, too.
+  for (const [line, handler] of Object.entries(ANSWERS))
+    test(`Connection: close of a client is obeyed and said in the reply to ${line}`, async () => {
+      const client = await open(serve(handler))
+      client.send(head(line, 'Connection: Close'))
+      const text = await client.closes()
+      assert.match(text, /^HTTP\/1\.1 20[04] /)
+      assert.deepEqual(text.match(/^Connection: .*/gm), ['Connection: close'])
+    })
+
+  // LWP of Perl sends `TE, close` (RFC 9110 §7.6.1: a list, whose options have no case).
+  for (const headers of [['TE, close'], ['Close ,TE'], ['keep-alive', 'close'], ['close', 'TE']])
+    test(`Connection: ${headers.join(' and ')} of a client is close`, async () => {
+      const server = serve(() => reply(200, 'x'))
       const client = await open(server)
-      client.send(head(line, 'Connection: close'))
-      assert.match(await client.closes(), /^HTTP\/1\.1 20/)
+      client.send(head('GET /', ...headers.map((value) => `Connection: ${value}`)))
+      assert.deepEqual((await client.closes()).match(/^Connection: .*/gm), ['Connection: close'])
+    })
+
+  test('other options of a client leave the connection open', async () => {
+    const client = await open(serve(() => reply(200, 'x')))
+    for (const option of ['keep-alive', 'closed', 'TE, not-close']) {
+      client.send(head('GET /', `Connection: ${option}`))
+      await client.receives(/x$/)
+      assert.doesNotMatch(client.text, /close/)
     }
+  })
+
+  test('a reply in pieces that closes says so in its head, and its chunks are whole (RFC 9112 §7.1)', async () => {
+    const client = await open(serve(() => ({ ...IN_PIECES(), closes: true })))
+    client.send(head('GET /'))
+    const text = await client.receives(/\r\n0\r\n/)
+    assert.match(text, /^Connection: close\r$/m)
+    assert.ok(text.endsWith('\r\n\r\n1\r\na\r\n1\r\nb\r\n1\r\nc\r\n0\r\n\r\n'), text)
   })
 })

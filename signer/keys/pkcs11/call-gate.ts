@@ -26,6 +26,7 @@ export class CallGate {
 
   /** Resolves when the restart under way has ended or failed. */
   async settled(): Promise<void> {
+    // The caller of alone() gets the error.
     await this.#exclusive?.catch(() => undefined)
   }
 

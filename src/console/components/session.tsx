@@ -110,7 +110,7 @@ export function UserMenu() {
   const [asksEverywhere, setAsksEverywhere] = useState(false)
   if (!user) return null
   const signOut = async () => {
-    // Without an answer the session ends by its age; the browser forgets it in any case.
+    // The browser forgets the session in any case. Without an answer the service ends it by its age.
     await call('logout', {}).catch(() => undefined)
     forget()
   }

@@ -104,6 +104,7 @@ export class Mailer {
     }
     while (this.#sent.length > 0 && !this.#cutOff.signal.aborted) {
       await this.#recordAll().catch(events.broken)
+      // Only the cut-off rejects it, and the loop checks it.
       if (this.#sent.length > 0)
         await sleep(RECORD_MS, undefined, { signal: this.#cutOff.signal }).catch(() => undefined)
     }
@@ -129,7 +130,7 @@ export class Mailer {
     const claimed = [...(await claimNotifications(db, { instanceId, status, limit: batchSize }))]
     const isFull = claimed.length === batchSize
     const lanes = Math.min(MAIL_CONNECTIONS, claimed.length)
-    // The end of the round tells of an error.
+    // The record at the end of the round reports an error that lasts.
     const recording = setInterval(() => void this.#record().catch(() => undefined), RECORD_MS)
     const ends = await Promise.allSettled(Array.from({ length: lanes }, () => this.#sendAll(claimed)))
     clearInterval(recording)

@@ -23,7 +23,7 @@ export interface Issuer {
   above: readonly ChainLink[]
 }
 
-/** One with which a signer signs now. */
+/** An issuer that a signer uses now. */
 export interface SigningIssuer {
   id: string
   certificate: Uint8Array
@@ -40,6 +40,7 @@ export class Issuers {
   }
 
   async list(page: { limit: number; offset: number }): Promise<Issuer[]> {
+    // An instance that does not answer leaves the issuers without ids.
     const [rows, signing] = await Promise.all([listIssuerRows(this.#db, page), this.#signing().catch(() => [])])
     const ids = new Map(signing.map(({ id, certificate }) => [fingerprintSha256(Buffer.from(certificate)), id]))
     return rows.map((row) => described(row, ids.get(row.fingerprint)))

@@ -48,6 +48,7 @@ export async function readOverview(options: OverviewOptions): Promise<Overview> 
     crls.status(),
     switches.positions(),
     options.workers(),
+    // The overview shows an instance that does not answer as unknown.
     options.instance().catch(() => undefined),
   ])
   const { maintenance, stopSigning: signing } = positions

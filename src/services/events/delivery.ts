@@ -117,6 +117,7 @@ export class EventDelivery {
   }
 
   async #pause(ms: number): Promise<void> {
+    // Only the stop rejects it, and the callers check for it.
     await sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
   }
 }

@@ -46,6 +46,7 @@ export function patientConsumer({ deliver, deliverTogether, timeoutMs, ...consum
     try {
       await attempt(limit.signal)
     } catch (error) {
+      // Only the signal rejects the sleep, which then ends early.
       if (!(error instanceof RefusedForGood)) await sleep(AWAY_PAUSE_MS, undefined, { signal }).catch(() => undefined)
       throw error
     } finally {

@@ -38,9 +38,9 @@ export type CaaDecision = { permitted: true } | { permitted: false; reason: stri
 
 /**
  * Properties that may be critical: `iodef` requests optional reports (RFC 8659 §4.4).
- * `issuemail` is about certificates for mail, not for servers (RFC 9495 §3).
+ * `issuemail` (RFC 9495 §3) and `issuevmc` of IANA's registry are about certificates for mail and brand marks, not for servers.
  */
-const UNDERSTOOD = new Set(['issue', 'issuewild', 'iodef', 'issuemail'])
+const UNDERSTOOD = new Set(['issue', 'issuewild', 'iodef', 'issuemail', 'issuevmc'])
 
 /** @param records the relevant record set (RFC 8659 §3), perhaps empty */
 export function evaluateCaa(records: readonly CaaProperty[], request: CaaRequest): CaaDecision {
