@@ -1,15 +1,11 @@
 /** What a command of the bench is. */
 
-import type { Options, Raw } from '../src/shared/command-line.ts'
+import type { Command as ProgramCommand, Raw } from '../src/shared/command-line.ts'
 import type { Plan } from './options.ts'
 import type { Parts } from './report/document.ts'
 import type { Surroundings } from './run.ts'
 
-export interface Command {
-  /** Lines that `--help` begins with. */
-  description: string[]
-  examples: string[]
-  flags: Options
+export interface Command extends Pick<ProgramCommand, 'about' | 'examples' | 'options'> {
   /** Prints what it measures. @throws UsageError before anything starts; Interrupted; Error in a plain sentence */
   run(raw: Raw, around: Surroundings): Promise<Outcome>
 }

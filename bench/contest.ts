@@ -40,10 +40,13 @@ export async function withServers<T>(
       ...builds.map((build, index) => startBuild(build, path.join(folder, String(index)), plan, interrupt)),
       ...beside.map((other) => startBeside(other, path.join(folder, other.name), options, interrupt)),
     ])
-    if (!start) contestants.push(firstServer(options))
+    if (!start) contestants.push(runningServer(options.directoryUrl, options))
     for (const one of started) if (one.status === 'fulfilled') contestants.push(one.value)
     for (const one of started) if (one.status === 'rejected') throw one.reason
-    contestants.push(...against.map((url) => runningServer(url, options)))
+    for (const url of against) {
+      const known = { directoryUrl: url, rootCertificate: undefined, pids: listenersOf(url) }
+      contestants.push(runningServer(new URL(url).host, { ...options, ...known }))
+    }
     return await use(contestants)
   } finally {
     if (start || beside.length > 0) progress.begin('taking servers down')
@@ -57,17 +60,8 @@ export async function withServers<T>(
   }
 }
 
-function firstServer(options: Options): Contestant {
-  const subject = { name: options.directoryUrl, commit: undefined, note: '', isOurs: true }
-  return { subject, options, stop: async () => undefined }
-}
-
-function runningServer(directoryUrl: string, options: Options): Contestant {
-  return {
-    subject: { name: new URL(directoryUrl).host, commit: undefined, note: '', isOurs: false },
-    options: { ...options, directoryUrl, rootCertificate: undefined, pids: listenersOf(directoryUrl) },
-    stop: async () => undefined,
-  }
+function runningServer(name: string, options: Options): Contestant {
+  return { subject: { name, commit: undefined, note: '' }, options, stop: async () => undefined }
 }
 
 /**
@@ -119,7 +113,11 @@ async function takeTurn(
   )
   const isStuck = turns.some((turn) => isBroken(turn) || turn.failures.some(({ kind }) => kind === 'timeout'))
   // The next turn reports an error.
-  if (isStuck && !around.interrupt.aborted) contestant.down = await restart?.().catch((error: Error) => error)
+  if (isStuck && !around.interrupt.aborted)
+    contestant.down = await restart?.().then(
+      () => undefined,
+      (error: Error) => error,
+    )
   return turns
 }
 

@@ -23,8 +23,8 @@ const load = COMMANDS[usage === '' ? 'bench' : usage]
 const commands = load ? [commandOf(usage, (await load()).command)] : Object.keys(COMMANDS).map(mistyped)
 await runProgram({ name: 'bench', version: '', commands }, typed)
 
-function commandOf(usage: string, { run, description: about, flags: options, examples }: Command): ProgramCommand {
-  return { usage, about, options, examples, run: (_values, _words, raw) => act(run, raw) }
+function commandOf(usage: string, { run, ...described }: Command): ProgramCommand {
+  return { ...described, usage, run: (_values, _words, raw) => act(run, raw) }
 }
 
 /** A command that is known by name only, because the word that was typed is another. */

@@ -11,7 +11,7 @@ import { renderText } from './report/text.ts'
 import type { Surroundings } from './run.ts'
 
 export const command: Command = {
-  description: [
+  about: [
     'Measure ACME servers: throughput, latency per step, CPU per operation by role.',
     'Another command: "overload" offers more than a server can do. Here "bench" stands for: npm run bench --',
     'Ends with 0 when every operation went well (refusals with Retry-After and dropped arrivals do not count), with 1 otherwise, with 2 for a wrong option.',
@@ -25,7 +25,7 @@ export const command: Command = {
     '--compare main --clients 64',
     '--start --beside pebble,caddy --clients 64',
   ],
-  flags: FLAGS,
+  options: FLAGS,
   run: measureServers,
 }
 

@@ -10,7 +10,7 @@ import {
   UsageError,
   type Values,
 } from '../src/shared/command-line.ts'
-import { isLoopback, portOf, type Target } from './client/target.ts'
+import type { Target } from './client/target.ts'
 import * as flags from './flags.ts'
 import { findListener } from './measure/find-server.ts'
 import type { ResponderPlaces } from './responder/responders.ts'
@@ -30,7 +30,7 @@ export interface Options extends Target {
   durationMs: number
   /** Operations to measure, instead of a duration. */
   count: number | undefined
-  /** Undefined is until the server is steady. */
+  /** Undefined warms up until the server is steady. */
   warmupMs: number | undefined
   responders: ResponderPlaces
   /** Whose CPU is measured, with everything below them. */
@@ -38,7 +38,6 @@ export interface Options extends Target {
   /** Of the open loop; none is the closed loop alone. */
   rates: Rate[]
   connections: number
-  patienceMs: number
   /** Processors of servers that the bench starts, as taskset(1) takes them. */
   serverCpus: string | undefined
   /** Front threads of services that the bench starts. */
@@ -72,7 +71,6 @@ const COUNT = integer(1, 1_000_000_000)
 const contact = matching(/^mailto:[^@\s]+@[^@\s]+$/, 'must look like mailto:ops@example.com')
 /** Timers end at 24 days; a week is more than anybody measures. */
 export const SECONDS = number(0.001, 604_800)
-const SOME_SECONDS = number(0, 604_800)
 
 export const FLAGS = {
   directory: option('URL of the ACME directory', url, 'https://localhost:8443/directory'),
@@ -84,7 +82,7 @@ export const FLAGS = {
   count: optional('Operations to measure, instead of a duration', COUNT),
   warmup: optional(
     'Seconds to run before measuring (default: until rate and CPU per operation are steady, at most 30)',
-    SOME_SECONDS,
+    number(0, 604_800),
   ),
   rate: optional('Open loop: operations per second, such as 500, or 25%,50% of what a closed loop reaches', readRates),
   connections: optional('Open loop: most connections (default: four for each client)', integer(1, 100_000)),
@@ -140,8 +138,6 @@ const NOT_WHEN_STARTED = [
   ...(['http01-port', 'dns-port', 'tlsalpn01-port', 'server-pid'] as const),
 ]
 const CONNECTIONS_PER_CLIENT = 4
-/** Of the open loop: who finds no connection for so long goes away, and counts as dropped. */
-const PATIENCE_MS = 5000
 const REPEAT_OF_SEVERAL = 3
 
 /** @throws UsageError */
@@ -183,21 +179,23 @@ function optionsOf(values: Values<typeof FLAGS>, rates: Rate[], isStarted: boole
     ...{ timeoutMs: 1000 * values.timeout, challengeType: values.challenge, domainSuffix: values['domain-suffix'] },
     ...{ renewalReads: values['renewal-reads'], contact: values.contact },
     ...{ clients, processes, accounts: values.accounts ?? clients, count, workers, rates },
-    ...{ durationMs: 1000 * values.duration, warmupMs: warmup === undefined ? undefined : 1000 * warmup },
+    durationMs: 1000 * values.duration,
+    warmupMs: warmup === undefined ? undefined : 1000 * warmup,
     responders: {
       ...{ host: values['responder-host'], http01Port: values['http01-port'] },
       ...{ dnsPort: values['dns-port'], tlsAlpn01Port: values['tlsalpn01-port'] },
     },
     pids: values['server-pid'] ?? (isStarted ? [] : listenersOf(directory)),
     connections: connections ?? CONNECTIONS_PER_CLIENT * clients,
-    patienceMs: PATIENCE_MS,
     serverCpus: values['server-cpus'],
   }
 }
 
 /** Who listens on the port of a directory on this machine. */
 export function listenersOf(directoryUrl: string): number[] {
-  return isLoopback(directoryUrl) ? [findListener(portOf(directoryUrl)) ?? []].flat() : []
+  const { hostname, port, protocol } = new URL(directoryUrl)
+  const isHere = /^((.+\.)?localhost|\[::1\]|127(\.\d+){3})$/.test(hostname)
+  return isHere ? [findListener(Number(port) || (protocol === 'https:' ? 443 : 80)) ?? []].flat() : []
 }
 
 function readScenarios(text: string): ScenarioName[] {

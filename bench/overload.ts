@@ -14,8 +14,8 @@ import { type Latency, latencyOf, percentileMs } from './measure/histogram.ts'
 import { type Slot, sumOfSlots } from './measure/stats.ts'
 import { FLAGS, type Options, parseOptions } from './options.ts'
 import type { OverloadResult } from './report/document.ts'
-import { isGeneratorBusy, isGood } from './report/result.ts'
-import { generatorWarning, number as shown, warmupWarning } from './report/text.ts'
+import { isGood } from './report/result.ts'
+import { number as shown, troubleLines, warmupWarning } from './report/text.ts'
 import { closedLoop, type Surroundings, withRig } from './run.ts'
 import type { ScenarioName } from './scenario/table.ts'
 
@@ -41,13 +41,13 @@ const WORST_SECONDS = 5
 const SETTLING_SECONDS = 1
 
 export const command: Command = {
-  description: [
+  about: [
     'Offer a server more than it can do: goodput, refusals, latency, recovery.',
     'A closed loop finds the maximum; then an open loop goes from calm to flood and back without a pause.',
     'Here "bench" stands for: npm run bench --',
   ],
   examples: ['overload --start --clients 64 --html overload.html'],
-  flags: { ...COMMON, ...OWN_FLAGS },
+  options: { ...COMMON, ...OWN_FLAGS },
   run: overloadServers,
 }
 
@@ -77,13 +77,13 @@ async function runOverload(
   around: Surroundings,
 ): Promise<OverloadResult> {
   const { connections } = options
-  return await withRig(options, scenario, connections, around, async (rig) => {
-    const { result: maximum } = await rig.load({ ...closedLoop(options), name: 'finding the maximum' })
+  return await withRig(options, scenario, connections, around, async (load) => {
+    const { result: maximum } = await load({ ...closedLoop(options), name: 'finding the maximum' })
     if (maximum.perSecond === 0) throw new Error('nothing succeeded in the closed loop, so there is no maximum')
     const [calmRate, floodRate] = [CALM_SHARE * maximum.perSecond, factor * maximum.perSecond]
     const quiet = { perSecond: calmRate, forMs: 1000 * calm }
     const steps = [quiet, { perSecond: floodRate, forMs: 1000 * flood, leaveAtEnd: true }, quiet]
-    const { result: run, slots } = await rig.load({
+    const { result: run, slots } = await load({
       name: `calm, flood (${floodRate.toFixed(0)}/s), calm`,
       shape: { kind: 'open', perSecond: floodRate, ofMaximum: factor, connections },
       phase: { arrivals: { steps, patienceMs: PATIENCE_MS }, slotMs: SLOT_SECONDS * 1000 },
@@ -134,16 +134,8 @@ function recoveryOf(slots: readonly Slot[], p95Before: number): number | undefin
   return undefined
 }
 
-function renderOverload({
-  server,
-  maximum,
-  run,
-  goodputShare,
-  worstGoodputShare,
-  flood,
-  latency,
-  recoverySeconds,
-}: OverloadResult): string {
+function renderOverload(result: OverloadResult): string {
+  const { server, maximum, run, goodputShare, worstGoodputShare, flood, latency, recoverySeconds } = result
   const percent = (share: number) => `${(share * 100).toFixed(0)} %`
   const words = ({ p50, p99, max }: Latency) => `p50 ${shown(p50)}, p99 ${shown(p99)}, max ${shown(max)} ms`
   const isTooLow = goodputShare > 1 && flood.refused + flood.dropped + flood.failed === 0
@@ -164,9 +156,8 @@ function renderOverload({
     `overload of ${server} with ${run.scenario}`,
     ...lines.map(([name, value]) => `  ${name.padEnd(18)}${value}`),
     ...warmupWarning(maximum),
-    ...(isGeneratorBusy(run) ? [generatorWarning(run)] : []),
     ...(isTooLow ? ['this was no overload: the maximum was found too low; raise --duration or --factor'] : []),
-    ...run.failures.map(({ kind, count, example }) => `failed: ${count} × ${kind}, such as: ${example}`),
+    ...troubleLines(run),
     '',
   ].join('\n')
 }

@@ -5,7 +5,7 @@ import { Fleet, shareOf } from './generator/fleet.ts'
 import type { GeneratorJob, Phase } from './generator/messages.ts'
 import { again, unlessInterrupted } from './interrupt.ts'
 import { startFloorBeside } from './measure/crypto-floor.ts'
-import { type ServerSample, sampleServer } from './measure/server-cpu.ts'
+import { sampleServer } from './measure/server-cpu.ts'
 import { DEFAULT_SLOT_MS, RunStats, type Slot } from './measure/stats.ts'
 import type { Options, Rate } from './options.ts'
 import type { ProgressLine } from './report/progress.ts'
@@ -17,6 +17,8 @@ import { type Warmup, warmUp } from './warm-up.ts'
 
 /** Connections open and queues settle before an open loop is measured. */
 const SETTLING_MS = 3_000
+/** An arrival of the open loop that finds no connection for so long goes away, and counts as dropped. */
+const PATIENCE_MS = 5_000
 /** A name is asked about within seconds; half a million of them are some 100 MB. */
 const MOST_PROOFS = 500_000
 const UNTIL_STEADY = 'until steady'
@@ -34,14 +36,10 @@ export interface Loaded {
   result: Result
   /** Those of `result.series`, with whole distributions. */
   slots: readonly Slot[]
-  samples: readonly ServerSample[]
 }
 
-/** Generators that are ready, and everything they need beside them. */
-export interface Rig {
-  /** @returns what was measured, until an interruption too. @throws Interrupted when nothing was measured yet */
-  load(load: Load): Promise<Loaded>
-}
+/** @returns what was measured, until an interruption too. @throws Interrupted when nothing was measured yet */
+type Loader = (load: Load) => Promise<Loaded>
 
 /** What a run needs beside its options. */
 export interface Surroundings {
@@ -57,10 +55,10 @@ export interface Surroundings {
 export function runScenario(options: Options, scenario: ScenarioName, around: Surroundings): Promise<Result[]> {
   const { rates } = options
   const connections = rates.length === 0 ? 0 : options.connections
-  return withRig(options, scenario, connections, around, async (rig) => {
+  return withRig(options, scenario, connections, around, async (loadOnce) => {
     const results: Result[] = []
     const load = async (load: Load) => {
-      const loaded = await unlessInterrupted(rig.load(load))
+      const loaded = await unlessInterrupted(loadOnce(load))
       if (loaded) results.push(loaded.result)
     }
     if (rates.length === 0 || rates.some((rate) => 'ofMaximum' in rate)) await load(closedLoop(options))
@@ -78,29 +76,29 @@ export function closedLoop({ count, durationMs, warmupMs }: Options): Load {
 
 /** @throws Error for a part of a maximum of nothing */
 function openLoop(options: Options, rate: Rate, maximum: number | undefined): Load {
-  const { connections, patienceMs, durationMs } = options
+  const { connections, durationMs } = options
   const ofMaximum = 'ofMaximum' in rate ? rate.ofMaximum : undefined
   const perSecond = 'perSecond' in rate ? rate.perSecond : rate.ofMaximum * (maximum ?? 0)
   if (perSecond <= 0) throw new Error('nothing succeeded in the closed loop, so there is no maximum to take a part of')
   return {
     name: `open loop at ${perSecond.toFixed(1)}/s`,
     shape: { kind: 'open', perSecond, ofMaximum, connections },
-    phase: { arrivals: { steps: [{ perSecond, forMs: durationMs }], patienceMs } },
+    phase: { arrivals: { steps: [{ perSecond, forMs: durationMs }], patienceMs: PATIENCE_MS } },
     // A closed loop has warmed the server up, unless there was none.
     warmup: [
       ...(maximum === undefined ? closedLoop(options).warmup : []),
-      { arrivals: { steps: [{ perSecond, forMs: SETTLING_MS }], patienceMs } },
+      { arrivals: { steps: [{ perSecond, forMs: SETTLING_MS }], patienceMs: PATIENCE_MS } },
     ],
   }
 }
 
-/** @param connections Most of the open loop, if there is to be one. */
+/** Makes generators ready for a scenario. @param connections Most of the open loop, if there is to be one. */
 export async function withRig<T>(
   options: Options,
   scenario: ScenarioName,
   connections: number,
   { progress, interrupt }: Surroundings,
-  use: (rig: Rig) => Promise<T>,
+  use: (load: Loader) => Promise<T>,
 ): Promise<T> {
   interrupt.throwIfAborted()
   const proofs: Proofs = new Map()
@@ -125,7 +123,7 @@ export async function withRig<T>(
         throw new Error(`cannot begin with ${options.directoryUrl}: ${cause.message}${advice}`, { cause })
       })
       isReady = true
-      return await use({ load: (load) => measure(options, scenario, load, fleet, { progress, interrupt }) })
+      return await use((load) => measure(options, scenario, load, fleet, { progress, interrupt }))
     } finally {
       await responder?.close()
     }
@@ -171,9 +169,14 @@ async function measure(
     const stats = new RunStats()
     for (const { stats: part } of ran) stats.add(part)
     const certificatesChecked = await checkDownloads(fleet, stats)
-    const { samples } = sampler
     const result = buildResult(options, {
-      ...{ scenario, load: shape, startedAt, stats, certificatesChecked, samples, costs },
+      scenario,
+      load: shape,
+      startedAt,
+      stats,
+      certificatesChecked,
+      samples: sampler.samples,
+      costs,
       warmup: warmedUp,
       slotMs: phase.slotMs ?? DEFAULT_SLOT_MS,
       // Operations that ended late are not in the rate, so neither is the time they took.
@@ -182,7 +185,7 @@ async function measure(
       generatorCores: Math.max(...ran.map(({ cpuMicros }) => cpuMicros)) / 1000 / elapsedMs,
       responderCpuMicros: user + system,
     })
-    return { result, slots: stats.slots, samples }
+    return { result, slots: stats.slots }
   } finally {
     floor.close()
   }

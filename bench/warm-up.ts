@@ -1,6 +1,6 @@
 /**
- * The warm-up before a measurement. A cold service costs up to half more CPU a certificate than one that has run for 20 s, so a
- * server is loaded until what it does and what that costs are steady.
+ * The warm-up before a measurement. It loads the server until its rate and its CPU per operation are steady.
+ * A service that has just started takes up to half more CPU for a certificate than after 20 s of load.
  */
 
 import type { Phase } from './generator/messages.ts'

@@ -42,7 +42,7 @@ export interface Issuer {
   policy: SigningPolicy
   notBefore: Date
   notAfter: Date
-  /** When the first of those above it ends, in any chain; undefined for a root. */
+  /** When the first CA certificate above it ends, in any chain; undefined for a root. */
   chainEndsAt: Date | undefined
 }
 

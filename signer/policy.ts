@@ -40,7 +40,7 @@ export interface IssuerFacts {
   maySignCrls: boolean
   /** The name constraints of the CA certificates in all its chains. */
   constraints: readonly NameConstraints[]
-  /** The extended key usages of each that has some: verifiers ask every CA of a chain for the purpose. */
+  /** Extended key usages of each CA certificate that has some; verifiers check the purpose at every CA. */
   purposes: readonly (readonly string[])[]
 }
 
@@ -59,7 +59,7 @@ export interface SigningPolicy {
   subjectAttributes: ReadonlySet<string>
   extensions: ReadonlySet<string>
   maxCrlValidityMs: number
-  /** URLs at or below which CRL URLs must be; undefined when the configuration sets no limit. */
+  /** CRL URLs must be at or below one of these; undefined sets no limit. */
   crlUrls: readonly string[] | undefined
 }
 

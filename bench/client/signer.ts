@@ -1,6 +1,7 @@
-/** Keys of the generator: ECDSA P-256 with SHA-256 (RFC 7518 §3.4). */
+/** Keys of the generator, ECDSA P-256 with SHA-256 (RFC 7518 §3.4), and certification requests by them (RFC 2986). */
 
 import { generateKeyPairSync, sign } from 'node:crypto'
+import { buildCsr } from '../../src/shared/pki/csr-writer.ts'
 
 export interface PublicJwk {
   crv: 'P-256'
@@ -25,4 +26,15 @@ export function newKey(): EcKey {
     spki: publicKey.export({ format: 'der', type: 'spki' }),
     sign: (data, form) => sign('sha256', data, { key, dsaEncoding: form === 'jws' ? 'ieee-p1363' : 'der' }),
   }
+}
+
+/** @returns a function from a DNS name to the base64url DER of a request by `key` */
+export function csrMaker({ spki, sign }: EcKey): (name: string) => string {
+  const fields = {
+    spki,
+    ipAddresses: [],
+    signatureAlgorithm: 'SHA256withECDSA',
+    sign: (info: Buffer) => sign(info, 'x509'),
+  } as const
+  return (name) => buildCsr({ ...fields, dnsNames: [name] }).toString('base64url')
 }

@@ -19,15 +19,3 @@ export interface Target {
   /** Of every account, such as `mailto:ops@example.com`: notifications are recorded for accounts with one. */
   contact: string | undefined
 }
-
-/** True for names and addresses that never leave this machine. */
-export function isLoopback(url: string): boolean {
-  const { hostname } = new URL(url)
-  const isName = hostname === 'localhost' || hostname.endsWith('.localhost')
-  return isName || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
-}
-
-export function portOf(url: string): number {
-  const { port, protocol } = new URL(url)
-  return Number(port) || (protocol === 'https:' ? 443 : 80)
-}

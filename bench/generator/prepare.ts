@@ -4,17 +4,19 @@ import { X509Certificate } from 'node:crypto'
 import { type ChainChecker, chainChecker, type Download } from '../check/certificate.ts'
 import { type Account, registerAccount } from '../client/account.ts'
 import { AcmeClient, type ClientSettings } from '../client/acme.ts'
-import { csrMaker } from '../client/csr.ts'
 import { Failure } from '../client/failure.ts'
 import { connectionMaker } from '../client/http.ts'
-import { newKey } from '../client/signer.ts'
+import { csrMaker, newKey } from '../client/signer.ts'
 import type { RunStats } from '../measure/stats.ts'
-import { type Context, nameMaker, thumbprintName } from '../scenario/scenario.ts'
+import { type Context, nameMaker, type Scenario, thumbprintName } from '../scenario/scenario.ts'
 import { scenarioNamed } from '../scenario/table.ts'
 import type { GeneratorJob } from './messages.ts'
 
 export interface Prepared {
   clients: AcmeClient[]
+  /** How many of them are those of the closed loop. */
+  inClosedLoop: number
+  scenario: Scenario
   context: Context
   checkChain: ChainChecker
 }
@@ -50,18 +52,19 @@ export async function prepare(
     nextName: (account) => nextName(account.index),
     csrFor: csrMaker(certificateKey),
   }
-  const { answersChallenges, prepareAccount } = scenarioNamed(job.scenario)
+  const scenario = scenarioNamed(job.scenario)
   let begun = 0
   const work = async (client: AcmeClient) => {
     while (begun < job.accounts) {
       const place = begun++
       const account = await registerAccount(client, directory, job.firstAccount + place, target.contact)
       accounts[place] = account
-      if (answersChallenges) await publish({ name: thumbprintName(account.index), text: account.thumbprint })
-      await prepareAccount?.(client, context, account)
+      if (scenario.answersChallenges) await publish({ name: thumbprintName(account.index), text: account.thumbprint })
+      await scenario.prepareAccount?.(client, context, account)
     }
   }
   await Promise.all(clients.slice(0, job.clients).map(work))
   const root = target.rootCertificate === undefined ? undefined : new X509Certificate(target.rootCertificate)
-  return { clients, context, checkChain: chainChecker(certificateKey.spki, root) }
+  const checkChain = chainChecker(certificateKey.spki, root)
+  return { clients, inClosedLoop: job.clients, scenario, context, checkChain }
 }

@@ -4,9 +4,8 @@ import type { Download } from '../check/certificate.ts'
 import type { AcmeClient } from '../client/acme.ts'
 import { RunStats } from '../measure/stats.ts'
 import type { Proof } from '../scenario/challenge.ts'
-import { scenarioNamed } from '../scenario/table.ts'
 import { type LoopControl, runClosedLoop } from './closed-loop.ts'
-import type { FromGenerator, GeneratorJob, Phase, ToGenerator } from './messages.ts'
+import type { FromGenerator, Phase, ToGenerator } from './messages.ts'
 import { runOpenLoop } from './open-loop.ts'
 import { type Prepared, prepare } from './prepare.ts'
 
@@ -19,7 +18,6 @@ const checkFailures = new RunStats()
 const control: LoopControl = { stopped: false }
 let downloads: Download[] = []
 let checked = 0
-let job: GeneratorJob | undefined
 let prepared: Prepared | undefined
 const publishing = new Map<number, () => void>()
 let published = 0
@@ -34,12 +32,12 @@ process.on('message', (message: ToGenerator) => {
 async function handle(message: ToGenerator): Promise<void> {
   switch (message.type) {
     case 'prepare':
-      job = message.job
       prepared = await withProgress(() => prepare(message.job, stats, collect, publish))
       send({ type: 'prepared' })
       break
     case 'run':
-      send(await run(requirePrepared(), message.phase))
+      if (!prepared) throw new Error('told to run before it was prepared')
+      send(await run(prepared, message.phase))
       break
     case 'stop':
       control.stopped = true
@@ -57,10 +55,7 @@ async function handle(message: ToGenerator): Promise<void> {
   }
 }
 
-async function run(
-  { clients, inClosedLoop, context, scenario }: ReturnType<typeof requirePrepared>,
-  phase: Phase,
-): Promise<FromGenerator> {
+async function run({ clients, inClosedLoop, context, scenario }: Prepared, phase: Phase): Promise<FromGenerator> {
   stats.reset(phase.slotMs)
   control.stopped = false
   const before = process.cpuUsage()
@@ -86,11 +81,6 @@ async function withProgress<T>(work: () => Promise<T>): Promise<T> {
     clearInterval(progress)
     tell()
   }
-}
-
-function requirePrepared() {
-  if (!job || !prepared) throw new Error('told to run before it was prepared')
-  return { ...prepared, inClosedLoop: job.clients, scenario: scenarioNamed(job.scenario) }
 }
 
 /** The responders are in the parent; a challenge is not triggered before they know its proof. */

@@ -41,10 +41,10 @@ export function sampleServer(pids: readonly number[]): ServerSampler {
   const samples: ServerSample[] = []
   const look = () => {
     // A server that has ended shows as failed operations; what it used until then stays.
-    if (pids.some((pid) => familyOf(pid).length === 0)) return
-    const processes = pids.flatMap(familyOf)
+    const families = pids.map(familyOf)
+    if (families.some((family) => family.length === 0)) return
     const at = (performance.now() - startedAt) / 1000
-    samples.push({ at, cpu: cpuBetween(before, cpuByRole(processes)) })
+    samples.push({ at, cpu: cpuBetween(before, cpuByRole(families.flat())) })
   }
   look()
   const timer = setInterval(look, INTERVAL_MS)

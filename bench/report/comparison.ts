@@ -1,7 +1,7 @@
 /** What the rounds of a run say together, as a text for a terminal: medians, spread, and ratios to the first server. */
 
 import type { Subject } from '../servers/contestant.ts'
-import { isGeneratorBusy, type Result } from './result.ts'
+import type { Result } from './result.ts'
 import {
   type Figure,
   type FigureName,
@@ -91,14 +91,10 @@ function troubleLines(rounds: readonly Turn[][]): string[] {
     const results = turns.filter((turn): turn is Result => !isBroken(turn))
     const [failure] = results.flatMap(({ failures }) => failures)
     const failed = results.reduce((sum, result) => sum + result.failed, 0)
-    const busy = results.find(isGeneratorBusy)
+    const warnings = [generatorWarning, warmupWarning].flatMap((of) => results.flatMap(of).slice(0, 1))
     return [
       ...(broken[0] ? [`${letter}: broken in ${broken.length} of ${turns.length} rounds: ${broken[0].broken}`] : []),
-      ...(busy ? [`${letter}: ${generatorWarning(busy)}`] : []),
-      ...results
-        .flatMap(warmupWarning)
-        .slice(0, 1)
-        .map((warning) => `${letter}: ${warning}`),
+      ...warnings.map((warning) => `${letter}: ${warning}`),
       ...(failure ? [`${letter}: ${failed} failed, such as ${failure.kind}: ${failure.example}`] : []),
     ]
   })

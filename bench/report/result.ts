@@ -38,7 +38,7 @@ export interface Result {
   directory: string
   challenge: string
   load: LoadShape
-  /** Undefined when there was none just before, or its time was given. */
+  /** Undefined when no warm-up came just before, or the options gave its time. */
   warmup: Warmup | undefined
   startedAt: string
   clients: number
@@ -97,21 +97,21 @@ export function buildResult(options: Options, measured: Measurement): Result {
   const { offered, dropped, refused, failed, signedRequests, badNonceRetries } = counts
   const cpu = cpuPerOperation(measured)
   return {
-    ...{
-      scenario,
-      load,
-      warmup,
-      directory: directoryUrl,
-      challenge: challengeType,
-      startedAt: startedAt.toISOString(),
-    },
+    scenario,
+    load,
+    warmup,
+    directory: directoryUrl,
+    challenge: challengeType,
+    startedAt: startedAt.toISOString(),
     ...{ clients, processes, accounts: scenarioNamed(scenario).usesAccounts ? options.accounts : 0, seconds },
     ...{ succeeded: operations.totalCount, failed, offered, dropped, refused },
     perSecond: counts.withinWindow / seconds,
     latency: latencyOf(operations),
     steps: Object.fromEntries([...stats.steps].map(([name, histogram]) => [name, latencyOf(histogram)])),
     lag: load.kind === 'open' ? latencyOf(stats.lag) : undefined,
-    curves: Object.fromEntries([['operation', curveOf(operations)], ...curvesOf(stats)]),
+    curves: Object.fromEntries(
+      [['operation', operations] as const, ...stats.steps].map(([name, one]) => [name, curveOf(one)]),
+    ),
     series: seriesOf(measured),
     failures: stats.failures.map(([kind, { count, example }]) => ({ kind, count, example })),
     ...{ certificatesChecked, signedRequests, badNonceRetries, cpu, generatorCores },
@@ -127,10 +127,6 @@ export function isGeneratorBusy({ generatorCores, lag }: Result): boolean {
 /** What decides the exit code. Refusals and drops were asked for, and are no failures. */
 export function isGood({ failures, succeeded }: Result): boolean {
   return failures.length === 0 && succeeded > 0
-}
-
-function curvesOf({ steps }: RunStats): [string, number[]][] {
-  return [...steps].map(([name, histogram]) => [name, curveOf(histogram)])
 }
 
 function seriesOf({ stats, slotMs, samples }: Measurement): Series {

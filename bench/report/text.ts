@@ -64,17 +64,20 @@ function cpuLines({ cpu, floor }: Result): string[] {
   ]
 }
 
-function troubleLines(result: Result): string[] {
+export function troubleLines(result: Result): string[] {
   const failures = result.failures.map(({ kind, count, example }) => `failed: ${count} × ${kind}, such as: ${example}`)
-  return [...(isGeneratorBusy(result) ? [generatorWarning(result)] : []), ...warmupWarning(result), ...failures]
+  return [...generatorWarning(result), ...warmupWarning(result), ...failures]
 }
 
-export function generatorWarning({ generatorCores, lag }: Result): string {
+/** Empty when the generator had time to spare. */
+export function generatorWarning(result: Result): string[] {
+  if (!isGeneratorBusy(result)) return []
+  const { generatorCores, lag } = result
   const late = lag ? ` and was up to ${lag.p99.toFixed(0)} ms late (99 %)` : ''
-  return (
+  return [
     `the busiest generator process had ${(generatorCores * 100).toFixed(0)} % of a core in use${late}: ` +
-    'it may be what limits these figures; give it a core of its own, or raise --processes'
-  )
+      'it may be what limits these figures; give it a core of its own, or raise --processes',
+  ]
 }
 
 /** Empty when the server was steady, or the time of the warm-up was given. */

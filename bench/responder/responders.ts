@@ -18,9 +18,7 @@ export function asksDns(challengeType: string): boolean {
   return /^dns-(account-|persist-)?01$/.test(challengeType)
 }
 
-/**
- * @returns undefined when the server validates without asking us. @throws Error when a port cannot be listened on
- */
+/** @returns undefined when the server validates without asking us. @throws Error when a port cannot be listened on */
 export async function startResponder(
   challengeType: string,
   { host, http01Port, dnsPort, tlsAlpn01Port }: ResponderPlaces,

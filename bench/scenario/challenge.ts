@@ -16,9 +16,6 @@ export interface Proof {
   text: string
 }
 
-/** Methods that `bench/responder` answers. */
-export const ANSWERED_TYPES = ['http-01', 'dns-01', 'tls-alpn-01', 'dns-account-01', 'dns-persist-01'] as const
-
 const PROOFS: Readonly<Record<string, (challenge: Challenge, account: Account, name: string) => Proof>> = {
   // RFC 8555 §8.4.
   'dns-01': (challenge, account, name) => ({ name: `_acme-challenge.${name}`, text: digestFor(challenge, account) }),
@@ -35,6 +32,9 @@ const PROOFS: Readonly<Record<string, (challenge: Challenge, account: Account, n
     text: `${issuerOf(challenge)}; accounturi=${account.url}`,
   }),
 }
+
+/** Methods that `bench/responder` answers. */
+export const ANSWERED_TYPES = ['http-01', ...Object.keys(PROOFS)]
 
 /** @returns undefined when there is nothing to publish. @throws Failure `protocol` for a challenge that lacks a member */
 export function proofFor(challenge: Challenge, account: Account, name: string): Proof | undefined {

@@ -19,7 +19,7 @@ const LOOPBACK = '127.0.0.1'
 export async function startBuild(build: Build, dataDir: string, plan: Plan, signal: AbortSignal): Promise<Contestant> {
   const { options, scenarios } = plan
   const hasCrl = scenarios.includes('crl') || scenarios.includes('renewal')
-  const subject = { name: build.name, commit: build.commit, note: build.subject, isOurs: true }
+  const subject = { name: build.name, commit: build.commit, note: build.subject }
   return await startContestant(subject, () => startService(build, dataDir, options, hasCrl, signal))
 }
 

@@ -7,10 +7,8 @@ export interface Subject {
   name: string
   /** Of a build of this project. */
   commit: string | undefined
-  /** What a reader has to know to read its figures right, and the subject of a build's commit; empty when nothing. */
+  /** A note that a reader of its figures needs, or the subject of a build's commit; may be empty. */
   note: string
-  /** When it breaks, there is nothing to go on with; another project's is reported as broken and the others go on. */
-  isOurs: boolean
 }
 
 export interface Contestant {
@@ -18,7 +16,7 @@ export interface Contestant {
   /** Those of the run, for this server. */
   options: Options
   /** Starts it anew after it broke; absent when it is not ours to start. @throws Error */
-  restart?(): Promise<undefined>
+  restart?(): Promise<void>
   /** Why it could not be started anew. */
   down?: Error | undefined
   stop(): Promise<void>
@@ -36,7 +34,6 @@ export async function startContestant(
       await running.stop()
       running = await start()
       contestant.options = running.options
-      return undefined
     },
     stop: () => running.stop(),
   }

@@ -71,7 +71,7 @@ export async function startBeside(
   const version = (await outputOf(program, words, folder, signal).catch(() => '')).split(' ')[0]
   const clients = wanted ?? Math.min(other.clients ?? options.clients, options.clients)
   const title = `${other.title} ${version}`.trim()
-  const subject = { name: title, commit: undefined, note: `${clients} clients; ${other.note}`, isOurs: false }
+  const subject = { name: title, commit: undefined, note: `${clients} clients; ${other.note}` }
   return await startContestant(subject, () => launch(other, folder, { ...options, clients }, signal))
 }
 

@@ -38,7 +38,7 @@ export interface CrlPlan {
   hash: 'sha256' | 'sha384' | 'sha512'
   /** Until the next list. */
   days: number
-  /** Undefined: the one behind `previous`. */
+  /** Undefined takes the next number after `previous`. */
   number: bigint | undefined
   /** The list before this one; undefined for the first. */
   previous: string | undefined

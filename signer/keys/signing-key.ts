@@ -32,7 +32,7 @@ export interface SigningKey {
    * one Buffer, as does a key without this method.
    */
   begin?(algorithm: SignatureAlgorithm): StreamedSignature | undefined
-  /** Finds out whether the token is still there, without a signature; `state` says what came of it. */
+  /** Checks without a signature whether the token is still there; `state` has the result. */
   ping?(): void
   close(): Promise<void>
 }

@@ -34,7 +34,7 @@ function lengths(chain: readonly Buffer[]): number[] {
   return chain.map(({ length }) => length)
 }
 
-/** Live counters and states of tokens, whose sessions are asked. Only `testSign` shows that a key really signs. */
+/** Counters, and token states from a question to each session. Only `testSign` shows that a key really signs. */
 export function healthMethod(service: SigningService): MethodHandler<'health'> {
   const { counters, audit } = service
   return () => {

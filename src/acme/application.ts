@@ -131,8 +131,8 @@ class AcmeReplies {
 }
 
 /**
- * Lets ACME clients run in browsers (RFC 8555 §6.1; docs/decisions/cors.md). Other clients do not get them:
- * getssl takes the account's URL from any header line that has "location" in it.
+ * Lets ACME clients run in browsers (RFC 8555 §6.1; docs/decisions/cors.md). Other clients get no such headers:
+ * getssl takes the account's URL from any header line that contains "location".
  */
 const ANY_ORIGIN: readonly Header[] = [
   ['Vary', 'Origin'],

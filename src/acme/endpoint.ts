@@ -116,7 +116,7 @@ export interface AcmeExchange extends Concerned {
   refusal?: Problem | undefined
 }
 
-/** A payload member that is a word, name or URL; all that are accepted are shorter. */
+/** A payload member that is a word, name or URL. All accepted values are shorter. */
 export const Text = z.string().max(1_000)
 
 /** RFC 8555 §7.1.3, of any type and value. */
@@ -146,7 +146,7 @@ export interface AcmeSettings {
   ordersPageSize: number
 }
 
-/** RFC 8555 §7.1.1; members that do not apply are absent, but for the one that tells how to register. */
+/** RFC 8555 §7.1.1. Members that do not apply are absent, except `externalAccountRequired`. */
 export interface DirectoryMeta {
   termsOfService?: string
   website?: string

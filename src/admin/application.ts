@@ -39,7 +39,7 @@ const BUSY_RETRY_SECONDS = 1
 const DATABASE_RETRY_SECONDS = 5
 /** Of a body without a token: a username and a password. */
 const MOST_OF_A_STRANGER = 8 * 1024
-/** Most bytes of a body that an auditor may send: a CSR, a CSR profile. */
+/** The largest bodies of an auditor are a CSR and a CSR profile. */
 const MOST_OF_AN_AUDITOR = 64 * 1024
 /** Requests of one user, so that nobody keeps the others out. */
 const MOST_OF_ONE = 24
@@ -179,7 +179,7 @@ export class AdminApplication {
   }
 }
 
-/** Beside rows that a search has found before it was cut off. */
+/** Tells that a search was cut off after these rows. */
 const INCOMPLETE: Header = ['Search-Complete', 'false']
 
 /** A link has either an offset or a cursor. */

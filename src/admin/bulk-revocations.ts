@@ -5,20 +5,10 @@ import { AdminError } from '../domain/admin-error.ts'
 import { BULK_REVOCATION_STATUSES } from '../domain/states.ts'
 import { boundedArray } from '../shared/lib/bounded.ts'
 import type { RevocationJob, RevocationResult } from '../store/admin/bulk-revocation-store.ts'
-import { reason } from './certificates.ts'
+import { exactDomain, keyFingerprint, reason } from './certificates.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { limitOf, limitParameter, offsetPage, offsetParameter, requireNear } from './pages.ts'
-import {
-  fingerprint,
-  instantParameter,
-  line,
-  serialNumber,
-  time,
-  timeOrNull,
-  timestamp,
-  uuid,
-  whenSound,
-} from './schemas.ts'
+import { instantParameter, serialNumber, time, timeOrNull, timestamp, uuid, whenSound } from './schemas.ts'
 
 /** A third of a megabyte; a longer list is several requests. */
 const MOST_SERIALS = 10_000
@@ -33,13 +23,10 @@ const Filter = z
   .strictObject({
     account_id: uuid().optional(),
     serial_numbers: boundedArray(serialNumber(), MOST_SERIALS).optional(),
-    domain: line(255)
-      .transform((name) => name.toLowerCase())
-      .optional()
-      .meta({ description: 'One of its names exactly, such as *.example.com.' }),
+    domain: exactDomain,
     issued_before: instantText(),
     issued_after: instantText(),
-    spki_sha256: fingerprint().optional().meta({ description: 'SHA-256 of the SubjectPublicKeyInfo.' }),
+    spki_sha256: keyFingerprint,
   })
   .refine((filter) => Object.values(filter).some((member) => member !== undefined), {
     error: 'must have at least one member',
@@ -90,7 +77,10 @@ const jobBody = (job: RevocationJob): z.input<typeof BulkRevocation> => ({
     created_by: job.author.operator ?? job.author.username,
   },
   ...{ created_at: time(job.created_at), finished_at: timeOrNull(job.finished_at) },
-  ...{ total_matched: job.total_matched, revoked: job.revoked, errors_total: job.failed, obstacle: job.obstacle },
+  total_matched: job.total_matched,
+  revoked: job.revoked,
+  errors_total: job.failed,
+  obstacle: job.obstacle,
 })
 
 const errorBodies = (results: readonly RevocationResult[]) =>

@@ -49,6 +49,9 @@ function certificateBody(row: ListedCertificate): z.input<typeof Certificate> {
 }
 
 const domain = () => line(255).transform((name) => name.toLowerCase())
+/** Filters that a bulk revocation takes, too. */
+export const exactDomain = domain().optional().meta({ description: 'One of its names exactly, such as *.example.com.' })
+export const keyFingerprint = fingerprint().optional().meta({ description: 'SHA-256 of the SubjectPublicKeyInfo.' })
 const params = z.strictObject({ serial: serialNumber() })
 const query = z.strictObject({
   issuer: fingerprint().optional().meta({
@@ -67,8 +70,8 @@ const listCertificates = endpoint({
     account_id: uuid().optional(),
     serial: serialNumber().optional(),
     fingerprint: fingerprint().optional(),
-    spki_sha256: fingerprint().optional().meta({ description: 'SHA-256 of the SubjectPublicKeyInfo.' }),
-    domain: domain().optional().meta({ description: 'One of its names exactly, such as *.example.com.' }),
+    spki_sha256: keyFingerprint,
+    domain: exactDomain,
     domain_suffix: domain().optional().meta({ description: 'A name that one of its names is, or lies below.' }),
     status: z.enum(CERTIFICATE_STATUSES).optional(),
     expiring_after: instantParameter().optional(),
@@ -100,7 +103,9 @@ const listCertificates = endpoint({
         nameSuffix: domain_suffix,
       },
       ...{ status, expiresAfter, expiresBefore, issuer, profile, renewed },
-      ...{ issuedBefore: issued_before, issuedAfter: issued_after, revokedAfter },
+      issuedBefore: issued_before,
+      issuedAfter: issued_after,
+      revokedAfter,
     }
     const page = await certificates.list(filter, sort, pageRequest({ limit, offset, cursor }, pages))
     return { body: page.rows.map(certificateBody), next: nextOf(page), isCut: page.isCut }

@@ -108,7 +108,7 @@ export class AdminClient {
     // The service names its own external URL, which may differ from the one that is asked here.
     const next = link && path.split('?', 1)[0] + new URL(link).search
     const isCut = response.headers.get('search-complete') === 'false'
-    // A search that was cut off before it has found something.
+    // A search that was cut off before it found a row.
     if (!response.ok) return { status: response.status, body: [], next, isCut }
     const isJson = response.headers.get('content-type')?.includes('json')
     const body = text === '' ? undefined : isJson ? JSON.parse(text) : text

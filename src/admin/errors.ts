@@ -69,7 +69,7 @@ function sentenceOf(issue: Issue): string {
   return issue.message
 }
 
-/** Says which values are right. The keys of a table come as a union of their names and nothing. */
+/** Says which values are right. Zod reports a wrong key of a table as a union, whose first part has the names. */
 function choiceOf(issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_value')
     return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`

@@ -103,7 +103,7 @@ export function listenForAdministrators(options: AdminListenerOptions): AdminSer
   }
 }
 
-/** The budget of failed requests that the fronts have, for this port. */
+/** The same budget of failed requests as on the fronts, for this port. */
 function guardAgainstFailures({ isGuarded, log }: AdminListenerOptions) {
   const budget = new AbuseBudget({
     isEnabled: isGuarded,

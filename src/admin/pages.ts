@@ -6,7 +6,7 @@ import { MOST_OFFSET, type PageOfList, type PageRequest } from '../services/admi
 import type { PageSettings } from './context.ts'
 import { text, uuid, wholeParameter } from './schemas.ts'
 
-/** What is no number is NaN: `limitOf` knows the bound that all are told. */
+/** A text that is no number becomes NaN, which `limitOf` refuses with the bound. */
 export const limitParameter = () =>
   text(64, 'must be a whole number of rows')
     .transform((digits) => (/^\d{1,9}$/.test(digits) ? Number(digits) : Number.NaN))

@@ -3,7 +3,7 @@
 import { z } from 'zod/v4'
 import { parseSerialNumber } from '../domain/serial-number.ts'
 
-/** No check of a longer text runs. */
+/** A longer text is refused before any other check runs. */
 export const text = (max: number, error?: string) =>
   z.string().max(max, { abort: true, ...(error !== undefined && { error }) })
 
@@ -17,7 +17,7 @@ const INSTANT =
   /^(?<date>\d{4}-\d\d-\d\d)(?:[Tt](?<time>\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(?<offset>[Zz]|[+-]\d\d:\d\d)?)?$/
 const INSTANT_RULE = 'must be a time such as 2026-01-31T12:00:00Z, or a date'
 
-/** ISO 8601; without an offset in UTC, and a date alone means midnight. */
+/** ISO 8601. Without an offset the time is in UTC, and a date alone means midnight. */
 export const instantParameter = () =>
   text(64, INSTANT_RULE)
     .transform((text, check) => {
@@ -71,7 +71,7 @@ export const serialNumber = () =>
     .refine((text) => parseSerialNumber(text) !== undefined, { error: 'must be a serial number in hexadecimal' })
     .transform((text) => parseSerialNumber(text) as string)
 
-/** `when` of a rule about all members: a wrong one has a sentence of its own already. */
+/** `when` of a rule about all members. The rule does not run beside a wrong member, which has its own error. */
 export const whenSound = ({ issues }: { issues: readonly unknown[] }): boolean => issues.length === 0
 
 /** An administrator's password. */

@@ -28,7 +28,7 @@ const AccountFailure = z
   .meta({ id: 'AccountFailure' })
 
 function failureBody({ event_id, account_id, kind, occurred_at, data }: Kept): z.input<typeof AccountFailure> {
-  // A reply ends up in tickets.
+  // Replies are copied into tickets, so the token stays out.
   const { token: _, ...shown } = data
   return { id: event_id, account_id, kind, occurred_at: time(occurred_at), data: shown }
 }
@@ -44,7 +44,11 @@ const getEventCounts = endpoint({
 })
 
 const listFailures = endpoint({
-  ...{ id: 'listFailures', method: 'GET', path: '/failures', tag: 'Accounts', roles: BOTH_ROLES },
+  id: 'listFailures',
+  method: 'GET',
+  path: '/failures',
+  tag: 'Accounts',
+  roles: BOTH_ROLES,
   summary: 'Lists failures of all accounts within 30 days, the newest first; of each account the last 50 are kept.',
   query: z.strictObject({ since: instantParameter().optional(), limit: limitParameter(), offset: offsetParameter() }),
   reply: { status: 200, schema: z.array(AccountFailure) },

@@ -271,7 +271,7 @@ function chainOf(pem: string): Buffer[] {
 
 function jsonOf({ body }: HttpAnswer): Record<string, unknown> | undefined {
   try {
-    // RFC 8259 §8.1: a BOM may be ignored, and a certificate is not lost by one.
+    // RFC 8259 §8.1 lets a parser ignore a BOM, and a BOM should not cost a certificate.
     const value = JSON.parse(body.toString('utf8').replace(/^\uFEFF/, '')) as unknown
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
   } catch {

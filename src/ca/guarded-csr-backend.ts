@@ -49,7 +49,7 @@ export interface GuardedCsrBackend {
   leave: ((request: IssuanceRequest, state: BackendState) => Promise<IssuanceStep>) | undefined
   /** @throws CaError */
   revoke(revocation: UpstreamRevocation, signal: AbortSignal): Promise<void>
-  /** Whether the last probe was answered, and the backend is not left alone. False before the first probe. */
+  /** True when the last probe was answered and the circuit breaker lets calls through. False before the first probe. */
   isUp(): boolean
   /** Success lets steps be made at once. @throws CaError */
   checkHealth(timeoutMs: number): Promise<void>
@@ -128,7 +128,7 @@ export function guardCsrBackend(
         () => false,
       )
       await asked
-      // Where the breaker is closed, an answer must not hide that steps fail.
+      // While the breaker is closed, an answered probe must not hide failing steps.
       if (breaker.retryAfterMs() === 0) return
       breaker.succeeded()
       onWait(newRetryAfterMs())
@@ -168,7 +168,7 @@ function reporting(name: string, onCall: (call: BackendCall) => void, signalFor:
   }
 }
 
-/** An issuance that fails again and again counts once: its names may be why, and others go on. */
+/** An issuance that fails repeatedly counts once, because its names may be the reason. */
 function byIssuance(breaker: CircuitBreaker) {
   const failing = new Set<string>()
   return {
@@ -176,7 +176,7 @@ function byIssuance(breaker: CircuitBreaker) {
       { certificateId }: Pick<IssuanceRequest, 'certificateId'>,
       { contact }: { contact?: string | undefined },
     ): void {
-      // Above 0 it is the call that tests an open breaker.
+      // Above 0 this is the call that tests an open breaker.
       const isKnown = failing.has(certificateId) && breaker.retryAfterMs() === 0
       if (contact === 'failed' && !isKnown) {
         failing.add(certificateId)

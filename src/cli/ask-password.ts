@@ -1,8 +1,11 @@
-/** A password that a person types, or a script gives on standard input: the command line would show it to others. */
+/** Asks for a password. On the command line other users could read it in the list of processes. */
 
 import { CommandError } from './values.ts'
 
-/** From a terminal without showing it; else the first line of standard input. @param what such as `password` */
+/**
+ * Reads it from a terminal without showing it, else from the first line of standard input.
+ * @param what such as `password`
+ */
 export function askPassword(what: string): Promise<string> {
   return process.stdin.isTTY ? typedPassword(what) : firstLine(what)
 }

@@ -52,7 +52,8 @@ export const HANDLER_METHODS: Readonly<Record<string, 'dns-01' | 'http-01'>> = {
 }
 
 const PYTHON_HANDLER = {
-  ...{ things: 'challenge handlers', folder: 'handlers' },
+  things: 'challenge handlers',
+  folder: 'handlers',
   further: 'and port it, or one of callback_dns, callback_http, file_http (docs/operations/acme-proxy.md)',
 }
 

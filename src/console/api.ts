@@ -184,7 +184,13 @@ function remember(state: ListState<unknown>): void {
 }
 
 const emptyList = <R>(key: string): ListState<R> => ({
-  ...{ key, rows: [], next: undefined, isCut: false, dropped: 0, error: undefined, isLoading: true },
+  key,
+  rows: [],
+  next: undefined,
+  isCut: false,
+  dropped: 0,
+  error: undefined,
+  isLoading: true,
 })
 
 /** A list that goes on by offset or by cursor begins by cursor, which has no end. */

@@ -112,7 +112,7 @@ function CurrentPage({ place }: { place: Place }) {
 }
 
 const scrolls = new Map<number, number>()
-/** Signs that somebody moves the page, which is then left alone. */
+/** Events by which the user moves the page. The page then keeps the user's position. */
 const MOVES = ['wheel', 'touchmove', 'keydown', 'pointerdown'] as const
 
 function useScroll({ path, entry }: Place): void {
@@ -120,7 +120,7 @@ function useScroll({ path, entry }: Place): void {
     history.scrollRestoration = 'manual'
     const wanted = scrolls.get(entry) ?? 0
     scrollTo(0, wanted)
-    // What the page shows comes later, and makes it as long as it was.
+    // The content arrives later and gives the page its former height.
     const growth = new ResizeObserver(() => {
       scrollTo(0, wanted)
       if (Math.ceil(scrollY) >= Math.floor(wanted)) growth.disconnect()
@@ -128,7 +128,7 @@ function useScroll({ path, entry }: Place): void {
     if (wanted > 0) growth.observe(document.body)
     const leaveAlone = () => growth.disconnect()
     for (const move of MOVES) addEventListener(move, leaveAlone, { passive: true })
-    // A shorter page is scrolled by the browser while this effect still is that of the page before.
+    // When a shorter page replaces this one, the browser scrolls before this listener is removed.
     const note = () => {
       if ((history.state as { entry?: number } | null)?.entry === entry) scrolls.set(entry, scrollY)
     }

@@ -7,14 +7,14 @@ export const isDay = (text: string): boolean => DAY.test(text)
 export const endOfDay = (text: string): string => (isDay(text) ? `${text}T23:59:59.999Z` : text)
 
 /**
- * A query in which a day is a whole one. What the service compares as `…_before`, strictly, ends with
- * the next midnight, and `until` with the day.
+ * Makes days of a query whole days. `…_before` is exclusive, so its day becomes the next midnight. `until` becomes
+ * the end of its day.
  */
 export const withWholeDays = <Q extends Readonly<Record<string, string>>>(query: Q): Q =>
   Object.fromEntries(
     Object.entries(query).map(([name, value]) => {
       const end = Date.parse(endOfDay(value)) + 1
-      // A day that does not exist is for the service to refuse.
+      // The service refuses a day that does not exist.
       if (!isDay(value) || Number.isNaN(end)) return [name, value]
       if (name.endsWith('_before')) return [name, new Date(end).toISOString()]
       return [name, name === 'until' ? endOfDay(value) : value]

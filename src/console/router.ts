@@ -25,17 +25,17 @@ function placeNow(): Place {
 }
 
 const place = createStore(placeNow())
-/** Told that somebody would leave the page. */
+/** Called when the user is about to leave the page. */
 let onLeave: (() => void) | undefined
 
 addEventListener('hashchange', ({ oldURL }) => {
   if (!onLeave) return place.set(placeNow())
-  // The way back cannot be stopped, only gone again.
+  // The browser has gone back already, so the page is entered again.
   history.pushState({ entry: place.get().entry }, '', oldURL)
   onLeave()
 })
 
-/** The page stays, also with the back button. @returns what lets it go again */
+/** Keeps the page, also when the user goes back. @returns a function that releases it */
 export function holdPlace(told: () => void): () => void {
   onLeave = told
   return () => {

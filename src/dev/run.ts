@@ -29,7 +29,7 @@ export interface DevOptions {
   http01Port: number
   /** Port of a local name server, for wildcards. Without it no DNS method is offered. */
   dns01Port: number | undefined
-  /** Offers dns-persist-01 as well. Its challenge has no token, which some clients do not bear. */
+  /** Offers dns-persist-01 as well. Its challenge has no token, on which some clients fail. */
   dnsPersist: boolean
   tlsAlpn01Port: number
   logLevel: Config['logging']['level']
@@ -70,7 +70,7 @@ export async function runEmbedded(options: DevOptions): Promise<number> {
   }
 }
 
-/** Before CA and database are made. @throws Error that names the option */
+/** Runs before CA and database are made. @throws Error that names the option */
 async function requireFreePorts({ port, consolePort, crlPort }: DevOptions): Promise<void> {
   const ports = { '--port': port, '--console-port': consolePort, '--crl-port': crlPort }
   for (const [option, wanted] of Object.entries(ports)) {

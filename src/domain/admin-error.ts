@@ -29,7 +29,7 @@ export interface AdminErrorOptions {
   retryAfterSeconds?: number
   /** For the log only. */
   cause?: unknown
-  /** Query with which a list that was cut off goes on. */
+  /** Query that continues a list that was cut off. */
   next?: Readonly<Record<string, string>>
   /** Methods of a 405. */
   allow?: readonly string[]

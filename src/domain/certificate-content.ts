@@ -25,7 +25,7 @@ export interface ContentRequest {
   policyOids: readonly string[]
 }
 
-/** A subject that directory names of the issuer's constraints do not admit is left empty (RFC 5280 §4.2.1.10). */
+/** The subject is left empty when the issuer's constraints of directory names do not admit it (RFC 5280 §4.2.1.10). */
 export function admittedCommonName(
   commonName: string | undefined,
   constraints: readonly NameConstraints[],

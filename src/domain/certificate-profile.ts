@@ -42,7 +42,7 @@ interface IssuerFacts {
   constraints: readonly NameConstraints[]
 }
 
-/** Issuers that are valid now, of those the profile names; without names the first valid one. */
+/** The issuers of the profile that are valid now. A profile that names none takes the first valid one. */
 function issuersOf<I extends IssuerFacts>(issuers: readonly I[], issuerIds: readonly string[], now: Date): I[] {
   const isValid = ({ notBefore, notAfter }: I) => notBefore <= now && now < notAfter
   if (issuerIds.length === 0) return issuers.filter(isValid).slice(0, 1)
@@ -70,8 +70,8 @@ export function chooseIssuer<I extends IssuerFacts>(
 }
 
 /**
- * The name constraints of each issuer that may sign under one of these profiles. Empty where another CA is asked first:
- * only that one knows what it certifies.
+ * The name constraints of each issuer that may sign under one of these profiles. Empty when another CA is asked
+ * first, since only that CA knows its limits.
  */
 export function constraintsOfProfiles(
   issuers: readonly IssuerFacts[],

@@ -37,14 +37,11 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
   if (!verifyCsrSignature(csr)) throw badCsr('the signature of the CSR does not verify with its own key')
 }
 
-/** What makes a CA certificate, or one that speaks for its CA (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12). */
+/** Extensions that make a CA certificate, or one that speaks for its CA (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12). */
 const CA_USAGES: readonly string[] = ['key_cert_sign', 'crl_sign', UNREADABLE]
 const CA_PURPOSES: readonly string[] = ['ocsp_signing', ANY_EXTENDED_KEY_USAGE, UNREADABLE]
 
-/**
- * For a CSR that goes to another CA, which may copy from it.
- * @throws Problem badCSR when it asks for a CA certificate
- */
+/** Checks a CSR for another CA, which may copy from it. @throws Problem badCSR when it asks for a CA certificate */
 export function requireLeafRequest(csr: Csr, profile: { extendedKeyUsages: readonly string[] }): void {
   const purposes = CA_PURPOSES.filter((purpose) => !profile.extendedKeyUsages.includes(purpose))
   const asked = [
@@ -80,8 +77,8 @@ function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
 }
 
 /**
- * The names that a certificate for this request carries, each once: those of the SAN, and the
- * common names beside them, which RFC 8555 §7.4 lets a client put there alone.
+ * The names of a certificate for this request, each once: those of the SAN and the common names. RFC 8555 §7.4 lets
+ * a client put a name into the common name alone.
  */
 export function certifiedNames(csr: Pick<Csr, 'subjectAltNames' | 'commonNames'>): GeneralName[] {
   const names = new Map<string, GeneralName>()
@@ -93,7 +90,7 @@ export function certifiedNames(csr: Pick<Csr, 'subjectAltNames' | 'commonNames'>
 
 const CERTIFIED_KINDS: readonly GeneralName['kind'][] = ['dNSName', 'iPAddress']
 
-/** Some programs write an address as dNSName, too; the certificate has it as the address it is. */
+/** Some programs also write an address as dNSName. The certificate has it as an address. */
 function certifiedName(text: string): GeneralName {
   const value = identifierValueOf(text)
   return { kind: parseIpAddress(value) ? 'iPAddress' : 'dNSName', value }
@@ -106,8 +103,8 @@ function without(names: ReadonlySet<string>, taken: ReadonlySet<string>): string
 }
 
 /**
- * The value that an identifier of this name has: no identifier's value is both a DNS name and an
- * address. A name of a request only has to be known again, and the certificate takes the order's.
+ * The value of the identifier for this name; no value is both a DNS name and an address. The name only has to match,
+ * since the certificate takes the order's value.
  */
 function identifierValueOf(text: string): string {
   const name = text.trim().toLowerCase().replace(/\.$/, '')

@@ -36,7 +36,7 @@ const MAX_SOURCE_LENGTH = 2048
 /** Compiled instructions; 2000 take at most about 150 µs a character. */
 const MAX_SIZE = 2000
 
-/** Of the estimate, which may exceed the size: the engine merges alternatives. Compiling twice this size takes 20 ms. */
+/** The estimate may exceed the real size: the engine merges alternatives. Compiling 2 × `MAX_SIZE` takes 20 ms. */
 const MAX_ESTIMATE = 2 * MAX_SIZE
 const TOO_LARGE = 'is too large once its repetitions are written out'
 
@@ -65,7 +65,7 @@ function compile(source: string): RE2JS {
 const PART =
   /\\[pP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\((?:\?(?:P?<\w+>|[\w-]*:?))?|\{(?<least>\d*)(?<comma>,?)(?<most>\d*)\}|./gsu
 
-/** Characters, classes and groups, as often as counted repetitions repeat them. */
+/** Counts characters, classes and groups with all their repetitions. */
 function estimatedSize(source: string): number {
   const open: number[] = []
   let [sum, last] = [0, 0]

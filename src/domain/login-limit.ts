@@ -5,7 +5,7 @@ import { countedAddress } from './rate-limit.ts'
 /** Failures within 300 s lock for 900 s. */
 export const LOGIN_LIMIT = { windowSeconds: 300, lockSeconds: 900 }
 
-/** Failures that lock a username. From an address they are answered slowly from then on. */
+/** Failures that lock a username. An address with as many is answered slowly. */
 export const MOST_OF_USERNAME = 5
 /** Behind a tunnel or a local proxy all people have one address. */
 export const MOST_OF_ADDRESS = 50

@@ -51,7 +51,7 @@ export const NOTIFICATION_LIMITS: Partial<Record<NotificationType, NotificationL
   revocation_failed: { most: 10, withinMs: HOUR_MS },
 }
 
-/** Not counted for `notifications.max_per_recipient_per_hour`: each is about a certificate, or for administrators. */
+/** Not part of `notifications.max_per_recipient_per_hour`: about one certificate each, or for administrators. */
 export const COUNTED_APART: readonly NotificationType[] = [
   ...(['expiration_warning', 'revocation_failed', 'admin_user_created', 'admin_password_reset'] as const),
   NEVER_SENT,

@@ -1,10 +1,11 @@
 /**
- * Checks what a CA has sent for a CSR, before anybody sees it: the key of the CSR, exactly the
- * names of the order, nothing that a certificate of this service would not have, the chain up to a
- * root, and the lint. Pure.
+ * Checks what a CA has sent for a CSR, before anybody sees it. Pure.
  *
- * The client's CSR goes to the CA whole, and some copy from it. So content is measured as the signer
- * measures it (signer/policy.ts): what is not allowed is refused.
+ * The certificate must have the CSR's key and exactly the order's names, and nothing that this service would not
+ * certify. It must have a chain up to a root, and pass the lint.
+ *
+ * The client's CSR goes to the CA whole, and some CAs copy from it. So content is measured as the signer measures it
+ * (signer/policy.ts).
  */
 
 import { type Certificate, parseCertificate } from '../shared/pki/certificate.ts'
@@ -23,7 +24,7 @@ import {
 import type { TbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 
-/** What certificates of a backend may have beyond what their profile says. */
+/** Content that a backend's certificates may have beyond their profile. */
 export interface Accepted {
   /** Short names (RFC 4514 §3) or OIDs. */
   subjectAttributes: readonly string[]
@@ -253,8 +254,8 @@ function checkNames(tbs: TbsCertificate, identifiers: readonly Identifier[]): st
 }
 
 /**
- * The issuers from the leaf's upwards: of those that were sent, else of the anchors. A root of these
- * is needed only where it signed the leaf itself, since a CA may leave it out.
+ * The issuers from the leaf's upwards, from the sent certificates or else the anchors. A CA may leave its root out,
+ * so a root is needed only if it signed the leaf.
  */
 function pathAbove(leaf: Certificate, sent: readonly Certificate[], trustAnchors: readonly Buffer[]): Certificate[] {
   const anchors = trustAnchors.map(parseCertificate)
@@ -278,7 +279,7 @@ function checkChain(chain: readonly Certificate[], { trustAnchors, now }: Expect
       findings.push(`certificate ${index + 2} of the chain is not valid now`)
     if (!isIssuedBy(chain[index] as Certificate, above))
       findings.push(`certificate ${index + 1} of the chain was not signed by the next one`)
-    // RFC 5280 §6.1.4 (o), §6.1.5 (f). Policy constraints are among what is not processed.
+    // RFC 5280 §6.1.4 (o), §6.1.5 (f). Policy constraints are not processed.
     for (const oid of above.tbs.unknownCriticalExtensions.filter((one) => one !== CA_EXTENSION.nameConstraints))
       findings.push(`the critical extension ${oid} of certificate ${index + 2} of the chain is not known`)
   }

@@ -58,7 +58,11 @@ export function createOrderServices(parts: OrderParts): OrderServices {
   const ordering = new Ordering({
     orders: flowCache ? flowCache.orders(orderStore) : orderStore,
     authorizations,
-    ...{ rules, renewal, issuance, quotas, limits },
+    rules,
+    renewal,
+    issuance,
+    quotas,
+    limits,
     policy: orderingPolicy(config, methods.enabled),
     events: orderingEvents(thread),
   })

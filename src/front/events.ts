@@ -16,7 +16,7 @@ import type { Exchange } from './exchange.ts'
 /** By policy or allow-list; a malformed request is none. */
 const REJECTIONS: readonly ProblemType[] = ['rejectedIdentifier', 'unsupportedIdentifier', 'compound']
 
-/** Addresses to which the log has named a key of the configuration; the oldest is forgotten first. */
+/** Addresses for which the log has named a key of the configuration. The oldest is forgotten first. */
 const REMEMBERED_ADDRESSES = 1_000
 
 export interface AnswerEventsOptions {

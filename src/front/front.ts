@@ -168,7 +168,7 @@ export class Front {
     return this.#refusal(refusal, exchange)
   }
 
-  /** In the words of the API that was asked. */
+  /** The error has the form of the API that was called. */
   #refusal(problem: Problem, exchange: Exchange): HttpReply {
     const { admin, securityHeaders } = this.#options
     if (!admin?.owns(exchange.http.path)) return this.#acme.problem(problem, exchange)

@@ -1,6 +1,6 @@
 /**
- * SHA-256 of the uWebSockets.js binaries that may be loaded, by file name: those of npm's
- * `uwebsockets` 3.0.6 for Linux and supported versions of Node.js (SECURITY.md, the HTTP server's binary).
+ * SHA-256 of the uWebSockets.js binaries that may be loaded, by file name. They are from npm's `uwebsockets` 3.0.6,
+ * for Linux and supported versions of Node.js (SECURITY.md, the HTTP server's binary).
  */
 export const LIBRARY_HASHES: Readonly<Record<string, string>> = {
   'uws_linux_x64_115.node': 'f4fa5d7b697529b45ac8aa3d57385d9af51bc1d2b26aa9f5b68ca4361542e665',

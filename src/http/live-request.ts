@@ -49,15 +49,15 @@ export class LiveRequest implements HttpRequest {
   body: Buffer = NO_BODY
   isOver = false
   /**
-   * The library takes what follows the last chunk for the next request, be it a trailer (RFC 9112 §7.1.2, §11.2).
-   * So the reply comes in a later turn and ends the connection.
+   * The library takes what follows the last chunk for the next request, even a trailer (RFC 9112 §7.1.2, §11.2). So
+   * the reply comes in a later turn and ends the connection.
    */
   isChunked = false
   /** The client wants the connection to end (RFC 9112 §9.6), as far as the copied headers say. */
   asksToClose = false
   /**
-   * The library ends the connection by itself, and does not say so in the reply.
-   * It takes a first Connection of five octets for `close`, and knows no lists.
+   * The library then ends the connection without saying so in the reply. It takes a first Connection of five octets
+   * for `close`, and knows no lists.
    */
   isClosedByLibrary = false
   /** Holds the memory of the body until it is dropped, at the latest with the reply. */

@@ -213,7 +213,7 @@ export class ReplyWriter {
     }
     exchange.onOver = undefined
     if (request.isChunked) {
-      // The last chunk, written as a header: the library's own call for a closing end would write one into the chunks.
+      // Writes the last chunk as a header. The library's call for a closing end would add a header to the chunks.
       res.cork(() => res.writeHeader('\r\n0\r\nX-End', '1\r\n'))
       this.#closeAfterTurn(exchange)
       return

@@ -1,6 +1,6 @@
 /**
- * Asks the backends that issue from a CSR whether they can be used: before the service is ready, then in the background.
- * Health shows the last answer, and an answer lets steps be made again at a backend that was left alone.
+ * Asks the backends that issue from a CSR whether they can be used: before the service is ready, then in the
+ * background. Health shows the last answer. An answer ends the pause of a backend whose circuit breaker was open.
  */
 
 import type { Logger } from 'pino'
@@ -12,10 +12,10 @@ type Probed = Pick<GuardedCsrBackend, 'name' | 'isUp' | 'checkHealth'>
 /** The first answer may need a TLS handshake, an upstream account and the load of a module. */
 const FIRST_ANSWER_MS = 15_000
 const ANSWER_MS = 5_000
-/** A CA may count what it is asked. */
+/** Some CAs limit the number of requests. */
 const UP_INTERVAL_MS = 15_000
 
-/** A backend that does not answer is logged and no obstacle: it may be back before the first order. */
+/** A backend that does not answer is only logged, since it may be back before the first order. */
 export async function startBackendProbes(backends: readonly Probed[], intervalMs: number, log: Logger): Promise<Loop> {
   const askedAt = new Map<Probed, number>()
   const away = new Set<Probed>()

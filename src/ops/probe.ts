@@ -1,9 +1,9 @@
 /**
  * The probes behind the health endpoints and the readiness gauges: database, CA backend, CRL.
  *
- * A health check is cached for three seconds. It asks every issuer for a signature at the start, after an
- * error and every few minutes, and between these the signer for its state, which asks each token whether its
- * session is alive. A scrape signs nothing. No probe waits for a signer that is known to be unreachable.
+ * A health check is cached for three seconds. It asks every issuer for a signature at the start, after an error and
+ * every few minutes. In between it asks the signer for its state, and the signer asks each token whether its session
+ * is alive. A scrape signs nothing. No probe waits for a signer that is known to be unreachable.
  */
 
 import type { CaBackend, CaHealth } from '../ca/backend.ts'
@@ -132,7 +132,7 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
   }
 }
 
-/** One question at a time: where commits wait for a replica that is gone, more would take every connection. */
+/** One question at a time. When commits wait for a lost replica, more questions would take every connection. */
 function databaseCheck(db: ProbeParts['db']): () => Promise<CheckStatus> {
   let asked: Promise<CheckStatus> | undefined
   return () =>
@@ -154,7 +154,7 @@ function createCaProbe({ ca, flags, backends }: Pick<ProbeParts, 'ca' | 'flags' 
       if (isReady(health)) return { status: 'ok', ...shown(health) }
     }
     const status = ca.unreachable() ? 'error' : await checkOf(ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS }))
-    // A signer that is back proves itself anew.
+    // A signer that is back must sign again to count as up.
     signed = ca.unreachable() ? undefined : { at: nowMs(), status }
     // Asked after the signature, because only a signature detects a lost token.
     const tokens = shown(await caHealth())

@@ -10,14 +10,21 @@
 import { Problem } from '../shared/protocol/problem.ts'
 import { addressKey, DecayingSketch } from './address-usage.ts'
 
-/** What a refused request has cost, in signatures; failed signatures are charged where they are verified. */
+/** Cost of a refused request, in signatures. Failed signatures are charged where they are verified. */
 export const FAILURE_COSTS: Readonly<Record<number, number>> = {
-  ...{ 400: 0.1, 401: 0.1, 403: 0.1, 404: 0.1, 405: 0.1, 413: 1, 414: 0.1, 415: 0.1 },
+  400: 0.1,
+  401: 0.1,
+  403: 0.1,
+  404: 0.1,
+  405: 0.1,
+  413: 1,
+  414: 0.1,
+  415: 0.1,
 }
-/** A client of ACME waits until its limit lets it in; who guesses passwords does not. */
+/** An ACME client waits until its limit lets it in; a guesser of passwords does not. */
 export const ADMIN_FAILURE_COSTS: Readonly<Record<number, number>> = { ...FAILURE_COSTS, 429: 0.1 }
 
-/** How long a failure of an address without budget waits. Half of the time after which the library closes a silent connection. */
+/** Delay of a failure without budget: half of the time until the library closes a silent connection. */
 export const FAILURE_DELAY_MS = 5_000
 
 export interface AbuseBudgetOptions {

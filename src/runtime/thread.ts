@@ -25,7 +25,7 @@ export interface ThreadOptions<S extends MessageTable> {
   supervisor?: ActorRef<S>
   /** Outstanding messages in each direction. */
   mailboxLimit: number
-  /** The first start waits for longer, and says so each time that this has passed. */
+  /** The first start waits longer, and reports each time that this has passed. */
   readyTimeoutMs: number
   /** Time for an orderly stop, without `EXIT_MARGIN_MS`. */
   stopTimeoutMs: number

@@ -33,7 +33,7 @@ export interface CrlPolicy {
   intervalMs: number | undefined
   /** Time from thisUpdate to nextUpdate. */
   lifetimeMs: number
-  /** Counts where it is stronger than that of the issuer. */
+  /** Used when it is stronger than the issuer's. */
   hash: 'sha256' | 'sha384' | 'sha512' | undefined
   /** Parts for new certificates; 1 is a single list. */
   shards: number

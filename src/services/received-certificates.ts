@@ -29,7 +29,7 @@ type MeasuredProfile = Pick<CertificateProfile, 'validity' | 'keyUsages' | 'exte
 /** What a backend's certificates are held against. */
 export interface ReceptionPolicy {
   profiles: ReadonlyMap<string, MeasuredProfile>
-  /** Where an order has outlived its profile in the configuration. */
+  /** For an order whose profile has left the configuration. */
   defaultProfile: MeasuredProfile
   policyOids: readonly string[]
   /** By backend. */
@@ -135,7 +135,7 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
   }
 }
 
-/** What a backend that has left the configuration may add. */
+/** Content that a backend may add after it has left the configuration. */
 const NOTHING_MORE: Accepted = { subjectAttributes: ['CN'], keyPurposes: [], extensions: [], policyOids: [] }
 
 type Asked = Pick<ClaimedIssuance, 'csr' | 'identifiers' | 'profile' | 'backend' | 'requested'>

@@ -101,7 +101,7 @@ function wordsAndFlags({ commands, aliases }: Program, typed: readonly string[])
   const [words, flags]: [string[], string[]] = [[], []]
   for (const [at, word] of typed.entries()) {
     const flag = typed[at - 1] ?? ''
-    // Behind an option that nobody knows the name of a command is no value: the complaint is about the option.
+    // After an unknown option the name of a command is no value, so that the error is about the option.
     const isCommand = words.length === 0 && firstWords.includes(word) && !known.includes(flag)
     const isFree = !alone.includes(flag) && !isCommand
     const isValue = /^--?[a-z][^=]*$/i.test(flag) && isFree && /^(?:[^-]|-\d|-?$)/.test(word)
@@ -112,7 +112,7 @@ function wordsAndFlags({ commands, aliases }: Program, typed: readonly string[])
   return [words, flags]
 }
 
-/** An argument may be given as an option of its name, as a sibling command takes it: that one leaves the flags. */
+/** An argument may be given as an option of its name, as a sibling command takes it. The option leaves the flags. */
 function withNamed(chosen: Command, words: readonly string[], flags: string[]): string[] {
   const all = [...words]
   const names = (chosen.usage.match(/<[^>]+>/g) ?? []).map((name) => `--${name.slice(1, -1)}=`)

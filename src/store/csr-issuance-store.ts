@@ -53,7 +53,7 @@ export interface ClaimedIssuance {
   mayHaveIssued: boolean
   /** A step was begun before whose answer is not recorded. */
   isRepeated: boolean
-  /** The same of this step or any before it. */
+  /** An answer of this step or any earlier one was not recorded. */
   wasInterrupted: boolean
   /** Steps in a row that have failed. */
   failures: number

@@ -81,7 +81,7 @@ export async function countLately(
 
 const Share = z.object({ recipient: z.string(), mails: z.int() })
 
-/** How many mails of any account went to each recipient lately, by the address in lower case; without those that are counted apart. */
+/** Counts recent mails by recipient, in lower case. Kinds that are counted apart are left out. */
 export async function countToRecipients(
   tx: CommonQueryMethods,
   recipients: readonly string[],

@@ -15,8 +15,8 @@ export const HISTORY_INDEXES: IndexDefinitions = {
 }
 
 /**
- * Read by lists filtered by issuer, key or contact, by lists of orders filtered by name, and by those of revoked certificates in the
- * order of expiry (certificate-list.ts, order-list.ts, account-list.ts).
+ * Used by lists filtered by issuer, key or contact, lists of orders filtered by name, and lists of revoked
+ * certificates by expiry (certificate-list.ts, order-list.ts, account-list.ts).
  */
 export const SEARCH_INDEXES: IndexDefinitions = {
   certificates_issuer: 'certificates (issuer_fingerprint, id)',

@@ -18,8 +18,8 @@ interface TlsOptions extends ConnectionOptions {
 }
 
 /**
- * pg's `ssl` option. Without `rootCertificates` (PEM), those of Node.js count. As in libpq, a Unix socket has no TLS; unlike libpq, `allow` means `prefer`,
- * not clear text first.
+ * pg's `ssl` option. Without `rootCertificates` (PEM), the roots of Node.js count. As in libpq, a Unix socket has no
+ * TLS; unlike libpq, `allow` means `prefer`, not clear text first.
  */
 export function tlsOptions(host: string, sslmode: SslMode, rootCertificates?: string): TlsOptions | false {
   if (sslmode === 'disable' || isSocketFolder(host)) return false

@@ -20,7 +20,7 @@ export interface DatabaseSettings {
   password: string
   /** libpq's words; `allow` means the same as `prefer`. */
   sslmode: SslMode
-  /** PEM; those that Node.js trusts when absent. */
+  /** PEM; the roots of Node.js when absent. */
   rootCertificates?: string
   maxConnections: number
   /** Idle connections are closed down to this many; none when absent. */
@@ -169,7 +169,7 @@ export class Hosts {
   }
 }
 
-/** One error that says what each host said. Its code is that of the last. */
+/** One error that says what each host said, with the code of the last. */
 function together(failures: readonly Error[]): Error {
   const last = failures.at(-1) as Error & { code?: unknown }
   if (failures.length === 1) return last

@@ -70,8 +70,8 @@ export function isNotOwner(error: unknown): boolean {
 }
 
 /**
- * slonik's driver, but its sessions begin as all of the service do. The driver is made for one
- * host, and connects when it is made; so there is one for each host, made when the host is tried.
+ * slonik's driver, with sessions that begin as all sessions of the service do. A driver is made for one host and
+ * connects at once, so each host gets its own when it is tried.
  */
 function sessionDriver(settings: DatabaseSettings): DriverFactory {
   return async ({ driverConfiguration }) => {

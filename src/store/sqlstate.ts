@@ -22,7 +22,7 @@ const PASSING: readonly Meaning[] = [
   { states: /^25006$/, endsSession: true },
   // A standby has no unlogged tables; and a prepared statement whose columns a migration has changed stays broken.
   { states: /^0A000$/, endsSession: true },
-  // The prepared statements are those of another session: a pooler is between.
+  // The session has another session's prepared statements: a pooler is between.
   { states: /^(?:26000|42P05)$/, endsSession: true },
   // The statement ran too long.
   { states: /^57014$/ },
@@ -34,7 +34,7 @@ const PASSING: readonly Meaning[] = [
   { states: /^55P03$/ },
 ]
 
-/** A statement lost to two others is not lost to a third. */
+/** Two repeats: a statement rarely loses to three others in a row. */
 export const REPEATS = 2
 
 export const isPassingState = (state: string): boolean => meaningOf(state) !== undefined

@@ -13,7 +13,7 @@ test('a server that cannot be started again says in its next turn why', async ()
     scenario: 'directory',
     against: 'https://127.0.0.1:1/',
   })
-  const subject = { name: 'A', commit: undefined, note: '', isOurs: true }
+  const subject = { name: 'A', commit: undefined, note: '' }
   const gone: Contestant = {
     subject,
     options: { ...plan.options, count: 1, warmupMs: 0, clients: 1 },

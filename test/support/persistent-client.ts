@@ -8,9 +8,8 @@
 import { X509Certificate } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { csrMaker } from '../../bench/client/csr.ts'
 import { headerPrefix, signJws, thumbprint } from '../../bench/client/jws.ts'
-import { type EcKey, newKey } from '../../bench/client/signer.ts'
+import { csrMaker, type EcKey, newKey } from '../../bench/client/signer.ts'
 
 /** What a client holds in the end. */
 export interface HeldCertificate {

@@ -1,6 +1,6 @@
 /**
- * What keeps a proof from being the expected one, for the usual slips of those who publish it. Only
- * our own words, and only where the expected text is inside: nothing else of an answer is told.
+ * Names the usual slips that keep a proof from being the expected one. It uses only its own words, and only for an
+ * answer that contains the expected text. Nothing else of an answer is told.
  */
 
 const BOM = Buffer.of(0xef, 0xbb, 0xbf)

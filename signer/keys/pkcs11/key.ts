@@ -109,7 +109,7 @@ class TokenKey implements SigningKey {
 
   ping(): void {
     const connection = this.#connection
-    // Where no session is free, all are signing, which tells more.
+    // Without a free session all of them are signing, which shows more than a ping.
     const pooled = connection?.free.pop()
     if (!connection || !pooled) return
     try {

@@ -52,7 +52,7 @@ const DEFAULT_PROFILE = 'default'
 /** A script that fails to withdraw a response is not asked for ever. */
 const REMOVE_TRIES = 3
 const MAX_ALTERNATES = 4
-/** Looks at an order that waits, until challenges that failed so far are answered again: after about four seconds. */
+/** After so many looks at a waiting order, failed challenges are answered again: about four seconds. */
 const LOOKS_OF_A_REPETITION = 5
 /** Against an upstream that says `Retry-After: 0`. */
 const SHORTEST_LOOK_MS = 250
@@ -158,7 +158,7 @@ function complaintsOf({ responses }: OrderState, context: ActionContext, repeats
   return readComplaints(client, signerOf(account), responses, { type, signal: step.signal, repeats })
 }
 
-/** The end of an order that was not ready in time, with the upstream's own reason where it has said one. */
+/** Fails an order that was not ready in time, with the upstream's own reason if it gave one. */
 export async function lateOrder(reason: string, state: OrderState, context: ActionContext): Promise<Outcome> {
   // The upstream's reason is an addition; the order fails without it, too.
   const [complaint] = await complaintsOf(state, context, false).catch(() => [])

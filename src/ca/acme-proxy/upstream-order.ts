@@ -139,7 +139,7 @@ export async function answerChallenges(
 }
 
 /**
- * What the upstream says of challenges that it has not found valid yet (RFC 8555 §8.2).
+ * Errors that the upstream reports for challenges it has not found valid yet (RFC 8555 §8.2).
  *
  * @param repeats sends the response again, which asks for another validation
  */
@@ -154,7 +154,7 @@ export async function readComplaints(
     if (status === 'valid' || error === undefined || error === null) return []
     if (repeats && status !== 'invalid')
       await client.post(challenge, signer, {}, signal).catch((refusal) => {
-        // An upstream need not know repetitions, and the order waits on as before.
+        // An upstream need not support repetitions; the order then waits as before.
         if (!(refusal instanceof UpstreamProblem)) throw refusal
       })
     const described = describeError(error)

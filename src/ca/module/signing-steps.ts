@@ -58,7 +58,7 @@ async function draft({ name, call, build }: SigningModule, request: IssuanceRequ
   try {
     const issuer = readIssuer(await call('issuer', undefined, {}, signal))
     const signing = signingIssuer(issuer)
-    // Before the signature: the certificate would be refused when it comes back, and be revoked.
+    // Checked before the signature, because a signed certificate would be refused and then revoked.
     const outside = request.identifiers.map((one) => constraintRefusal(one, signing.constraints)).find(Boolean)
     if (outside !== undefined) return refusal(outside, 'rejectedIdentifier')
     const { tbs, findings } = await build(request, signing)

@@ -120,7 +120,7 @@ async function importOne(
   return 'known'
 }
 
-/** The first certificate of a file that is no CA's, wherever its chain has it. */
+/** The first certificate of a file that is not a CA's; it may come at any place of the chain. */
 function readCertificate(file: string): { file: string; certificate: Certificate } {
   try {
     const blocks = decodePem(readFileSync(file, 'utf8')).filter(({ label }) => label === 'CERTIFICATE')

@@ -47,7 +47,11 @@ export function operationCommand(
   // What a switch stands for is false without it.
   const isOff = ([name, value]: [string, unknown]) => value === false && options[name]?.kind === 'switch'
   return {
-    ...{ usage: usageOf(wanted), about, options, ...(further && { further }), ...(anySchema && { anySchema }) },
+    usage: usageOf(wanted),
+    about,
+    options,
+    ...(further && { further }),
+    ...(anySchema && { anySchema }),
     async run(caller, values, given, config) {
       const named = positional.map((name, at) => [optionName(name), given[at]])
       const typed = Object.entries(values).filter((one) => one[1] !== undefined && !isOff(one))

@@ -1,4 +1,4 @@
-/** The issuers with which the configured signer signs, for a command that no running instance answers. */
+/** The issuers of the configured signer, for a command that runs without an instance. */
 
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'

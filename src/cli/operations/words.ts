@@ -50,7 +50,7 @@ export interface Words {
   fallback?(config: Config | undefined): Readonly<Record<string, unknown>>
   /** About options, in place of the description's. */
   sentences?: Readonly<Record<string, string>>
-  /** A member of the body that is asked for, and no option: others could read it in the list of processes. */
+  /** A member of the body that the command asks for. As an option, others could read it in the list of processes. */
   secret?: string
   /** The member of the body whose members become options of their own. */
   within?: string
@@ -62,7 +62,7 @@ export interface Words {
   text?(reply: ReplyBody): string
   /** Beside a reply that cannot be had again. */
   remark?: string
-  /** The option that one more word may be meant for. */
+  /** The option that an extra word may be meant for. */
   further?: `--${string}`
   /** Works between two releases, too. */
   anySchema?: true

@@ -112,7 +112,7 @@ const oneOfOrOid = (names: readonly string[], example: string) =>
     (value) => names.includes(value) || OID.test(value),
   )
 
-/** What each backend that issues from a CSR may add; `ca.extension_settings` has it for modules. */
+/** What each backend that issues from a CSR may add. For modules `ca.extension_settings` has it. */
 export const Accepted = z
   .strictObject({
     subject_attributes: setting(

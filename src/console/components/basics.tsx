@@ -68,7 +68,7 @@ export const Facts = ({ rows }: { rows: readonly (readonly [name: string, value:
   </dl>
 )
 
-/** A link for those whose role may call what its page asks for; for others its text. */
+/** A link when the user's role may call the operation of its page, else its text. */
 export const LinkTo = ({
   needs,
   to,

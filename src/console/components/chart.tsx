@@ -36,7 +36,7 @@ export function Chart({ title, summary, isEstimate = false, ...data }: ChartProp
   )
 }
 
-/** The data of a chart, or why it is not there; without it a chart says nothing. */
+/** Shows the data of a chart, or why they are missing. */
 export const ChartFrame = <T,>(props: {
   title: string
   loaded: Loaded<T>

@@ -1,4 +1,4 @@
-/** Whether allowed identifiers count: the service may not enforce them, and then they protect nothing. */
+/** Says whether the service enforces allowed identifiers. Without enforcement they protect nothing. */
 
 import { useApi } from '../api.ts'
 import { WORDS } from '../words.ts'

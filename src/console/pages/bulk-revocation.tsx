@@ -51,13 +51,15 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
   )
 }
 
-/** Until the job has ended, they would be old as soon as they are read. */
+/** Shown when the job has ended; earlier they would be outdated at once. */
 function Results({ job, entry }: { job: { params: { job_id: string } }; entry: number }) {
   const list = useList('listBulkRevocationCertificates', job, entry)
   return (
     <>
       <List
-        {...{ caption: words.results, columns: COLUMNS, list }}
+        caption={words.results}
+        columns={COLUMNS}
+        list={list}
         rowKey={({ certificate_id }: Result) => certificate_id}
       />
       <SaveResults job={job} />
@@ -71,7 +73,7 @@ const FILTER_WORDS: Readonly<Record<string, string>> = {
 }
 const filterName = (name: string) => FILTER_WORDS[name] ?? name
 
-/** Serial numbers are in the list below; midnight is shown as the day that begins, or that ends, with it. */
+/** Serial numbers are in the list below. Midnight is shown as the day that begins or ends then. */
 function filterText(name: string, value: unknown): string {
   if (Array.isArray(value)) return countText(value.length)
   const text = String(value)

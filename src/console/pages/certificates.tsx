@@ -119,9 +119,9 @@ function Search({ query }: { query: Query }) {
           {...{ label: words.renewed, ...field('renewed') }}
           options={[['', words.anyRenewal], ...Object.entries(words.renewals)]}
         />
-        <DayField {...{ label: words.expiringAfter, ...field('expiring_after') }} />
-        <DayField {...{ label: words.expiringBefore, ...field('expiring_before') }} />
-        <DayField {...{ label: words.issuedBefore, ...field('issued_before') }} />
+        <DayField label={words.expiringAfter} {...field('expiring_after')} />
+        <DayField label={words.expiringBefore} {...field('expiring_before')} />
+        <DayField label={words.issuedBefore} {...field('issued_before')} />
         <TextField {...{ label: words.profile, ...field('profile') }} />
         <div class="actions">
           <button type="submit" class="primary">

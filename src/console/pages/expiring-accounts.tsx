@@ -28,7 +28,11 @@ interface Share {
 
 export function ExpiringAccounts() {
   const loaded = useApi('getExpiringByAccount', {}, { every: POLL_MS })
-  return <ChartFrame {...{ title: words.accountsChart, loaded }}>{(data) => <Shares data={data} />}</ChartFrame>
+  return (
+    <ChartFrame title={words.accountsChart} loaded={loaded}>
+      {(data) => <Shares data={data} />}
+    </ChartFrame>
+  )
 }
 
 function Shares({ data }: { data: Expiring }) {

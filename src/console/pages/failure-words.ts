@@ -37,7 +37,7 @@ export function explainFailure({ kind, data }: Failure): Explanation {
 
 export const titleOfFailure = (kind: string): string => TITLES[kind] ?? kind
 
-/** `unauthorized` is said of an account, and of a host or record that answers with something else (RFC 8555 §8). */
+/** `unauthorized` is about an account, or about a host or record with a wrong answer (RFC 8555 §8). */
 function adviceFor(kind: string, data: Failure['data']): string {
   const problem = problemOf(data)
   if (kind === 'challenge.on_failure' && problem === 'unauthorized')

@@ -1,4 +1,4 @@
-/** What clients of all accounts could not do, and why. */
+/** Lists what clients of all accounts could not do, and why. */
 
 import { type Input, type Output, useList } from '../api.ts'
 import { Badge, Empty, Time } from '../components/basics.tsx'
@@ -14,7 +14,7 @@ type Failure = Output<'listFailures'>[number]
 
 const words = WORDS.failures
 
-/** Where the reader sees more. */
+/** The page with more details. */
 export const FailureLinks = ({ authorizationId, orderId }: Pick<Explanation, 'authorizationId' | 'orderId'>) => (
   <>
     {authorizationId && <a href={href(`/authorizations/${authorizationId}`)}>{WORDS.orders.toEvidence}</a>}
@@ -36,7 +36,8 @@ function Why({ failure }: { failure: Failure }) {
 const COLUMNS: readonly Column<Failure>[] = [
   { head: words.at, kind: 'fixed', cell: ({ occurred_at }) => <Time at={occurred_at} relative={false} /> },
   {
-    ...{ head: words.what, kind: 'wide' },
+    head: words.what,
+    kind: 'wide',
     cell: (failure) => {
       const { title, names } = explainFailure(failure)
       return (

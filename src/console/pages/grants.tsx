@@ -68,7 +68,8 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
       )}
       {doomed && (
         <Confirm
-          {...{ title: WORDS.identifiers.takeBackOf(doomed.identifier_value), action: WORDS.identifiers.takeBack }}
+          title={WORDS.identifiers.takeBackOf(doomed.identifier_value)}
+          action={WORDS.identifiers.takeBack}
           consequence={
             <>
               <p>{WORDS.identifiers.takeBackConsequence(doomed.identifier_value)}</p>
@@ -182,7 +183,8 @@ export function GrantedProfile({ owner, id }: Owner) {
       </Ready>
       {isAsking && chosen !== undefined && (
         <Confirm
-          {...{ title: WORDS.csrProfiles.change, action: WORDS.csrProfiles.change }}
+          title={WORDS.csrProfiles.change}
+          action={WORDS.csrProfiles.change}
           consequence={<p>{WORDS.csrProfiles.changeConsequence(nameOf(chosen))}</p>}
           onClose={() => setAsking(false)}
           onConfirm={async () => {

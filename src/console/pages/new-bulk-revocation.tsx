@@ -85,8 +85,8 @@ export function NewBulkRevocationPage({ query }: PageProps) {
             {...{ label: words.domain, value: wanted.domain, onChange: change('domain') }}
             error={fieldError(error, 'filter.domain')}
           />
-          <DayField {...{ label: words.issuedAfter, value: wanted.after, onChange: change('after') }} />
-          <DayField {...{ label: words.issuedBefore, value: wanted.before, onChange: change('before') }} />
+          <DayField label={words.issuedAfter} value={wanted.after} onChange={change('after')} />
+          <DayField label={words.issuedBefore} value={wanted.before} onChange={change('before')} />
         </div>
         <TextField
           {...{ label: words.serials, help: words.serialsHelp, value: wanted.serials, onChange: change('serials') }}
@@ -105,7 +105,7 @@ export function NewBulkRevocationPage({ query }: PageProps) {
 }
 
 function Found({ found, filter }: { found: DryRun; filter: Filter }) {
-  // A key is asked for when it has leaked, and no other reason blocks it.
+  // A key is named because it has leaked, and no other reason blocks it.
   const [reason, setReason] = useState(filter.spki_sha256 === undefined ? '0' : KEY_COMPROMISE)
   const [asks, setAsks] = useState(false)
   const { matching_certificates: count, already_revoked: already, serial_numbers } = found

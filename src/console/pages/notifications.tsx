@@ -82,7 +82,8 @@ export function NotificationsPage({ query, entry }: PageProps) {
       {opened !== undefined && <Body id={opened} onClose={() => setOpened(undefined)} />}
       {isRetrying && (
         <Confirm
-          {...{ title: WORDS.notifications.retry, action: WORDS.notifications.retry }}
+          title={WORDS.notifications.retry}
+          action={WORDS.notifications.retry}
           consequence={<p>{WORDS.notifications.retryConsequence}</p>}
           onClose={() => setRetrying(false)}
           onConfirm={async () => {

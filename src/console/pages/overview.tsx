@@ -22,15 +22,19 @@ const CHART_DAYS = 60
 /** It is counted from many rows, and days change slowly. */
 const CHART_POLL_MS = 60_000
 
-/** As far as the service counts (`MOST_COUNTED` of overview-store.ts). */
+/** The service counts no further (`MOST_COUNTED` of overview-store.ts). */
 const MOST_COUNTED = 10_000
 
 /** The page that helps, and what it asks for. */
 const HELP: Partial<Record<Alarm['code'], readonly [path: string, needs: OperationId]>> = {
-  ...{ crl: ['/crl', 'listCrls'], signing_stopped: ['/operation', 'getOverview'] },
-  ...{ maintenance: ['/operation', 'getOverview'], issuer: ['/settings', 'getSettings'] },
-  ...{ dead_letters: ['/events', 'getWorkers'], consumer: ['/events', 'getWorkers'] },
-  ...{ notifications: ['/notifications', 'listNotifications'], validations: ['/orders', 'listOrders'] },
+  crl: ['/crl', 'listCrls'],
+  signing_stopped: ['/operation', 'getOverview'],
+  maintenance: ['/operation', 'getOverview'],
+  issuer: ['/settings', 'getSettings'],
+  dead_letters: ['/events', 'getWorkers'],
+  consumer: ['/events', 'getWorkers'],
+  notifications: ['/notifications', 'listNotifications'],
+  validations: ['/orders', 'listOrders'],
 }
 const helpWith = (code: Alarm['code']): string | undefined => {
   const [path, needs] = HELP[code] ?? []
@@ -119,7 +123,8 @@ function Figures({ data }: { data: Overview }) {
       <Figure value={data.issued_of_day} label={words.issuedDay} to={href('/certificates', { issued_after: since })} />
       <Figure
         {...{ value: failures, label: words.failuresDay, tone: failures > 0 && 'warn' }}
-        {...{ to: href('/failures', { since }), needs: 'listFailures' }}
+        to={href('/failures', { since })}
+        needs="listFailures"
       />
       {data.expiring.map(({ days, certificates, more }) => (
         <Figure key={days} value={certificates} more={more} label={words.expiring(days)} to={ending(days)} />
@@ -132,12 +137,17 @@ function Figures({ data }: { data: Overview }) {
       <Figure value={data.revoked} label={words.revokedAll} to={href('/certificates', { status: 'revoked' })} />
       <Figure
         {...{ value: notifications.failed, label: words.failed, tone: notifications.failed > 0 && 'bad' }}
-        {...{ more: notifications.failed >= MOST_COUNTED, needs: 'listNotifications' }}
+        more={notifications.failed >= MOST_COUNTED}
+        needs="listNotifications"
         to={href('/notifications', { status: 'failed' })}
       />
       <Figure
-        {...{ value: dead_letters, label: words.dead, tone: dead_letters > 0 && 'bad' }}
-        {...{ more: dead_letters >= MOST_COUNTED, to: href('/events'), needs: 'listDeadLetters' }}
+        value={dead_letters}
+        label={words.dead}
+        tone={dead_letters > 0 && 'bad'}
+        more={dead_letters >= MOST_COUNTED}
+        to={href('/events')}
+        needs="listDeadLetters"
       />
     </nav>
   )
@@ -170,7 +180,11 @@ function IssuedChart({ data: { at, issued, issued_of_day } }: { data: Overview }
 
 function ExpiryChart() {
   const loaded = useApi('getExpiryHistogram', { query: { days: String(CHART_DAYS) } }, { every: CHART_POLL_MS })
-  return <ChartFrame {...{ title: words.expiryChart, loaded }}>{(data) => <ExpiryPlot data={data} />}</ChartFrame>
+  return (
+    <ChartFrame title={words.expiryChart} loaded={loaded}>
+      {(data) => <ExpiryPlot data={data} />}
+    </ChartFrame>
+  )
 }
 
 function ExpiryPlot({ data: { is_estimate: isEstimate, buckets } }: { data: Output<'getExpiryHistogram'> }) {

@@ -131,7 +131,9 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
           onChange={(chosen) => setRole(chosen as Role)}
         />
         <DayField
-          {...{ label: WORDS.common.expires, help: WORDS.tokens.expiresHelp, value: expires }}
+          label={WORDS.common.expires}
+          help={WORDS.tokens.expiresHelp}
+          value={expires}
           onChange={setExpires}
           error={fieldError(error, 'expires_at')}
         />

@@ -63,8 +63,8 @@ function AccessDialog({ user, onClose, onChanged }: Omit<UserDialogProps, 'deed'
 }
 
 export function UserDialog({ user, deed, onClose, onChanged, onPassword }: UserDialogProps) {
-  if (deed === 'role') return <RoleDialog {...{ user, onClose, onChanged }} />
-  if (deed === 'access') return <AccessDialog {...{ user, onClose, onChanged }} />
+  if (deed === 'role') return <RoleDialog user={user} onClose={onClose} onChanged={onChanged} />
+  if (deed === 'access') return <AccessDialog user={user} onClose={onClose} onChanged={onChanged} />
   const params = { user_id: user.id }
   if (deed === 'reset')
     return (

@@ -142,7 +142,7 @@ async function isWithinLimit(
   return here.length + (await countLately(tx, { accountId, type, recipient }, since)) < limit.most
 }
 
-/** Nobody has shown that a contact is theirs, so an address has a share of mails, whatever accounts name it. */
+/** Contacts are not proven, so mails to one address are limited across all accounts. */
 async function sharesOf(holders: readonly Holder[], most: number, tx: CommonQueryMethods) {
   const addresses = new Set(holders.flatMap(({ contacts }) => addressesIn(contacts)).map((one) => one.toLowerCase()))
   const since = new Date(Date.now() - RECIPIENT_WINDOW_MS)

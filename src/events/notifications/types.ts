@@ -116,12 +116,12 @@ function withError(data: EventData): TemplateValues {
   return { ...named(namesOf(data)), ...texts(data, 'order_id'), error_detail: detailOf(data) }
 }
 
-/** A round takes a while, from what it has looked for to the event. */
+/** Time passes between the search of a round and its events. */
 const ROUND_MS = 60_000
 
 /**
- * The days of the threshold may be wrong: a certificate may live shorter, and the service may have been away. More than one
- * day counts as two, so that the warning of one day that follows says something else.
+ * The threshold's days may be wrong: a certificate may live shorter, and the service may have been away. More than
+ * one day counts as two, so that the warning for the last day differs.
  */
 function daysLeft({ not_after, warning_days }: EventData, occurredAt: Date): string {
   const leftMs = Date.parse(String(not_after)) - occurredAt.getTime()

@@ -59,9 +59,9 @@ export interface WantedRevocation {
 }
 
 export interface DryRun {
-  /** Unrevoked ones. */
+  /** Matching certificates that are not revoked. */
   wouldRevoke: number
-  /** They match besides. */
+  /** Matching certificates that are revoked already. */
   alreadyRevoked: number
   /** The first that would be revoked. */
   serialNumbers: string[]
@@ -212,7 +212,7 @@ export class BulkRevocations {
       .finally(() => this.#queued.delete(id))
   }
 
-  /** In the log, and on the job's page. */
+  /** Tells the log and the job's page. */
   async #tell(id: string, error: unknown): Promise<void> {
     this.#options.events.failed(id, error)
     await noteObstacle(this.#options.db, id, error instanceof Error ? error.message : String(error))
@@ -276,7 +276,7 @@ async function match(tx: Transaction, job: RevocationJob): Promise<RevocationJob
 const UNREADABLE =
   'not revoked: the stored certificate cannot be read, so its key cannot be blocked; another reason revokes it'
 
-/** One row that cannot be read must not hold up the others. */
+/** A row that cannot be read must not hold up the others. */
 function keyOf(der: Buffer): Buffer | 'unreadable' {
   try {
     return hashSpki(parseCertificate(der).tbs.spki)
@@ -317,7 +317,7 @@ async function revokePage(tx: Transaction, job: RevocationJob): Promise<Revocati
   }
 }
 
-/** As audit entries have it: pages of the audit log have a thousand of them. */
+/** The filter for audit entries. It is cut, because a page of the audit log has up to a thousand entries. */
 function shownFilter({ serial_numbers: serials, ...others }: RevocationFilter) {
   const shown = serials && {
     serial_numbers: serials.slice(0, MOST_LOGGED_SERIALS),

@@ -152,7 +152,7 @@ function networksOf(field: string, texts: readonly string[] | undefined): string
 const wrong = (field: string, message: string) =>
   new AdminError('invalid_request', `'${field}' ${message}`, { fields: [{ field, message }] })
 
-/** None whose base64url begins with `-`: certbot would take it for an option. */
+/** No key begins with `-` in base64url: certbot would take it for an option. */
 export function drawMacKey(draw: () => Buffer = () => randomBytes(MAC_KEY_BYTES)): Buffer {
   let key = draw()
   while (encodeBase64url(key).startsWith('-')) key = draw()

@@ -23,7 +23,7 @@ export interface Issuer {
   above: readonly ChainLink[]
 }
 
-/** One with which a signer signs now. */
+/** An issuer that a signer uses now. */
 export interface SigningIssuer {
   id: string
   certificate: Uint8Array

@@ -63,7 +63,7 @@ export async function readPageOf<T>(
   return { rows, limit, next: goesOnByOffset ? { offset: offset + limit } : { cursor: next }, isCut: !isComplete }
 }
 
-/** No empty list: the rows may lie further on. */
+/** An empty list would be wrong, since rows may lie further on. */
 function nothingYet(limit: number, cursor: string): AdminError {
   const message = `the search was cut off after ${SEARCH_MS / 1000} seconds and has found nothing so far; narrow it, or go on with cursor=${cursor}`
   return new AdminError('unavailable', message, { next: { limit: String(limit), cursor } })

@@ -102,7 +102,8 @@ export class SignIn {
   }
 
   /**
-   * Before what would make a stolen session a stolen account. Guesses count as failed logins.
+   * Asks for the password before a change that would turn a stolen session into a stolen account. Wrong passwords
+   * count as failed logins.
    * @throws AdminError forbidden, rate_limited
    */
   async requirePassword({ username, ipAddress = '' }: SignedIn, password: string): Promise<void> {

@@ -14,9 +14,9 @@ export interface TurnsOptions {
   atOnceOfOne: number
   /** At work or waiting. */
   mostOfOne: number
-  /** In the sentence for who has more: "too many requests from this address". */
+  /** Names the work in the refusal: "too many requests from this address". */
   what: string
-  /** Behind a piece the turn rests as long as that took, so that half of the time is left for others. */
+  /** After a piece the turn rests as long as the piece took, which leaves half of the time to others. */
   rests?: true
 }
 

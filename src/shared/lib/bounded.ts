@@ -38,7 +38,7 @@ export function boundedList<E extends z.ZodType>(element: E, most: number) {
   return listOf(list, element)
 }
 
-/** The same for a schema that is shown in documents: it tells its elements, and all faults of as many as it accepts. */
+/** The same for a schema that documents show: it describes its elements, and reports the faults of up to `most`. */
 export function boundedArray<E extends z.ZodType>(element: E, most: number, least = 0) {
   const limit = (value: z.input<E>[], check: z.RefinementCtx) => {
     if (!Array.isArray(value) || value.length <= most) return value

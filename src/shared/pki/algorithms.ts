@@ -93,7 +93,7 @@ export function findSignatureAlgorithm(identifierDer: Buffer): SignatureAlgorith
   return ALGORITHM_BY_IDENTIFIER.get(identifierDer.toString('latin1'))
 }
 
-/** Algorithms that nothing is signed with here, for the words of a refusal. */
+/** Names of algorithms that are not supported, for refusals. */
 const OTHER_SIGNATURE_ALGORITHMS: ReadonlyMap<string, string> = new Map([
   ['1.2.840.113549.1.1.4', 'MD5withRSA'],
   ['1.2.840.113549.1.1.5', 'SHA1withRSA'],

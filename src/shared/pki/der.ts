@@ -124,8 +124,8 @@ export class DerReader {
   }
 
   /**
-   * The whole next value of any type. In exact bytes its inner structure is checked as far as tags
-   * tell, in others not at all: nobody looks at it.
+   * The whole next value of any type. In exact bytes its inner structure is checked as far as tags tell; in others
+   * it is not checked, because nobody reads it.
    */
   any(): Buffer {
     const start = this.offset

@@ -174,7 +174,7 @@ function parseCommonHeader(
   return { alg, nonce, url, key: { jwk: jwk as JsonObject } }
 }
 
-/** What the operator can allow is named, for the reader of the client's log. */
+/** Names the key of the configuration that would allow it, for the reader of the client's log. */
 function refusedAlgorithm(alg: string, allowed: readonly JwsAlgorithm[]): Problem {
   const detail = `this alg is not accepted here; use one of ${allowed.join(', ')}`
   if (!isJwsAlgorithm(alg)) return new Problem('badSignatureAlgorithm', detail, { algorithms: allowed })
@@ -183,8 +183,8 @@ function refusedAlgorithm(alg: string, allowed: readonly JwsAlgorithm[]): Proble
 }
 
 /**
- * The JWS inside a key change (RFC 8555 §7.3.5), signed with its own jwk. It should have no nonce; the
- * server's checks there do not ask, and le_acme2 sends one.
+ * The JWS inside a key change (RFC 8555 §7.3.5), signed with its own jwk. It should have no nonce, but le_acme2
+ * sends one and no check needs it absent.
  */
 export interface InnerJws {
   header: { alg: JwsAlgorithm; url: string; jwk: JsonObject }

@@ -13,8 +13,8 @@ const compare = (...rounds: Run[][]) =>
   )
 
 const BROKEN: Turn = { broken: 'it does not answer' }
-const A = { name: 'this tree (aaaaaaa)', commit: 'a', note: '', isOurs: true }
-const B = { name: 'v1 (bbbbbbb)', commit: 'b', note: 'keeps nothing', isOurs: false }
+const A = { name: 'this tree (aaaaaaa)', commit: 'a', note: '' }
+const B = { name: 'v1 (bbbbbbb)', commit: 'b', note: 'keeps nothing' }
 
 describe('the rounds of a comparison', () => {
   test('give ratios within each round, so that what drifts between rounds cancels', () => {

@@ -7,7 +7,7 @@ import { renderText } from '../../../bench/report/text.ts'
 import { isSteady } from '../../../bench/warm-up.ts'
 import { aResult } from '../../support/bench-result.ts'
 
-const SERVER = { name: 'a </script><b>server</b>', commit: undefined, note: '', isOurs: true }
+const SERVER = { name: 'a </script><b>server</b>', commit: undefined, note: '' }
 
 describe('a result', () => {
   test('reads as CPU by role and as times of the crypto floor', () => {
