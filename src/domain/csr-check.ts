@@ -38,7 +38,7 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
   if (!verifyCsrSignature(csr)) throw badCsr('the signature of the CSR does not verify with its own key')
 }
 
-/** What makes a CA certificate, or one that speaks for its CA (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12). */
+/** Extensions that make a CA certificate, or one that speaks for its CA (RFC 5280 §4.2.1.3, §4.2.1.9, §4.2.1.12). */
 const CA_USAGES: readonly string[] = ['key_cert_sign', 'crl_sign', UNREADABLE]
 const CA_PURPOSES: readonly string[] = ['ocsp_signing', ANY_EXTENDED_KEY_USAGE, UNREADABLE]
 

@@ -24,7 +24,7 @@ import {
 import type { TbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 
-/** What certificates of a backend may have beyond what their profile says. */
+/** Content that a backend's certificates may have beyond their profile. */
 export interface Accepted {
   /** Short names (RFC 4514 §3) or OIDs. */
   subjectAttributes: readonly string[]

@@ -10,7 +10,7 @@
 import { Problem } from '../shared/protocol/problem.ts'
 import { addressKey, DecayingSketch } from './address-usage.ts'
 
-/** What a refused request has cost, in signatures; failed signatures are charged where they are verified. */
+/** Cost of a refused request, in signatures. Failed signatures are charged where they are verified. */
 export const FAILURE_COSTS: Readonly<Record<number, number>> = {
   400: 0.1,
   401: 0.1,

@@ -135,7 +135,7 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
   }
 }
 
-/** What a backend that has left the configuration may add. */
+/** Content that a backend may add after it has left the configuration. */
 const NOTHING_MORE: Accepted = { subjectAttributes: ['CN'], keyPurposes: [], extensions: [], policyOids: [] }
 
 type Asked = Pick<ClaimedIssuance, 'csr' | 'identifiers' | 'profile' | 'backend' | 'requested'>

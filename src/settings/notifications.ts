@@ -13,7 +13,7 @@ export interface NotificationSettings {
   enabled: boolean
   disabledTypes: readonly string[]
   batchSize: number
-  /** In an hour, of all accounts. */
+  /** Mails in an hour, of all accounts. */
   mostToRecipient: number
   retryIntervalMs: number
   maxRetries: number

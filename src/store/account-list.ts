@@ -103,7 +103,7 @@ export async function listAccounts(
   return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }
 
-/** As skipOfCertificates. */
+/** Works as skipOfCertificates. */
 export function skipOfAccounts(db: DatabasePool, filter: AccountFilter): Skip | undefined {
   return skipById(db, sql.fragment`accounts a`, sql.fragment`a.id`, filter)
 }

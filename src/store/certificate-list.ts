@@ -238,7 +238,7 @@ interface Order {
 
 const BY_ID: Order = { by: sql.fragment`c.id DESC`, behind: (after) => behind(sql.fragment`c.id`, after) }
 
-/** By the order's id, or by their own id without an order; a cursor may be either id. */
+/** Compares by the order's id, or by the row's own id without an order. A cursor may be either id. */
 const behindOrder = (place: Fragment, after: string | undefined) =>
   after === undefined
     ? ALL_ROWS

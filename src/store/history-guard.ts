@@ -9,7 +9,7 @@ import type { Batched, CommandTraits } from '../shared/lib/batcher.ts'
 import { HISTORY, type HistoryRow, type IssuanceHistoryQuery, valuesOfHistory } from './csr-profile-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
 
-/** What must hold of the history in the moment in which an order begins. */
+/** Conditions on the history at the moment in which an order begins. */
 export interface HistoryDemands extends IssuanceHistoryQuery {
   keyIsNew: boolean
   isDue: boolean

@@ -124,7 +124,7 @@ export async function listOrders(
   return readPage(hasNames || fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }
 
-/** As skipOfCertificates. */
+/** Works as skipOfCertificates. */
 export function skipOfOrders(db: DatabasePool, filter: OrderFilter): Skip | undefined {
   return skipById(db, sql.fragment`orders o`, sql.fragment`o.id`, filter)
 }

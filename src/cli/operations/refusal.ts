@@ -7,7 +7,7 @@ export class Refusal extends CommandError {
   /** Of HTTP. */
   readonly status: number
   readonly fields: readonly FieldError[]
-  /** What the service calls a bad request was wrong usage here. */
+  /** The service's bad request is wrong usage on the command line. */
   readonly exitCode: 1 | 2
 
   constructor(

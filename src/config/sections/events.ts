@@ -17,7 +17,7 @@ import {
   whole,
 } from '../field.ts'
 
-/** What a hook without `events` is told. */
+/** The events that a hook without `events` gets. */
 export const HOOK_EVENTS: readonly EventKind[] = [
   'account.registration',
   'order.creation',

@@ -1,4 +1,4 @@
-/** What clients of all accounts could not do, and why. */
+/** Lists what clients of all accounts could not do, and why. */
 
 import { type Input, type Output, useList } from '../api.ts'
 import { Badge, Empty, Time } from '../components/basics.tsx'

@@ -212,7 +212,7 @@ export class BulkRevocations {
       .finally(() => this.#queued.delete(id))
   }
 
-  /** In the log, and on the job's page. */
+  /** Tells the log and the job's page. */
   async #tell(id: string, error: unknown): Promise<void> {
     this.#options.events.failed(id, error)
     await noteObstacle(this.#options.db, id, error instanceof Error ? error.message : String(error))
@@ -276,7 +276,7 @@ async function match(tx: Transaction, job: RevocationJob): Promise<RevocationJob
 const UNREADABLE =
   'not revoked: the stored certificate cannot be read, so its key cannot be blocked; another reason revokes it'
 
-/** One row that cannot be read must not hold up the others. */
+/** A row that cannot be read must not hold up the others. */
 function keyOf(der: Buffer): Buffer | 'unreadable' {
   try {
     return hashSpki(parseCertificate(der).tbs.spki)
