@@ -12,6 +12,7 @@ import { ANY_EXTENDED_KEY_USAGE, CA_EXTENSION } from '../shared/pki/oids.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
+import { listed } from './short-texts.ts'
 import { checkSubjectKeyType, type SubjectKeyType } from './subject-key.ts'
 
 export interface CsrPolicy {
@@ -113,12 +114,6 @@ function identifierValueOf(text: string): string {
   if (!octets) return name
   // Go's net.IP has 16 octets for an IPv4 address, too, which some programs write into the SAN.
   return formatIpAddress(octets).replace(/^::ffff:(?=\d+\.)/, '')
-}
-
-/** Short and printable, since a client wrote some of it. */
-function listed(names: readonly string[]): string {
-  const shown = names.slice(0, 5).map((name) => name.slice(0, 100).replaceAll(/[^\x20-\x7e]/g, '?'))
-  return names.length > 5 ? `${shown.join(', ')} and ${names.length - 5} more` : shown.join(', ')
 }
 
 /** The certificate's common name: the first of the CSR that fits, always a name of the order. */

@@ -10,7 +10,6 @@ import {
   type CsrProfile,
   csrProfileProblem,
   csrProfileViolations,
-  historyViolations,
   parseCsrProfile,
 } from '../domain/csr-profile.ts'
 import type { Order } from '../domain/records.ts'
@@ -80,9 +79,9 @@ export function createAccountRules(
         if (!policy.requireCsrProfile) return undefined
         throw new Problem('badCSR', 'this account has no CSR profile, and this server issues nothing without one')
       }
-      const violations = csrProfileViolations(csr, profile)
       const demands = historyDemands(csr, profile, now)
-      if (demands) violations.push(...historyViolations(profile, await profiles.historyOf(demands)))
+      const history = demands && (await profiles.historyOf(demands))
+      const violations = csrProfileViolations(csr, profile, { history })
       if (violations.length > 0) throw csrProfileProblem(violations)
       return demands
     },

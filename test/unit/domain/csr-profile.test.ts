@@ -5,10 +5,10 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import {
   asksForHistory,
+  type CertificateHistory,
   CsrProfileError,
   csrProfileProblem,
   csrProfileViolations,
-  historyViolations,
   parseCsrProfile,
 } from '../../../src/domain/csr-profile.ts'
 import { type Csr, CsrError, parseCsr } from '../../../src/shared/pki/csr.ts'
@@ -348,7 +348,36 @@ describe('CSR profile checks', () => {
     assert.ok(problem.detail.endsWith(found.join('; ')))
   })
 
-  test('history is asked only where a field needs it, and only false forbids a key to come back', () => {
+  test('of a long list five entries are named, and of a long expression its beginning', async () => {
+    const bases = Array.from({ length: 1_000 }, (_, number) => `b${number}.example`)
+    const csr = await csrOf(dns('a.test'))
+    assert.deepEqual(violations(csr, { max_subdomain_depth: 1, depth_base_domains: bases }), [
+      'a.test lies below none of b0.example, b1.example, b2.example, b3.example, b4.example and 995 more',
+    ])
+    assert.deepEqual(violations(csr, { san_regex: 'b'.repeat(1_500) }), [
+      `subject alternative name a.test does not match ${'b'.repeat(100)}…`,
+    ])
+    const oid = `1.2.${'3'.repeat(100)}`
+    assert.deepEqual(violations(await csrOf({ extensions: [purposes(oid)] }), { authorized_extended_key_usages: [] }), [
+      `extended key usage ${oid.slice(0, 100)}… is not authorized`,
+    ])
+  })
+
+  test('fifty violations are named, and the others counted', async () => {
+    const csr = await csrOf(dns(...Array.from({ length: 60 }, (_, number) => `${number}.test`)))
+    const found = csrProfileViolations(csr, parseCsrProfile({ san_regex: 'x', reuse_key: false }), {
+      history: { keyCertified: true, notDue: false },
+    })
+    assert.deepEqual(
+      [found.length, found[0], found.at(-1)],
+      [51, 'subject alternative name 0.test does not match x', 'and 11 more'],
+    )
+    const { detail, subproblems } = csrProfileProblem(found).toJSON()
+    assert.equal(subproblems?.length, 51)
+    assert.ok(detail.endsWith(`${found.slice(0, 5).join('; ')}; and others`), detail)
+  })
+
+  test('history is asked only where a field needs it, and only false forbids a key to come back', async () => {
     const cases: [object, boolean][] = [
       [{}, false],
       [{ reuse_key: true }, false],
@@ -359,16 +388,13 @@ describe('CSR profile checks', () => {
     ]
     for (const [data, asks] of cases) assert.equal(asksForHistory(parseCsrProfile(data)), asks, JSON.stringify(data))
     const seen = { keyCertified: true, notDue: true }
-    assert.deepEqual(historyViolations(parseCsrProfile({}), seen), [])
-    assert.equal(historyViolations(parseCsrProfile({ reuse_key: false }), seen).length, 1)
-    assert.match(historyViolations(parseCsrProfile({ renewal_window_days: 30 }), seen)[0] ?? '', /more than 30 days/)
-    assert.deepEqual(
-      historyViolations(parseCsrProfile({ reuse_key: false, renewal_window_days: 1 }), {
-        keyCertified: false,
-        notDue: false,
-      }),
-      [],
-    )
+    const csr = await csrOf()
+    const found = (data: object, history: CertificateHistory) =>
+      csrProfileViolations(csr, parseCsrProfile(data), { history })
+    assert.deepEqual(found({}, seen), [])
+    assert.equal(found({ reuse_key: false }, seen).length, 1)
+    assert.match(found({ renewal_window_days: 30 }, seen)[0] ?? '', /more than 30 days/)
+    assert.deepEqual(found({ reuse_key: false, renewal_window_days: 1 }, { keyCertified: false, notDue: false }), [])
   })
 })
 
