@@ -7,6 +7,7 @@ import { otherSignatureAlgorithmName, type SignatureAlgorithm } from '../shared/
 import { type Csr, UNREADABLE, verifyCsrSignature } from '../shared/pki/csr.ts'
 import type { GeneralName } from '../shared/pki/general-names.ts'
 import { formatIpAddress, parseIpAddress } from '../shared/pki/ip-address.ts'
+import { MAX_COMMON_NAME_CHARACTERS } from '../shared/pki/name.ts'
 import { ANY_EXTENDED_KEY_USAGE, CA_EXTENSION } from '../shared/pki/oids.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
@@ -121,9 +122,16 @@ function listed(names: readonly string[]): string {
 }
 
 /** The certificate's common name: the first of the CSR that fits, always a name of the order. */
-export function commonNameOf(csr: Csr): string | undefined {
-  return csr.commonNames.map(identifierValueOf).find((name) => name.length <= 64)
+export function commonNameOf(csr: Pick<Csr, 'commonNames'>): string | undefined {
+  return certifiedCommonNames(csr).find(fitsCommonName)
 }
+
+/** The common names as a certificate would spell them, each once. */
+export function certifiedCommonNames(csr: Pick<Csr, 'commonNames'>): string[] {
+  return [...new Set(csr.commonNames.map(identifierValueOf))].filter((name) => name !== '')
+}
+
+export const fitsCommonName = (name: string): boolean => name.length <= MAX_COMMON_NAME_CHARACTERS
 
 function badCsr(detail: string): Problem {
   return new Problem('badCSR', detail)

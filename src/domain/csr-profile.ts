@@ -9,10 +9,11 @@
 import { CURVES } from '../shared/pki/algorithms.ts'
 import type { Csr } from '../shared/pki/csr.ts'
 import type { GeneralName, GeneralNameKind } from '../shared/pki/general-names.ts'
+import { MAX_COMMON_NAME_CHARACTERS } from '../shared/pki/name.ts'
 import { EXTENDED_KEY_USAGES } from '../shared/pki/oids.ts'
 import type { Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
-import { certifiedNames } from './csr-check.ts'
+import { certifiedCommonNames, certifiedNames, fitsCommonName } from './csr-check.ts'
 import { compileLinearPattern, type LinearPattern, PatternError } from './linear-pattern.ts'
 
 /**
@@ -182,11 +183,11 @@ export type CsrFacts = Pick<
 >
 
 /**
- * All violations by a request, except those of history. The rules of SANs judge what the certificate
+ * All violations by a request, except those of history. The rules of names judge what the certificate
  * will carry, so a name in the common name alone counts. Total: accepts any parsed CSR and profile.
  */
 export function csrProfileViolations(csr: CsrFacts, profile: CsrProfile): string[] {
-  const commonNames = [...new Set(csr.commonNames)]
+  const commonNames = certifiedCommonNames(csr)
   const sans = certifiedNames(csr).filter(({ kind }) => kind in SAN_TYPES)
   const dnsNames = sans.filter(({ kind }) => kind === 'dNSName')
   return [
@@ -194,8 +195,14 @@ export function csrProfileViolations(csr: CsrFacts, profile: CsrProfile): string
     ...algorithmViolations(csr, profile.authorizedSignatureAlgorithms),
     ...usageViolations('key usage', csr.keyUsages, profile.authorizedKeyUsages),
     ...usageViolations('extended key usage', csr.extendedKeyUsages?.map(rfcName), profile.authorizedExtendedKeyUsages),
-    ...countViolations('common names', csr.commonNames.length, profile.commonNames),
-    ...countViolations('subject alternative names', sans.length, profile.sans),
+    ...minimumViolations(
+      `common names of at most ${MAX_COMMON_NAME_CHARACTERS} characters`,
+      commonNames.filter(fitsCommonName).length,
+      profile.commonNames,
+    ),
+    ...maximumViolations('common names', csr.commonNames.length, profile.commonNames),
+    ...minimumViolations('subject alternative names', sans.length, profile.sans),
+    ...maximumViolations('subject alternative names', sans.length, profile.sans),
     ...patternViolations(profile, commonNames, sans, csr.subjectText),
     ...sanTypeViolations(sans, profile.sanTypes),
     ...(profile.wildcardInCommonName ? [] : wildcardViolations('common name', commonNames)),
@@ -280,10 +287,12 @@ function rfcName(usage: string): string {
     : usage
 }
 
-function countViolations(what: string, count: number, { minimum, maximum }: CountRule): string[] {
-  if (count < minimum) return [`${count} ${what}; the minimum is ${minimum}`]
-  if (count > maximum) return [`${count} ${what}; the maximum is ${maximum}`]
-  return []
+function minimumViolations(what: string, count: number, { minimum }: CountRule): string[] {
+  return count < minimum ? [`${count} ${what}; the minimum is ${minimum}`] : []
+}
+
+function maximumViolations(what: string, count: number, { maximum }: CountRule): string[] {
+  return count > maximum ? [`${count} ${what}; the maximum is ${maximum}`] : []
 }
 
 /** Bound of a request's characters times instructions: about half a second in the worst case. */

@@ -115,6 +115,7 @@ test('the common name is the first one asked for that fits 64 characters', async
   assert.equal(commonNameOf(await csrOf({ subject: 'CN=B.example' })), 'b.example')
   assert.equal(commonNameOf(await csrOf({ subject: '' })), undefined)
   assert.equal(commonNameOf(await csrOf({ subject: 'CN=#3003020105' })), undefined, 'a SEQUENCE names nothing')
+  assert.equal(commonNameOf(await csrOf({ subject: 'CN=., CN=b.example' })), 'b.example', 'a dot names nothing')
   assert.equal(commonNameOf(await csrOf({ subject: `CN=${long}` })), undefined)
   assert.equal(commonNameOf(await csrOf({ subject: `CN=${long}, CN=b.example` })), 'b.example')
 })

@@ -112,7 +112,12 @@ describe('CSR profile checks', () => {
       [],
     ],
 
-    ['a common name is missing', { common_name_minimum: 1 }, () => csrOf(), ['0 common names; the minimum is 1']],
+    [
+      'a common name is missing',
+      { common_name_minimum: 1 },
+      () => csrOf(),
+      ['0 common names of at most 64 characters; the minimum is 1'],
+    ],
     [
       'too many common names',
       { common_name_maximum: 1 },
@@ -136,6 +141,18 @@ describe('CSR profile checks', () => {
       { common_name_regex: '[a-z]+\\.example' },
       () => csrOf({ subject: 'CN=a.example,CN=b.example.org' }),
       ['common name b.example.org does not match [a-z]+\\.example'],
+    ],
+    [
+      'a common name counts for the minimum only if the certificate can carry it',
+      { common_name_minimum: 1 },
+      () => csrOf({ subject: `CN=${'a'.repeat(60)}.example` }),
+      ['0 common names of at most 64 characters; the minimum is 1'],
+    ],
+    [
+      'a common name is judged in the spelling that the certificate gets',
+      { common_name_regex: '[a-z]+\\.example' },
+      () => csrOf({ subject: 'CN=\\ A.EXAMPLE.' }),
+      [],
     ],
     ['the pattern is not asked without a common name', { common_name_regex: 'x' }, () => csrOf(), []],
 
@@ -261,6 +278,15 @@ describe('CSR profile checks', () => {
       () => csrOf({ ...dns('*.a.example', 'b.example'), subject: 'CN=*.a.example' }),
       ['common name *.a.example is a wildcard', 'subject alternative name *.a.example is a wildcard'],
     ],
+
+    ...[' *.a.example', '*.A.example ', '*.a.example.', '\u00a0*.a.example', '\ufeff*.a.example'].map(
+      (name): Case => [
+        `the common name ${JSON.stringify(name)} is issued as a wildcard`,
+        { wildcard_in_common_name: false, common_name_regex: '[^*].*' },
+        () => csrOf({ ...dns('*.a.example'), subject: [{ CN: [name] }] }),
+        ['common name *.a.example does not match [^*].*', 'common name *.a.example is a wildcard'],
+      ],
+    ),
 
     ['depth needs both members', { max_subdomain_depth: 0 }, () => csrOf(dns('a.b.example')), []],
     ['bases alone ask nothing', { depth_base_domains: ['x.test'] }, () => csrOf(dns('a.b.example')), []],
