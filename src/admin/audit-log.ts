@@ -3,6 +3,7 @@
 import { z } from 'zod/v4'
 import { type NotedHead, parseHead } from '../domain/audit-verdict.ts'
 import { AUDIT_VERIFICATION_STATUSES } from '../domain/states.ts'
+import { boundedArray } from '../shared/lib/bounded.ts'
 import type { AuditFilter, StoredAuditEntry } from '../store/admin/audit-store.ts'
 import type { AuditVerification as StoredVerification } from '../store/admin/audit-verification-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
@@ -131,7 +132,7 @@ const beginAuditVerification = endpoint({
   ...{ id: 'beginAuditVerification', method: 'POST', path: '/audit-log/verifications', tag, roles: BOTH_ROLES },
   summary: 'Begins to read the whole audit log and to check that its chain is whole.',
   body: z.strictObject({
-    heads: z.array(head).max(MOST_HEADS).default([]).meta({
+    heads: boundedArray(head, MOST_HEADS).default([]).meta({
       description: 'Heads noted earlier, from lines audit_head of the log: they find a cut tail.',
     }),
   }),
