@@ -159,10 +159,11 @@ const getAuditVerification = endpoint({
 
 const listAuditVerifications = endpoint({
   ...{ id: 'listAuditVerifications', method: 'GET', path: '/audit-log/verifications', tag, roles: BOTH_ROLES },
-  summary: 'Lists the last 20 checks of the audit log, the newest first.',
+  summary: 'Lists the last checks of the audit log, at most 20, the newest first.',
+  query: z.strictObject({ limit: limitParameter() }),
   reply: { status: 200, schema: z.array(AuditVerification) },
-  handle: async (_request, { auditVerifications }) => ({
-    body: (await auditVerifications.list()).map(verificationBody),
+  handle: async ({ query }, { auditVerifications, pages }) => ({
+    body: (await auditVerifications.list(limitOf(query.limit, pages))).map(verificationBody),
   }),
 })
 

@@ -95,7 +95,7 @@ describe('a check of the audit log', () => {
     )
     const jobs = instance()
     const { id } = await jobs.begin([])
-    const kept = await jobs.list()
+    const kept = await jobs.list(100)
     assert.deepEqual([kept.length, kept[0]?.id, kept[19]?.id.slice(-2)], [20, id, '07'])
     await endOf(jobs, id)
   })
@@ -107,6 +107,6 @@ describe('a check of the audit log', () => {
       },
     })
     await assert.rejects(jobs.begin([]), /there is no key/)
-    assert.deepEqual(await jobs.list(), [])
+    assert.deepEqual(await jobs.list(1), [])
   })
 })

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Input, lines, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Badge, Copyable, Empty, Problem, Time } from '../components/basics.tsx'
+import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'
 import { type Filter, FilterBar } from '../components/filter-bar.tsx'
 import { useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
@@ -99,8 +99,10 @@ function Chain() {
   if (last && (last.status === 'running') !== isRunning) setRunning(!isRunning)
   return (
     <section class="bar" aria-label={WORDS.audit.chain}>
-      <div role="status">{last ? <Check {...last} /> : WORDS.audit.chainHelp}</div>
-      <Problem error={error ?? loaded.error} />
+      <Ready loaded={loaded}>
+        {() => <div role="status">{last ? <Check {...last} /> : WORDS.audit.chainHelp}</div>}
+      </Ready>
+      <Problem error={error} />
       <button type="button" disabled={isBusy || isRunning} onClick={() => submit()}>
         {isBusy || isRunning ? WORDS.audit.checking : WORDS.audit.check}
       </button>

@@ -104,10 +104,10 @@ export class AuditVerifications {
   }
 
   /** The newest first. */
-  async list(): Promise<readonly AuditVerification[]> {
+  async list(limit: number): Promise<readonly AuditVerification[]> {
     const { db } = this.#options
     await failAbandoned(db, ABANDONED_SECONDS, ABANDONED)
-    return listVerifications(db, KEPT)
+    return listVerifications(db, limit)
   }
 
   /** Ends after the page in hand. A check that has not reached the end has failed. */
