@@ -1,11 +1,14 @@
 /** `/audit-log`: what administrators did. */
 
 import { z } from 'zod/v4'
-import { parseHead, renderHead } from '../domain/audit-verdict.ts'
+import { type NotedHead, parseHead } from '../domain/audit-verdict.ts'
+import { AUDIT_VERIFICATION_STATUSES } from '../domain/states.ts'
+import { boundedArray } from '../shared/lib/bounded.ts'
 import type { AuditFilter, StoredAuditEntry } from '../store/admin/audit-store.ts'
+import type { AuditVerification as StoredVerification } from '../store/admin/audit-verification-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint } from './endpoint.ts'
 import { limitOf, limitParameter } from './pages.ts'
-import { instantParameter, line, text, time, timestamp, uuid } from './schemas.ts'
+import { instantParameter, line, text, time, timeOrNull, timestamp, uuid } from './schemas.ts'
 
 /** Its members are also those of `readAuditLines`. */
 const AuditLogEntry = z
@@ -79,37 +82,96 @@ const exportAuditLog = endpoint({
   },
 })
 
-const AuditChain = z
+const AuditVerification = z
   .strictObject({
-    whole: z.boolean(),
-    entries: z.int(),
-    head: z.string().meta({ description: 'Number and MAC of the last entry, as the log line audit_head has them.' }),
-    cut_sequence: z.int().meta({ description: 'Retention deleted everything up to here; 0 for nothing.' }),
+    id: z.uuid(),
+    status: z.enum(AUDIT_VERIFICATION_STATUSES),
+    checked: z.int().meta({ description: 'Entries so far.' }),
+    total: z.int().meta({ description: 'Entries of the log; 0 before the first page.' }),
+    whole: z.boolean().nullable().meta({ description: 'Null unless status is done.' }),
+    entries: z.int().nullable(),
+    head: z
+      .string()
+      .nullable()
+      .meta({ description: 'Number and MAC of the last entry, as the log line audit_head has them.' }),
+    cut_sequence: z.int().nullable().meta({ description: 'Retention deleted everything up to here; 0 for nothing.' }),
     faults: z.array(z.string()).meta({ description: 'At most 20 sentences.' }),
+    failure: z.string().nullable().meta({ description: 'Why the check did not reach the end of the log.' }),
+    created_at: timestamp(),
+    finished_at: timestamp().nullable(),
   })
-  .meta({ id: 'AuditChain' })
+  .meta({ id: 'AuditVerification' })
+
+function verificationBody(job: StoredVerification): z.input<typeof AuditVerification> {
+  const { id, status, checked, total, verdict, failure } = job
+  return {
+    id,
+    status,
+    checked,
+    total,
+    whole: verdict && verdict.faults.length === 0,
+    entries: verdict?.entries ?? null,
+    head: verdict?.head ?? null,
+    cut_sequence: verdict?.cut_sequence ?? null,
+    faults: verdict ? verdict.faults : [],
+    failure,
+    created_at: time(job.created_at),
+    finished_at: timeOrNull(job.finished_at),
+  }
+}
 
 /** Each is compared with every entry. */
 const MOST_HEADS = 50
 
-const heads = text(MOST_HEADS * 84)
-  .transform((text) => text.split(',').map(parseHead))
-  .refine((noted) => noted.length <= MOST_HEADS && noted.every((one) => one !== undefined), {
-    error: `must be a number, ':' and 64 hexadecimal digits, or up to ${MOST_HEADS} of these with ',' between`,
-  })
-  .transform((noted) => noted.filter((one) => one !== undefined))
-  .meta({ description: 'Heads noted earlier, from lines audit_head of the log, with commas between: find a cut tail.' })
+const head = text(84)
+  .transform(parseHead)
+  .refine((noted) => noted !== undefined, { error: "must be a number, ':' and 64 hexadecimal digits" })
+  .transform((noted) => noted as NotedHead)
 
-const getAuditChain = endpoint({
-  ...{ id: 'getAuditChain', method: 'GET', path: '/audit-log/chain', tag, roles: BOTH_ROLES },
-  summary: 'Reads the whole audit log and says whether its chain is whole.',
-  query: z.strictObject({ head: heads.optional() }),
-  reply: { status: 200, schema: AuditChain },
-  async handle({ query }, { auditChain }) {
-    const { entries, head, cutSequence, faults } = await auditChain(query.head)
-    const whole = faults.length === 0
-    return { body: { whole, entries, head: renderHead(head), cut_sequence: cutSequence, faults: [...faults] } }
+const beginAuditVerification = endpoint({
+  ...{ id: 'beginAuditVerification', method: 'POST', path: '/audit-log/verifications', tag, roles: BOTH_ROLES },
+  summary: 'Begins to read the whole audit log and to check that its chain is whole.',
+  body: z.strictObject({
+    heads: boundedArray(head, MOST_HEADS).default([]).meta({
+      description: 'Heads noted earlier, from lines audit_head of the log: they find a cut tail.',
+    }),
+  }),
+  bodyIsOptional: true,
+  reply: { status: 202, schema: AuditVerification },
+  errors: ['conflict'],
+  async handle({ body }, { auditVerifications, baseUrl }) {
+    const begun = await auditVerifications.begin(body.heads)
+    const headers = [['Location', `${baseUrl}/audit-log/verifications/${begun.id}`] as const]
+    return { headers, body: verificationBody(begun) }
   },
 })
 
-export const AUDIT_LOG = [listAuditLog, getAuditChain, exportAuditLog]
+const getAuditVerification = endpoint({
+  ...{ id: 'getAuditVerification', method: 'GET', tag, roles: BOTH_ROLES },
+  path: '/audit-log/verifications/{verification_id}',
+  summary: 'Shows how far a check of the audit log is, and what it found.',
+  params: z.strictObject({ verification_id: uuid() }),
+  reply: { status: 200, schema: AuditVerification },
+  errors: ['not_found'],
+  handle: async ({ params }, { auditVerifications }) => ({
+    body: verificationBody(await auditVerifications.find(params.verification_id)),
+  }),
+})
+
+const listAuditVerifications = endpoint({
+  ...{ id: 'listAuditVerifications', method: 'GET', path: '/audit-log/verifications', tag, roles: BOTH_ROLES },
+  summary: 'Lists the last checks of the audit log, at most 20, the newest first.',
+  query: z.strictObject({ limit: limitParameter() }),
+  reply: { status: 200, schema: z.array(AuditVerification) },
+  handle: async ({ query }, { auditVerifications, pages }) => ({
+    body: (await auditVerifications.list(limitOf(query.limit, pages))).map(verificationBody),
+  }),
+})
+
+export const AUDIT_LOG = [
+  listAuditLog,
+  exportAuditLog,
+  listAuditVerifications,
+  beginAuditVerification,
+  getAuditVerification,
+]

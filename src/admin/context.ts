@@ -1,6 +1,5 @@
 /** What the handlers of the Admin API work with. */
 
-import type { AuditVerdict, NotedHead } from '../domain/audit-verdict.ts'
 import type { WorkersStatus } from '../domain/background-run.ts'
 import type { AdminQuestions } from '../main/messages.ts'
 import type { Accounts } from '../services/admin/accounts.ts'
@@ -8,6 +7,7 @@ import type { AllowedIdentifiers } from '../services/admin/allowed-identifiers.t
 import type { ApiTokens } from '../services/admin/api-tokens.ts'
 import type { AuditLog } from '../services/admin/audit-log.ts'
 import type { AuditReader } from '../services/admin/audit-reader.ts'
+import type { AuditVerifications } from '../services/admin/audit-verification.ts'
 import type { BackendRevocations } from '../services/admin/backend-revocations.ts'
 import type { BlockedKeys } from '../services/admin/blocked-keys.ts'
 import type { BulkRevocations } from '../services/admin/bulk-revocations.ts'
@@ -43,7 +43,7 @@ export interface AdminContext {
   openApi(): Uint8Array
   audit: AuditLog
   auditReader: AuditReader
-  auditChain(noted?: readonly NotedHead[]): Promise<AuditVerdict>
+  auditVerifications: AuditVerifications
   signIn: SignIn
   tokens: ApiTokens
   users: Users

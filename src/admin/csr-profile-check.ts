@@ -21,7 +21,7 @@ const CsrProfileCheck = z
           violations: z.array(z.string()),
         }),
       )
-      .meta({ description: 'At most 50, the newest first.' }),
+      .meta({ description: 'At most 50 and 48,000 characters, the newest first; five violations of each.' }),
     not_checked: z
       .array(z.strictObject({ field: z.string(), reason: z.string() }))
       .meta({ description: 'Fields that no certificate answers.' }),

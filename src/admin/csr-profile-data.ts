@@ -1,7 +1,7 @@
 /** `profile_data` of a CSR profile. The domain says what the fields mean (`domain/csr-profile.ts`). */
 
 import { z } from 'zod/v4'
-import { compileLinearPattern, PatternError } from '../domain/linear-pattern.ts'
+import { compileLinearPattern, MAX_PATTERN_LENGTH, PatternError } from '../domain/linear-pattern.ts'
 import { boundedArray } from '../shared/lib/bounded.ts'
 import { text } from './schemas.ts'
 
@@ -21,7 +21,6 @@ const SAN_TYPES = ['DNS_NAME', 'IP_ADDRESS', 'RFC822_NAME', 'URI'] as const
 
 const MOST = 1_000_000
 const MOST_ENTRIES = 1_000
-const MOST_OF_A_PATTERN = 4_096
 const whole = (least: number) => z.int().min(least).max(MOST).optional()
 const bound = () => whole(-1).meta({ description: '-1 is no limit.' })
 const someOf = (values: readonly string[]) => boundedArray(z.enum(values), MOST_ENTRIES).optional()
@@ -33,7 +32,7 @@ const purpose = () =>
 
 /** RE2 syntax. */
 const pattern = () =>
-  text(MOST_OF_A_PATTERN)
+  text(MAX_PATTERN_LENGTH)
     .superRefine((source, context) => {
       try {
         compileLinearPattern(source)

@@ -45,7 +45,7 @@ const CsrProfileOfAccount = z
 const CsrVerdict = z
   .strictObject({
     valid: z.boolean(),
-    violations: z.array(z.string()),
+    violations: z.array(z.string()).meta({ description: 'At most 50, and how many more there are.' }),
     unchecked: z
       .array(z.string())
       .optional()

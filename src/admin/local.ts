@@ -74,7 +74,7 @@ export class LocalAdminApi {
 
   /** Ends the work in hand. */
   async close(): Promise<void> {
-    await this.#context.bulkRevocations.stop()
+    await Promise.all([this.#context.bulkRevocations.stop(), this.#context.auditVerifications.stop()])
     await addRevocations(queriesOf(this.#db), this.#tally)
   }
 
@@ -85,6 +85,7 @@ export class LocalAdminApi {
     return {
       certificates: { revoked: () => count(1) },
       bulkRevocations: { revoked: (_job, revoked) => count(revoked), failed: (_job, error) => this.#fail(error) },
+      auditVerifications: { failed: (error) => this.#fail(error) },
       credentials: {
         accountsRevoked: (accounts) => {
           this.#tally.accounts += accounts

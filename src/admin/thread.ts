@@ -82,7 +82,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
     async drain(deadlineMs) {
       const deadline = performance.now() + deadlineMs
       // A request that waits for its job is answered with the job's URL.
-      const jobs = context.bulkRevocations.stop()
+      const jobs = Promise.all([context.bulkRevocations.stop(), context.auditVerifications.stop()])
       await server?.drain(deadlineMs)
       while (application.running > 0 && performance.now() < deadline)
         await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
@@ -107,6 +107,9 @@ const eventsFor = (reporting: { log: Logger; metrics: Metrics }): AdminEvents =>
   certificates: revocationEvents(reporting),
   bulkRevocations: bulkRevocationEvents(reporting),
   credentials: { accountsRevoked: (count) => reporting.metrics.accountsRevoked.inc(count) },
+  auditVerifications: {
+    failed: (error) => reporting.log.error({ err: error }, 'a check of the audit log did not reach its end'),
+  },
 })
 
 /** A password must not reach a log, so that only a terminal is told one. */

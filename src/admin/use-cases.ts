@@ -6,7 +6,7 @@ import { AllowedIdentifiers } from '../services/admin/allowed-identifiers.ts'
 import { ApiTokens } from '../services/admin/api-tokens.ts'
 import type { AuditLog } from '../services/admin/audit-log.ts'
 import { AuditReader } from '../services/admin/audit-reader.ts'
-import { verifyAuditLog } from '../services/admin/audit-verification.ts'
+import { type AuditVerificationEvents, AuditVerifications } from '../services/admin/audit-verification.ts'
 import { BackendRevocations } from '../services/admin/backend-revocations.ts'
 import { BlockedKeys } from '../services/admin/blocked-keys.ts'
 import { type BulkRevocationEvents, BulkRevocations } from '../services/admin/bulk-revocations.ts'
@@ -46,6 +46,7 @@ export interface AdminEvents {
   certificates: RevocationEvents
   bulkRevocations: BulkRevocationEvents
   credentials: CredentialEvents
+  auditVerifications: AuditVerificationEvents
 }
 
 export interface AdminParts {
@@ -69,8 +70,6 @@ const PROFILE_TRIALS = { atOnce: 1, atOnceOfOne: 1, mostOfOne: 8, what: 'trials 
 const MOST_WAITING = 64
 /** Many open pages cost as much as one. */
 const OVERVIEW = { intervalMs: 500, mostWaiting: MOST_WAITING }
-/** Reads the whole log. */
-const AUDIT_CHAIN = { intervalMs: 2_000, mostWaiting: MOST_WAITING }
 
 export function createAdminContext(
   { config, version }: Pick<AdminThreadData, 'config' | 'version'>,
@@ -104,7 +103,12 @@ export function createAdminContext(
     statistics: new EventStatistics(db),
     tokens: new ApiTokens(db, audit),
     auditReader: new AuditReader(db, audit),
-    auditChain: auditChain(db, auditKey),
+    auditVerifications: new AuditVerifications({
+      db,
+      key: auditKey,
+      rests: !isCommand,
+      events: events.auditVerifications,
+    }),
     accounts: new Accounts(db, audit),
     certificates: new Certificates({ db, audit, events: events.certificates, renewal: renewalPolicy(config) }),
     orders: new Orders(db),
@@ -126,18 +130,5 @@ export function createAdminContext(
     checkProfile: (data, profileId) => checkProfile(db, data, profileId),
     profileTrials: new Turns(PROFILE_TRIALS),
     csrProfiles: new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS) }),
-  }
-}
-
-/** Each run reads the whole log, so that they share one, or come one after the other. */
-function auditChain(db: DatabasePool, key: () => Buffer): AdminContext['auditChain'] {
-  const shared = sharedWork(() => verifyAuditLog(db, key(), []), AUDIT_CHAIN)
-  let last: Promise<unknown> = Promise.resolve()
-  return (noted) => {
-    if (noted === undefined) return shared()
-    const verdict = last.then(() => verifyAuditLog(db, key(), noted))
-    // The caller gets the error; the next run only waits for the end.
-    last = verdict.catch(() => undefined)
-    return verdict
   }
 }

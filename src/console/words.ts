@@ -325,6 +325,8 @@ export const WORDS = {
     chainHelp: 'Each entry is chained to the one before. Checking reads the whole log.',
     check: 'Check the chain',
     checking: 'Checking …',
+    progress: (checked: string, total: string) => `${checked} of ${total} entries checked`,
+    failed: 'The last check did not reach the end:',
     whole: 'whole',
     broken: 'NOT whole',
     entries: (count: string) => `${several(count, 'entry', 'entries')}, head`,

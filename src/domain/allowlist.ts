@@ -24,10 +24,23 @@ export interface AllowedIdentifier {
 
 export type Allowlist = readonly AllowedIdentifier[]
 
+/** An entry of an account's allowlist. */
+export interface Grant extends AllowedIdentifier {
+  id: string
+}
+
 /** An account without entries may ask for nothing. */
 export function isAllowed(identifier: Identifier, allowlist: Allowlist): boolean {
-  return allowlist.some(({ type, value }) => type === identifier.type && MATCHES[type](identifier.value, value))
+  return allowlist.some((allowed) => matches(identifier, allowed))
 }
+
+/** Ids of entries that together allow the identifiers. */
+export function grantsOf(identifiers: readonly Identifier[], grants: readonly Grant[]): string[] {
+  return [...new Set(identifiers.flatMap((identifier) => grants.find((grant) => matches(identifier, grant))?.id ?? []))]
+}
+
+const matches = (identifier: Identifier, { type, value }: AllowedIdentifier) =>
+  type === identifier.type && MATCHES[type](identifier.value, value)
 
 /**
  * The address in normal form, if it lies in one of the networks.

@@ -7,10 +7,12 @@ import { otherSignatureAlgorithmName, type SignatureAlgorithm } from '../shared/
 import { type Csr, UNREADABLE, verifyCsrSignature } from '../shared/pki/csr.ts'
 import type { GeneralName } from '../shared/pki/general-names.ts'
 import { formatIpAddress, parseIpAddress } from '../shared/pki/ip-address.ts'
+import { MAX_COMMON_NAME_CHARACTERS } from '../shared/pki/name.ts'
 import { ANY_EXTENDED_KEY_USAGE, CA_EXTENSION } from '../shared/pki/oids.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
+import { listed } from './short-texts.ts'
 import { checkSubjectKeyType, type SubjectKeyType } from './subject-key.ts'
 
 export interface CsrPolicy {
@@ -41,16 +43,24 @@ export function checkCsr(csr: Csr, identifiers: readonly Identifier[], accountSp
 const CA_USAGES: readonly string[] = ['key_cert_sign', 'crl_sign', UNREADABLE]
 const CA_PURPOSES: readonly string[] = ['ocsp_signing', ANY_EXTENDED_KEY_USAGE, UNREADABLE]
 
-/** Checks a CSR for another CA, which may copy from it. @throws Problem badCSR when it asks for a CA certificate */
+/**
+ * Checks a CSR for another CA, which may copy from it, and from another extension request than this service.
+ * @throws Problem badCSR when it asks for a CA certificate, or for more names than are certified here
+ */
 export function requireLeafRequest(csr: Csr, profile: { extendedKeyUsages: readonly string[] }): void {
   const purposes = CA_PURPOSES.filter((purpose) => !profile.extendedKeyUsages.includes(purpose))
-  const asked = [
+  const asked = new Set([
     ...(csr.isCaRequested ? ['cA in basicConstraints'] : []),
     ...(csr.keyUsages ?? []).filter((usage) => CA_USAGES.includes(usage)),
     ...(csr.extendedKeyUsages ?? []).filter((purpose) => purposes.includes(purpose)),
     ...csr.extensionOids.filter((oid) => oid === CA_EXTENSION.nameConstraints),
-  ]
-  if (asked.length > 0) throw badCsr(`the CSR asks for what only CA certificates have: ${asked.join(', ')}`)
+  ])
+  if (asked.size > 0) throw badCsr(`the CSR asks for what only CA certificates have: ${[...asked].join(', ')}`)
+  const certified = new Set(certifiedNames(csr).map(keyOf))
+  const further = certifiedNames({ subjectAltNames: csr.furtherSubjectAltNames, commonNames: [] })
+  const more = further.filter((name) => !certified.has(keyOf(name))).map(({ value }) => value)
+  if (more.length > 0)
+    throw badCsr(`a further extension request of the CSR names ${listed(more)}, which the order has not`)
 }
 
 /**
@@ -82,11 +92,13 @@ function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
  */
 export function certifiedNames(csr: Pick<Csr, 'subjectAltNames' | 'commonNames'>): GeneralName[] {
   const names = new Map<string, GeneralName>()
-  const add = (name: GeneralName) => names.set(`${name.kind}:${name.value}`, name)
+  const add = (name: GeneralName) => names.set(keyOf(name), name)
   for (const name of csr.subjectAltNames) add(CERTIFIED_KINDS.includes(name.kind) ? certifiedName(name.value) : name)
   for (const commonName of csr.commonNames) add(certifiedName(commonName))
   return [...names.values()].filter(({ value }) => value !== '')
 }
+
+const keyOf = ({ kind, value }: GeneralName) => `${kind}:${value}`
 
 const CERTIFIED_KINDS: readonly GeneralName['kind'][] = ['dNSName', 'iPAddress']
 
@@ -114,16 +126,17 @@ function identifierValueOf(text: string): string {
   return formatIpAddress(octets).replace(/^::ffff:(?=\d+\.)/, '')
 }
 
-/** Short and printable, since a client wrote some of it. */
-function listed(names: readonly string[]): string {
-  const shown = names.slice(0, 5).map((name) => name.slice(0, 100).replaceAll(/[^\x20-\x7e]/g, '?'))
-  return names.length > 5 ? `${shown.join(', ')} and ${names.length - 5} more` : shown.join(', ')
+/** The certificate's common name: the first of the CSR that fits, always a name of the order. */
+export function commonNameOf(csr: Pick<Csr, 'commonNames'>): string | undefined {
+  return certifiedCommonNames(csr).find(fitsCommonName)
 }
 
-/** The certificate's common name: the first of the CSR that fits, always a name of the order. */
-export function commonNameOf(csr: Csr): string | undefined {
-  return csr.commonNames.map(identifierValueOf).find((name) => name.length <= 64)
+/** The common names as a certificate would spell them, each once. */
+export function certifiedCommonNames(csr: Pick<Csr, 'commonNames'>): string[] {
+  return [...new Set(csr.commonNames.map(identifierValueOf))].filter((name) => name !== '')
 }
+
+export const fitsCommonName = (name: string): boolean => name.length <= MAX_COMMON_NAME_CHARACTERS
 
 function badCsr(detail: string): Problem {
   return new Problem('badCSR', detail)

@@ -9,11 +9,13 @@
 import { CURVES } from '../shared/pki/algorithms.ts'
 import type { Csr } from '../shared/pki/csr.ts'
 import type { GeneralName, GeneralNameKind } from '../shared/pki/general-names.ts'
+import { MAX_COMMON_NAME_CHARACTERS } from '../shared/pki/name.ts'
 import { EXTENDED_KEY_USAGES } from '../shared/pki/oids.ts'
 import type { Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
-import { certifiedNames } from './csr-check.ts'
+import { certifiedCommonNames, certifiedNames, fitsCommonName } from './csr-check.ts'
 import { compileLinearPattern, type LinearPattern, PatternError } from './linear-pattern.ts'
+import { firstOf, listed, shortened, shown } from './short-texts.ts'
 
 /**
  * `profile_data`, checked and compiled. A minimum or maximum of −1 means no limit, and is absent
@@ -33,7 +35,7 @@ export interface CsrProfile {
   subjectPattern?: LinearPattern
   wildcardInCommonName: boolean
   wildcardInSan: boolean
-  depth?: { max: number; baseDomains: readonly string[] }
+  depth?: { max: number; baseDomains: ReadonlySet<string>; longestBase: number }
   reuseKey: boolean
   /** 0: no check. */
   renewalWindowDays: number
@@ -45,7 +47,7 @@ interface CountRule {
   maximum: number
 }
 
-/** Facts about earlier certificates that `historyViolations` needs. */
+/** Facts about earlier certificates. */
 export interface CertificateHistory {
   keyCertified: boolean
   notDue: boolean
@@ -69,7 +71,7 @@ export class CsrProfileError extends Error {
 export function parseCsrProfile(data: unknown): CsrProfile {
   const read = new ProfileReader(data)
   const depth = read.whole('max_subdomain_depth', 0)
-  const baseDomains = read.texts('depth_base_domains', true)
+  const bases = read.texts('depth_base_domains', true)?.map(domain)
   const profile = {
     authorizedKeys: read.sizes('authorized_keys'),
     authorizedSignatureAlgorithms: read.texts('authorized_signature_algorithms'),
@@ -83,7 +85,7 @@ export function parseCsrProfile(data: unknown): CsrProfile {
     subjectPattern: read.pattern('subject_regex'),
     wildcardInCommonName: read.flag('wildcard_in_common_name'),
     wildcardInSan: read.flag('wildcard_in_san'),
-    depth: depth !== undefined && baseDomains ? { max: depth, baseDomains: baseDomains.map(domain) } : undefined,
+    depth: depth !== undefined && bases ? depthRule(depth, bases) : undefined,
     reuseKey: read.flag('reuse_key'),
     renewalWindowDays: Math.max(0, read.whole('renewal_window_days') ?? 0),
   }
@@ -96,6 +98,11 @@ function withoutUndefined(profile: { [K in keyof CsrProfile]: CsrProfile[K] | un
 }
 
 const domain = (text: string) => text.toLowerCase().replace(/^\*\./, '').replace(/\.$/, '')
+
+function depthRule(max: number, bases: readonly string[]): NonNullable<CsrProfile['depth']> {
+  const longestBase = bases.reduce((longest, { length }) => Math.max(longest, length), 0)
+  return { max, baseDomains: new Set(bases), longestBase }
+}
 
 /** Largest whole number in a profile; a Date can still be moved by so many days. */
 const MAX_WHOLE = 1_000_000
@@ -181,12 +188,25 @@ export type CsrFacts = Pick<
   | 'extendedKeyUsages'
 >
 
+/** A request has thousands of names; so many sentences, each of some hundred characters, are read by nobody. */
+const MAX_VIOLATIONS = 50
+
 /**
- * All violations by a request, except those of history. The rules of SANs judge what the certificate
- * will carry, so a name in the common name alone counts. Total: accepts any parsed CSR and profile.
+ * The violations by a request, short sentences; when there are more than `most`, the last one counts the others.
+ * The rules of names judge what the certificate will carry, so a name in the common name alone counts.
+ * Total: accepts any parsed CSR and profile.
+ * @param history absent where the profile asks for none, or nobody knows it
  */
-export function csrProfileViolations(csr: CsrFacts, profile: CsrProfile): string[] {
-  const commonNames = [...new Set(csr.commonNames)]
+export function csrProfileViolations(
+  csr: CsrFacts,
+  profile: CsrProfile,
+  { history, most = MAX_VIOLATIONS }: { history?: CertificateHistory | undefined; most?: number } = {},
+): string[] {
+  return firstOf([...requestViolations(csr, profile), ...(history ? historyViolations(profile, history) : [])], most)
+}
+
+function requestViolations(csr: CsrFacts, profile: CsrProfile): string[] {
+  const commonNames = certifiedCommonNames(csr)
   const sans = certifiedNames(csr).filter(({ kind }) => kind in SAN_TYPES)
   const dnsNames = sans.filter(({ kind }) => kind === 'dNSName')
   return [
@@ -194,8 +214,14 @@ export function csrProfileViolations(csr: CsrFacts, profile: CsrProfile): string
     ...algorithmViolations(csr, profile.authorizedSignatureAlgorithms),
     ...usageViolations('key usage', csr.keyUsages, profile.authorizedKeyUsages),
     ...usageViolations('extended key usage', csr.extendedKeyUsages?.map(rfcName), profile.authorizedExtendedKeyUsages),
-    ...countViolations('common names', csr.commonNames.length, profile.commonNames),
-    ...countViolations('subject alternative names', sans.length, profile.sans),
+    ...minimumViolations(
+      `common names of at most ${MAX_COMMON_NAME_CHARACTERS} characters`,
+      commonNames.filter(fitsCommonName).length,
+      profile.commonNames,
+    ),
+    ...maximumViolations('common names', csr.commonNames.length, profile.commonNames),
+    ...minimumViolations('subject alternative names', sans.length, profile.sans),
+    ...maximumViolations('subject alternative names', sans.length, profile.sans),
     ...patternViolations(profile, commonNames, sans, csr.subjectText),
     ...sanTypeViolations(sans, profile.sanTypes),
     ...(profile.wildcardInCommonName ? [] : wildcardViolations('common name', commonNames)),
@@ -206,7 +232,7 @@ export function csrProfileViolations(csr: CsrFacts, profile: CsrProfile): string
 }
 
 /** Violations by the certificates issued before. */
-export function historyViolations({ reuseKey, renewalWindowDays }: CsrProfile, history: CertificateHistory): string[] {
+function historyViolations({ reuseKey, renewalWindowDays }: CsrProfile, history: CertificateHistory): string[] {
   return [
     ...(!reuseKey && history.keyCertified ? ['the key has been certified before; make a new one'] : []),
     ...(renewalWindowDays > 0 && history.notDue
@@ -215,12 +241,17 @@ export function historyViolations({ reuseKey, renewalWindowDays }: CsrProfile, h
   ]
 }
 
+/** Some clients show only the detail. */
+const MAX_IN_DETAIL = 5
+
 /**
  * One badCSR with a subproblem for each violation. These concern the whole request, so they name no
  * identifier.
  */
 export function csrProfileProblem(violations: readonly string[]): Problem {
-  return new Problem('badCSR', `the CSR violates the CSR profile of this account: ${violations.join('; ')}`, {
+  const first = violations.slice(0, MAX_IN_DETAIL).join('; ')
+  const more = violations.length > MAX_IN_DETAIL ? '; and others' : ''
+  return new Problem('badCSR', `the CSR violates the CSR profile of this account: ${first}${more}`, {
     subproblems: violations.map((detail) => ({ type: 'badCSR', detail })),
   })
 }
@@ -252,7 +283,8 @@ function keyViolations(spki: Spki, authorized: CsrProfile['authorizedKeys']): st
   if (!authorized) return []
   const { label, bits } = keyLabel(spki)
   const minimum = authorized.get(label)
-  if (minimum === undefined) return [`keys of type ${label} are not authorized; use ${listed([...authorized.keys()])}`]
+  if (minimum === undefined)
+    return [`keys of type ${shown(label)} are not authorized; use ${authorizedOf([...authorized.keys()])}`]
   if (bits === undefined || bits >= minimum) return []
   return [`the ${label} key has ${bits} bits; the minimum is ${minimum}`]
 }
@@ -261,8 +293,10 @@ function algorithmViolations(csr: CsrFacts, authorized: readonly string[] | unde
   const oid = csr.signatureAlgorithmOid
   const name = csr.signatureAlgorithm ?? (oid === ED448 ? 'Ed448' : oid)
   if (!authorized || authorized.includes(name)) return []
-  return [`signature algorithm ${name} is not authorized; use ${listed(authorized)}`]
+  return [`signature algorithm ${shown(name)} is not authorized; use ${authorizedOf(authorized)}`]
 }
+
+const authorizedOf = (values: readonly string[]) => listed(values) || 'none'
 
 /** Checks usages only if the CSR asks for the extension. */
 function usageViolations(
@@ -271,7 +305,7 @@ function usageViolations(
   authorized: readonly string[] | undefined,
 ): string[] {
   const extra = authorized && requested?.filter((usage) => !authorized.includes(usage))
-  return (extra ?? []).map((usage) => `${what} ${usage} is not authorized`)
+  return (extra ?? []).map((usage) => `${what} ${shown(usage)} is not authorized`)
 }
 
 function rfcName(usage: string): string {
@@ -280,10 +314,12 @@ function rfcName(usage: string): string {
     : usage
 }
 
-function countViolations(what: string, count: number, { minimum, maximum }: CountRule): string[] {
-  if (count < minimum) return [`${count} ${what}; the minimum is ${minimum}`]
-  if (count > maximum) return [`${count} ${what}; the maximum is ${maximum}`]
-  return []
+function minimumViolations(what: string, count: number, { minimum }: CountRule): string[] {
+  return count < minimum ? [`${count} ${what}; the minimum is ${minimum}`] : []
+}
+
+function maximumViolations(what: string, count: number, { maximum }: CountRule): string[] {
+  return count > maximum ? [`${count} ${what}; the maximum is ${maximum}`] : []
 }
 
 /** Bound of a request's characters times instructions: about half a second in the worst case. */
@@ -303,7 +339,7 @@ function patternViolations(
   const work = checks.reduce((sum, [, value, pattern]) => sum + value.length * pattern.size, 0)
   if (work > MAX_PATTERN_WORK) return ['its names are too long for the regular expressions of the profile']
   return checks.flatMap(([what, value, pattern]) =>
-    pattern.matches(value) ? [] : [`${what} ${shown(value)} does not match ${pattern.source}`],
+    pattern.matches(value) ? [] : [`${what} ${shown(value)} does not match ${shortened(pattern.source)}`],
   )
 }
 
@@ -319,35 +355,31 @@ function wildcardViolations(what: string, values: readonly string[]): string[] {
   return values.filter((value) => value.startsWith('*.')).map((value) => `${what} ${shown(value)} is a wildcard`)
 }
 
-/** Counts labels of a name, its wildcard included, beyond the longest base at or above it. */
 function depthViolations(names: readonly string[], rule: CsrProfile['depth']): string[] {
   if (!rule) return []
+  const bases = listed([...rule.baseDomains]) || 'none'
   return names.flatMap((name) => {
-    const depths = rule.baseDomains
-      .filter((base) => name === base || name.endsWith(`.${base}`))
-      .map((base) => name.split('.').length - base.split('.').length)
-    if (depths.length === 0) return [`${shown(name)} lies below none of ${listed(rule.baseDomains)}`]
-    const depth = Math.min(...depths)
+    const depth = depthOf(name, rule)
+    if (depth === undefined) return [`${shown(name)} lies below none of ${bases}`]
     return depth > rule.max
       ? [`${shown(name)} is ${depth} labels below its base domain; the maximum is ${rule.max}`]
       : []
   })
 }
 
+/** Counts labels of a name, its wildcard included, beyond the longest base at or above it. */
+function depthOf(name: string, { baseDomains, longestBase }: NonNullable<CsrProfile['depth']>): number | undefined {
+  for (let depth = 0, at = 0; ; depth++) {
+    // A name may have thousands of labels, and each look-up reads all of its text.
+    if (name.length - at <= longestBase && baseDomains.has(name.slice(at))) return depth
+    const dot = name.indexOf('.', at)
+    if (dot < 0) return undefined
+    at = dot + 1
+  }
+}
+
 const valuesOf = (names: readonly GeneralName[]) => names.map(({ value }) => value)
 
 function hasControl(text: string): boolean {
   return [...text].some((character) => character < ' ' || character === '\x7f')
-}
-
-function listed(values: readonly string[]): string {
-  return values.length === 0 ? 'none' : values.join(', ')
-}
-
-const MAX_SHOWN = 100
-
-/** Makes a client's text safe to repeat: short, and on one line. */
-function shown(text: string): string {
-  const printable = text.replace(/[^\x20-\x7e]/g, '?')
-  return printable.length > MAX_SHOWN ? `${printable.slice(0, MAX_SHOWN)}…` : printable
 }

@@ -32,7 +32,7 @@ export class PatternError extends Error {
 }
 
 /** A longer expression is a list of names, for which allowlists exist. */
-const MAX_SOURCE_LENGTH = 2048
+export const MAX_PATTERN_LENGTH = 2048
 /** Compiled instructions; 2000 take at most about 150 µs a character. */
 const MAX_SIZE = 2000
 
@@ -42,7 +42,7 @@ const TOO_LARGE = 'is too large once its repetitions are written out'
 
 /** @throws PatternError */
 export function compileLinearPattern(source: string): LinearPattern {
-  if (source.length > MAX_SOURCE_LENGTH) throw new PatternError(`is longer than ${MAX_SOURCE_LENGTH} characters`)
+  if (source.length > MAX_PATTERN_LENGTH) throw new PatternError(`is longer than ${MAX_PATTERN_LENGTH} characters`)
   // 2048 characters can ask for 300,000 instructions, whose compilation takes over a second.
   if (estimatedSize(source) > MAX_ESTIMATE) throw new PatternError(TOO_LARGE)
   const compiled = compile(source)

@@ -41,3 +41,19 @@ export function csrFactsOf(tbs: TbsCertificate): CsrFacts {
     extendedKeyUsages: undefined,
   }
 }
+
+/** Characters of names and sentences: a page of them, and the answer stays below 64 KB. */
+const MAX_ANSWER = 48_000
+
+/** The examples that fit in an answer; one with thousands of names does not keep the others out. */
+export function newestWithinAnswer<
+  T extends { certificate: { names: readonly string[] }; violations: readonly string[] },
+>(newestFirst: readonly T[]): T[] {
+  let characters = 0
+  return newestFirst.filter(({ certificate: { names }, violations }) => {
+    const { length } = JSON.stringify([names, violations])
+    if (characters + length > MAX_ANSWER) return false
+    characters += length
+    return true
+  })
+}

@@ -1,7 +1,7 @@
 /**
- * Life cycles of accounts, orders, authorizations and challenges (RFC 8555 §7.1.6), and of bulk
- * revocations, as tables: status → event → next status. Final statuses have empty rows. Pure: no
- * clock, no database.
+ * Life cycles of accounts, orders, authorizations and challenges (RFC 8555 §7.1.6), and of the
+ * administration's jobs, as tables: status → event → next status. Final statuses have empty rows.
+ * Pure: no clock, no database.
  */
 
 import { keysOf } from '../shared/lib/keys.ts'
@@ -150,3 +150,16 @@ export const BULK_REVOCATION = {
 } as const satisfies Record<BulkRevocationStatus, Partial<Record<BulkRevocationEvent, BulkRevocationStatus>>>
 
 export const BULK_REVOCATION_STATUSES = keysOf<BulkRevocationStatus>(BULK_REVOCATION)
+
+export type AuditVerificationStatus = 'running' | 'done' | 'failed'
+
+type AuditVerificationEvent = 'finish' | 'fail'
+
+/** `fail`: the log could not be read to its end, or the instance that read it has ended. */
+export const AUDIT_VERIFICATION = {
+  running: { finish: 'done', fail: 'failed' },
+  done: {},
+  failed: {},
+} as const satisfies Record<AuditVerificationStatus, Partial<Record<AuditVerificationEvent, AuditVerificationStatus>>>
+
+export const AUDIT_VERIFICATION_STATUSES = keysOf<AuditVerificationStatus>(AUDIT_VERIFICATION)

@@ -36,8 +36,8 @@ export interface ListenOptions {
    */
   tooLarge(request: HttpRequest): HttpReply | Promise<HttpReply>
   /**
-   * The reply for different or malformed Content-Lengths, a Transfer-Encoding other than chunked, an
-   * invalid or a second Host (400, RFC 9112 §3.2, §6.1, §6.3). The connection closes after it.
+   * The reply for different or malformed Content-Lengths, a Transfer-Encoding other than chunked, a chunked body of
+   * GET or HEAD, an invalid or a second Host (400, RFC 9112 §3.2, §6.1, §6.3). The connection closes after it.
    */
   badRequest(request: HttpRequest): HttpReply | Promise<HttpReply>
   /** The client disconnected before the reply was complete. For logs only. */

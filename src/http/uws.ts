@@ -192,7 +192,9 @@ class Server implements HttpServer {
     }
     request.isChunked = chunked
     const length = chunked ? undefined : Number(declared)
-    if (!request.detach()) this.#refuseAmbiguous(res, request)
+    // A large reply ends no connection, and a trailer that comes after it would be read as a request.
+    const isUnsafe = chunked && !takesBody
+    if (!request.detach() || isUnsafe) this.#refuseAmbiguous(res, request)
     else if (this.#isTurnedAway(res, request)) return
     else if (!takesBody || length === 0) this.#answer(res, request)
     else if (length !== undefined && length > bodyLimit(this.#options, request)) this.#refuseLarge(res, request, length)

@@ -10,7 +10,6 @@ import {
   type CsrProfile,
   csrProfileProblem,
   csrProfileViolations,
-  historyViolations,
   parseCsrProfile,
 } from '../domain/csr-profile.ts'
 import type { Order } from '../domain/records.ts'
@@ -21,6 +20,7 @@ import { Problem } from '../shared/protocol/problem.ts'
 import type { AllowlistStore } from '../store/allowlist-store.ts'
 import type { CsrProfileStore } from '../store/csr-profile-store.ts'
 import type { HistoryDemands } from '../store/history-guard.ts'
+import type { RulesSeen } from '../store/issuance-store.ts'
 
 export interface AccountRulesPolicy {
   /** `security.identifier_policy.enforce_account_allowlist` */
@@ -34,10 +34,10 @@ export interface AccountRules {
   allowlistOf: AllowlistStore['find'] | undefined
   /**
    * Costs a look-up for an account with a profile, and another if the profile needs history.
-   * @returns what must hold of the history when the order begins
+   * @returns the profile, and what must hold of the history when the order begins
    * @throws Problem badCSR
    */
-  checkCsr(csr: Csr, order: Order, now: Date): Promise<HistoryDemands | undefined>
+  checkCsr(csr: Csr, order: Order, now: Date): Promise<Pick<RulesSeen, 'csrProfile' | 'history'>>
 }
 
 const DAY_MS = 86_400_000
@@ -61,30 +61,29 @@ export function createAccountRules(
 ): AccountRules {
   const compiled = new LruMap<string, CsrProfile>(COMPILED_PROFILES)
 
-  async function profileOf(id: string): Promise<CsrProfile | undefined> {
+  async function profileOf(id: string) {
     const record = await profiles.find(id)
     if (!record) return undefined // deleted since the order was read
-    const known = compiled.get(record.data)
-    if (known) return known
-    const profile = parseCsrProfile(JSON.parse(record.data))
+    const profile = compiled.get(record.data) ?? parseCsrProfile(JSON.parse(record.data))
     compiled.set(record.data, profile)
-    return profile
+    return { profile, csrProfile: { id, version: record.version } }
   }
 
   return {
     allowlistOf: policy.enforceAllowlist ? allowlists.find : undefined,
 
     async checkCsr(csr, { csrProfileId }, now) {
-      const profile = csrProfileId === undefined ? undefined : await profileOf(csrProfileId)
-      if (!profile) {
-        if (!policy.requireCsrProfile) return undefined
+      const found = csrProfileId === undefined ? undefined : await profileOf(csrProfileId)
+      if (!found) {
+        if (!policy.requireCsrProfile) return {}
         throw new Problem('badCSR', 'this account has no CSR profile, and this server issues nothing without one')
       }
-      const violations = csrProfileViolations(csr, profile)
+      const { profile, csrProfile } = found
       const demands = historyDemands(csr, profile, now)
-      if (demands) violations.push(...historyViolations(profile, await profiles.historyOf(demands)))
+      const history = demands && (await profiles.historyOf(demands))
+      const violations = csrProfileViolations(csr, profile, { history })
       if (violations.length > 0) throw csrProfileProblem(violations)
-      return demands
+      return { csrProfile, history: demands }
     },
   }
 }

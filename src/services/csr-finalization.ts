@@ -12,7 +12,7 @@ import { hashSpki, type Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
 import type { CsrIssuanceStore } from '../store/csr-issuance-store.ts'
-import type { HistoryDemands } from '../store/history-guard.ts'
+import type { RulesSeen } from '../store/issuance-store.ts'
 import type { CsrOutcome } from './csr-step.ts'
 import type { BegunIssuance, Completion } from './issuance.ts'
 
@@ -32,7 +32,7 @@ export interface CsrFinalizationOptions {
 export interface CsrOrder {
   order: Order
   requester: Requester
-  history: HistoryDemands | undefined
+  seen: RulesSeen
   profile: CertificateProfile
   /** DER */
   csr: Buffer
@@ -70,19 +70,18 @@ export class CsrFinalization {
     if (seconds > 0) throw unavailable('the CA is not available', seconds)
   }
 
-  /** @returns the certificate's id; undefined when the order was not ready any more, or the key is blocked */
+  /** @returns the certificate's id; undefined when the order or its rules have changed, or the key is blocked */
   async begin(
-    { order, requester, history, profile, csr, spki, now }: CsrOrder,
+    { order, requester, seen, profile, csr, spki, now }: CsrOrder,
     backend: string,
   ): Promise<string | undefined> {
     const certificateId = uuidv7(now.getTime())
-    const { id, csrProfileId } = order
     const isBegun = await this.#options.store.begin({
       certificateId,
       csr,
       backend,
       instanceId: this.#options.instanceId,
-      order: { id, requester, csrProfileId, history },
+      order: { id: order.id, requester, ...seen },
       spkiSha256: hashSpki(spki),
       ...certificateValidity(order, profile.validity, now, ANY_TIME),
     })

@@ -1,5 +1,6 @@
 /** Finalize (RFC 8555 §7.4): checks the CSR of a ready order and runs the steps of issuance.ts. */
 
+import { grantsOf } from '../domain/allowlist.ts'
 import type { CertificateProfile } from '../domain/certificate-profile.ts'
 import { type CsrPolicy, checkCsr, commonNameOf, requireLeafRequest } from '../domain/csr-check.ts'
 import { isSigner } from '../domain/csr-issuance.ts'
@@ -12,8 +13,7 @@ import type { NameConstraints } from '../shared/pki/name-constraints.ts'
 import { hashSpki, type Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
-import type { HistoryDemands } from '../store/history-guard.ts'
-import type { IssuanceStore } from '../store/issuance-store.ts'
+import type { IssuanceStore, RulesSeen } from '../store/issuance-store.ts'
 import type { KnownAccount } from './account-cache.ts'
 import type { AccountRules } from './account-rules.ts'
 import type { RequireFreshCaa } from './caa-freshness.ts'
@@ -66,14 +66,15 @@ export function issuedOrder({ caaCheckedAt: _, ...order }: Order, certificateId:
 interface Checked {
   subject: CertificateSubject
   profile: CertificateProfile
-  history: HistoryDemands | undefined
+  seen: RulesSeen
   /** The backend that issues from the CSR; undefined when the signer signs. */
   backend: string | undefined
   fromCsr: CsrFinalization | undefined
 }
 
-/** Once for an order remembered from before a change of its profile, once for a lost race. */
-const RETRIES = 2
+/** Once for an order remembered from before a change of its profile, once for a lost race, once for a change of the rules. */
+const RETRIES = 3
+const CHANGED_RETRY_SECONDS = 1
 
 /** This thread goes on after the reply; recovery takes over only when it ends. */
 const LATER: Completion = { outcome: 'left to recovery' }
@@ -89,10 +90,11 @@ export class Finalization {
   /**
    * Concurrent equal requests share one run.
    * @returns the order: valid, or processing when the certificate takes longer than
-   *   `finalizeWaitMs`; ready when it changed during the checks each time
+   *   `finalizeWaitMs`
    * @throws Problem malformed 404, unauthorized, orderNotReady (also when another key has won the
    *   order), badCSR, malformed (certificateValidity), rejectedIdentifier, caa, dns, compound,
-   *   rateLimited, serverInternal 503 when no issuer is reachable; StaleAccountError
+   *   rateLimited, serverInternal 503 when no issuer is reachable or the order or its rules changed during
+   *   the checks each time; StaleAccountError
    */
   finalize(known: KnownAccount, request: FinalizeRequest): Promise<Order> {
     const { accountId, keyVersion } = known.requester
@@ -105,7 +107,11 @@ export class Finalization {
     // It, its rules or the history changed during the checks; try again with fresh data.
     for (let retry = 0; order.status === 'ready' && retry < RETRIES; retry++)
       order = await this.#attempt(known, request, order)
-    return order
+    if (order.status !== 'ready') return order
+    throw new Problem('serverInternal', 'the order or its rules were changed meanwhile; try again', {
+      status: 503,
+      retryAfterSeconds: CHANGED_RETRY_SECONDS,
+    })
   }
 
   #read({ requester }: KnownAccount, { orderId }: FinalizeRequest): Promise<Order> {
@@ -118,12 +124,11 @@ export class Finalization {
     const { requester } = known
     const checked = await this.#check(known, request, order)
     if (checked.backend !== undefined) return this.#issueFromCsr(known, request, order, checked, checked.backend)
-    const { subject, profile, history } = checked
+    const { subject, profile, seen } = checked
     const built = await issuance.build(subject, profile, order, request.now)
     const stamp = flowCache?.stampAccount(requester)
-    const { id, csrProfileId } = order
     const issuing = await this.#charged(known, order, () =>
-      issuance.begin(built, { id, requester, csrProfileId, history }, request.now, request.isGone),
+      issuance.begin(built, { id: order.id, requester, ...seen }, request.now, request.isGone),
     )
     if (!issuing) return this.#afterLostBegin(known, request, subject)
 
@@ -155,13 +160,13 @@ export class Finalization {
     known: KnownAccount,
     request: FinalizeRequest,
     order: Order,
-    { subject, profile, history, fromCsr }: Checked,
+    { subject, profile, seen, fromCsr }: Checked,
     backend: string,
   ): Promise<Order> {
     const { requester } = known
     const { csr, now } = request
     const certificateId = await this.#charged(known, order, async () =>
-      fromCsr?.begin({ order, requester, history, profile, csr, spki: subject.spki, now }, backend),
+      fromCsr?.begin({ order, requester, seen, profile, csr, spki: subject.spki, now }, backend),
     )
     if (certificateId === undefined || !fromCsr) return this.#afterLostBegin(known, request, subject)
     const outcome = await within(fromCsr.issue(certificateId), this.#options.policy.finalizeWaitMs, 'pending')
@@ -180,16 +185,16 @@ export class Finalization {
     checkCsr(csr, order.identifiers, known.key.spki(), { ...policy.csr, keyTypes: profile.keyTypes })
     if (profile.backends.some((name) => !isSigner(name))) requireLeafRequest(csr, profile)
     const asked = { csr, issuers: backend === undefined ? issuance.constraintsFor(profile, request.now) : [] }
-    let history = await this.#checkRules(asked, order, request.now)
+    let seen = await this.#checkRules(asked, order, request.now)
     // Late, because only this check can cost DNS queries.
     const caa = this.#options.requireFreshCaa?.(known.requester, order, request.now)
     if (caa) {
       await caa
       // DNS may take seconds, in which an administrator withdraws what was allowed.
-      history = await this.#checkRules(asked, order, request.now)
+      seen = await this.#checkRules(asked, order, request.now)
     }
     const subject = { spki: csr.spki, identifiers: order.identifiers, commonName: commonNameOf(csr) }
-    return { subject, profile, history, backend, fromCsr }
+    return { subject, profile, seen, backend, fromCsr }
   }
 
   /** What operators change while the service runs: the account's allowlist, the issuers' constraints and the CSR profile. */
@@ -197,10 +202,12 @@ export class Finalization {
     { csr, issuers }: { csr: Csr; issuers: readonly (readonly NameConstraints[])[] },
     order: Order,
     now: Date,
-  ): Promise<HistoryDemands | undefined> {
+  ): Promise<RulesSeen> {
     const { rules, policy } = this.#options
-    checkIdentifiers(order.identifiers, policy.identifiers, await rules.allowlistOf?.(order.accountId), issuers)
-    return rules.checkCsr(csr, order, now)
+    const allowlist = await rules.allowlistOf?.(order.accountId)
+    checkIdentifiers(order.identifiers, policy.identifiers, allowlist, issuers)
+    const grants = allowlist && grantsOf(order.identifiers, allowlist)
+    return { grants, ...(await rules.checkCsr(csr, order, now)) }
   }
 
   /** Step 3. What it charges is given back when `work` did not begin. @returns undefined when the order is not ready any more */

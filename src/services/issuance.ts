@@ -203,7 +203,7 @@ export class Issuance {
   /**
    * Step 3.
    * @param order undefined for the service's own certificate
-   * @returns undefined when the order was not ready any more, or the key is blocked
+   * @returns undefined when the order or its rules have changed, or the key is blocked
    */
   async begin(
     built: BuiltCertificate,

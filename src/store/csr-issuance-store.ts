@@ -11,7 +11,7 @@ import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { Database, Statement } from './database.ts'
 import { beginsByHistory, type HistoryDemands } from './history-guard.ts'
 import { LAPSE, LATE_REASON, type Lapse, movedToProcessing } from './issuance-guards.ts'
-import type { BeginningOrder } from './issuance-store.ts'
+import { type BeginningOrder, rulesOf } from './issuance-store.ts'
 import pg from './pg.ts'
 import { order } from './status-sql.ts'
 
@@ -153,8 +153,8 @@ const BEGIN: Statement = {
   text: `
     WITH ${movedToProcessing(`(
         SELECT $1::uuid AS certificate_id, $2::uuid AS order_id, $3::uuid AS account_id, $4::integer AS key_version,
-               $5::uuid AS csr_profile_id, $6::bytea AS csr, $7::bytea AS spki_sha256, $8::timestamptz AS valid_from,
-               $9::timestamptz AS valid_to, $10::text AS backend, $11::integer AS instance_id) i`)}
+               $5::text AS csr_profile, $6::text AS grants, $7::bytea AS csr, $8::bytea AS spki_sha256,
+               $9::timestamptz AS valid_from, $10::timestamptz AS valid_to, $11::text AS backend, $12::integer AS instance_id) i`)}
     INSERT INTO csr_issuances (certificate_id, order_id, account_id, csr, spki_sha256, not_before, not_after, backend, instance_id)
     SELECT certificate_id, order_id, account_id, csr, spki_sha256, valid_from, valid_to, backend, instance_id
       FROM moved RETURNING certificate_id`,
@@ -301,9 +301,10 @@ const SAVE_ISSUER: Statement = {
 const UNIQUE_VIOLATION = '23505'
 const SERIAL_INDEX = 'certificates_serial_issuer'
 
-function valuesOfIntent({ certificateId, order: { id, requester, csrProfileId }, ...given }: CsrIntent): unknown[] {
+function valuesOfIntent({ certificateId, order, ...given }: CsrIntent): unknown[] {
   const { csr, spkiSha256, notBefore, notAfter, backend, instanceId } = given
-  const who = [id, requester.accountId, requester.keyVersion, csrProfileId ?? null]
+  const { accountId, keyVersion } = order.requester
+  const who = [order.id, accountId, keyVersion, ...rulesOf([order]).flat()]
   return [certificateId, ...who, csr, spkiSha256, notBefore, notAfter, backend, instanceId]
 }
 

@@ -12,6 +12,8 @@ export interface CsrProfileRecord {
   description: string | undefined
   /** JSON text of `profile_data` as the database writes it; equal data has equal text. */
   data: string
+  /** Another one after each change. */
+  version: string
 }
 
 /** History that profiles with `reuse_key` or `renewal_window_days` need before issuance. */
@@ -42,7 +44,7 @@ export interface CsrProfileStore {
   historyOf: Batched<IssuanceHistoryQuery, IssuanceHistory>
 }
 
-const COLUMNS = 'p.id, p.name, p.description, p.profile_data::text AS data'
+const COLUMNS = 'p.id, p.name, p.description, p.profile_data::text AS data, p.xmin::text AS version'
 
 const FIND: Statement = {
   name: 'csr-profile-find',
@@ -87,6 +89,7 @@ interface ProfileRow {
   name: string
   description: string | null
   data: string
+  version: string
 }
 
 export function createCsrProfileStore(db: Database): CsrProfileStore {
@@ -104,6 +107,6 @@ export function createCsrProfileStore(db: Database): CsrProfileStore {
   }
 }
 
-function decode({ id, name, description, data }: ProfileRow): CsrProfileRecord {
-  return { id, name, description: description ?? undefined, data }
+function decode({ description, ...row }: ProfileRow): CsrProfileRecord {
+  return { ...row, description: description ?? undefined }
 }

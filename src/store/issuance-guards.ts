@@ -16,7 +16,7 @@ export type Lapse = 'expired' | 'account not valid' | 'key blocked' | 'authoriza
 
 /**
  * The common table expressions `moved` and `released`: orders ready → processing.
- * @param given rows `i` with order_id, account_id, key_version, csr_profile_id and spki_sha256
+ * @param given rows `i` with order_id, account_id, key_version, csr_profile, grants and spki_sha256
  */
 export const movedToProcessing = (given: string): string => `moved AS (
       UPDATE orders o SET status = ${order.after('finalize')}
@@ -28,7 +28,12 @@ export const movedToProcessing = (given: string): string => `moved AS (
          AND (SELECT count(*) FILTER (WHERE z.status ${authorization.is('valid')} AND z.expires_at > now()) FROM authorizations z
                WHERE z.id = ANY (o.authorization_ids)) = greatest(cardinality(o.authorization_ids), 1)
          AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
-         AND (SELECT p.csr_profile_id FROM account_csr_profiles p WHERE p.account_id = a.id) IS NOT DISTINCT FROM i.csr_profile_id
+         AND (SELECT p.id || ' ' || p.xmin::text FROM account_csr_profiles x JOIN csr_profiles p ON p.id = x.csr_profile_id
+               WHERE x.account_id = a.id) IS NOT DISTINCT FROM i.csr_profile
+         AND (i.grants IS NULL
+              OR (SELECT count(*) FROM account_allowed_identifiers x
+                   WHERE x.account_id = a.id AND x.identifier_id = ANY (string_to_array(i.grants, ' ')::uuid[]))
+                 = cardinality(string_to_array(i.grants, ' ')))
       RETURNING i.*, o.request_key
     ), released AS (
       -- From here on an equal new-order makes an order of its own.

@@ -15,13 +15,20 @@ import { order } from './status-sql.ts'
 
 export type { Lapse }
 
-/** An order as finalize has checked it. */
-export interface BeginningOrder {
-  id: string
-  requester: Requester
-  csrProfileId?: string | undefined
+/** What an administrator may change while a finalize is under way; an order begins only while it is so. */
+export interface RulesSeen {
+  /** Absent where the account had none. */
+  csrProfile?: { id: string; version: string } | undefined
+  /** Ids of the allowed identifiers that allow the order's; absent where allowlists are not enforced. */
+  grants?: readonly string[] | undefined
   /** Absent where no CSR profile asks for the history. */
   history?: HistoryDemands | undefined
+}
+
+/** An order as finalize has checked it. */
+export interface BeginningOrder extends RulesSeen {
+  id: string
+  requester: Requester
 }
 
 /** A certificate about to be signed. */
@@ -63,7 +70,7 @@ export interface IssuedCertificate {
 export interface IssuanceStore {
   /**
    * Order ready → processing and its intent, in one commit. False when the order is not ready, its
-   * account not valid or under another CSR profile, the key blocked, or the history against it.
+   * account not valid, its rules not those that were seen, the key blocked, or the history against it.
    */
   begin: Batched<IssuanceIntent, boolean>
   /** SHA-256 of the key that an order is being or was issued for; undefined before. */
@@ -109,13 +116,13 @@ export interface Adoption {
 const INTENT = `certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint, tbs, spki_sha256, instance_id`
 const GIVEN_INTENTS = `
         unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bytea[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[],
-               $9::integer[], $10::integer[], $11::uuid[]) AS i (${INTENT}, key_version, csr_profile_id)`
+               $9::integer[], $10::integer[], $11::text[], $12::text[]) AS i (${INTENT}, key_version, csr_profile, grants)`
 
 const BEGIN: Statement = {
   name: 'issuance-begin',
   // accounts_pkey, orders_pkey or orders_account (both columns), authorizations_pkey for each
-  // identifier, account_csr_profiles_pkey, blocked_keys_pkey, order_claims_pkey. One update, one
-  // delete, one insert.
+  // identifier, account_csr_profiles_pkey, csr_profiles_pkey, account_allowed_identifiers_pkey for
+  // each grant, blocked_keys_pkey, order_claims_pkey. One update, one delete, one insert.
   text: `
     WITH ${movedToProcessing(GIVEN_INTENTS)}
     INSERT INTO issuance_intents (${INTENT}) SELECT ${INTENT} FROM moved RETURNING certificate_id AS id`,
@@ -227,7 +234,15 @@ function valuesOfIntents(intents: readonly IssuanceIntent[]): unknown[] {
     intents.map((n) => n.spkiSha256),
     intents.map((n) => n.instanceId),
     intents.map((n) => n.order?.requester.keyVersion),
-    intents.map((n) => n.order?.csrProfileId),
+    ...rulesOf(intents.map((n) => n.order)),
+  ]
+}
+
+/** Columns csr_profile and grants of what begins (issuance-guards.ts). */
+export function rulesOf(orders: readonly (RulesSeen | undefined)[]): [(string | undefined)[], (string | undefined)[]] {
+  return [
+    orders.map((o) => o?.csrProfile && `${o.csrProfile.id} ${o.csrProfile.version}`),
+    orders.map((o) => o?.grants?.join(' ')),
   ]
 }
 

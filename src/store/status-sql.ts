@@ -6,6 +6,7 @@
 
 import {
   ACCOUNT,
+  AUDIT_VERIFICATION,
   AUTHORIZATION,
   BULK_REVOCATION,
   CHALLENGE,
@@ -47,3 +48,4 @@ export const order = statusSql(STORED_ORDER)
 export const authorization = statusSql(AUTHORIZATION)
 export const challenge = statusSql(CHALLENGE)
 export const bulkRevocation = statusSql(BULK_REVOCATION)
+export const auditVerification = statusSql(AUDIT_VERIFICATION)

@@ -412,6 +412,24 @@ const HEADERS: Row[] = [
     403,
   ),
   kept(
+    'a url with a fragment',
+    'unauthorized',
+    aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { url: `${orders.pending}#a` } })),
+    403,
+  ),
+  kept(
+    'a url in another case (§6.4 compares text)',
+    'unauthorized',
+    aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { url: orders.pending.replace('http', 'HTTP') } })),
+    403,
+  ),
+  kept(
+    'a url whose port is written otherwise, as a default port is',
+    'unauthorized',
+    aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { url: orders.pending.replace(/:(?=\d)/, ':0') } })),
+    403,
+  ),
+  kept(
     'a url with a trailing slash',
     'unauthorized',
     aliceTo(orderUrl, undefined, ({ orders }) => ({ header: { url: `${orders.pending}/` } })),
@@ -472,6 +490,11 @@ const SIGNERS: Row[] = [
     'a kid with a query',
     'accountDoesNotExist',
     aliceTo(orderUrl, undefined, ({ alice }) => ({ header: { kid: `${alice.kid}?` } })),
+  ),
+  kept(
+    'a kid with a fragment',
+    'accountDoesNotExist',
+    aliceTo(orderUrl, undefined, ({ alice }) => ({ header: { kid: `${alice.kid}#key` } })),
   ),
   kept(
     'a kid in upper case',

@@ -5,6 +5,8 @@ import { X509Certificate } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { before, describe, test } from 'node:test'
+import { BASIC_CONSTRAINTS, dns, extension, hex } from '../corpus/der.ts'
+import { attributes, extensionRequest, microsoftRequest, san } from '../corpus/requests.ts'
 import { type AcmeClient, base64url, type Responder, send } from '../support/acme-client.ts'
 import { adminConfig, administrator } from '../support/admin.ts'
 import { aServiceBehindACa, CREDENTIAL, csrFor } from '../support/behind-external-ca.ts'
@@ -120,16 +122,24 @@ describe('a service behind an external CA', { timeout: 900_000 }, () => {
       assert.deepEqual(await query('SELECT FROM csr_issuances'), [])
     })
 
-  test('a CSR that asks for a CA certificate is refused before the CA is asked, which may copy from it', async () => {
+  test('a CSR that asks for a CA certificate or another name is refused before the CA is asked, which may copy from it', async () => {
     const before = ca.requests.length
     const { order, name } = await ready()
     const csr = await aCsr(P256_KEY, {
       names: [{ type: 'dns', value: name }],
       extensions: [new x509.BasicConstraintsExtension(true)],
     })
-    const refusal = await client.post(order.json.finalize, { csr: base64url(csr) })
-    assert.equal(refusal.json.type, 'urn:ietf:params:acme:error:badCSR')
-    assert.match(refusal.json.detail, /cA in basicConstraints/)
+    const besideOurs = (other: Buffer) => attributes(extensionRequest(san(dns(name))), microsoftRequest(other))
+    const refusals: [csr: Buffer, detail: RegExp][] = [
+      [csr, /cA in basicConstraints/],
+      [besideOurs(extension(BASIC_CONSTRAINTS, hex('30030101ff'))), /cA in basicConstraints/],
+      [besideOurs(san(dns('other.test'))), /names other\.test, which the order has not/],
+    ]
+    for (const [request, detail] of refusals) {
+      const refusal = await client.post(order.json.finalize, { csr: base64url(request) })
+      assert.equal(refusal.json.type, 'urn:ietf:params:acme:error:badCSR')
+      assert.match(refusal.json.detail, detail)
+    }
     assert.equal(ca.requests.length, before)
     assert.equal((await client.post(order.headers.location as string)).json.status, 'ready')
   })

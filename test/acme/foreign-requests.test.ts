@@ -100,8 +100,7 @@ describe('requests in the form of', () => {
           const body = bodyOf(form, signedJws(client.key, header, { payload: payload(place) }))
           const answer = await send({ url: place.url, headers: { ...JOSE, ...form.headers }, body })
           assert.equal(answer.status, status, answer.text)
-          // The service closes this connection but does not announce it (RFC 9112 §9.6 recommends it), so the agent would reuse it.
-          if ('Connection' in form.headers) closeConnections()
+          if ('Connection' in form.headers) assert.equal(answer.headers.connection, 'close')
           check?.(answer, place)
         })
     })

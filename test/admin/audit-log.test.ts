@@ -2,6 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { AdminError } from '../../src/domain/admin-error.ts'
+import type { Actor } from '../../src/domain/administrator.ts'
+import { AuditLog } from '../../src/services/admin/audit-log.ts'
+import { AuditReader } from '../../src/services/admin/audit-reader.ts'
+import { openCheckedDatabase } from '../../src/store/slonik.ts'
+import { settingsFor } from '../store/support.ts'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { withQuery } from '../support/revoked.ts'
@@ -169,5 +175,26 @@ describe('the audit log', () => {
       .split('\n')
       .map((line) => (JSON.parse(line) as Entry).id)
     assert.equal(new Set(ids).size, 2500)
+  })
+
+  test('an export ends when its author is signed out or loses the role', async () => {
+    const db = await openCheckedDatabase(settingsFor(service.database.connection, 2))
+    for (const [name, ending] of [
+      ['erin', (client: AdminClient) => client.send('POST', '/auth/logout')],
+      ['frank', () => rowsIn(service.database, "UPDATE admin_users SET role = 'auditor' WHERE username = 'frank'")],
+    ] as const) {
+      const client = await administrator(service, name)
+      const [session] = await rowsIn<{ id: string; user_id: string }>(
+        service.database,
+        `SELECT s.id, s.user_id FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id WHERE username = '${name}'`,
+      )
+      const author = { userId: session?.user_id ?? '', sessionId: session?.id ?? '', username: name, role: 'admin' }
+      const reader = new AuditReader(db, new AuditLog(db, undefined))
+      const pages = reader.export({ ...author, ipAddress: '192.0.2.1' } as Actor, { action: 'crl.rebuild' })
+      assert.equal((await pages.next()).done, false)
+      await ending(client)
+      await assert.rejects(pages.next(), AdminError, name)
+    }
+    await db.end()
   })
 })

@@ -174,7 +174,7 @@ describe('CSR profiles', () => {
     const { id } = await create(profile_data)
     const csr = csrOf('a.test', '*.b.test').toString('base64')
     const expected = [
-      '0 common names; the minimum is 1',
+      '0 common names of at most 64 characters; the minimum is 1',
       '2 subject alternative names; the maximum is 1',
       'subject alternative name a.test does not match [a-z;]+\\.example',
       'subject alternative name *.b.test does not match [a-z;]+\\.example',
@@ -190,6 +190,15 @@ describe('CSR profiles', () => {
       csr: right,
     })
     assert.deepEqual(passed.json, { valid: true, violations: [] })
+  })
+
+  test('the answer of a dry run is short, however much the request violates', async () => {
+    const depth_base_domains = Array.from({ length: 1_000 }, (_, number) => `${number}${'x'.repeat(30)}.example`)
+    const profile_data = { max_subdomain_depth: 1, depth_base_domains }
+    const csr = csrOf(...Array.from({ length: 990 }, (_, number) => `${number}a`)).toString('base64')
+    const { status, text, json } = await auditor.send('POST', '/csr-profiles/validate', { profile_data, csr })
+    assert.deepEqual([status, json.violations.length, json.violations.at(-1)], [200, 51, 'and 940 more'])
+    assert.ok(text.length < 64 * 1024, `${text.length} characters`)
   })
 
   test('a dry run says what it could not check', async () => {
@@ -303,6 +312,20 @@ describe('CSR profiles', () => {
     }
     const csr = csrOf('a.test').toString('base64')
     assert.equal((await admin.send('POST', `/csr-profiles/${NOBODY}/validate`, { csr })).status, 404)
+  })
+
+  test('an expression has at most the characters that the engine takes', async () => {
+    const profile_data = (length: number) => ({ san_regex: `[${'a'.repeat(length - 2)}]` })
+    assert.equal(
+      (await admin.send('POST', '/csr-profiles', { name: name(), profile_data: profile_data(2_048) })).status,
+      201,
+    )
+    const wanted = { name: name(), profile_data: profile_data(2_049) }
+    const { status, json } = await admin.send('POST', '/csr-profiles', wanted)
+    assert.deepEqual(
+      [status, json.fields],
+      [400, [{ field: 'profile_data.san_regex', message: 'must be at most 2048 characters long' }]],
+    )
   })
 
   test('a body that an auditor may send has at most 64 KB', async () => {

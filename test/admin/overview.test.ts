@@ -205,10 +205,19 @@ describe('what the console asks for', { timeout: 900_000 }, () => {
   })
 
   test('the chain of the audit log is checked', async () => {
-    const { json } = await auditor.get('/audit-log/chain')
-    assert.equal(json.whole, true)
+    const begun = await auditor.send('POST', '/audit-log/verifications')
+    assert.deepEqual([begun.status, begun.json.status, begun.json.whole], [202, 'running', null])
+    const place = new URL(begun.headers.get('location') ?? '').pathname.replace('/api', '')
+    const json = await until('the check has ended', async () => {
+      const reply = await auditor.get(place)
+      return reply.json.status === 'running' ? undefined : reply.json
+    })
+    assert.deepEqual([json.status, json.whole, json.faults], ['done', true, []])
     assert.ok(json.entries > 0)
+    assert.deepEqual([json.checked, json.total], [json.entries, json.entries])
     assert.match(json.head, /^\d+:[0-9a-f]{64}$/)
+    assert.deepEqual((await auditor.get('/audit-log/verifications')).json, [json])
+    assert.equal((await auditor.get(`/audit-log/verifications/${NOBODY}`)).status, 404)
   })
 
   test('a notification is shown with its body', async () => {

@@ -181,6 +181,13 @@ describe('administration from the command line', () => {
     const changed = await run('audit', 'verify')
     assert.equal(changed.code, 1)
     assert.match(changed.stderr, /^entry 2 was changed/m)
+    // As another instance would hold it.
+    await rowsIn(service.database, 'INSERT INTO audit_verifications (id) VALUES (gen_random_uuid())')
+    const second = await run('audit', 'verify')
+    assert.equal(second.code, 1)
+    assert.match(second.stderr, /checked already/)
+    await rowsIn(service.database, "UPDATE audit_verifications SET progressed_at = now() - interval '1 minute'")
+    assert.match((await run('audit', 'verify')).stderr, /^entry 2 was changed/m)
   })
 
   test('eab reseal moves every key to the new secret, or none', async () => {

@@ -119,7 +119,7 @@ function refusalsOf(page: Page): string[] {
 }
 
 /** What asks and changes nothing. */
-const QUESTIONS = /\/(?:validate|check|export)$/
+const QUESTIONS = /\/(?:validate|check|export|verifications)$/
 
 function changesOf(page: Page): string[] {
   const changes: string[] = []

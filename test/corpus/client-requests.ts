@@ -263,4 +263,40 @@ export const CLIENTS: readonly Client[] = [
       ['reason 0, which it always writes', 'revokeCert', withReason(0), 200],
     ],
   },
+  // proxmox/pve-common and its fork pimox/proxmox-acme: src/PVE/ACME.pm; libwww-perl: Net::HTTP
+  {
+    name: 'Proxmox',
+    alg: 'RS256',
+    headers: { TE: 'deflate,gzip;q=0.3', Connection: 'TE, close', 'User-Agent': 'pve-acme/0.1' },
+    order: ['nonce', 'key', 'url', 'alg'],
+    jwk: ({ jwk }) => ({ use: 'sig', ...jwk }),
+    bodyText: ({ payload, protected: header, signature }) => JSON.stringify({ signature, payload, protected: header }),
+    rows: [
+      [
+        'an account, with use in its key',
+        'newAccount',
+        () => '{"termsOfServiceAgreed":true,"contact":["mailto:a@example.org"]}',
+        201,
+        hasContacts('mailto:a@example.org'),
+      ],
+      ['its account by an update of nothing', 'account', EMPTY, 200, valid],
+      ['an order', 'newOrder', order(), 201, isOrder],
+      ['a challenge', 'challenge', EMPTY, 200],
+      ['the end of an authorization', 'authorization', () => '{"status":"deactivated"}', 200],
+      ['reason 0, which it always writes', 'revokeCert', withReason(0), 200],
+    ],
+  },
+  // fbett/le-acme2-php: src/LE_ACME2/Utilities/RequestSigner.php, Request/Order/Create.php, Connector/Connector.php
+  {
+    name: 'le_acme2',
+    alg: 'RS256',
+    headers: { Accept: 'application/json' },
+    order: ['alg', 'key', 'nonce', 'url'],
+    headerText: (members) => JSON.stringify(members).replaceAll('/', '\\/'),
+    rows: [
+      ['an order with empty dates', 'newOrder', order({ notBefore: '', notAfter: '' }), 201, isOrder],
+      ['a challenge', 'challenge', EMPTY, 200],
+      ['a certificate, of which it accepts JSON', 'certificate', NOTHING, 200, isPem],
+    ],
+  },
 ]

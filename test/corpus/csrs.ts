@@ -39,6 +39,7 @@ import {
   indefinite,
   keyUsage,
   longForm,
+  microsoftRequest,
   NOTHING,
   named,
   nameOf,
@@ -69,7 +70,6 @@ export type CsrRow = readonly [name: string, from: string, readers: Readers, byt
 
 const HAND = 'a hand-made client'
 const CHALLENGE_PASSWORD = oid('2a864886f70d010907')
-const MICROSOFT_EXTENSION_REQUEST = oid('2b06010401823702010e')
 const VENDOR = oid('2a0304')
 const SERVER_AUTH = oid('2b06010505070301')
 
@@ -196,18 +196,8 @@ const ATTRIBUTES: readonly CsrRow[] = [
   ['attribute that is EXTERNAL', 'vendors', 'both', attributes(attribute(VENDOR, der(0x28, VENDOR)), USUAL)],
   ['Windows attributes', 'certreq, win-acme', 'both', attributes(...windowsAttributes())],
   ['renewal', 'certreq', 'both', attributes(attribute(oid('2b0601040182370d01'), sequence()), USUAL)],
-  [
-    "extensions under Microsoft's OID",
-    'old certreq',
-    'both',
-    attributes(attribute(MICROSOFT_EXTENSION_REQUEST, sequence(san(dns('a.example'))))),
-  ],
-  [
-    'extensions under both OIDs',
-    'certreq',
-    'both',
-    attributes(USUAL, attribute(MICROSOFT_EXTENSION_REQUEST, sequence(san(dns('a.example'))))),
-  ],
+  ["extensions under Microsoft's OID", 'old certreq', 'both', attributes(microsoftRequest(san(dns('a.example'))))],
+  ['extensions under both OIDs', 'certreq', 'both', attributes(USUAL, microsoftRequest(san(dns('a.example'))))],
   ['two extension requests', 'certificate tools', 'both', attributes(extensionRequest(keyUsage('03020780')), USUAL)],
   ['the same extension request twice', 'openssl', 'OpenSSL', attributes(USUAL, USUAL), 'an extension twice'],
   [

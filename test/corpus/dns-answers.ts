@@ -39,6 +39,20 @@ const TRUNCATED: Reply = { answers: [RIGHT], flags: dnsPacket.TRUNCATED_RESPONSE
 const inLowerCase = (message: dnsPacket.Packet) => {
   message.questions = message.questions?.map((question) => ({ ...question, name: question.name.toLowerCase() })) ?? []
 }
+const withoutQuestion = (message: dnsPacket.Packet) => {
+  message.questions = []
+}
+const another = (message: dnsPacket.Packet) => {
+  message.questions = [{ type: 'TXT', name: 'other.example' }]
+}
+const twice = (message: dnsPacket.Packet) => {
+  message.questions = [...(message.questions ?? []), ...(message.questions ?? [])]
+}
+/** Only over TCP: over UDP such a message is ignored until the time is over. */
+const overTcp =
+  (message: DnsRow[3]): DnsRow[3] =>
+  (query, transport) =>
+    transport === 'udp' ? encodeReply(query, TRUNCATED) : message(query, transport)
 const STRING = Buffer.concat([Buffer.of(DIGEST.length), Buffer.from(DIGEST)])
 
 export const DNS_ANSWERS: readonly DnsRow[] = [
@@ -91,6 +105,10 @@ export const DNS_ANSWERS: readonly DnsRow[] = [
     true,
     (query) => encodeReply(query, { answers: [RIGHT], change: inLowerCase }),
   ],
+  // Without a question an answer counts over TCP (RFC 7766 §7), never over UDP (RFC 5452 §9.1).
+  ['no question section', 'load balancers', true, reply({ answers: [RIGHT], change: withoutQuestion })],
+  ['another question', 'attackers', true, overTcp(reply({ answers: [RIGHT], change: another })), 'another question'],
+  ['two questions', 'attackers', true, overTcp(reply({ answers: [RIGHT], change: twice })), 'another question'],
   ['nothing', 'most', false, reply({ authorities: [soa('demo.example')] }), 'no TXT record'],
   ['nothing, without SOA', 'load balancers', false, reply({}), 'no TXT record'],
   ['NXDOMAIN', 'most', false, reply({ rcode: NXDOMAIN }), 'NXDOMAIN'],

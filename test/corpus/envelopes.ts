@@ -23,6 +23,11 @@ const body = (jws: object) => Buffer.from(JSON.stringify(jws))
 const withHeader = (members: object) => body(signed({ ...HEADER, ...members }))
 const withText = (header: string) => body(signed(header))
 const withKey = (members: object) => body(signed({ ...COMMON, jwk: { ...KEY.jwk, ...members } }))
+const withOctets = (members: object, encoding: BufferEncoding) =>
+  body(signedJws(KEY, Buffer.from(JSON.stringify({ ...HEADER, ...members }), encoding), { payload: PAYLOAD }))
+/** The bits of the last character that hold no data are not zero. */
+const withBits = (base64url: string) =>
+  base64url.slice(0, -1) + String.fromCharCode(base64url.charCodeAt(base64url.length - 1) + 1)
 const text = JSON.stringify(HEADER)
 
 export const ENVELOPES: readonly EnvelopeRow[] = [
@@ -60,6 +65,14 @@ export const ENVELOPES: readonly EnvelopeRow[] = [
     body({ ...USUAL, signature: `${USUAL.signature}\n` }),
     'base64url',
   ],
+  // RFC 4648 §3.5 lets a reader refuse bits that are not zero. One text for one value; no encoder is known that writes them.
+  [
+    'bits behind the signature',
+    'nobody known',
+    true,
+    body({ ...USUAL, signature: withBits(USUAL.signature) }),
+    'base64url',
+  ],
   ['an empty signature', 'scripts', false, body({ ...USUAL, signature: '' }), 'signature'],
   ['no signature', 'scripts', false, body({ protected: USUAL.protected, payload: USUAL.payload }), 'signature'],
   ['BOM', 'PowerShell', false, Buffer.from(`\uFEFF${JSON.stringify(USUAL)}`), 'not valid JSON'],
@@ -84,6 +97,10 @@ export const ENVELOPES: readonly EnvelopeRow[] = [
   ],
   ['a header with white space', 'Python', true, withText(JSON.stringify(HEADER, null, 2))],
   ['a header with BOM', 'PowerShell', false, withText(`\uFEFF${text}`), 'not valid JSON'],
+  // RFC 7515 §5.2 has the header be UTF-8; Go puts U+FFFD in its place.
+  ['a header in Latin-1', 'scripts of Windows', true, withOctets({ comment: 'ü' }, 'latin1'), 'not UTF-8'],
+  ['a header in UTF-8', 'scripts', true, withOctets({ comment: 'ü' }, 'utf8')],
+  ['a header in UTF-16', 'PowerShell', false, withOctets({}, 'utf16le'), 'not valid JSON'],
   ['escaped slashes', 'PHP', true, withText(text.replaceAll('/', '\\/'))],
   ['a header member twice', 'nobody known', false, withText(text.replace('{', '{"alg":"none",')), 'duplicate member'],
   ['typ', 'JOSE libraries', true, withHeader({ typ: 'JOSE+JSON' })],

@@ -11,6 +11,7 @@ export const P256 = oid('2a8648ce3d030107')
 export const ED25519 = oid('2b6570')
 const EC_PUBLIC_KEY = oid('2a8648ce3d0201')
 const EXTENSION_REQUEST = oid('2a864886f70d01090e')
+const MICROSOFT_EXTENSION_REQUEST = oid('2b06010401823702010e')
 
 interface Signer {
   key: KeyObject
@@ -40,6 +41,8 @@ export const san = (...names: readonly Buffer[]): Buffer => extension(SAN, seque
 export const extensionRequest = (...extensions: readonly Buffer[]): Buffer =>
   attribute(EXTENSION_REQUEST, sequence(...extensions))
 export const requestAttribute = (...values: readonly Buffer[]): Buffer => attribute(EXTENSION_REQUEST, ...values)
+export const microsoftRequest = (...extensions: readonly Buffer[]): Buffer =>
+  attribute(MICROSOFT_EXTENSION_REQUEST, sequence(...extensions))
 /** Asks for the name that the order has. */
 export const USUAL = extensionRequest(san(dns('a.example')))
 

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import type { NewAccount } from '../../src/store/account-store.ts'
 import type { CredentialRow } from '../../src/store/admin/credential-store.ts'
-import { type AllowlistStore, createAllowlistStore } from '../../src/store/allowlist-store.ts'
+import { createAllowlistStore } from '../../src/store/allowlist-store.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createEabStore, type EabStore } from '../../src/store/eab-store.ts'
 import { until } from '../support/until.ts'
@@ -25,20 +25,26 @@ import {
 
 const busy = (db: Database) => db.pressure().size - db.pressure().available
 
+/** Lists as the domain reads them, without the ids of their entries. */
+function listsOf({ db }: StoreFixture) {
+  const { find } = createAllowlistStore(db)
+  return { find: async (id: string) => (await find(id)).map(({ type, value }) => ({ type, value })) }
+}
+
 describe('binding credentials', () => {
   let store: StoreFixture
   let otherDb: Database
   let eab: EabStore
   /** Of a second instance. */
   let otherEab: EabStore
-  let allowlists: AllowlistStore
+  let allowlists: ReturnType<typeof listsOf>
   let grants: Grants
   before(async () => {
     store = await openStores()
     otherDb = openDatabase(store.settings, () => undefined)
     eab = createEabStore(store.db)
     otherEab = createEabStore(otherDb)
-    allowlists = createAllowlistStore(store.db)
+    allowlists = listsOf(store)
     grants = await openGrants(store.settings)
   })
   after(async () => {
@@ -239,11 +245,11 @@ describe('binding credentials', () => {
 
 describe('allowlists', () => {
   let store: StoreFixture
-  let allowlists: AllowlistStore
+  let allowlists: ReturnType<typeof listsOf>
   let grants: Grants
   before(async () => {
     store = await openStores()
-    allowlists = createAllowlistStore(store.db)
+    allowlists = listsOf(store)
     grants = await openGrants(store.settings)
   })
   after(async () => {

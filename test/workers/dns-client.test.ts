@@ -353,6 +353,14 @@ describe('transport', () => {
     const found = await clientOf([server.resolver]).addresses('x.example')
     assert.deepEqual(found.kind === 'answer' && found.ipv4, ['192.0.2.1'])
   })
+  test('one that answers EDNS by a bare header is asked without it, too', async (t) => {
+    const server = await serve(t, ({ query, name, type, bytes }) => {
+      if (query.additionals!.length === 0) return { answers: type === 'A' ? [a(name, '192.0.2.1')] : [] }
+      return Buffer.concat([bytes.subarray(0, 2), Buffer.of(0x81, 0x81), Buffer.alloc(8)])
+    })
+    const found = await clientOf([server.resolver]).addresses('x.example')
+    assert.deepEqual(found.kind === 'answer' && found.ipv4, ['192.0.2.1'])
+  })
 })
 
 describe('how long and how often', () => {

@@ -3,8 +3,8 @@
  *
  * An attacker can guess answers over UDP. A datagram counts only from the server's address and
  * port, to our random port. It must repeat our random id and the randomly cased question.
- * All others are ignored. Several of them mean a forger, or a server that changes the case, so the
- * query moves to TCP.
+ * All others are ignored, and several of them mean a forger. Then, and where only the case or the
+ * question is missing, the query moves to TCP.
  */
 
 import { createSocket } from 'node:dgram'
@@ -71,7 +71,7 @@ export function exchangeUdp(
 /** Undefined when the datagram is not an answer to this query. */
 function readDatagram(message: Buffer, query: DnsQuery): Exchange | undefined {
   const match = matchQuestion(message, query)
-  if (match === 'recased') return { kind: 'use-tcp' }
+  if (match === 'recased' || match === 'unasked') return { kind: 'use-tcp' }
   if (match === 'foreign') return undefined
   // The truncation bit comes first, because a truncated message may not parse.
   if ((message[2]! & 0x02) !== 0) return { kind: 'use-tcp' }
@@ -81,7 +81,10 @@ function readDatagram(message: Buffer, query: DnsQuery): Exchange | undefined {
     : { kind: 'failed', reason: 'the name server sent a malformed answer' }
 }
 
-/** The same over TCP. The handshake stops forgers, so the case may differ. */
+/**
+ * The same over TCP. The handshake stops forgers, so the case may differ, and the question may be
+ * absent (RFC 7766 §7).
+ */
 export function exchangeTcp(
   server: NameServer,
   query: DnsQuery,

@@ -133,15 +133,18 @@ function randomCase(name: string): string {
  *
  * - `exact`: a response with our id and exact question
  * - `recased`: a response whose name differs only in case
+ * - `unasked`: a response with our id and no question, as old servers answer EDNS
  * - `foreign`: all else
  */
-export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'recased' | 'foreign' {
-  const end = HEADER_BYTES + query.question.length
-  if (message.length < end) return 'foreign'
+export function matchQuestion(message: Buffer, query: DnsQuery): 'exact' | 'recased' | 'unasked' | 'foreign' {
+  if (message.length < HEADER_BYTES) return 'foreign'
   // QR is set, and the opcode is that of a query.
   const isResponse = (message[2]! & 0xf8) === 0x80
-  const isOneQuestion = message.readUInt16BE(4) === 1
-  if (!isResponse || !isOneQuestion || message.readUInt16BE(0) !== query.bytes.readUInt16BE(0)) return 'foreign'
+  if (!isResponse || message.readUInt16BE(0) !== query.bytes.readUInt16BE(0)) return 'foreign'
+  const questions = message.readUInt16BE(4)
+  if (questions === 0) return 'unasked'
+  const end = HEADER_BYTES + query.question.length
+  if (questions !== 1 || message.length < end) return 'foreign'
 
   const question = message.subarray(HEADER_BYTES, end)
   if (question.equals(query.question)) return 'exact'

@@ -1,11 +1,13 @@
 /** `chancery users unlock|unlock-address`, `terms accept` and `audit verify`. */
 
 import { isIP } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseHead, renderHead } from '../../domain/audit-verdict.ts'
 import { isGiven, optional, several, UsageError } from '../../shared/command-line.ts'
+import type { OperationCaller } from '../operations/caller.ts'
 import { type SharedCommand, shared } from '../operations/shared-command.ts'
 import { tell } from '../table.ts'
-import { uuid } from '../values.ts'
+import { CommandError, uuid } from '../values.ts'
 import { ofAccount } from './grant-targets.ts'
 
 /** End the locks of failed logins. */
@@ -63,12 +65,35 @@ function head(value: string): string {
   throw new Error('takes a number, a colon and 64 hexadecimal digits, as a line audit_head of the log has them')
 }
 
-interface Verdict {
+interface Verification {
+  id: string
+  status: 'running' | 'done' | 'failed'
+  checked: number
+  total: number
   whole: boolean
   entries: number
   head: string
   cut_sequence: number
   faults: readonly string[]
+  failure: string | null
+}
+
+const LOOK_MS = 200
+
+/** @throws CommandError when the log could not be read to its end */
+async function verification(caller: OperationCaller, heads: readonly string[]): Promise<Verification> {
+  let { body } = await caller.page('beginAuditVerification', { body: { heads } })
+  // A terminal shows the progress on one line.
+  const show = (line: string) => process.stderr.isTTY && process.stderr.write(`\r\x1b[K${line}`)
+  for (;;) {
+    const job = body as Verification
+    if (job.status !== 'running') show('')
+    if (job.status === 'done') return job
+    if (job.status === 'failed') throw new CommandError(`the audit log could not be checked: ${job.failure}`)
+    show(`${job.checked} of ${job.total} entries`)
+    await sleep(LOOK_MS)
+    body = (await caller.page('getAuditVerification', { params: { verification_id: job.id } })).body
+  }
 }
 
 /** Whether the audit log of the administration is whole. */
@@ -81,8 +106,7 @@ export const AUDIT: readonly SharedCommand[] = [
     },
     examples: ['audit verify', 'audit verify --head 812:9f86d0… --head 1044:03c2aa…'],
     async run(caller, { head, json }) {
-      const query = head.length === 0 ? {} : { query: { head: head.join() } }
-      const verdict = (await caller.page('getAuditChain', query)).body as Verdict
+      const verdict = await verification(caller, head)
       const { whole, entries, cut_sequence: cut, faults } = verdict
       if (!json) for (const fault of faults) console.error(fault)
       const state = whole ? 'the audit log is whole' : 'the audit log is NOT whole'

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Input, lines, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Badge, Copyable, Empty, Problem, Time } from '../components/basics.tsx'
+import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'
 import { type Filter, FilterBar } from '../components/filter-bar.tsx'
 import { useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
@@ -85,32 +85,50 @@ async function exportAll(filters: object): Promise<void> {
   saveFile('audit-log.ndjson', 'application/x-ndjson', `${all.join('\n')}\n`)
 }
 
-/** Asked for by a button: the service reads the whole log for it. */
+type Verification = Output<'listAuditVerifications'>[number]
+
+/** The last check of the chain, which another administrator may have begun, and the button for a new one. */
 function Chain() {
-  const [chain, setChain] = useState<Output<'getAuditChain'>>()
-  const { submit, error, isBusy } = useSubmit(async () => setChain(await call('getAuditChain', {})))
+  const [isRunning, setRunning] = useState(false)
+  const loaded = useApi('listAuditVerifications', {}, isRunning ? { every: 1_000 } : {})
+  const last = loaded.data?.[0]
+  const { submit, error, isBusy } = useSubmit(async () => {
+    await call('beginAuditVerification', { body: {} })
+    loaded.reload()
+  })
+  if (last && (last.status === 'running') !== isRunning) setRunning(!isRunning)
   return (
     <section class="bar" aria-label={WORDS.audit.chain}>
-      <div role="status">
-        {chain ? (
-          <>
-            <Badge tone={chain.whole ? 'good' : 'bad'}>{chain.whole ? WORDS.audit.whole : WORDS.audit.broken}</Badge>{' '}
-            {WORDS.audit.entries(countText(chain.entries))}{' '}
-            {chain.cut_sequence > 0 && WORDS.audit.cut(countText(chain.cut_sequence))} <Copyable text={chain.head} />
-            <ul>
-              {chain.faults.map((fault) => (
-                <li key={fault}>{fault}</li>
-              ))}
-            </ul>
-          </>
-        ) : (
-          WORDS.audit.chainHelp
-        )}
-      </div>
+      <Ready loaded={loaded}>
+        {() => <div role="status">{last ? <Check {...last} /> : WORDS.audit.chainHelp}</div>}
+      </Ready>
       <Problem error={error} />
-      <button type="button" disabled={isBusy} onClick={() => submit()}>
-        {isBusy ? WORDS.audit.checking : WORDS.audit.check}
+      <button type="button" disabled={isBusy || isRunning} onClick={() => submit()}>
+        {isBusy || isRunning ? WORDS.audit.checking : WORDS.audit.check}
       </button>
     </section>
+  )
+}
+
+function Check({ status, checked, total, whole, entries, head, cut_sequence: cut, ...others }: Verification) {
+  if (status === 'running') return <>{WORDS.audit.progress(countText(checked), countText(total))}</>
+  const at = <Time at={others.finished_at ?? others.created_at} />
+  if (status === 'failed')
+    return (
+      <>
+        {WORDS.audit.failed} {others.failure} ({at})
+      </>
+    )
+  return (
+    <>
+      <Badge tone={whole ? 'good' : 'bad'}>{whole ? WORDS.audit.whole : WORDS.audit.broken}</Badge>{' '}
+      {WORDS.audit.entries(countText(entries ?? 0))} {cut !== null && cut > 0 && WORDS.audit.cut(countText(cut))}{' '}
+      <Copyable text={head ?? ''} /> ({at})
+      <ul>
+        {others.faults.map((fault) => (
+          <li key={fault}>{fault}</li>
+        ))}
+      </ul>
+    </>
   )
 }

@@ -4,6 +4,7 @@ import type { DatabasePool } from 'slonik'
 import type { Actor } from '../../domain/administrator.ts'
 import { type AuditFilter, readAuditCheckpoint, readAuditLines, readAuditPage } from '../../store/admin/audit-store.ts'
 import type { AuditLog } from './audit-log.ts'
+import { requireAuthority } from './authority.ts'
 
 /** Some 130 KB. */
 const EXPORT_PAGE = 500
@@ -34,7 +35,10 @@ export class AuditReader {
     return { entries, next: found.length > limit ? entries.at(-1)?.sequence : undefined }
   }
 
-  /** What was there at the first read, in texts of many lines. Between them it holds no connection. */
+  /**
+   * What was there at the first read, in texts of many lines. Between them it holds no connection.
+   * @throws AdminError unauthorized, forbidden as soon as the author may no longer read on
+   */
   async *export(author: Actor, filter: AuditFilter): AsyncGenerator<string> {
     const { head } = await readAuditCheckpoint(this.#db)
     const { action, userId: user_id, ipAddress: ip_address, since, until } = filter
@@ -42,6 +46,7 @@ export class AuditReader {
     let before = head.sequence + 1
     for (;;) {
       const page = { before, limit: EXPORT_PAGE }
+      await requireAuthority(this.#db, author)
       const { lines, entries, last } = await this.#inTurn(() => readAuditLines(this.#db, filter, page))
       if (lines !== undefined) yield lines
       if (entries < EXPORT_PAGE) return

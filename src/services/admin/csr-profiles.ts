@@ -13,7 +13,6 @@ import {
   type CsrProfile,
   CsrProfileError,
   csrProfileViolations,
-  historyViolations,
   parseCsrProfile,
 } from '../../domain/csr-profile.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
@@ -172,22 +171,26 @@ export class CsrProfiles {
   /** The same for data that is not stored. @throws AdminError for wrong data */
   async dryRunOf(data: object, csr: Csr, now: Date): Promise<DryRun> {
     const profile = profileOf(data)
-    const violations = csrProfileViolations(csr, profile)
-    if (!asksForHistory(profile)) return { valid: violations.length === 0, violations, unchecked: [] }
+    const { history, unchecked } = await this.#historyFor(profile, csr, now)
+    const violations = csrProfileViolations(csr, profile, { history })
+    return { valid: violations.length === 0, violations, unchecked }
+  }
+
+  async #historyFor(profile: CsrProfile, csr: Csr, now: Date) {
+    if (!asksForHistory(profile)) return { history: undefined, unchecked: [] }
     if (!(await this.#options.indexes.exist())) {
       const unchecked = [
         ...(profile.reuseKey ? [] : ['reuse_key']),
         ...(profile.renewalWindowDays > 0 ? ['renewal_window_days'] : []),
       ]
-      return { valid: violations.length === 0, violations, unchecked }
+      return { history: undefined, unchecked }
     }
     const history = await readHistory(this.#options.db, {
       spkiSha256: hashSpki(csr.spki),
       names: certifiedNames(csr).map(({ value }) => value),
       notDueBefore: new Date(now.getTime() + profile.renewalWindowDays * DAY_MS),
     })
-    violations.push(...historyViolations(profile, history))
-    return { valid: violations.length === 0, violations, unchecked: [] }
+    return { history, unchecked: [] }
   }
 
   /** @throws AdminError for wrong data, and `unavailable` while an index is being made */

@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { DatabasePool } from 'slonik'
 import { notFound } from '../../domain/admin-error.ts'
 import { type CsrProfile, csrProfileViolations } from '../../domain/csr-profile.ts'
-import { csrFactsOf, knowablePart, UNKNOWABLE } from '../../domain/profile-check.ts'
+import { csrFactsOf, knowablePart, newestWithinAnswer, UNKNOWABLE } from '../../domain/profile-check.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
 import { type IssuedCertificate, listIssuedLately } from '../../store/admin/profile-check-store.ts'
@@ -29,6 +29,7 @@ export interface ProfileCheck {
 
 export const CHECKED_CERTIFICATES = 1_000
 const MOST_EXAMPLES = 50
+const MOST_VIOLATIONS = 5
 /** Expressions may take half a second for one certificate, and other requests wait meanwhile. */
 const MOST_MS = 2_000
 const TURN_MS = 20
@@ -72,8 +73,8 @@ async function tryAll(certificates: readonly IssuedCertificate[], profile: CsrPr
     checked++
     const { tbs } = parseCertificate(certificate.der)
     const key = hashSpki(tbs.spki).toString('base64')
-    const violations = csrProfileViolations(csrFactsOf(tbs), demands)
-    if (!profile.reuseKey && keysSeen.has(key)) violations.push('the key has been certified before; make a new one')
+    const history = { keyCertified: keysSeen.has(key), notDue: false }
+    const violations = csrProfileViolations(csrFactsOf(tbs), demands, { history, most: MOST_VIOLATIONS })
     keysSeen.add(key)
     if (violations.length === 0) continue
     refused++
@@ -81,5 +82,5 @@ async function tryAll(certificates: readonly IssuedCertificate[], profile: CsrPr
     examples.unshift({ certificate, violations })
     if (examples.length > MOST_EXAMPLES) examples.pop()
   }
-  return { checked, refused, accounts: accounts.size, examples }
+  return { checked, refused, accounts: accounts.size, examples: newestWithinAnswer(examples) }
 }

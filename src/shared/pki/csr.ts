@@ -53,7 +53,12 @@ export interface Csr {
    * that matters.
    */
   duplicateSans: string[]
-  /** Undefined when the extension is not requested, `unreadable` when it has no readable value. */
+  /** Names in extension requests that name nothing here, but may for another reader. */
+  furtherSubjectAltNames: GeneralName[]
+  /**
+   * Undefined when the extension is not requested, `unreadable` when it has no readable value. This and what
+   * follows is of all extension requests, since readers choose different ones.
+   */
   keyUsages: string[] | undefined
   /** Configuration names, or dotted OIDs for purposes without one; else as for `keyUsages`. */
   extendedKeyUsages: string[] | undefined
@@ -92,12 +97,13 @@ function readCsr(der: Buffer): Csr {
   const spki = readSpki(info)
   // RFC 2986 §4.1 has no request without the field; devices leave it out, and OpenSSL reads them.
   const attributes = info.enterOptional(contextConstructedTag(0))
-  const extensions = attributes ? readAttributes(attributes) : []
+  const requests = attributes ? readAttributes(attributes) : NO_REQUESTS
   info.finish('CertificationRequestInfo')
   const { algorithm, oid } = readAlgorithmIdentifier(outer)
   const signature = outer.bitStringOctets()
   outer.finish('CertificationRequest')
-  const names = summarizeNames(requested(extensions, EXTENSION.subjectAltName, readNames) ?? [])
+  const names = summarizeNames(namesIn(requests.naming))
+  const extensions = [...requests.naming, ...requests.further.extensions]
   // One by one: a spread of so many members is slow in V8.
   return {
     der,
@@ -115,10 +121,9 @@ function readCsr(der: Buffer): Csr {
     sanTypes: names.sanTypes,
     otherSanTypes: names.otherSanTypes,
     duplicateSans: names.duplicateSans,
-    keyUsages: requested(extensions, EXTENSION.keyUsage, (value) => usagesOf(() => parseKeyUsage(value, false))),
-    extendedKeyUsages: requested(extensions, EXTENSION.extendedKeyUsage, (value) =>
-      usagesOf(() => parseExtendedKeyUsage(value)),
-    ),
+    furtherSubjectAltNames: requests.further.names,
+    keyUsages: usagesIn(requests, EXTENSION.keyUsage, (value) => parseKeyUsage(value, false)),
+    extendedKeyUsages: usagesIn(requests, EXTENSION.extendedKeyUsage, parseExtendedKeyUsage),
     isCaRequested: extensions.some(({ oid, value }) => oid === EXTENSION.basicConstraints && saysCa(value)),
     extensionOids: extensions.map(({ oid }) => oid),
   }
@@ -128,26 +133,58 @@ function readCsr(der: Buffer): Csr {
 const saysCa = (value: Buffer): boolean => value.length > 2 && !value.subarray(2).equals(EXPLICIT_FALSE)
 const EXPLICIT_FALSE = Buffer.of(TAG.boolean, 1, 0)
 
+interface ExtensionRequests {
+  /** The first value of each request, in the standard attribute (RFC 2985 §5.4.2) or else in Microsoft's. */
+  naming: Extension[]
+  /** All other values of both attributes. */
+  further: FurtherRequests
+}
+
+interface FurtherRequests {
+  extensions: Extension[]
+  names: GeneralName[]
+  isReadable: boolean
+}
+
+const NO_REQUESTS: ExtensionRequests = { naming: [], further: { extensions: [], names: [], isReadable: true } }
+
 /**
- * The requested extensions among the attributes: the first value of each request (RFC 2985 §5.4.2).
- * No extension may come twice, since readers would choose another. Other attributes are ignored.
+ * The requested extensions among the attributes. No extension may come twice in those that name, since readers would
+ * choose another. Other attributes are ignored.
  */
-function readAttributes(attributes: DerReader): Extension[] {
-  const extensions: Extension[] = []
-  let ofMicrosoft: DerReader | undefined
+function readAttributes(attributes: DerReader): ExtensionRequests {
+  const standard: DerReader[] = []
+  const ofMicrosoft: DerReader[] = []
   attributes.list('Attributes', () => {
     const attribute = attributes.sequence()
     const oid = attribute.oid()
     const values = attribute.enter(TAG.set)
     attribute.finish('Attribute')
     if (values.done) return
-    if (oid === EXTENSION_REQUEST) extensions.push(...readExtensions(values.sequence()))
-    if (oid === MICROSOFT_EXTENSION_REQUEST) ofMicrosoft = values
+    if (oid === EXTENSION_REQUEST) standard.push(values)
+    if (oid === MICROSOFT_EXTENSION_REQUEST) ofMicrosoft.push(values)
   })
-  if (extensions.length === 0 && ofMicrosoft) return readExtensions(ofMicrosoft.sequence())
-  const oids = new Set(extensions.map(({ oid }) => oid))
-  if (oids.size < extensions.length) throw new CsrError('CSR requests an extension twice')
-  return extensions
+  let naming = standard.flatMap((values) => readExtensions(values.sequence()))
+  const oids = new Set(naming.map(({ oid }) => oid))
+  if (oids.size < naming.length) throw new CsrError('CSR requests an extension twice')
+  if (naming.length === 0) naming = ofMicrosoft.slice(-1).flatMap((values) => readExtensions(values.sequence()))
+  return { naming, further: readFurther([...standard, ...ofMicrosoft]) }
+}
+
+/** What is left of the attributes. It names nothing here, so it may have any form. */
+function readFurther(attributes: readonly DerReader[]): FurtherRequests {
+  const extensions: Extension[] = []
+  try {
+    for (const values of attributes) while (!values.done) extensions.push(...readExtensions(values.sequence()))
+    return { extensions, names: namesIn(extensions), isReadable: true }
+  } catch (error) {
+    if (error instanceof DerError) return { extensions, names: [], isReadable: false }
+    throw error
+  }
+}
+
+function namesIn(extensions: readonly Extension[]): GeneralName[] {
+  return extensions.flatMap(({ oid, value }) => (oid === EXTENSION.subjectAltName ? readNames(value) : []))
 }
 
 /** Perhaps none. */
@@ -159,6 +196,17 @@ function readNames(value: Buffer): GeneralName[] {
 /** No CSR profile authorizes it, and no other CA gets to read it. */
 export const UNREADABLE = 'unreadable'
 
+function usagesIn(
+  { naming, further }: ExtensionRequests,
+  oid: string,
+  parse: (value: Buffer) => string[],
+): string[] | undefined {
+  const requested = [...naming, ...further.extensions].filter((extension) => extension.oid === oid)
+  if (requested.length === 0 && further.isReadable) return undefined
+  const usages = requested.flatMap(({ value }) => usagesOf(() => parse(value)))
+  return [...new Set([...usages, ...(further.isReadable ? [] : [UNREADABLE])])]
+}
+
 function usagesOf(parse: () => string[]): string[] {
   try {
     return parse()
@@ -166,11 +214,6 @@ function usagesOf(parse: () => string[]): string[] {
     if (error instanceof DerError) return [UNREADABLE]
     throw error
   }
-}
-
-function requested<T>(extensions: readonly Extension[], oid: string, parse: (value: Buffer) => T): T | undefined {
-  for (const extension of extensions) if (extension.oid === oid) return parse(extension.value)
-  return undefined
 }
 
 function summarizeNames(subjectAltNames: GeneralName[]) {

@@ -1,12 +1,26 @@
 /** The CSR of a finalize request against its order (RFC 8555 §7.4). */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { type CsrPolicy, checkCsr, commonNameOf, requireLeafRequest } from '../../../src/domain/csr-check.ts'
+import { csrProfileViolations, parseCsrProfile } from '../../../src/domain/csr-profile.ts'
 import { parseCsr } from '../../../src/shared/pki/csr.ts'
 import { DEFAULT_SUBJECT_KEY_POLICY } from '../../../src/shared/pki/weak-key.ts'
 import type { Identifier } from '../../../src/shared/protocol/identifier.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
+import {
+  BASIC_CONSTRAINTS,
+  dns,
+  EXTENDED_KEY_USAGE,
+  extension,
+  hex,
+  NULL,
+  oid,
+  SAN,
+  sequence,
+  text,
+} from '../../corpus/der.ts'
+import { attributes, keyUsage, microsoftRequest, requestAttribute, san, USUAL } from '../../corpus/requests.ts'
 import { ALL_KEYS, aCsr, ED25519_KEY, P256_KEY, P384_KEY, RSA_KEY, type TestKey, x509 } from '../shared/pki/support.ts'
 
 const POLICY: CsrPolicy = {
@@ -115,6 +129,7 @@ test('the common name is the first one asked for that fits 64 characters', async
   assert.equal(commonNameOf(await csrOf({ subject: 'CN=B.example' })), 'b.example')
   assert.equal(commonNameOf(await csrOf({ subject: '' })), undefined)
   assert.equal(commonNameOf(await csrOf({ subject: 'CN=#3003020105' })), undefined, 'a SEQUENCE names nothing')
+  assert.equal(commonNameOf(await csrOf({ subject: 'CN=., CN=b.example' })), 'b.example', 'a dot names nothing')
   assert.equal(commonNameOf(await csrOf({ subject: `CN=${long}` })), undefined)
   assert.equal(commonNameOf(await csrOf({ subject: `CN=${long}, CN=b.example` })), 'b.example')
 })
@@ -146,4 +161,69 @@ test('a CSR that asks for what only CA certificates have is not for another CA',
   for (const extension of leafs) requireLeafRequest(await asking(extension), profile)
   const responder = await asking(new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.ocspSigning]))
   requireLeafRequest(responder, { extendedKeyUsages: ['ocsp_signing'] })
+})
+
+describe('a CSR with further extension requests', () => {
+  const further: [where: string, place: (...extensions: Buffer[]) => Buffer][] = [
+    ["under Microsoft's OID", (...list) => attributes(USUAL, microsoftRequest(...list))],
+    [
+      'under it twice, without the standard one',
+      (...list) => attributes(microsoftRequest(...list), microsoftRequest(san(dns('a.example')))),
+    ],
+    [
+      'in a second value',
+      (...list) => attributes(requestAttribute(sequence(san(dns('a.example'))), sequence(...list))),
+    ],
+  ]
+  const profile = { extendedKeyUsages: ['server_auth'] }
+  const signing = keyUsage('03020106')
+  for (const [where, place] of further) {
+    const refusedElsewhere: [what: string, asked: Buffer, detail: RegExp][] = [
+      ['cA', extension(BASIC_CONSTRAINTS, hex('30030101ff')), /cA in basicConstraints$/],
+      ['keyCertSign', signing, /key_cert_sign, crl_sign$/],
+      ['any purpose', extension(EXTENDED_KEY_USAGE, sequence(oid('551d2500'))), /2\.5\.29\.37\.0$/],
+      ['name constraints', extension(oid('551d1e'), hex('3000')), /2\.5\.29\.30$/],
+      [
+        'another name',
+        san(dns('a.example'), dns('b.example')),
+        /^a further extension request of the CSR names b\.example/,
+      ],
+      ['its name as an e-mail address', san(text(0x81, 'a.example')), /names a\.example/],
+      ['an e-mail address', san(text(0x81, 'a@b.example')), /names a@b\.example/],
+      ['a SAN that cannot be read', extension(SAN, NULL), /unreadable$/],
+      ['no list of extensions', NULL, /unreadable$/],
+    ]
+    for (const [what, asked, detail] of refusedElsewhere)
+      test(`${where} that asks for ${what} is not for another CA`, () => {
+        const csr = parseCsr(place(asked))
+        checkCsr(csr, [A], ACCOUNT_SPKI, POLICY)
+        assert.throws(
+          () => requireLeafRequest(csr, profile),
+          (error: Problem) => error.type === 'badCSR' && detail.test(error.message),
+        )
+      })
+
+    test(`${where} that repeats the name and asks for usages of a leaf is for any CA`, () => {
+      const csr = parseCsr(place(san(dns('A.example')), keyUsage('03020780')))
+      checkCsr(csr, [A], ACCOUNT_SPKI, POLICY)
+      requireLeafRequest(csr, profile)
+      assert.deepEqual(csr.keyUsages, ['digital_signature'])
+    })
+
+    test(`${where} is judged by the usages that a CSR profile authorizes`, () => {
+      const data = parseCsrProfile({ authorized_key_usages: ['digital_signature'] })
+      assert.deepEqual(csrProfileViolations(parseCsr(place(signing)), data), [
+        'key usage key_cert_sign is not authorized',
+        'key usage crl_sign is not authorized',
+      ])
+      assert.deepEqual(csrProfileViolations(parseCsr(place(NULL)), data), ['key usage unreadable is not authorized'])
+    })
+  }
+
+  test('of two that contradict each other is judged by both', () => {
+    const request = (usage: string, isCa: string) => sequence(keyUsage(usage), extension(BASIC_CONSTRAINTS, hex(isCa)))
+    const csr = parseCsr(attributes(requestAttribute(request('03020780', '3000'), request('03020106', '30030101ff'))))
+    assert.deepEqual(csr.keyUsages, ['digital_signature', 'key_cert_sign', 'crl_sign'])
+    assert.equal(csr.isCaRequested, true)
+  })
 })

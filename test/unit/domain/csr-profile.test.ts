@@ -5,10 +5,10 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import {
   asksForHistory,
+  type CertificateHistory,
   CsrProfileError,
   csrProfileProblem,
   csrProfileViolations,
-  historyViolations,
   parseCsrProfile,
 } from '../../../src/domain/csr-profile.ts'
 import { type Csr, CsrError, parseCsr } from '../../../src/shared/pki/csr.ts'
@@ -112,7 +112,12 @@ describe('CSR profile checks', () => {
       [],
     ],
 
-    ['a common name is missing', { common_name_minimum: 1 }, () => csrOf(), ['0 common names; the minimum is 1']],
+    [
+      'a common name is missing',
+      { common_name_minimum: 1 },
+      () => csrOf(),
+      ['0 common names of at most 64 characters; the minimum is 1'],
+    ],
     [
       'too many common names',
       { common_name_maximum: 1 },
@@ -136,6 +141,18 @@ describe('CSR profile checks', () => {
       { common_name_regex: '[a-z]+\\.example' },
       () => csrOf({ subject: 'CN=a.example,CN=b.example.org' }),
       ['common name b.example.org does not match [a-z]+\\.example'],
+    ],
+    [
+      'a common name counts for the minimum only if the certificate can carry it',
+      { common_name_minimum: 1 },
+      () => csrOf({ subject: `CN=${'a'.repeat(60)}.example` }),
+      ['0 common names of at most 64 characters; the minimum is 1'],
+    ],
+    [
+      'a common name is judged in the spelling that the certificate gets',
+      { common_name_regex: '[a-z]+\\.example' },
+      () => csrOf({ subject: 'CN=\\ A.EXAMPLE.' }),
+      [],
     ],
     ['the pattern is not asked without a common name', { common_name_regex: 'x' }, () => csrOf(), []],
 
@@ -262,6 +279,15 @@ describe('CSR profile checks', () => {
       ['common name *.a.example is a wildcard', 'subject alternative name *.a.example is a wildcard'],
     ],
 
+    ...[' *.a.example', '*.A.example ', '*.a.example.', '\u00a0*.a.example', '\ufeff*.a.example'].map(
+      (name): Case => [
+        `the common name ${JSON.stringify(name)} is issued as a wildcard`,
+        { wildcard_in_common_name: false, common_name_regex: '[^*].*' },
+        () => csrOf({ ...dns('*.a.example'), subject: [{ CN: [name] }] }),
+        ['common name *.a.example does not match [^*].*', 'common name *.a.example is a wildcard'],
+      ],
+    ),
+
     ['depth needs both members', { max_subdomain_depth: 0 }, () => csrOf(dns('a.b.example')), []],
     ['bases alone ask nothing', { depth_base_domains: ['x.test'] }, () => csrOf(dns('a.b.example')), []],
     [
@@ -322,7 +348,36 @@ describe('CSR profile checks', () => {
     assert.ok(problem.detail.endsWith(found.join('; ')))
   })
 
-  test('history is asked only where a field needs it, and only false forbids a key to come back', () => {
+  test('of a long list five entries are named, and of a long expression its beginning', async () => {
+    const bases = Array.from({ length: 1_000 }, (_, number) => `b${number}.example`)
+    const csr = await csrOf(dns('a.test'))
+    assert.deepEqual(violations(csr, { max_subdomain_depth: 1, depth_base_domains: bases }), [
+      'a.test lies below none of b0.example, b1.example, b2.example, b3.example, b4.example and 995 more',
+    ])
+    assert.deepEqual(violations(csr, { san_regex: 'b'.repeat(1_500) }), [
+      `subject alternative name a.test does not match ${'b'.repeat(100)}…`,
+    ])
+    const oid = `1.2.${'3'.repeat(100)}`
+    assert.deepEqual(violations(await csrOf({ extensions: [purposes(oid)] }), { authorized_extended_key_usages: [] }), [
+      `extended key usage ${oid.slice(0, 100)}… is not authorized`,
+    ])
+  })
+
+  test('fifty violations are named, and the others counted', async () => {
+    const csr = await csrOf(dns(...Array.from({ length: 60 }, (_, number) => `${number}.test`)))
+    const found = csrProfileViolations(csr, parseCsrProfile({ san_regex: 'x', reuse_key: false }), {
+      history: { keyCertified: true, notDue: false },
+    })
+    assert.deepEqual(
+      [found.length, found[0], found.at(-1)],
+      [51, 'subject alternative name 0.test does not match x', 'and 11 more'],
+    )
+    const { detail, subproblems } = csrProfileProblem(found).toJSON()
+    assert.equal(subproblems?.length, 51)
+    assert.ok(detail.endsWith(`${found.slice(0, 5).join('; ')}; and others`), detail)
+  })
+
+  test('history is asked only where a field needs it, and only false forbids a key to come back', async () => {
     const cases: [object, boolean][] = [
       [{}, false],
       [{ reuse_key: true }, false],
@@ -333,16 +388,13 @@ describe('CSR profile checks', () => {
     ]
     for (const [data, asks] of cases) assert.equal(asksForHistory(parseCsrProfile(data)), asks, JSON.stringify(data))
     const seen = { keyCertified: true, notDue: true }
-    assert.deepEqual(historyViolations(parseCsrProfile({}), seen), [])
-    assert.equal(historyViolations(parseCsrProfile({ reuse_key: false }), seen).length, 1)
-    assert.match(historyViolations(parseCsrProfile({ renewal_window_days: 30 }), seen)[0] ?? '', /more than 30 days/)
-    assert.deepEqual(
-      historyViolations(parseCsrProfile({ reuse_key: false, renewal_window_days: 1 }), {
-        keyCertified: false,
-        notDue: false,
-      }),
-      [],
-    )
+    const csr = await csrOf()
+    const found = (data: object, history: CertificateHistory) =>
+      csrProfileViolations(csr, parseCsrProfile(data), { history })
+    assert.deepEqual(found({}, seen), [])
+    assert.equal(found({ reuse_key: false }, seen).length, 1)
+    assert.match(found({ renewal_window_days: 30 }, seen)[0] ?? '', /more than 30 days/)
+    assert.deepEqual(found({ reuse_key: false, renewal_window_days: 1 }, { keyCertified: false, notDue: false }), [])
   })
 })
 

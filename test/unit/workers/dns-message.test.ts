@@ -84,11 +84,21 @@ describe('matching a message to a query', () => {
     })
     assert.equal(matchQuestion(message, query), 'recased')
   })
+  const withoutQuestion = (message: Buffer) => {
+    const head = Buffer.from(message.subarray(0, 12))
+    head.writeUInt16BE(0, 4)
+    return head
+  }
+  // RFC 7766 §7 leaves the question out of a response over TCP.
+  test('no question is told apart', () => {
+    assert.equal(matchQuestion(reply(query.bytes, { questions: [] }), query), 'unasked')
+  })
   const foreign: Record<string, Buffer> = {
     'another id': reply(query.bytes, { id: query.bytes.readUInt16BE(0) ^ 1 }),
     'another name': reply(query.bytes, { questions: [{ ...questionOf(query.bytes), name: 'www.example.com' }] }),
     'another type': reply(query.bytes, { questions: [{ ...questionOf(query.bytes), type: 'AAAA' }] }),
-    'no question': reply(query.bytes, { questions: [] }),
+    'no question under another id': reply(query.bytes, { id: query.bytes.readUInt16BE(0) ^ 1, questions: [] }),
+    'a query without a question': withoutQuestion(query.bytes),
     'two questions': reply(query.bytes, { questions: [questionOf(query.bytes), questionOf(query.bytes)] }),
     'a query': query.bytes,
     nothing: Buffer.alloc(0),

@@ -28,7 +28,7 @@ export async function webKeys(key: TestKey): Promise<webcrypto.CryptoKeyPair> {
 /** A request made by @peculiar/x509. */
 export async function aCsr(
   key: TestKey,
-  options: { subject?: string; names?: x509.JsonGeneralNames; extensions?: x509.Extension[] } = {},
+  options: { subject?: string | x509.JsonName; names?: x509.JsonGeneralNames; extensions?: x509.Extension[] } = {},
 ): Promise<Buffer> {
   const { subject = '', names = [{ type: 'dns', value: 'a.example' }], extensions = [] } = options
   const request = await x509.Pkcs10CertificateRequestGenerator.create({
