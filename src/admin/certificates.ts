@@ -114,7 +114,7 @@ const listCertificates = endpoint({
 
 const getCertificate = endpoint({
   ...{ id: 'getCertificate', method: 'GET', path: '/certificates/{serial}', tag, roles: BOTH_ROLES },
-  summary: 'Shows one certificate by its serial number, the newest of several.',
+  summary: 'Shows one certificate by its serial number: of several that of an account, then the newest.',
   params,
   query,
   reply: { status: 200, schema: Certificate },
