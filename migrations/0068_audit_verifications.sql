@@ -9,6 +9,8 @@ CREATE TABLE audit_verifications (
   checked bigint NOT NULL DEFAULT 0,
   total bigint NOT NULL DEFAULT 0,
   verdict jsonb,
+  -- Of the verdict and its time, under the key of the audit log: who owns the database cannot make one.
+  seal bytea,
   failure text,
   created_at timestamptz NOT NULL DEFAULT now(),
   -- Stands still when the instance that checks has ended.

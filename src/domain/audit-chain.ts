@@ -53,6 +53,12 @@ export function cutSeal(key: Buffer, sequence: number, mac: Buffer): Buffer {
   return createHmac('sha256', key).update(`cut ${sequence} `).update(mac).digest()
 }
 
+/** The seal of a check's result: which check it was, when it ended, and what it found. */
+export function verdictSeal(key: Buffer, id: string, finishedAt: Date, verdict: object): Buffer {
+  const content = canonicalJson([id, finishedAt.toISOString(), verdict])
+  return createHmac('sha256', key).update('verdict ').update(content).digest()
+}
+
 export const isSameMac = (a: Buffer, b: Buffer) => a.length === b.length && timingSafeEqual(a, b)
 
 function canonicalEntry(entry: AuditEntry): string {

@@ -87,6 +87,24 @@ describe('a check of the audit log', () => {
     await endOf(instance(), (await instance().begin([])).id)
   })
 
+  for (const [what, change] of [
+    ['faults', `verdict = jsonb_set(verdict, '{faults}', '["entry 1 is missing"]')`],
+    ['time', "finished_at = now() + interval '1 day'"],
+    [
+      'status',
+      'status = \'done\', verdict = \'{"entries": 2, "head": "2:00", "cut_sequence": 0, "faults": []}\', seal = NULL',
+    ],
+  ] as const)
+    test(`whose stored ${what} the owner of the database has changed tells no verdict`, async () => {
+      const jobs = instance()
+      const { id } = await jobs.begin([])
+      assert.ok((await endOf(jobs, id)).verdict)
+      await rowsIn(database, `UPDATE audit_verifications SET ${change}`)
+      const { status, verdict, failure } = await jobs.find(id)
+      assert.deepEqual([status, verdict, failure], ['failed', null, 'its stored result was changed'])
+      assert.deepEqual((await jobs.list(1))[0]?.verdict, null)
+    })
+
   test('is kept beside the nineteen before it', async () => {
     await rowsIn(
       database,

@@ -3,7 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { isSameMac, verdictSeal } from '../../domain/audit-chain.ts'
 import { AuditCheck, type AuditVerdict, type NotedHead, renderHead } from '../../domain/audit-verdict.ts'
+import { AUDIT_VERIFICATION } from '../../domain/states.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { beginSnapshot, readAuditChain, readAuditCheckpoint } from '../../store/admin/audit-store.ts'
 import {
@@ -28,6 +30,7 @@ const TELL_MS = 1_000
 /** Far more than it takes to tell the progress. */
 const ABANDONED_SECONDS = 30
 const ABANDONED = 'the process that checked has ended'
+const FORGED = 'its stored result was changed'
 
 /** Entries. */
 interface Progress {
@@ -100,14 +103,24 @@ export class AuditVerifications {
   async find(id: string): Promise<AuditVerification> {
     const { db } = this.#options
     await failAbandoned(db, ABANDONED_SECONDS, ABANDONED)
-    return (await findVerification(db, id)) ?? Promise.reject(notFound('check of the audit log'))
+    const found = await findVerification(db, id)
+    return found ? this.#trusted(found) : Promise.reject(notFound('check of the audit log'))
   }
 
   /** The newest first. */
   async list(limit: number): Promise<readonly AuditVerification[]> {
     const { db } = this.#options
     await failAbandoned(db, ABANDONED_SECONDS, ABANDONED)
-    return listVerifications(db, limit)
+    return (await listVerifications(db, limit)).map((found) => this.#trusted(found))
+  }
+
+  /** Who can change the audit log can change the results of its checks, too. */
+  #trusted(found: AuditVerification): AuditVerification {
+    const { id, status, verdict, seal, finished_at: finishedAt } = found
+    if (status !== 'done') return found
+    if (verdict && seal && finishedAt && isSameMac(seal, verdictSeal(this.#options.key(), id, finishedAt, verdict)))
+      return found
+    return { ...found, status: AUDIT_VERIFICATION.running.fail, verdict: null, failure: FORGED }
   }
 
   /** Ends after the page in hand. A check that has not reached the end has failed. */
@@ -123,11 +136,13 @@ export class AuditVerifications {
     const told = setInterval(() => noteProgress(db, id, progress).catch(events.failed), TELL_MS)
     const paced = this.#pacer()
     try {
-      const verdict = await verifyAuditLog(db, key, noted, (reached) => {
+      const found = await verifyAuditLog(db, key, noted, (reached) => {
         progress = reached
         return paced()
       })
-      await finishVerification(db, id, { ...progress, verdict: storedVerdict(verdict) })
+      const [verdict, finishedAt] = [storedVerdict(found), new Date()]
+      const seal = verdictSeal(key, id, finishedAt, verdict)
+      await finishVerification(db, id, { ...progress, verdict, seal, finishedAt })
     } catch (error) {
       events.failed(error)
       const failure = error instanceof Error ? error.message : String(error)

@@ -22,6 +22,7 @@ const Verification = z.object({
   checked: z.coerce.number(),
   total: z.coerce.number(),
   verdict: Verdict.nullable(),
+  seal: z.instanceof(Buffer).nullable(),
   failure: z.string().nullable(),
   created_at: z.date(),
   finished_at: z.date().nullable(),
@@ -29,7 +30,7 @@ const Verification = z.object({
 export type AuditVerification = z.infer<typeof Verification>
 
 const None = z.object({})
-const columns = sql.fragment`id, status, checked, total, verdict, failure, created_at, finished_at`
+const columns = sql.fragment`id, status, checked, total, verdict, seal, failure, created_at, finished_at`
 const isRunning = constantSql(auditVerification.allows('finish'))
 const failed = constantSql(auditVerification.after('fail'))
 
@@ -63,12 +64,13 @@ export async function noteProgress(db: CommonQueryMethods, id: string, { checked
 export async function finishVerification(
   db: CommonQueryMethods,
   id: string,
-  { checked, total, verdict }: Progress & { verdict: StoredVerdict },
+  { checked, total, verdict, seal, finishedAt }: Progress & { verdict: StoredVerdict; seal: Buffer; finishedAt: Date },
 ): Promise<void> {
   await db.query(rowsOf(None)`
     UPDATE audit_verifications
        SET status = ${constantSql(auditVerification.after('finish'))}, checked = ${checked}, total = ${total},
-           verdict = ${JSON.stringify(verdict)}::jsonb, finished_at = clock_timestamp()
+           verdict = ${JSON.stringify(verdict)}::jsonb, seal = ${sql.binary(seal)},
+           finished_at = ${finishedAt.toISOString()}
      WHERE id = ${id} AND status ${isRunning}`)
 }
 
