@@ -67,7 +67,10 @@ export async function loadIssuers(
   // One at a time: secrets may need the terminal, and a refused PIN ends the loop.
   for (const config of configs) {
     try {
-      issuers.set(config.id, await loadIssuer(config, options))
+      const issuer = await loadIssuer(config, options)
+      const twin = [...issuers.values()].find((other) => isSameAuthority(other, issuer))
+      issuers.set(config.id, issuer)
+      if (twin) throw new Error(`it has the name and the key of ${twin.id}: ${ONE_ID}`)
     } catch (error) {
       problems.push({ text: `issuer ${config.id}: ${describeError(error)}`, error })
       if (isPinRefusal(error)) break
@@ -110,6 +113,14 @@ class PinRefused extends Error {
 const isPinRefusal = (error: unknown): boolean => error instanceof TokenError && error.kind === 'pin'
 
 const describeError = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+const ONE_ID = 'put a renewed certificate in the place of the old one, under the id that the URL of its CRL has'
+
+/** They share serial numbers and one CRL (RFC 5280 §5). */
+const isSameAuthority = (one: Issuer, other: Issuer): boolean =>
+  one.spki.equals(other.spki) && subjectOf(one).equals(subjectOf(other))
+
+const subjectOf = ({ chain: [own] }: Issuer): Buffer => parseCertificate(own!).tbs.subjectDer
 
 async function loadIssuer(config: IssuerConfig, { keys, onKeyState, running }: IssuerOptions): Promise<Issuer> {
   const certificates = [config.certificate, ...(config.chain === undefined ? [] : [config.chain])].flatMap(

@@ -105,6 +105,18 @@ describe('an issuer that cannot issue', { concurrency: 2, timeout: 900_000 }, ()
         policy,
       ))
 
+  test('under an id of its own, beside one of the same name and key, is refused: their CRL has one URL', () => {
+    const authority = makeAuthority('P-256')
+    return withFiles({ default: authority, renewed: authority }, [], async (files) => {
+      const { code, text } = await validate(files)
+      assert.equal(code, 1)
+      assert.match(
+        text,
+        /issuer renewed: it has the name and the key of default: put a renewed certificate in the place/,
+      )
+    })
+  })
+
   test('and is the only one: the start fails with the same sentence', () =>
     withFiles({ default: makeAuthority('P-256', { daysAhead: -1 }) }, [], async ({ config }) => {
       await assert.rejects(startDaemon(config), /issuer default: its certificate expired since/)
