@@ -14,7 +14,7 @@ import type { GeneratorJob } from './messages.ts'
 
 export interface Prepared {
   clients: AcmeClient[]
-  /** How many of them are those of the closed loop. */
+  /** Flows of the closed loop among them. */
   inClosedLoop: number
   scenario: Scenario
   context: Context

@@ -123,13 +123,19 @@ function verificationBody(job: StoredVerification): z.input<typeof AuditVerifica
 /** Each is compared with every entry. */
 const MOST_HEADS = 50
 
-const head = text(84)
-  .transform(parseHead)
-  .refine((noted) => noted !== undefined, { error: "must be a number, ':' and 64 hexadecimal digits" })
-  .transform((noted) => noted as NotedHead)
+const head = text(84).transform((written, check): NotedHead => {
+  const noted = parseHead(written)
+  if (noted) return noted
+  check.addIssue("must be a number, ':' and 64 hexadecimal digits")
+  return z.NEVER
+})
 
 const beginAuditVerification = endpoint({
-  ...{ id: 'beginAuditVerification', method: 'POST', path: '/audit-log/verifications', tag, roles: BOTH_ROLES },
+  id: 'beginAuditVerification',
+  method: 'POST',
+  path: '/audit-log/verifications',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Begins to read the whole audit log and to check that its chain is whole.',
   body: z.strictObject({
     heads: boundedArray(head, MOST_HEADS).default([]).meta({
@@ -147,8 +153,11 @@ const beginAuditVerification = endpoint({
 })
 
 const getAuditVerification = endpoint({
-  ...{ id: 'getAuditVerification', method: 'GET', tag, roles: BOTH_ROLES },
+  id: 'getAuditVerification',
+  method: 'GET',
   path: '/audit-log/verifications/{verification_id}',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Shows how far a check of the audit log is, and what it found.',
   params: z.strictObject({ verification_id: uuid() }),
   reply: { status: 200, schema: AuditVerification },
@@ -159,7 +168,11 @@ const getAuditVerification = endpoint({
 })
 
 const listAuditVerifications = endpoint({
-  ...{ id: 'listAuditVerifications', method: 'GET', path: '/audit-log/verifications', tag, roles: BOTH_ROLES },
+  id: 'listAuditVerifications',
+  method: 'GET',
+  path: '/audit-log/verifications',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Lists the last checks of the audit log, at most 20, the newest first.',
   query: z.strictObject({ limit: limitParameter() }),
   reply: { status: 200, schema: z.array(AuditVerification) },

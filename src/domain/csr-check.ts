@@ -87,8 +87,8 @@ function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
 }
 
 /**
- * The names of a certificate for this request, each once: those of the SAN and the common names. RFC 8555 §7.4 lets
- * a client put a name into the common name alone.
+ * A certificate for this request has the names of the SAN and the common names, each once. RFC 8555 §7.4 lets a
+ * client put a name into the common name alone.
  */
 export function certifiedNames(csr: Pick<Csr, 'subjectAltNames' | 'commonNames'>): GeneralName[] {
   const names = new Map<string, GeneralName>()

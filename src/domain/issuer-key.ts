@@ -1,6 +1,6 @@
 /**
- * Which certificates belong to one issuer: a renewed one has the same name and key, and the serial numbers of both are of
- * one issuer.
+ * Which certificates belong to one issuer. A renewed one has the same name and key, so both share serial numbers and a
+ * CRL (RFC 5280 §5).
  */
 
 import { createHash } from 'node:crypto'
@@ -15,7 +15,7 @@ export interface IssuerCertificate {
 
 export interface KnownIssuer {
   tbs: TbsCertificate
-  /** Of all its certificates; the first is that of `tbs`. */
+  /** SHA-256 of each of its certificates; `tbs` is the first. */
   fingerprints: readonly [Buffer, ...Buffer[]]
 }
 

@@ -36,8 +36,8 @@ export interface ListenOptions {
    */
   tooLarge(request: HttpRequest): HttpReply | Promise<HttpReply>
   /**
-   * The reply for different or malformed Content-Lengths, a Transfer-Encoding other than chunked, a chunked body of
-   * GET or HEAD, an invalid or a second Host (400, RFC 9112 §3.2, §6.1, §6.3). The connection closes after it.
+   * The reply where the end of the body or the host is uncertain (400, RFC 9112 §3.2, §6.1, §6.3): two lengths or two
+   * hosts, a wrong one, a coding other than chunked, a chunked GET or HEAD. The connection closes after it.
    */
   badRequest(request: HttpRequest): HttpReply | Promise<HttpReply>
   /** The client disconnected before the reply was complete. For logs only. */

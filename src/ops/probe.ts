@@ -175,6 +175,7 @@ function createCaProbe({ ca, flags, backends }: Pick<ProbeParts, 'ca' | 'flags' 
   /** @returns undefined when the signer does not answer */
   async function caHealth(): Promise<CaHealth | undefined> {
     if (ca.unreachable()) return undefined
+    // The caller asks only whether the signer answers.
     return ca.health({ timeoutMs: CA_HEALTH_TIMEOUT_MS }).catch(() => undefined)
   }
 

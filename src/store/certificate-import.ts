@@ -10,7 +10,7 @@ export interface ForgottenCertificate {
   id: string
   accountId: string | undefined
   serialNumber: Buffer
-  /** Of all certificates of its issuer, the one to record it under first. */
+  /** Certificates of its issuer. It is recorded under the first. */
   issuerFingerprints: readonly Buffer[]
   names: readonly string[]
   notBefore: Date
@@ -77,7 +77,7 @@ const RECORD_UNSEEN: Statement = {
 export interface UnseenCertificate {
   id: string
   serialNumber: Buffer
-  /** Of all certificates of its issuer, the one to record it under first. */
+  /** Certificates of its issuer. It is recorded under the first. */
   issuerFingerprints: readonly Buffer[]
   /** Its CRL entry stays until then. */
   notAfter: Date

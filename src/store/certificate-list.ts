@@ -92,8 +92,8 @@ const WithDer = Row.extend({ der: z.instanceof(Buffer) })
 export type FoundCertificate = z.infer<typeof WithDer>
 
 /**
- * Several issuers may give the same serial number: those of accounts first, those without content last, the newer before
- * the older. Each issuer certificate has at most one.
+ * Several issuers may give the same serial number. Certificates of accounts come first and rows without content last, the
+ * newer before the older.
  * @param serialNumber lower-case hexadecimal without leading zero octets
  * @param issuers SHA-256 of issuer certificates in lower-case hexadecimal; undefined for all
  */

@@ -219,6 +219,8 @@ describe('what the console asks for', { timeout: 900_000 }, () => {
     assert.match(json.head, /^\d+:[0-9a-f]{64}$/)
     assert.deepEqual((await auditor.get('/audit-log/verifications')).json, [json])
     assert.equal((await auditor.get(`/audit-log/verifications/${NOBODY}`)).status, 404)
+    const refused = await auditor.send('POST', '/audit-log/verifications', { heads: ['12:ab'] })
+    assert.deepEqual([refused.status, refused.json.fields[0].field], [400, 'heads.0'])
   })
 
   test('a notification is shown with its body', async () => {

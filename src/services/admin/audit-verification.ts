@@ -114,7 +114,7 @@ export class AuditVerifications {
     return (await listVerifications(db, limit)).map((found) => this.#trusted(found))
   }
 
-  /** Who can change the audit log can change the results of its checks, too. */
+  /** The database's owner can change the results of checks, as he can change the log. */
   #trusted(found: AuditVerification): AuditVerification {
     const { id, status, verdict, seal, finished_at: finishedAt } = found
     if (status !== 'done') return found

@@ -209,7 +209,9 @@ async function findOrRecord(tx: Transaction, serialNumber: string, issuer: Known
   const [found] = await find()
   if (found) return { certificate: found, isUnseen: false }
   const isRecorded = await recordUnseen(queriesOf(tx), {
-    ...{ id: uuidv7(Date.now()), serialNumber: Buffer.from(serialNumber, 'hex'), issuerFingerprints },
+    id: uuidv7(Date.now()),
+    serialNumber: Buffer.from(serialNumber, 'hex'),
+    issuerFingerprints,
     notAfter: notAfter ?? tbs.notAfter,
   })
   if (!isRecorded) throw new AdminError('conflict', `the certificate ${serialNumber} is just being issued; try again`)
