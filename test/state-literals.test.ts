@@ -15,8 +15,11 @@ import {
 const ROOT = path.resolve(import.meta.dirname, '../..')
 
 const STATUSES = new Set<string>([
-  ...[...ACCOUNT_STATUSES, ...AUTHORIZATION_STATUSES, ...Object.keys(CHALLENGE)],
-  ...[...ORDER_STATUSES, ...STORED_ORDER_STATUSES],
+  ...ACCOUNT_STATUSES,
+  ...AUTHORIZATION_STATUSES,
+  ...Object.keys(CHALLENGE),
+  ...ORDER_STATUSES,
+  ...STORED_ORDER_STATUSES,
 ])
 const QUOTED = `['"](?:${[...STATUSES].join('|')})['"]`
 /** A quoted status beside a word of SQL, which code does not have, or compared as SQL compares. */

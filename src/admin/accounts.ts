@@ -31,13 +31,20 @@ interface Reader {
 function accountBody(account: ListedAccount, { role }: Reader): z.input<typeof Account> {
   const { id, thumbprint, jwk, status, terms_agreed, eab_kid, created_at, updated_at } = account
   return {
-    ...{ id, jwk_thumbprint: thumbprint, ...(role === 'admin' && { jwk: JSON.parse(jwk) }), status },
-    ...{ tos_agreed: terms_agreed, eab_kid, created_at: time(created_at), updated_at: time(updated_at) },
+    id,
+    jwk_thumbprint: thumbprint,
+    ...(role === 'admin' && { jwk: JSON.parse(jwk) }),
+    status,
+    tos_agreed: terms_agreed,
+    eab_kid,
+    created_at: time(created_at),
+    updated_at: time(updated_at),
   }
 }
 
 const detailsBody = (account: FoundAccount, reader: Reader): z.input<typeof AccountDetails> => ({
-  ...{ ...accountBody(account, reader), contacts: account.contacts },
+  ...accountBody(account, reader),
+  contacts: account.contacts,
   ...(account.csr_profile_id !== null && { csr_profile_id: account.csr_profile_id }),
 })
 
@@ -45,7 +52,11 @@ const params = z.strictObject({ account_id: uuid() })
 const tag = 'Accounts'
 
 const listAccounts = endpoint({
-  ...{ id: 'listAccounts', method: 'GET', path: '/accounts', tag, roles: BOTH_ROLES },
+  id: 'listAccounts',
+  method: 'GET',
+  path: '/accounts',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Lists ACME accounts, the newest first.',
   query: z.strictObject({
     status: z.enum(ACCOUNT_STATUSES).optional(),
@@ -60,8 +71,12 @@ const listAccounts = endpoint({
   async handle({ query, author }, { accounts, pages }) {
     const { status, eab_only, eab_kid, contact, created_before, created_after, ...place } = query
     const filter = {
-      ...{ status, eabOnly: eab_only, eabKid: eab_kid, contactPart: contact },
-      ...{ createdBefore: created_before, createdAfter: created_after },
+      status,
+      eabOnly: eab_only,
+      eabKid: eab_kid,
+      contactPart: contact,
+      createdBefore: created_before,
+      createdAfter: created_after,
     }
     const page = await accounts.list(filter, pageRequest(place, pages))
     return { body: page.rows.map((row) => accountBody(row, author)), next: nextOf(page), isCut: page.isCut }
@@ -69,7 +84,11 @@ const listAccounts = endpoint({
 })
 
 const getAccount = endpoint({
-  ...{ id: 'getAccount', method: 'GET', path: '/accounts/{account_id}', tag, roles: BOTH_ROLES },
+  id: 'getAccount',
+  method: 'GET',
+  path: '/accounts/{account_id}',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Shows one ACME account with its contacts.',
   params,
   reply: { status: 200, schema: AccountDetails },
@@ -80,7 +99,11 @@ const getAccount = endpoint({
 })
 
 const deactivateAccount = endpoint({
-  ...{ id: 'deactivateAccount', method: 'POST', path: '/accounts/{account_id}/deactivate', tag, roles: ADMINS },
+  id: 'deactivateAccount',
+  method: 'POST',
+  path: '/accounts/{account_id}/deactivate',
+  tag,
+  roles: ADMINS,
   summary: 'Deactivates an ACME account and its authorizations, for good.',
   params,
   reply: { status: 200, schema: AccountDetails },

@@ -84,7 +84,11 @@ const ONE = '/allowed-identifiers/{identifier_id}'
 const tag = 'Allowed identifiers'
 
 const listIdentifiers = endpoint({
-  ...{ id: 'listAllowedIdentifiers', method: 'GET', path: '/allowed-identifiers', tag, roles: ADMINS },
+  id: 'listAllowedIdentifiers',
+  method: 'GET',
+  path: '/allowed-identifiers',
+  tag,
+  roles: ADMINS,
   summary: 'Lists all identifiers, the newest first.',
   reply: { status: 200, schema: z.array(AllowedIdentifier) },
   query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
@@ -95,7 +99,11 @@ const listIdentifiers = endpoint({
 })
 
 const createIdentifier = endpoint({
-  ...{ id: 'createAllowedIdentifier', method: 'POST', path: '/allowed-identifiers', tag, roles: ADMINS },
+  id: 'createAllowedIdentifier',
+  method: 'POST',
+  path: '/allowed-identifiers',
+  tag,
+  roles: ADMINS,
   summary: 'Makes an identifier: a name, `*.name` for it and all below, an address or a network.',
   body: z.strictObject({ type: z.enum(['dns', 'ip']), value: line(255) }),
   reply: { status: 201, schema: AllowedIdentifier },
@@ -108,7 +116,11 @@ const createIdentifier = endpoint({
 })
 
 const getIdentifier = endpoint({
-  ...{ id: 'getAllowedIdentifier', method: 'GET', path: ONE, tag, roles: ADMINS },
+  id: 'getAllowedIdentifier',
+  method: 'GET',
+  path: ONE,
+  tag,
+  roles: ADMINS,
   summary: 'Shows one identifier.',
   params,
   reply: { status: 200, schema: AllowedIdentifier },
@@ -119,7 +131,11 @@ const getIdentifier = endpoint({
 })
 
 const deleteIdentifier = endpoint({
-  ...{ id: 'deleteAllowedIdentifier', method: 'DELETE', path: ONE, tag, roles: ADMINS },
+  id: 'deleteAllowedIdentifier',
+  method: 'DELETE',
+  path: ONE,
+  tag,
+  roles: ADMINS,
   summary: 'Deletes an identifier; no account and no credential has it any more.',
   params,
   reply: { status: 204 },
@@ -132,7 +148,11 @@ const deleteIdentifier = endpoint({
 })
 
 const addAccount = endpoint({
-  ...{ id: 'addAccountToIdentifier', method: 'PUT', path: `${ONE}/accounts/{account_id}`, tag, roles: ADMINS },
+  id: 'addAccountToIdentifier',
+  method: 'PUT',
+  path: `${ONE}/accounts/{account_id}`,
+  tag,
+  roles: ADMINS,
   summary: 'Allows an identifier to an account itself.',
   params: associationParams,
   reply: { status: 204 },
@@ -145,7 +165,11 @@ const addAccount = endpoint({
 })
 
 const removeAccount = endpoint({
-  ...{ id: 'removeAccountFromIdentifier', method: 'DELETE', path: `${ONE}/accounts/{account_id}`, tag, roles: ADMINS },
+  id: 'removeAccountFromIdentifier',
+  method: 'DELETE',
+  path: `${ONE}/accounts/{account_id}`,
+  tag,
+  roles: ADMINS,
   summary: 'Takes it back. What the credential of the account grants stays.',
   params: associationParams,
   reply: { status: 204 },
@@ -158,7 +182,10 @@ const removeAccount = endpoint({
 })
 
 const listOfAccount = endpoint({
-  ...{ id: 'listIdentifiersOfAccount', method: 'GET', path: '/accounts/{account_id}/allowed-identifiers', tag },
+  id: 'listIdentifiersOfAccount',
+  method: 'GET',
+  path: '/accounts/{account_id}/allowed-identifiers',
+  tag,
   roles: ADMINS,
   summary: 'Lists what an account may request.',
   params: z.strictObject({ account_id: uuid() }),
@@ -173,7 +200,10 @@ const listOfAccount = endpoint({
 })
 
 const changeOfAccount = endpoint({
-  ...{ id: 'changeIdentifiersOfAccount', method: 'POST', path: '/accounts/{account_id}/allowed-identifiers', tag },
+  id: 'changeIdentifiersOfAccount',
+  method: 'POST',
+  path: '/accounts/{account_id}/allowed-identifiers',
+  tag,
   roles: ADMINS,
   summary: 'Allows identifiers to an account itself, and takes others back, all in one commit.',
   params: z.strictObject({ account_id: uuid() }),
@@ -187,6 +217,12 @@ const changeOfAccount = endpoint({
 })
 
 export const ALLOWED_IDENTIFIERS = [
-  ...[listIdentifiers, createIdentifier, getIdentifier, deleteIdentifier, addAccount, removeAccount, listOfAccount],
+  listIdentifiers,
+  createIdentifier,
+  getIdentifier,
+  deleteIdentifier,
+  addAccount,
+  removeAccount,
+  listOfAccount,
   changeOfAccount,
 ] as const

@@ -90,7 +90,9 @@ export class AdminApplication {
             query: parse(endpoint.query, readQuery(request.query), 'query') as undefined,
             body: parse(endpoint.body, body, 'body') as undefined,
             // The handler of an endpoint without a token has no use for an author.
-            ...{ author: author as SignedIn, requestId, address: request.address },
+            author: author as SignedIn,
+            requestId,
+            address: request.address,
           },
           this.#options.context,
         )

@@ -26,7 +26,9 @@ const AuditLogEntry = z
 function entryBody(entry: StoredAuditEntry): z.input<typeof AuditLogEntry> {
   const { id, userId, action, targetUserId, details, ipAddress, createdAt } = entry
   return {
-    ...{ id, action, details },
+    id,
+    action,
+    details,
     user_id: userId ?? null,
     target_user_id: targetUserId ?? null,
     ip_address: ipAddress ?? null,
@@ -44,7 +46,11 @@ const filters = {
 const Filters = z.strictObject(filters)
 
 const filterOf = ({ action, user_id, ip_address, since, until }: z.output<typeof Filters>): AuditFilter => ({
-  ...{ action, userId: user_id, ipAddress: ip_address, since, until },
+  action,
+  userId: user_id,
+  ipAddress: ip_address,
+  since,
+  until,
 })
 
 const cursor = z
@@ -55,7 +61,11 @@ const cursor = z
 const tag = 'Audit log'
 
 const listAuditLog = endpoint({
-  ...{ id: 'listAuditLog', method: 'GET', path: '/audit-log', tag, roles: BOTH_ROLES },
+  id: 'listAuditLog',
+  method: 'GET',
+  path: '/audit-log',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Lists what administrators did, the newest first.',
   query: z.strictObject({ ...filters, cursor: cursor.optional(), limit: limitParameter() }),
   reply: { status: 200, schema: z.array(AuditLogEntry) },
@@ -70,7 +80,11 @@ const listAuditLog = endpoint({
 })
 
 const exportAuditLog = endpoint({
-  ...{ id: 'exportAuditLog', method: 'POST', path: '/audit-log/export', tag, roles: ADMINS },
+  id: 'exportAuditLog',
+  method: 'POST',
+  path: '/audit-log/export',
+  tag,
+  roles: ADMINS,
   summary: 'Gives all entries that fit, the newest first, one JSON object a line.',
   body: Filters,
   bodyIsOptional: true,

@@ -34,7 +34,11 @@ const bodyOf = (row: WaitingRevocation): z.input<typeof BackendRevocation> => ({
 const tag = 'Certificates'
 
 const listBackendRevocations = endpoint({
-  ...{ id: 'listBackendRevocations', method: 'GET', path: '/backend-revocations', tag, roles: BOTH_ROLES },
+  id: 'listBackendRevocations',
+  method: 'GET',
+  path: '/backend-revocations',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Lists revocations that another CA has not confirmed, the oldest first.',
   query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
   reply: { status: 200, schema: z.array(BackendRevocation) },
@@ -47,7 +51,10 @@ const listBackendRevocations = endpoint({
 })
 
 const giveUpBackendRevocation = endpoint({
-  ...{ id: 'giveUpBackendRevocation', method: 'DELETE', tag, roles: ADMINS },
+  id: 'giveUpBackendRevocation',
+  method: 'DELETE',
+  tag,
+  roles: ADMINS,
   path: '/backend-revocations/{certificate_id}',
   summary: 'Asks the CA no more to revoke this certificate.',
   params: z.strictObject({ certificate_id: uuid() }),

@@ -23,7 +23,11 @@ function keyBody({ spki_sha256, blocked_at, certificate_id, by_administrator }: 
 const tag = 'Blocked keys'
 
 const listBlockedKeys = endpoint({
-  ...{ id: 'listBlockedKeys', method: 'GET', path: '/blocked-keys', tag, roles: BOTH_ROLES },
+  id: 'listBlockedKeys',
+  method: 'GET',
+  path: '/blocked-keys',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Lists blocked keys, the newest first.',
   query: z.strictObject({
     ...placeParameters(),
@@ -39,7 +43,11 @@ const listBlockedKeys = endpoint({
 })
 
 const blockKey = endpoint({
-  ...{ id: 'blockKey', method: 'POST', path: '/blocked-keys', tag, roles: ADMINS },
+  id: 'blockKey',
+  method: 'POST',
+  path: '/blocked-keys',
+  tag,
+  roles: ADMINS,
   summary: 'Blocks a key: no certificate is issued for it any more.',
   body: z.strictObject({ spki_sha256: fingerprint() }),
   reply: { status: 201, schema: BlockedKey },
@@ -51,7 +59,11 @@ const blockKey = endpoint({
 })
 
 const unblockKey = endpoint({
-  ...{ id: 'unblockKey', method: 'DELETE', path: '/blocked-keys/{spki_sha256}', tag, roles: ADMINS },
+  id: 'unblockKey',
+  method: 'DELETE',
+  path: '/blocked-keys/{spki_sha256}',
+  tag,
+  roles: ADMINS,
   summary: 'Takes the block of a key back.',
   params: z.strictObject({ spki_sha256: fingerprint() }),
   reply: { status: 204 },

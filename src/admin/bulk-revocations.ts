@@ -69,14 +69,13 @@ const BulkRevocationDetails = z
   .meta({ id: 'BulkRevocationDetails' })
 
 const jobBody = (job: RevocationJob): z.input<typeof BulkRevocation> => ({
-  ...{
-    id: job.id,
-    status: job.status,
-    reason: job.reason,
-    at_most: job.at_most,
-    created_by: job.author.operator ?? job.author.username,
-  },
-  ...{ created_at: time(job.created_at), finished_at: timeOrNull(job.finished_at) },
+  id: job.id,
+  status: job.status,
+  reason: job.reason,
+  at_most: job.at_most,
+  created_by: job.author.operator ?? job.author.username,
+  created_at: time(job.created_at),
+  finished_at: timeOrNull(job.finished_at),
   total_matched: job.total_matched,
   revoked: job.revoked,
   errors_total: job.failed,
@@ -93,7 +92,11 @@ const params = z.strictObject({ job_id: uuid() })
 const WAIT_MS = 25_000
 
 const bulkRevoke = endpoint({
-  ...{ id: 'bulkRevoke', method: 'POST', path: '/certificates/bulk-revoke', tag, roles: ADMINS },
+  id: 'bulkRevoke',
+  method: 'POST',
+  path: '/certificates/bulk-revoke',
+  tag,
+  roles: ADMINS,
   summary: 'Revokes all unexpired certificates that a filter matches; what takes longer than 25 seconds goes on.',
   body: z.strictObject({
     filter: Filter,
@@ -105,7 +108,8 @@ const bulkRevoke = endpoint({
     wait: z.boolean().default(true).meta({ description: 'False answers before the job has ended.' }),
   }),
   reply: {
-    ...{ status: 200, orStatus: 202 },
+    status: 200,
+    orStatus: 202,
     schema: z.union([BulkRevocationDryRun, BulkRevocationResult, BulkRevocationDetails]),
   },
   errors: ['conflict'],
@@ -137,7 +141,11 @@ const bulkRevoke = endpoint({
 })
 
 const listBulkRevocations = endpoint({
-  ...{ id: 'listBulkRevocations', method: 'GET', path: '/bulk-revocations', tag, roles: BOTH_ROLES },
+  id: 'listBulkRevocations',
+  method: 'GET',
+  path: '/bulk-revocations',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Lists bulk revocations, the newest first.',
   query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
   reply: { status: 200, schema: z.array(BulkRevocation) },
@@ -150,7 +158,11 @@ const listBulkRevocations = endpoint({
 })
 
 const getBulkRevocation = endpoint({
-  ...{ id: 'getBulkRevocation', method: 'GET', path: '/bulk-revocations/{job_id}', tag, roles: BOTH_ROLES },
+  id: 'getBulkRevocation',
+  method: 'GET',
+  path: '/bulk-revocations/{job_id}',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Shows how far a bulk revocation is.',
   params,
   reply: { status: 200, schema: BulkRevocationDetails },
@@ -163,7 +175,10 @@ const getBulkRevocation = endpoint({
 })
 
 const cancelBulkRevocation = endpoint({
-  ...{ id: 'cancelBulkRevocation', method: 'POST', tag, roles: ADMINS },
+  id: 'cancelBulkRevocation',
+  method: 'POST',
+  tag,
+  roles: ADMINS,
   path: '/bulk-revocations/{job_id}/cancel',
   summary: 'Stops a bulk revocation after the page in hand. Revoked certificates stay revoked.',
   params,
@@ -184,7 +199,10 @@ const BulkRevocationCertificate = z
   .meta({ id: 'BulkRevocationCertificate' })
 
 const listBulkRevocationCertificates = endpoint({
-  ...{ id: 'listBulkRevocationCertificates', method: 'GET', tag, roles: BOTH_ROLES },
+  id: 'listBulkRevocationCertificates',
+  method: 'GET',
+  tag,
+  roles: BOTH_ROLES,
   path: '/bulk-revocations/{job_id}/certificates',
   summary: 'Lists what became of each certificate, in the order in which they are revoked.',
   params,
@@ -202,6 +220,9 @@ const listBulkRevocationCertificates = endpoint({
 })
 
 export const BULK_REVOCATIONS = [
-  ...[bulkRevoke, listBulkRevocations],
-  ...[getBulkRevocation, cancelBulkRevocation, listBulkRevocationCertificates],
+  bulkRevoke,
+  listBulkRevocations,
+  getBulkRevocation,
+  cancelBulkRevocation,
+  listBulkRevocationCertificates,
 ] as const

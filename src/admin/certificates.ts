@@ -38,7 +38,12 @@ const Certificate = z
 function certificateBody(row: ListedCertificate): z.input<typeof Certificate> {
   const { id, account_id, order_id, serial_number, fingerprint, issuer_fingerprint, revoked_at } = row
   return {
-    ...{ id, account_id, order_id, serial_number, fingerprint, issuer_fingerprint },
+    id,
+    account_id,
+    order_id,
+    serial_number,
+    fingerprint,
+    issuer_fingerprint,
     not_before: time(row.not_before),
     not_after: time(row.not_after),
     revoked_at: timeOrNull(revoked_at),
@@ -64,7 +69,11 @@ const MOST_OF_A_CRL = 4_194_304
 const tag = 'Certificates'
 
 const listCertificates = endpoint({
-  ...{ id: 'listCertificates', method: 'GET', path: '/certificates', tag, roles: BOTH_ROLES },
+  id: 'listCertificates',
+  method: 'GET',
+  path: '/certificates',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Lists certificates, the newest first; filtered by expiry, the one that expires last.',
   query: z.strictObject({
     account_id: uuid().optional(),
@@ -94,15 +103,18 @@ const listCertificates = endpoint({
     const { fingerprint, spki_sha256: spkiSha256, status, issuer, profile, issued_before, issued_after } = query
     const { expiring_after: expiresAfter, expiring_before: expiresBefore, revoked_after: revokedAfter, renewed } = query
     const filter = {
-      ...{
-        accountId: account_id,
-        serialNumber: serial,
-        fingerprint,
-        spkiSha256,
-        name: domain,
-        nameSuffix: domain_suffix,
-      },
-      ...{ status, expiresAfter, expiresBefore, issuer, profile, renewed },
+      accountId: account_id,
+      serialNumber: serial,
+      fingerprint,
+      spkiSha256,
+      name: domain,
+      nameSuffix: domain_suffix,
+      status,
+      expiresAfter,
+      expiresBefore,
+      issuer,
+      profile,
+      renewed,
       issuedBefore: issued_before,
       issuedAfter: issued_after,
       revokedAfter,
@@ -113,7 +125,11 @@ const listCertificates = endpoint({
 })
 
 const getCertificate = endpoint({
-  ...{ id: 'getCertificate', method: 'GET', path: '/certificates/{serial}', tag, roles: BOTH_ROLES },
+  id: 'getCertificate',
+  method: 'GET',
+  path: '/certificates/{serial}',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Shows one certificate by its serial number: of several that of an account, then the newest.',
   params,
   query,
@@ -152,7 +168,11 @@ const CertificateDetails = z
   .meta({ id: 'CertificateDetails' })
 
 const getCertificateDetails = endpoint({
-  ...{ id: 'getCertificateDetails', method: 'GET', path: '/certificates/{serial}/details', tag, roles: BOTH_ROLES },
+  id: 'getCertificateDetails',
+  method: 'GET',
+  path: '/certificates/{serial}/details',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Shows one certificate with its extensions, chain, timestamps and renewal window.',
   params,
   query,
@@ -163,15 +183,20 @@ const getCertificateDetails = endpoint({
     const { subject, issuer, signatureAlgorithm, key, extensions, chain, facts, renewal } = details
     return {
       body: {
-        ...{ certificate: certificateBody(certificate), profile: facts.profile, subject, issuer },
+        certificate: certificateBody(certificate),
+        profile: facts.profile,
+        subject,
+        issuer,
         signature_algorithm: signatureAlgorithm,
         public_key: { type: key.type, spki_sha256: key.spkiSha256, blocked: facts.is_key_blocked },
         extensions: extensions.map(({ name, critical, values }) => ({ name, critical, values: [...values] })),
         chain: chain.map(({ subject, notAfter, fingerprint }) => ({ subject, not_after: time(notAfter), fingerprint })),
         timestamps: facts.timestamps.map(({ signed_at, ...log }) => ({ ...log, signed_at: time(signed_at) })),
         renewal: {
-          ...{ window_start: time(renewal.start), window_end: time(renewal.end) },
-          ...{ advised: facts.window_start !== null, explanation_url: facts.explanation_url },
+          window_start: time(renewal.start),
+          window_end: time(renewal.end),
+          advised: facts.window_start !== null,
+          explanation_url: facts.explanation_url,
           replaced: facts.is_replaced,
         },
       },
@@ -180,7 +205,10 @@ const getCertificateDetails = endpoint({
 })
 
 const getCertificateByFingerprint = endpoint({
-  ...{ id: 'getCertificateByFingerprint', method: 'GET', tag, roles: BOTH_ROLES },
+  id: 'getCertificateByFingerprint',
+  method: 'GET',
+  tag,
+  roles: BOTH_ROLES,
   path: '/certificates/by-fingerprint/{fingerprint}',
   summary: 'Shows one certificate by its SHA-256 fingerprint.',
   params: z.strictObject({ fingerprint: fingerprint() }),
@@ -192,7 +220,11 @@ const getCertificateByFingerprint = endpoint({
 })
 
 const getCertificatePem = endpoint({
-  ...{ id: 'getCertificatePem', method: 'GET', path: '/certificates/{serial}/pem', tag, roles: BOTH_ROLES },
+  id: 'getCertificatePem',
+  method: 'GET',
+  path: '/certificates/{serial}/pem',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Gives the certificate alone as PEM.',
   params,
   query,
@@ -204,7 +236,11 @@ const getCertificatePem = endpoint({
 })
 
 const getCertificateChain = endpoint({
-  ...{ id: 'getCertificateChain', method: 'GET', path: '/certificates/{serial}/chain', tag, roles: BOTH_ROLES },
+  id: 'getCertificateChain',
+  method: 'GET',
+  path: '/certificates/{serial}/chain',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Gives the certificate and its issuers as PEM.',
   params,
   query,
@@ -221,7 +257,11 @@ export const reason = () =>
   })
 
 const revokeCertificate = endpoint({
-  ...{ id: 'revokeCertificate', method: 'POST', path: '/certificates/{serial}/revoke', tag, roles: ADMINS },
+  id: 'revokeCertificate',
+  method: 'POST',
+  path: '/certificates/{serial}/revoke',
+  tag,
+  roles: ADMINS,
   summary: 'Revokes one certificate; the reason 1, keyCompromise, also blocks its key.',
   params,
   body: z
@@ -245,14 +285,20 @@ const revokeCertificate = endpoint({
   handle: async ({ params, body, author }, { certificates }) => ({
     body: certificateBody(
       await certificates.revoke(author, params.serial, {
-        ...{ reason: body.reason, issuerFingerprint: body.issuer, notAfter: body.not_after },
+        reason: body.reason,
+        issuerFingerprint: body.issuer,
+        notAfter: body.not_after,
       }),
     ),
   }),
 })
 
 const revokeFromCrl = endpoint({
-  ...{ id: 'revokeFromCrl', method: 'POST', path: '/certificates/revoke-from-crl', tag, roles: ADMINS },
+  id: 'revokeFromCrl',
+  method: 'POST',
+  path: '/certificates/revoke-from-crl',
+  tag,
+  roles: ADMINS,
   summary: 'Revokes all that a CRL of one of our issuers lists, also what the database has lost.',
   body: z.strictObject({ crl: z.base64().max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
   reply: {
@@ -272,6 +318,12 @@ const revokeFromCrl = endpoint({
 })
 
 export const CERTIFICATES = [
-  ...[listCertificates, getCertificate, getCertificateDetails, getCertificateByFingerprint, getCertificatePem],
-  ...[getCertificateChain, revokeCertificate, revokeFromCrl],
+  listCertificates,
+  getCertificate,
+  getCertificateDetails,
+  getCertificateByFingerprint,
+  getCertificatePem,
+  getCertificateChain,
+  revokeCertificate,
+  revokeFromCrl,
 ]

@@ -29,7 +29,11 @@ const CsrProfileCheck = z
   .meta({ id: 'CsrProfileCheck' })
 
 const checkCsrProfile = endpoint({
-  ...{ id: 'checkCsrProfile', method: 'POST', path: '/csr-profiles/check', tag: 'CSR profiles', roles: BOTH_ROLES },
+  id: 'checkCsrProfile',
+  method: 'POST',
+  path: '/csr-profiles/check',
+  tag: 'CSR profiles',
+  roles: BOTH_ROLES,
   summary: `Tries profile data that is not stored on the last ${CHECKED_CERTIFICATES} certificates, and changes nothing.`,
   body: z.strictObject({
     profile_data: ProfileData,
@@ -44,9 +48,16 @@ const checkCsrProfile = endpoint({
     const { checked, isComplete, refused, accounts, unknowable } = found
     return {
       body: {
-        ...{ checked, complete: isComplete, refused, accounts, not_checked: unknowable },
+        checked,
+        complete: isComplete,
+        refused,
+        accounts,
+        not_checked: unknowable,
         examples: found.examples.map(({ certificate: { serial_number, account_id, names }, violations }) => ({
-          ...{ serial_number, account_id, san_values: names, violations },
+          serial_number,
+          account_id,
+          san_values: names,
+          violations,
         })),
       },
     }

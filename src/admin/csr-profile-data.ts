@@ -7,15 +7,33 @@ import { text } from './schemas.ts'
 
 const KEY_TYPES = ['RSA', 'EC.secp256r1', 'EC.secp384r1', 'EC.secp521r1', 'Ed25519', 'Ed448'] as const
 const SIGNATURE_ALGORITHMS = [
-  ...['SHA256withRSA', 'SHA384withRSA', 'SHA512withRSA', 'SHA256withECDSA', 'SHA384withECDSA', 'SHA512withECDSA'],
-  ...['Ed25519', 'Ed448'],
+  'SHA256withRSA',
+  'SHA384withRSA',
+  'SHA512withRSA',
+  'SHA256withECDSA',
+  'SHA384withECDSA',
+  'SHA512withECDSA',
+  'Ed25519',
+  'Ed448',
 ] as const
 const KEY_USAGES = [
-  ...['digital_signature', 'content_commitment', 'key_encipherment', 'data_encipherment', 'key_agreement'],
-  ...['key_cert_sign', 'crl_sign', 'encipher_only', 'decipher_only'],
+  'digital_signature',
+  'content_commitment',
+  'key_encipherment',
+  'data_encipherment',
+  'key_agreement',
+  'key_cert_sign',
+  'crl_sign',
+  'encipher_only',
+  'decipher_only',
 ] as const
 const EXTENDED_KEY_USAGES = [
-  ...['serverAuth', 'clientAuth', 'codeSigning', 'emailProtection', 'timeStamping', 'OCSPSigning'],
+  'serverAuth',
+  'clientAuth',
+  'codeSigning',
+  'emailProtection',
+  'timeStamping',
+  'OCSPSigning',
 ]
 const SAN_TYPES = ['DNS_NAME', 'IP_ADDRESS', 'RFC822_NAME', 'URI'] as const
 

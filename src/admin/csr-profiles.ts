@@ -56,8 +56,13 @@ const CsrVerdict = z
 export function csrProfileBody(row: ProfileRow): z.input<typeof CsrProfile> {
   const { id, name, description, profile_data, created_by, created_at, updated_at } = row
   return {
-    ...{ id, name, description: description ?? '', profile_data, created_by },
-    ...{ created_at: time(created_at), updated_at: time(updated_at) },
+    id,
+    name,
+    description: description ?? '',
+    profile_data,
+    created_by,
+    created_at: time(created_at),
+    updated_at: time(updated_at),
   }
 }
 
@@ -69,7 +74,9 @@ const wantedProfile = z.strictObject({
 const csrText = z.string().max(60_000).meta({ description: 'PKCS #10 in DER, base64.' })
 
 const wantedOf = ({ name, description, profile_data: data }: z.output<typeof wantedProfile>) => ({
-  ...{ name, description, data },
+  name,
+  description,
+  data,
 })
 
 /** base64 as any tool writes it: line breaks, either alphabet, with or without padding. */
@@ -95,7 +102,12 @@ const [ALL_ALIASES, ONE_ALIASES] = [['/csr-profile'], ['/csr-profile/{profile_id
 const tag = 'CSR profiles'
 
 const listProfiles = endpoint({
-  ...{ id: 'listCsrProfiles', method: 'GET', path: ALL, aliases: ALL_ALIASES, tag, roles: BOTH_ROLES },
+  id: 'listCsrProfiles',
+  method: 'GET',
+  path: ALL,
+  aliases: ALL_ALIASES,
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Lists all profiles, the newest first.',
   reply: { status: 200, schema: z.array(CsrProfile) },
   query: z.strictObject({ name: line(255).optional(), ...placeParameters() }),
@@ -106,7 +118,12 @@ const listProfiles = endpoint({
 })
 
 const createProfile = endpoint({
-  ...{ id: 'createCsrProfile', method: 'POST', path: ALL, aliases: ALL_ALIASES, tag, roles: ADMINS },
+  id: 'createCsrProfile',
+  method: 'POST',
+  path: ALL,
+  aliases: ALL_ALIASES,
+  tag,
+  roles: ADMINS,
   summary: 'Makes a profile.',
   body: wantedProfile,
   reply: { status: 201, schema: CsrProfile },
@@ -118,7 +135,12 @@ const createProfile = endpoint({
 })
 
 const getProfile = endpoint({
-  ...{ id: 'getCsrProfile', method: 'GET', path: ONE, aliases: ONE_ALIASES, tag, roles: BOTH_ROLES },
+  id: 'getCsrProfile',
+  method: 'GET',
+  path: ONE,
+  aliases: ONE_ALIASES,
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Shows one profile.',
   params,
   reply: { status: 200, schema: CsrProfileWithAccounts },
@@ -130,7 +152,12 @@ const getProfile = endpoint({
 })
 
 const replaceProfile = endpoint({
-  ...{ id: 'replaceCsrProfile', method: 'PUT', path: ONE, aliases: ONE_ALIASES, tag, roles: ADMINS },
+  id: 'replaceCsrProfile',
+  method: 'PUT',
+  path: ONE,
+  aliases: ONE_ALIASES,
+  tag,
+  roles: ADMINS,
   summary: 'Replaces a profile, for all who have it, at once.',
   params,
   body: wantedProfile,
@@ -143,7 +170,12 @@ const replaceProfile = endpoint({
 })
 
 const deleteProfile = endpoint({
-  ...{ id: 'deleteCsrProfile', method: 'DELETE', path: ONE, aliases: ONE_ALIASES, tag, roles: ADMINS },
+  id: 'deleteCsrProfile',
+  method: 'DELETE',
+  path: ONE,
+  aliases: ONE_ALIASES,
+  tag,
+  roles: ADMINS,
   summary: 'Deletes a profile; its accounts go back to that of their credential, or to none.',
   params,
   reply: { status: 204 },
@@ -156,7 +188,11 @@ const deleteProfile = endpoint({
 })
 
 const validateCsr = endpoint({
-  ...{ id: 'validateCsr', method: 'POST', path: `${ONE}/validate`, tag, roles: BOTH_ROLES },
+  id: 'validateCsr',
+  method: 'POST',
+  path: `${ONE}/validate`,
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Says what a request would violate, and issues nothing.',
   params,
   body: z.strictObject({ csr: csrText }),
@@ -169,7 +205,11 @@ const validateCsr = endpoint({
 })
 
 const validateCsrAgainst = endpoint({
-  ...{ id: 'validateCsrAgainst', method: 'POST', path: `${ALL}/validate`, tag, roles: BOTH_ROLES },
+  id: 'validateCsrAgainst',
+  method: 'POST',
+  path: `${ALL}/validate`,
+  tag,
+  roles: BOTH_ROLES,
   summary: 'The same for profile data that is not stored.',
   body: z.strictObject({ profile_data: ProfileData, csr: csrText }),
   reply: { status: 200, schema: CsrVerdict },
@@ -186,7 +226,11 @@ const verdictOf = ({ unchecked, ...verdict }: { valid: boolean; violations: stri
 })
 
 const assignProfile = endpoint({
-  ...{ id: 'assignCsrProfile', method: 'PUT', path: `${ONE}/accounts/{account_id}`, tag, roles: ADMINS },
+  id: 'assignCsrProfile',
+  method: 'PUT',
+  path: `${ONE}/accounts/{account_id}`,
+  tag,
+  roles: ADMINS,
   summary: 'Gives a profile to an account itself, where it wins over that of its credential.',
   params: associationParams,
   reply: { status: 204 },
@@ -199,7 +243,11 @@ const assignProfile = endpoint({
 })
 
 const unassignProfile = endpoint({
-  ...{ id: 'unassignCsrProfile', method: 'DELETE', path: `${ONE}/accounts/{account_id}`, tag, roles: ADMINS },
+  id: 'unassignCsrProfile',
+  method: 'DELETE',
+  path: `${ONE}/accounts/{account_id}`,
+  tag,
+  roles: ADMINS,
   summary: 'Takes it back: the account has the profile of its credential, or none.',
   params: associationParams,
   reply: { status: 204 },
@@ -212,7 +260,10 @@ const unassignProfile = endpoint({
 })
 
 const getProfileOfAccount = endpoint({
-  ...{ id: 'getCsrProfileOfAccount', method: 'GET', path: '/accounts/{account_id}/csr-profile', tag },
+  id: 'getCsrProfileOfAccount',
+  method: 'GET',
+  path: '/accounts/{account_id}/csr-profile',
+  tag,
   roles: BOTH_ROLES,
   summary: 'Shows the profile that counts for an account, or null.',
   params: z.strictObject({ account_id: uuid() }),
@@ -225,6 +276,14 @@ const getProfileOfAccount = endpoint({
 })
 
 export const CSR_PROFILES = [
-  ...[listProfiles, createProfile, getProfile, replaceProfile, deleteProfile, validateCsr, validateCsrAgainst],
-  ...[assignProfile, unassignProfile, getProfileOfAccount],
+  listProfiles,
+  createProfile,
+  getProfile,
+  replaceProfile,
+  deleteProfile,
+  validateCsr,
+  validateCsrAgainst,
+  assignProfile,
+  unassignProfile,
+  getProfileOfAccount,
 ] as const

@@ -31,7 +31,11 @@ const bodyOf = (row: DeadLetterRow): z.input<typeof DeadLetter> => ({
 const tag = 'Events'
 
 const listDeadLetters = endpoint({
-  ...{ id: 'listDeadLetters', method: 'GET', path: '/events/dead', tag, roles: ADMINS },
+  id: 'listDeadLetters',
+  method: 'GET',
+  path: '/events/dead',
+  tag,
+  roles: ADMINS,
   summary: 'Lists deliveries of events that failed for good, the newest first, with their payload.',
   query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
   reply: { status: 200, schema: z.array(DeadLetter) },
@@ -44,7 +48,11 @@ const listDeadLetters = endpoint({
 })
 
 const retryDeadLetter = endpoint({
-  ...{ id: 'retryDeadLetter', method: 'POST', path: '/events/dead/{dead_letter_id}/retry', tag, roles: ADMINS },
+  id: 'retryDeadLetter',
+  method: 'POST',
+  path: '/events/dead/{dead_letter_id}/retry',
+  tag,
+  roles: ADMINS,
   summary: 'Delivers an event again that had failed for good.',
   params: z.strictObject({ dead_letter_id: uuid() }),
   reply: { status: 204 },

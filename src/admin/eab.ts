@@ -56,9 +56,21 @@ function credentialBody(row: CredentialRow): z.input<typeof EabCredential> {
   const { id, kid, label, created_by, account_id, used, used_at, revoked, created_at } = row
   const { profiles, preapproved_networks, expires_at, max_uses, uses, allowed_networks } = row
   return {
-    ...{ id, kid, label: label ?? '', created_by, account_id, used, used_at: timeOrNull(used_at), revoked },
-    ...{ created_at: time(created_at), profiles, preapproved_networks },
-    ...{ expires_at: timeOrNull(expires_at), max_uses, uses, allowed_networks },
+    id,
+    kid,
+    label: label ?? '',
+    created_by,
+    account_id,
+    used,
+    used_at: timeOrNull(used_at),
+    revoked,
+    created_at: time(created_at),
+    profiles,
+    preapproved_networks,
+    expires_at: timeOrNull(expires_at),
+    max_uses,
+    uses,
+    allowed_networks,
   }
 }
 
@@ -71,7 +83,11 @@ const MOST_USES = 1_000_000
 const texts = () => boundedArray(line(255), MOST_ENTRIES, 1).optional()
 
 const listEab = endpoint({
-  ...{ id: 'listEabCredentials', method: 'GET', path: '/eab', tag, roles: ADMINS },
+  id: 'listEabCredentials',
+  method: 'GET',
+  path: '/eab',
+  tag,
+  roles: ADMINS,
   summary: 'Lists credentials, the newest first.',
   reply: { status: 200, schema: z.array(EabCredential) },
   query: z.strictObject({
@@ -89,7 +105,11 @@ const listEab = endpoint({
 })
 
 const createEab = endpoint({
-  ...{ id: 'createEabCredential', method: 'POST', path: '/eab', tag, roles: ADMINS },
+  id: 'createEabCredential',
+  method: 'POST',
+  path: '/eab',
+  tag,
+  roles: ADMINS,
   summary: 'Makes a credential and shows its HMAC key.',
   body: z.strictObject({
     kid: line(255),
@@ -117,7 +137,11 @@ const createEab = endpoint({
 })
 
 const getEab = endpoint({
-  ...{ id: 'getEabCredential', method: 'GET', path: '/eab/{cred_id}', tag, roles: ADMINS },
+  id: 'getEabCredential',
+  method: 'GET',
+  path: '/eab/{cred_id}',
+  tag,
+  roles: ADMINS,
   summary: 'Shows one credential without its key.',
   params,
   reply: { status: 200, schema: EabCredential },
@@ -137,7 +161,11 @@ const EabCascade = z
   .meta({ id: 'EabCascade' })
 
 const getEabCascade = endpoint({
-  ...{ id: 'getCascadeOfEab', method: 'GET', path: '/eab/{cred_id}/cascade', tag, roles: ADMINS },
+  id: 'getCascadeOfEab',
+  method: 'GET',
+  path: '/eab/{cred_id}/cascade',
+  tag,
+  roles: ADMINS,
   summary: 'Counts what a revocation would take with it, and the certificates that would stay valid.',
   params,
   reply: { status: 200, schema: EabCascade },
@@ -155,7 +183,11 @@ const RevokedEabCredential = z
   .meta({ id: 'RevokedEabCredential' })
 
 const revokeEab = endpoint({
-  ...{ id: 'revokeEabCredential', method: 'POST', path: '/eab/{cred_id}/revoke', tag, roles: ADMINS },
+  id: 'revokeEabCredential',
+  method: 'POST',
+  path: '/eab/{cred_id}/revoke',
+  tag,
+  roles: ADMINS,
   summary: 'Revokes a credential, the accounts registered with it and their authorizations.',
   params,
   reply: { status: 200, schema: RevokedEabCredential },
@@ -171,7 +203,11 @@ const revokeEab = endpoint({
 const IDENTIFIERS = '/eab/{cred_id}/allowed-identifiers'
 
 const listEabIdentifiers = endpoint({
-  ...{ id: 'listIdentifiersOfEab', method: 'GET', path: IDENTIFIERS, tag, roles: ADMINS },
+  id: 'listIdentifiersOfEab',
+  method: 'GET',
+  path: IDENTIFIERS,
+  tag,
+  roles: ADMINS,
   summary: 'Lists what a credential grants to its accounts.',
   params,
   reply: { status: 200, schema: z.array(PlainIdentifier) },
@@ -184,7 +220,11 @@ const listEabIdentifiers = endpoint({
 })
 
 const addEabIdentifier = endpoint({
-  ...{ id: 'addIdentifierToEab', method: 'PUT', path: `${IDENTIFIERS}/{identifier_id}`, tag, roles: ADMINS },
+  id: 'addIdentifierToEab',
+  method: 'PUT',
+  path: `${IDENTIFIERS}/{identifier_id}`,
+  tag,
+  roles: ADMINS,
   summary: 'Allows an identifier to every account of a credential, as long as it is not taken back.',
   params: identifierParams,
   reply: { status: 204 },
@@ -197,7 +237,11 @@ const addEabIdentifier = endpoint({
 })
 
 const changeEabIdentifiers = endpoint({
-  ...{ id: 'changeIdentifiersOfEab', method: 'POST', path: IDENTIFIERS, tag, roles: ADMINS },
+  id: 'changeIdentifiersOfEab',
+  method: 'POST',
+  path: IDENTIFIERS,
+  tag,
+  roles: ADMINS,
   summary: 'Allows identifiers to every account of a credential, and takes others back, all in one commit.',
   params,
   body: ChangedIdentifiers,
@@ -210,7 +254,11 @@ const changeEabIdentifiers = endpoint({
 })
 
 const removeEabIdentifier = endpoint({
-  ...{ id: 'removeIdentifierFromEab', method: 'DELETE', path: `${IDENTIFIERS}/{identifier_id}`, tag, roles: ADMINS },
+  id: 'removeIdentifierFromEab',
+  method: 'DELETE',
+  path: `${IDENTIFIERS}/{identifier_id}`,
+  tag,
+  roles: ADMINS,
   summary: 'Takes it back. What is allowed to an account itself stays.',
   params: identifierParams,
   reply: { status: 204 },
@@ -225,7 +273,11 @@ const removeEabIdentifier = endpoint({
 const PROFILE = '/eab/{cred_id}/csr-profile'
 
 const getEabProfile = endpoint({
-  ...{ id: 'getCsrProfileOfEab', method: 'GET', path: PROFILE, tag, roles: ADMINS },
+  id: 'getCsrProfileOfEab',
+  method: 'GET',
+  path: PROFILE,
+  tag,
+  roles: ADMINS,
   summary: 'Shows the CSR profile of a credential, or null.',
   params,
   reply: { status: 200, schema: CsrProfile.nullable() },
@@ -237,7 +289,11 @@ const getEabProfile = endpoint({
 })
 
 const assignEabProfile = endpoint({
-  ...{ id: 'assignCsrProfileToEab', method: 'PUT', path: `${PROFILE}/{profile_id}`, tag, roles: ADMINS },
+  id: 'assignCsrProfileToEab',
+  method: 'PUT',
+  path: `${PROFILE}/{profile_id}`,
+  tag,
+  roles: ADMINS,
   summary: 'Gives a CSR profile to every account of a credential that has none of its own.',
   params: profileParams,
   reply: { status: 204 },
@@ -250,7 +306,11 @@ const assignEabProfile = endpoint({
 })
 
 const unassignEabProfile = endpoint({
-  ...{ id: 'unassignCsrProfileFromEab', method: 'DELETE', path: `${PROFILE}/{profile_id}`, tag, roles: ADMINS },
+  id: 'unassignCsrProfileFromEab',
+  method: 'DELETE',
+  path: `${PROFILE}/{profile_id}`,
+  tag,
+  roles: ADMINS,
   summary: 'Takes it back. A profile of the account itself stays.',
   params: profileParams,
   reply: { status: 204 },
@@ -263,7 +323,16 @@ const unassignEabProfile = endpoint({
 })
 
 export const EAB = [
-  ...[listEab, createEab, getEab, getEabCascade, revokeEab, listEabIdentifiers, changeEabIdentifiers],
-  ...[addEabIdentifier, removeEabIdentifier],
-  ...[getEabProfile, assignEabProfile, unassignEabProfile],
+  listEab,
+  createEab,
+  getEab,
+  getEabCascade,
+  revokeEab,
+  listEabIdentifiers,
+  changeEabIdentifiers,
+  addEabIdentifier,
+  removeEabIdentifier,
+  getEabProfile,
+  assignEabProfile,
+  unassignEabProfile,
 ] as const

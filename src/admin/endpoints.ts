@@ -29,7 +29,11 @@ import { USERS } from './users.ts'
 import { WORKERS } from './workers.ts'
 
 const getName = endpoint({
-  ...{ id: 'getName', method: 'GET', path: '', tag: 'Service', roles: 'none' },
+  id: 'getName',
+  method: 'GET',
+  path: '',
+  tag: 'Service',
+  roles: 'none',
   summary: 'Shows the name and version of the service.',
   // The paginator of an existing client sends one here.
   query: z.looseObject({}),
@@ -38,7 +42,11 @@ const getName = endpoint({
 })
 
 const getOpenApi = endpoint({
-  ...{ id: 'getOpenApi', method: 'GET', path: '/openapi.json', tag: 'Service', roles: 'none' },
+  id: 'getOpenApi',
+  method: 'GET',
+  path: '/openapi.json',
+  tag: 'Service',
+  roles: 'none',
   summary: 'Describes this interface as an OpenAPI 3.1 document.',
   reply: { status: 200, schema: z.record(z.string(), z.unknown()) },
   handle: async (_request, { openApi }) => ({ octets: openApi() }),

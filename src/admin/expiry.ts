@@ -24,7 +24,11 @@ const Histogram = z
   .meta({ id: 'ExpiryHistogram' })
 
 const getExpiryHistogram = endpoint({
-  ...{ id: 'getExpiryHistogram', method: 'GET', path: '/certificates/expiry-histogram', tag, roles: BOTH_ROLES },
+  id: 'getExpiryHistogram',
+  method: 'GET',
+  path: '/certificates/expiry-histogram',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Counts certificates that are not revoked by the day of their end, and by issuer or profile.',
   query: z.strictObject({
     by: z.enum(HISTOGRAM_GROUPS).default('issuer'),
@@ -59,7 +63,11 @@ const ExpiringByAccount = z
   .meta({ id: 'ExpiringByAccount' })
 
 const getExpiringByAccount = endpoint({
-  ...{ id: 'getExpiringByAccount', method: 'GET', path: '/certificates/expiring-by-account', tag, roles: BOTH_ROLES },
+  id: 'getExpiringByAccount',
+  method: 'GET',
+  path: '/certificates/expiring-by-account',
+  tag,
+  roles: BOTH_ROLES,
   summary: `Counts certificates that are not revoked and end within ${EXPIRY_DAYS.join(', ')} days, by account.`,
   reply: { status: 200, schema: ExpiringByAccount },
   async handle(_request, { certificates }) {

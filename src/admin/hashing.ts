@@ -23,8 +23,13 @@ const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, window
 /** The thread ends with the one that calls. */
 export async function startHashing(log: Logger): Promise<PasswordHashing> {
   const thread = superviseThread<HashingMessages>({
-    ...{ name: 'passwords', entry: new URL('./hashing-thread.js', import.meta.url), data: undefined },
-    ...{ mailboxLimit: MAILBOX_LIMIT, readyTimeoutMs: READY_MS, stopTimeoutMs: STOP_MS, restart: RESTART },
+    name: 'passwords',
+    entry: new URL('./hashing-thread.js', import.meta.url),
+    data: undefined,
+    mailboxLimit: MAILBOX_LIMIT,
+    readyTimeoutMs: READY_MS,
+    stopTimeoutMs: STOP_MS,
+    restart: RESTART,
     onEvent({ type, name, ...facts }) {
       if (type === 'crashed') log.error({ thread: name, ...facts }, 'thread crashed and is restarted')
       // Without it nobody could sign in; the caller's supervisor decides.
@@ -41,6 +46,7 @@ export async function startHashing(log: Logger): Promise<PasswordHashing> {
 function busy(error: unknown): never {
   if (!(error instanceof ActorError)) throw error
   throw new AdminError('unavailable', 'the server is too busy to check a password; try again', {
-    ...{ cause: error, retryAfterSeconds: RETRY_SECONDS },
+    cause: error,
+    retryAfterSeconds: RETRY_SECONDS,
   })
 }

@@ -25,9 +25,12 @@ const Issuer = z
 
 function issuerBody({ id, key, serialNumber, notBefore, notAfter, above, ...issuer }: Facts): z.input<typeof Issuer> {
   return {
-    ...{ ...issuer, id: id ?? null, serial_number: serialNumber },
+    ...issuer,
+    id: id ?? null,
+    serial_number: serialNumber,
     public_key: { type: key.type, spki_sha256: key.spkiSha256 },
-    ...{ not_before: time(notBefore), not_after: time(notAfter) },
+    not_before: time(notBefore),
+    not_after: time(notAfter),
     above: above.map(({ subject, notAfter, fingerprint }) => ({ subject, not_after: time(notAfter), fingerprint })),
   }
 }
@@ -35,7 +38,11 @@ function issuerBody({ id, key, serialNumber, notBefore, notAfter, above, ...issu
 const tag = 'Issuers'
 
 const listIssuers = endpoint({
-  ...{ id: 'listIssuers', method: 'GET', path: '/issuers', tag, roles: BOTH_ROLES },
+  id: 'listIssuers',
+  method: 'GET',
+  path: '/issuers',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Lists the CAs whose certificates the database has, the newest first, retired ones included.',
   query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
   reply: { status: 200, schema: z.array(Issuer) },
@@ -48,7 +55,11 @@ const listIssuers = endpoint({
 })
 
 const getIssuerChain = endpoint({
-  ...{ id: 'getIssuerChain', method: 'GET', path: '/issuers/{fingerprint}/chain', tag, roles: BOTH_ROLES },
+  id: 'getIssuerChain',
+  method: 'GET',
+  path: '/issuers/{fingerprint}/chain',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Gives the certificate of a CA and those above it as PEM, the root included where it is known.',
   params: z.strictObject({ fingerprint: fingerprint() }),
   reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },

@@ -44,7 +44,10 @@ export class LocalAdminApi {
     this.#context = createAdminContext(
       { config, version },
       {
-        ...{ db, audit, auditKey: () => requireAuditKey(config), events: this.#events() },
+        db,
+        audit,
+        auditKey: () => requireAuditKey(config),
+        events: this.#events(),
         hashing: HASHING_HERE,
         isCommand: true,
         signingIssuers,
@@ -52,7 +55,11 @@ export class LocalAdminApi {
       },
     )
     this.#application = new AdminApplication({
-      ...{ endpoints: ENDPOINTS, context: this.#context, streams: this.#streams, baseUrl: this.baseUrl, operator },
+      endpoints: ENDPOINTS,
+      context: this.#context,
+      streams: this.#streams,
+      baseUrl: this.baseUrl,
+      operator,
       log: { warn: note, error: note } as never,
     })
   }
@@ -62,9 +69,14 @@ export class LocalAdminApi {
     const { pathname, search } = new URL(url)
     const sent = typeof init.body === 'string' ? init.body : ''
     const { status, headers, body, octets, stream } = await this.#application.handle({
-      ...{ requestId: randomUUID(), method: init.method ?? 'GET', query: search.slice(1), address: '' },
+      requestId: randomUUID(),
+      method: init.method ?? 'GET',
+      query: search.slice(1),
+      address: '',
       path: pathname.slice(new URL(this.baseUrl).pathname.length),
-      ...{ authorization: undefined, contentType: 'application/json', body: Buffer.from(sent) },
+      authorization: undefined,
+      contentType: 'application/json',
+      body: Buffer.from(sent),
     })
     if (this.#failure !== undefined) throw this.#failure
     const whole = octets ? Buffer.from(octets) : body

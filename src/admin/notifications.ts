@@ -35,7 +35,11 @@ const notificationBody = <R extends ListedNotification>(row: R) => ({
 })
 
 const listNotifications = endpoint({
-  ...{ id: 'listNotifications', method: 'GET', path: '/notifications', tag, roles: ADMINS },
+  id: 'listNotifications',
+  method: 'GET',
+  path: '/notifications',
+  tag,
+  roles: ADMINS,
   summary: 'Lists notifications, the newest first.',
   query: z.strictObject({
     status: z.enum(NOTIFICATION_STATUSES).optional(),
@@ -52,7 +56,11 @@ const listNotifications = endpoint({
 })
 
 const getNotification = endpoint({
-  ...{ id: 'getNotification', method: 'GET', path: '/notifications/{notification_id}', tag, roles: ADMINS },
+  id: 'getNotification',
+  method: 'GET',
+  path: '/notifications/{notification_id}',
+  tag,
+  roles: ADMINS,
   summary: 'Shows one notification with its body.',
   params: z.strictObject({ notification_id: uuid() }),
   reply: { status: 200, schema: NotificationWithBody },
@@ -63,7 +71,11 @@ const getNotification = endpoint({
 })
 
 const retryNotifications = endpoint({
-  ...{ id: 'retryNotifications', method: 'POST', path: '/notifications/retry', tag, roles: ADMINS },
+  id: 'retryNotifications',
+  method: 'POST',
+  path: '/notifications/retry',
+  tag,
+  roles: ADMINS,
   summary: 'Queues all failed notifications again.',
   reply: { status: 200, schema: z.strictObject({ retried: z.int() }) },
   audit: 'notification.retry',
@@ -71,7 +83,11 @@ const retryNotifications = endpoint({
 })
 
 const purgeNotifications = endpoint({
-  ...{ id: 'purgeNotifications', method: 'POST', path: '/notifications/purge', tag, roles: ADMINS },
+  id: 'purgeNotifications',
+  method: 'POST',
+  path: '/notifications/purge',
+  tag,
+  roles: ADMINS,
   summary: 'Deletes notifications that were sent or have failed and are older than so many days.',
   body: z.strictObject({ days: z.int().min(1).max(36_500).default(30) }),
   bodyIsOptional: true,

@@ -124,7 +124,10 @@ function parameters(where: 'path' | 'query', schema: z.ZodType | undefined, sche
     required?: string[]
   }
   return Object.entries(properties).map(([name, { description, ...property }]) => ({
-    ...{ name, in: where, required: where === 'path' || required.includes(name), schema: property },
+    name,
+    in: where,
+    required: where === 'path' || required.includes(name),
+    schema: property,
     ...(description !== undefined && { description }),
   }))
 }

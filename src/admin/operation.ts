@@ -26,14 +26,22 @@ const reason = line(500).optional()
 const tag = 'Operation'
 
 const getMaintenance = endpoint({
-  ...{ id: 'getMaintenance', method: 'GET', path: '/maintenance', tag, roles: ADMINS },
+  id: 'getMaintenance',
+  method: 'GET',
+  path: '/maintenance',
+  tag,
+  roles: ADMINS,
   summary: 'Shows whether new orders are refused.',
   reply: { status: 200, schema: Maintenance },
   handle: async (_request, { switches }) => ({ body: maintenanceBody(await switches.position('maintenance')) }),
 })
 
 const setMaintenance = endpoint({
-  ...{ id: 'setMaintenance', method: 'POST', path: '/maintenance', tag, roles: ADMINS },
+  id: 'setMaintenance',
+  method: 'POST',
+  path: '/maintenance',
+  tag,
+  roles: ADMINS,
   summary: 'Refuses new orders and pre-authorizations on all instances, or takes them again.',
   body: z.strictObject({ enabled: z.boolean(), reason }),
   reply: { status: 200, schema: Maintenance },
@@ -44,14 +52,22 @@ const setMaintenance = endpoint({
 })
 
 const getSigning = endpoint({
-  ...{ id: 'getSigning', method: 'GET', path: '/signing', tag, roles: ADMINS },
+  id: 'getSigning',
+  method: 'GET',
+  path: '/signing',
+  tag,
+  roles: ADMINS,
   summary: 'Shows whether signing is stopped.',
   reply: { status: 200, schema: Signing },
   handle: async (_request, { switches }) => ({ body: signingBody(await switches.position('stopSigning')) }),
 })
 
 const setSigning = endpoint({
-  ...{ id: 'setSigning', method: 'POST', path: '/signing', tag, roles: ADMINS },
+  id: 'setSigning',
+  method: 'POST',
+  path: '/signing',
+  tag,
+  roles: ADMINS,
   summary: 'Stops all signing on all instances, certificates and CRLs, or lets it go on.',
   body: z.strictObject({ stopped: z.boolean(), reason }),
   reply: { status: 200, schema: Signing },
@@ -104,15 +120,28 @@ export const Crls = z
   .meta({ id: 'Crls' })
 
 export const crlsBody = ({ lists, isStale, isPublished, isAwaited, obstacle }: CrlStatus): z.input<typeof Crls> => ({
-  ...{ enabled: isPublished, stale: isPublished && isStale, error: obstacle ?? null, rebuilding: isAwaited },
+  enabled: isPublished,
+  stale: isPublished && isStale,
+  error: obstacle ?? null,
+  rebuilding: isAwaited,
   lists: lists.map(({ issuerId, shard, shards, number, thisUpdate, nextUpdate, entries, bytes }) => ({
-    ...{ issuer: issuerId, shard, shards, number: String(number), entries, bytes },
-    ...{ this_update: time(thisUpdate), next_update: time(nextUpdate) },
+    issuer: issuerId,
+    shard,
+    shards,
+    number: String(number),
+    entries,
+    bytes,
+    this_update: time(thisUpdate),
+    next_update: time(nextUpdate),
   })),
 })
 
 const listCrls = endpoint({
-  ...{ id: 'listCrls', method: 'GET', path: '/crl', tag, roles: BOTH_ROLES },
+  id: 'listCrls',
+  method: 'GET',
+  path: '/crl',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Shows the CRLs that are served.',
   reply: { status: 200, schema: Crls },
   handle: async (_request, { crls }) => ({ body: crlsBody(await crls.status()) }),
@@ -122,7 +151,11 @@ const listCrls = endpoint({
 const CRL_WAIT_SECONDS = 20
 
 const rebuildCrl = endpoint({
-  ...{ id: 'rebuildCrl', method: 'POST', path: '/crl/rebuild', tag, roles: ADMINS },
+  id: 'rebuildCrl',
+  method: 'POST',
+  path: '/crl/rebuild',
+  tag,
+  roles: ADMINS,
   summary: 'Has new CRLs built and waits for them, up to 20 seconds; the request stands when the reply comes first.',
   body: z.strictObject({ wait_seconds: z.int().min(0).max(CRL_WAIT_SECONDS).default(CRL_WAIT_SECONDS) }),
   bodyIsOptional: true,

@@ -63,8 +63,14 @@ const OrderDetails = z
 function orderBody(order: ListedOrder): z.input<typeof Order> {
   const { id, account_id, status, identifiers, expires_at, certificate_id, error } = order
   return {
-    ...{ id, account_id, status, identifiers: identifiers.map(({ type, value }) => ({ type, value })) },
-    ...{ created_at: time(uuidTime(id)), expires_at: time(expires_at), certificate_id, error },
+    id,
+    account_id,
+    status,
+    identifiers: identifiers.map(({ type, value }) => ({ type, value })),
+    created_at: time(uuidTime(id)),
+    expires_at: time(expires_at),
+    certificate_id,
+    error,
   }
 }
 
@@ -81,15 +87,25 @@ function authorizationBody(authorization: InspectedAuthorization): z.input<typeo
     error: attempts[kind]?.error ?? null,
   }))
   return {
-    ...{ id, account_id, identifier: { type, value }, wildcard, status, expires_at: time(expires_at) },
-    ...{ challenges, evidence: evidence && { ...evidence } },
+    id,
+    account_id,
+    identifier: { type, value },
+    wildcard,
+    status,
+    expires_at: time(expires_at),
+    challenges,
+    evidence: evidence && { ...evidence },
   }
 }
 
 const tag = 'Orders'
 
 const listOrders = endpoint({
-  ...{ id: 'listOrders', method: 'GET', path: '/orders', tag, roles: BOTH_ROLES },
+  id: 'listOrders',
+  method: 'GET',
+  path: '/orders',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Lists orders, the newest first.',
   query: z.strictObject({
     account_id: uuid().optional(),
@@ -112,7 +128,11 @@ const listOrders = endpoint({
 })
 
 const getOrder = endpoint({
-  ...{ id: 'getOrder', method: 'GET', path: '/orders/{order_id}', tag, roles: BOTH_ROLES },
+  id: 'getOrder',
+  method: 'GET',
+  path: '/orders/{order_id}',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Shows one order with its authorizations and their evidence.',
   params: z.strictObject({ order_id: uuid() }),
   reply: { status: 200, schema: OrderDetails },
@@ -122,7 +142,10 @@ const getOrder = endpoint({
     const { profile, not_before, not_after } = order
     return {
       body: {
-        ...{ ...orderBody(order), profile, not_before: timeOrNull(not_before), not_after: timeOrNull(not_after) },
+        ...orderBody(order),
+        profile,
+        not_before: timeOrNull(not_before),
+        not_after: timeOrNull(not_after),
         authorizations: authorizations.map(authorizationBody),
       },
     }
@@ -130,7 +153,11 @@ const getOrder = endpoint({
 })
 
 const getAuthorization = endpoint({
-  ...{ id: 'getAuthorization', method: 'GET', path: '/authorizations/{authorization_id}', tag, roles: BOTH_ROLES },
+  id: 'getAuthorization',
+  method: 'GET',
+  path: '/authorizations/{authorization_id}',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Shows one authorization with its challenges and evidence.',
   params: z.strictObject({ authorization_id: uuid() }),
   reply: { status: 200, schema: Authorization },

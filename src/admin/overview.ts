@@ -65,7 +65,9 @@ const Overview = z
 function instanceBody({ database, pool, caBackend, dnsResolver }: InstanceState): z.input<typeof Instance> {
   const { status, reason, tokens } = caBackend
   return {
-    ...{ database, pool, dns_resolver: dnsResolver ?? null },
+    database,
+    pool,
+    dns_resolver: dnsResolver ?? null,
     ca_backend: { status, reason: reason ?? null, tokens: [...tokens] },
   }
 }
@@ -73,14 +75,20 @@ function instanceBody({ database, pool, caBackend, dnsResolver }: InstanceState)
 function overviewBody(facts: Facts, version: string): z.input<typeof Overview> {
   const { numbers, alarms, failures, instance } = facts
   return {
-    ...{ at: time(numbers.now), version, alarms, failures },
+    at: time(numbers.now),
+    version,
+    alarms,
+    failures,
     issued: facts.issued.map(({ hour, certificates }) => ({ hour: time(hour), certificates })),
-    ...{ issued_of_day: facts.issuedOfDay, revoked_of_day: facts.revokedOfDay, revoked: numbers.revoked },
+    issued_of_day: facts.issuedOfDay,
+    revoked_of_day: facts.revokedOfDay,
+    revoked: numbers.revoked,
     expiring: facts.expiring.map(({ days, certificates, isMore }) => ({ days, certificates, more: isMore })),
     crl: crlsBody(facts.crl),
     issuers: facts.issuers.map(({ notAfter, ...issuer }) => ({ ...issuer, not_after: time(notAfter) })),
     instance: instance ? instanceBody(instance) : null,
-    ...{ maintenance: maintenanceBody(facts.maintenance), signing: signingBody(facts.signing) },
+    maintenance: maintenanceBody(facts.maintenance),
+    signing: signingBody(facts.signing),
     validations: { running: numbers.validations, oldest_seconds: numbers.oldest_validation_seconds },
     notifications: { waiting: numbers.notifications_waiting, failed: numbers.notifications_failed },
     dead_letters: numbers.dead_letters,
@@ -88,7 +96,11 @@ function overviewBody(facts: Facts, version: string): z.input<typeof Overview> {
 }
 
 const getOverview = endpoint({
-  ...{ id: 'getOverview', method: 'GET', path: '/overview', tag: 'Operation', roles: BOTH_ROLES },
+  id: 'getOverview',
+  method: 'GET',
+  path: '/overview',
+  tag: 'Operation',
+  roles: BOTH_ROLES,
   summary: 'Shows what to look at first: alarms, numbers of the last day, and the state of all parts. It costs little.',
   reply: { status: 200, schema: Overview },
   handle: async (_request, { overview, version }) => ({ body: overviewBody(await overview(), version) }),

@@ -31,7 +31,11 @@ function selectionOf({ serial_numbers, issuer, issued_before }: z.output<ReturnT
 const tag = 'Renewals'
 
 const adviseRenewal = endpoint({
-  ...{ id: 'adviseRenewal', method: 'POST', path: '/renewals', tag, roles: ADMINS },
+  id: 'adviseRenewal',
+  method: 'POST',
+  path: '/renewals',
+  tag,
+  roles: ADMINS,
   summary: 'Tells the clients of certificates to renew them now.',
   body: z.strictObject({
     filter: filter(),
@@ -54,7 +58,11 @@ const adviseRenewal = endpoint({
 })
 
 const clearRenewals = endpoint({
-  ...{ id: 'clearRenewals', method: 'DELETE', path: '/renewals', tag, roles: ADMINS },
+  id: 'clearRenewals',
+  method: 'DELETE',
+  path: '/renewals',
+  tag,
+  roles: ADMINS,
   summary: 'Takes such advice back.',
   body: z.strictObject({ filter: filter() }),
   reply: { status: 200, schema: z.strictObject({ certificates: z.int() }) },

@@ -8,7 +8,11 @@ import { User, userBody } from './users.ts'
 const tag = 'Sessions'
 
 const login = endpoint({
-  ...{ id: 'login', method: 'POST', path: '/auth/login', tag, roles: 'none' },
+  id: 'login',
+  method: 'POST',
+  path: '/auth/login',
+  tag,
+  roles: 'none',
   summary: 'Gives a bearer token for a username and password.',
   body: z.strictObject({
     username: z
@@ -28,7 +32,11 @@ const login = endpoint({
 })
 
 const logout = endpoint({
-  ...{ id: 'logout', method: 'POST', path: '/auth/logout', tag, roles: BOTH_ROLES },
+  id: 'logout',
+  method: 'POST',
+  path: '/auth/logout',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Ends the session of the token, on every instance.',
   reply: { status: 200, schema: z.strictObject({ status: z.literal('logged_out') }) },
   audit: 'auth.logout',
@@ -39,7 +47,11 @@ const logout = endpoint({
 })
 
 const logoutEverywhere = endpoint({
-  ...{ id: 'logoutEverywhere', method: 'POST', path: '/auth/logout-everywhere', tag, roles: BOTH_ROLES },
+  id: 'logoutEverywhere',
+  method: 'POST',
+  path: '/auth/logout-everywhere',
+  tag,
+  roles: BOTH_ROLES,
   needsSession: true,
   summary: 'Ends all sessions of the user, on every instance; API tokens stay.',
   reply: { status: 200, schema: z.strictObject({ sessions: z.int() }) },

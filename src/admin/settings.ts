@@ -39,14 +39,21 @@ const Settings = z
 function settingsBody({ settings, file }: AdminQuestions['settings']['reply']): z.input<typeof Settings> {
   return {
     settings: settings.map(({ source, variable, unit, ...setting }) => ({
-      ...{ ...setting, source: source ?? null, variable: variable ?? null, unit: unit ?? null },
+      ...setting,
+      source: source ?? null,
+      variable: variable ?? null,
+      unit: unit ?? null,
     })),
     file: file ? { ...file, errors: [...file.errors], changes: [...file.changes] } : null,
   }
 }
 
 const getSettings = endpoint({
-  ...{ id: 'getSettings', method: 'GET', path: '/settings', tag: 'Operation', roles: BOTH_ROLES },
+  id: 'getSettings',
+  method: 'GET',
+  path: '/settings',
+  tag: 'Operation',
+  roles: BOTH_ROLES,
   summary:
     'Shows the configuration in force on the instance that answers, secrets hidden, and what its file would change.',
   reply: { status: 200, schema: Settings },

@@ -34,7 +34,11 @@ function failureBody({ event_id, account_id, kind, occurred_at, data }: Kept): z
 }
 
 const getEventCounts = endpoint({
-  ...{ id: 'getEventCounts', method: 'GET', path: '/events/counts', tag: 'Events', roles: BOTH_ROLES },
+  id: 'getEventCounts',
+  method: 'GET',
+  path: '/events/counts',
+  tag: 'Events',
+  roles: BOTH_ROLES,
   summary: 'Counts events by hour and kind, the oldest hour first; an hour without events is left out.',
   query: z.strictObject({ hours: wholeParameter(1, MOST_HOURS).default(24) }),
   reply: { status: 200, schema: z.array(EventCount) },
@@ -61,7 +65,10 @@ const listFailures = endpoint({
 })
 
 const listFailuresOfAccount = endpoint({
-  ...{ id: 'listFailuresOfAccount', method: 'GET', path: '/accounts/{account_id}/failures', tag: 'Accounts' },
+  id: 'listFailuresOfAccount',
+  method: 'GET',
+  path: '/accounts/{account_id}/failures',
+  tag: 'Accounts',
   roles: BOTH_ROLES,
   summary: 'Lists the last 50 failures of an account within 30 days, the newest first.',
   params: z.strictObject({ account_id: uuid() }),

@@ -7,7 +7,11 @@ import { uuid, whenSound } from './schemas.ts'
 const tag = 'Terms of service'
 
 const getTerms = endpoint({
-  ...{ id: 'getTerms', method: 'GET', path: '/terms', tag, roles: BOTH_ROLES },
+  id: 'getTerms',
+  method: 'GET',
+  path: '/terms',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Shows which terms count, and how many valid accounts have agreed to them.',
   reply: {
     status: 200,
@@ -26,7 +30,11 @@ const getTerms = endpoint({
 })
 
 const acceptTerms = endpoint({
-  ...{ id: 'acceptTerms', method: 'POST', path: '/terms/accept', tag, roles: ADMINS },
+  id: 'acceptTerms',
+  method: 'POST',
+  path: '/terms/accept',
+  tag,
+  roles: ADMINS,
   summary: 'Records that an account, or every valid one, has agreed to the current version.',
   body: z
     .strictObject({ account_id: uuid().optional(), all: z.literal(true).optional() })

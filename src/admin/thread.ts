@@ -43,7 +43,11 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   const { baseUrl } = adminSettings(data.config)
   const { key, audit, watch, eventWriter } = createAudit(data, db, { log, metrics })
   const context = createAdminContext(data, {
-    ...{ db, audit, auditKey: () => key, events: eventsFor({ log, metrics }), hashing },
+    db,
+    audit,
+    auditKey: () => key,
+    events: eventsFor({ log, metrics }),
+    hashing,
     ask: (question) => supervisor.ask(question, undefined, ANSWER_MS),
   })
   await makeFirstAdministrator(data, context, log)
@@ -142,7 +146,12 @@ function listenIfWanted(
   const { listen } = config.admin_api
   if (!listen) return undefined
   return listenForAdministrators({
-    ...{ bind: listen.bind, port: listen.port, tls: adminTls(config), proxy: proxySettings(config), metrics, log },
+    bind: listen.bind,
+    port: listen.port,
+    tls: adminTls(config),
+    proxy: proxySettings(config),
+    metrics,
+    log,
     gate: new AdminGate({ port, ...adminSettings(config) }),
     hstsMaxAgeSeconds: config.security.hsts_max_age_seconds,
     isGuarded: config.server.overload.enabled,

@@ -27,7 +27,10 @@ const ApiTokenWithSecret = z
 function tokenBody(row: ApiTokenRow): z.input<typeof ApiToken> {
   const { id, name, role, created_by, created_at, expires_at, last_used_at, revoked_at } = row
   return {
-    ...{ id, name, role, created_by },
+    id,
+    name,
+    role,
+    created_by,
     created_at: time(created_at),
     expires_at: timeOrNull(expires_at),
     last_used_at: timeOrNull(last_used_at),
@@ -38,7 +41,11 @@ function tokenBody(row: ApiTokenRow): z.input<typeof ApiToken> {
 const tag = 'API tokens'
 
 const listTokens = endpoint({
-  ...{ id: 'listTokens', method: 'GET', path: '/tokens', tag, roles: ADMINS },
+  id: 'listTokens',
+  method: 'GET',
+  path: '/tokens',
+  tag,
+  roles: ADMINS,
   summary: 'Lists all API tokens, the newest first, revoked ones included.',
   reply: { status: 200, schema: z.array(ApiToken) },
   query: z.strictObject(placeParameters()),
@@ -49,7 +56,12 @@ const listTokens = endpoint({
 })
 
 const createToken = endpoint({
-  ...{ id: 'createToken', method: 'POST', path: '/tokens', tag, roles: ADMINS, needsSession: true },
+  id: 'createToken',
+  method: 'POST',
+  path: '/tokens',
+  tag,
+  roles: ADMINS,
+  needsSession: true,
   summary: 'Makes an API token, which never has more rights than its maker, and shows it once.',
   body: z.strictObject({
     name: line(128),
@@ -66,7 +78,11 @@ const createToken = endpoint({
 })
 
 const revokeToken = endpoint({
-  ...{ id: 'revokeToken', method: 'DELETE', path: '/tokens/{token_id}', tag, roles: ADMINS },
+  id: 'revokeToken',
+  method: 'DELETE',
+  path: '/tokens/{token_id}',
+  tag,
+  roles: ADMINS,
   summary: 'Revokes an API token, at once.',
   params: z.strictObject({ token_id: uuid() }),
   reply: { status: 204 },

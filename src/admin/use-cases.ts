@@ -85,14 +85,20 @@ export function createAdminContext(
   const box = isCommand ? undefined : eabSecretBox(config)
   let description: Uint8Array | undefined
   return {
-    ...{ version, baseUrl, pages, audit },
+    version,
+    baseUrl,
+    pages,
+    audit,
     openApi: () => {
       description ??= sharedBytes(JSON.stringify(openApiDocument(ENDPOINTS, { version, baseUrl })))
       return description
     },
     signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
     users: new Users({ db, audit, passwords, passwordLength }),
-    ...{ switches, workers, crls, terms: new Terms(db, audit, config.tos) },
+    switches,
+    workers,
+    crls,
+    terms: new Terms(db, audit, config.tos),
     overview: sharedWork(
       () => readOverview({ db, crls, switches, workers, instance: () => ask('instance') }),
       OVERVIEW,
@@ -118,12 +124,10 @@ export function createAdminContext(
     issuers: new Issuers(db, signingIssuers ?? (async () => (await ask('instance')).issuers)),
     bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, confirmAbove }),
     credentials: new Credentials({
-      ...{
-        db,
-        audit,
-        box: isCommand ? () => eabSecretBox(config) : () => box,
-        profiles: Object.keys(config.ca.profiles),
-      },
+      db,
+      audit,
+      box: isCommand ? () => eabSecretBox(config) : () => box,
+      profiles: Object.keys(config.ca.profiles),
       events: events.credentials,
     }),
     identifiers: new AllowedIdentifiers({ db, audit }),

@@ -30,7 +30,11 @@ const UserWithPassword = z
 export function userBody(user: UserRow): z.input<typeof User> {
   const { id, username, email, role, enabled, created_at, updated_at, last_login_at } = user
   return {
-    ...{ id, username, email, role, enabled },
+    id,
+    username,
+    email,
+    role,
+    enabled,
     created_at: time(created_at),
     updated_at: time(updated_at),
     last_login_at: timeOrNull(last_login_at),
@@ -45,7 +49,11 @@ const params = z.strictObject({ user_id: uuid() })
 const tag = 'Users'
 
 const listUsers = endpoint({
-  ...{ id: 'listUsers', method: 'GET', path: '/users', tag, roles: BOTH_ROLES },
+  id: 'listUsers',
+  method: 'GET',
+  path: '/users',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Lists all users, the newest first.',
   reply: { status: 200, schema: z.array(User) },
   query: z.strictObject({ username: line(255).optional(), ...placeParameters() }),
@@ -56,7 +64,12 @@ const listUsers = endpoint({
 })
 
 const createUser = endpoint({
-  ...{ id: 'createUser', method: 'POST', path: '/users', tag, roles: ADMINS, needsSession: true },
+  id: 'createUser',
+  method: 'POST',
+  path: '/users',
+  tag,
+  roles: ADMINS,
+  needsSession: true,
   summary: 'Makes a user and shows the generated password.',
   body: z.strictObject({ username: USERNAME, email: MAIL, role: z.enum(ROLES).default('auditor') }),
   reply: { status: 201, schema: UserWithPassword },
@@ -69,7 +82,11 @@ const createUser = endpoint({
 })
 
 const getUser = endpoint({
-  ...{ id: 'getUser', method: 'GET', path: '/users/{user_id}', tag, roles: BOTH_ROLES },
+  id: 'getUser',
+  method: 'GET',
+  path: '/users/{user_id}',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Shows one user.',
   params,
   reply: { status: 200, schema: User },
@@ -78,7 +95,11 @@ const getUser = endpoint({
 })
 
 const updateUser = endpoint({
-  ...{ id: 'updateUser', method: 'PATCH', path: '/users/{user_id}', tag, roles: ADMINS },
+  id: 'updateUser',
+  method: 'PATCH',
+  path: '/users/{user_id}',
+  tag,
+  roles: ADMINS,
   summary: 'Changes role or access of a user, at once. An API token may take rights away, not give them.',
   params,
   body: z
@@ -96,7 +117,11 @@ const updateUser = endpoint({
 })
 
 const deleteUser = endpoint({
-  ...{ id: 'deleteUser', method: 'DELETE', path: '/users/{user_id}', tag, roles: ADMINS },
+  id: 'deleteUser',
+  method: 'DELETE',
+  path: '/users/{user_id}',
+  tag,
+  roles: ADMINS,
   summary: 'Deletes a user with all sessions and API tokens.',
   params,
   reply: { status: 204 },
@@ -109,14 +134,23 @@ const deleteUser = endpoint({
 })
 
 const getMe = endpoint({
-  ...{ id: 'getMe', method: 'GET', path: '/me', tag, roles: BOTH_ROLES },
+  id: 'getMe',
+  method: 'GET',
+  path: '/me',
+  tag,
+  roles: BOTH_ROLES,
   summary: 'Shows the user of the token.',
   reply: { status: 200, schema: User },
   handle: async ({ author }, { users }) => ({ body: userBody(await users.find(author.userId)) }),
 })
 
 const resetMyPassword = endpoint({
-  ...{ id: 'resetMyPassword', method: 'POST', path: '/me/reset-password', tag, roles: BOTH_ROLES, needsSession: true },
+  id: 'resetMyPassword',
+  method: 'POST',
+  path: '/me/reset-password',
+  tag,
+  roles: BOTH_ROLES,
+  needsSession: true,
   summary: 'Generates a new password and ends all sessions of the user.',
   body: z.strictObject({ current_password: password() }),
   reply: { status: 200, schema: UserWithPassword },
@@ -130,7 +164,11 @@ const resetMyPassword = endpoint({
 })
 
 const resetPassword = endpoint({
-  ...{ id: 'resetPassword', method: 'POST', path: '/users/{user_id}/reset-password', tag, roles: ADMINS },
+  id: 'resetPassword',
+  method: 'POST',
+  path: '/users/{user_id}/reset-password',
+  tag,
+  roles: ADMINS,
   needsSession: true,
   summary: 'Generates a new password for a user and ends all sessions and API tokens of that user.',
   params,
@@ -149,7 +187,12 @@ const unlocked = z.boolean().meta({ description: 'False where no failed login wa
 
 // Who may unlock may guess on, so that it needs a login.
 const unlockUser = endpoint({
-  ...{ id: 'unlockUser', method: 'POST', path: '/users/{user_id}/unlock', tag, roles: ADMINS, needsSession: true },
+  id: 'unlockUser',
+  method: 'POST',
+  path: '/users/{user_id}/unlock',
+  tag,
+  roles: ADMINS,
+  needsSession: true,
   summary: 'Lets a user log in again whose name is locked after failed logins.',
   params,
   reply: { status: 200, schema: z.strictObject({ username: z.string(), unlocked }) },
@@ -159,7 +202,12 @@ const unlockUser = endpoint({
 })
 
 const unlockAddress = endpoint({
-  ...{ id: 'unlockAddress', method: 'POST', path: '/users/unlock-address', tag, roles: ADMINS, needsSession: true },
+  id: 'unlockAddress',
+  method: 'POST',
+  path: '/users/unlock-address',
+  tag,
+  roles: ADMINS,
+  needsSession: true,
   summary: 'Lets users log in again from an address that is locked after failed logins.',
   body: z.strictObject({
     address: text(64, 'must be an IP address').refine((text) => isIP(text) !== 0, { error: 'must be an IP address' }),
@@ -172,6 +220,14 @@ const unlockAddress = endpoint({
 })
 
 export const USERS = [
-  ...[listUsers, createUser, getUser, updateUser, deleteUser, getMe],
-  ...[resetMyPassword, resetPassword, unlockUser, unlockAddress],
+  listUsers,
+  createUser,
+  getUser,
+  updateUser,
+  deleteUser,
+  getMe,
+  resetMyPassword,
+  resetPassword,
+  unlockUser,
+  unlockAddress,
 ] as const

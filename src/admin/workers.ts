@@ -29,7 +29,11 @@ const Workers = z
   .meta({ id: 'Workers' })
 
 const getWorkers = endpoint({
-  ...{ id: 'getWorkers', method: 'GET', path: '/workers', tag: 'Operation', roles: BOTH_ROLES },
+  id: 'getWorkers',
+  method: 'GET',
+  path: '/workers',
+  tag: 'Operation',
+  roles: BOTH_ROLES,
   summary: 'Shows when background tasks ran, where, and what waits for consumers of events.',
   reply: { status: 200, schema: Workers },
   async handle(_request, { workers }) {
@@ -37,11 +41,19 @@ const getWorkers = endpoint({
     return {
       body: {
         tasks: tasks.map(({ name, leader, leaderIsAlive, lastRunAt, nextRunAt, errors, lastError, failedAt }) => ({
-          ...{ name, leader, leader_is_alive: leaderIsAlive, last_run: time(lastRunAt), next_run: time(nextRunAt) },
-          ...{ errors, last_error: lastError, failed_at: timeOrNull(failedAt) },
+          name,
+          leader,
+          leader_is_alive: leaderIsAlive,
+          last_run: time(lastRunAt),
+          next_run: time(nextRunAt),
+          errors,
+          last_error: lastError,
+          failed_at: timeOrNull(failedAt),
         })),
         consumers: consumers.map(({ name, waiting, oldestSeconds }) => ({
-          ...{ name, waiting, oldest_seconds: oldestSeconds },
+          name,
+          waiting,
+          oldest_seconds: oldestSeconds,
         })),
       },
     }

@@ -88,7 +88,10 @@ const auditWebhookGuard = (config: Config) =>
 
 function registeredHooks({ config, hooks, db, log }: ConsumerContext) {
   return hookConsumers({
-    ...{ hooks, db, maxWorkers: config.hooks.max_workers, includeRoot: config.ca.include_root },
+    hooks,
+    db,
+    maxWorkers: config.hooks.max_workers,
+    includeRoot: config.ca.include_root,
     onOutput: (hook, output) => log.info({ hook, output }, 'a hook has printed something'),
   })
 }

@@ -71,7 +71,10 @@ export function createOrderServices(parts: OrderParts): OrderServices {
     orders: ordering,
     store: stores.issuance,
     certificates: stores.certificates,
-    ...{ rules, quotas, limits, flowCache },
+    rules,
+    quotas,
+    limits,
+    flowCache,
     fromCsr:
       parts.issueFromCsr &&
       new CsrFinalization({
@@ -87,7 +90,10 @@ export function createOrderServices(parts: OrderParts): OrderServices {
   })
   const chainSettings = { includeRoot: config.ca.include_root, issuers: thread.ca.issuers }
   return {
-    ...{ ordering, issuance, finalization, renewal },
+    ordering,
+    issuance,
+    finalization,
+    renewal,
     chains: createChainDownload(stores.certificates, chainSettings, flowCache),
     revocation: createRevocation(stores.certificates, revocationEvents(thread)),
   }

@@ -126,8 +126,20 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
   /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
   return {
-    ...{ log, metrics, db, eventWriter, refusals, flags, ca, closeNonces },
-    ...{ proxy, isTrustedProxy, overload, context, crls, live },
+    log,
+    metrics,
+    db,
+    eventWriter,
+    refusals,
+    flags,
+    ca,
+    closeNonces,
+    proxy,
+    isTrustedProxy,
+    overload,
+    context,
+    crls,
+    live,
   }
 }
 
@@ -145,7 +157,14 @@ async function startServers(
   const acme = createAcmeApplication(context, securityHeaders)
   const gate = adminGate(config, supervisor, log)
   const frontOptions: FrontOptions = {
-    ...{ acme, flags, overload, metrics, log, version, proxy, securityHeaders },
+    acme,
+    flags,
+    overload,
+    metrics,
+    log,
+    version,
+    proxy,
+    securityHeaders,
     deadlines: createDeadlines(config.server.timeout),
     scheme: tls ? 'https' : 'http',
     events: new AnswerEvents({ log, writer: eventWriter, refusals: refusals.tally }),
@@ -159,7 +178,13 @@ async function startServers(
   }
   const servers: HttpServer[] = []
   const listenOptions = frontListenOptions({
-    ...{ config, tls, overload, proxy, isTrustedProxy, log, admin: frontOptions.admin },
+    config,
+    tls,
+    overload,
+    proxy,
+    isTrustedProxy,
+    log,
+    admin: frontOptions.admin,
     front: new Front(frontOptions),
     openConnections: () => sumOf(servers, (server) => server.openConnections),
     recycle: () => requestRecycle('server.max_requests is reached'),

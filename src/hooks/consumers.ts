@@ -77,7 +77,9 @@ function consumerOf(
 ): ExternalConsumer {
   const chains = new PemChains(db, includeRoot)
   return {
-    ...{ name, kinds, concurrency },
+    name,
+    kinds,
+    concurrency,
     expect: (events) => chains.expect(events.flatMap((event) => certificateIn(event) ?? [])),
     timeoutMs: timeoutMs + LOAD_MS + MARGIN_MS,
     retryDelayMs(failures, error) {
@@ -115,8 +117,15 @@ export async function logDeadLetter(file: string, hook: string, event: OccurredE
   const { id, kind, subject, accountId, occurredAt, data } = event
   const reason = error instanceof Error ? error.message : String(error)
   const line = {
-    ...{ timestamp: new Date().toISOString(), hook_name: hook, event: kind, event_id: id, error: reason },
-    ...{ subject, account_id: accountId ?? null, occurred_at: occurredAt.toISOString(), data },
+    timestamp: new Date().toISOString(),
+    hook_name: hook,
+    event: kind,
+    event_id: id,
+    error: reason,
+    subject,
+    account_id: accountId ?? null,
+    occurred_at: occurredAt.toISOString(),
+    data,
   }
   await appendFile(file, `${JSON.stringify(line)}\n`, { mode: 0o600 })
 }

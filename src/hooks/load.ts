@@ -59,7 +59,11 @@ function webhookOf(entry: HookEntry, common: Common, key: string, source: string
     ...common,
     maxRetries: max_retries,
     timeoutMs: timeout_seconds === undefined ? common.timeoutMs : timeout_seconds * 1000,
-    ...{ url, secret, source, batch, allowPrivate: allow_private },
+    url,
+    secret,
+    source,
+    batch,
+    allowPrivate: allow_private,
     ca: ca_file === undefined ? undefined : readCa(ca_file, key),
   }
 }

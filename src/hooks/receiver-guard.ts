@@ -10,8 +10,18 @@ import type { ReceiverGuard } from '../services/events/http-post.ts'
 
 /** Loopback, private and link-local networks, and the metadata services of clouds. */
 const PRIVATE = [
-  ...['127.0.0.0/8', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '100.64.0.0/10', '169.254.0.0/16'],
-  ...['::1/128', 'fe80::/10', 'fc00::/7', '168.63.129.16/32', '192.0.0.0/24', '198.18.0.0/15'],
+  '127.0.0.0/8',
+  '10.0.0.0/8',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  '100.64.0.0/10',
+  '169.254.0.0/16',
+  '::1/128',
+  'fe80::/10',
+  'fc00::/7',
+  '168.63.129.16/32',
+  '192.0.0.0/24',
+  '198.18.0.0/15',
 ]
 
 /** @param blocked the error for an address that is not permitted */

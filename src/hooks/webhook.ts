@@ -84,8 +84,14 @@ export class Webhook {
   /** CloudEvents 1.0 §3.1; the id is that of the event, so that a repetition is recognised. */
   #cloudEvent({ id, kind, subject, occurredAt }: OccurredEvent, context: object): object {
     return {
-      ...{ specversion: '1.0', id, source: this.#hook.source, type: `chancery.${kind}` },
-      ...{ subject, time: occurredAt.toISOString(), datacontenttype: 'application/json', data: context },
+      specversion: '1.0',
+      id,
+      source: this.#hook.source,
+      type: `chancery.${kind}`,
+      subject,
+      time: occurredAt.toISOString(),
+      datacontenttype: 'application/json',
+      data: context,
     }
   }
 

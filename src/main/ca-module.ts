@@ -33,7 +33,10 @@ export async function createCaModule(name: string, { config, db, log }: CaModule
   const profiles = certificateProfiles(config)
   const { aia_issuer_urls: caIssuersUrls, policy_oids: policyOids } = config.ca
   const backend = createModuleBackend({
-    ...{ name, module, timeoutMs, concurrency },
+    name,
+    module,
+    timeoutMs,
+    concurrency,
     profileOf: (profile) => profiles.get(profile),
     build: moduleContent({ profiles, caIssuersUrls, policyOids }, serialNumbers(config, db)),
     onOutput: (output) => log.info({ backend: name, output }, 'a CA module has printed something'),

@@ -51,7 +51,10 @@ export function createCsrIssuances(
   const events = backendEvents(log, metrics, eventWriter)
   const profiles = certificateProfiles(config)
   const issuances = new CsrIssuances({
-    ...{ backends, store, instanceId, events },
+    backends,
+    store,
+    instanceId,
+    events,
     candidatesOf: (profile) => profiles.get(profile)?.backends ?? [],
     received: createReceivedCertificates({ store, certificates, policy: receptionPolicy(config), instanceId, events }),
     signer: {
@@ -135,7 +138,9 @@ export function backendTasks(
   const store = createBackendRevocationStore(db)
   const waiting = createCsrIssuanceStore(db)
   const factsOf = ({ certificateId, backend, reason }: BackendRevocation) => ({
-    ...{ certificateId, backend, crlReason: reason },
+    certificateId,
+    backend,
+    crlReason: reason,
   })
   return [
     {
@@ -155,7 +160,9 @@ export function backendTasks(
         intervalMs: REVOCATION_ROUND_MS,
         async round() {
           const asked = await revokeAtBackend(backend, {
-            ...{ backends, store, signal: stopping },
+            backends,
+            store,
+            signal: stopping,
             events: {
               confirmed: (revocation) =>
                 log.info({ event: 'backend_revoked', ...factsOf(revocation) }, 'the CA has confirmed a revocation'),
@@ -181,7 +188,9 @@ export function backendTasks(
 /** The writer adds serial number, names and account. */
 function revocationFailed({ certificateId, backend, reason }: BackendRevocation, error: unknown): NewEvent {
   const data = {
-    ...{ certificate_id: certificateId, backend, reason: revocationReasonName(reason) },
+    certificate_id: certificateId,
+    backend,
+    reason: revocationReasonName(reason),
     error: { detail: (error as Error).message },
   }
   return { kind: 'certificate.revocation_failed', subject: certificateId, accountId: undefined, data }
@@ -196,7 +205,9 @@ function renewalTasks(backends: CsrBackends, db: Database, log: Logger, signal: 
     intervalMs: RENEWAL_ROUND_MS,
     round: () =>
       askUpstreamRenewals(name, {
-        ...{ backends, store, signal },
+        backends,
+        store,
+        signal,
         onFailed: ({ message }, { certificateId, backend }) =>
           log.warn(
             { event: 'upstream_renewal_failed', certificateId, backend, reason: message },

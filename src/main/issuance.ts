@@ -32,7 +32,11 @@ export function createThreadIssuance(
   store = stores.issuance,
 ): Issuance {
   return new Issuance({
-    ...{ ca, store, certificates: stores.certificates, serialNumber: serialNumbers(config, db), instanceId },
+    ca,
+    store,
+    certificates: stores.certificates,
+    serialNumber: serialNumbers(config, db),
+    instanceId,
     policy: issuancePolicy(config, methods.enabled),
     events: issuanceEvents({ log, metrics, eventWriter }),
   })

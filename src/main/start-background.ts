@@ -118,7 +118,13 @@ export function startSupervisor(
   const resolvers = config.dns.resolvers.length > 0 ? startResolverCheck(config.dns.resolvers) : undefined
   teardown.add(async () => resolvers?.stop())
   const supervisor = spawnSupervisor({
-    ...{ log, metrics, db, ca, flags, backends, csrIssuances },
+    log,
+    metrics,
+    db,
+    ca,
+    flags,
+    backends,
+    csrIssuances,
     signer: signerBackend(config.ca),
     issueWithinMs: issuancePolicy(config, []).finalizeWaitMs,
     ...validation,

@@ -326,8 +326,19 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
     },
     async publish(crl, draft, pieces) {
       const values = [
-        ...[crl.issuerKey, crl.shards, crl.shard, crl.issuerId, crl.number, draft.changes],
-        ...[crl.thisUpdate, crl.nextUpdate, crl.entries, crl.bytes, draft.startedAt, draft.previous ?? null, pieces],
+        crl.issuerKey,
+        crl.shards,
+        crl.shard,
+        crl.issuerId,
+        crl.number,
+        draft.changes,
+        crl.thisUpdate,
+        crl.nextUpdate,
+        crl.entries,
+        crl.bytes,
+        draft.startedAt,
+        draft.previous ?? null,
+        pieces,
         draft.bulkChanges,
       ]
       if ((await db.query(PUBLISH, values)).length === 0) return false

@@ -39,7 +39,10 @@ describe('a check of the audit log', () => {
 
   const instance = (options: { key?: () => Buffer } = {}) =>
     new AuditVerifications({
-      ...{ db, key: () => KEY, rests: false, events: { failed: (error) => void told.push(error) } },
+      db,
+      key: () => KEY,
+      rests: false,
+      events: { failed: (error) => void told.push(error) },
       ...options,
     })
   const endOf = (jobs: AuditVerifications, id: string) =>

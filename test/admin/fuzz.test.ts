@@ -86,7 +86,10 @@ describe('whatever is asked of the Admin API', () => {
   function requestOf(one: FuzzCase): AdminRequest {
     const token = tokens[one.actor]
     return {
-      ...{ requestId: randomUUID(), method: one.method, path: known.fill(one), query: one.query },
+      requestId: randomUUID(),
+      method: one.method,
+      path: known.fill(one),
+      query: one.query,
       authorization: token === undefined ? one.authorization : `Bearer ${token}`,
       contentType: one.contentType,
       body: Buffer.from(one.body),

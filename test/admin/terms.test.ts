@@ -31,7 +31,11 @@ describe('terms of service', () => {
 
   test('show the version that counts, and how many accounts have agreed to it', async () => {
     assert.deepEqual((await admin.get('/terms')).json, {
-      ...{ url: URL, version: '2', require_agreement: true, accounts: 2, agreed: 0 },
+      url: URL,
+      version: '2',
+      require_agreement: true,
+      accounts: 2,
+      agreed: 0,
     })
   })
 

@@ -54,7 +54,10 @@ describe('audit export', () => {
     after(() => daemon.stop())
 
     const target = (transport: SyslogTarget['transport'], ca?: string): SyslogTarget => ({
-      ...{ host: 'localhost', port: daemon.ports[transport], transport, ca },
+      host: 'localhost',
+      port: daemon.ports[transport],
+      transport,
+      ca,
     })
     /** Numbers of the events that the daemon has written down. */
     const received = () => daemon.lines().map((line) => Number(/"data":\{"n":(\d+)\}/.exec(line)?.[1]))

@@ -53,11 +53,23 @@ describe('an array that is refused', () => {
     const { consumers } = hookConsumers({
       hooks: [
         {
-          ...{ name: 'hook webhook', kinds: ['alarm'], timeoutMs: 60_000, maxRetries: 3, url, secret: undefined },
-          ...{ ca: undefined, allowPrivate: true, source: 'https://ca.test', isPlain: false, batch },
+          name: 'hook webhook',
+          kinds: ['alarm'],
+          timeoutMs: 60_000,
+          maxRetries: 3,
+          url,
+          secret: undefined,
+          ca: undefined,
+          allowPrivate: true,
+          source: 'https://ca.test',
+          isPlain: false,
+          batch,
         },
       ],
-      ...{ db: fixture.db, maxWorkers: 1, includeRoot: false, onOutput: () => undefined },
+      db: fixture.db,
+      maxWorkers: 1,
+      includeRoot: false,
+      onOutput: () => undefined,
     })
     return consumers[0] ?? assert.fail()
   }

@@ -18,7 +18,9 @@ import { until } from '../support/until.ts'
 
 const Row = z.object({ kind: z.string(), subject: z.string(), data: z.record(z.string(), z.unknown()) })
 const alarm = (subject: string, data: object = {}): NewEvent => ({
-  ...{ kind: 'alarm', subject, accountId: undefined },
+  kind: 'alarm',
+  subject,
+  accountId: undefined,
   data: { ...data },
 })
 
@@ -124,7 +126,9 @@ describe('the event writer', () => {
     await writer.close()
     assert.deepEqual((await rows('backend'))[0]?.data, {
       ...data,
-      ...{ serial_number: '0a0b', domains: ['a.test'], account_id: id },
+      serial_number: '0a0b',
+      domains: ['a.test'],
+      account_id: id,
     })
   })
 

@@ -44,7 +44,9 @@ describe('certificates that end soon, by account', () => {
     const found = await expiringByAccount(db)
     assert.equal(found.isEstimate, false)
     assert.deepEqual(found.accounts[0], {
-      ...{ account_id: LARGE, contacts: [], eab_kid: null },
+      account_id: LARGE,
+      contacts: [],
+      eab_kid: null,
       expiring: [0, FEW / 3, FEW / 3, FEW / 3],
     })
     assert.equal(found.accounts.length, 10)

@@ -19,7 +19,9 @@ export const TOKEN_SECRET = 'a secret of the tests, 32 bytes and more'
 export const adminConfig = (more: Record<string, unknown> = {}) => ({
   server: { workers: 1 },
   admin_api: {
-    ...{ enabled: true, token_secret: TOKEN_SECRET, initial_admin_email: 'admin@example.com' },
+    enabled: true,
+    token_secret: TOKEN_SECRET,
+    initial_admin_email: 'admin@example.com',
     ...more,
   },
 })

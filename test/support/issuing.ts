@@ -24,7 +24,9 @@ export async function startIssuing(config: Record<string, unknown> = {}): Promis
   await database.connect()
   const responder = await startResponder(service.http01Port)
   return {
-    ...{ service, responder, database },
+    service,
+    responder,
+    database,
     admin: await administrator(service, 'alice'),
     auditor: await administrator(service, 'audrey', 'auditor'),
     client: await registeredClient(service.directoryUrl),

@@ -142,8 +142,12 @@ async function testCertificate(parts: Parts, profileName: string, report: TestRe
   const presence = await announceInstance(databaseSettings(config, 1), () => undefined)
   try {
     const issuance = new Issuance({
-      ...{ ca, policy, instanceId: presence.instanceId, serialNumber: serialNumbers(config, db) },
-      ...{ store: createIssuanceStore(db), certificates: createCertificateStore(db) },
+      ca,
+      policy,
+      instanceId: presence.instanceId,
+      serialNumber: serialNumbers(config, db),
+      store: createIssuanceStore(db),
+      certificates: createCertificateStore(db),
       events: {
         ...SILENT,
         interrupted(error) {
@@ -183,8 +187,10 @@ async function testCertificate(parts: Parts, profileName: string, report: TestRe
 }
 
 const SILENT: IssuanceEvents = {
-  ...{ issued: () => undefined, signingFailed: () => undefined },
-  ...{ interrupted: () => undefined, alarm: () => undefined },
+  issued: () => undefined,
+  signingFailed: () => undefined,
+  interrupted: () => undefined,
+  alarm: () => undefined,
 }
 
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message : 'its intent was not recorded')

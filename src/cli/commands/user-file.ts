@@ -35,7 +35,9 @@ export function readUserFile(file: string): ImportedUser[] {
   )
   if (faults.length > 0) throw new CommandError(faults.slice(0, MOST_NAMED).join('\n'))
   return (records as UserRecord[]).map(({ enabled = true, password_hash: passwordHash, ...user }) => ({
-    ...{ ...user, enabled, passwordHash },
+    ...user,
+    enabled,
+    passwordHash,
   }))
 }
 

@@ -23,7 +23,9 @@ export function withLocalApi(
       signingIssuers: () => signingIssuers(config),
     })
     const caller = new OperationCaller({
-      ...{ baseUrl: api.baseUrl, fetch: api.fetch as typeof fetch, token: () => undefined },
+      baseUrl: api.baseUrl,
+      fetch: api.fetch as typeof fetch,
+      token: () => undefined,
       explain: (error) => error,
     })
     try {

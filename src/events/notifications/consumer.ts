@@ -107,7 +107,13 @@ export class NotificationConsumer implements DatabaseConsumer {
     return recipients.map((recipient) => {
       const id = uuidv7(Date.now())
       return {
-        ...{ id, type, recipient, subject, text, html, accountId },
+        id,
+        type,
+        recipient,
+        subject,
+        text,
+        html,
+        accountId,
         ...(type === NEVER_SENT
           ? { dueAt: undefined, error: 'never sent: the address may be of somebody else' }
           : { dueAt: occurredAt, error: undefined }),

@@ -246,7 +246,8 @@ async function findOrInsert(tx: Transaction, note: Note, actor: Actor, identifie
 
 const detailsOf = ({ id, identifier_type, identifier_value }: IdentifierRow) => ({
   identifier_id: id,
-  ...{ identifier_type, identifier_value },
+  identifier_type,
+  identifier_value,
 })
 
 const revokedApprovals = (count: number) => (count > 0 ? { revoked_authorizations: count } : {})

@@ -83,7 +83,11 @@ export class AuditLog {
     for (const { action, details, targetUserId } of noted) {
       sequence += 1
       const entry: AuditEntry = {
-        ...{ sequence, action, targetUserId, id: uuidv7(now.getTime()), createdAt: now },
+        sequence,
+        action,
+        targetUserId,
+        id: uuidv7(now.getTime()),
+        createdAt: now,
         userId: author.userId,
         ipAddress: author.ipAddress,
         details: storable({ ...details, ...wayOf(author) }) as AuditDetails,

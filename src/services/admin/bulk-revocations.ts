@@ -131,7 +131,10 @@ export class BulkRevocations {
     if (Number.isFinite(this.#options.confirmAbove)) await this.#requireConfirmed(filter, confirmCount)
     const job = await this.#options.audit.transaction(author, async (tx, note) => {
       const begun = await insertJob(tx, {
-        ...{ id: uuidv7(Date.now()), filter, reason, author: withoutSession(author) },
+        id: uuidv7(Date.now()),
+        filter,
+        reason,
+        author: withoutSession(author),
         at_most: mostOf(this.#options.confirmAbove, confirmCount),
       })
       note('certificate.bulk_revoke', {

@@ -166,7 +166,9 @@ export interface CrlOutcome {
 const withDer = (certificate: FoundCertificate) => (certificate.der.length > 0 ? certificate : null)
 
 const subjectOf = ({ id, account_id, serial_number }: FoundCertificate) => ({
-  ...{ id, accountId: account_id ?? undefined, serialNumber: serial_number },
+  id,
+  accountId: account_id ?? undefined,
+  serialNumber: serial_number,
 })
 
 /** @returns the key it has blocked, if any; false when the certificate was revoked already */

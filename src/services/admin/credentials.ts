@@ -111,8 +111,10 @@ export class Credentials {
       if (!revocation) throw notFound('credential')
       const { credential, linkedAccounts, revokedAccounts } = revocation
       note('eab.revoke', {
-        ...{ eab_id: id, kid: credential.kid },
-        ...{ linked_accounts: linkedAccounts, revoked_accounts: revokedAccounts },
+        eab_id: id,
+        kid: credential.kid,
+        linked_accounts: linkedAccounts,
+        revoked_accounts: revokedAccounts,
       })
       return revocation
     })

@@ -66,7 +66,9 @@ export class CrlLists {
     const staleAt = Date.now() - (staleAfterMs ?? 0)
     const isPublished = staleAfterMs !== undefined
     return {
-      ...{ isPublished, lists, obstacle: request?.obstacle },
+      isPublished,
+      lists,
+      obstacle: request?.obstacle,
       isStale: lists.length === 0 || lists.some(({ startedAt }) => startedAt.getTime() < staleAt),
       isAwaited: isPublished && request?.isOpen === true,
     }

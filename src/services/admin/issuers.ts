@@ -57,9 +57,13 @@ export class Issuers {
 function described({ fingerprint, certificate, chain }: IssuerRow, id: string | undefined): Issuer {
   const { tbs } = parseCertificate(certificate)
   return {
-    ...{ fingerprint, id, subject: formatName(tbs.subject), serialNumber: tbs.serialNumber.toString('hex') },
+    fingerprint,
+    id,
+    subject: formatName(tbs.subject),
+    serialNumber: tbs.serialNumber.toString('hex'),
     key: { type: keyType(tbs.spki), spkiSha256: hashSpki(tbs.spki).toString('hex') },
-    ...{ notBefore: tbs.notBefore, notAfter: tbs.notAfter },
+    notBefore: tbs.notBefore,
+    notAfter: tbs.notAfter,
     above: chain.slice(1).map(linkOf),
   }
 }

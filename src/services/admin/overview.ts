@@ -53,15 +53,24 @@ export async function readOverview(options: OverviewOptions): Promise<Overview> 
   ])
   const { maintenance, stopSigning: signing } = positions
   const alarms = alarmsOf({
-    ...{ now: numbers.now, instance, crl, workers },
-    ...{ isSigningStopped: signing.on, isInMaintenance: maintenance.on },
+    now: numbers.now,
+    instance,
+    crl,
+    workers,
+    isSigningStopped: signing.on,
+    isInMaintenance: maintenance.on,
     deadLetters: numbers.dead_letters,
     failedNotifications: numbers.notifications_failed,
     oldestValidationSeconds: numbers.oldest_validation_seconds,
     alarmEvents: sumOf(counts, 'alarm'),
   })
   return {
-    ...{ numbers, crl, maintenance, signing, instance, alarms },
+    numbers,
+    crl,
+    maintenance,
+    signing,
+    instance,
+    alarms,
     expiring: expiringOf(numbers),
     issued: ofKind(counts, 'certificate.issuance').map(({ hour, events }) => ({ hour, certificates: events })),
     issuedOfDay: sumOf(counts, 'certificate.issuance'),
@@ -81,7 +90,8 @@ export async function readOverview(options: OverviewOptions): Promise<Overview> 
 
 function expiringOf({ expiring, counted_until: until, now }: OverviewNumbers) {
   return EXPIRY_DAYS.map((days, index) => ({
-    ...{ days, certificates: expiring[index] ?? 0 },
+    days,
+    certificates: expiring[index] ?? 0,
     isMore: until !== null && until.getTime() < now.getTime() + days * 86_400_000,
   }))
 }

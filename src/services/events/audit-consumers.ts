@@ -16,7 +16,10 @@ const WEBHOOK_CONCURRENCY = 8
 export function syslogConsumer(transport: SyslogTransport): ExternalConsumer {
   const sender = { hostname: hostname(), processId: process.pid }
   return patientConsumer({
-    ...{ name: 'audit-syslog', kinds: AUDIT_KINDS, concurrency: SYSLOG_CONCURRENCY, timeoutMs: TIMEOUT_MS },
+    name: 'audit-syslog',
+    kinds: AUDIT_KINDS,
+    concurrency: SYSLOG_CONCURRENCY,
+    timeoutMs: TIMEOUT_MS,
     deliver: (event) => transport.send(renderSyslogMessage(event, sender)),
   })
 }
@@ -34,7 +37,10 @@ export function webhookConsumer(url: string, most = 1, guard?: ReceiverGuard): E
     throw status >= 500 || status === 429 ? new ReceiverBusy(answered, retryAfter) : new Refused(answered)
   }
   return patientConsumer({
-    ...{ name: 'audit-webhook', kinds: AUDIT_KINDS, concurrency: WEBHOOK_CONCURRENCY, timeoutMs: TIMEOUT_MS },
+    name: 'audit-webhook',
+    kinds: AUDIT_KINDS,
+    concurrency: WEBHOOK_CONCURRENCY,
+    timeoutMs: TIMEOUT_MS,
     deliver: (event, signal) => send(renderAuditRecord(event), signal),
     ...(most > 1 && {
       most,

@@ -33,8 +33,12 @@ export class ChallengeEvents {
   #write(kind: EventKind, request: ValidationRequest, facts: object): void {
     const { authorizationId, accountId, type, token, identifier } = request
     const data = {
-      ...{ challenge_type: type, token, identifier_type: identifier.type, identifier_value: identifier.value },
-      ...{ authorization_id: authorizationId, account_id: accountId },
+      challenge_type: type,
+      token,
+      identifier_type: identifier.type,
+      identifier_value: identifier.value,
+      authorization_id: authorizationId,
+      account_id: accountId,
       ...facts,
     }
     this.#writer.write({ kind, subject: authorizationId, accountId, data })

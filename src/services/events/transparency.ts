@@ -29,7 +29,10 @@ const MAX_REASON = 200
 export function transparencyConsumer({ url, key, timeoutMs }: TransparencyLog, db: DatabasePool): ExternalConsumer {
   const post = jsonPoster('the log', `${url}/ct/v1/add-chain`)
   return patientConsumer({
-    ...{ name: `ct-submission ${url}`, kinds: ['certificate.issuance'], concurrency: CONCURRENCY, timeoutMs },
+    name: `ct-submission ${url}`,
+    kinds: ['certificate.issuance'],
+    concurrency: CONCURRENCY,
+    timeoutMs,
     async deliver({ subject: certificateId }, signal) {
       const chain = await findSubmittedChain(db, certificateId)
       if (!chain) throw new RefusedForGood('the certificate is not in the database')

@@ -39,7 +39,9 @@ describe('the syslog daemon', () => {
 test('the file is written unless the audit log is off', () => {
   const file = '/log/audit.log'
   assert.deepEqual(auditFile(configOf({ logging: { audit: { file, backup_count: 3 } } })), {
-    ...{ path: file, maxBytes: 104_857_600, backups: 3 },
+    path: file,
+    maxBytes: 104_857_600,
+    backups: 3,
   })
   assert.equal(auditFile(configOf({ logging: { audit: { file, enabled: false } } })), undefined)
 })

@@ -50,8 +50,12 @@ async function consumersFor(config: Config) {
   return consumersOf(context)
 }
 const EVENT: OccurredEvent = {
-  ...{ id: '5f0c3c5e-8d8b-4d5b-9d0a-2f4f0f1f7f11', kind: 'alarm', subject: 's', accountId: undefined },
-  ...{ occurredAt: new Date(), data: {} },
+  id: '5f0c3c5e-8d8b-4d5b-9d0a-2f4f0f1f7f11',
+  kind: 'alarm',
+  subject: 's',
+  accountId: undefined,
+  occurredAt: new Date(),
+  data: {},
 }
 
 type Row = readonly [key: string, patch: Tree, effect: (config: Config) => unknown, expected: unknown]
