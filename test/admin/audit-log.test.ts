@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { AuditLog } from '../../src/admin/audit/audit-log.ts'
+import { AuditReader } from '../../src/admin/audit/audit-reader.ts'
 import { AdminError } from '../../src/domain/admin-error.ts'
 import type { Actor } from '../../src/domain/administrator.ts'
-import { AuditLog } from '../../src/services/admin/audit-log.ts'
-import { AuditReader } from '../../src/services/admin/audit-reader.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHash, X509Certificate } from 'node:crypto'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
-import { transparencyConsumer } from '../../src/services/events/transparency.ts'
+import { transparencyConsumer } from '../../src/events/transparency.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { loopbackCertificate } from '../support/certificates.ts'
 import { until } from '../support/until.ts'

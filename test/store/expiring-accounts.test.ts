@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { expiringByAccount } from '../../src/store/admin/expiring-accounts.ts'
-import { expiryHistogram } from '../../src/store/admin/expiry-histogram.ts'
+import { expiringByAccount } from '../../src/admin/certificates/expiring-accounts.ts'
+import { expiryHistogram } from '../../src/admin/certificates/expiry-histogram.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { openStores, type StoreFixture } from './support.ts'
 

@@ -1,10 +1,10 @@
 /** Administrators of a test service, and requests to its Admin API. */
 
+import { AuditLog } from '../../src/admin/audit/audit-log.ts'
+import { HASHING_HERE, PasswordHasher } from '../../src/admin/users/passwords.ts'
+import { Users } from '../../src/admin/users/users.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Role } from '../../src/domain/administrator.ts'
-import { AuditLog } from '../../src/services/admin/audit-log.ts'
-import { HASHING_HERE, PasswordHasher } from '../../src/services/admin/passwords.ts'
-import { Users } from '../../src/services/admin/users.ts'
 import { requireAuditKey } from '../../src/settings/admin.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
