@@ -4,6 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
+import type { UpstreamOrderEvent } from '../../domain/states.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { decodePem } from '../../shared/pki/pem.ts'
 import { keyAuthorization } from '../../shared/protocol/challenge.ts'
@@ -14,7 +15,7 @@ import type { IssuanceRequest, StepOptions } from '../csr-backend.ts'
 import type { UpstreamAccount } from './account.ts'
 import { type AcmeClient, type Answer, isPassing } from './client.ts'
 import type { ChallengeHandler, ChallengeResponse } from './handlers/handler.ts'
-import type { Failure, OrderState, Response, StepEvent } from './order-steps.ts'
+import type { OrderState, Response } from './order-steps.ts'
 import {
   answerChallenges,
   type ChallengeType,
@@ -39,8 +40,7 @@ export interface ActionContext {
 }
 
 export type Outcome =
-  | { event: StepEvent; changes?: Partial<OrderState>; waitMs?: number }
-  | { event: 'failed'; changes: { failure: Failure } }
+  | { event: UpstreamOrderEvent; changes?: Partial<OrderState>; waitMs?: number }
   /** The same step again. */
   | { again: true; changes?: Partial<OrderState>; waitMs?: number }
   | { issued: readonly (readonly Buffer[])[] }
