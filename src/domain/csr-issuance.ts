@@ -10,7 +10,7 @@ import { CSR_ISSUANCE, type CsrRowStatus } from './states.ts'
 export type BackendName = string
 
 /** The signer, whose key is in a file or in a token (`ca.internal`, `ca.hsm`). */
-export const SIGNER_BACKENDS: readonly BackendName[] = ['internal', 'hsm']
+const SIGNER_BACKENDS: readonly BackendName[] = ['internal', 'hsm']
 
 export const isSigner = (name: BackendName): boolean => SIGNER_BACKENDS.includes(name)
 

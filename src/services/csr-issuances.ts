@@ -34,7 +34,7 @@ import { LAPSE_PROBLEMS } from './recovery.ts'
 import type { SignerTurn } from './signer-turn.ts'
 
 /** None may throw or wait. */
-export interface CsrIssuanceEvents {
+interface CsrIssuanceEvents {
   /** A step has thrown; what follows is in the error. */
   stepFailed(error: CaError, facts: BackendFacts): void
   /** The CA has refused for good; `reason` is its own, for the log. */

@@ -17,7 +17,7 @@ import { type BeginningOrder, rulesOf } from './issuance-store.ts'
 import pg from './pg.ts'
 import { csrIssuance, order } from './status-sql.ts'
 
-export interface CsrIntent {
+interface CsrIntent {
   certificateId: string
   order: BeginningOrder
   /** DER */
@@ -30,7 +30,7 @@ export interface CsrIntent {
 }
 
 /** Of one that was a row before, its age and its failures go on. */
-export interface TakenIntent extends Omit<CsrIntent, 'order' | 'spkiSha256'> {
+interface TakenIntent extends Omit<CsrIntent, 'order' | 'spkiSha256'> {
   ageSeconds?: number
   failures?: number
   dueInSeconds?: number
@@ -131,7 +131,7 @@ export interface Progress {
   dueInSeconds: number
 }
 
-export interface ReceivedIssuer {
+interface ReceivedIssuer {
   fingerprint: Buffer
   certificate: Buffer
   /** From the issuer upwards, itself included. */

@@ -12,10 +12,10 @@ import type { ProblemType } from '../../shared/protocol/problem.ts'
 import { renderCertId } from '../../shared/protocol/renewal-info.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import type { IssuanceRequest, StepOptions } from '../csr-backend.ts'
-import type { UpstreamAccount } from './account.ts'
-import { type AcmeClient, type Answer, isPassing } from './client.ts'
-import type { ChallengeHandler, ChallengeResponse } from './handlers/handler.ts'
+import type { ChallengeHandler, ChallengeResponse } from './challenge-handler.ts'
 import type { OrderState, Response } from './order-steps.ts'
+import type { UpstreamAccount } from './upstream-account.ts'
+import { type AcmeClient, type Answer, isPassing } from './upstream-client.ts'
 import {
   answerChallenges,
   type ChallengeType,

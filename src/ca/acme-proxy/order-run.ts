@@ -7,11 +7,9 @@
 
 import { problemDocument } from '../../shared/protocol/problem.ts'
 import { CaError } from '../backend.ts'
+import type { BoundedCalls } from '../bounded-calls.ts'
 import type { BackendState, IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
-import type { Gate } from '../gate.ts'
-import type { UpstreamAccounts } from './account.ts'
-import { type AcmeClient, isPassing } from './client.ts'
-import type { ChallengeHandler } from './handlers/handler.ts'
+import type { ChallengeHandler } from './challenge-handler.ts'
 import {
   ACTIONS,
   type ActionContext,
@@ -37,15 +35,17 @@ import {
   retryPauseMs,
   withinBounds,
 } from './order-steps.ts'
+import type { UpstreamAccounts } from './upstream-account.ts'
+import { type AcmeClient, isPassing } from './upstream-client.ts'
 import type { ChallengeType } from './upstream-order.ts'
 import { UpstreamProblem } from './upstream-problem.ts'
 
-export interface OrderRunOptions {
+interface OrderRunOptions {
   client: AcmeClient
   accounts: UpstreamAccounts
   handler: ChallengeHandler
   /** Of the handler's calls. */
-  gate: Gate
+  gate: BoundedCalls
   admission: OrderAdmission
   challengeType: ChallengeType
   limits: OrderLimits

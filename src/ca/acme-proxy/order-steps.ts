@@ -121,7 +121,7 @@ function cleaningTurn(state: OrderState, isAbandoned: boolean): Turn {
   return beginsAgain ? { do: 'begin again', failure } : { do: 'act', lateReason: undefined }
 }
 
-export interface StepError {
+interface StepError {
   isPassing: boolean
   /** An earlier try of the step left no answer. */
   isRepeated: boolean

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createNoncePool } from '../../../src/ca/acme-proxy/nonce-pool.ts'
 import { createOrderAdmission } from '../../../src/ca/acme-proxy/order-admission.ts'
 import {
   after,
@@ -16,7 +15,8 @@ import {
   retryPauseMs,
   withinBounds,
 } from '../../../src/ca/acme-proxy/order-steps.ts'
-import { createGate } from '../../../src/ca/gate.ts'
+import { createNoncePool } from '../../../src/ca/acme-proxy/upstream-client.ts'
+import { createBoundedCalls } from '../../../src/ca/bounded-calls.ts'
 import { UPSTREAM_ORDER, type UpstreamOrderStep } from '../../../src/domain/states.ts'
 
 const LIMITS = { totalMs: 300_000, readyMs: 30_000 }
@@ -138,7 +138,7 @@ describe('which orders may go on', () => {
 
 describe('the gate of a handler', () => {
   test('lets in as many as it has places, then in turn', async () => {
-    const gate = createGate(1, 60_000)
+    const gate = createBoundedCalls(1, 60_000)
     const order: string[] = []
     let finishFirst = () => {}
     const finished = new Promise<void>((resolve) => {
@@ -155,7 +155,7 @@ describe('the gate of a handler', () => {
   })
 
   test('gives up a wait that is too long, and loses no place by it', async () => {
-    const gate = createGate(1, 10)
+    const gate = createBoundedCalls(1, 10)
     let finish = () => {}
     const finished = new Promise<void>((resolve) => {
       finish = resolve
