@@ -45,11 +45,10 @@ function startRunner(files: readonly string[], countsFile: string, environment: 
     `--test-timeout=${TEST_TIMEOUT_MS}`,
   ]
   const reporters = [
-    ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
-    ...[
-      `--test-reporter=${path.join(TESTS, 'support/counts-reporter.js')}`,
-      `--test-reporter-destination=${countsFile}`,
-    ],
+    '--test-reporter=spec',
+    '--test-reporter-destination=stdout',
+    `--test-reporter=${path.join(TESTS, 'support/counts-reporter.js')}`,
+    `--test-reporter-destination=${countsFile}`,
   ]
   return spawn(process.execPath, [...options, ...reporters, ...files], { stdio: 'inherit', env: environment })
 }

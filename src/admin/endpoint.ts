@@ -8,8 +8,8 @@ import type { AdminErrorCode } from '../domain/admin-error.ts'
 import { ROLES, type Role } from '../domain/administrator.ts'
 import type { AuditAction } from '../domain/audit-chain.ts'
 import type { Header } from '../http/message.ts'
-import type { SignedIn } from '../services/admin/sign-in.ts'
 import type { AdminContext } from './context.ts'
+import type { SignedIn } from './users/sign-in.ts'
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 export type Method = (typeof METHODS)[number]

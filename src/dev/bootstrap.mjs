@@ -46,8 +46,14 @@ const PROGRAMS = {
 
 // Processes killed by fault tests write no coverage, so the figures are slightly low.
 const COVERAGE_OPTIONS = [
-  ...['--reporter=text', '--reporter=html', '--reporter=lcovonly', '--reports-dir=coverage'],
-  ...['--include=src/**', '--include=signer/**', '--include=workers/**', '--include=bench/**'],
+  '--reporter=text',
+  '--reporter=html',
+  '--reporter=lcovonly',
+  '--reports-dir=coverage',
+  '--include=src/**',
+  '--include=signer/**',
+  '--include=workers/**',
+  '--include=bench/**',
   '--exclude-after-remap',
 ]
 

@@ -176,7 +176,8 @@ export async function listCertificates(
   const rows = fitting.slice(0, limit)
   const isCut = fitting.length > limit
   return {
-    ...{ rows, next: isCut ? rows.at(-1)?.id : page.next },
+    rows,
+    next: isCut ? rows.at(-1)?.id : page.next,
     isComplete: isCut || page.next === undefined,
     lookedThrough: page.lookedThrough + ids.length - rows.length,
   }
@@ -298,7 +299,10 @@ const cursorOf = ({ id }: ListedCertificate) => id
 /** certificates_pkey, or another index that the filters lead to. */
 function alongIds(db: DatabasePool, fits: readonly Fragment[], bounds: readonly Fragment[]): Walk<ListedCertificate> {
   return walkById<ListedCertificate>(db, {
-    ...{ table: sql.fragment`certificates c`, id: sql.fragment`c.id`, bounds, fits },
+    table: sql.fragment`certificates c`,
+    id: sql.fragment`c.id`,
+    bounds,
+    fits,
     read: (where, limit) =>
       db.any(rowsOf(Row)`SELECT ${columns} FROM certificates c WHERE ${where} ORDER BY c.id DESC LIMIT ${limit}`),
   })

@@ -105,8 +105,12 @@ describe('over HTTP', () => {
       )
       const machine = async (role: string) => (await boss.send('POST', '/tokens', { name: role, role })).json.token
       return {
-        ...{ boss: boss.token, auditor: auditor.token, gone: gone.token, late: late.token },
-        ...{ adminMachine: await machine('admin'), auditorMachine: await machine('auditor') },
+        boss: boss.token,
+        auditor: auditor.token,
+        gone: gone.token,
+        late: late.token,
+        adminMachine: await machine('admin'),
+        auditorMachine: await machine('auditor'),
       }
     }
 

@@ -168,6 +168,9 @@ function databaseOf(at: URL): DatabaseSettings {
     user: decodeURIComponent(username),
     password: decodeURIComponent(password),
     sslmode: (searchParams.get('sslmode') ?? 'prefer') as DatabaseSettings['sslmode'],
-    ...{ maxConnections: 2, connectionTimeoutMs: 10_000, idleTimeoutMs: 60_000, statementTimeoutMs: 60_000 },
+    maxConnections: 2,
+    connectionTimeoutMs: 10_000,
+    idleTimeoutMs: 60_000,
+    statementTimeoutMs: 60_000,
   }
 }

@@ -5,8 +5,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { expiringByAccount } from '../../src/admin/certificates/expiring-accounts.ts'
 import { listAccounts } from '../../src/store/account-list.ts'
-import { expiringByAccount } from '../../src/store/admin/expiring-accounts.ts'
 import {
   type CertificateFilter,
   type CertificateSort,

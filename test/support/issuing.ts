@@ -23,7 +23,9 @@ export async function startIssuing(service: TestService): Promise<Issuing> {
   await database.connect()
   const responder = await startResponder(service.http01Port)
   return {
-    ...{ service, responder, database },
+    service,
+    responder,
+    database,
     admin: await administrator(service, 'alice'),
     auditor: await administrator(service, 'audrey', 'auditor'),
     client: await registeredClient(service.directoryUrl),

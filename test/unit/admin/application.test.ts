@@ -41,15 +41,13 @@ function anApplication() {
   const application = new AdminApplication({ endpoints, context, streams: new ReplyStreams(), baseUrl: '', log })
   const ask = (path: string, user?: string, address = '::1') =>
     application.handle({
-      ...{
-        requestId: '1',
-        method: 'GET',
-        path,
-        query: '',
-        contentType: undefined,
-        body: Buffer.alloc(0),
-        address,
-      },
+      requestId: '1',
+      method: 'GET',
+      path,
+      query: '',
+      contentType: undefined,
+      body: Buffer.alloc(0),
+      address,
       authorization: user === undefined ? undefined : `Bearer ${user}`,
     } satisfies AdminRequest)
   return { ask, answer, application }
