@@ -11,7 +11,7 @@ import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import { EVENT_KINDS } from '../../src/domain/event.ts'
 import type { DatabaseConsumer } from '../../src/events/consumer.ts'
-import { takeBatch } from '../../src/events/database-delivery.ts'
+import { takeBatch } from '../../src/events/delivery.ts'
 import { NotificationConsumer } from '../../src/events/notifications/consumer.ts'
 import { MailTemplates } from '../../src/events/notifications/templates.ts'
 import { STATISTICS } from '../../src/events/statistics.ts'
@@ -91,7 +91,7 @@ async function measure({ name, consumer, contacts = '{}', withoutTriggers }: (ty
     if (!consumer || written % TAKE_AFTER !== 0) continue
     const takers = await pidsOfTaker()
     const before = { pg: total(takers), here: process.cpuUsage() }
-    await takeBatch(taker, consumer)
+    await takeBatch(taker, consumer, { misfit: () => undefined })
     const { user, system } = process.cpuUsage(before.here)
     begun.taken += total(takers) - before.pg
     begun.here += user + system
