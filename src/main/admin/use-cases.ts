@@ -69,14 +69,7 @@ export function createAdminContext(
 ): AdminContext {
   const settings = adminSettings(config)
   const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
-  const policy: AdminPolicy = {
-    passwordLength,
-    confirmAbove,
-    staleCrlAfterMs: staleCrlAfterMs(config),
-    renewal: renewalPolicy(config),
-    caProfiles: Object.keys(config.ca.profiles),
-    terms: config.tos,
-  }
+  const policy = policyOf(config)
   const switches = new Switches(db, audit)
   const workers = () => readWorkers(queriesOf(db))
   const crls = new CrlLists({ db, audit, staleAfterMs: policy.staleCrlAfterMs })
@@ -143,5 +136,17 @@ export function createAdminContext(
     checkProfile: (data, profileId) => checkProfile(db, data, profileId),
     profileTrials: new Turns(PROFILE_TRIALS),
     csrProfiles: new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS) }),
+  }
+}
+
+function policyOf(config: AdminThreadData['config']): AdminPolicy {
+  const { passwordLength, confirmAbove } = adminSettings(config)
+  return {
+    passwordLength,
+    confirmAbove,
+    staleCrlAfterMs: staleCrlAfterMs(config),
+    renewal: renewalPolicy(config),
+    caProfiles: Object.keys(config.ca.profiles),
+    terms: config.tos,
   }
 }
