@@ -149,9 +149,13 @@ export function parseOptions(raw: Raw): Plan {
   const plan: Plan = {
     options: optionsOf(values, rate, start),
     scenarios: values.scenario,
-    ...{ start, compare, beside, against },
+    start,
+    compare,
+    beside,
+    against,
     repeat: values.repeat ?? (several ? REPEAT_OF_SEVERAL : 1),
-    ...{ jsonFile: values.json, htmlFile: values.html },
+    jsonFile: values.json,
+    htmlFile: values.html,
   }
   const { accounts, workers, serverCpus } = plan.options
   const errors = [
@@ -175,15 +179,28 @@ function isOther(given: unknown, { fallback }: { fallback?: unknown }): boolean 
 function optionsOf(values: Values<typeof FLAGS>, rates: Rate[], isStarted: boolean): Options {
   const { directory, clients, processes, count, workers, connections, insecure, warmup } = values
   return {
-    ...{ directoryUrl: directory, caCertificates: values['ca-cert'], insecure, rootCertificate: values.root },
-    ...{ timeoutMs: 1000 * values.timeout, challengeType: values.challenge, domainSuffix: values['domain-suffix'] },
-    ...{ renewalReads: values['renewal-reads'], contact: values.contact },
-    ...{ clients, processes, accounts: values.accounts ?? clients, count, workers, rates },
+    directoryUrl: directory,
+    caCertificates: values['ca-cert'],
+    insecure,
+    rootCertificate: values.root,
+    timeoutMs: 1000 * values.timeout,
+    challengeType: values.challenge,
+    domainSuffix: values['domain-suffix'],
+    renewalReads: values['renewal-reads'],
+    contact: values.contact,
+    clients,
+    processes,
+    accounts: values.accounts ?? clients,
+    count,
+    workers,
+    rates,
     durationMs: 1000 * values.duration,
     warmupMs: warmup === undefined ? undefined : 1000 * warmup,
     responders: {
-      ...{ host: values['responder-host'], http01Port: values['http01-port'] },
-      ...{ dnsPort: values['dns-port'], tlsAlpn01Port: values['tlsalpn01-port'] },
+      host: values['responder-host'],
+      http01Port: values['http01-port'],
+      dnsPort: values['dns-port'],
+      tlsAlpn01Port: values['tlsalpn01-port'],
     },
     pids: values['server-pid'] ?? (isStarted ? [] : listenersOf(directory)),
     connections: connections ?? CONNECTIONS_PER_CLIENT * clients,

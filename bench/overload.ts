@@ -105,7 +105,8 @@ export function reckonOverload(maximum: number, slots: readonly Slot[], from: nu
     worstGoodputShare: worstRate(inFlood) / maximum,
     flood,
     latency: {
-      ...{ before: latencyOf(calm), flood: latencyOf(latency) },
+      before: latencyOf(calm),
+      flood: latencyOf(latency),
       after: latencyOf(sumOfSlots(between(to + SETTLING_SECONDS)).latency),
     },
     recoverySeconds: recoveryOf(between(to), percentileMs(calm, 95)),

@@ -1,47 +1,35 @@
 /**
  * Runs the tests: `npm test`, or `npm test -- pattern …` for the files whose path contains one of the patterns.
  *
- * Starts one PostgreSQL for the whole run, installs the programs that the chosen tests need if it may, runs the compiled
- * files with Node's own runner, and ends with a line `N passed, N failed` (`, N skipped` when there are any). Exit code 0
- * only when something ran and nothing failed. In a run of all tests a few failed files get a second run by themselves: what
- * passes then is named in the output, because a test that fails beside others has a race that wants mending.
+ * The rings (see `support/chosen-files.ts`) run one after the other, and a failure in one ends the run. PostgreSQL and the CA
+ * of the run start before the first ring with a file that uses them, and missing programs are installed if that is allowed.
+ * The last line is `N passed, N failed` (`, N skipped` when there are any); the exit code is 0 only when something ran and
+ * nothing failed. In a run of all tests a few failed files of a ring get a second run by themselves: what passes then is named
+ * in the output, because a test that fails beside others has a race that wants mending.
  *
- * Environment: CHANCERY_TEST_CONCURRENCY (files at once), CHANCERY_TEST_POSTGRES (another server, see `support/postgres.ts`),
- * CHANCERY_NO_INSTALL=1, CHANCERY_REQUIRE_ALL=1 (see `support/requirements.ts`).
+ * Environment: see `USAGE`, `support/postgres.ts` and `support/requirements.ts`.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { CA_VARIABLE, makeRunCa } from './support/ca.ts'
-import type { TestCounts } from './support/counts-reporter.ts'
-import { givenPostgres, POSTGRES_VARIABLE, startTestPostgres } from './support/postgres.ts'
-import { DEBIAN_PACKAGES, installMissing, type RequiredCommand } from './support/requirements.ts'
+import {
+  chooseFiles,
+  commandsNeededBy,
+  importsSupport,
+  processesOf,
+  type Ring,
+  ringsOf,
+} from './support/chosen-files.ts'
+import { sourceName, type TestCounts } from './support/counts-reporter.ts'
+import { installMissing } from './support/requirements.ts'
 
 const TESTS = import.meta.dirname
 
 /** A file that hangs fails after this time, rather than the whole run never ending. On a machine that is busy some take minutes. */
 const TEST_TIMEOUT_MS = 20 * 60_000
-
-function chooseFiles(patterns: readonly string[]): string[] {
-  const names = readdirSync(TESTS, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.test.js'))
-  // Patterns are typed with the source's ending, taken from an editor or from a failure's stack.
-  const wanted = patterns.map((pattern) => pattern.replace(/\.ts$/, '.js'))
-  const matches = (name: string) => wanted.length === 0 || wanted.some((pattern) => `test/${name}`.includes(pattern))
-  return names
-    .filter(matches)
-    .sort()
-    .map((name) => path.join(TESTS, name))
-}
-
-/** The programs that these files ask for, read from their text so that a unit test never waits for certbot's installation. */
-function commandsNeededBy(files: readonly string[]): RequiredCommand[] {
-  const text = files.map((file) => readFileSync(file, 'utf8')).join('\n')
-  const commands = Object.keys(DEBIAN_PACKAGES) as RequiredCommand[]
-  return commands.filter((command) => text.includes(`requireCommand('${command}')`))
-}
 
 /** Files at once. Four overlap each other's waiting, and keep two processors busy. */
 function concurrency(): number {
@@ -57,11 +45,10 @@ function startRunner(files: readonly string[], countsFile: string, environment: 
     `--test-timeout=${TEST_TIMEOUT_MS}`,
   ]
   const reporters = [
-    ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
-    ...[
-      `--test-reporter=${path.join(TESTS, 'support/counts-reporter.js')}`,
-      `--test-reporter-destination=${countsFile}`,
-    ],
+    '--test-reporter=spec',
+    '--test-reporter-destination=stdout',
+    `--test-reporter=${path.join(TESTS, 'support/counts-reporter.js')}`,
+    `--test-reporter-destination=${countsFile}`,
   ]
   return spawn(process.execPath, [...options, ...reporters, ...files], { stdio: 'inherit', env: environment })
 }
@@ -75,40 +62,126 @@ function finish(runner: ChildProcess): Promise<number> {
   })
 }
 
-async function runTests(files: readonly string[], postgres: string): Promise<{ exitCode: number; counts: TestCounts }> {
+interface Outcome {
+  exitCode: number
+  counts: TestCounts
+}
+
+async function runFiles(files: readonly string[], environment: NodeJS.ProcessEnv): Promise<Outcome> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-counts-'))
-  const ca = await makeRunCa()
   try {
+    const processes = processesOf(files, folder)
+    for (const { entry, files } of processes)
+      if (files.length > 1) writeFileSync(entry, files.map((file) => `import '${pathToFileURL(file)}'\n`).join(''))
     const countsFile = path.join(folder, 'counts.json')
-    const environment = { ...process.env, [POSTGRES_VARIABLE]: postgres, [CA_VARIABLE]: ca }
-    const exitCode = await finish(startRunner(files, countsFile, environment))
-    return { exitCode, counts: JSON.parse(readFileSync(countsFile, 'utf8')) as TestCounts }
+    const entries = processes.map(({ entry }) => entry)
+    const exitCode = await finish(startRunner(entries, countsFile, environment))
+    const counts = JSON.parse(readFileSync(countsFile, 'utf8')) as TestCounts
+    // A process that ends early fails as its entry.
+    const failedFiles = counts.failedFiles.flatMap((name) => {
+      const files = processes.find(({ entry }) => entry === name)?.files
+      return files?.map(sourceName) ?? name
+    })
+    return { exitCode, counts: { ...counts, failedFiles } }
   } finally {
-    for (const made of [folder, ca]) rmSync(made, { recursive: true, force: true })
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
 /** More than this is no race. */
 const MOST_RETRIED_FILES = 3
 
-/** All tests; what fails beside the others runs once more by itself. */
-async function runAllTests(
-  files: readonly string[],
-  postgres: string,
-): Promise<{ exitCode: number; counts: TestCounts }> {
-  const first = await runTests(files, postgres)
+/** What fails beside the others runs once more by itself. */
+async function runWithRetry(files: readonly string[], environment: NodeJS.ProcessEnv): Promise<Outcome> {
+  const first = await runFiles(files, environment)
   const { failedFiles } = first.counts
   if (first.exitCode === 0 || failedFiles.length === 0 || failedFiles.length > MOST_RETRIED_FILES) return first
   const names = failedFiles.join(', ')
   console.log(`failed beside the others, so run once more alone: ${names}`)
-  const second = await runTests(
+  const second = await runFiles(
     failedFiles.flatMap((name) => chooseFiles([name])),
-    postgres,
+    environment,
   )
   if (second.exitCode !== 0) return first
   console.log(`passed only when run alone, which is a race to be mended: ${names}`)
   const { passed, failed } = first.counts
-  return { exitCode: 0, counts: { ...first.counts, passed: passed + failed, failed: 0 } }
+  return { exitCode: 0, counts: { ...first.counts, passed: passed + failed, failed: 0, failedFiles: [] } }
+}
+
+/** What files share in a run. Each part starts when a ring first needs it; `stop` ends what has started. */
+function sharedParts() {
+  const environment: NodeJS.ProcessEnv = { ...process.env }
+  const stops: (() => Promise<void> | void)[] = []
+
+  // Loading these modules takes longer than a unit test.
+  const parts: Record<string, () => Promise<void>> = {
+    async postgres() {
+      const { givenPostgres, POSTGRES_VARIABLE, startTestPostgres } = await import('./support/postgres.ts')
+      if (givenPostgres()) return
+      const own = await startTestPostgres().catch((error: Error) => {
+        console.error(`the PostgreSQL for the tests did not start: ${error.message}`)
+        process.exit(1)
+      })
+      stops.push(() => own.stop())
+      environment[POSTGRES_VARIABLE] = JSON.stringify(own.connection)
+    },
+    async ca() {
+      const { CA_VARIABLE, makeRunCa } = await import('./support/ca.ts')
+      const folder = await makeRunCa()
+      stops.push(() => rmSync(folder, { recursive: true, force: true }))
+      environment[CA_VARIABLE] = folder
+    },
+  }
+
+  return {
+    environment,
+    async startFor(files: readonly string[]) {
+      for (const [module, start] of Object.entries(parts)) {
+        if (!importsSupport(files, module)) continue
+        delete parts[module]
+        await start()
+      }
+    },
+    async stop() {
+      for (const stop of stops.reverse()) await stop()
+    },
+  }
+}
+
+function sum(all: readonly TestCounts[]): TestCounts {
+  const total = (of: (counts: TestCounts) => number) => all.reduce((number, counts) => number + of(counts), 0)
+  return {
+    passed: total(({ passed }) => passed),
+    failed: total(({ failed }) => failed),
+    skipped: total(({ skipped }) => skipped),
+    skipReasons: [...new Set(all.flatMap(({ skipReasons }) => skipReasons))],
+    failedFiles: all.flatMap(({ failedFiles }) => failedFiles),
+    seconds: Object.assign({}, ...all.map(({ seconds }) => seconds)),
+  }
+}
+
+const ALL_RINGS = process.env['CHANCERY_ALL_RINGS'] === '1'
+
+async function runRings(rings: readonly Ring[], isWholeRun: boolean): Promise<Outcome> {
+  const shared = sharedParts()
+  const outcomes: Outcome[] = []
+  try {
+    for (const { name, files } of rings) {
+      if (rings.length > 1) console.log(`ring: ${name}, ${files.length} files`)
+      await shared.startFor(files)
+      const run = isWholeRun ? runWithRetry : runFiles
+      outcomes.push(await run(files, shared.environment))
+      if (outcomes.at(-1)?.exitCode !== 0 && !ALL_RINGS) break
+    }
+  } finally {
+    await shared.stop()
+  }
+  const left = rings.slice(outcomes.length).map(({ name }) => name)
+  if (left.length > 0) console.log(`not run after this failure: ${left.join(', ')}; CHANCERY_ALL_RINGS=1 runs them all`)
+  return {
+    exitCode: Math.max(...outcomes.map(({ exitCode }) => exitCode)),
+    counts: sum(outcomes.map(({ counts }) => counts)),
+  }
 }
 
 const SLOWEST = 40
@@ -120,37 +193,30 @@ function printSlowest(seconds: TestCounts['seconds']): void {
   for (const [name, one] of slowest.slice(0, SLOWEST)) console.log(`${one.toFixed(1).padStart(7)} s  ${name}`)
 }
 
-function printCounts({ passed, failed, skipped, skipReasons, seconds }: TestCounts): void {
-  if (passed + failed > SLOWEST) printSlowest(seconds)
+function printCounts({ passed, failed, skipped, skipReasons, failedFiles, seconds }: TestCounts): void {
+  if (Object.keys(seconds).length > 1) printSlowest(seconds)
   for (const reason of skipReasons) console.log(`skipped: ${reason}`)
+  for (const file of failedFiles) console.log(`failed: ${file}`)
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
 }
 
-if (process.argv.slice(2).some((word) => word === '-h' || word === '--help')) {
-  console.log(`Usage: npm test -- [word …]
+const USAGE = `Usage: npm test -- [word …]
 Runs the test files whose path contains one of the words, or all of them. The path is as in the sources: test/unit/shared/pki/….
 Environment: CHANCERY_TEST_CONCURRENCY (files at once), CHANCERY_TEST_POSTGRES (JSON: a server to use instead of an own
-one), CHANCERY_NO_INSTALL=1 (install no packages), CHANCERY_REQUIRE_ALL=1 (a missing program fails rather than skips).`)
+one), CHANCERY_ALL_RINGS=1 (a failure does not end the run), CHANCERY_NO_INSTALL=1 (install no packages),
+CHANCERY_REQUIRE_ALL=1 (a missing program fails rather than skips).`
+
+const patterns = process.argv.slice(2)
+if (patterns.some((word) => word === '-h' || word === '--help')) {
+  console.log(USAGE)
   process.exit()
 }
-const patterns = process.argv.slice(2)
 const files = chooseFiles(patterns)
 if (files.length === 0) {
   console.error(`no test file matches ${patterns.join(' ') || '*.test.js'}`)
   process.exit(1)
 }
 installMissing(commandsNeededBy(files), console.log)
-const given = givenPostgres()
-const own = given ? undefined : await startTestPostgres().catch((error: Error) => error.message)
-if (typeof own === 'string') {
-  console.error(`the PostgreSQL for the tests did not start: ${own}`)
-  process.exit(1)
-}
-try {
-  const run = patterns.length === 0 ? runAllTests : runTests
-  const { exitCode, counts } = await run(files, JSON.stringify(given ?? own?.connection))
-  printCounts(counts)
-  process.exitCode = exitCode === 0 && counts.failed === 0 && counts.passed > 0 ? 0 : 1
-} finally {
-  await own?.stop()
-}
+const { exitCode, counts } = await runRings(ringsOf(files), patterns.length === 0)
+printCounts(counts)
+process.exitCode = exitCode === 0 && counts.failed === 0 && counts.passed > 0 ? 0 : 1

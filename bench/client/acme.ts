@@ -51,7 +51,9 @@ export class AcmeClient {
     const { keyChange, renewalInfo } = directory
     this.#settings.newNonceUrl = need('newNonce')
     return {
-      ...{ newNonce: need('newNonce'), newAccount: need('newAccount'), newOrder: need('newOrder') },
+      newNonce: need('newNonce'),
+      newAccount: need('newAccount'),
+      newOrder: need('newOrder'),
       ...(typeof keyChange === 'string' && { keyChange }),
       ...(typeof renewalInfo === 'string' && { renewalInfo }),
     }

@@ -31,8 +31,12 @@ export function connectionMaker({ directoryUrl, caCertificates, insecure, timeou
       new Client(new URL(directoryUrl).origin, {
         // Every client of the field is another one, so no handshake resumes a session.
         connect: { secureContext, rejectUnauthorized: !insecure, maxCachedSessions: 0, timeout: timeoutMs },
-        ...{ pipelining: 1, keepAliveTimeout: MAX_REST_MS, keepAliveMaxTimeout: MAX_REST_MS },
-        ...{ headersTimeout: timeoutMs, bodyTimeout: timeoutMs, maxResponseSize: MAX_BODY_BYTES },
+        pipelining: 1,
+        keepAliveTimeout: MAX_REST_MS,
+        keepAliveMaxTimeout: MAX_REST_MS,
+        headersTimeout: timeoutMs,
+        bodyTimeout: timeoutMs,
+        maxResponseSize: MAX_BODY_BYTES,
       }),
     )
 }
@@ -83,8 +87,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   onResponseStart(_: unknown, status: number, headers: Record<string, string | string[] | undefined>): void {
     const of = (name: string) => String(headers[name] ?? '')
     this.#response = {
-      ...{ status, contentType: of('content-type'), replayNonce: of('replay-nonce'), location: of('location') },
-      ...{ retryAfter: of('retry-after'), body: Buffer.alloc(0) },
+      status,
+      contentType: of('content-type'),
+      replayNonce: of('replay-nonce'),
+      location: of('location'),
+      retryAfter: of('retry-after'),
+      body: Buffer.alloc(0),
     }
   }
 

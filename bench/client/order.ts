@@ -52,7 +52,10 @@ export function parseOrder(response: HttpResponse): Order {
   if (typeof status !== 'string' || !Array.isArray(authorizations) || !Array.isArray(identifiers))
     throw new Failure('protocol', 'not an order object')
   return {
-    ...{ status, identifiers, authorizations, finalize: requireUrl(finalize, 'order.finalize') },
+    status,
+    identifiers,
+    authorizations,
+    finalize: requireUrl(finalize, 'order.finalize'),
     certificate: typeof certificate === 'string' ? certificate : undefined,
   }
 }

@@ -40,7 +40,10 @@ export async function prepare(
   const nextName = nameMaker(job.runId, target.domainSuffix)
   let turn = 0
   const context: Context = {
-    ...{ target, directory, publish, collect },
+    target,
+    directory,
+    publish,
+    collect,
     nextAccount: () => accounts[turn++ % accounts.length]!,
     takeAccount() {
       for (let tries = 0; tries < accounts.length; tries++) {

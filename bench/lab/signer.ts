@@ -21,7 +21,8 @@ const DAY_MS = 86_400_000
 
 let described: SignerDescription | undefined
 const client = new SignerClient({
-  ...{ socketPath, secret: readFileSync(secretFile) },
+  socketPath,
+  secret: readFileSync(secretFile),
   onConnect(description) {
     described = description
   },
@@ -32,11 +33,17 @@ function requestOf({ chain, algorithm }: SignerDescription['issuers'][0]): Buffe
   const { tbs } = parseCertificate(chain[0]!)
   const notBefore = new Date(Math.floor(Date.now() / 1000) * 1000)
   return buildTbsCertificate({
-    ...{ serialNumber: Buffer.concat([Buffer.of(1), randomBytes(15)]), issuerNameDer: tbs.subjectDer },
-    ...{ authorityKeyIdentifier: tbs.subjectKeyIdentifier!, signatureAlgorithm: algorithm as SignatureAlgorithm },
-    ...{ notBefore, notAfter: new Date(notBefore.getTime() + 7 * DAY_MS - 1000), spki: tbs.spki.der },
-    ...{ dnsNames: ['host.bench.test'], ipAddresses: [] },
-    ...{ keyUsages: ['digital_signature'], extendedKeyUsages: ['server_auth'] },
+    serialNumber: Buffer.concat([Buffer.of(1), randomBytes(15)]),
+    issuerNameDer: tbs.subjectDer,
+    authorityKeyIdentifier: tbs.subjectKeyIdentifier!,
+    signatureAlgorithm: algorithm as SignatureAlgorithm,
+    notBefore,
+    notAfter: new Date(notBefore.getTime() + 7 * DAY_MS - 1000),
+    spki: tbs.spki.der,
+    dnsNames: ['host.bench.test'],
+    ipAddresses: [],
+    keyUsages: ['digital_signature'],
+    extendedKeyUsages: ['server_auth'],
   })
 }
 

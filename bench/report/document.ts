@@ -63,9 +63,20 @@ export function beginDocument(command: string[]) {
   const startedAt = new Date().toISOString()
   const machine = describeMachine()
   return (parts: Parts, interruptedBy: string | undefined): BenchDocument => ({
-    ...{ format: 'chancery-bench', version: 2, command, startedAt, endedAt: new Date().toISOString(), interruptedBy },
-    ...{ commit: ownCommit(), machine, curvePercents: CURVE_PERCENTS, labels: LABELS, roles: ROLE_NAMES },
-    ...{ measurements: [], overload: [], ...parts },
+    format: 'chancery-bench',
+    version: 2,
+    command,
+    startedAt,
+    endedAt: new Date().toISOString(),
+    interruptedBy,
+    commit: ownCommit(),
+    machine,
+    curvePercents: CURVE_PERCENTS,
+    labels: LABELS,
+    roles: ROLE_NAMES,
+    measurements: [],
+    overload: [],
+    ...parts,
   })
 }
 
@@ -95,7 +106,8 @@ function describeMachine() {
     processor: cpus()[0]?.model.trim() ?? 'unknown',
     processors: cpus().length,
     memoryBytes: totalmem(),
-    ...{ system: `${process.platform} ${release()}`, node: process.version },
+    system: `${process.platform} ${release()}`,
+    node: process.version,
     /** Of one minute, when the run began. */
     loadAverage: loadavg()[0] ?? 0,
   }

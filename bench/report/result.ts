@@ -103,8 +103,15 @@ export function buildResult(options: Options, measured: Measurement): Result {
     directory: directoryUrl,
     challenge: challengeType,
     startedAt: startedAt.toISOString(),
-    ...{ clients, processes, accounts: scenarioNamed(scenario).usesAccounts ? options.accounts : 0, seconds },
-    ...{ succeeded: operations.totalCount, failed, offered, dropped, refused },
+    clients,
+    processes,
+    accounts: scenarioNamed(scenario).usesAccounts ? options.accounts : 0,
+    seconds,
+    succeeded: operations.totalCount,
+    failed,
+    offered,
+    dropped,
+    refused,
     perSecond: counts.withinWindow / seconds,
     latency: latencyOf(operations),
     steps: Object.fromEntries([...stats.steps].map(([name, histogram]) => [name, latencyOf(histogram)])),
@@ -114,7 +121,11 @@ export function buildResult(options: Options, measured: Measurement): Result {
     ),
     series: seriesOf(measured),
     failures: stats.failures.map(([kind, { count, example }]) => ({ kind, count, example })),
-    ...{ certificatesChecked, signedRequests, badNonceRetries, cpu, generatorCores },
+    certificatesChecked,
+    signedRequests,
+    badNonceRetries,
+    cpu,
+    generatorCores,
     floor: floorOf(measured, cpu),
   }
 }
@@ -133,8 +144,10 @@ function seriesOf({ stats, slotMs, samples }: Measurement): Series {
   return {
     slotSeconds: slotMs / 1000,
     slots: stats.slots.map(({ latency, ...counts }, index) => ({
-      ...{ at: (index * slotMs) / 1000, ...counts },
-      ...{ p50: percentileMs(latency, 50), p99: percentileMs(latency, 99) },
+      at: (index * slotMs) / 1000,
+      ...counts,
+      p50: percentileMs(latency, 50),
+      p99: percentileMs(latency, 99),
     })),
     server: samples.map((sample, index) => {
       const { at, cpu } = sample
@@ -155,7 +168,8 @@ function cpuPerOperation({ stats, samples, generatorCpuMicros, responderCpuMicro
   return {
     server: Object.fromEntries(found),
     serverTotal: total === undefined ? undefined : total / totalCount,
-    ...{ generator: generatorCpuMicros / totalCount, responder: responderCpuMicros / totalCount },
+    generator: generatorCpuMicros / totalCount,
+    responder: responderCpuMicros / totalCount,
   }
 }
 

@@ -60,10 +60,17 @@ const FIGURES = {
 export type FigureName = keyof typeof FIGURES
 
 export const LABELS: Record<FigureName, string> = {
-  ...{ perSecond: 'per second', p50Ms: 'latency p50, ms', p99Ms: 'latency p99, ms' },
-  ...{ serviceMicros: 'CPU service, µs', signerMicros: 'CPU signer, µs', postgresMicros: 'CPU PostgreSQL, µs' },
-  ...{ serverMicros: 'CPU in all, µs', serviceFloors: 'service, × floor', signerFloors: 'signer, × floor' },
-  ...{ postgresFloors: 'PostgreSQL, × floor', serverFloors: 'in all, × floor' },
+  perSecond: 'per second',
+  p50Ms: 'latency p50, ms',
+  p99Ms: 'latency p99, ms',
+  serviceMicros: 'CPU service, µs',
+  signerMicros: 'CPU signer, µs',
+  postgresMicros: 'CPU PostgreSQL, µs',
+  serverMicros: 'CPU in all, µs',
+  serviceFloors: 'service, × floor',
+  signerFloors: 'signer, × floor',
+  postgresFloors: 'PostgreSQL, × floor',
+  serverFloors: 'in all, × floor',
 }
 
 export function isBroken(turn: Turn): turn is Broken {

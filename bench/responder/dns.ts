@@ -46,8 +46,14 @@ export function answerQuery(query: Buffer, address: string, proofs: Proofs): Buf
 }
 
 const OPT: dnsPacket.OptAnswer = {
-  ...{ type: 'OPT', name: '.', udpPayloadSize: 1232, extendedRcode: 0, ednsVersion: 0 },
-  ...{ flags: 0, flag_do: false, options: [] },
+  type: 'OPT',
+  name: '.',
+  udpPayloadSize: 1232,
+  extendedRcode: 0,
+  ednsVersion: 0,
+  flags: 0,
+  flag_do: false,
+  options: [],
 }
 
 function recordsFor({ name, type }: dnsPacket.Question, address: string, proofs: Proofs): dnsPacket.Answer[] {

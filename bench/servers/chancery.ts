@@ -41,17 +41,24 @@ async function startService(
   const known = flagsIn(await outputOf(process.execPath, [cli, 'serve', '--help'], root, signal))
   const port = await freePort()
   const responders = {
-    ...{ host: LOOPBACK, http01Port: await freePort(), dnsPort: asksDns(challengeType) ? await freePort() : 0 },
+    host: LOOPBACK,
+    http01Port: await freePort(),
+    dnsPort: asksDns(challengeType) ? await freePort() : 0,
     tlsAlpn01Port: known.has('tlsalpn01-port') ? await freePort() : 0,
   }
   // An older build offers dns-persist-01 by itself.
   const hasSwitch = responders.dnsPort !== 0 && known.has('dns-persist')
   const flags = {
     'dns-persist': hasSwitch || undefined,
-    ...{ 'data-dir': dataDir, port, 'http01-port': responders.http01Port },
-    ...{ 'dns01-port': responders.dnsPort || undefined, 'tlsalpn01-port': responders.tlsAlpn01Port || undefined },
-    ...{ workers, validator: challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined, crl: hasCrl || undefined },
-    ...{ 'crl-port': hasCrl && known.has('crl-port') ? await freePort() : undefined },
+    'data-dir': dataDir,
+    port,
+    'http01-port': responders.http01Port,
+    'dns01-port': responders.dnsPort || undefined,
+    'tlsalpn01-port': responders.tlsAlpn01Port || undefined,
+    workers,
+    validator: challengeType === ACCEPT_ALL ? ACCEPT_ALL_MODULE : undefined,
+    crl: hasCrl || undefined,
+    'crl-port': hasCrl && known.has('crl-port') ? await freePort() : undefined,
   }
   const command = [process.execPath, '--enable-source-maps', cli, '--dev', ...serverFlags(flags, known, name)]
   const directoryUrl = `https://localhost:${port}/directory`

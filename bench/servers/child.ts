@@ -66,7 +66,9 @@ export async function startChild(settings: ChildSettings, signal: AbortSignal): 
 function startGuard(server: ChildProcess): void {
   const script = 'read -r _; kill -TERM "$1"'
   const guard = spawn('/bin/sh', ['-c', script, 'bench-guard', String(server.pid)], {
-    ...{ cwd: '/', detached: true, stdio: ['pipe', 'ignore', 'ignore'] },
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
   })
   // Before its pipe closes: it would signal whoever gets the number of the server next.
   server.once('exit', () => guard.kill('SIGKILL'))

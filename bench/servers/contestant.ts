@@ -29,7 +29,8 @@ export async function startContestant(
 ): Promise<Contestant> {
   let running = await start()
   const contestant: Contestant = {
-    ...{ subject, options: running.options },
+    subject,
+    options: running.options,
     async restart() {
       await running.stop()
       running = await start()

@@ -45,11 +45,16 @@ const OTHERS: Record<Beside['name'], Other> = {
     title: 'Pebble',
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the notation of dpkg-query
     version: ['dpkg-query', '--show', '--showformat=${Version}', 'pebble'],
-    ...{ clients: 4, note: 'keeps everything in memory', prepare: preparePebble },
+    clients: 4,
+    note: 'keeps everything in memory',
+    prepare: preparePebble,
   },
   caddy: {
-    ...{ title: 'Caddy', version: ['caddy', 'version'], clients: undefined },
-    ...{ note: 'acme_server, stores in bbolt, always validates', prepare: prepareCaddy },
+    title: 'Caddy',
+    version: ['caddy', 'version'],
+    clients: undefined,
+    note: 'acme_server, stores in bbolt, always validates',
+    prepare: prepareCaddy,
   },
 }
 
@@ -106,15 +111,34 @@ async function preparePebble(folder: string, acceptsAll: boolean, signal: AbortS
   const [port, management, http01Port, tlsAlpn01Port, dnsPort] = ports as [number, number, number, number, number]
   const inside = (name: string) => path.join(folder, name)
   const request = [
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'],
-    ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'],
-    ...['-keyout', inside('key.pem'), '-out', inside('certificate.pem')],
+    'req',
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:P-256',
+    '-nodes',
+    '-days',
+    '2',
+    '-subj',
+    '/CN=localhost',
+    '-addext',
+    'subjectAltName=DNS:localhost',
+    '-keyout',
+    inside('key.pem'),
+    '-out',
+    inside('certificate.pem'),
   ]
   await outputOf('openssl', request, folder, signal)
   const settings = {
-    ...{ listenAddress: `${LOOPBACK}:${port}`, managementListenAddress: `${LOOPBACK}:${management}` },
-    ...{ certificate: inside('certificate.pem'), privateKey: inside('key.pem'), httpPort: http01Port },
-    ...{ tlsPort: tlsAlpn01Port, ocspResponderURL: '', externalAccountBindingRequired: false },
+    listenAddress: `${LOOPBACK}:${port}`,
+    managementListenAddress: `${LOOPBACK}:${management}`,
+    certificate: inside('certificate.pem'),
+    privateKey: inside('key.pem'),
+    httpPort: http01Port,
+    tlsPort: tlsAlpn01Port,
+    ocspResponderURL: '',
+    externalAccountBindingRequired: false,
   }
   writeFileSync(inside('pebble.json'), JSON.stringify({ pebble: settings }))
   return {
@@ -122,7 +146,9 @@ async function preparePebble(folder: string, acceptsAll: boolean, signal: AbortS
     command: ['pebble', '-config', inside('pebble.json'), '-dnsserver', `${LOOPBACK}:${dnsPort}`],
     // No artificial waits, no rejected nonces, no authorization that is valid before it was asked for.
     environment: {
-      ...{ PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0', PEBBLE_AUTHZREUSE: '0' },
+      PEBBLE_VA_NOSLEEP: '1',
+      PEBBLE_WFE_NONCEREJECT: '0',
+      PEBBLE_AUTHZREUSE: '0',
       ...(acceptsAll && { PEBBLE_VA_ALWAYS_VALID: '1' }),
     },
     responders: { host: LOOPBACK, http01Port, dnsPort, tlsAlpn01Port },

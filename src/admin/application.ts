@@ -11,8 +11,6 @@ import { AdminError } from '../domain/admin-error.ts'
 import type { Actor, Role } from '../domain/administrator.ts'
 import { countedAddress } from '../domain/rate-limit.ts'
 import type { Header } from '../http/message.ts'
-import type { SignedIn } from '../services/admin/sign-in.ts'
-import { Turns } from '../services/admin/turns.ts'
 import { parseJsonObject } from '../shared/lib/encoding.ts'
 import { isBusy } from '../store/slonik.ts'
 import type { AdminContext } from './context.ts'
@@ -21,6 +19,8 @@ import { errorReply, invalid } from './errors.ts'
 import type { AdminReply, AdminRequest } from './message.ts'
 import { Router } from './router.ts'
 import type { ReplyStreams } from './streams.ts'
+import { Turns } from './turns.ts'
+import type { SignedIn } from './users/sign-in.ts'
 
 export interface AdminApplicationOptions {
   endpoints: readonly AnyEndpoint[]
@@ -44,7 +44,7 @@ const MOST_OF_AN_AUDITOR = 64 * 1024
 /** Requests of one user, so that nobody keeps the others out. */
 const MOST_OF_ONE = 24
 /**
- * Turns of callers that are not known yet, by address. As many passwords may wait for their hash (`services/admin/passwords.ts`).
+ * Turns of callers that are not known yet, by address. As many passwords may wait for their hash (`admin/users/passwords.ts`).
  * A console asks for ten things at once, a hundred are a flood.
  */
 const OF_STRANGERS = { atOnce: 16, atOnceOfOne: 4, mostOfOne: 64, what: 'requests from this address' }
@@ -90,7 +90,9 @@ export class AdminApplication {
             query: parse(endpoint.query, readQuery(request.query), 'query') as undefined,
             body: parse(endpoint.body, body, 'body') as undefined,
             // The handler of an endpoint without a token has no use for an author.
-            ...{ author: author as SignedIn, requestId, address: request.address },
+            author: author as SignedIn,
+            requestId,
+            address: request.address,
           },
           this.#options.context,
         )

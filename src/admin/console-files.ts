@@ -36,9 +36,16 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** Own files and the Admin API beside them; no inline script or style, and no markup from strings. */
 const POLICY = [
-  ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"],
-  ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
-  ...["require-trusted-types-for 'script'", "trusted-types 'none'"],
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
 ].join('; ')
 
 export class ConsoleFiles {
@@ -68,7 +75,9 @@ export class ConsoleFiles {
 }
 
 const redirectTo = (location: string): AdminReply => ({
-  ...{ status: 308, body: '', resource: RESOURCE },
+  status: 308,
+  body: '',
+  resource: RESOURCE,
   headers: [['Location', location]],
 })
 

@@ -1,50 +1,89 @@
 /** What the handlers of the Admin API work with. */
 
+import type { DatabasePool } from 'slonik'
 import type { WorkersStatus } from '../domain/background-run.ts'
-import type { AdminQuestions } from '../main/messages.ts'
-import type { Accounts } from '../services/admin/accounts.ts'
-import type { AllowedIdentifiers } from '../services/admin/allowed-identifiers.ts'
-import type { ApiTokens } from '../services/admin/api-tokens.ts'
-import type { AuditLog } from '../services/admin/audit-log.ts'
-import type { AuditReader } from '../services/admin/audit-reader.ts'
-import type { AuditVerifications } from '../services/admin/audit-verification.ts'
-import type { BackendRevocations } from '../services/admin/backend-revocations.ts'
-import type { BlockedKeys } from '../services/admin/blocked-keys.ts'
-import type { BulkRevocations } from '../services/admin/bulk-revocations.ts'
-import type { Certificates } from '../services/admin/certificates.ts'
-import type { Credentials } from '../services/admin/credentials.ts'
-import type { CrlLists } from '../services/admin/crl-lists.ts'
-import type { CsrProfiles } from '../services/admin/csr-profiles.ts'
-import type { DeadLetters } from '../services/admin/dead-letters.ts'
-import type { EventStatistics } from '../services/admin/event-statistics.ts'
-import type { Issuers } from '../services/admin/issuers.ts'
-import type { NotificationList } from '../services/admin/notifications.ts'
-import type { Orders } from '../services/admin/orders.ts'
-import type { Overview } from '../services/admin/overview.ts'
-import type { CheckProfile } from '../services/admin/profile-check.ts'
-import type { Renewals } from '../services/admin/renewals.ts'
-import type { SignIn } from '../services/admin/sign-in.ts'
-import type { Switches } from '../services/admin/switches.ts'
-import type { Terms } from '../services/admin/terms.ts'
-import type { Turns } from '../services/admin/turns.ts'
-import type { Users } from '../services/admin/users.ts'
+import type { WindowPolicy } from '../domain/renewal-window.ts'
+import type { RevocationEvents } from '../services/revocation.ts'
+import type { SecretBox } from '../shared/lib/secret-box.ts'
+import type { AuditLog } from './audit/audit-log.ts'
+import type { AuditReader } from './audit/audit-reader.ts'
+import type { AuditVerificationEvents, AuditVerifications } from './audit/audit-verification.ts'
+import type { Accounts } from './certificates/accounts.ts'
+import type { Certificates } from './certificates/certificates.ts'
+import type { Orders } from './certificates/orders.ts'
+import type { Renewals } from './certificates/renewals.ts'
+import type { AllowedIdentifiers } from './eab/allowed-identifiers.ts'
+import type { CredentialEvents, Credentials } from './eab/credentials.ts'
+import type { AdminQuestions } from './message.ts'
+import type { CrlLists } from './operation/crl-lists.ts'
+import type { DeadLetters } from './operation/dead-letters.ts'
+import type { EventStatistics } from './operation/event-statistics.ts'
+import type { Issuers, SigningIssuer } from './operation/issuers.ts'
+import type { NotificationList } from './operation/notification-list.ts'
+import type { Overview } from './operation/overview.ts'
+import type { Switches } from './operation/switches.ts'
+import type { Terms, TermsSettings } from './operation/terms.ts'
+import type { CsrProfiles } from './profiles/csr-profiles.ts'
+import type { CheckProfile } from './profiles/profile-check.ts'
+import type { BackendRevocations } from './revocations/backend-revocations.ts'
+import type { BlockedKeys } from './revocations/blocked-keys.ts'
+import type { BulkRevocationEvents, BulkRevocations } from './revocations/bulk-revocations.ts'
+import type { Turns } from './turns.ts'
+import type { ApiTokens } from './users/api-tokens.ts'
+import type { PasswordHasher } from './users/passwords.ts'
+import type { SignIn } from './users/sign-in.ts'
+import type { Users } from './users/users.ts'
 
 export interface PageSettings {
   defaultSize: number
   maxSize: number
 }
 
+/** What the configuration says about administration. */
+export interface AdminPolicy {
+  /** Characters of a generated password. */
+  passwordLength: number
+  /** A bulk revocation of more certificates needs a confirmation. */
+  confirmAbove: number
+  /** After how long without a new list a CRL is stale; undefined when none is published. */
+  staleCrlAfterMs: number | undefined
+  /** For the window that renewal information gives. */
+  renewal: WindowPolicy
+  /** Names of `ca.profiles`. */
+  caProfiles: readonly string[]
+  terms: TermsSettings
+}
+
+/** What is told to log and metrics of the service. */
+export interface AdminEvents {
+  certificates: RevocationEvents
+  bulkRevocations: BulkRevocationEvents
+  credentials: CredentialEvents
+  auditVerifications: AuditVerificationEvents
+}
+
+/** The resources of the handlers, and the few objects that keep a state from request to request. */
 export interface AdminContext {
   version: string
   /** Absolute, of the base path. */
   baseUrl: string
   pages: PageSettings
+  policy: AdminPolicy
+  db: DatabasePool
+  audit: AuditLog
+  events: AdminEvents
+  /** What only the supervisor can tell. */
+  ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
+  /** Issuers that sign now. */
+  signingIssuers(): Promise<readonly SigningIssuer[]>
+  /** Seals the HMAC keys of binding credentials; undefined without a configured secret. */
+  secretBox(): SecretBox | undefined
   /** The description of the interface (`openapi.ts`) as JSON, in shared memory. */
   openApi(): Uint8Array
-  audit: AuditLog
+  passwords: PasswordHasher
+  signIn: SignIn
   auditReader: AuditReader
   auditVerifications: AuditVerifications
-  signIn: SignIn
   tokens: ApiTokens
   users: Users
   credentials: Credentials

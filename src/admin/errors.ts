@@ -23,7 +23,12 @@ export function errorReply(error: AdminError, requestId: string, resource: strin
   const { code, message, status, options } = error
   const { fields, retryAfterSeconds, allow } = options
   const body: ErrorBody = {
-    ...{ error: code, message, type: TYPE_PREFIX + code, detail: message, status, request_id: requestId },
+    error: code,
+    message,
+    type: TYPE_PREFIX + code,
+    detail: message,
+    status,
+    request_id: requestId,
     ...(fields && { fields }),
   }
   const headers: Header[] = [['Content-Type', 'application/problem+json']]

@@ -107,7 +107,9 @@ export class AdminGate {
     return {
       resource,
       reply: {
-        ...{ status, headers: [['X-Request-ID', requestId], ...headers, ...others], body: bodyOf(answered) },
+        status,
+        headers: [['X-Request-ID', requestId], ...headers, ...others],
+        body: bodyOf(answered),
         ...(stream !== undefined && { rest: this.#rest(stream) }),
       },
     }
@@ -117,7 +119,9 @@ export class AdminGate {
     const { port } = this.#options
     try {
       return await port.request({
-        ...{ requestId, address, ...target },
+        requestId,
+        address,
+        ...target,
         authorization: http.header('authorization'),
         contentType: http.header('content-type'),
         acceptEncoding: http.header('accept-encoding'),
@@ -126,7 +130,8 @@ export class AdminGate {
       })
     } catch (cause) {
       const error = new AdminError('unavailable', 'the Admin API is starting or too busy; try again', {
-        ...{ cause, retryAfterSeconds: 2 },
+        cause,
+        retryAfterSeconds: 2,
       })
       return errorReply(error, requestId, 'none')
     }

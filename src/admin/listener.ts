@@ -65,7 +65,9 @@ export function listenForAdministrators(options: AdminListenerOptions): AdminSer
   }
 
   const server = listen({
-    ...{ host: bind, port, ...(tls && { tls }) },
+    host: bind,
+    port,
+    ...(tls && { tls }),
     maxBodyBytes: gate.maxBodyBytes,
     maxBufferedBytes: bodyMemoryFor(gate.maxBodyBytes),
     isTrustedProxy: trustedProxies(proxy),

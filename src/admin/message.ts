@@ -1,5 +1,7 @@
 /** Requests and replies of the Admin API as values: they cross threads as messages. */
 
+import type { ShownSetting } from '../config/shown.ts'
+import type { InstanceState } from '../domain/instance-state.ts'
 import type { Header } from '../http/message.ts'
 
 export interface AdminRequest {
@@ -38,4 +40,25 @@ export type AdminMessages = {
   next: { message: string; reply: string | undefined }
   /** Its reader went away. */
   cancel: { message: string; reply: undefined }
+}
+
+/** What the admin thread asks the supervisor. */
+export type AdminQuestions = {
+  instance: { message: undefined; reply: InstanceState }
+  settings: { message: undefined; reply: ShownConfig }
+}
+
+/** The configuration in force, and what the file would change. */
+export interface ShownConfig {
+  settings: readonly ShownSetting[]
+  /** Undefined when the service runs without a file. */
+  file: { path: string; errors: readonly string[]; changes: readonly FileChange[] } | undefined
+}
+
+export interface FileChange {
+  key: string
+  /** What makes it take effect. */
+  by: 'SIGHUP' | 'restart'
+  /** Without secrets. */
+  value: unknown
 }

@@ -77,7 +77,7 @@ export function errorsOf(endpoint: AnyEndpoint): AdminErrorCode[] {
   return [...codes].sort((a, b) => ADMIN_ERRORS[a] - ADMIN_ERRORS[b])
 }
 
-/** A list whose search may be cut off (services/admin/list-pages.ts). */
+/** A list whose search may be cut off (admin/list-pages.ts). */
 const isSearch = ({ query }: AnyEndpoint) =>
   query instanceof z.ZodObject && 'cursor' in query.shape && 'offset' in query.shape
 
@@ -124,7 +124,10 @@ function parameters(where: 'path' | 'query', schema: z.ZodType | undefined, sche
     required?: string[]
   }
   return Object.entries(properties).map(([name, { description, ...property }]) => ({
-    ...{ name, in: where, required: where === 'path' || required.includes(name), schema: property },
+    name,
+    in: where,
+    required: where === 'path' || required.includes(name),
+    schema: property,
     ...(description !== undefined && { description }),
   }))
 }

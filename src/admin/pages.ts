@@ -2,8 +2,8 @@
 
 import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
-import { MOST_OFFSET, type PageOfList, type PageRequest } from '../services/admin/list-pages.ts'
 import type { PageSettings } from './context.ts'
+import { MOST_OFFSET, type PageOfList, type PageRequest } from './list-pages.ts'
 import { text, uuid, wholeParameter } from './schemas.ts'
 
 /** A text that is no number becomes NaN, which `limitOf` refuses with the bound. */

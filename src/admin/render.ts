@@ -85,7 +85,8 @@ function objects({ components: { schemas } }: Document): string {
       if (!properties) return `### ${name}\n\n${typeOf(schema)}\n`
       const rows = Object.entries(properties).map(([member, one]) => [
         `\`${member}\`${required.includes(member) ? '' : ' (may be absent)'}`,
-        ...[typeOf(one).replaceAll('`* ', '` '), one.description ?? ''],
+        typeOf(one).replaceAll('`* ', '` '),
+        one.description ?? '',
       ])
       return `### ${name}\n\n${table(['Member', 'Type', 'Notes'], rows)}`
     })

@@ -81,7 +81,8 @@ export function createExternalBackend(settings: ExternalSettings): CsrBackend {
         requestId === undefined
           ? { isPoll: false, mayHaveIssued: options.isRepeated, body: signRequest(request) }
           : {
-              ...{ isPoll: true, mayHaveIssued: true },
+              isPoll: true,
+              mayHaveIssued: true,
               body: { request_id: requestId, idempotency_key: request.certificateId },
             }
       return read(await post(settings.signUrl, asked, options.signal))
@@ -119,7 +120,8 @@ export function createExternalBackend(settings: ExternalSettings): CsrBackend {
 function refuseRepetition({ isRepeated }: StepOptions, { isIdempotent }: ExternalSettings): void {
   if (!isRepeated || isIdempotent) return
   throw new CaError(`${NAME} was asked before, and its answer is lost; ca.external.idempotent is false`, {
-    ...{ retryable: false, mayHaveIssued: true },
+    retryable: false,
+    mayHaveIssued: true,
   })
 }
 
@@ -213,7 +215,8 @@ function busy(answer: HttpAnswer, { isPoll, mayHaveIssued }: Asked, settings: Ex
 /** A certificate may exist, and the CA does not give it. */
 function withheld(answer: HttpAnswer): CaError {
   return new CaError(`${NAME} does not give what it may have issued: ${shown(answer)}`, {
-    ...{ retryable: UNHEARD.has(answer.status), mayHaveIssued: true },
+    retryable: UNHEARD.has(answer.status),
+    mayHaveIssued: true,
   })
 }
 
@@ -245,7 +248,8 @@ function read(answer: HttpAnswer): IssuanceStep {
     }
   // A redirect among them: it is never followed.
   throw new CaError(`${NAME} answered what is neither a chain nor a promise: ${shown(answer)}`, {
-    ...{ retryable: false, mayHaveIssued: true },
+    retryable: false,
+    mayHaveIssued: true,
   })
 }
 

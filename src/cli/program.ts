@@ -19,7 +19,10 @@ const OPERATIONS: readonly Words[] = WORDS.filter((words) => !needsUser(words))
 
 /** About the user of a session, which a configuration file does not have. */
 const ofSession = ({ usage, about }: Pick<Words, 'usage' | 'about'>): Command => ({
-  ...{ usage: usageOf({ usage }), about, options: PRINTING, further: true },
+  usage: usageOf({ usage }),
+  about,
+  options: PRINTING,
+  further: true,
   async run() {
     throw new UsageError(`${wordsOf(usage).join(' ')} is about a login: use chancery --server URL`)
   },
@@ -31,7 +34,10 @@ const SESSION = [...WORDS.filter(needsUser), ...LOGIN]
 function onDatabase(one: SharedCommand): Command {
   const { usage, about, options, further, anySchema, run } = one
   return command<Options & typeof PRINTING>({
-    ...{ usage, about, options: { ...options, ...PRINTING }, examples: examplesOf(one, '-c config.yaml') },
+    usage,
+    about,
+    options: { ...options, ...PRINTING },
+    examples: examplesOf(one, '-c config.yaml'),
     ...(further && { further }),
     async run(values, words) {
       const { readConfigFile } = await import('./commands/config-file.ts')
@@ -91,9 +97,29 @@ const checking = (one: Command): Command => ({
 
 /** First words in the order of the help; others follow. */
 const GROUPS = [
-  ...['serve', 'perspective', 'db', 'maintenance', 'signing', 'workers', 'mail', 'ca', 'crl'],
-  ...['certificates', 'bulk-revocations', 'renewals', 'keys', 'orders', 'accounts', 'terms'],
-  ...['eab', 'identifiers', 'profiles', 'admin', 'users', 'tokens', 'audit'],
+  'serve',
+  'perspective',
+  'db',
+  'maintenance',
+  'signing',
+  'workers',
+  'mail',
+  'ca',
+  'crl',
+  'certificates',
+  'bulk-revocations',
+  'renewals',
+  'keys',
+  'orders',
+  'accounts',
+  'terms',
+  'eab',
+  'identifiers',
+  'profiles',
+  'admin',
+  'users',
+  'tokens',
+  'audit',
 ]
 
 /** Commands of one first word stand together. */

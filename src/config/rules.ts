@@ -10,6 +10,13 @@ import { URLS } from './rules/urls.ts'
 
 /** What is wrong is told in this order, where the file gives none. */
 export const RULES: readonly Rule[] = [
-  ...[...SERVER, ...ACME, ...CHALLENGES, ...CA, ...ACME_PROXY],
-  ...[...CRL, ...OPERATIONS, ...HOOKS, ...URLS],
+  ...SERVER,
+  ...ACME,
+  ...CHALLENGES,
+  ...CA,
+  ...ACME_PROXY,
+  ...CRL,
+  ...OPERATIONS,
+  ...HOOKS,
+  ...URLS,
 ]

@@ -32,8 +32,14 @@ export function shownSettings(config: Config, sources: Sources | undefined): Sho
     const key = formatPath(path)
     const { description = '', unit, reload = 'restart', default: fallback } = withoutNull(node)
     return {
-      ...{ key, value: withoutSecrets(valueAt(config, path), path), default: fallback ?? null },
-      ...{ ...sourceOf(key, sources), reload, secret: isSecret(REFERENCE, path), description, unit },
+      key,
+      value: withoutSecrets(valueAt(config, path), path),
+      default: fallback ?? null,
+      ...sourceOf(key, sources),
+      reload,
+      secret: isSecret(REFERENCE, path),
+      description,
+      unit,
     }
   })
 }

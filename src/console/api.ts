@@ -87,7 +87,11 @@ interface LoadState<T> extends Omit<Loaded<T>, 'reload' | 'every'> {
 }
 
 const nothing = <T>(key: string): LoadState<T> => ({
-  ...{ key, data: undefined, error: undefined, isLoading: true, loadedAt: undefined },
+  key,
+  data: undefined,
+  error: undefined,
+  isLoading: true,
+  loadedAt: undefined,
 })
 
 /**

@@ -30,6 +30,8 @@ const MODULES = path.join(ROOT, 'node_modules')
 const SOURCE_FOLDERS = ['src', 'signer', 'workers', 'bench', 'test']
 /** A web page, bundled by `build-console.mjs` behind the compiler. */
 const CONSOLE = path.join('src', 'console')
+/** The page's client, and the operations that it calls. */
+const CONSOLE_USES = path.join('src', 'admin')
 const BUNDLER = path.join('src', 'dev', 'build-console.mjs')
 const CONSOLE_PAGE = path.join(ROOT, 'dist', 'console', 'index.html')
 const MINIMUM_NODE = [20, 19, 0]
@@ -44,8 +46,14 @@ const PROGRAMS = {
 
 // Processes killed by fault tests write no coverage, so the figures are slightly low.
 const COVERAGE_OPTIONS = [
-  ...['--reporter=text', '--reporter=html', '--reporter=lcovonly', '--reports-dir=coverage'],
-  ...['--include=src/**', '--include=signer/**', '--include=workers/**', '--include=bench/**'],
+  '--reporter=text',
+  '--reporter=html',
+  '--reporter=lcovonly',
+  '--reports-dir=coverage',
+  '--include=src/**',
+  '--include=signer/**',
+  '--include=workers/**',
+  '--include=bench/**',
   '--exclude-after-remap',
 ]
 
@@ -147,7 +155,7 @@ function filesBelow(folder, endings) {
 const compiledFrom = (source) => path.join('dist', source.replace(/\.(c?)ts$/, '.$1js'))
 
 /**
- * Hashes name, size and time of every compiler input, which also detects deleted and older files.
+ * Hashes name, size and time of every input of a step, which also detects deleted and older files.
  */
 function fingerprint(sources) {
   const lines = [...sources, 'tsconfig.json', 'package-lock.json'].map((file) => {
@@ -166,28 +174,43 @@ function removeStale(expected) {
   }
 }
 
+/** Runs a step of the build unless its inputs are those of its last run and its outputs are there. */
+async function buildStep(title, { stampFile, inputs, isComplete, prepare = () => undefined, args }) {
+  const stamp = fingerprint(inputs)
+  if (isComplete && readIfPresent(path.join(DIST, stampFile)) === stamp) return
+  prepare()
+  await step(title, () => outputOfFailure(process.execPath, args))
+  mkdirSync(DIST, { recursive: true })
+  writeFileSync(path.join(DIST, stampFile), stamp)
+}
+
 async function build() {
   const inConsole = filesBelow(CONSOLE, ['.ts', '.tsx', '.css', '.html', '.svg', '.json'])
   const sources = SOURCE_FOLDERS.flatMap((folder) => filesBelow(folder, ['.ts', '.cts'])).filter(
     (file) => !inConsole.includes(file),
   )
   const compiled = sources.filter((file) => !/\.d\.c?ts$/.test(file)).map(compiledFrom)
-  const stampFile = path.join(DIST, '.built')
-  const stamp = fingerprint([...sources, ...inConsole, BUNDLER])
-  const complete = compiled.every((file) => existsSync(path.join(ROOT, file)))
-  if (complete && existsSync(CONSOLE_PAGE) && readIfPresent(stampFile) === stamp) return
-
+  const isComplete = compiled.every((file) => existsSync(path.join(ROOT, file)))
   // Tests import what the console works out without a page, and so the compiler writes it, too.
-  removeStale(new Set([...compiled, ...inConsole.map(compiledFrom)]))
-  // The incremental state does not notice deleted outputs; without the state everything is written
-  // again.
-  if (!complete) rmSync(path.join(DIST, '.tsbuildinfo'), { force: true })
-  await step('Building', () =>
-    outputOfFailure(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json']),
-  )
-  await step('Building the console', () => outputOfFailure(process.execPath, [BUNDLER]))
-  mkdirSync(DIST, { recursive: true })
-  writeFileSync(stampFile, stamp)
+  const consoleModules = inConsole.filter((file) => file.endsWith('.ts'))
+  await buildStep('Building', {
+    stampFile: '.built',
+    inputs: [...sources, ...consoleModules],
+    isComplete,
+    prepare() {
+      removeStale(new Set([...compiled, ...inConsole.map(compiledFrom)]))
+      // The incremental state does not notice deleted outputs; without the state everything is
+      // written again.
+      if (!isComplete) rmSync(path.join(DIST, '.tsbuildinfo'), { force: true })
+    },
+    args: ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json'],
+  })
+  await buildStep('Building the console', {
+    stampFile: '.built-console',
+    inputs: [...inConsole, ...sources.filter((file) => file.startsWith(CONSOLE_USES)), BUNDLER],
+    isComplete: existsSync(CONSOLE_PAGE),
+    args: [BUNDLER],
+  })
 }
 
 /**

@@ -37,7 +37,12 @@ async function bundle() {
     define: { OPERATIONS_OF_BUILD: JSON.stringify(await operations()) },
     outdir: TARGET,
     entryNames: '[name].[hash]',
-    ...{ bundle: true, minify: true, write: false, format: 'esm', target: 'es2022', legalComments: 'none' },
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'esm',
+    target: 'es2022',
+    legalComments: 'none',
   })
   return outputFiles.map(({ path: file, contents }) => ({ name: path.basename(file), contents }))
 }

@@ -1,10 +1,10 @@
 /** What a front thread tells in events, log lines and metrics: of answers, of its services, of overload. */
 
 import type { Logger } from 'pino'
+import type { RefusalTally } from '../events/abuse-summary.ts'
+import type { EventWriter } from '../events/event-writer.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import type { OverloadEvents } from '../overload/overload-control.ts'
-import type { RefusalTally } from '../services/events/abuse-summary.ts'
-import type { EventWriter } from '../services/events/event-writer.ts'
 import type { OrderingEvents } from '../services/ordering.ts'
 import type { QuotaEvents } from '../services/quotas.ts'
 import type { RateLimitEvents } from '../services/rate-limiter.ts'

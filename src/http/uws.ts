@@ -87,8 +87,12 @@ class Server implements HttpServer {
     this.#calls = new HandlerCalls(options.onError, this.counters)
     this.#replies = new ReplyWriter(this.#exchanges, this.#calls)
     this.#bodies = new BodyCollector({
-      ...{ options, memory: this.#bodyMemory, exchanges: this.#exchanges },
-      ...{ calls: this.#calls, replies: this.#replies, counters: this.counters },
+      options,
+      memory: this.#bodyMemory,
+      exchanges: this.#exchanges,
+      calls: this.#calls,
+      replies: this.#replies,
+      counters: this.counters,
     })
     app.filter((res: uWS.HttpResponse, change: unknown): void => this.#countConnection(res, Number(change)))
     // A route for each known method saves a call for the method's name.

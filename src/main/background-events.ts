@@ -4,10 +4,10 @@ import type { Logger } from 'pino'
 import { createFailureLog } from '../background/failure-log.ts'
 import type { RunRecorder } from '../background/run-recorder.ts'
 import type { BackgroundEvents } from '../background/tasks.ts'
+import type { EventWriter } from '../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
-import type { EventWriter } from '../services/events/event-writer.ts'
 import { ADOPTION, type BackgroundParts, EXPIRATION } from './background.ts'
-import { issuanceEvents, orderRecovered } from './issuance.ts'
+import { issuanceEvents, orderRecovered } from './ca/start-issuance.ts'
 
 export function backgroundEvents(log: Logger, metrics: Metrics, recorder: RunRecorder): BackgroundEvents {
   const failures = createFailureLog(log)

@@ -19,7 +19,7 @@ import { nonceAuditSeconds, nonceLifetimeSeconds } from '../settings/server.ts'
 import { adoptionRules } from '../settings/validation.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
 import type { RetentionPage } from '../store/retention-store.ts'
-import type { AdminThread } from './start-admin.ts'
+import type { AdminThread } from './admin/start-admin.ts'
 import type { Stores } from './stores.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000

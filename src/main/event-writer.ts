@@ -1,8 +1,8 @@
 /** The event writer of a thread, with its log lines and metrics. */
 
 import type { Logger } from 'pino'
+import { EventWriter } from '../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
-import { EventWriter } from '../services/events/event-writer.ts'
 import type { Database } from '../store/database.ts'
 
 export function createEventWriter(db: Pick<Database, 'query'>, log: Logger, metrics: Metrics): EventWriter {

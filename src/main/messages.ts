@@ -3,16 +3,14 @@
 import type { CaaFinding, MailDomainFinding } from '../../workers/job.ts'
 import type { AdminMessages, AdminReply, AdminRequest } from '../admin/message.ts'
 import type { Config } from '../config/schema.ts'
-import type { ShownSetting } from '../config/shown.ts'
-import type { InstanceState } from '../domain/instance-state.ts'
-import type { RegisteredHook } from '../hooks/registered-hook.ts'
+import type { RefusalCounts } from '../events/abuse-summary.ts'
+import type { RegisteredHook } from '../events/hooks/registered-hook.ts'
 import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import type { ThreadAnswer } from '../ops/thread-metrics.ts'
 import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { AttemptEnded, ValidationRequest } from '../services/challenge-triggers.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
 import type { CsrOutcome } from '../services/csr-step.ts'
-import type { RefusalCounts } from '../services/events/abuse-summary.ts'
 import type { LiveSettings } from '../settings/server.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
 
@@ -49,27 +47,6 @@ export interface ReloadChanges {
   applied: readonly string[]
   /** They keep their running value. */
   needRestart: readonly string[]
-}
-
-/** What the admin thread asks the supervisor. */
-export type AdminQuestions = {
-  instance: { message: undefined; reply: InstanceState }
-  settings: { message: undefined; reply: ShownConfig }
-}
-
-/** The configuration in force, and what the file would change. */
-export interface ShownConfig {
-  settings: readonly ShownSetting[]
-  /** Undefined when the service runs without a file. */
-  file: { path: string; errors: readonly string[]; changes: readonly FileChange[] } | undefined
-}
-
-export interface FileChange {
-  key: string
-  /** What makes it take effect. */
-  by: 'SIGHUP' | 'restart'
-  /** Without secrets. */
-  value: unknown
 }
 
 /** Of the events thread. */

@@ -1,11 +1,11 @@
 /** Turns events of the service's parts into log lines and metrics. */
 
 import type { Logger } from 'pino'
+import type { ChallengeEvents } from '../events/challenge-events.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import type { ActorRef } from '../runtime/actor.ts'
 import type { ThreadEvent } from '../runtime/thread.ts'
 import type { AttemptEnded, ValidationRequest } from '../services/challenge-triggers.ts'
-import type { ChallengeEvents } from '../services/events/challenge-events.ts'
 import type { DispatcherEvents } from '../services/validation-dispatcher.ts'
 import { batchPerTick } from '../shared/lib/batch-per-tick.ts'
 import type { FrontMessages } from './messages.ts'

@@ -3,22 +3,22 @@
 import { RunRecorder } from '../background/run-recorder.ts'
 import { type BackgroundWorkers, startBackgroundTasks } from '../background/tasks.ts'
 import { signerBackend } from '../config/backends.ts'
+import { AbuseSummary } from '../events/abuse-summary.ts'
 import { startResolverCheck } from '../ops/resolver-check.ts'
-import { AbuseSummary } from '../services/events/abuse-summary.ts'
 import { issuancePolicy } from '../settings/issuance.ts'
 import { expirationSettings } from '../settings/notifications.ts'
 import { readWorkers, recordRuns } from '../store/background-run-store.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
+import type { AdminThread } from './admin/start-admin.ts'
 import { backgroundTasks } from './background.ts'
 import { backgroundEvents, workEvents } from './background-events.ts'
-import { type Crls, startCrls } from './crl.ts'
-import { backendTasks } from './csr-issuances.ts'
+import type { CaPart, IssuancePart } from './ca/start-ca.ts'
+import { type Crls, startCrls } from './ca/start-crl.ts'
+import { backendTasks } from './ca/start-csr-issuances.ts'
+import { type Events, smtpStatus } from './events/start-events.ts'
 import { expirationTasks } from './expiration-tasks.ts'
-import type { AdminThread } from './start-admin.ts'
-import type { CaPart, IssuancePart } from './start-ca.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
-import { type Events, smtpStatus } from './start-events.ts'
 import type { ValidationPart } from './start-validation.ts'
 import { type Supervisor, spawnSupervisor } from './supervisor.ts'
 
@@ -118,7 +118,13 @@ export function startSupervisor(
   const resolvers = config.dns.resolvers.length > 0 ? startResolverCheck(config.dns.resolvers) : undefined
   teardown.add(async () => resolvers?.stop())
   const supervisor = spawnSupervisor({
-    ...{ log, metrics, db, ca, flags, backends, csrIssuances },
+    log,
+    metrics,
+    db,
+    ca,
+    flags,
+    backends,
+    csrIssuances,
     signer: signerBackend(config.ca),
     issueWithinMs: issuancePolicy(config, []).finalizeWaitMs,
     ...validation,

@@ -3,9 +3,9 @@
  * queue.
  */
 
+import { ChallengeEvents } from '../events/challenge-events.ts'
 import { corroborated } from '../mpic/perspectives.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
-import { ChallengeEvents } from '../services/events/challenge-events.ts'
 import type { AskForMailDomains } from '../services/mail-domains.ts'
 import { type DispatcherEvents, ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import { dispatchLimits, staleSeconds, validationPolicy } from '../settings/validation.ts'
@@ -14,8 +14,8 @@ import type { ChallengeMethods } from '../validation/extensions.ts'
 import { createJobFactory } from '../validation/jobs.ts'
 import { createMailDomainChecks } from '../validation/mail-domain-checks.ts'
 import { createValidationPools } from '../validation/pools.ts'
+import type { IssuancePart } from './ca/start-ca.ts'
 import { dispatcherEvents, endedAttemptsTo } from './service-events.ts'
-import type { IssuancePart } from './start-ca.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
 

@@ -136,7 +136,10 @@ function tally(request: MpicRequest, votes: readonly Vote[], policy: QuorumPolic
   const step: EvidenceStep = {
     step: 'corroboration',
     check: request.check_type,
-    ...{ of: votes.length, corroborated, needed, ...(minRegions > 1 && { minRegions }) },
+    of: votes.length,
+    corroborated,
+    needed,
+    ...(minRegions > 1 && { minRegions }),
     result: isMet ? 'corroborated' : 'not corroborated',
   }
   const summary = `${corroborated} of ${votes.length} remote perspectives corroborate it, and ${needed}${inRegions} must`

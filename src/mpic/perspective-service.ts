@@ -69,7 +69,14 @@ export async function startPerspective(config: Config, version: string, log: Log
 
   try {
     const server = await startPerspectiveServer({
-      ...{ bind, port, code, tokens, cert, key, clientCa, check },
+      bind,
+      port,
+      code,
+      tokens,
+      cert,
+      key,
+      clientCa,
+      check,
       onAnswered: (answered) => logAnswered(log, answered),
       onFault: (error) => log.error({ err: error }, 'a check gave no verdict'),
     })

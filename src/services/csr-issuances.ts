@@ -323,8 +323,11 @@ export class CsrIssuances {
     const failures = next === undefined ? row.failures + 1 : 0
     const dueInSeconds = next === undefined ? this.#inTime(row, restSeconds(failures, undefined)) : 0
     const isTaken = await store.takeFromSigner({
-      ...{ ...row, backend: next ?? row.backend },
-      ...{ instanceId, failures, dueInSeconds },
+      ...row,
+      backend: next ?? row.backend,
+      instanceId,
+      failures,
+      dueInSeconds,
     })
     if (!isTaken || next === undefined) return 'pending'
     events.failedOver(signer, next, factsOf(row))

@@ -19,7 +19,9 @@ export function moduleContent(
     const csr = parseCsr(der)
     return contentOf({
       subject: { spki: csr.spki, identifiers, commonName: admittedCommonName(commonNameOf(csr), issuer.constraints) },
-      ...{ profile, issuer, policyOids },
+      profile,
+      issuer,
+      policyOids,
       serialNumber: await serialNumber(),
       validity: certificateValidity({ notBefore, notAfter }, profile.validity, new Date(), issuer),
       caIssuersUrls: issuer.caIssuersUrls ?? caIssuersUrls,

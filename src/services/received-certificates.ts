@@ -110,7 +110,12 @@ export function createReceivedCertificates(options: ReceivedCertificatesOptions)
     const names = identifiers.map(({ value }) => value)
     const { notBefore, notAfter } = tbs
     const certificate = {
-      ...{ certificateId, issuerFingerprint, names, notBefore, notAfter, der },
+      certificateId,
+      issuerFingerprint,
+      names,
+      notBefore,
+      notAfter,
+      der,
       serialNumber: Buffer.from(serialNumber, 'hex'),
     }
     const tell = () => announce(events, row, serialNumber, names, warnings)

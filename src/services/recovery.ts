@@ -85,7 +85,13 @@ async function recover(
   const { certificateId, accountId, orderId, issuerId, tbs, lapse, isUnsigned } = intent
   const { serialNumber, dnsNames, ipAddresses, notBefore, notAfter } = parseTbsCertificate(tbs)
   const issuing = {
-    ...{ certificateId, accountId, orderId, issuerId, tbs, notBefore, notAfter },
+    certificateId,
+    accountId,
+    orderId,
+    issuerId,
+    tbs,
+    notBefore,
+    notAfter,
     serialNumber: serialNumber.toString('hex'),
     names: [...dnsNames, ...ipAddresses],
   }

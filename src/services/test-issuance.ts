@@ -65,7 +65,9 @@ function csrOf(keyType: SubjectKeyType, name: string, { signatureAlgorithms, key
   const { hash } = SIGNATURE_ALGORITHMS[signatureAlgorithm]
   return buildCsr({
     spki: publicKey.export({ type: 'spki', format: 'der' }),
-    ...{ dnsNames: [name], ipAddresses: [], signatureAlgorithm },
+    dnsNames: [name],
+    ipAddresses: [],
+    signatureAlgorithm,
     sign: (info) => sign(hash, info, privateKey),
   })
 }

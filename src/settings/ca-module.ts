@@ -19,7 +19,8 @@ export function caModules({ ca }: Config): CaModuleSettings[] {
   return usedModules(ca).map((name) => {
     const { reference, limits, settings } = configOf(ca, name)
     return {
-      ...{ name, key: keyOfBackend(ca, name) },
+      name,
+      key: keyOfBackend(ca, name),
       module: { ...reference, url: urlOfModule(reference), settings, methods: CA_METHODS },
       timeoutMs: limits.timeout_seconds * 1000,
       concurrency: limits.concurrency,

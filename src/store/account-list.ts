@@ -95,7 +95,10 @@ export async function listAccounts(
       : [sql.fragment`a.eab_credential_id = (SELECT id FROM eab_credentials WHERE kid = ${eabKid})`]),
   ]
   const walk = walkById<ListedAccount>(db, {
-    ...{ table: sql.fragment`accounts a`, id, bounds, fits },
+    table: sql.fragment`accounts a`,
+    id,
+    bounds,
+    fits,
     read: (where, count) =>
       db.any(rowsOf(Row)`SELECT ${columns} FROM ${accounts} a WHERE ${where} ORDER BY a.id DESC LIMIT ${count}`),
   })

@@ -156,7 +156,9 @@ export async function revokeCertificates(
     certificates.map(({ certificateId }) => certificateId),
     reason,
     certificates.map(({ blockedKey }) => blockedKey ?? null),
-    ...[null, null, null],
+    null,
+    null,
+    null,
   ])
   return row?.revoked ?? []
 }

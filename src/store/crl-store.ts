@@ -282,6 +282,16 @@ interface CrlRow {
   started_at: Date
 }
 
+interface DraftRow {
+  number: string
+  highest: string
+  started_at: Date
+  previous: string | null
+  previous_this_update: Date | null
+  changes: number
+  bulk_changes: number
+}
+
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
@@ -289,17 +299,8 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
     issuerCertificates: () => db.query(ISSUER_CERTIFICATES, []),
     state: (scope, issuerFingerprints) => readState(db, scope, issuerFingerprints),
     async begin({ issuerKey, shards, shard }, issuerFingerprints, maxLeadSeconds) {
-      type Row = {
-        number: string
-        highest: string
-        started_at: Date
-        previous: string | null
-        previous_this_update: Date | null
-        changes: number
-        bulk_changes: number
-      }
-      const [row] = await db.query<Row>(BEGIN, [issuerKey, shards, shard, issuerFingerprints, maxLeadSeconds])
-      const { number, highest, started_at, previous, previous_this_update, changes, bulk_changes } = row as Row
+      const [row] = await db.query<DraftRow>(BEGIN, [issuerKey, shards, shard, issuerFingerprints, maxLeadSeconds])
+      const { number, highest, started_at, previous, previous_this_update, changes, bulk_changes } = row as DraftRow
       return {
         number: BigInt(number),
         highest: BigInt(highest),
@@ -326,8 +327,19 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
     },
     async publish(crl, draft, pieces) {
       const values = [
-        ...[crl.issuerKey, crl.shards, crl.shard, crl.issuerId, crl.number, draft.changes],
-        ...[crl.thisUpdate, crl.nextUpdate, crl.entries, crl.bytes, draft.startedAt, draft.previous ?? null, pieces],
+        crl.issuerKey,
+        crl.shards,
+        crl.shard,
+        crl.issuerId,
+        crl.number,
+        draft.changes,
+        crl.thisUpdate,
+        crl.nextUpdate,
+        crl.entries,
+        crl.bytes,
+        draft.startedAt,
+        draft.previous ?? null,
+        pieces,
         draft.bulkChanges,
       ]
       if ((await db.query(PUBLISH, values)).length === 0) return false

@@ -358,7 +358,9 @@ export function createCsrIssuanceStore(db: Database): CsrIssuanceStore {
     async saveIssuer({ fingerprint, certificate, chain, alternateChains }) {
       const alternates = alternateChains.map((one) => one.map((der) => der.toString('base64')))
       await db.query(SAVE_ISSUER, [
-        ...[fingerprint, certificate, chain],
+        fingerprint,
+        certificate,
+        chain,
         alternates.length > 0 ? JSON.stringify(alternates) : null,
       ])
     },

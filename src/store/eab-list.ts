@@ -1,7 +1,7 @@
 /** SQL of the list of binding credentials, newest first, along eab_credentials_pkey. */
 
 import { z } from 'zod/v4'
-import { Credential, type CredentialRow, credentialColumns } from './admin/credential-store.ts'
+import { Credential, type CredentialRow, credentialColumns } from './credential-store.ts'
 import { allOf, behind, type Fragment, type ReadPage, readPage, unbounded, upTo, type Walk } from './list-page.ts'
 import { type DatabasePool, rowsOf, sql } from './slonik.ts'
 

@@ -135,7 +135,10 @@ async function register(db: Pick<Database, 'transaction'>, bound: BoundAccount):
 }
 
 const verificationOf = (row: VerificationRow): EabVerification => ({
-  ...{ id: row.id, sealedKey: row.hmac_key, used: row.used, revoked: row.revoked },
+  id: row.id,
+  sealedKey: row.hmac_key,
+  used: row.used,
+  revoked: row.revoked,
   expiresAt: row.expires_at ?? undefined,
   usesLeft: row.uses_left ?? undefined,
   allowedNetworks: row.allowed_networks ?? undefined,

@@ -34,7 +34,10 @@ const deliveryOf = (row: DeliveryRow): Delivery => ({
   attempts: row.attempts,
   place: row.place,
   event: {
-    ...{ id: row.event_id, kind: row.kind, subject: row.subject, data: row.data },
+    id: row.event_id,
+    kind: row.kind,
+    subject: row.subject,
+    data: row.data,
     accountId: row.account_id ?? undefined,
     occurredAt: row.occurred_at,
   },

@@ -114,7 +114,10 @@ export async function listOrders(
       : [sql.fragment`o.status = ANY (${sql.array(storedOf(status), 'text')}) AND derived.status = ${status}`]),
   ]
   const walk = walkById<ListedOrder>(db, {
-    ...{ table: sql.fragment`orders o`, id, bounds, fits },
+    table: sql.fragment`orders o`,
+    id,
+    bounds,
+    fits,
     read: (where, count) =>
       db.any(rowsOf(Row)`
         SELECT o.id, o.account_id, derived.status, o.identifiers, o.expires_at, o.error, o.certificate_id

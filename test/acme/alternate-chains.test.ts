@@ -33,13 +33,22 @@ async function crossSigned(intermediateFile: string): Promise<string> {
     new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
   ]
   const root = await x509.X509CertificateGenerator.createSelfSigned({
-    ...{ serialNumber: '0102', name: 'CN=Another Root', keys, signingAlgorithm: SIGNING, ...validity },
+    serialNumber: '0102',
+    name: 'CN=Another Root',
+    keys,
+    signingAlgorithm: SIGNING,
+    ...validity,
     extensions: [...extensions, await x509.SubjectKeyIdentifierExtension.create(keys.publicKey)],
   })
   const subjectKey = await intermediate.publicKey.export(EC, ['verify'])
   const cross = await x509.X509CertificateGenerator.create({
-    ...{ serialNumber: '0103', subject: intermediate.subject, issuer: root.subject, ...validity },
-    ...{ publicKey: subjectKey, signingKey: keys.privateKey, signingAlgorithm: SIGNING },
+    serialNumber: '0103',
+    subject: intermediate.subject,
+    issuer: root.subject,
+    ...validity,
+    publicKey: subjectKey,
+    signingKey: keys.privateKey,
+    signingAlgorithm: SIGNING,
     extensions: [...extensions, await x509.SubjectKeyIdentifierExtension.create(subjectKey)],
   })
   return `${cross.toString('pem')}\n${root.toString('pem')}\n`
@@ -123,8 +132,15 @@ describe('the chains of a certificate', () => {
   })
 
   const CERTIFICATE_RANGES = [
-    ...[undefined, '*/*', 'application/json', 'application/pkix-cert', 'application/pkcs7-mime, text/html'],
-    ...['application/pem-certificate-chain;q=0', '*/*;q=0', 'application/pkix-cert;q=much', ','],
+    undefined,
+    '*/*',
+    'application/json',
+    'application/pkix-cert',
+    'application/pkcs7-mime, text/html',
+    'application/pem-certificate-chain;q=0',
+    '*/*;q=0',
+    'application/pkix-cert;q=much',
+    ',',
   ]
   for (const accept of CERTIFICATE_RANGES) {
     test(`Accept: ${accept ?? '(none)'} gets the PEM chain (§7.4.2, RFC 9110 §12.5.1)`, async () => {

@@ -78,7 +78,10 @@ function aServiceWith(caOf: (ca: OpenSslCa) => Record<string, unknown>) {
     ca: () => ca,
     service: () => service,
     client: () => client,
-    ...{ ready, finalized, crash, query },
+    ready,
+    finalized,
+    crash,
+    query,
     backendOf: async (url: string) =>
       (await query('SELECT backend FROM certificates WHERE order_id = $1', [url.split('/').at(-1)]))[0]?.['backend'],
     chainOf: async (order: Answer) => {
@@ -208,7 +211,8 @@ describe('a service whose CA is a module that misbehaves', { timeout: 900_000 },
       ...settings,
       environment: { CA_FOLDER: folder, OTHER_CA_FOLDER: other.folder },
       // Long enough for OpenSSL on a busy machine; what never ends takes as long.
-      ...{ timeout_seconds: 6, concurrency: 3 },
+      timeout_seconds: 6,
+      concurrency: 3,
     },
     deferred_signing_timeout: 240,
   }))

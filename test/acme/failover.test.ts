@@ -42,7 +42,9 @@ describe('a service with several backends', { timeout: 900_000 }, () => {
       },
       signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 10 },
       external: {
-        ...{ sign_url: `${ca.url}/sign`, revoke_url: `${ca.url}/revoke`, trust_anchors: [ca.rootFile] },
+        sign_url: `${ca.url}/sign`,
+        revoke_url: `${ca.url}/revoke`,
+        trust_anchors: [ca.rootFile],
         timeout_seconds: 30,
       },
     },

@@ -125,7 +125,10 @@ describe('a service behind a proxy, with paths of its own', () => {
     const order = await client.newOrder(['browser.test'])
     const signed = [
       ...['newAccount', 'newOrder', 'newAuthz', 'revokeCert', 'keyChange'].map((name) => String(directory[name])),
-      ...[client.kid, `${client.kid}/orders`, order.json.finalize, order.json.authorizations[0]],
+      client.kid,
+      `${client.kid}/orders`,
+      order.json.finalize,
+      order.json.authorizations[0],
     ]
     const resources: [url: string, methods: string][] = [
       [DIRECTORY, 'GET, HEAD, POST'],

@@ -90,7 +90,10 @@ describe('two perspectives beside a service', () => {
           http01: { max_retries: 0 },
           corroboration: { timeout_seconds: 20 },
           perspectives: names.map((name) => ({
-            ...{ name, url: `https://127.0.0.1:${ports[name]}`, token: TOKENS[name], ca_path: files.cert },
+            name,
+            url: `https://127.0.0.1:${ports[name]}`,
+            token: TOKENS[name],
+            ca_path: files.cert,
           })),
         },
         dns: at(free.resolver),
@@ -98,8 +101,12 @@ describe('two perspectives beside a service', () => {
     })
     const config = (name: keyof typeof TOKENS, moved: string[]) => ({
       perspective: {
-        ...{ code: name, bind: '127.0.0.1', port: ports[name], tokens: [TOKENS[name]] },
-        ...{ cert_path: files.cert, key_path: files.key },
+        code: name,
+        bind: '127.0.0.1',
+        port: ports[name],
+        tokens: [TOKENS[name]],
+        cert_path: files.cert,
+        key_path: files.key,
       },
       challenges: { http01: { port: service.http01Port, blocked_networks: [] } },
       // Nobody listens at 127.0.0.9.
@@ -178,8 +185,10 @@ describe('two perspectives beside a service', () => {
   test('what all see is issued for, and the authorization keeps what each said', async () => {
     let before = 0
     const all = {
-      ...{ 'near dcv': 'corroborated', 'far dcv': 'corroborated' },
-      ...{ 'near caa': 'corroborated', 'far caa': 'corroborated' },
+      'near dcv': 'corroborated',
+      'far dcv': 'corroborated',
+      'near caa': 'corroborated',
+      'far caa': 'corroborated',
     }
     const name = await thatShows('seen.test', all, async (one) => {
       responder.seen.clear()

@@ -165,7 +165,12 @@ describe('renewal information', () => {
     )
     const advised = await chancery(
       service,
-      ...['renewal', 'advise', '--issuer', issuer.fingerprint256, '--window-end', end.toISOString()],
+      'renewal',
+      'advise',
+      '--issuer',
+      issuer.fingerprint256,
+      '--window-end',
+      end.toISOString(),
     )
     assert.equal(advised.code, 0, advised.stderr)
     const window = await windowOf(certificate.certId)

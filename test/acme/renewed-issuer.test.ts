@@ -37,7 +37,10 @@ async function renewIntermediate(ca: DevCaFiles): Promise<void> {
   const renewed = await x509.X509CertificateGenerator.create(
     {
       serialNumber: '0102030405060708090a0b0c0d0e0f1011',
-      ...{ subject: former.subject, issuer: root.subject, notBefore: former.notBefore, notAfter: former.notAfter },
+      subject: former.subject,
+      issuer: root.subject,
+      notBefore: former.notBefore,
+      notAfter: former.notAfter,
       publicKey: await former.publicKey.export(KEY, ['verify'], webcrypto),
       signingKey: await webcrypto.subtle.importKey('pkcs8', rootKey, KEY, false, ['sign']),
       signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },

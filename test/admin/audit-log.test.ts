@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { AuditLog } from '../../src/admin/audit/audit-log.ts'
+import { AuditReader } from '../../src/admin/audit/audit-reader.ts'
 import { AdminError } from '../../src/domain/admin-error.ts'
 import type { Actor } from '../../src/domain/administrator.ts'
-import { AuditLog } from '../../src/services/admin/audit-log.ts'
-import { AuditReader } from '../../src/services/admin/audit-reader.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
@@ -44,7 +44,13 @@ describe('the audit log', () => {
     const [entry] = await entries('?action=user.create&limit=1')
     const me = (await admin.get('/me')).json
     assert.deepEqual(Object.keys(entry ?? {}).sort(), [
-      ...['action', 'created_at', 'details', 'id', 'ip_address', 'target_user_id', 'user_id'],
+      'action',
+      'created_at',
+      'details',
+      'id',
+      'ip_address',
+      'target_user_id',
+      'user_id',
     ])
     assert.deepEqual(entry?.details, { username: 'user6', role: 'auditor' })
     assert.equal(entry?.user_id, me.id)
@@ -63,7 +69,7 @@ describe('the audit log', () => {
       const link: string | undefined = /<([^>]+)>; rel="next"/.exec(reply.headers.get('link') ?? '')?.[1]
       next = link === undefined ? undefined : link.slice(link.indexOf('/audit-log'))
     }
-    assert.deepEqual(seen, [...['user6', 'user5', 'user4', 'user3', 'user2', 'user1', 'user0'], 'audrey', 'alice'])
+    assert.deepEqual(seen, ['user6', 'user5', 'user4', 'user3', 'user2', 'user1', 'user0', 'audrey', 'alice'])
   })
 
   test('filters: user, address, time', async () => {

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import { AuditLog } from '../../src/admin/audit/audit-log.ts'
+import { AuditVerifications } from '../../src/admin/audit/audit-verification.ts'
 import type { AdminError } from '../../src/domain/admin-error.ts'
-import { AuditLog } from '../../src/services/admin/audit-log.ts'
-import { AuditVerifications } from '../../src/services/admin/audit-verification.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { rowsIn, type TestDatabase, testDatabase } from '../support/database.ts'
@@ -39,7 +39,10 @@ describe('a check of the audit log', () => {
 
   const instance = (options: { key?: () => Buffer } = {}) =>
     new AuditVerifications({
-      ...{ db, key: () => KEY, rests: false, events: { failed: (error) => void told.push(error) } },
+      db,
+      key: () => KEY,
+      rests: false,
+      events: { failed: (error) => void told.push(error) },
       ...options,
     })
   const endOf = (jobs: AuditVerifications, id: string) =>

@@ -10,11 +10,12 @@ import {
   registeredClient,
   startResponder,
 } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
 import { accountIdOf, boundClient, change, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
 import { plainCsr } from '../support/csr.ts'
 import { P256_KEY } from '../support/keys.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const csrOf = (...names: string[]) => plainCsr(P256_KEY, names)
 
@@ -24,14 +25,13 @@ describe('CSR profiles', () => {
   let admin: AdminClient
   let auditor: AdminClient
   before(async () => {
-    service = await startTestService({ config: { ...adminConfig(), acme: { eab_reusable: true } } })
+    service = await sharedService('admin')
     responder = await startResponder(service.http01Port)
     admin = await administrator(service, 'alice')
     auditor = await administrator(service, 'audrey', 'auditor')
   })
   after(async () => {
     await responder.close()
-    await service.dispose()
     closeConnections()
   })
 
@@ -141,16 +141,20 @@ describe('CSR profiles', () => {
       authorized_signature_algorithms: ['SHA256withRSA', 'SHA256withECDSA', 'Ed25519'],
       authorized_key_usages: ['digital_signature', 'key_encipherment'],
       authorized_extended_key_usages: ['serverAuth', 'clientAuth'],
-      ...{ common_name_minimum: 0, common_name_maximum: -1, common_name_regex: '.*' },
-      ...{
-        san_minimum: -1,
-        san_maximum: -1,
-        san_regex: '.*',
-        san_types: ['DNS_NAME', 'IP_ADDRESS'],
-        subject_regex: '.*',
-      },
-      ...{ wildcard_in_common_name: false, wildcard_in_san: true },
-      ...{ max_subdomain_depth: 2, depth_base_domains: ['test'], reuse_key: true, renewal_window_days: 0 },
+      common_name_minimum: 0,
+      common_name_maximum: -1,
+      common_name_regex: '.*',
+      san_minimum: -1,
+      san_maximum: -1,
+      san_regex: '.*',
+      san_types: ['DNS_NAME', 'IP_ADDRESS'],
+      subject_regex: '.*',
+      wildcard_in_common_name: false,
+      wildcard_in_san: true,
+      max_subdomain_depth: 2,
+      depth_base_domains: ['test'],
+      reuse_key: true,
+      renewal_window_days: 0,
     }
     const { id } = await create(profile_data)
     assert.deepEqual((await admin.get(`/csr-profiles/${id}`)).json.profile_data, profile_data)

@@ -111,7 +111,10 @@ describe('binding credentials', () => {
     assert.equal((await admin.get(`/eab/${id}/csr-profile`)).json.id, profile.id)
     const actions = (await newestEntries(admin, 6)).map(({ action }) => action)
     assert.deepEqual(actions.filter((action) => action.startsWith('eab.')).sort(), [
-      ...['eab.add_identifier', 'eab.add_identifier', 'eab.assign_csr_profile', 'eab.create'],
+      'eab.add_identifier',
+      'eab.add_identifier',
+      'eab.assign_csr_profile',
+      'eab.create',
     ])
     const wanted = { kid: 'without', allowed_identifiers: ['none.test'], csr_profile_id: NOBODY }
     assert.equal((await admin.send('POST', '/eab', wanted)).status, 404)

@@ -16,7 +16,7 @@ import { errorsOf } from '../../src/admin/openapi.ts'
 import { Router } from '../../src/admin/router.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { ADMIN_ERRORS, type AdminErrorCode } from '../../src/domain/admin-error.ts'
-import { type AdminThread, startAdmin } from '../../src/main/start-admin.ts'
+import { type AdminThread, startAdmin } from '../../src/main/admin/start-admin.ts'
 import { type StartContext, Teardown } from '../../src/main/start-context.ts'
 import { registeredClient, startResponder } from '../support/acme-client.ts'
 import { adminConfig, administrator, clientWith } from '../support/admin.ts'
@@ -86,7 +86,10 @@ describe('whatever is asked of the Admin API', () => {
   function requestOf(one: FuzzCase): AdminRequest {
     const token = tokens[one.actor]
     return {
-      ...{ requestId: randomUUID(), method: one.method, path: known.fill(one), query: one.query },
+      requestId: randomUUID(),
+      method: one.method,
+      path: known.fill(one),
+      query: one.query,
       authorization: token === undefined ? one.authorization : `Bearer ${token}`,
       contentType: one.contentType,
       body: Buffer.from(one.body),

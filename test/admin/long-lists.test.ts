@@ -33,8 +33,13 @@ describe('long lists', () => {
   after(() => service.dispose())
 
   const LISTS = [
-    ...['/users', '/tokens', '/eab', '/csr-profiles', '/allowed-identifiers'],
-    ...['/accounts/ACCOUNT/allowed-identifiers', '/eab/EAB/allowed-identifiers'],
+    '/users',
+    '/tokens',
+    '/eab',
+    '/csr-profiles',
+    '/allowed-identifiers',
+    '/accounts/ACCOUNT/allowed-identifiers',
+    '/eab/EAB/allowed-identifiers',
   ]
   const pathOf = (list: string) => list.replace('ACCOUNT', account).replace('EAB', eab)
 
@@ -63,7 +68,10 @@ describe('long lists', () => {
   test('every list of the interface takes a limit', () => {
     // By hours, the last 50, and what was asked.
     const bounded = new Set([
-      ...['getEventCounts', 'listFailuresOfAccount', 'changeIdentifiersOfEab', 'changeIdentifiersOfAccount'],
+      'getEventCounts',
+      'listFailuresOfAccount',
+      'changeIdentifiersOfEab',
+      'changeIdentifiersOfAccount',
     ])
     const whole = ENDPOINTS.filter(
       ({ id, reply, query }) =>

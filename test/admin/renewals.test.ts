@@ -8,6 +8,7 @@ import { accountIdOf } from '../support/bound.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { P384_KEY } from '../support/keys.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const counts = (...certificates: number[]) =>
   certificates.map((count, index) => ({ days: [1, 7, 14, 30][index], certificates: count }))
@@ -17,7 +18,7 @@ describe('renewals and blocked keys of the Admin API', { timeout: 900_000 }, () 
   let issued: Obtained
   let serial: string
   before(async () => {
-    at = await startIssuing({ ari: { enabled: true } })
+    at = await startIssuing(await sharedService('admin'))
     issued = await at.client.obtain(['www.test'], at.responder)
     serial = new X509Certificate(issued.der).serialNumber
   })
@@ -50,12 +51,15 @@ describe('renewals and blocked keys of the Admin API', { timeout: 900_000 }, () 
 
   test('a filter says which certificates, or that all are meant', async () => {
     const wrong = [
-      ...[{}, { filter: {} }, { filter: { all: false } }, { filter: { all: true, issued_before: '2026-01-01' } }],
-      ...[{ filter: { serial_numbers: ['x'] } }, { filter: { issuer: '00'.repeat(32) } }, { filter: { domain: 'a' } }],
-      ...[
-        { filter: { all: true }, window_end: '2020-01-01' },
-        { filter: { all: true }, explanation_url: 'file:///x' },
-      ],
+      {},
+      { filter: {} },
+      { filter: { all: false } },
+      { filter: { all: true, issued_before: '2026-01-01' } },
+      { filter: { serial_numbers: ['x'] } },
+      { filter: { issuer: '00'.repeat(32) } },
+      { filter: { domain: 'a' } },
+      { filter: { all: true }, window_end: '2020-01-01' },
+      { filter: { all: true }, explanation_url: 'file:///x' },
     ]
     for (const body of wrong)
       assert.equal((await at.admin.send('POST', '/renewals', body)).status, 400, JSON.stringify(body))

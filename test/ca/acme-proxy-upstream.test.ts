@@ -44,7 +44,9 @@ describe('an upstream that is not as it should be', { timeout: 900_000 }, () => 
   })
 
   const handler: ChallengeHandler = {
-    ...{ propagationMs: 0, timeoutMs: 1_000, concurrency: 1 },
+    propagationMs: 0,
+    timeoutMs: 1_000,
+    concurrency: 1,
     place: async ({ domain }) => void placed.push(`place ${domain}`),
     remove: async ({ domain }) => void placed.push(`remove ${domain}`),
     close: async () => undefined,

@@ -180,11 +180,14 @@ describe('a CA module', { timeout: 900_000 }, () => {
       const common = { status: 'pending', retryAfterMs: 1000 }
       assert.deepEqual(await pending({}), {
         ...common,
-        ...{ mayHaveIssued: true, state: { own: [1], mayHaveIssued: true } },
+        mayHaveIssued: true,
+        state: { own: [1], mayHaveIssued: true },
       })
       assert.deepEqual(await pending({ mayHaveIssued: false, retryAfterSeconds: 1e9 }), {
         ...common,
-        ...{ retryAfterMs: 3_600_000, mayHaveIssued: false, state: { own: [1] } },
+        retryAfterMs: 3_600_000,
+        mayHaveIssued: false,
+        state: { own: [1] },
       })
     })
 

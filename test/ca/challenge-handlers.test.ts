@@ -36,8 +36,13 @@ describe('challenge handlers', () => {
   }
   const scripts = (placeScript: string, more: { timeoutMs?: number; passedVariables?: string[] } = {}) =>
     callbackDns({
-      ...{ placeScript, removeScript: placeScript, timeoutMs: 30_000, concurrency: 1, propagationMs: 0 },
-      ...{ passedVariables: [], ...more },
+      placeScript,
+      removeScript: placeScript,
+      timeoutMs: 30_000,
+      concurrency: 1,
+      propagationMs: 0,
+      passedVariables: [],
+      ...more,
     })
 
   test('a script gets its words as they are, no shell between, and no secret of the service', async () => {

@@ -252,9 +252,19 @@ describe('inspect, the lists', () => {
     assert.deepEqual(others, [])
     assert.match(`${id} ${createdAt}`, /^[0-9a-f-]{36} \d{4}-.*Z$/)
     assert.deepEqual(facts, {
-      ...{ kid: 'three', label: 'of three', created_by: null, account_id: null, used: false, used_at: null },
-      ...{ revoked: false, profiles: ['short', 'long'], preapproved_networks: ['10.0.0.0/8'] },
-      ...{ expires_at: null, max_uses: null, uses: 0, allowed_networks: null },
+      kid: 'three',
+      label: 'of three',
+      created_by: null,
+      account_id: null,
+      used: false,
+      used_at: null,
+      revoked: false,
+      profiles: ['short', 'long'],
+      preapproved_networks: ['10.0.0.0/8'],
+      expires_at: null,
+      max_uses: null,
+      uses: 0,
+      allowed_networks: null,
     })
   })
 

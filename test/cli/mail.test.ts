@@ -21,7 +21,11 @@ describe('mail from the command line', () => {
     return runChancery(['-c', file, 'mail', ...words])
   }
   const settings = (port: number) => ({
-    ...{ enabled: true, host: '127.0.0.1', port, use_tls: false, from_address: 'acme@example.com' },
+    enabled: true,
+    host: '127.0.0.1',
+    port,
+    use_tls: false,
+    from_address: 'acme@example.com',
   })
 
   test('test sends one mail, and says which server has taken it for whom', async (context) => {

@@ -191,16 +191,24 @@ describe('ca test-sign of other backends', { timeout: 900_000 }, () => {
     service = await startTestService({
       config: {
         ca: {
-          ...{ backend: 'failover', failover: { backends: NAMES, probe_seconds: 60 }, deferred_signing_timeout: 60 },
+          backend: 'failover',
+          failover: { backends: NAMES, probe_seconds: 60 },
+          deferred_signing_timeout: 60,
           profiles: { other: { backend: 'external', key_types: ['P-384'], extended_key_usages: ['server_auth'] } },
           external: {
-            ...{ sign_url: `${ca.url}/sign`, revoke_url: `${ca.url}/revoke`, trust_anchors: [ca.rootFile] },
+            sign_url: `${ca.url}/sign`,
+            revoke_url: `${ca.url}/revoke`,
+            trust_anchors: [ca.rootFile],
           },
           extension_settings: openSsl.settings,
           acme_proxy: {
-            ...{ directory_url: upstream.directoryUrl, email: 'pki@upstream.test', challenge_type: 'http-01' },
-            ...{ challenge_handler: 'file_http', challenge_handler_config: { webroot } },
-            ...{ trust_anchors: [upstream.ca.root], storage_path: path.join(upstream.folder, 'storage') },
+            directory_url: upstream.directoryUrl,
+            email: 'pki@upstream.test',
+            challenge_type: 'http-01',
+            challenge_handler: 'file_http',
+            challenge_handler_config: { webroot },
+            trust_anchors: [upstream.ca.root],
+            storage_path: path.join(upstream.folder, 'storage'),
           },
         },
       },

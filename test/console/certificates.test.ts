@@ -385,15 +385,15 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
   test('text of strangers is text, wherever it is shown', async () => {
     await addRows(service, issued, [`${ATTACK}.test`])
     const evidence = {
-      ...{
-        type: 'http-01',
-        attempt: 1,
-        result: 'failure',
-        at: new Date().toISOString(),
-        ms: 1,
-        problem: 'unauthorized',
-      },
-      ...{ detail: ATTACK, requestId: ATTACK, steps: [{ step: ATTACK, body: ATTACK }] },
+      type: 'http-01',
+      attempt: 1,
+      result: 'failure',
+      at: new Date().toISOString(),
+      ms: 1,
+      problem: 'unauthorized',
+      detail: ATTACK,
+      requestId: ATTACK,
+      steps: [{ step: ATTACK, body: ATTACK }],
     }
     await rowsIn(service.database, 'UPDATE authorizations SET evidence = $1', [JSON.stringify(evidence)])
     const { page, complaints, close } = await browser.as('admin', { place: '/certificates' })

@@ -198,7 +198,8 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
     const replies = {
       'expiry-histogram?*': { is_estimate: true, buckets: [{ day, group: null, certificates: 12_345 }] },
       'expiring-by-account': {
-        ...{ is_estimate: true, others: expiring },
+        is_estimate: true,
+        others: expiring,
         accounts: [{ account_id: data.accountId, contacts: [], eab_kid: 'team', expiring }],
       },
     }

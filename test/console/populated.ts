@@ -40,7 +40,9 @@ export async function populate(service: TestService): Promise<Populated> {
   )
   const accountId = accountIdOf(client)
   const { id: profileId } = await made(admin, '/csr-profiles', {
-    ...{ name: `servers ${HOSTILE}`, description: HOSTILE, profile_data: { san_maximum: 3, subject_regex: '[^<]*' } },
+    name: `servers ${HOSTILE}`,
+    description: HOSTILE,
+    profile_data: { san_maximum: 3, subject_regex: '[^<]*' },
   })
   await change(admin, 'PUT', `/csr-profiles/${profileId}/accounts/${accountId}`)
   const ofOrder = await requestAll(client, responder).finally(() => responder.close())

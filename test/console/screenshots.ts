@@ -66,7 +66,8 @@ async function fill(service: TestService) {
     NAMES.map((name) => `${name}.shop.test`),
   )
   const { json: job } = await admin.send('POST', '/certificates/bulk-revoke', {
-    ...{ filter: { domain: 'vpn.shop.test' }, reason: 4 },
+    filter: { domain: 'vpn.shop.test' },
+    reason: 4,
   })
   await notifications(service, job.job_id)
   const order = await client.newOrder(['new.shop.test'])
@@ -75,7 +76,8 @@ async function fill(service: TestService) {
   const account = client.kid.split('/').at(-1) as string
   await until('the failure is kept', async () => (await admin.get(`/accounts/${account}/failures`)).json.length > 0)
   return {
-    ...{ serial: issued.serial, job: job.job_id },
+    serial: issued.serial,
+    job: job.job_id,
     account,
     order: String(order.headers.location).split('/').at(-1),
     credential: credential.id,
@@ -126,25 +128,32 @@ try {
   await emptyService(browser)
   const ids = await fill(service)
   const pages: Record<string, string> = {
-    ...{ overview: '/', certificates: '/certificates', certificate: `/certificates/${ids.serial}` },
-    ...{ 'bulk-revocations': '/bulk-revocations', 'bulk-revocation': `/bulk-revocations/${ids.job}` },
+    overview: '/',
+    certificates: '/certificates',
+    certificate: `/certificates/${ids.serial}`,
+    'bulk-revocations': '/bulk-revocations',
+    'bulk-revocation': `/bulk-revocations/${ids.job}`,
     'new-bulk-revocation': '/bulk-revocations/new?domain=db-1.shop.test',
-    ...{ accounts: '/accounts', account: `/accounts/${ids.account}`, orders: '/orders', order: `/orders/${ids.order}` },
-    ...{ eab: '/eab', 'eab-credential': `/eab/${ids.credential}`, identifiers: '/identifiers' },
-    ...{
-      'csr-profiles': '/csr-profiles',
-      'csr-profile': `/csr-profiles/${ids.profile}`,
-      'blocked-keys': '/blocked-keys',
-    },
-    ...{ operation: '/operation', issuers: '/issuers', crl: '/crl' },
-    ...{ notifications: '/notifications', events: '/events' },
-    ...{
-      settings: '/settings?source=set',
-      'audit-log': '/audit-log',
-      users: '/users',
-      tokens: '/tokens',
-      profile: '/profile',
-    },
+    accounts: '/accounts',
+    account: `/accounts/${ids.account}`,
+    orders: '/orders',
+    order: `/orders/${ids.order}`,
+    eab: '/eab',
+    'eab-credential': `/eab/${ids.credential}`,
+    identifiers: '/identifiers',
+    'csr-profiles': '/csr-profiles',
+    'csr-profile': `/csr-profiles/${ids.profile}`,
+    'blocked-keys': '/blocked-keys',
+    operation: '/operation',
+    issuers: '/issuers',
+    crl: '/crl',
+    notifications: '/notifications',
+    events: '/events',
+    settings: '/settings?source=set',
+    'audit-log': '/audit-log',
+    users: '/users',
+    tokens: '/tokens',
+    profile: '/profile',
   }
   const { page, close } = await browser.as('admin', { viewport: SIZE, colorScheme: 'light' })
   await disguise(page, '/etc/chancery')

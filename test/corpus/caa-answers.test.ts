@@ -27,7 +27,10 @@ describe('CAA records', () => {
   const check = async (): Promise<CaaFinding | undefined> => {
     const [finding] = await checkCaa({
       subjects: [{ name: NAME, wildcard: false, method: METHOD }],
-      ...{ identities: ['ca.example'], accountUri: ACCOUNT, unreachableOk: [], timeoutMs: 40_000 },
+      identities: ['ca.example'],
+      accountUri: ACCOUNT,
+      unreachableOk: [],
+      timeoutMs: 40_000,
       dns: settingsOf([server.resolver]),
     })
     return finding

@@ -7,12 +7,12 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
-import { receiverGuard } from '../../src/hooks/receiver-guard.ts'
-import { syslogConsumer, webhookConsumer } from '../../src/services/events/audit-consumers.ts'
-import { auditFileConsumer } from '../../src/services/events/audit-file.ts'
-import { BlockedReceiver } from '../../src/services/events/http-post.ts'
-import { patientDelayMs } from '../../src/services/events/patience.ts'
-import { type SyslogTarget, syslogTransport } from '../../src/services/events/syslog-sender.ts'
+import { syslogConsumer, webhookConsumer } from '../../src/events/audit-consumers.ts'
+import { auditFileConsumer } from '../../src/events/audit-file.ts'
+import { receiverGuard } from '../../src/events/hooks/receiver-guard.ts'
+import { BlockedReceiver } from '../../src/events/http-post.ts'
+import { patientDelayMs } from '../../src/events/patience.ts'
+import { type SyslogTarget, syslogTransport } from '../../src/events/syslog-sender.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { type SyslogDaemon, syslogDaemon } from '../support/syslog-daemon.ts'
@@ -54,7 +54,10 @@ describe('audit export', () => {
     after(() => daemon.stop())
 
     const target = (transport: SyslogTarget['transport'], ca?: string): SyslogTarget => ({
-      ...{ host: 'localhost', port: daemon.ports[transport], transport, ca },
+      host: 'localhost',
+      port: daemon.ports[transport],
+      transport,
+      ca,
     })
     /** Numbers of the events that the daemon has written down. */
     const received = () => daemon.lines().map((line) => Number(/"data":\{"n":(\d+)\}/.exec(line)?.[1]))

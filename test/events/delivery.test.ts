@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { z } from 'zod/v4'
 
-import type { ExternalConsumer } from '../../src/services/events/consumer.ts'
-import { takeBatch } from '../../src/services/events/database-delivery.ts'
-import { EventDelivery } from '../../src/services/events/delivery.ts'
-import { ExternalDelivery } from '../../src/services/events/external-delivery.ts'
-import { STATISTICS } from '../../src/services/events/statistics.ts'
+import type { ExternalConsumer } from '../../src/events/consumer.ts'
+import { takeBatch } from '../../src/events/database-delivery.ts'
+import { EventDelivery } from '../../src/events/delivery.ts'
+import { ExternalDelivery } from '../../src/events/external-delivery.ts'
+import { STATISTICS } from '../../src/events/statistics.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { registerConsumer, removeUnseenConsumers } from '../../src/store/event-store.ts'
 import { announceInstance, type InstancePresence } from '../../src/store/instance-presence.ts'
@@ -292,7 +292,9 @@ describe('events', () => {
       },
     })
     const many = new ExternalDelivery({
-      ...{ db: counted, instanceId: presence.instanceId, events: silent },
+      db: counted,
+      instanceId: presence.instanceId,
+      events: silent,
       consumer: consumer({
         name: 'many',
         concurrency: 40,
@@ -330,7 +332,9 @@ describe('events', () => {
     })
     const failures: unknown[] = []
     const delivering = new ExternalDelivery({
-      ...{ db: flaky, instanceId: presence.instanceId, consumer: of },
+      db: flaky,
+      instanceId: presence.instanceId,
+      consumer: of,
       events: { ...silent, failed: (_name, error) => void failures.push(error) },
     })
     await delivering.round()
@@ -352,7 +356,10 @@ describe('events', () => {
     await run(rowsOf(None)`UPDATE event_deliveries SET claimed_by = ${instanceId} WHERE consumer = 'replaced'`)
     const seen: string[] = []
     const thread = new EventDelivery({
-      ...{ db, instanceId, database: [], events: { ...silent, abandoned: () => undefined } },
+      db,
+      instanceId,
+      database: [],
+      events: { ...silent, abandoned: () => undefined },
       external: [consumer({ name: 'replaced', deliver: async ({ subject }) => void seen.push(subject) })],
     })
     await thread.start()

@@ -85,7 +85,10 @@ describe('warnings of expiry', () => {
     for (const days of [0.5, 5, 6, 20, 40]) await aCertificate({ days, names: [`n${days}.test`] })
     const counted: number[][] = []
     await warnOfExpiry({
-      ...{ store, warningDays: [30, 1, 7], onWarned: () => undefined, isStopping: () => false },
+      store,
+      warningDays: [30, 1, 7],
+      onWarned: () => undefined,
+      isStopping: () => false,
       onCounted: (days, expiring) => counted.push([days, expiring]),
     })
     assert.deepEqual(counted, [

@@ -54,7 +54,12 @@ export async function killEverything(plan: KillPlan): Promise<KillResult> {
   const { directoryUrl, http01Port } = service
   const timeoutMs = 600_000
   const crowd = await startCrowd({
-    ...{ directoryUrl, http01Port, accounts: 4, ordersAtOnce: 8, timeoutMs, contact: CONTACT },
+    directoryUrl,
+    http01Port,
+    accounts: 4,
+    ordersAtOnce: 8,
+    timeoutMs,
+    contact: CONTACT,
     most: plan.certificates,
   })
   try {
@@ -110,14 +115,12 @@ function configOf({ folder, webhook, audit, mail }: Scene): Record<string, unkno
     },
     smtp: { enabled: true, host: '127.0.0.1', port: mail.port, use_tls: false, from_address: 'acme@example.com' },
     notifications: {
-      ...{
-        enabled: true,
-        max_retries: 1_000,
-        retry_delay_seconds: 1,
-        retry_max_delay_seconds: 2,
-        retry_interval_seconds: 1,
-        max_per_recipient_per_hour: 100_000,
-      },
+      enabled: true,
+      max_retries: 1_000,
+      retry_delay_seconds: 1,
+      retry_max_delay_seconds: 2,
+      retry_interval_seconds: 1,
+      max_per_recipient_per_hour: 100_000,
     },
     audit_export: { webhook_url: `http://127.0.0.1:${audit.port}/`, webhook_allow_private: true },
     logging: { audit: { enabled: true, file: path.join(folder, 'audit.log') } },

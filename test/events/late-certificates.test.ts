@@ -64,9 +64,14 @@ describe('a certificate that nobody has seen', () => {
 
       const { account } = await anAccount(store)
       const certificate = {
-        ...{ id: newId(), accountId: account.id, serialNumber, issuerFingerprints: [issuerFingerprint] },
+        id: newId(),
+        accountId: account.id,
+        serialNumber,
+        issuerFingerprints: [issuerFingerprint],
         names: ['late.example'],
-        ...{ ...period(), der: Buffer.from('a certificate'), spkiSha256: Buffer.alloc(32, 1) },
+        ...period(),
+        der: Buffer.from('a certificate'),
+        spkiSha256: Buffer.alloc(32, 1),
       }
       const imports = createCertificateImport(store.db)
       assert.equal(await imports.record(certificate), true)

@@ -27,7 +27,14 @@ const mail = {
 
 function settings(port: number, over: Partial<MailSettings> = {}): MailSettings {
   return {
-    ...{ host: '127.0.0.1', port, tls: 'none', ca: undefined, login: undefined, cc: [], bcc: [], timeoutMs: 60_000 },
+    host: '127.0.0.1',
+    port,
+    tls: 'none',
+    ca: undefined,
+    login: undefined,
+    cc: [],
+    bcc: [],
+    timeoutMs: 60_000,
     from: 'Certificates <acme@example.com>',
     serverUrl: 'https://acme.example.com',
     ...over,
@@ -232,16 +239,15 @@ describe('the mailer', () => {
     return made
   }
   const fast: NotificationSettings = {
-    ...{
-      enabled: true,
-      disabledTypes: [],
-      mostToRecipient: 10,
-      batchSize: 50,
-      retryIntervalMs: 50,
-      maxRetries: 3,
-      retryDelayMs: 50,
-    },
-    ...{ retryBackoffMultiplier: 1, retryMaxDelayMs: 1_000 },
+    enabled: true,
+    disabledTypes: [],
+    mostToRecipient: 10,
+    batchSize: 50,
+    retryIntervalMs: 50,
+    maxRetries: 3,
+    retryDelayMs: 50,
+    retryBackoffMultiplier: 1,
+    retryMaxDelayMs: 1_000,
   }
   function mailer(
     port: number,
@@ -286,8 +292,15 @@ describe('the mailer', () => {
     const id = uuidv7(Date.now())
     await insertNotifications(db, [
       {
-        ...{ id, type: 'account_deactivated', recipient: 'ops@example.com', subject: 's', text: 't', html: 'h' },
-        ...{ accountId: undefined, error: undefined, messageId: `<${id}@acme.example.com>` },
+        id,
+        type: 'account_deactivated',
+        recipient: 'ops@example.com',
+        subject: 's',
+        text: 't',
+        html: 'h',
+        accountId: undefined,
+        error: undefined,
+        messageId: `<${id}@acme.example.com>`,
         dueAt: new Date(Date.now() - ageHours * 3_600_000),
       },
     ])

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, afterEach, before, describe, test } from 'node:test'
-import { hookConsumers } from '../../src/hooks/consumers.ts'
-import { webhookConsumer } from '../../src/services/events/audit-consumers.ts'
-import type { ExternalConsumer } from '../../src/services/events/consumer.ts'
+import { webhookConsumer } from '../../src/events/audit-consumers.ts'
+import type { ExternalConsumer } from '../../src/events/consumer.ts'
+import { hookConsumers } from '../../src/events/hooks/hook-consumers.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
 import { until } from '../support/until.ts'
 import { type EventFixture, eventFixture } from './support.ts'
@@ -53,11 +53,23 @@ describe('an array that is refused', () => {
     const { consumers } = hookConsumers({
       hooks: [
         {
-          ...{ name: 'hook webhook', kinds: ['alarm'], timeoutMs: 60_000, maxRetries: 3, url, secret: undefined },
-          ...{ ca: undefined, allowPrivate: true, source: 'https://ca.test', isPlain: false, batch },
+          name: 'hook webhook',
+          kinds: ['alarm'],
+          timeoutMs: 60_000,
+          maxRetries: 3,
+          url,
+          secret: undefined,
+          ca: undefined,
+          allowPrivate: true,
+          source: 'https://ca.test',
+          isPlain: false,
+          batch,
         },
       ],
-      ...{ db: fixture.db, maxWorkers: 1, includeRoot: false, onOutput: () => undefined },
+      db: fixture.db,
+      maxWorkers: 1,
+      includeRoot: false,
+      onOutput: () => undefined,
     })
     return consumers[0] ?? assert.fail()
   }

@@ -58,7 +58,9 @@ describe('a service with consumers', () => {
     const authorities = path.join(folder, 'authorities.pem')
     writeFileSync(authorities, tls.cert)
     mail = await startMailServer({
-      ...{ key: tls.key, cert: tls.cert, disabledCommands: ['AUTH'] },
+      key: tls.key,
+      cert: tls.cert,
+      disabledCommands: ['AUTH'],
       onData(stream, _session, done) {
         let text = ''
         stream.on('data', (chunk: Buffer) => {
@@ -76,13 +78,11 @@ describe('a service with consumers', () => {
     config = {
       server: { graceful_timeout: 3 },
       smtp: {
-        ...{
-          enabled: true,
-          host: 'localhost',
-          port: mail.port,
-          from_address: 'acme@example.com',
-          ca_file: authorities,
-        },
+        enabled: true,
+        host: 'localhost',
+        port: mail.port,
+        from_address: 'acme@example.com',
+        ca_file: authorities,
       },
       notifications: {
         enabled: true,

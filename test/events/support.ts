@@ -1,8 +1,8 @@
 /** What the tests of consumers share: a database, an instance, and a delivery that runs. */
 
 import pg from 'pg'
-import type { ExternalConsumer } from '../../src/services/events/consumer.ts'
-import { ExternalDelivery } from '../../src/services/events/external-delivery.ts'
+import type { ExternalConsumer } from '../../src/events/consumer.ts'
+import { ExternalDelivery } from '../../src/events/external-delivery.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
 import { announceInstance } from '../../src/store/instance-presence.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'

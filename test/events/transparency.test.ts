@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHash, X509Certificate } from 'node:crypto'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
-import { transparencyConsumer } from '../../src/services/events/transparency.ts'
+import { transparencyConsumer } from '../../src/events/transparency.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { loopbackCertificate } from '../support/certificates.ts'
 import { until } from '../support/until.ts'
@@ -30,7 +30,9 @@ describe('certificate transparency', () => {
     const fingerprint = createHash('sha256').update(der).digest()
     const id = uuidv7(Date.now())
     await fixture.run('INSERT INTO issuers (fingerprint, certificate, chain) VALUES ($1, $2, $3)', [
-      ...[fingerprint, der, [der]],
+      fingerprint,
+      der,
+      [der],
     ])
     await fixture.run(
       `INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der)

@@ -7,9 +7,9 @@ import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
 import { readWebhookConfig } from '../../src/config/hook-class.ts'
 import type { OccurredEvent } from '../../src/domain/event.ts'
-import { hookConsumers } from '../../src/hooks/consumers.ts'
-import type { WebhookHook } from '../../src/hooks/registered-hook.ts'
-import { Webhook, WebhookError } from '../../src/hooks/webhook.ts'
+import { hookConsumers } from '../../src/events/hooks/hook-consumers.ts'
+import type { WebhookHook } from '../../src/events/hooks/registered-hook.ts'
+import { Webhook, WebhookError } from '../../src/events/hooks/webhook.ts'
 import type { DatabasePool } from '../../src/store/slonik.ts'
 
 const SECRET = '0123456789abcdef'
@@ -45,8 +45,16 @@ describe('the webhook', () => {
   }
 
   const hook = (url: string, more: Partial<WebhookHook> = {}): WebhookHook => ({
-    ...{ name: 'hook webhook', kinds: ['certificate.revocation'], timeoutMs: 60_000, maxRetries: 3 },
-    ...{ url, secret: SECRET, ca: undefined, allowPrivate: true, source: 'https://ca.test', isPlain: false },
+    name: 'hook webhook',
+    kinds: ['certificate.revocation'],
+    timeoutMs: 60_000,
+    maxRetries: 3,
+    url,
+    secret: SECRET,
+    ca: undefined,
+    allowPrivate: true,
+    source: 'https://ca.test',
+    isPlain: false,
     batch: 1,
     ...more,
   })
@@ -71,8 +79,13 @@ describe('the webhook', () => {
     assert.ok(seen)
     assert.match(seen.headers['content-type'] ?? '', /^application\/cloudevents\+json/)
     assert.deepEqual(JSON.parse(seen.body), {
-      ...{ specversion: '1.0', id: EVENT.id, source: 'https://ca.test', type: 'chancery.certificate.revocation' },
-      ...{ subject: 'a certificate', time: '2026-11-23T05:00:00.000Z', datacontenttype: 'application/json' },
+      specversion: '1.0',
+      id: EVENT.id,
+      source: 'https://ca.test',
+      type: 'chancery.certificate.revocation',
+      subject: 'a certificate',
+      time: '2026-11-23T05:00:00.000Z',
+      datacontenttype: 'application/json',
       data: { serial_number: '0a' },
     })
     const [, time, mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(seen.headers['chancery-signature'])) ?? []
@@ -116,7 +129,10 @@ describe('the webhook', () => {
   test('is repeated after 5xx and 429, not before Retry-After', async () => {
     const busy = await receiver((_request, response) => void response.writeHead(429, { 'Retry-After': '7' }).end())
     const { consumers } = hookConsumers({
-      ...{ hooks: [hook(busy)], db: undefined as unknown as DatabasePool, maxWorkers: 1, includeRoot: false },
+      hooks: [hook(busy)],
+      db: undefined as unknown as DatabasePool,
+      maxWorkers: 1,
+      includeRoot: false,
       onOutput: () => undefined,
     })
     const error = await failure(hook(busy))
@@ -178,6 +194,10 @@ test('the settings of a webhook are checked', () => {
   assert.match(String(readWebhookConfig({ url: 'https://x', secret: 'short' })), /at least 16 characters/)
   assert.match(String(readWebhookConfig({ url: 'https://x', colour: 1 })), /colour/)
   assert.deepEqual(readWebhookConfig({ webhook_url: 'https://x', timeout_seconds: 5 }), {
-    ...{ url: 'https://x', allow_private: false, batch: 1, max_retries: 10, timeout_seconds: 5 },
+    url: 'https://x',
+    allow_private: false,
+    batch: 1,
+    max_retries: 10,
+    timeout_seconds: 5,
   })
 })

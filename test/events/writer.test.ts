@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { z } from 'zod/v4'
 import type { EventKind, NewEvent } from '../../src/domain/event.ts'
-import { AbuseSummary } from '../../src/services/events/abuse-summary.ts'
-import { EventWriter } from '../../src/services/events/event-writer.ts'
+import { AbuseSummary } from '../../src/events/abuse-summary.ts'
+import { EventWriter } from '../../src/events/event-writer.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { type Database, openDatabase, type Statement } from '../../src/store/database.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
@@ -18,7 +18,9 @@ import { until } from '../support/until.ts'
 
 const Row = z.object({ kind: z.string(), subject: z.string(), data: z.record(z.string(), z.unknown()) })
 const alarm = (subject: string, data: object = {}): NewEvent => ({
-  ...{ kind: 'alarm', subject, accountId: undefined },
+  kind: 'alarm',
+  subject,
+  accountId: undefined,
   data: { ...data },
 })
 
@@ -124,7 +126,9 @@ describe('the event writer', () => {
     await writer.close()
     assert.deepEqual((await rows('backend'))[0]?.data, {
       ...data,
-      ...{ serial_number: '0a0b', domains: ['a.test'], account_id: id },
+      serial_number: '0a0b',
+      domains: ['a.test'],
+      account_id: id,
     })
   })
 

@@ -17,15 +17,13 @@ import { startTestService, type TestService } from '../support/service.ts'
 const PRELOADED = new URL('./die-at-upstream-step.js', import.meta.url).href
 
 const STEPS = [
-  ...[
-    'after order',
-    'after place',
-    'after answer',
-    'before finalize',
-    'after finalize',
-    'after clean',
-    'after download',
-  ],
+  'after order',
+  'after place',
+  'after answer',
+  'before finalize',
+  'after finalize',
+  'after clean',
+  'after download',
 ]
 
 describe('kill -9 between two steps of an upstream order', { timeout: 900_000 }, () => {

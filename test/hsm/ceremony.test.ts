@@ -63,8 +63,17 @@ function configurationIn(stdout: string): string {
 
 describe('a ceremony with a token', NEEDS, () => {
   const inToken = (label: string, ...more: string[]) => [
-    ...['keygen', '--library', SOFTHSM_LIBRARY, '--token', 'dev', '--pin-file', at('softhsm', 'pin')],
-    ...['--label', label, ...(more.includes('--out') ? [] : ['--out', at(label)]), ...more],
+    'keygen',
+    '--library',
+    SOFTHSM_LIBRARY,
+    '--token',
+    'dev',
+    '--pin-file',
+    at('softhsm', 'pin'),
+    '--label',
+    label,
+    ...(more.includes('--out') ? [] : ['--out', at(label)]),
+    ...more,
   ]
 
   test('begins with a development token that is made once, closed to others', async () => {
@@ -142,8 +151,15 @@ describe('a ceremony with a token', NEEDS, () => {
     const others = place.map((word) => (word === 'top' ? 'below' : word))
     await fail(
       /not the key of the issuer certificate/,
-      ...['sign-request', at('below', 'request.csr'), '--root', at('top', 'root.pem'), '--days', '20'],
-      ...['--out', at('below', 'other.pem'), ...others],
+      'sign-request',
+      at('below', 'request.csr'),
+      '--root',
+      at('top', 'root.pem'),
+      '--days',
+      '20',
+      '--out',
+      at('below', 'other.pem'),
+      ...others,
     )
   })
 
@@ -173,17 +189,15 @@ describe('a ceremony with a token', NEEDS, () => {
 async function assertIssuerWorks(name: string, request: string, root: string, ...key: string[]): Promise<string> {
   const issuer = at(name, 'issuer.pem')
   const stdout = await succeed(
-    ...[
-      'sign-request',
-      at(request, 'request.csr'),
-      '--root',
-      at(root, 'root.pem'),
-      '--days',
-      '20',
-      '--out',
-      issuer,
-      ...key,
-    ],
+    'sign-request',
+    at(request, 'request.csr'),
+    '--root',
+    at(root, 'root.pem'),
+    '--days',
+    '20',
+    '--out',
+    issuer,
+    ...key,
   )
   execFileSync('openssl', ['verify', '-x509_strict', '-CAfile', at(root, 'root.pem'), issuer], { stdio: 'pipe' })
   const text = execFileSync('openssl', ['x509', '-in', issuer, '-noout', '-text']).toString()
@@ -273,8 +287,16 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
     await succeed('keygen', '--out', at('too-deep'), '--subject', 'CN=Too deep')
     await fail(
       /--path-length must be below that of .*, which is 0/,
-      ...['sign-request', at('too-deep', 'request.csr'), '--root', at('leaf-root', 'root.pem'), '--days', '9'],
-      ...['--key', at('leaf-root', 'key.pem'), '--out', at('too-deep', 'issuer.pem')],
+      'sign-request',
+      at('too-deep', 'request.csr'),
+      '--root',
+      at('leaf-root', 'root.pem'),
+      '--days',
+      '9',
+      '--key',
+      at('leaf-root', 'key.pem'),
+      '--out',
+      at('too-deep', 'issuer.pem'),
     )
   })
 
@@ -285,7 +307,14 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
     writeFileSync(file, encodePem('CERTIFICATE REQUEST', der))
     await fail(
       /is not signed by the key it holds/,
-      ...['sign-request', file, '--root', at('above', 'root.pem'), '--days', '9', '--key', at('above', 'key.pem')],
+      'sign-request',
+      file,
+      '--root',
+      at('above', 'root.pem'),
+      '--days',
+      '9',
+      '--key',
+      at('above', 'key.pem'),
     )
   })
 
@@ -295,8 +324,18 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
     writeFileSync(file, encodePem('CERTIFICATE REQUEST', name))
     await fail(
       /its name is no DER: RDN is not in DER order/,
-      ...['sign-request', file, '--root', at('above', 'root.pem'), '--days', '9', '--key', at('above', 'key.pem')],
-      ...['--passphrase-env', 'TEST_PASSPHRASE', '--out', at('too-deep', 'unsorted.pem')],
+      'sign-request',
+      file,
+      '--root',
+      at('above', 'root.pem'),
+      '--days',
+      '9',
+      '--key',
+      at('above', 'key.pem'),
+      '--passphrase-env',
+      'TEST_PASSPHRASE',
+      '--out',
+      at('too-deep', 'unsorted.pem'),
     )
   })
 
@@ -334,13 +373,11 @@ describe('a ceremony with files', requireCommand('openssl'), () => {
     test(`is not begun with ${options.join(' ')}`, () =>
       fail(
         reason,
-        ...[
-          'keygen',
-          '--out',
-          at('never'),
-          ...(options.includes('--subject') ? [] : ['--subject', 'CN=X']),
-          ...options,
-        ],
+        'keygen',
+        '--out',
+        at('never'),
+        ...(options.includes('--subject') ? [] : ['--subject', 'CN=X']),
+        ...options,
       ))
   }
 })

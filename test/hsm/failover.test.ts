@@ -20,12 +20,10 @@ import { buildFaultyLibrary, type FaultyLibrary, makeToken, PIN, type TestToken 
 import { until } from '../support/until.ts'
 
 const NEEDS = requireAll(
-  ...[
-    requireCommand('softhsm2-util'),
-    requireCommand('g++'),
-    requireCommand('openssl'),
-    requirePackage('graphene-pk11'),
-  ],
+  requireCommand('softhsm2-util'),
+  requireCommand('g++'),
+  requireCommand('openssl'),
+  requirePackage('graphene-pk11'),
 )
 const BOUND_MS = 120_000
 /** Certificates of a backend before the next change. */
@@ -57,15 +55,15 @@ describe('a service with a token and another CA behind it', { ...NEEDS, timeout:
           circuit_breaker_recovery_timeout: 2,
           signer: { timeout_seconds: 5 },
           hsm: {
-            ...{
-              pkcs11_library: faults.file,
-              token_label: 'ca',
-              pin: PIN,
-              key_label: 'issuing',
-              key_id: '01a2',
-              key_type: 'ec',
-            },
-            ...{ issuer_cert_path: files.intermediate, chain_path: files.root, session_pool_size: 8 },
+            pkcs11_library: faults.file,
+            token_label: 'ca',
+            pin: PIN,
+            key_label: 'issuing',
+            key_id: '01a2',
+            key_type: 'ec',
+            issuer_cert_path: files.intermediate,
+            chain_path: files.root,
+            session_pool_size: 8,
           },
           external: { sign_url: `${external.url}/sign`, trust_anchors: [external.rootFile] },
         },

@@ -32,19 +32,32 @@ describe('clients of a service behind another ACME service', { ...requireCommand
     const certbot = (...words: string[]) =>
       mustRun('certbot', [
         ...words,
-        ...['--config-dir', own, '--work-dir', own, '--logs-dir', own, '-n', '--server', service.directoryUrl],
+        '--config-dir',
+        own,
+        '--work-dir',
+        own,
+        '--logs-dir',
+        own,
+        '-n',
+        '--server',
+        service.directoryUrl,
       ])
     await certbot(
-      ...['certonly', '--standalone', '--http-01-port', String(service.http01Port), '--cert-name', 'chained'],
-      ...['--agree-tos', '--register-unsafely-without-email', ...names.flatMap((name) => ['-d', name])],
+      'certonly',
+      '--standalone',
+      '--http-01-port',
+      String(service.http01Port),
+      '--cert-name',
+      'chained',
+      '--agree-tos',
+      '--register-unsafely-without-email',
+      ...names.flatMap((name) => ['-d', name]),
     )
     const file = path.join(own, 'live', 'chained', 'fullchain.pem')
     const first = checksOf(service).checkFile(file, names)
     await certbot('renew', '--cert-name', 'chained', '--force-renewal', '--no-random-sleep-on-renew')
     const second = checksOf(service).checkFile(file, names, first)
-    await certbot(
-      ...['revoke', '--cert-path', path.join(own, 'live', 'chained', 'cert.pem'), '--no-delete-after-revoke'],
-    )
+    await certbot('revoke', '--cert-path', path.join(own, 'live', 'chained', 'cert.pem'), '--no-delete-after-revoke')
     await checksOf(service).assertRevoked(second, 0)
     await checksOf(service).assertNotRevoked(first)
   })
@@ -53,9 +66,18 @@ describe('clients of a service behind another ACME service', { ...requireCommand
     const names = ['lego-a.test', 'lego-b.test']
     const lego = (...words: string[]) =>
       mustRun('lego', [
-        ...['--server', service.directoryUrl, '--http', '--http.port', `:${service.http01Port}`, '--accept-tos'],
-        ...['--email', 'admin@lego.test', '--path', path.join(folder, 'lego')],
-        ...[...names.flatMap((name) => ['--domains', name]), ...words],
+        '--server',
+        service.directoryUrl,
+        '--http',
+        '--http.port',
+        `:${service.http01Port}`,
+        '--accept-tos',
+        '--email',
+        'admin@lego.test',
+        '--path',
+        path.join(folder, 'lego'),
+        ...names.flatMap((name) => ['--domains', name]),
+        ...words,
       ])
     const file = path.join(folder, 'lego', 'certificates', `${names[0]}.crt`)
     await lego('run')

@@ -44,8 +44,17 @@ describe('unmodified clients', { ...requireCommand('openssl'), timeout: 900_000 
 
     test('obtains a certificate for two names', async () => {
       await certbot(
-        ...['certonly', '--standalone', '--http-01-port', String(service.http01Port), '--cert-name', 'interop'],
-        ...['--agree-tos', '-m', 'admin@certbot.test', '--no-eff-email', ...names.flatMap((name) => ['-d', name])],
+        'certonly',
+        '--standalone',
+        '--http-01-port',
+        String(service.http01Port),
+        '--cert-name',
+        'interop',
+        '--agree-tos',
+        '-m',
+        'admin@certbot.test',
+        '--no-eff-email',
+        ...names.flatMap((name) => ['-d', name]),
       )
       first = checks.checkFile(path.join(live, 'fullchain.pem'), names)
     })
@@ -64,13 +73,24 @@ describe('unmodified clients', { ...requireCommand('openssl'), timeout: 900_000 
 
     test('revokes with the key of a certificate, from no account at all (§7.6)', async () => {
       await certbot(
-        ...['certonly', '--standalone', '--http-01-port', String(service.http01Port), '--cert-name', 'by-key'],
-        ...['--agree-tos', '-d', 'certbot-key.test'],
+        'certonly',
+        '--standalone',
+        '--http-01-port',
+        String(service.http01Port),
+        '--cert-name',
+        'by-key',
+        '--agree-tos',
+        '-d',
+        'certbot-key.test',
       )
       const own = path.join(folder, 'live', 'by-key')
       const leaf = checks.checkFile(path.join(own, 'fullchain.pem'), ['certbot-key.test'])
       await certbot(
-        ...['revoke', '--cert-path', path.join(own, 'cert.pem'), '--key-path', path.join(own, 'privkey.pem')],
+        'revoke',
+        '--cert-path',
+        path.join(own, 'cert.pem'),
+        '--key-path',
+        path.join(own, 'privkey.pem'),
         '--no-delete-after-revoke',
       )
       await checks.assertRevoked(leaf, 0)

@@ -76,14 +76,19 @@ describe('wildcards through dns-01', { ...requireCommand('openssl'), timeout: 90
 
     test('obtains a certificate for a name and its wildcard by manual hooks', async () => {
       await certbot(
-        ...['certonly', '--manual', '--preferred-challenges', 'dns', '--cert-name', 'wild', '--agree-tos'],
-        ...[
-          '--manual-auth-hook',
-          `${records.hookFile} present`,
-          '--manual-cleanup-hook',
-          `${records.hookFile} cleanup`,
-        ],
-        ...['--register-unsafely-without-email', ...names.flatMap((name) => ['-d', name])],
+        'certonly',
+        '--manual',
+        '--preferred-challenges',
+        'dns',
+        '--cert-name',
+        'wild',
+        '--agree-tos',
+        '--manual-auth-hook',
+        `${records.hookFile} present`,
+        '--manual-cleanup-hook',
+        `${records.hookFile} cleanup`,
+        '--register-unsafely-without-email',
+        ...names.flatMap((name) => ['-d', name]),
       )
       first = checks.checkFile(file(), names)
       await assertByDns(first, 'certbot.test')
@@ -101,10 +106,21 @@ describe('wildcards through dns-01', { ...requireCommand('openssl'), timeout: 90
       mustRun(
         'lego',
         [
-          ...['--server', service.directoryUrl, '--email', 'admin@lego.test', '--accept-tos'],
-          ...['--path', path.join(folder, 'lego'), ...names.flatMap((name) => ['--domains', name])],
+          '--server',
+          service.directoryUrl,
+          '--email',
+          'admin@lego.test',
+          '--accept-tos',
+          '--path',
+          path.join(folder, 'lego'),
+          ...names.flatMap((name) => ['--domains', name]),
           // Its own check asks the zone's servers at port 53; the resolver keeps its other questions on this machine.
-          ...['--dns', 'exec', '--dns.disable-cp', '--dns.resolvers', records.server.resolver, ...args],
+          '--dns',
+          'exec',
+          '--dns.disable-cp',
+          '--dns.resolvers',
+          records.server.resolver,
+          ...args,
         ],
         {
           env: { ...records.env, EXEC_PATH: records.hookFile, EXEC_POLLING_INTERVAL: '1', EXEC_SEQUENCE_INTERVAL: '1' },
@@ -222,7 +238,10 @@ describe('wildcards through dns-01', { ...requireCommand('openssl'), timeout: 90
     test('obtains a certificate for a name and its wildcard by its command', async (t) => {
       const names = ['apache.test', '*.apache.test']
       const apache = startApache({
-        ...{ names, httpsPort: await freePort(), directoryUrl: service.directoryUrl, rootFile: service.ca.root },
+        names,
+        httpsPort: await freePort(),
+        directoryUrl: service.directoryUrl,
+        rootFile: service.ca.root,
         http01Port: await freePort(),
         dns01: records,
       })
@@ -251,9 +270,21 @@ describe('the embedded mode with a name server', { ...requireCommand('lego'), ti
     await mustRun(
       'lego',
       [
-        ...['--server', service.directoryUrl, '--email', 'admin@wild.test', '--accept-tos', '--path', own],
-        ...['--dns', 'exec', '--dns.disable-cp', '--dns.resolvers', records.server.resolver],
-        ...['--domains', '*.wild.test', 'run'],
+        '--server',
+        service.directoryUrl,
+        '--email',
+        'admin@wild.test',
+        '--accept-tos',
+        '--path',
+        own,
+        '--dns',
+        'exec',
+        '--dns.disable-cp',
+        '--dns.resolvers',
+        records.server.resolver,
+        '--domains',
+        '*.wild.test',
+        'run',
       ],
       {
         env: {

@@ -67,8 +67,18 @@ describe('unmodified clients bind their account', { timeout: 900_000 }, () => {
   test('lego, with a certificate', requireCommand('lego'), async () => {
     const store = path.join(folder, 'lego')
     const common = [
-      ...['--server', service.directoryUrl, '--email', 'admin@lego.test', '--accept-tos', '--path', store],
-      ...['--http', '--http.port', `:${service.http01Port}`, '--domains', 'lego-eab.test'],
+      '--server',
+      service.directoryUrl,
+      '--email',
+      'admin@lego.test',
+      '--accept-tos',
+      '--path',
+      store,
+      '--http',
+      '--http.port',
+      `:${service.http01Port}`,
+      '--domains',
+      'lego-eab.test',
     ]
     await assertRefused('lego', [...common, 'run'])
     const { kid, hmacKey } = await credentialFor('lego')
@@ -110,8 +120,11 @@ describe('unmodified clients bind their account', { timeout: 900_000 }, () => {
 
   test('Caddy, with a certificate', requireCommand('caddy'), async () => {
     const options = {
-      ...{ names: ['caddy-eab.test'], directoryUrl: service.directoryUrl },
-      ...{ http01Port: service.http01Port, httpsPort: await freePort(), method: 'http-01' as const },
+      names: ['caddy-eab.test'],
+      directoryUrl: service.directoryUrl,
+      http01Port: service.http01Port,
+      httpsPort: await freePort(),
+      method: 'http-01' as const,
     }
     const without = await startCaddy({ ...options, folder: path.join(folder, 'caddy-without') })
     try {
@@ -131,8 +144,11 @@ describe('unmodified clients bind their account', { timeout: 900_000 }, () => {
 
   test('Apache mod_md, with a certificate', requireCommand('apache2'), async () => {
     const options = {
-      ...{ names: ['apache-eab.test'], directoryUrl: service.directoryUrl, rootFile: service.ca.root },
-      ...{ http01Port: service.http01Port, httpsPort: await freePort() },
+      names: ['apache-eab.test'],
+      directoryUrl: service.directoryUrl,
+      rootFile: service.ca.root,
+      http01Port: service.http01Port,
+      httpsPort: await freePort(),
     }
     const without = startApache(options)
     try {

@@ -73,8 +73,21 @@ async function startNginx(ports: { port: number; tlsPort: number }, location: st
 
 function selfSignedCertificate(folder: string): void {
   const made = spawnSync('openssl', [
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'],
-    ...['-subj', '/CN=localhost', '-keyout', `${folder}/key.pem`, '-out', `${folder}/cert.pem`],
+    'req',
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:P-256',
+    '-nodes',
+    '-days',
+    '2',
+    '-subj',
+    '/CN=localhost',
+    '-keyout',
+    `${folder}/key.pem`,
+    '-out',
+    `${folder}/cert.pem`,
   ])
   assert.equal(made.status, 0, String(made.stderr))
 }

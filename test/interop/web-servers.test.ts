@@ -62,7 +62,10 @@ describe('web servers', { ...requireCommand('openssl'), timeout: 900_000 }, () =
     before(async () => {
       httpsPort = await freePort()
       apache = startApache({
-        ...{ names, httpsPort, directoryUrl: service.directoryUrl, rootFile: service.rootFile },
+        names,
+        httpsPort,
+        directoryUrl: service.directoryUrl,
+        rootFile: service.rootFile,
         http01Port: service.http01Port,
       })
     })
@@ -106,8 +109,14 @@ describe('web servers', { ...requireCommand('openssl'), timeout: 900_000 }, () =
 
       const start = (served: readonly string[], renewalRatio?: number) =>
         startCaddy({
-          ...{ folder, names: served, httpsPort, directoryUrl: service.directoryUrl, rootFile: service.rootFile },
-          ...{ http01Port: service.http01Port, method, ...(renewalRatio && { renewalRatio }) },
+          folder,
+          names: served,
+          httpsPort,
+          directoryUrl: service.directoryUrl,
+          rootFile: service.rootFile,
+          http01Port: service.http01Port,
+          method,
+          ...(renewalRatio && { renewalRatio }),
         })
 
       test('obtains a certificate for each of two names and serves them', async () => {

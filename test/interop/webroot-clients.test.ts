@@ -97,8 +97,19 @@ describe('clients with a challenge folder', { ...requireCommand('openssl'), time
       mkdirSync(folder)
       await mustRun('openssl', ['genrsa', '-out', file('account.key'), '2048'])
       await mustRun('openssl', [
-        ...['req', '-new', '-newkey', 'rsa:2048', '-nodes', '-keyout', file('site.key'), '-out', file('site.csr')],
-        ...['-subj', '/', '-addext', `subjectAltName=${names.map((name) => `DNS:${name}`).join(',')}`],
+        'req',
+        '-new',
+        '-newkey',
+        'rsa:2048',
+        '-nodes',
+        '-keyout',
+        file('site.key'),
+        '-out',
+        file('site.csr'),
+        '-subj',
+        '/',
+        '-addext',
+        `subjectAltName=${names.map((name) => `DNS:${name}`).join(',')}`,
       ])
     })
     const file = (name: string) => path.join(folder, name)
@@ -106,9 +117,18 @@ describe('clients with a challenge folder', { ...requireCommand('openssl'), time
     /** @returns the leaf, and what the client said. */
     async function obtain(contact: string): Promise<{ leaf: X509Certificate; output: string }> {
       const words = [
-        ...['--account-key', file('account.key'), '--csr', file('site.csr'), '--acme-dir', challenges],
+        '--account-key',
+        file('account.key'),
+        '--csr',
+        file('site.csr'),
+        '--acme-dir',
+        challenges,
         // Its own check would ask the system's resolver for names that only the service knows.
-        ...['--directory-url', service.directoryUrl, '--disable-check', '--contact', contact],
+        '--directory-url',
+        service.directoryUrl,
+        '--disable-check',
+        '--contact',
+        contact,
       ]
       const output = await mustRun('acme-tiny', words, { env: { SSL_CERT_FILE: service.rootFile } })
       writeFileSync(file('chain.pem'), output)

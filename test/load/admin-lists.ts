@@ -129,7 +129,9 @@ async function measure({ baseUrl }: TestService, admin: AdminClient): Promise<vo
 async function firstPiece(baseUrl: string, path: string, token: string): Promise<number> {
   const ending = new AbortController()
   const reply = await fetch(`${baseUrl}/api${path}`, {
-    ...{ method: 'POST', headers: { authorization: `Bearer ${token}` }, signal: ending.signal },
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}` },
+    signal: ending.signal,
   })
   const { value } = (await reply.body?.getReader().read()) ?? {}
   ending.abort()

@@ -145,19 +145,24 @@ async function load(scenario: string): Promise<Measured> {
   const file = path.join(folder, `${Date.now()}.json`)
   running = startBench(
     folder,
-    ...['--directory', service.directoryUrl, '--scenario', scenario, '--clients', '8', '--duration', String(SECONDS)],
-    ...[
-      '--server-pid',
-      '0',
-      '--http01-port',
-      String(service.http01Port),
-      '--dns-port',
-      '0',
-      '--tlsalpn01-port',
-      '0',
-      '--json',
-      file,
-    ],
+    '--directory',
+    service.directoryUrl,
+    '--scenario',
+    scenario,
+    '--clients',
+    '8',
+    '--duration',
+    String(SECONDS),
+    '--server-pid',
+    '0',
+    '--http01-port',
+    String(service.http01Port),
+    '--dns-port',
+    '0',
+    '--tlsalpn01-port',
+    '0',
+    '--json',
+    file,
   )
   const { code, output } = await running.done
   if (code !== 0) throw new Error(output)

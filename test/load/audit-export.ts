@@ -65,7 +65,9 @@ async function read(token: string, pauseMs: number, mostMs: number) {
   const startedAt = performance.now()
   const ending = new AbortController()
   const reply = await fetch(`${service.baseUrl}/api/audit-log/export`, {
-    ...{ method: 'POST', headers: { authorization: `Bearer ${token}` }, signal: ending.signal },
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}` },
+    signal: ending.signal,
   })
   let [bytes, lines] = [0, 0]
   for await (const piece of reply.body as unknown as AsyncIterable<Uint8Array>) {

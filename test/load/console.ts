@@ -33,7 +33,10 @@ export async function startMeasuredConsole(database: TestDatabase): Promise<Meas
   const password = await createAdministrator(database, username)
   const browser = await launchChromium()
   return {
-    ...{ service, username, password, url: `${service.baseUrl}/api/console/` },
+    service,
+    username,
+    password,
+    url: `${service.baseUrl}/api/console/`,
     async openTab() {
       const context = await browser.newContext({ viewport: VIEWPORT })
       context.setDefaultTimeout(PATIENCE_MS)

@@ -69,7 +69,9 @@ async function round(on: Database): Promise<void> {
   const startedAt = performance.now()
   let warned = 0
   await warnOfExpiry({
-    ...{ store: createExpirationStore(on), warningDays: THRESHOLDS, isStopping: () => false },
+    store: createExpirationStore(on),
+    warningDays: THRESHOLDS,
+    isStopping: () => false,
     onWarned: (more) => {
       warned += more
     },

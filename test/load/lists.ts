@@ -8,7 +8,8 @@
 import pg from 'pg'
 import { ORDER_STATUSES } from '../../src/domain/states.ts'
 import { listAccounts } from '../../src/store/account-list.ts'
-import { type CertificateFilter, listCertificates } from '../../src/store/certificate-list.ts'
+import type { CertificateFilter } from '../../src/store/certificate-filter.ts'
+import { listCertificates } from '../../src/store/certificate-list.ts'
 import { createCrlStore } from '../../src/store/crl-store.ts'
 import { type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
 import { pagesOfCredentials } from '../../src/store/eab-list.ts'
@@ -168,6 +169,9 @@ function databaseOf(at: URL): DatabaseSettings {
     user: decodeURIComponent(username),
     password: decodeURIComponent(password),
     sslmode: (searchParams.get('sslmode') ?? 'prefer') as DatabaseSettings['sslmode'],
-    ...{ maxConnections: 2, connectionTimeoutMs: 10_000, idleTimeoutMs: 60_000, statementTimeoutMs: 60_000 },
+    maxConnections: 2,
+    connectionTimeoutMs: 10_000,
+    idleTimeoutMs: 60_000,
+    statementTimeoutMs: 60_000,
   }
 }

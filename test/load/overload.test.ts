@@ -156,8 +156,12 @@ describe('overload', { timeout: 900_000 }, () => {
     const times = refused.map(({ ms }) => ms).sort((a, b) => a - b)
     t.diagnostic(
       JSON.stringify({
-        ...{ made: made.length, refused: refused.length, ongoing, recoveredMs: Math.round(recoveredMs) },
-        ...{ refusalP50Ms: times[times.length >> 1], growthMib: Math.round(growth) },
+        made: made.length,
+        refused: refused.length,
+        ongoing,
+        recoveredMs: Math.round(recoveredMs),
+        refusalP50Ms: times[times.length >> 1],
+        growthMib: Math.round(growth),
       }),
     )
     assert.ok(growth < MAX_GROWTH_MIB, `memory grew by ${growth} MiB`)

@@ -48,7 +48,7 @@ test('they do nothing while the modules are being loaded either, by when no pack
   const port = await freePort()
   const cli = path.resolve(import.meta.dirname, '../../src/cli/main.js')
   const preload = `data:text/javascript,${encodeURIComponent(SIGNALS_AT_ONCE)}`
-  const output = await mustRun(process.execPath, [...[`--inspect-port=${port}`, '--import', preload, cli, '--version']])
+  const output = await mustRun(process.execPath, [`--inspect-port=${port}`, '--import', preload, cli, '--version'])
   assert.deepEqual(output.trim().split('\n').toSorted(), [
     '0 packages loaded',
     `chancery, ${VERSION}`,

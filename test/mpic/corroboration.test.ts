@@ -22,11 +22,15 @@ before(async () => {
 
 const YES: CheckOutcome = { passed: true, completed: true, details: {} }
 const no = (message = 'saw something else'): CheckOutcome => ({
-  ...{ passed: false, completed: true, details: {} },
+  passed: false,
+  completed: true,
+  details: {},
   error: { type: 'incorrectResponse:http-01', message },
 })
 const UNSURE: CheckOutcome = {
-  ...{ passed: false, completed: false, details: {} },
+  passed: false,
+  completed: false,
+  details: {},
   error: { type: 'serverInternal:http-01', message: 'out of order' },
 }
 type Check = (request: MpicRequest) => CheckOutcome | Promise<CheckOutcome>
@@ -35,7 +39,12 @@ type Check = (request: MpicRequest) => CheckOutcome | Promise<CheckOutcome>
 async function serving(t: TestContext, check: Check, changes: Partial<PerspectiveServerOptions> = {}) {
   const asked: MpicRequest[] = []
   const server = await startPerspectiveServer({
-    ...{ bind: '127.0.0.1', port: 0, ...certificate, clientCa: undefined, tokens: [TOKEN], code: 'scripted' },
+    bind: '127.0.0.1',
+    port: 0,
+    ...certificate,
+    clientCa: undefined,
+    tokens: [TOKEN],
+    code: 'scripted',
     async check(request) {
       asked.push(request)
       return check(request)
@@ -86,8 +95,11 @@ const good = (): ValidationVerdict => ({
   caa: 'permitted',
 })
 const CAA: CaaJob = {
-  ...{ subjects: [{ name: 'demo.test', wildcard: false, method: 'http-01' }], identities: ['ca.test'] },
-  ...{ accountUri: 'https://ca.test/acct/1', unreachableOk: [], timeoutMs: 1000 },
+  subjects: [{ name: 'demo.test', wildcard: false, method: 'http-01' }],
+  identities: ['ca.test'],
+  accountUri: 'https://ca.test/acct/1',
+  unreachableOk: [],
+  timeoutMs: 1000,
   dns: { resolvers: [], zones: [], timeoutMs: 1000, retries: 0 },
 }
 const job: ValidationJob = aJob(80)
@@ -231,7 +243,10 @@ describe('a perspective does not corroborate when it', () => {
     return remote(t, `https://127.0.0.1:${(server.address() as AddressInfo).port}/sub/`)
   }
   const answer = (changes: object) => ({
-    ...{ check_type: 'dcv', domain_or_ip_target: 'demo.test', is_valid: true, mpic_completed: true },
+    check_type: 'dcv',
+    domain_or_ip_target: 'demo.test',
+    is_valid: true,
+    mpic_completed: true,
     actual_orchestration_parameters: { perspective_count: 1, quorum_count: 1, attempt_count: 1 },
     perspectives: [{ perspective_code: 'x', check_response: { check_passed: true, check_completed: true } }],
     ...changes,
@@ -348,8 +363,10 @@ describe('CAA', () => {
     assert.ok(asked?.check_type === 'caa')
     assert.equal(asked.trace_identifier, 'trace-1')
     assert.deepEqual(asked.caa_check_parameters, {
-      ...{ certificate_type: 'tls-server', caa_domains: ['ca.test'] },
-      ...{ x_account_uri: 'https://ca.test/acct/1', x_validation_method: 'http-01' },
+      certificate_type: 'tls-server',
+      caa_domains: ['ca.test'],
+      x_account_uri: 'https://ca.test/acct/1',
+      x_validation_method: 'http-01',
     })
   })
   test('has a quorum of its own', async (t) => {

@@ -172,8 +172,11 @@ describe('a perspective', () => {
     assert.equal(outcome(await ask(running, dcv('demo.test', dns01))).valid, true)
     assert.equal(outcome(await ask(running, dcv('other.test', dns01))).valid, false)
     const account = {
-      ...{ validation_method: 'dns-change', dns_record_type: 'TXT', require_exact_match: true },
-      ...{ dns_name_prefix: `_${label}._acme-challenge`, challenge_value: DIGEST_TEXT },
+      validation_method: 'dns-change',
+      dns_record_type: 'TXT',
+      require_exact_match: true,
+      dns_name_prefix: `_${label}._acme-challenge`,
+      challenge_value: DIGEST_TEXT,
     }
     assert.equal(outcome(await ask(running, dcv('demo.test', account))).valid, true)
     const anyName = outcome(await ask(running, dcv('demo.test', { ...account, dns_name_prefix: '_dmarc' })))
@@ -207,7 +210,8 @@ describe('a perspective looks at CAA records', () => {
     return started(t, { dns: { resolvers: [resolver] }, ...sections })
   }
   const check = (target: string, parameters?: object) => ({
-    ...{ check_type: 'caa', domain_or_ip_target: target },
+    check_type: 'caa',
+    domain_or_ip_target: target,
     ...(parameters && { caa_check_parameters: parameters }),
   })
 
@@ -289,7 +293,10 @@ describe('a perspective refuses', () => {
       {
         body: JSON.stringify(
           dcv('demo.test', {
-            ...{ validation_method: 'dns-change', dns_record_type: 'TXT', dns_name_prefix: '_x', challenge_value: 'x' },
+            validation_method: 'dns-change',
+            dns_record_type: 'TXT',
+            dns_name_prefix: '_x',
+            challenge_value: 'x',
             require_exact_match: false,
           }),
         ),

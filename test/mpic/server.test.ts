@@ -24,8 +24,13 @@ describe('the server of a perspective', () => {
   before(async () => {
     certificate = await loopbackCertificate()
     server = await startPerspectiveServer({
-      ...{ bind: '127.0.0.1', port: 0, cert: certificate.cert, key: certificate.key },
-      ...{ clientCa: undefined, tokens: [], code: 'here' },
+      bind: '127.0.0.1',
+      port: 0,
+      cert: certificate.cert,
+      key: certificate.key,
+      clientCa: undefined,
+      tokens: [],
+      code: 'here',
       check: () => Promise.reject(failure),
       onAnswered: ({ status }) => answers.push(status),
       onFault: (error) => faults.push(error),
@@ -39,7 +44,12 @@ describe('the server of a perspective', () => {
 
   const begin = (length: number) =>
     httpsRequest({
-      ...{ host: '127.0.0.1', port: server.port, method: 'POST', path: MPIC_PATH, ca: certificate.cert, agent: false },
+      host: '127.0.0.1',
+      port: server.port,
+      method: 'POST',
+      path: MPIC_PATH,
+      ca: certificate.cert,
+      agent: false,
       headers: { 'content-type': 'application/json', 'content-length': length },
     })
 
@@ -54,8 +64,13 @@ describe('the server of a perspective', () => {
 
   test('takes 64 connections of an address that has shown no token, and any number once it has', async (t) => {
     const guarded = await startPerspectiveServer({
-      ...{ bind: '127.0.0.1', port: 0, cert: certificate.cert, key: certificate.key },
-      ...{ clientCa: undefined, tokens: ['known'], code: 'here' },
+      bind: '127.0.0.1',
+      port: 0,
+      cert: certificate.cert,
+      key: certificate.key,
+      clientCa: undefined,
+      tokens: ['known'],
+      code: 'here',
       check: () => Promise.reject(new Busy('no room')),
       onAnswered: () => undefined,
       onFault: (error) => faults.push(error),

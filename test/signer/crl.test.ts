@@ -88,8 +88,12 @@ describe('CRLs and a running signer', { timeout: 900_000 }, () => {
       assert.deepEqual(
         [line.method, line.issuer, line.serial, line.names, line.sha256, line.requester],
         [
-          ...['signCrl', kind, number.toString(16), ['entries:5000']],
-          ...[createHash('sha256').update(tbs).digest('hex'), requester],
+          'signCrl',
+          kind,
+          number.toString(16),
+          ['entries:5000'],
+          createHash('sha256').update(tbs).digest('hex'),
+          requester,
         ],
       )
       assert.equal((await verifyAuditChain(files.auditFile)).ok, true)

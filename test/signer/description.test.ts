@@ -35,13 +35,18 @@ test('an issuer that is described and cannot be used is told once, and those of 
     return { meta: { version: '9', issuers: [issuer] }, payload: certificate }
   }
   const server = await listen({
-    ...{ socketPath, secret, limits: LIMITS, counters: createCounters(), log: pino({ level: 'silent' }) },
+    socketPath,
+    secret,
+    limits: LIMITS,
+    counters: createCounters(),
+    log: pino({ level: 'silent' }),
     // Nothing else is asked.
     handlers: { describe } as unknown as MethodHandlers,
   })
   const reasons: string[] = []
   const backend = new SignerBackend({
-    ...{ socketPath, secret },
+    socketPath,
+    secret,
     onIssuersRejected: ({ message }) => reasons.push(message),
   })
   try {

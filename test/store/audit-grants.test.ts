@@ -5,9 +5,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { AuditLog } from '../../src/services/admin/audit-log.ts'
-import { AuditRetention } from '../../src/services/admin/audit-retention.ts'
-import { verifyAuditLog } from '../../src/services/admin/audit-verification.ts'
+import { AuditLog } from '../../src/admin/audit/audit-log.ts'
+import { AuditRetention } from '../../src/admin/audit/audit-retention.ts'
+import { verifyAuditLog } from '../../src/admin/audit/audit-verification.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { type GrantedRole, grantedRole } from '../support/granted-role.ts'
 import { withQuery } from '../support/revoked.ts'

@@ -25,7 +25,9 @@ describe('the chain of an issuer', () => {
     const fingerprint = Buffer.from(fingerprintSha256(issuer as Buffer), 'hex')
     const save = (chain: readonly (Buffer | undefined)[], alternate: Buffer | undefined) =>
       createCsrIssuanceStore(store.db).saveIssuer({
-        ...{ fingerprint, certificate: issuer as Buffer, chain: chain as Buffer[] },
+        fingerprint,
+        certificate: issuer as Buffer,
+        chain: chain as Buffer[],
         alternateChains: alternate ? [[alternate]] : [],
       })
     await save([issuer], undefined)

@@ -21,7 +21,8 @@ import { anAccount, aReadyOrder, newId, openStores, type StoreFixture } from './
 const INSTANCE = 7
 const HOLDER = { instanceId: INSTANCE, leaseSeconds: 60 }
 const REFUSED: IssuanceStep = {
-  ...{ status: 'refused', reason: 'by the script' },
+  status: 'refused',
+  reason: 'by the script',
   problem: problemDocument('serverInternal', 'refused'),
 }
 
@@ -65,7 +66,8 @@ describe('issuances from a CSR', () => {
     alarms.length = 0
     const backends = Object.entries(scripts).map(([name, script]) => {
       const backend: CsrBackend = {
-        ...{ name, stepTimeoutMs: 30_000 },
+        name,
+        stepTimeoutMs: 30_000,
         async advance(_request, state, step) {
           asked.push(`${name} ${JSON.stringify(state) ?? '-'}${step.isRepeated ? ' again' : ''}`)
           return script(state, step)
@@ -85,13 +87,20 @@ describe('issuances from a CSR', () => {
     })
     const nothing = () => undefined
     return new CsrIssuances({
-      ...{ backends: new Map(backends), store, instanceId: INSTANCE, timeoutSeconds: 600 },
+      backends: new Map(backends),
+      store,
+      instanceId: INSTANCE,
+      timeoutSeconds: 600,
       candidatesOf: () => Object.keys(scripts),
       received: { take: async () => assert.fail('nothing is issued here') },
       signer: { isUsable: () => false, issue: async () => 'pending' },
       isStopped: () => false,
       events: {
-        ...{ stepFailed: nothing, refused: nothing, failedOver: nothing, abandoned: nothing, notWithdrawn: nothing },
+        stepFailed: nothing,
+        refused: nothing,
+        failedOver: nothing,
+        abandoned: nothing,
+        notWithdrawn: nothing,
         alarm: (message) => alarms.push(message),
         interrupted: (error) => assert.ifError(error),
       },

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { expiringByAccount } from '../../src/store/admin/expiring-accounts.ts'
-import { expiryHistogram } from '../../src/store/admin/expiry-histogram.ts'
+import { expiringByAccount } from '../../src/admin/certificates/expiring-accounts.ts'
+import { expiryHistogram } from '../../src/admin/certificates/expiry-histogram.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { openStores, type StoreFixture } from './support.ts'
 
@@ -44,7 +44,9 @@ describe('certificates that end soon, by account', () => {
     const found = await expiringByAccount(db)
     assert.equal(found.isEstimate, false)
     assert.deepEqual(found.accounts[0], {
-      ...{ account_id: LARGE, contacts: [], eab_kid: null },
+      account_id: LARGE,
+      contacts: [],
+      eab_kid: null,
       expiring: [0, FEW / 3, FEW / 3, FEW / 3],
     })
     assert.equal(found.accounts.length, 10)

@@ -1,17 +1,17 @@
 /** Binding credentials and what accounts may do, made in a test database by the use cases of administrators. */
 
+import { AuditLog } from '../../src/admin/audit/audit-log.ts'
+import { AllowedIdentifiers, grantNames } from '../../src/admin/eab/allowed-identifiers.ts'
+import { CsrProfiles } from '../../src/admin/profiles/csr-profiles.ts'
+import { HistoryIndexes } from '../../src/admin/profiles/history-indexes.ts'
 import type { AllowedIdentifier } from '../../src/domain/allowlist.ts'
-import { AllowedIdentifiers, grantNames } from '../../src/services/admin/allowed-identifiers.ts'
-import { AuditLog } from '../../src/services/admin/audit-log.ts'
-import { CsrProfiles } from '../../src/services/admin/csr-profiles.ts'
-import { HistoryIndexes } from '../../src/services/admin/history-indexes.ts'
 import {
   type CredentialRow,
   insertCredential,
   type NewCredential,
   type Revocation,
   revokeCredential,
-} from '../../src/store/admin/credential-store.ts'
+} from '../../src/store/credential-store.ts'
 import type { DatabaseSettings } from '../../src/store/database.ts'
 import { pagesOfCredentials } from '../../src/store/eab-list.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'

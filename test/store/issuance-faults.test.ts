@@ -199,7 +199,10 @@ describe('issuance under faults', () => {
   }
   const STAYS = () => false
   const requestFor = (order: Order, over: Partial<FinalizeRequest> = {}): FinalizeRequest => ({
-    ...{ orderId: order.id, csr, now: new Date(), isGone: STAYS },
+    orderId: order.id,
+    csr,
+    now: new Date(),
+    isGone: STAYS,
     ...over,
   })
   const finalize = async (issuance: Subject, order: Order, over: Partial<FinalizeRequest> = {}) =>
@@ -224,7 +227,10 @@ describe('issuance under faults', () => {
   ) {
     const outcomes: RecoveryOutcome[] = []
     await recoverIssuances({
-      ...{ store: { ...store.issuance, abandon }, canSign: true, timeoutSeconds: 600, ...more },
+      store: { ...store.issuance, abandon },
+      canSign: true,
+      timeoutSeconds: 600,
+      ...more,
       complete: (issuing, isUnsigned) => issuance.recover(issuing, isUnsigned),
       instanceId: INSTANCE,
       ownAfterSeconds: 0,

@@ -52,7 +52,9 @@ async function anOldOrder(ageDays: number, status: string, authorizationStatus: 
   const [first] = made.authorizationIds as [string]
   const authorization = await rekey(store, 'authorizations', first, madeAt, POLICY.authorizationLifetimeMs)
   await store.sql('UPDATE orders SET authorization_ids = ARRAY[$2::uuid], status = $3 WHERE id = $1', [
-    ...[order, authorization, status],
+    order,
+    authorization,
+    status,
   ])
   await store.sql('UPDATE authorizations SET status = $2 WHERE id = $1', [authorization, authorizationStatus])
   return { order, authorization }

@@ -52,7 +52,8 @@ describe('renewal information of CAs', () => {
       backends: new Map(
         Object.entries(known).map(([key, one]) => [key, { retryAfterMs: () => 0, renewalInfo: undefined, ...one }]),
       ),
-      ...{ store, signal },
+      store,
+      signal,
       onFailed: ({ message }) => void failed.push(message),
     })
   const well = { renewalInfo: async () => SUGGESTED }

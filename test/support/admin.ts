@@ -1,10 +1,10 @@
 /** Administrators of a test service, and requests to its Admin API. */
 
+import { AuditLog } from '../../src/admin/audit/audit-log.ts'
+import { HASHING_HERE, PasswordHasher } from '../../src/admin/users/passwords.ts'
+import { Users } from '../../src/admin/users/users.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Role } from '../../src/domain/administrator.ts'
-import { AuditLog } from '../../src/services/admin/audit-log.ts'
-import { HASHING_HERE, PasswordHasher } from '../../src/services/admin/passwords.ts'
-import { Users } from '../../src/services/admin/users.ts'
 import { requireAuditKey } from '../../src/settings/admin.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
@@ -19,7 +19,9 @@ export const TOKEN_SECRET = 'a secret of the tests, 32 bytes and more'
 export const adminConfig = (more: Record<string, unknown> = {}) => ({
   server: { workers: 1 },
   admin_api: {
-    ...{ enabled: true, token_secret: TOKEN_SECRET, initial_admin_email: 'admin@example.com' },
+    enabled: true,
+    token_secret: TOKEN_SECRET,
+    initial_admin_email: 'admin@example.com',
     ...more,
   },
 })

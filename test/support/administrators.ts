@@ -100,7 +100,10 @@ class Office {
     const { user, system } = process.cpuUsage(this.#cpu)
     return {
       kinds: this.#work.map(({ name, times, refused, bytes }) => ({
-        ...{ name, refused, done: times.length, mebibytes: bytes / 2 ** 20 },
+        name,
+        refused,
+        done: times.length,
+        mebibytes: bytes / 2 ** 20,
         medianMs: times.toSorted((a, b) => a - b)[times.length >> 1] ?? 0,
       })),
       seconds: (performance.now() - this.#startedAt) / 1000,

@@ -36,8 +36,12 @@ export function aServiceBehindACa(
     ca: {
       backend: 'external',
       external: {
-        ...{ sign_url: `${ca.url}/sign`, revoke_url: `${ca.url}/revoke`, trust_anchors: [ca.rootFile] },
-        ...{ auth_header: 'X-Api-Key', auth_value: CREDENTIAL, ...(external as object) },
+        sign_url: `${ca.url}/sign`,
+        revoke_url: `${ca.url}/revoke`,
+        trust_anchors: [ca.rootFile],
+        auth_header: 'X-Api-Key',
+        auth_value: CREDENTIAL,
+        ...(external as object),
       },
       // The misbehaviour of one test must not keep the CA from the next.
       circuit_breaker_failure_threshold: 1000,
@@ -89,6 +93,9 @@ export function aServiceBehindACa(
     service: () => service,
     client: () => client,
     responder: () => responder,
-    ...{ query, ready, finalized, certificatesOf },
+    query,
+    ready,
+    finalized,
+    certificatesOf,
   }
 }

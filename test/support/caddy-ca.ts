@@ -21,13 +21,19 @@ export async function startCaddyCa(): Promise<CaddyCa> {
   const [httpPort, httpsPort] = [await freePort(), await freePort()]
   const config = path.join(folder, 'Caddyfile')
   const globals = [
-    ...['admin off', 'skip_install_trust', 'auto_https disable_redirects', 'default_bind 127.0.0.1'],
-    ...[`storage file_system "${folder}/store"`, `http_port ${httpPort}`, `https_port ${httpsPort}`],
+    'admin off',
+    'skip_install_trust',
+    'auto_https disable_redirects',
+    'default_bind 127.0.0.1',
+    `storage file_system "${folder}/store"`,
+    `http_port ${httpPort}`,
+    `https_port ${httpsPort}`,
   ]
   writeFileSync(config, `{\n${globals.join('\n')}\n}\nhttps://127.0.0.1:${httpsPort} {\ntls internal\nacme_server\n}\n`)
   const env = { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
   const daemon = startDaemon('caddy', ['run', '--config', config, '--adapter', 'caddyfile'], {
-    ...{ logFile: path.join(folder, 'log'), env },
+    logFile: path.join(folder, 'log'),
+    env,
   })
   const rootFile = path.join(folder, 'store', 'pki', 'authorities', 'local', 'root.crt')
   const directoryUrl = `https://127.0.0.1:${httpsPort}/acme/local/directory`
@@ -35,7 +41,9 @@ export async function startCaddyCa(): Promise<CaddyCa> {
     existsSync(rootFile) && (await answers(directoryUrl, rootFile)) ? true : undefined,
   )
   return {
-    ...{ directoryUrl, rootFile, output: daemon.output },
+    directoryUrl,
+    rootFile,
+    output: daemon.output,
     async stop() {
       await daemon.stop()
       rmSync(folder, { recursive: true, force: true })

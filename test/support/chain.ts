@@ -49,8 +49,19 @@ function verifyStrictly(leaf: string, issuers: readonly string[], rootFile: stri
     const { status, stdout, stderr } = spawnSync(
       'openssl',
       [
-        ...['verify', '-x509_strict', '-no-CApath', '-no-CAstore', '-CAfile', rootFile, '-untrusted', issuersFile],
-        ...['-purpose', 'sslserver', '-verify_hostname', name, leafFile],
+        'verify',
+        '-x509_strict',
+        '-no-CApath',
+        '-no-CAstore',
+        '-CAfile',
+        rootFile,
+        '-untrusted',
+        issuersFile,
+        '-purpose',
+        'sslserver',
+        '-verify_hostname',
+        name,
+        leafFile,
       ],
       { encoding: 'utf8' },
     )

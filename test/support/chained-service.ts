@@ -49,7 +49,10 @@ export async function startChainedServices({ anchorPem, ...threads }: ChainedOpt
     },
   })
   return {
-    ...{ upstream, service, folder, challenges },
+    upstream,
+    service,
+    folder,
+    challenges,
     async dispose() {
       await service.dispose()
       await closeWebServer()

@@ -4,8 +4,13 @@ import { type Browser, chromium } from 'playwright-core'
 
 const PROGRAM = '/usr/bin/chromium-headless-shell'
 const FLAGS = [
-  ...['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
-  ...['--disable-sync', '--no-first-run', '--disable-dev-shm-usage'],
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--no-first-run',
+  '--disable-dev-shm-usage',
 ]
 /** For all that a page is waited for, on a machine that is busy with other tests. */
 export const PATIENCE_MS = 60_000

@@ -67,8 +67,18 @@ export function verifyWithOpenssl({ chain, rootFile, crl, revoked }: Judged): vo
     const { status, stdout, stderr } = spawnSync(
       'openssl',
       [
-        ...['verify', '-x509_strict', '-crl_check', '-no-CApath', '-no-CAstore', '-CAfile', rootFile],
-        ...['-untrusted', 'issuer.pem', '-CRLfile', 'crl.pem', 'leaf.pem'],
+        'verify',
+        '-x509_strict',
+        '-crl_check',
+        '-no-CApath',
+        '-no-CAstore',
+        '-CAfile',
+        rootFile,
+        '-untrusted',
+        'issuer.pem',
+        '-CRLfile',
+        'crl.pem',
+        'leaf.pem',
       ],
       { cwd: folder, encoding: 'utf8' },
     )

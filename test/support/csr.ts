@@ -13,7 +13,8 @@ import type { TestKey } from './keys.ts'
 export function plainCsr({ spki, privateKey, signatureAlgorithm }: TestKey, names: readonly string[]): Buffer {
   const { hash } = SIGNATURE_ALGORITHMS[signatureAlgorithm]
   return buildCsr({
-    ...{ spki, signatureAlgorithm },
+    spki,
+    signatureAlgorithm,
     dnsNames: names.filter((name) => isIP(name) === 0),
     ipAddresses: names.filter((name) => isIP(name) !== 0),
     sign: (info) => sign(hash, info, privateKey),

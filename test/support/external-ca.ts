@@ -150,17 +150,24 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
     if (behaviour === 'wrong key') openssl('req', '-new', '-key', 'someone.key', '-subj', '/', '-out', `${id}.csr`)
     const [issuer, days] = [behaviour === 'other issuer' ? 'other' : 'issuer', behaviour === 'expired' ? '-1' : '10']
     openssl(
-      ...['x509', '-req', '-in', `${id}.csr`, '-CA', `${issuer}.pem`, '-CAkey', `${issuer}.key`, '-days', days],
-      ...[
-        '-subj',
-        isNamed ? '/O=Example' : '/',
-        '-set_serial',
-        `${behaviour === 'serial with a sign octet' ? '0xff' : '0x7f'}${randomBytes(behaviour === 'short serial' ? 3 : 15).toString('hex')}`,
-        '-extfile',
-        `${id}.ext`,
-        '-out',
-        `${id}.pem`,
-      ],
+      'x509',
+      '-req',
+      '-in',
+      `${id}.csr`,
+      '-CA',
+      `${issuer}.pem`,
+      '-CAkey',
+      `${issuer}.key`,
+      '-days',
+      days,
+      '-subj',
+      isNamed ? '/O=Example' : '/',
+      '-set_serial',
+      `${behaviour === 'serial with a sign octet' ? '0xff' : '0x7f'}${randomBytes(behaviour === 'short serial' ? 3 : 15).toString('hex')}`,
+      '-extfile',
+      `${id}.ext`,
+      '-out',
+      `${id}.pem`,
     )
     const pem = readFileSync(file(`${id}.pem`), 'utf8')
     issued.push(pem)
@@ -264,7 +271,10 @@ export async function startExternalCa({ tls }: ExternalCaOptions = {}): Promise<
     rememberKeys() {
       known = new Map()
     },
-    ...{ requests, issued, revoked, rootFile: file('root.pem') },
+    requests,
+    issued,
+    revoked,
+    rootFile: file('root.pem'),
     url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
     stop,
     start: () => listen(port),

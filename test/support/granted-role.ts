@@ -43,7 +43,10 @@ export async function grantedRole(): Promise<GrantedRole> {
   // The server lets no other role log in: sessions begin as this one.
   await asOwner(`ALTER DATABASE ${connection.database} SET role = '${role}'`)
   return {
-    ...{ role, database, asOwner, grantRetention: () => asOwner(forRetention) },
+    role,
+    database,
+    asOwner,
+    grantRetention: () => asOwner(forRetention),
     async drop() {
       await asOwner(`REVOKE ALL ON ALL TABLES IN SCHEMA public FROM ${role}`)
       await database.drop()

@@ -41,7 +41,10 @@ function testKey(
     return made
   }
   return {
-    ...{ label, signatureAlgorithm, webAlgorithm, webSigning },
+    label,
+    signatureAlgorithm,
+    webAlgorithm,
+    webSigning,
     get privateKey() {
       return pair().privateKey
     },

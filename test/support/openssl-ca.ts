@@ -33,7 +33,9 @@ export function makeOpenSslCa(): OpenSslCa {
   openssl('req', '-x509', '-key', key, '-out', certificate, '-subj', '/CN=CA of a module', '-days', '30')
   const entries = (name: string) => (existsSync(path.join(folder, name)) ? readdirSync(path.join(folder, name)) : [])
   return {
-    ...{ folder, certificate, key },
+    folder,
+    certificate,
+    key,
     settings: {
       command: [path.join(ROOT, 'docs/examples/openssl-ca.sh')],
       environment: { CA_FOLDER: folder },

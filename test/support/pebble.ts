@@ -53,10 +53,16 @@ export async function startPebble({
     await freePort(),
   ]
   const settings = {
-    ...{ listenAddress: `127.0.0.1:${port}`, managementListenAddress: `127.0.0.1:${management}` },
-    ...{ certificate: files.cert, privateKey: files.key, httpPort: http01Port, tlsPort, ocspResponderURL: '' },
+    listenAddress: `127.0.0.1:${port}`,
+    managementListenAddress: `127.0.0.1:${management}`,
+    certificate: files.cert,
+    privateKey: files.key,
+    httpPort: http01Port,
+    tlsPort,
+    ocspResponderURL: '',
     certificateValidityPeriod: VALIDITY_SECONDS,
-    ...{ externalAccountBindingRequired: bindings !== undefined, externalAccountMACKeys: bindings },
+    externalAccountBindingRequired: bindings !== undefined,
+    externalAccountMACKeys: bindings,
   }
   const config = path.join(folder, 'pebble.json')
   writeFileSync(config, JSON.stringify({ pebble: settings }))

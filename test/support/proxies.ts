@@ -142,8 +142,18 @@ export function throughProxy({ https: port }: ProxyPorts, isChunked = false): { 
 export function makeCertificate(folder: string): void {
   const subject = ['-subj', '/CN=acme.corp.example', '-days', '2']
   const made = spawnSync('openssl', [
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', ...subject],
-    ...['-keyout', `${folder}/key.pem`, '-out', `${folder}/cert.pem`],
+    'req',
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:P-256',
+    '-nodes',
+    ...subject,
+    '-keyout',
+    `${folder}/key.pem`,
+    '-out',
+    `${folder}/cert.pem`,
   ])
   assert.equal(made.status, 0, String(made.stderr))
   const both = ['key.pem', 'cert.pem'].map((name) => readFileSync(path.join(folder, name), 'utf8')).join('')

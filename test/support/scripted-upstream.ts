@@ -49,12 +49,17 @@ export async function startScriptedUpstream(name: string, tls?: TestCertificate)
   let nonces = 0
 
   const orderObject = () => ({
-    ...{ status: order.status, identifiers: [{ type: 'dns', value: name }] },
-    ...{ authorizations: [`${upstream.url}/authz`], finalize: `${upstream.url}/finalize` },
+    status: order.status,
+    identifiers: [{ type: 'dns', value: name }],
+    authorizations: [`${upstream.url}/authz`],
+    finalize: `${upstream.url}/finalize`,
     ...(order.status === 'valid' && { certificate: `${upstream.url}/cert` }),
   })
   const challengeObject = () => ({
-    ...{ type: 'http-01', url: `${upstream.url}/chall`, status: order.challenge, token: 'token-of-the-test' },
+    type: 'http-01',
+    url: `${upstream.url}/chall`,
+    status: order.challenge,
+    token: 'token-of-the-test',
   })
 
   function registered(payload: UpstreamRequest['payload'], key: string): UpstreamAnswer {

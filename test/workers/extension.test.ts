@@ -165,19 +165,17 @@ describe('modules at work', () => {
   })
 
   const rubbish = [
-    ...[
-      'nothing',
-      'truthy',
-      'one',
-      'bare',
-      'list',
-      'silent',
-      'internal',
-      'forever',
-      'uncloneable',
-      'circular',
-      'verbose',
-    ],
+    'nothing',
+    'truthy',
+    'one',
+    'bare',
+    'list',
+    'silent',
+    'internal',
+    'forever',
+    'uncloneable',
+    'circular',
+    'verbose',
     'fickle',
   ]
   for (const behaviour of rubbish)

@@ -52,7 +52,11 @@ export class ModuleThread {
   constructor(module: LoadableModule, onOutput: (text: string) => void) {
     // Neither the service's secrets in its environment, nor its log on standard output.
     this.#worker = new Worker(new URL('./thread.js', import.meta.url), {
-      ...{ workerData: module, env: {}, resourceLimits: MODULE_LIMITS, stdout: true, stderr: true },
+      workerData: module,
+      env: {},
+      resourceLimits: MODULE_LIMITS,
+      stdout: true,
+      stderr: true,
     })
     for (const stream of [this.#worker.stdout, this.#worker.stderr])
       stream.on('data', (chunk: Buffer) => onOutput(chunk.toString('utf8', 0, MAX_OUTPUT).trimEnd()))

@@ -143,7 +143,10 @@ function readDirectory(json: JsonObject, base: string): Directory {
   const { profiles } = (json['meta'] ?? {}) as { profiles?: unknown }
   const { renewalInfo } = json
   return {
-    ...{ newNonce, newAccount, newOrder, revokeCert },
+    newNonce,
+    newAccount,
+    newOrder,
+    revokeCert,
     renewalInfo: typeof renewalInfo === 'string' ? absolute(renewalInfo, base).replace(/\/$/, '') : undefined,
     profiles: typeof profiles === 'object' && profiles !== null ? Object.keys(profiles) : [],
   }

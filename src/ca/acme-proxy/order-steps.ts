@@ -67,8 +67,16 @@ export type OrderState = {
 
 export function orderedState(order: string, nowMs: number): OrderState {
   return {
-    ...{ step: 'inspect', order, startedAt: nowMs, stepSince: nowMs },
-    ...{ failures: 0, looks: 0, responses: [], placed: 0, removed: 0, failure: null },
+    step: 'inspect',
+    order,
+    startedAt: nowMs,
+    stepSince: nowMs,
+    failures: 0,
+    looks: 0,
+    responses: [],
+    placed: 0,
+    removed: 0,
+    failure: null,
   }
 }
 

@@ -111,7 +111,14 @@ async function issue(call: ModuleCaller, order: object, held: Held, step: StepOp
 function orderOf(request: IssuanceRequest, profile: ProfileFacts | undefined): object {
   const { certificateId, orderId, csr, identifiers, notBefore, notAfter, validityDays, requested, replaces } = request
   return {
-    ...{ certificateId, orderId, identifiers, notBefore, notAfter, validityDays, requested, replaces },
+    certificateId,
+    orderId,
+    identifiers,
+    notBefore,
+    notAfter,
+    validityDays,
+    requested,
+    replaces,
     csr: encodePem('CERTIFICATE REQUEST', csr),
     profile: request.profile,
     keyUsages: profile?.keyUsages ?? [],

@@ -101,7 +101,11 @@ export function signingIssuer({ chain, algorithm, caIssuersUrls, crlUrls }: Modu
   if (!keyIdentifier) throw new WrongAnswer('has an issuer without a subjectKeyIdentifier')
   const signatureAlgorithm = algorithm ?? usual
   return {
-    ...{ keyIdentifier, caIssuersUrls, crlUrls, notBefore, notAfter },
+    keyIdentifier,
+    caIssuersUrls,
+    crlUrls,
+    notBefore,
+    notAfter,
     nameDer: tbs.subjectDer,
     signatureAlgorithm,
     constraints: reading(() => constraintsOf(chain.map(parseCertificate))),

@@ -31,7 +31,9 @@ export const nothingToCome = (): IssuanceStep => ({
 export function waiting(held: Held, isRepeated: boolean): IssuanceStep {
   const state = { ...held, ...(isRepeated && { isRepeated }) }
   return {
-    ...{ status: 'pending', state: state as BackendState, retryAfterMs: BUSY_WAIT_MS },
+    status: 'pending',
+    state: state as BackendState,
+    retryAfterMs: BUSY_WAIT_MS,
     mayHaveIssued: isRepeated || held.mayHaveIssued === true,
     contact: 'none',
   }

@@ -4,9 +4,9 @@
  */
 
 import { userInfo } from 'node:os'
+import { AuditLog } from '../../admin/audit/audit-log.ts'
 import type { Config } from '../../config/schema.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { AuditLog } from '../../services/admin/audit-log.ts'
 import { auditKeyOf } from '../../settings/admin.ts'
 import { databaseSettings } from '../../settings/server.ts'
 import { requireCurrentSchema } from '../../store/migrate.ts'

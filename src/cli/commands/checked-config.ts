@@ -5,8 +5,8 @@
 
 import { signerBackend, usesBackend } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
-import { loadHooks } from '../../hooks/load.ts'
-import { requireCaModules } from '../../main/ca-module.ts'
+import { loadHooks } from '../../events/hooks/load-hooks.ts'
+import { requireCaModules } from '../../main/ca/start-ca-module.ts'
 import { VERSION } from '../../main/version.ts'
 import { PERSPECTIVE_SECTIONS } from '../../mpic/perspective-service.ts'
 import { requireChallengeHandler } from '../../settings/acme-proxy.ts'

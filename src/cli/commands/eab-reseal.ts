@@ -1,6 +1,6 @@
 /** `chancery eab reseal`: HMAC keys move from a former secret to the configured one. */
 
-import { resealCredentials } from '../../services/admin/eab-reseal.ts'
+import { resealCredentials } from '../../admin/eab/eab-reseal.ts'
 import { eabSecretBox, formerEabBoxes } from '../../settings/eab-secret.ts'
 import { CommandError, type Printing } from '../values.ts'
 import { withAdministration } from './administration.ts'

@@ -8,12 +8,8 @@ import type { AccountStatus, OrderStatus } from '../../domain/states.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import { type AccountFilter, type ListedAccount, listAccounts } from '../../store/account-list.ts'
-import {
-  type CertificateFilter,
-  type CertificateStatus,
-  type ListedCertificate,
-  listCertificates,
-} from '../../store/certificate-list.ts'
+import type { CertificateFilter, CertificateStatus } from '../../store/certificate-filter.ts'
+import { type ListedCertificate, listCertificates } from '../../store/certificate-list.ts'
 import { type ListedOrder, listOrders, type OrderFilter } from '../../store/order-list.ts'
 import { tableOf } from '../table.ts'
 import { statusOf } from './inspect.ts'
@@ -61,7 +57,11 @@ export function inspectCertificates(options: CertificateOptions): Promise<number
     name: 'certificates',
     read: (db, after, limit) => listCertificates(db, filter, after, limit),
     render: tableOf(['id', 'serial number', 'expires', 'status', 'names'], (row: ListedCertificate) => [
-      ...[row.id, row.serial_number, renderTimestamp(row.not_after), statusOf(row), row.names.join(' ')],
+      row.id,
+      row.serial_number,
+      renderTimestamp(row.not_after),
+      statusOf(row),
+      row.names.join(' '),
     ]),
     report: (row) => ({
       id: row.id,
@@ -93,7 +93,11 @@ export function inspectOrders(options: OrderOptions): Promise<number> {
     name: 'orders',
     read: (db, after, limit) => listOrders(db, filter, after, limit),
     render: tableOf(['id', 'created', 'status', 'certificate', 'identifiers'], (row: ListedOrder) => [
-      ...[row.id, renderTimestamp(uuidTime(row.id)), row.status, row.certificate_id ?? '-', namesOf(row).join(' ')],
+      row.id,
+      renderTimestamp(uuidTime(row.id)),
+      row.status,
+      row.certificate_id ?? '-',
+      namesOf(row).join(' '),
     ]),
     report: (row) => ({
       id: row.id,
@@ -111,14 +115,18 @@ export function inspectOrders(options: OrderOptions): Promise<number> {
 export function inspectAccounts(options: AccountOptions): Promise<number> {
   const { contact, status, eab } = options
   const filter: AccountFilter = given({
-    ...{ status, eabKid: eab },
+    status,
+    eabKid: eab,
     contact: contact === undefined || contact.includes(':') ? contact : `mailto:${contact}`,
   })
   return printPage(options, {
     name: 'accounts',
     read: (db, after, limit) => listAccounts(db, filter, after, limit),
     render: tableOf(['id', 'created', 'status', 'contacts'], (row: ListedAccount) => [
-      ...[row.id, renderTimestamp(row.created_at), row.status, row.contacts.join(' ') || '-'],
+      row.id,
+      renderTimestamp(row.created_at),
+      row.status,
+      row.contacts.join(' ') || '-',
     ]),
     report: (row) => ({
       id: row.id,

@@ -17,7 +17,10 @@ export async function sendTestMail({ config: file, json }: Printing, recipient: 
   const transport = new MailTransport(settings)
   try {
     await transport.send({
-      ...{ recipient, text, subject: 'Test mail', html: `<p>${text.trim()}</p>` },
+      recipient,
+      text,
+      subject: 'Test mail',
+      html: `<p>${text.trim()}</p>`,
       messageId: `<${randomUUID()}@${new URL(settings.serverUrl).hostname}>`,
     })
   } catch (error) {

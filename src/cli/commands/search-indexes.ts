@@ -3,7 +3,7 @@
  * The service may run meanwhile.
  */
 
-import { isAnyProfileStored } from '../../store/admin/profile-store.ts'
+import { isAnyProfileStored } from '../../admin/profiles/profile-store.ts'
 import {
   dropIndexes,
   HISTORY_INDEXES,

@@ -11,7 +11,7 @@ import type { Config } from '../../config/schema.ts'
 import { certificateValidity } from '../../domain/certificate-profile.ts'
 import { checkReceived, type ReceivedChain } from '../../domain/received-certificate.ts'
 import { withoutSignOctet } from '../../domain/serial-number.ts'
-import { createCsrBackend } from '../../main/csr-backends.ts'
+import { createCsrBackend } from '../../main/ca/csr-backends.ts'
 import { expectedFor } from '../../services/received-certificates.ts'
 import { issueForTest, makeTestRequest } from '../../services/test-issuance.ts'
 import { issuanceTimeoutSeconds, receptionPolicy } from '../../settings/backends.ts'
@@ -76,9 +76,15 @@ function requestFor(
   const now = new Date()
   const wanted = { notAfter: new Date(now.getTime() + DAY_MS) }
   return {
-    ...{ certificateId: uuidv7(now.getTime()), orderId: randomUUID(), csr: csr.der, identifiers, profile: profileName },
+    certificateId: uuidv7(now.getTime()),
+    orderId: randomUUID(),
+    csr: csr.der,
+    identifiers,
+    profile: profileName,
     ...certificateValidity(wanted, profile.validity, now, ANY_TIME),
-    ...{ validityDays: 1, requested: {}, replaces: undefined },
+    validityDays: 1,
+    requested: {},
+    replaces: undefined,
   }
 }
 
@@ -126,12 +132,15 @@ async function record(
   const issuer = { fingerprint, certificate: issuers[0], chain: issuers, alternateChains: [] }
   await createCsrIssuanceStore(db).saveIssuer(issuer)
   const isRecorded = await createCertificateImport(db).record({
-    ...{ id: certificateId, accountId: undefined, backend: backend.name, notBefore, notAfter, der },
-    ...{
-      serialNumber: withoutSignOctet(serialNumber),
-      issuerFingerprints: [fingerprint],
-      spkiSha256: hashSpki(tbs.spki),
-    },
+    id: certificateId,
+    accountId: undefined,
+    backend: backend.name,
+    notBefore,
+    notAfter,
+    der,
+    serialNumber: withoutSignOctet(serialNumber),
+    issuerFingerprints: [fingerprint],
+    spkiSha256: hashSpki(tbs.spki),
     names: [...tbs.dnsNames, ...tbs.ipAddresses],
   })
   if (!isRecorded) throw new Error(`its serial number ${serialNumber.toString('hex')} was given before`)

@@ -1,7 +1,7 @@
 /** The certificate of a test in the database: recorded without an account, and revoked at once. */
 
+import { Certificates } from '../../admin/certificates/certificates.ts'
 import type { Config } from '../../config/schema.ts'
-import { Certificates } from '../../services/admin/certificates.ts'
 import { renewalPolicy } from '../../settings/issuance.ts'
 import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
 import type { Database } from '../../store/database.ts'

@@ -12,8 +12,8 @@ import { requireTestSignatures } from '../../ca/signer-check.ts'
 import { AuditChainInUse, findRunningSigner, type SignerPlace } from '../../ca/signer-place.ts'
 import { type SignerProcess, type SignerProgram, startSignerProcess } from '../../ca/signer-process.ts'
 import type { Config } from '../../config/schema.ts'
-import { connectSigner } from '../../main/ca.ts'
-import { serialNumbers } from '../../main/issuance.ts'
+import { connectSigner } from '../../main/ca/ca.ts'
+import { serialNumbers } from '../../main/ca/start-issuance.ts'
 import { Issuance, type IssuanceEvents } from '../../services/issuance.ts'
 import { makeTestRequest } from '../../services/test-issuance.ts'
 import { issuancePolicy } from '../../settings/issuance.ts'
@@ -142,8 +142,12 @@ async function testCertificate(parts: Parts, profileName: string, report: TestRe
   const presence = await announceInstance(databaseSettings(config, 1), () => undefined)
   try {
     const issuance = new Issuance({
-      ...{ ca, policy, instanceId: presence.instanceId, serialNumber: serialNumbers(config, db) },
-      ...{ store: createIssuanceStore(db), certificates: createCertificateStore(db) },
+      ca,
+      policy,
+      instanceId: presence.instanceId,
+      serialNumber: serialNumbers(config, db),
+      store: createIssuanceStore(db),
+      certificates: createCertificateStore(db),
       events: {
         ...SILENT,
         interrupted(error) {
@@ -183,8 +187,10 @@ async function testCertificate(parts: Parts, profileName: string, report: TestRe
 }
 
 const SILENT: IssuanceEvents = {
-  ...{ issued: () => undefined, signingFailed: () => undefined },
-  ...{ interrupted: () => undefined, alarm: () => undefined },
+  issued: () => undefined,
+  signingFailed: () => undefined,
+  interrupted: () => undefined,
+  alarm: () => undefined,
 }
 
 const reasonOf = (error: unknown) => (error instanceof Error ? error.message : 'its intent was not recorded')

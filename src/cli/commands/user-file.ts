@@ -1,9 +1,9 @@
 /** A file of users to import: a JSON array, or one JSON object a line. */
 
 import { readFileSync } from 'node:fs'
+import { isUsableHash } from '../../admin/users/password-hash.ts'
+import type { ImportedUser, WantedUser } from '../../admin/users/users.ts'
 import { isUsername, ROLES, type Role, USERNAME_RULE } from '../../domain/administrator.ts'
-import { isUsableHash } from '../../services/admin/password-hash.ts'
-import type { ImportedUser, WantedUser } from '../../services/admin/users.ts'
 import { describeFileError } from '../../shared/lib/file-error.ts'
 import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/mail-address.ts'
 import { CommandError } from '../values.ts'
@@ -35,7 +35,9 @@ export function readUserFile(file: string): ImportedUser[] {
   )
   if (faults.length > 0) throw new CommandError(faults.slice(0, MOST_NAMED).join('\n'))
   return (records as UserRecord[]).map(({ enabled = true, password_hash: passwordHash, ...user }) => ({
-    ...{ ...user, enabled, passwordHash },
+    ...user,
+    enabled,
+    passwordHash,
   }))
 }
 

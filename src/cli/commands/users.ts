@@ -1,7 +1,7 @@
 /** `chancery users import`: users of another service, with their password hashes. */
 
-import { HASHING_HERE, PasswordHasher } from '../../services/admin/passwords.ts'
-import { Users } from '../../services/admin/users.ts'
+import { HASHING_HERE, PasswordHasher } from '../../admin/users/passwords.ts'
+import { Users } from '../../admin/users/users.ts'
 import { adminSettings } from '../../settings/admin.ts'
 import type { Printing } from '../values.ts'
 import { withAdministration } from './administration.ts'

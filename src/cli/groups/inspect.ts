@@ -60,7 +60,9 @@ export type AccountOptions = Values<typeof ACCOUNTS>
 
 const one = (usage: string, about: string, inspect: 'inspectOrder' | 'inspectCertificate' | 'inspectAccount') =>
   onHost(WHY, {
-    ...{ usage: `inspect ${usage}`, about: `Show ${about}`, options: PRINTING },
+    usage: `inspect ${usage}`,
+    about: `Show ${about}`,
+    options: PRINTING,
     examples: [`-c config.yaml inspect ${usage}`],
     run: async (options, [key = '']) => (await import('../commands/inspect.ts'))[inspect](options, key),
   })

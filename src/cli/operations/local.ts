@@ -1,7 +1,7 @@
 /** Operations of the Admin API on the database itself: with a configuration file, and without a service. */
 
-import { LocalAdminApi } from '../../admin/local.ts'
 import type { Config } from '../../config/schema.ts'
+import { LocalAdminApi } from '../../main/admin/local-admin.ts'
 import { VERSION } from '../../main/version.ts'
 import { type Administration, withAdministration } from '../commands/administration.ts'
 import { OperationCaller } from './caller.ts'
@@ -23,7 +23,9 @@ export function withLocalApi(
       signingIssuers: () => signingIssuers(config),
     })
     const caller = new OperationCaller({
-      ...{ baseUrl: api.baseUrl, fetch: api.fetch as typeof fetch, token: () => undefined },
+      baseUrl: api.baseUrl,
+      fetch: api.fetch as typeof fetch,
+      token: () => undefined,
       explain: (error) => error,
     })
     try {

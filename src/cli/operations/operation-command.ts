@@ -41,7 +41,8 @@ export function operationCommand(
   const { usage, about, fixed = {}, fallback, further, anySchema, secret } = wanted
   const positional = [...usage.matchAll(/<(\w+)>/g)].map(([, name]) => name as string)
   const options = optionsOf(wanted, described, definitions, [
-    ...[...positional, ...Object.keys(fixed)],
+    ...positional,
+    ...Object.keys(fixed),
     ...(secret === undefined ? [] : [secret]),
   ])
   // What a switch stands for is false without it.

@@ -4,9 +4,9 @@ import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { readSharedSecret } from '../../../signer/protocol/shared-secret.ts'
+import type { SigningIssuer } from '../../admin/operation/issuers.ts'
 import { SignerClient } from '../../ca/signer-client.ts'
 import type { Config } from '../../config/schema.ts'
-import type { SigningIssuer } from '../../services/admin/issuers.ts'
 import { ownIssuer } from '../../settings/signer.ts'
 
 /** A running signer answers within milliseconds. */

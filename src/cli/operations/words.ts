@@ -19,7 +19,10 @@ export const NAMED: Readonly<Record<string, Named>> = {
   token_id: { shown: 'token', what: 'API token', list: 'listTokens', member: 'name' },
   cred_id: { shown: 'eab', what: 'credential with the kid', list: 'listEabCredentials', filter: 'kid', member: 'kid' },
   identifier_id: {
-    ...{ shown: 'identifier', what: 'allowed identifier', list: 'listAllowedIdentifiers', filter: 'value' },
+    shown: 'identifier',
+    what: 'allowed identifier',
+    list: 'listAllowedIdentifiers',
+    filter: 'value',
     member: 'identifier_value',
   },
   profile_id: { shown: 'profile', what: 'CSR profile', list: 'listCsrProfiles', filter: 'name', member: 'name' },

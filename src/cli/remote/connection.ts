@@ -28,7 +28,10 @@ export class Connection extends OperationCaller {
     if (server === undefined) throw new UsageError('--server takes a URL')
     const baseUrl = `${server}${basePath.replace(/\/$/, '')}`
     super({
-      ...{ baseUrl, fetch, token: () => tokenFor(baseUrl), advice: ADVICE },
+      baseUrl,
+      fetch,
+      token: () => tokenFor(baseUrl),
+      advice: ADVICE,
       explain({ cause, message }) {
         const { message: why, code } = (cause ?? {}) as { message?: string; code?: string }
         return new CommandError(`${baseUrl} cannot be reached: ${why || code || message}`)

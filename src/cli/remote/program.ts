@@ -63,8 +63,11 @@ const refused = ({ why, ...one }: HostCommand): Command => ({
 function onService(one: SharedCommand): Command {
   const { usage, about, options = {}, further, run } = one
   return command<Options & typeof REMOTE_OPTIONS>({
-    ...{ usage, about, options: { ...options, ...REMOTE_OPTIONS } },
-    ...{ examples: examplesOf(one, '--server https://ca.example'), ...(further && { further }) },
+    usage,
+    about,
+    options: { ...options, ...REMOTE_OPTIONS },
+    examples: examplesOf(one, '--server https://ca.example'),
+    ...(further && { further }),
     run: (values, given) => run(new Connection(values), values, given),
   })
 }

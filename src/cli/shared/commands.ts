@@ -10,6 +10,13 @@ import { RENEWALS } from './renewals.ts'
 import { REVOKE } from './revocation.ts'
 
 export const SHARED: readonly SharedCommand[] = [
-  ...[REVOKE, ...RENEWALS, ...CRL, ...EAB, ...IDENTIFIERS],
-  ...[...PROFILES, ...TERMS, ...USERS, ...AUDIT],
+  REVOKE,
+  ...RENEWALS,
+  ...CRL,
+  ...EAB,
+  ...IDENTIFIERS,
+  ...PROFILES,
+  ...TERMS,
+  ...USERS,
+  ...AUDIT,
 ]

@@ -53,8 +53,13 @@ async function create(
   const some = <T>(values: readonly T[]) => (values.length > 0 ? values : undefined)
   const made = caller.page('createEabCredential', {
     body: {
-      ...{ kid, label, max_uses, expires_at: expires?.toISOString() },
-      ...{ profiles: some(profiles), preapproved_networks: some(preapprove), allowed_networks: some(from) },
+      kid,
+      label,
+      max_uses,
+      expires_at: expires?.toISOString(),
+      profiles: some(profiles),
+      preapproved_networks: some(preapprove),
+      allowed_networks: some(from),
       allowed_identifiers: some(identifiers),
       csr_profile_id: profile === undefined ? undefined : await caller.idOf('profile_id', profile),
     },
@@ -67,8 +72,12 @@ async function create(
 }
 
 const OPTION_OF: Readonly<Record<string, string>> = {
-  ...{ profiles: '--profile', preapproved_networks: '--preapprove', allowed_networks: '--from' },
-  ...{ expires_at: '--expires', max_uses: '--max-uses', allowed_identifiers: '--allow' },
+  profiles: '--profile',
+  preapproved_networks: '--preapprove',
+  allowed_networks: '--from',
+  expires_at: '--expires',
+  max_uses: '--max-uses',
+  allowed_identifiers: '--allow',
 }
 
 /** Names options in place of members. */

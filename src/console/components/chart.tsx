@@ -31,7 +31,7 @@ export function Chart({ title, summary, isEstimate = false, ...data }: ChartProp
         </button>
       </figcaption>
       <p>{summary}</p>
-      {asTable ? <Figures {...{ title, data, isEstimate }} /> : <Plot data={data} />}
+      {asTable ? <Figures title={title} data={data} isEstimate={isEstimate} /> : <Plot data={data} />}
     </figure>
   )
 }

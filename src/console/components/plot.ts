@@ -39,11 +39,9 @@ export function drawPlot(parent: HTMLElement, data: PlotData): () => void {
   const bars = uPlot.paths.bars?.({ size: [0.7, 40] })
   const plot = new uPlot(
     {
-      ...{
-        width: Math.max(200, parent.clientWidth),
-        height: HEIGHT,
-        legend: { show: series.length > 1 && !isStacked },
-      },
+      width: Math.max(200, parent.clientWidth),
+      height: HEIGHT,
+      legend: { show: series.length > 1 && !isStacked },
       cursor: { drag: { x: false, y: false } },
       scales: {
         // Bars of the first and last time are whole.
@@ -66,7 +64,10 @@ export function drawPlot(parent: HTMLElement, data: PlotData): () => void {
       series: [
         {},
         ...series.map(({ label, color: name }) => ({
-          ...{ label, stroke: resolved(parent, name) || color(name), width: 2, points: { show: false } },
+          label,
+          stroke: resolved(parent, name) || color(name),
+          width: 2,
+          points: { show: false },
           ...(kind === 'bars' && { fill: resolved(parent, name), ...(bars && { paths: bars }) }),
         })),
       ],

@@ -35,12 +35,19 @@ function SignInForm({ username: known = '' }: { username?: string }) {
   return (
     <form ref={form} onSubmit={submit} class="narrow">
       <TextField
-        {...{ label: WORDS.session.username, value: username, onChange: setUsername, required: true }}
+        label={WORDS.session.username}
+        value={username}
+        onChange={setUsername}
+        required
         autoComplete="username"
       />
       <TextField
-        {...{ label: WORDS.session.password, value: password, onChange: setPassword, required: true }}
-        {...{ type: 'password' as const, autoComplete: 'current-password' }}
+        label={WORDS.session.password}
+        value={password}
+        onChange={setPassword}
+        required
+        type="password"
+        autoComplete="current-password"
       />
       <Problem error={error} />
       <button type="submit" class="primary" disabled={isBusy}>
@@ -122,7 +129,9 @@ export function UserMenu() {
         <span class="quiet">{WORDS.session.roles[user.role]}</span>
       </p>
       <SelectField
-        {...{ label: WORDS.app.theme, value: theme, onChange: (value: string) => chooseTheme(value as Theme) }}
+        label={WORDS.app.theme}
+        value={theme}
+        onChange={(value: string) => chooseTheme(value as Theme)}
         options={THEMES.map((one) => [one, WORDS.app.themes[one]])}
       />
       <button type="button" class="small" onClick={signOut}>
@@ -134,7 +143,8 @@ export function UserMenu() {
       <p class="quiet">{WORDS.app.utc}</p>
       {asksEverywhere && (
         <Confirm
-          {...{ title: WORDS.session.signOutEverywhere, action: WORDS.session.signOutEverywhere }}
+          title={WORDS.session.signOutEverywhere}
+          action={WORDS.session.signOutEverywhere}
           consequence={<p>{WORDS.session.signOutConsequence}</p>}
           onConfirm={() => call('logoutEverywhere', {}).then(forget)}
           onClose={() => setAsksEverywhere(false)}

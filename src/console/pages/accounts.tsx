@@ -37,7 +37,8 @@ const CSV: CsvFile<Account> = {
 
 const FILTERS: readonly Filter[] = [
   {
-    ...{ name: 'status', label: WORDS.common.status },
+    name: 'status',
+    label: WORDS.common.status,
     options: (['valid', 'deactivated', 'revoked'] as const).map((status) => [status, status] as const),
   },
   { name: 'contact', label: WORDS.accounts.contact, placeholder: 'admin@example.com' },

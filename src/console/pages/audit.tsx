@@ -25,7 +25,8 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
     { head: WORDS.audit.user, kind: 'fixed', cell: ({ user_id, details }) => nameOf(user_id, details) },
     { head: WORDS.audit.action, kind: 'fixed', cell: ({ action }) => <code>{action}</code> },
     {
-      ...{ head: WORDS.audit.target, kind: 'wide' },
+      head: WORDS.audit.target,
+      kind: 'wide',
       cell: ({ target_user_id, details }) => (
         <>
           {target_user_id !== null && <strong>{names.get(target_user_id) ?? target_user_id} </strong>}

@@ -15,7 +15,8 @@ type Key = Output<'listBlockedKeys'>[number]
 
 const columnsOf = (unblock: (key: Key) => void): Column<Key>[] => [
   {
-    ...{ head: WORDS.blockedKeys.key, kind: 'wide' },
+    head: WORDS.blockedKeys.key,
+    kind: 'wide',
     cell: ({ spki_sha256 }) => (
       <a class="mono" href={href('/certificates', { spki_sha256 })}>
         {spki_sha256}
@@ -61,7 +62,10 @@ export function BlockedKeysPage({ entry }: PageProps) {
           }}
         >
           <TextField
-            {...{ label: WORDS.blockedKeys.key, help: WORDS.blockedKeys.help, value: spki, onChange: setSpki }}
+            label={WORDS.blockedKeys.key}
+            help={WORDS.blockedKeys.help}
+            value={spki}
+            onChange={setSpki}
             error={fieldError(error, 'spki_sha256')}
           />
           {fieldError(error, 'spki_sha256') === undefined && <Problem error={error} />}

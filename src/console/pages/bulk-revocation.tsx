@@ -68,8 +68,12 @@ function Results({ job, entry }: { job: { params: { job_id: string } }; entry: n
 }
 
 const FILTER_WORDS: Readonly<Record<string, string>> = {
-  ...{ account_id: words.account, domain: words.domain, spki_sha256: words.key },
-  ...{ issued_after: words.issuedAfter, issued_before: words.issuedBefore, serial_numbers: words.serials },
+  account_id: words.account,
+  domain: words.domain,
+  spki_sha256: words.key,
+  issued_after: words.issuedAfter,
+  issued_before: words.issuedBefore,
+  serial_numbers: words.serials,
 }
 const filterName = (name: string) => FILTER_WORDS[name] ?? name
 
@@ -90,7 +94,10 @@ function Cancel({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: 
       </button>
       {asks && (
         <Confirm
-          {...{ title: words.cancel, action: words.cancel, danger: true, onClose: () => setAsks(false) }}
+          title={words.cancel}
+          action={words.cancel}
+          danger
+          onClose={() => setAsks(false)}
           consequence={<p>{words.cancelConsequence(countText(revoked))}</p>}
           onConfirm={async () => {
             await call('cancelBulkRevocation', { params: { job_id: id } })

@@ -48,7 +48,9 @@ export function BulkRevocationsPage({ entry }: PageProps) {
       }
     >
       <List
-        {...{ caption: words.caption, columns: COLUMNS, list: jobs }}
+        caption={words.caption}
+        columns={COLUMNS}
+        list={jobs}
         rowKey={({ id }: Job) => id}
         empty={
           <Empty title={words.empty}>

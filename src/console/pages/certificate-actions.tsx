@@ -55,7 +55,9 @@ export function CertificateActions({ certificate, onChange }: { certificate: Cer
       {asks === 'revoke' && <Revoke certificate={certificate} onDone={onChange} onClose={close} />}
       {asks === 'renew' && (
         <Confirm
-          {...{ title: words.renewTitle, action: words.renew, onClose: close }}
+          title={words.renewTitle}
+          action={words.renew}
+          onClose={close}
           consequence={<p>{words.renewConsequence}</p>}
           onConfirm={async () => {
             await call('adviseRenewal', { body: { filter: { serial_numbers: [serial] } } })
@@ -79,7 +81,10 @@ function Revoke({ certificate, onDone, onClose }: RevokeProps) {
   const { serial_number: serial, san_values } = certificate
   return (
     <Confirm
-      {...{ title: words.revokeTitle, action: WORDS.certificates.revoke, danger: true, onClose }}
+      title={words.revokeTitle}
+      action={WORDS.certificates.revoke}
+      danger
+      onClose={onClose}
       consequence={
         <>
           <p>{words.revokeConsequence(san_values.join(', '))}</p>
@@ -95,7 +100,10 @@ function Revoke({ certificate, onDone, onClose }: RevokeProps) {
       }}
     >
       <SelectField
-        {...{ label: words.reason, value: reason, onChange: setReason, options: Object.entries(WORDS.reasons) }}
+        label={words.reason}
+        value={reason}
+        onChange={setReason}
+        options={Object.entries(WORDS.reasons)}
         help={reason === KEY_COMPROMISE ? words.blocksKey : words.keepsKey}
       />
     </Confirm>

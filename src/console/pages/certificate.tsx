@@ -190,10 +190,7 @@ function Chain({ details: { chain, timestamps } }: { details: Details }) {
       {timestamps.length > 0 && (
         <section class="section">
           <h2>{words.timestamps}</h2>
-          <Table
-            {...{ caption: words.timestamps, columns: LOG_COLUMNS, rows: timestamps }}
-            rowKey={({ log_url }) => log_url}
-          />
+          <Table caption={words.timestamps} columns={LOG_COLUMNS} rows={timestamps} rowKey={({ log_url }) => log_url} />
         </section>
       )}
     </>

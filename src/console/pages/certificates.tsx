@@ -60,7 +60,8 @@ export function CertificatesPage({ query, entry }: PageProps) {
         rowKey={({ id }) => id}
         csv={CERTIFICATES_CSV}
         sorting={{
-          ...{ by: sort.replace('-', ''), direction: sort.startsWith('-') ? 'descending' : 'ascending' },
+          by: sort.replace('-', ''),
+          direction: sort.startsWith('-') ? 'descending' : 'ascending',
           // Issued first or last: identifiers have one order only, the newest first.
           onSort(by, direction) {
             const wanted = by === 'issued_at' || direction === 'descending' ? `-${by}` : by
@@ -103,26 +104,27 @@ function Search({ query }: { query: Query }) {
     go('/certificates', { ...filters, ...filterFor(search) })
   }
   const field = (name: 'search' | keyof typeof words.chip) => ({
-    ...{ value: values[name] ?? '', onChange: (value: string) => type({ [name]: value }) },
+    value: values[name] ?? '',
+    onChange: (value: string) => type({ [name]: value }),
   })
   return (
     <search>
       <form class="filters" onSubmit={submit}>
-        <TextField
-          {...{ label: words.search, type: 'search', placeholder: words.searchPlaceholder, ...field('search') }}
-        />
+        <TextField label={words.search} type="search" placeholder={words.searchPlaceholder} {...field('search')} />
         <SelectField
-          {...{ label: words.status, ...field('status') }}
+          label={words.status}
+          {...field('status')}
           options={[['', words.anyStatus], ...Object.entries(words.statuses)]}
         />
         <SelectField
-          {...{ label: words.renewed, ...field('renewed') }}
+          label={words.renewed}
+          {...field('renewed')}
           options={[['', words.anyRenewal], ...Object.entries(words.renewals)]}
         />
         <DayField label={words.expiringAfter} {...field('expiring_after')} />
         <DayField label={words.expiringBefore} {...field('expiring_before')} />
         <DayField label={words.issuedBefore} {...field('issued_before')} />
-        <TextField {...{ label: words.profile, ...field('profile') }} />
+        <TextField label={words.profile} {...field('profile')} />
         <div class="actions">
           <button type="submit" class="primary">
             {WORDS.table.filter}

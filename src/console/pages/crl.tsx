@@ -13,7 +13,7 @@ type List = Output<'listCrls'>['lists'][number]
 
 const COLUMNS: readonly Column<List>[] = [
   {
-    ...{ head: WORDS.crl.issuer },
+    head: WORDS.crl.issuer,
     cell: ({ issuer, shard, shards }) => (shards > 1 ? `${issuer}, ${shard + 1} / ${shards}` : issuer),
   },
   { head: WORDS.crl.number, kind: 'fixed', cell: ({ number }) => <code>{number}</code> },

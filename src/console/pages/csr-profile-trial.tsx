@@ -155,7 +155,8 @@ const Found = ({ found }: { found: Check }) => (
         rowKey={({ serial_number }) => serial_number}
         columns={[
           {
-            ...{ head: WORDS.orders.names, kind: 'wide' },
+            head: WORDS.orders.names,
+            kind: 'wide',
             cell: ({ serial_number, san_values }) => (
               <a href={href(`/certificates/${serial_number}`)}>{san_values.join(', ')}</a>
             ),

@@ -17,8 +17,15 @@ import { ProfileForm } from './profile-form.tsx'
 type Profile = Output<'getCsrProfile'>
 
 const NEW: Profile = {
-  ...{ id: '', name: '', description: '', profile_data: {}, created_by: null, account_ids: [], more_accounts: false },
-  ...{ created_at: '', updated_at: '' },
+  id: '',
+  name: '',
+  description: '',
+  profile_data: {},
+  created_by: null,
+  account_ids: [],
+  more_accounts: false,
+  created_at: '',
+  updated_at: '',
 }
 
 export function CsrProfilePage({ params }: PageProps) {
@@ -81,11 +88,16 @@ function Editor({ profile, reload }: { profile: Profile; reload: () => void }) {
           <div class="columns">
             <div class="form">
               <TextField
-                {...{ label: WORDS.csrProfiles.name, value: name, onChange: setName, required: true }}
+                label={WORDS.csrProfiles.name}
+                value={name}
+                onChange={setName}
+                required
                 error={fieldError(error, 'name')}
               />
               <TextField
-                {...{ label: WORDS.csrProfiles.description, value: description, onChange: setDescription }}
+                label={WORDS.csrProfiles.description}
+                value={description}
+                onChange={setDescription}
                 error={fieldError(error, 'description')}
               />
               <Ready loaded={document}>

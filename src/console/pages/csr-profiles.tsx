@@ -17,7 +17,8 @@ const COLUMNS: readonly Column<Profile>[] = [
   },
   { head: WORDS.csrProfiles.description, kind: 'wide', cell: ({ description }) => description },
   {
-    ...{ head: WORDS.csrProfiles.demands, kind: 'number' },
+    head: WORDS.csrProfiles.demands,
+    kind: 'number',
     cell: ({ profile_data }) => Object.keys(profile_data).length,
   },
   { head: WORDS.common.changed, kind: 'fixed', cell: ({ updated_at }) => <Time at={updated_at} /> },

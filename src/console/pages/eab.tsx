@@ -31,7 +31,8 @@ const COLUMNS: readonly Column<Credential>[] = [
   { head: WORDS.eab.label, cell: ({ label }) => label },
   { head: WORDS.common.status, cell: (credential) => <CredentialState credential={credential} /> },
   {
-    ...{ head: WORDS.eab.uses, kind: 'fixed' },
+    head: WORDS.eab.uses,
+    kind: 'fixed',
     cell: ({ uses, max_uses }) => (max_uses === null ? uses : `${uses} / ${max_uses}`),
   },
   { head: WORDS.common.expires, kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
@@ -117,7 +118,9 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
     onMade(await call('createEabCredential', { body }))
   })
   const field = (name: keyof typeof form, member: string) => ({
-    ...{ value: form[name], onChange: change(name), error: fieldError(error, member) },
+    value: form[name],
+    onChange: change(name),
+    error: fieldError(error, member),
   })
   return (
     <Dialog title={WORDS.eab.create} onClose={onClose}>
@@ -125,12 +128,16 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
         <TextField label={WORDS.common.kid} help={WORDS.eab.kidHelp} required {...field('kid', 'kid')} />
         <TextField label={WORDS.eab.label} help={WORDS.eab.labelHelp} {...field('label', 'label')} />
         <TextField
-          {...{ label: WORDS.eab.maxUses, help: WORDS.eab.maxUsesHelp, type: 'number' }}
+          label={WORDS.eab.maxUses}
+          help={WORDS.eab.maxUsesHelp}
+          type="number"
           {...field('maxUses', 'max_uses')}
         />
         <DayField label={WORDS.common.expires} help={WORDS.common.endOfDay} {...field('expires', 'expires_at')} />
         <TextField
-          {...{ label: WORDS.eab.networks, help: WORDS.eab.networksHelp, rows: 2 }}
+          label={WORDS.eab.networks}
+          help={WORDS.eab.networksHelp}
+          rows={2}
           {...field('networks', 'allowed_networks')}
         />
         <Problem error={error} />

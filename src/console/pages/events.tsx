@@ -32,7 +32,8 @@ export function EventsPage({ entry }: PageProps) {
               columns={[
                 { head: WORDS.events.consumer, kind: 'wide', cell: ({ name }) => name },
                 {
-                  ...{ head: WORDS.events.waiting, kind: 'number' },
+                  head: WORDS.events.waiting,
+                  kind: 'number',
                   cell: ({ waiting }) => (waiting >= 1000 ? '1,000+' : countText(waiting)),
                 },
                 {

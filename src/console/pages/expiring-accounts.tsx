@@ -48,10 +48,13 @@ function Shares({ data }: { data: Expiring }) {
       </p>
       <Plot
         data={{
-          ...{ kind: 'bars', isStacked: true, at: others.map((_, index) => index) },
+          kind: 'bars',
+          isStacked: true,
+          at: others.map((_, index) => index),
           names: others.map(({ days }) => words.days(days)),
           series: shares.map(({ name, color, counts }) => ({
-            ...{ label: name, color },
+            label: name,
+            color,
             values: counts.map(({ certificates }) => certificates),
           })),
         }}
@@ -81,7 +84,8 @@ const columnsOf = ({ others, is_estimate }: Expiring): Column<Share>[] => [
     ),
   },
   ...others.map(({ days }, index) => ({
-    ...{ head: words.days(days), kind: 'number' as const },
+    head: words.days(days),
+    kind: 'number' as const,
     cell: ({ counts }: Share) => countText(counts[index]?.certificates ?? 0, is_estimate),
   })),
 ]
@@ -91,12 +95,15 @@ const totalOf = (counts: Counts): number => counts.at(-1)?.certificates ?? 0
 /** As many accounts as there are colours; all others are one. */
 function sharesOf({ accounts, others }: Expiring): Share[] {
   const named = accounts.slice(0, COLORS.length).map((account, index) => ({
-    ...{ name: nameOf(account), color: COLORS[index] ?? COLOR_OF_OTHERS, counts: account.expiring },
-    ...{ key: String(account.account_id), to: toCertificatesOf(account.account_id) },
+    name: nameOf(account),
+    color: COLORS[index] ?? COLOR_OF_OTHERS,
+    counts: account.expiring,
+    key: String(account.account_id),
+    to: toCertificatesOf(account.account_id),
   }))
   const rest = accounts.slice(COLORS.length).map(({ expiring }) => expiring)
   const counts = others.map(({ days, certificates }, index) => ({
-    ...{ days },
+    days,
     certificates: rest.reduce((sum, expiring) => sum + (expiring[index]?.certificates ?? 0), certificates),
   }))
   if (totalOf(counts) === 0) return named

@@ -37,7 +37,10 @@ export function IdentifiersPage({ entry }: PageProps) {
       <Allowed to="createAllowedIdentifier">
         <form class="narrow" onSubmit={submit}>
           <TextField
-            {...{ label: WORDS.identifiers.add, help: WORDS.identifiers.forms, value, onChange: setValue }}
+            label={WORDS.identifiers.add}
+            help={WORDS.identifiers.forms}
+            value={value}
+            onChange={setValue}
             error={fieldError(error, 'value')}
           />
           {fieldError(error, 'value') === undefined && <Problem error={error} />}

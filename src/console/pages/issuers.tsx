@@ -21,7 +21,8 @@ const saveChain = (fingerprint: string) =>
 
 const COLUMNS: readonly Column<Issuer>[] = [
   {
-    ...{ head: words.subject, kind: 'wide' },
+    head: words.subject,
+    kind: 'wide',
     cell: ({ subject, fingerprint, public_key }) => (
       <>
         {subject} <span class="quiet">{public_key.type}</span>
@@ -37,7 +38,8 @@ const COLUMNS: readonly Column<Issuer>[] = [
   { head: words.until, kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
   { head: words.above, cell: ({ above }) => above.map(({ subject }) => subject).join(' ← ') },
   {
-    ...{ head: WORDS.common.actions, kind: 'fixed' },
+    head: WORDS.common.actions,
+    kind: 'fixed',
     cell: ({ fingerprint }) => (
       <div class="actions left">
         <button type="button" class="small" onClick={() => saveChain(fingerprint)}>

@@ -74,22 +74,31 @@ export function NewBulkRevocationPage({ query }: PageProps) {
         )}
         <div class="filters two-ids">
           <TextField
-            {...{ label: words.account, value: wanted.account, onChange: change('account') }}
+            label={words.account}
+            value={wanted.account}
+            onChange={change('account')}
             error={fieldError(error, 'filter.account_id')}
           />
           <TextField
-            {...{ label: words.key, value: wanted.key, onChange: change('key') }}
+            label={words.key}
+            value={wanted.key}
+            onChange={change('key')}
             error={fieldError(error, 'filter.spki_sha256')}
           />
           <TextField
-            {...{ label: words.domain, value: wanted.domain, onChange: change('domain') }}
+            label={words.domain}
+            value={wanted.domain}
+            onChange={change('domain')}
             error={fieldError(error, 'filter.domain')}
           />
           <DayField label={words.issuedAfter} value={wanted.after} onChange={change('after')} />
           <DayField label={words.issuedBefore} value={wanted.before} onChange={change('before')} />
         </div>
         <TextField
-          {...{ label: words.serials, help: words.serialsHelp, value: wanted.serials, onChange: change('serials') }}
+          label={words.serials}
+          help={words.serialsHelp}
+          value={wanted.serials}
+          onChange={change('serials')}
           rows={4}
         />
         <Problem error={error} />
@@ -132,7 +141,10 @@ function Found({ found, filter }: { found: DryRun; filter: Filter }) {
           <h2>{words.step3}</h2>
           <form class="narrow" onSubmit={(event) => event.preventDefault()}>
             <SelectField
-              {...{ label: words.reason, value: reason, onChange: setReason, options: Object.entries(WORDS.reasons) }}
+              label={words.reason}
+              value={reason}
+              onChange={setReason}
+              options={Object.entries(WORDS.reasons)}
               help={reason === KEY_COMPROMISE ? words.blocksKeys : words.keepsKeys}
             />
             <button type="button" class="danger" onClick={() => setAsks(true)}>
@@ -143,7 +155,10 @@ function Found({ found, filter }: { found: DryRun; filter: Filter }) {
       )}
       {asks && (
         <Confirm
-          {...{ title: words.confirm, action: words.confirm, danger: true, typed: String(count) }}
+          title={words.confirm}
+          action={words.confirm}
+          danger
+          typed={String(count)}
           onClose={() => setAsks(false)}
           consequence={
             <>

@@ -20,7 +20,8 @@ const State = ({ status }: { status: string }) => <Badge tone={TONES[status] ?? 
 
 const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
   {
-    ...{ head: WORDS.notifications.subject, kind: 'wide' },
+    head: WORDS.notifications.subject,
+    kind: 'wide',
     cell: ({ id, subject }) => (
       <button type="button" class="link" onClick={() => open(id)}>
         {subject}
@@ -28,7 +29,8 @@ const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
     ),
   },
   {
-    ...{ head: WORDS.notifications.type, kind: 'word' },
+    head: WORDS.notifications.type,
+    kind: 'word',
     cell: ({ notification_type }) => notification_type.replaceAll('_', ' '),
   },
   { head: WORDS.notifications.recipient, kind: 'wide', cell: ({ recipient }) => recipient },
@@ -39,7 +41,8 @@ const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
 
 const FILTERS: readonly Filter[] = [
   {
-    ...{ name: 'status', label: WORDS.common.status },
+    name: 'status',
+    label: WORDS.common.status,
     options: (['pending', 'sent', 'failed'] as const).map((status) => [status, status] as const),
   },
 ]
@@ -151,7 +154,10 @@ function Purge({ onClose, onPurged }: { onClose: () => void; onPurged: () => voi
       }}
     >
       <TextField
-        {...{ label: WORDS.notifications.days, type: 'number', value: days, onChange: setDays }}
+        label={WORDS.notifications.days}
+        type="number"
+        value={days}
+        onChange={setDays}
         error={fieldError(error, 'days')}
       />
     </Confirm>

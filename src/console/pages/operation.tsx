@@ -24,13 +24,17 @@ interface Switch {
 
 const switchesOf = ({ maintenance, signing }: Overview): Switch[] => [
   {
-    ...{ words: WORDS.operation.maintenance, operation: 'setMaintenance' },
-    ...{ isOn: maintenance.maintenance_mode, since: maintenance },
+    words: WORDS.operation.maintenance,
+    operation: 'setMaintenance',
+    isOn: maintenance.maintenance_mode,
+    since: maintenance,
     set: (enabled, reason) => call('setMaintenance', { body: { enabled, ...(reason && { reason }) } }),
   },
   {
-    ...{ words: WORDS.operation.signing, operation: 'setSigning' },
-    ...{ isOn: signing.signing_stopped, since: { ...signing, maintenance_mode: false } },
+    words: WORDS.operation.signing,
+    operation: 'setSigning',
+    isOn: signing.signing_stopped,
+    since: { ...signing, maintenance_mode: false },
     set: (stopped, reason) => call('setSigning', { body: { stopped, ...(reason && { reason }) } }),
   },
 ]

@@ -115,14 +115,17 @@ function Figures({ data }: { data: Overview }) {
   const since = new Date((Math.floor(Date.parse(data.at) / HOUR_MS) - 23) * HOUR_MS).toISOString().replace('.000', '')
   const ending = (days: number) =>
     href('/certificates', {
-      ...{ status: 'active', sort: 'not_after' },
+      status: 'active',
+      sort: 'not_after',
       expiring_before: new Date(Date.parse(data.at) + days * DAY_MS).toISOString().replace(/:\d\d\.\d+Z$/, ':00Z'),
     })
   return (
     <nav class="figures" aria-label={words.figures}>
       <Figure value={data.issued_of_day} label={words.issuedDay} to={href('/certificates', { issued_after: since })} />
       <Figure
-        {...{ value: failures, label: words.failuresDay, tone: failures > 0 && 'warn' }}
+        value={failures}
+        label={words.failuresDay}
+        tone={failures > 0 && 'warn'}
         to={href('/failures', { since })}
         needs="listFailures"
       />
@@ -136,7 +139,9 @@ function Figures({ data }: { data: Overview }) {
       />
       <Figure value={data.revoked} label={words.revokedAll} to={href('/certificates', { status: 'revoked' })} />
       <Figure
-        {...{ value: notifications.failed, label: words.failed, tone: notifications.failed > 0 && 'bad' }}
+        value={notifications.failed}
+        label={words.failed}
+        tone={notifications.failed > 0 && 'bad'}
         more={notifications.failed >= MOST_COUNTED}
         needs="listNotifications"
         to={href('/notifications', { status: 'failed' })}
@@ -220,7 +225,9 @@ const Failures = ({ data: { failures } }: { data: Overview }) => (
   <section class="section">
     <h2>{words.failures}</h2>
     <Table
-      {...{ caption: words.failures, columns: FAILURE_COLUMNS, rows: failures.filter(({ events }) => events > 0) }}
+      caption={words.failures}
+      columns={FAILURE_COLUMNS}
+      rows={failures.filter(({ events }) => events > 0)}
       rowKey={({ kind }) => kind}
       empty={<p class="quiet">{words.failureNone}</p>}
     />
@@ -237,7 +244,9 @@ const Issuers = ({ data: { issuers, instance } }: { data: Overview }) => (
   <section class="section">
     <h2>{words.issuers}</h2>
     <Table
-      {...{ caption: words.issuers, columns: ISSUER_COLUMNS, rows: issuers }}
+      caption={words.issuers}
+      columns={ISSUER_COLUMNS}
+      rows={issuers}
       rowKey={({ fingerprint }) => fingerprint}
       empty={<p class="quiet">{instance ? WORDS.app.none : words.unknown}</p>}
     />

@@ -58,8 +58,8 @@ function FieldOf({ field, value, error, onChange }: FieldProps) {
     const lines = Array.isArray(value) ? value.join('\n') : ''
     return <TextField {...shared} rows={3} value={lines} onChange={(typed) => onChange(textsOf(typed))} />
   }
-  if (kind === 'choices') return <Choices {...shared} {...{ options, value, onChange }} />
-  if (kind === 'sizes') return <Sizes {...shared} {...{ options, value, onChange }} />
+  if (kind === 'choices') return <Choices {...shared} options={options} value={value} onChange={onChange} />
+  if (kind === 'sizes') return <Sizes {...shared} options={options} value={value} onChange={onChange} />
   return null
 }
 

@@ -20,7 +20,8 @@ const sourceText = ({ source, variable }: Setting): string =>
 
 const COLUMNS: readonly Column<Setting>[] = [
   {
-    ...{ head: WORDS.settings.key, kind: 'wide' },
+    head: WORDS.settings.key,
+    kind: 'wide',
     cell: ({ key, description }) => (
       <>
         <code>{key}</code>
@@ -30,7 +31,8 @@ const COLUMNS: readonly Column<Setting>[] = [
     ),
   },
   {
-    ...{ head: WORDS.settings.value, kind: 'wide' },
+    head: WORDS.settings.value,
+    kind: 'wide',
     cell: ({ value, unit }) => (
       <>
         <code>{valueText(value)}</code> {value !== null && unit}
@@ -44,7 +46,8 @@ const COLUMNS: readonly Column<Setting>[] = [
 const FILTERS: readonly Filter[] = [
   { name: 'part', label: WORDS.table.filter, type: 'search', placeholder: 'rate_limits' },
   {
-    ...{ name: 'source', label: WORDS.settings.source },
+    name: 'source',
+    label: WORDS.settings.source,
     options: [
       ['set', WORDS.settings.sources.set],
       ['default', WORDS.settings.sources.default],

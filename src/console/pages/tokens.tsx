@@ -123,11 +123,17 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
     <Dialog title={WORDS.tokens.create} onClose={onClose}>
       <form onSubmit={submit}>
         <TextField
-          {...{ label: WORDS.tokens.name, value: name, onChange: setName, required: true }}
+          label={WORDS.tokens.name}
+          value={name}
+          onChange={setName}
+          required
           error={fieldError(error, 'name')}
         />
         <SelectField
-          {...{ label: WORDS.users.role, help: WORDS.users.roleHelp, value: role, options: ROLE_OPTIONS }}
+          label={WORDS.users.role}
+          help={WORDS.users.roleHelp}
+          value={role}
+          options={ROLE_OPTIONS}
           onChange={(chosen) => setRole(chosen as Role)}
         />
         <DayField

@@ -121,7 +121,11 @@ export function UnlockAddressDialog({ onClose }: { onClose: () => void }) {
           <p>{words.unlockAddressConsequence}</p>
         </div>
         <TextField
-          {...{ label: words.address, help: words.addressHelp, value: address, onChange: setAddress, required: true }}
+          label={words.address}
+          help={words.addressHelp}
+          value={address}
+          onChange={setAddress}
+          required
           error={fieldError(error, 'address')}
         />
         <Problem error={error} />

@@ -146,15 +146,25 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
     <Dialog title={WORDS.users.create} onClose={onClose}>
       <form onSubmit={submit}>
         <TextField
-          {...{ label: WORDS.users.username, value: username, onChange: setUsername, required: true }}
+          label={WORDS.users.username}
+          value={username}
+          onChange={setUsername}
+          required
           error={fieldError(error, 'username')}
         />
         <TextField
-          {...{ label: WORDS.users.email, type: 'email', value: email, onChange: setEmail, required: true }}
+          label={WORDS.users.email}
+          type="email"
+          value={email}
+          onChange={setEmail}
+          required
           error={fieldError(error, 'email')}
         />
         <SelectField
-          {...{ label: WORDS.users.role, help: WORDS.users.roleHelp, value: role, options: ROLE_OPTIONS }}
+          label={WORDS.users.role}
+          help={WORDS.users.roleHelp}
+          value={role}
+          options={ROLE_OPTIONS}
           onChange={(chosen) => setRole(chosen as Role)}
         />
         <Problem error={error} />

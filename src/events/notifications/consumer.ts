@@ -9,11 +9,9 @@ import {
   type NotificationType,
   type TemplateValues,
 } from '../../domain/notification.ts'
-import type { DatabaseConsumer } from '../../services/events/consumer.ts'
 import type { NotificationSettings } from '../../settings/notifications.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
-import { findUser, listUsers } from '../../store/admin/user-store.ts'
 import {
   countLately,
   countToRecipients,
@@ -22,6 +20,8 @@ import {
   insertNotifications,
   type NewNotification,
 } from '../../store/notification-store.ts'
+import { findUser, listUsers } from '../../store/user-store.ts'
+import type { DatabaseConsumer } from '../consumer.ts'
 import type { MailTemplates } from './templates.ts'
 import { type Addressee, HOLDER_KINDS, NOTIFIED_KINDS, noticeOf } from './types.ts'
 
@@ -107,7 +107,13 @@ export class NotificationConsumer implements DatabaseConsumer {
     return recipients.map((recipient) => {
       const id = uuidv7(Date.now())
       return {
-        ...{ id, type, recipient, subject, text, html, accountId },
+        id,
+        type,
+        recipient,
+        subject,
+        text,
+        html,
+        accountId,
         ...(type === NEVER_SENT
           ? { dueAt: undefined, error: 'never sent: the address may be of somebody else' }
           : { dueAt: occurredAt, error: undefined }),

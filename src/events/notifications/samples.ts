@@ -26,8 +26,12 @@ const SAMPLES: Record<NotificationType, TemplateValues> = {
   admin_user_created: USER,
   admin_password_reset: USER,
   expiration_warning: {
-    ...{ ...OF_NAMES, certificate_id, serial_number, not_after: '2026-11-30T12:00:00Z' },
-    ...{ warning_days: 7, days_left: '7 days' },
+    ...OF_NAMES,
+    certificate_id,
+    serial_number,
+    not_after: '2026-11-30T12:00:00Z',
+    warning_days: 7,
+    days_left: '7 days',
   },
   order_rejected: {
     rejected_identifiers: ['shop.example.net'],

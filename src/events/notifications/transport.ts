@@ -55,7 +55,13 @@ export class MailTransport {
     const { from, cc, bcc, timeoutMs } = this.#settings
     const { recipient, subject, text, html, messageId } = mail
     const sending = this.#pool.sendMail({
-      ...{ from, to: recipient, cc: [...cc], subject, text, html, messageId },
+      from,
+      to: recipient,
+      cc: [...cc],
+      subject,
+      text,
+      html,
+      messageId,
       envelope: { from, to: [recipient, ...cc, ...bcc] },
       headers: { 'Auto-Submitted': 'auto-generated', 'List-Id': this.#listId() },
       disableFileAccess: true,
@@ -107,7 +113,11 @@ function openPool({ host, port, tls, ca, login, timeoutMs }: MailSettings) {
     pool: true,
     maxConnections: MAIL_CONNECTIONS,
     maxMessages: MAILS_OF_A_CONNECTION,
-    ...{ host, port, connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs },
+    host,
+    port,
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
     secure: tls === 'implicit',
     requireTLS: tls === 'starttls',
     ignoreTLS: tls === 'none',

@@ -10,7 +10,9 @@ const routes = { listUsers: ['GET', '/users'] } as unknown as Routes
 async function asked(baseUrl: string, link: string): Promise<string[]> {
   const urls: string[] = []
   const client = new AdminClient({
-    ...{ routes, baseUrl, token: () => undefined },
+    routes,
+    baseUrl,
+    token: () => undefined,
     async fetch(url) {
       urls.push(String(url))
       return new Response('[]', { headers: { 'content-type': 'application/json', link: `<${link}>; rel="next"` } })

@@ -27,7 +27,10 @@ describe('a background task that fails', () => {
     failures.recovered('expiry')
     assert.deepEqual(lines, [
       {
-        ...{ level: 'error', task: 'expiry', failures: 1, reason: 'connect ECONNREFUSED' },
+        level: 'error',
+        task: 'expiry',
+        failures: 1,
+        reason: 'connect ECONNREFUSED',
         msg: 'background task failed; it is tried again',
       },
       { level: 'warn', task: 'expiry', failures: 5, msg: 'background task works again' },

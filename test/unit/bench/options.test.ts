@@ -29,9 +29,21 @@ describe('options', () => {
 
   test('report everything that is wrong at once', () => {
     const wrong = {
-      ...{ clients: 0, scenario: 'nonsense', directory: 'ftp://x', 'domain-suffix': 'test', 'ca-cert': '/no/such' },
-      ...{ challenge: 'ext:./x.js', 'http01-port': 99_999, duration: 0, timeout: 0, 'server-cpus': '0;ls', repeat: 0 },
-      ...{ beside: 'boulder', against: 'ftp://x', json: '/', accounts: [1, 2] },
+      clients: 0,
+      scenario: 'nonsense',
+      directory: 'ftp://x',
+      'domain-suffix': 'test',
+      'ca-cert': '/no/such',
+      challenge: 'ext:./x.js',
+      'http01-port': 99_999,
+      duration: 0,
+      timeout: 0,
+      'server-cpus': '0;ls',
+      repeat: 0,
+      beside: 'boulder',
+      against: 'ftp://x',
+      json: '/',
+      accounts: [1, 2],
     }
     assert.throws(
       () => plan(wrong),

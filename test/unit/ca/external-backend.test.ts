@@ -17,8 +17,16 @@ import { externalSettings } from '../../../src/settings/backends.ts'
 import { aConfig } from '../config/support.ts'
 
 const REQUEST: IssuanceRequest = {
-  ...{ certificateId: '01', orderId: '02', csr: Buffer.of(0x30, 0), profile: 'default', validityDays: 90 },
-  ...{ identifiers: [], notBefore: new Date(0), notAfter: new Date(1), requested: {}, replaces: undefined },
+  certificateId: '01',
+  orderId: '02',
+  csr: Buffer.of(0x30, 0),
+  profile: 'default',
+  validityDays: 90,
+  identifiers: [],
+  notBefore: new Date(0),
+  notAfter: new Date(1),
+  requested: {},
+  replaces: undefined,
 }
 const STEP = { signal: new AbortController().signal, isRepeated: false, isAbandoned: false }
 
@@ -34,9 +42,23 @@ describe('the backend external', { timeout: 900_000 }, () => {
       execFileSync(
         'openssl',
         [
-          ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'],
-          ...['-keyout', file(`${name}.key`), '-out', file(`${name}.pem`), '-subj', `/CN=${subject}`],
-          ...['-addext', 'subjectAltName=DNS:localhost'],
+          'req',
+          '-x509',
+          '-newkey',
+          'ec',
+          '-pkeyopt',
+          'ec_paramgen_curve:P-256',
+          '-nodes',
+          '-days',
+          '2',
+          '-keyout',
+          file(`${name}.key`),
+          '-out',
+          file(`${name}.pem`),
+          '-subj',
+          `/CN=${subject}`,
+          '-addext',
+          'subjectAltName=DNS:localhost',
         ],
         { stdio: 'ignore' },
       )
@@ -77,8 +99,11 @@ describe('the backend external', { timeout: 900_000 }, () => {
   const tlsServer = (listener: RequestListener) =>
     createTlsServer(
       {
-        ...{ cert: readFileSync(file('server.pem')), key: readFileSync(file('server.key')) },
-        ...{ ca: readFileSync(file('client.pem')), requestCert: true, rejectUnauthorized: false },
+        cert: readFileSync(file('server.pem')),
+        key: readFileSync(file('server.key')),
+        ca: readFileSync(file('client.pem')),
+        requestCert: true,
+        rejectUnauthorized: false,
       },
       listener,
     )

@@ -8,8 +8,16 @@ import type { CsrBackend, IssuanceRequest } from '../../../src/ca/csr-backend.ts
 import { guardCsrBackend } from '../../../src/ca/guarded-csr-backend.ts'
 
 const REQUEST: IssuanceRequest = {
-  ...{ certificateId: '01', orderId: '02', csr: Buffer.of(0x30, 0), profile: 'default', validityDays: 90 },
-  ...{ identifiers: [], notBefore: new Date(0), notAfter: new Date(1), requested: {}, replaces: undefined },
+  certificateId: '01',
+  orderId: '02',
+  csr: Buffer.of(0x30, 0),
+  profile: 'default',
+  validityDays: 90,
+  identifiers: [],
+  notBefore: new Date(0),
+  notAfter: new Date(1),
+  requested: {},
+  replaces: undefined,
 }
 const FIRST = { isRepeated: false, isAbandoned: false }
 const HOUR_MS = 3_600_000
@@ -23,7 +31,8 @@ describe('a guarded backend that issues from a CSR', () => {
 
   function guarded(failures = 1) {
     const backend: CsrBackend = {
-      ...{ name: 'scripted', stepTimeoutMs: 1_000 },
+      name: 'scripted',
+      stepTimeoutMs: 1_000,
       advance: () => Promise.reject(error),
       revoke: async () => undefined,
       checkHealth: async () => undefined,

@@ -9,7 +9,11 @@ import { UpstreamNonsense } from '../../../src/ca/acme-proxy/upstream-problem.ts
 
 const URL_OF_ORDER = 'https://upstream.test/order'
 const answer = (json: Answer['json']): Answer => ({
-  ...{ json, body: Buffer.alloc(0), location: undefined, alternates: [], retryAfterMs: undefined },
+  json,
+  body: Buffer.alloc(0),
+  location: undefined,
+  alternates: [],
+  retryAfterMs: undefined,
 })
 const order = (count: number) =>
   answer({ status: 'pending', finalize: '/finalize', authorizations: Array.from({ length: count }, (_, n) => `/${n}`) })
@@ -22,7 +26,10 @@ describe('an order of an upstream', () => {
 
   test('leaves one challenge of each authorization in memory, and of its error a line', async () => {
     const challenge = (type: string) => ({
-      ...{ type, url: '/challenge', status: 'invalid', token: 'token' },
+      type,
+      url: '/challenge',
+      status: 'invalid',
+      token: 'token',
       error: { type: 'urn:ietf:params:acme:error:dns', detail: 'x'.repeat(100_000), more: ['x'.repeat(100_000)] },
     })
     const challenges = [challenge('tls-alpn-01'), ...Array.from({ length: 20 }, () => challenge('dns-01'))]

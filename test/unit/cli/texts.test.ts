@@ -7,8 +7,14 @@ import { workersText } from '../../../src/cli/operations/texts.ts'
 const MINUTE_MS = 60_000
 const at = (minutes: number) => new Date(Date.now() + minutes * MINUTE_MS).toISOString()
 const task = (next: string) => ({
-  ...{ name: 'expiration_warnings', leader: 7, leader_is_alive: true, last_run: at(-60), next_run: next },
-  ...{ errors: 0, last_error: null, failed_at: null },
+  name: 'expiration_warnings',
+  leader: 7,
+  leader_is_alive: true,
+  last_run: at(-60),
+  next_run: next,
+  errors: 0,
+  last_error: null,
+  failed_at: null,
 })
 const said = (next: string) => workersText({ tasks: [task(next)], consumers: [] })
 

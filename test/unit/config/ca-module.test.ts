@@ -14,7 +14,8 @@ const modulesOf = (ca: Tree) => caModules(acceptedConfig(withCa(ca)))
 describe('CA modules', () => {
   test('stand wherever a backend can, and each knows the key that names it', () => {
     const modules = modulesOf({
-      ...{ backend: 'failover', failover: { backends: [A, B] } },
+      backend: 'failover',
+      failover: { backends: [A, B] },
       profiles: { other: { backend: 'ext:./c.js' } },
     })
     assert.deepEqual(
@@ -31,7 +32,8 @@ describe('CA modules', () => {
 
   test('have the common settings and their own, and not those of another', () => {
     const [a, b] = modulesOf({
-      ...{ backend: A, profiles: { other: { backend: B } } },
+      backend: A,
+      profiles: { other: { backend: B } },
       extension_settings: {
         url: 'common',
         timeout_seconds: 7,

@@ -19,7 +19,6 @@ const FOLDERS = [
   'src/front',
   'src/admin',
   'src/events',
-  'src/hooks',
   'src/cli',
   'src/dev',
 ]

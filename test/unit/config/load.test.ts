@@ -186,8 +186,13 @@ describe('formats', () => {
 
   test('of the settings of a hook, those are named that look like a secret', async () => {
     const config = {
-      ...{ channel: 'ops', retries: 3, root_file: '/etc/chancery/ca.pem', url: 'https://collector.example/events' },
-      ...{ api_key: 'k', auth: { password: 'p' }, hook: 'https://chat.example/T0/B1x2y3z4A5b6C7d8E9f0G1' },
+      channel: 'ops',
+      retries: 3,
+      root_file: '/etc/chancery/ca.pem',
+      url: 'https://collector.example/events',
+      api_key: 'k',
+      auth: { password: 'p' },
+      hook: 'https://chat.example/T0/B1x2y3z4A5b6C7d8E9f0G1',
     }
     const registered = [{ class: 'ext:./hooks/notify.mjs#Notify', config }]
     const file = await write('hook.yaml', JSON.stringify(merged(MINIMAL, { hooks: { registered } })))

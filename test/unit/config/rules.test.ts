@@ -5,7 +5,9 @@ import { EVENT_KINDS } from '../../../src/domain/event.ts'
 import { aConfig, errorLines, isSetBy, parseTree, type Tree } from './support.ts'
 
 const aPerspective = (changes: { name?: string; [key: string]: unknown } = {}) => ({
-  ...{ name: 'a', url: `https://${changes.name ?? 'a'}.example`, token: 'x' },
+  name: 'a',
+  url: `https://${changes.name ?? 'a'}.example`,
+  token: 'x',
   ...changes,
 })
 

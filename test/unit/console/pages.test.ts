@@ -90,7 +90,7 @@ describe('fields of a CSR profile', () => {
     assert.deepEqual([linesOf(' \n'), linesOf(' a \n\nb')], [undefined, ['a', 'b']])
     assert.deepEqual(
       [readJson('[]').ok, readJson('{').ok, readJson('{"a":1}')],
-      [...[false, false], { ok: true, data: { a: 1 } }],
+      [false, false, { ok: true, data: { a: 1 } }],
     )
   })
 })

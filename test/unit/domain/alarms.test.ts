@@ -33,8 +33,14 @@ const issuerThatEnds = (days: number) => ({
   issuers: [{ ...INSTANCE.issuers[0]!, notAfter: later(days) }],
 })
 const task = (failedAt: Date, lastRunAt: Date) => ({
-  ...{ name: 'cleanup', leader: 1, leaderIsAlive: true, nextRunAt: NOW, errors: 1, lastError: 'no room' },
-  ...{ failedAt, lastRunAt },
+  name: 'cleanup',
+  leader: 1,
+  leaderIsAlive: true,
+  nextRunAt: NOW,
+  errors: 1,
+  lastError: 'no room',
+  failedAt,
+  lastRunAt,
 })
 
 const cases: readonly (readonly [what: string, facts: Partial<AlarmFacts>, expected: readonly string[]])[] = [

@@ -16,7 +16,12 @@ const SETTINGS: ProxySettings = {
 
 function addressOf(forwardedFor: string | undefined, peerAddress = PROXY, settings = SETTINGS): string {
   const http: HttpRequest = {
-    ...{ method: 'GET', path: '/', query: '', body: Buffer.alloc(0), isOver: false, peerAddress },
+    method: 'GET',
+    path: '/',
+    query: '',
+    body: Buffer.alloc(0),
+    isOver: false,
+    peerAddress,
     header: (name) => (name === 'x-forwarded-for' ? forwardedFor : undefined),
     dropBody: () => {},
   }

@@ -29,7 +29,10 @@ function aFront(
     notFound: () => ({ ...REFUSED, status: 404 }),
   }
   const overload = new OverloadControl<HttpReply>({
-    ...{ enabled: true, targetDelayMs: 500, maxConnections: 1000, maxDelayedReplies: capacity },
+    enabled: true,
+    targetDelayMs: 500,
+    maxConnections: 1000,
+    maxDelayedReplies: capacity,
     isTrustedProxy: () => false,
     events: {
       admission: { begun: nothing, ended: nothing, turnedAway: nothing },
@@ -63,7 +66,11 @@ function aFront(
 function aRequest(path = '/new-order', peerAddress = ADDRESS, bodyBytes = 0) {
   const dropBody = mock.fn()
   const http: HttpRequest & { isOver: boolean } = {
-    ...{ method: 'POST', path, query: '', body: Buffer.alloc(bodyBytes), peerAddress },
+    method: 'POST',
+    path,
+    query: '',
+    body: Buffer.alloc(bodyBytes),
+    peerAddress,
     header: nothing,
     isOver: false,
     dropBody,

@@ -19,7 +19,9 @@ function budget(isEnabled = true) {
   return {
     require: (address: string, provenFrom?: string) => subject.require(address, provenFrom),
     isExhausted: (address: string) => subject.isExhausted(address),
-    ...{ waste, seen, pass: (ms: number) => (now += ms) },
+    waste,
+    seen,
+    pass: (ms: number) => (now += ms),
   }
 }
 

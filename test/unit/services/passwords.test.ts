@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { HASHING_HERE, PasswordHasher } from '../../../src/admin/users/passwords.ts'
 import { AdminError } from '../../../src/domain/admin-error.ts'
-import { HASHING_HERE, PasswordHasher } from '../../../src/services/admin/passwords.ts'
 
 test('one hash is made, sixteen wait, and the next is told to come back in two seconds', async () => {
   let running = 0

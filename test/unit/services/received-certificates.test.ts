@@ -25,11 +25,25 @@ function chain(name: string, changes: { notAfter?: Date } = {}): Buffer[] {
 }
 
 const ROW: ClaimedIssuance = {
-  ...{ certificateId: '01', accountId: '02', orderId: '03', csr, identifiers: [{ type: 'dns', value: NAME }] },
-  ...{ profile: 'default', replaces: undefined, notBefore: new Date(), notAfter: new Date(), backend: 'external' },
+  certificateId: '01',
+  accountId: '02',
+  orderId: '03',
+  csr,
+  identifiers: [{ type: 'dns', value: NAME }],
+  profile: 'default',
+  replaces: undefined,
+  notBefore: new Date(),
+  notAfter: new Date(),
+  backend: 'external',
   requested: {},
-  ...{ state: undefined, mayHaveIssued: true, isRepeated: false, failures: 0, ageSeconds: 0 },
-  ...{ abandonedSeconds: undefined, lapse: undefined, wasInterrupted: false },
+  state: undefined,
+  mayHaveIssued: true,
+  isRepeated: false,
+  failures: 0,
+  ageSeconds: 0,
+  abandonedSeconds: undefined,
+  lapse: undefined,
+  wasInterrupted: false,
 }
 const PROFILE = {
   validity: { validityDays: 90, maxValidityDays: 90, backdateSeconds: 0 },
@@ -89,7 +103,10 @@ function receiving(faults: readonly Error[], { lost = 0, away = 0, isHeld = true
     instanceId: 1,
     events: {
       issued: ({ id }) => told.push(id),
-      ...{ lintWarnings: nothing, recovered: nothing, late: () => told.push('late'), alarm: () => alarms++ },
+      lintWarnings: nothing,
+      recovered: nothing,
+      late: () => told.push('late'),
+      alarm: () => alarms++,
     },
   })
   return { received, calls, told, alarms: () => alarms }

@@ -13,7 +13,8 @@ import { aConfig } from '../config/support.ts'
 
 const ISSUED: IssuanceStep = { status: 'issued', chain: [] }
 const REFUSED: IssuanceStep = {
-  ...{ status: 'refused', reason: 'by the script' },
+  status: 'refused',
+  reason: 'by the script',
   problem: problemDocument('serverInternal', 'refused'),
 }
 const failing = (mayHaveIssued: boolean) => (): never => {
@@ -25,7 +26,8 @@ describe('the steps of a test', () => {
   function scripted(...script: ((step: StepOptions) => IssuanceStep)[]) {
     const asked: string[] = []
     const backend: CsrBackend = {
-      ...{ name: 'scripted', stepTimeoutMs: 30_000 },
+      name: 'scripted',
+      stepTimeoutMs: 30_000,
       async advance(_request, state, step) {
         asked.push(
           `${JSON.stringify(state) ?? '-'}${step.isRepeated ? ' again' : ''}${step.isAbandoned ? ' late' : ''}`,
@@ -46,7 +48,10 @@ describe('the steps of a test', () => {
     return { asked, failures, run }
   }
   const pending = (mayHaveIssued: boolean) => (): IssuanceStep => ({
-    ...{ status: 'pending', state: { n: 1 }, retryAfterMs: 10, mayHaveIssued },
+    status: 'pending',
+    state: { n: 1 },
+    retryAfterMs: 10,
+    mayHaveIssued,
   })
 
   test('a state goes to the next step', async () => {

@@ -57,9 +57,17 @@ test('each key of ca.acme_proxy becomes a setting of the backend', () => {
   writeFileSync(roots, 'roots')
   try {
     const acme_proxy = {
-      ...{ directory_url: 'https://up.test/directory', email: 'pki@up.test', challenge_type: 'http-01' },
-      ...{ eab_kid: 'kid', eab_hmac_key: 'AAEC', proxy_url: 'http://proxy.test:3128', verify_ssl: false },
-      ...{ ca_cert_path: roots, timeout_seconds: 11, order_ready_timeout: 12, max_retries: 13 },
+      directory_url: 'https://up.test/directory',
+      email: 'pki@up.test',
+      challenge_type: 'http-01',
+      eab_kid: 'kid',
+      eab_hmac_key: 'AAEC',
+      proxy_url: 'http://proxy.test:3128',
+      verify_ssl: false,
+      ca_cert_path: roots,
+      timeout_seconds: 11,
+      order_ready_timeout: 12,
+      max_retries: 13,
       max_concurrent_orders: 14,
     }
     assert.deepEqual(acmeProxySettings(aConfig({ ca: { backend: 'acme_proxy', acme_proxy } }).ca), {
@@ -67,7 +75,10 @@ test('each key of ca.acme_proxy becomes a setting of the backend', () => {
       binding: { kid: 'kid', hmacKey: Buffer.of(0, 1, 2) },
       http: { verify: false, extraRoots: 'roots', proxyUrl: 'http://proxy.test:3128' },
       challengeType: 'http-01',
-      ...{ orderTimeoutMs: 11_000, readyTimeoutMs: 12_000, maxRetries: 13, maxOrders: 14 },
+      orderTimeoutMs: 11_000,
+      readyTimeoutMs: 12_000,
+      maxRetries: 13,
+      maxOrders: 14,
     })
   } finally {
     rmSync(folder, { recursive: true, force: true })

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { wantsEvents } from '../../../src/config/consumers.ts'
-import { auditFile, syslogTarget, transparencyLogs } from '../../../src/settings/events.ts'
+import { auditFile, syslogTarget, transparencyLogs } from '../../../src/main/events/event-settings.ts'
 import { parseTree, type Tree } from '../config/support.ts'
 
 function configOf(patch: Tree) {
@@ -39,7 +39,9 @@ describe('the syslog daemon', () => {
 test('the file is written unless the audit log is off', () => {
   const file = '/log/audit.log'
   assert.deepEqual(auditFile(configOf({ logging: { audit: { file, backup_count: 3 } } })), {
-    ...{ path: file, maxBytes: 104_857_600, backups: 3 },
+    path: file,
+    maxBytes: 104_857_600,
+    backups: 3,
   })
   assert.equal(auditFile(configOf({ logging: { audit: { file, enabled: false } } })), undefined)
 })

@@ -9,9 +9,8 @@ import { wantsEvents } from '../../../src/config/consumers.ts'
 import { LEAVES } from '../../../src/config/reference.ts'
 import type { Config } from '../../../src/config/schema.ts'
 import type { OccurredEvent } from '../../../src/domain/event.ts'
-import { type ConsumerContext, consumersOf } from '../../../src/events/consumers.ts'
-import { loadHooks } from '../../../src/hooks/load.ts'
-import { type Events, smtpStatus } from '../../../src/main/start-events.ts'
+import { loadHooks } from '../../../src/events/hooks/load-hooks.ts'
+import { type ConsumerContext, consumersOf } from '../../../src/main/events/consumers.ts'
 import {
   auditFile,
   auditWebhookAllowsPrivate,
@@ -19,7 +18,8 @@ import {
   auditWebhookUrl,
   syslogTarget,
   transparencyLogs,
-} from '../../../src/settings/events.ts'
+} from '../../../src/main/events/event-settings.ts'
+import { type Events, smtpStatus } from '../../../src/main/events/start-events.ts'
 import {
   expirationSettings,
   mailSettings,
@@ -50,8 +50,12 @@ async function consumersFor(config: Config) {
   return consumersOf(context)
 }
 const EVENT: OccurredEvent = {
-  ...{ id: '5f0c3c5e-8d8b-4d5b-9d0a-2f4f0f1f7f11', kind: 'alarm', subject: 's', accountId: undefined },
-  ...{ occurredAt: new Date(), data: {} },
+  id: '5f0c3c5e-8d8b-4d5b-9d0a-2f4f0f1f7f11',
+  kind: 'alarm',
+  subject: 's',
+  accountId: undefined,
+  occurredAt: new Date(),
+  data: {},
 }
 
 type Row = readonly [key: string, patch: Tree, effect: (config: Config) => unknown, expected: unknown]

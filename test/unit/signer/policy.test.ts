@@ -33,7 +33,9 @@ function policyOf(policyYaml = '{}', above: Partial<Pick<IssuerFacts, 'constrain
     ...authority,
     signatureAlgorithm,
     maySignCrls: true,
-    ...{ constraints: [], purposes: [], ...above },
+    constraints: [],
+    purposes: [],
+    ...above,
   })
 }
 

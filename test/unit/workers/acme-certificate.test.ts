@@ -63,7 +63,10 @@ describe('the right certificate (RFC 8737 §3)', () => {
     ]) {
       const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
       const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-        ...{ name: 'CN=demo.test', keys, signingAlgorithm: algorithm, serialNumber: '0a' },
+        name: 'CN=demo.test',
+        keys,
+        signingAlgorithm: algorithm,
+        serialNumber: '0a',
         extensions: [
           new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: 'demo.test' }]),
           new x509.Extension('1.3.6.1.5.5.7.1.31', true, octetString(DIGEST)),
@@ -111,7 +114,10 @@ describe('refused is a certificate', () => {
     }
     const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
     const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-      ...{ name: 'CN=demo.test', keys, signingAlgorithm: { ...algorithm, saltLength: 32 }, serialNumber: '0a' },
+      name: 'CN=demo.test',
+      keys,
+      signingAlgorithm: { ...algorithm, saltLength: 32 },
+      serialNumber: '0a',
       extensions: [
         new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: 'demo.test' }]),
         new x509.Extension('1.3.6.1.5.5.7.1.31', true, octetString(DIGEST)),

@@ -22,8 +22,14 @@ const questionOf = (query: Buffer) => dnsPacket.decode(query).questions![0]!
 function optRecord(dnssec: boolean): dnsPacket.OptAnswer {
   const flags = dnssec ? dnsPacket.DNSSEC_OK : 0
   return {
-    ...{ type: 'OPT', name: '.', udpPayloadSize: 1232, extendedRcode: 0, ednsVersion: 0 },
-    ...{ flags, flag_do: dnssec, options: [] },
+    type: 'OPT',
+    name: '.',
+    udpPayloadSize: 1232,
+    extendedRcode: 0,
+    ednsVersion: 0,
+    flags,
+    flag_do: dnssec,
+    options: [],
   }
 }
 

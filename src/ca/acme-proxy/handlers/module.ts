@@ -26,7 +26,9 @@ export function moduleHandler(settings: ModuleSettings, onOutput: (text: string)
       await threads.call({ method, argument, context, timeoutMs, isAnswered: false }, signal)
     }
   return {
-    ...{ propagationMs, timeoutMs, concurrency },
+    propagationMs,
+    timeoutMs,
+    concurrency,
     place: call('onChallengePlace'),
     remove: call('onChallengeRemove'),
     close: () => threads.close(),

@@ -13,20 +13,24 @@ const TAKEN = [
 ]
 
 const REFUSED = [
-  ...['<a@x.test>', 'Ann <a@x.test>', '"a b"@x.test', 'a,b@x.test', 'a;b@x.test', 'a:b@x.test', 'a b@x.test'],
-  ...[
-    '',
-    'a',
-    'a@',
-    '@x.test',
-    'a@b@x.test',
-    'a..b@x.test',
-    '.a@x.test',
-    'a@x..test',
-    'a@-x.test',
-    'a@x_y.test',
-    'a@x.test\r\n',
-  ],
+  '<a@x.test>',
+  'Ann <a@x.test>',
+  '"a b"@x.test',
+  'a,b@x.test',
+  'a;b@x.test',
+  'a:b@x.test',
+  'a b@x.test',
+  '',
+  'a',
+  'a@',
+  '@x.test',
+  'a@b@x.test',
+  'a..b@x.test',
+  '.a@x.test',
+  'a@x..test',
+  'a@-x.test',
+  'a@x_y.test',
+  'a@x.test\r\n',
 ]
 
 // RFC 5321 §4.5.3.1

@@ -1,0 +1,177 @@
+/** `/audit-log`: what administrators did. */
+
+import { z } from 'zod/v4'
+import { type NotedHead, parseHead } from '../../domain/audit-verdict.ts'
+import { AUDIT_VERIFICATION_STATUSES } from '../../domain/states.ts'
+import { boundedArray } from '../../shared/lib/bounded.ts'
+import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { limitOf, limitParameter } from '../pages.ts'
+import { instantParameter, line, text, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import type { AuditFilter, StoredAuditEntry } from './audit-store.ts'
+import type { AuditVerification as StoredVerification } from './audit-verification-store.ts'
+
+/** Its members are also those of `readAuditLines`. */
+const AuditLogEntry = z
+  .strictObject({
+    id: z.uuid(),
+    user_id: z.uuid().nullable().meta({ description: 'Null for the command line; details.operator names its user.' }),
+    action: z.string(),
+    target_user_id: z.uuid().nullable(),
+    details: z.record(z.string(), z.unknown()),
+    ip_address: z.string().nullable(),
+    created_at: timestamp(),
+  })
+  .meta({ id: 'AuditLogEntry' })
+
+function entryBody(entry: StoredAuditEntry): z.input<typeof AuditLogEntry> {
+  const { id, userId, action, targetUserId, details, ipAddress, createdAt } = entry
+  return {
+    id,
+    action,
+    details,
+    user_id: userId ?? null,
+    target_user_id: targetUserId ?? null,
+    ip_address: ipAddress ?? null,
+    created_at: time(createdAt),
+  }
+}
+
+const filters = {
+  action: z.string().min(1).max(64).optional(),
+  user_id: uuid().optional(),
+  ip_address: line(64).optional(),
+  since: instantParameter().optional().meta({ description: 'Entries of this time and later.' }),
+  until: instantParameter().optional().meta({ description: 'Entries of this time and earlier.' }),
+}
+const Filters = z.strictObject(filters)
+
+const filterOf = ({ action, user_id, ip_address, since, until }: z.output<typeof Filters>): AuditFilter => ({
+  action,
+  userId: user_id,
+  ipAddress: ip_address,
+  since,
+  until,
+})
+
+const cursor = z
+  .string()
+  .regex(/^\d{1,15}$/, { error: "must be the 'cursor' of a Link header" })
+  .transform(Number)
+
+const AuditVerification = z
+  .strictObject({
+    id: z.uuid(),
+    status: z.enum(AUDIT_VERIFICATION_STATUSES),
+    checked: z.int().meta({ description: 'Entries so far.' }),
+    total: z.int().meta({ description: 'Entries of the log; 0 before the first page.' }),
+    whole: z.boolean().nullable().meta({ description: 'Null unless status is done.' }),
+    entries: z.int().nullable(),
+    head: z
+      .string()
+      .nullable()
+      .meta({ description: 'Number and MAC of the last entry, as the log line audit_head has them.' }),
+    cut_sequence: z.int().nullable().meta({ description: 'Retention deleted everything up to here; 0 for nothing.' }),
+    faults: z.array(z.string()).meta({ description: 'At most 20 sentences.' }),
+    failure: z.string().nullable().meta({ description: 'Why the check did not reach the end of the log.' }),
+    created_at: timestamp(),
+    finished_at: timestamp().nullable(),
+  })
+  .meta({ id: 'AuditVerification' })
+
+function verificationBody(job: StoredVerification): z.input<typeof AuditVerification> {
+  const { id, status, checked, total, verdict, failure } = job
+  return {
+    id,
+    status,
+    checked,
+    total,
+    whole: verdict && verdict.faults.length === 0,
+    entries: verdict?.entries ?? null,
+    head: verdict?.head ?? null,
+    cut_sequence: verdict?.cut_sequence ?? null,
+    faults: verdict ? verdict.faults : [],
+    failure,
+    created_at: time(job.created_at),
+    finished_at: timeOrNull(job.finished_at),
+  }
+}
+
+/** Each is compared with every entry. */
+const MOST_HEADS = 50
+
+const head = text(84).transform((written, check): NotedHead => {
+  const noted = parseHead(written)
+  if (noted) return noted
+  check.addIssue("must be a number, ':' and 64 hexadecimal digits")
+  return z.NEVER
+})
+
+export const AUDIT_LOG = endpointGroup('Audit log', {
+  listAuditLog: endpoint({
+    route: 'GET /audit-log',
+    roles: BOTH_ROLES,
+    summary: 'Lists what administrators did, the newest first.',
+    query: z.strictObject({ ...filters, cursor: cursor.optional(), limit: limitParameter() }),
+    reply: { status: 200, schema: z.array(AuditLogEntry) },
+    async handle({ query }, { auditReader, pages }) {
+      const limit = limitOf(query.limit, pages)
+      const { entries, next } = await auditReader.page(filterOf(query), query.cursor, limit)
+      return {
+        body: entries.map(entryBody),
+        next: next === undefined ? undefined : { cursor: String(next), limit: String(limit) },
+      }
+    },
+  }),
+  exportAuditLog: endpoint({
+    route: 'POST /audit-log/export',
+    roles: ADMINS,
+    summary: 'Gives all entries that fit, the newest first, one JSON object a line.',
+    body: Filters,
+    bodyIsOptional: true,
+    reply: { status: 200, schema: AuditLogEntry, contentType: 'application/x-ndjson' },
+    errors: ['unavailable'],
+    audit: 'audit.export',
+    async handle({ body, author }, { auditReader }) {
+      return { lines: auditReader.export(author, filterOf(body)) }
+    },
+  }),
+  listAuditVerifications: endpoint({
+    route: 'GET /audit-log/verifications',
+    roles: BOTH_ROLES,
+    summary: 'Lists the last checks of the audit log, at most 20, the newest first.',
+    query: z.strictObject({ limit: limitParameter() }),
+    reply: { status: 200, schema: z.array(AuditVerification) },
+    handle: async ({ query }, { auditVerifications, pages }) => ({
+      body: (await auditVerifications.list(limitOf(query.limit, pages))).map(verificationBody),
+    }),
+  }),
+  beginAuditVerification: endpoint({
+    route: 'POST /audit-log/verifications',
+    roles: BOTH_ROLES,
+    summary: 'Begins to read the whole audit log and to check that its chain is whole.',
+    body: z.strictObject({
+      heads: boundedArray(head, MOST_HEADS).default([]).meta({
+        description: 'Heads noted earlier, from lines audit_head of the log: they find a cut tail.',
+      }),
+    }),
+    bodyIsOptional: true,
+    reply: { status: 202, schema: AuditVerification },
+    errors: ['conflict'],
+    async handle({ body }, { auditVerifications, baseUrl }) {
+      const begun = await auditVerifications.begin(body.heads)
+      const headers = [['Location', `${baseUrl}/audit-log/verifications/${begun.id}`] as const]
+      return { headers, body: verificationBody(begun) }
+    },
+  }),
+  getAuditVerification: endpoint({
+    route: 'GET /audit-log/verifications/{verification_id}',
+    roles: BOTH_ROLES,
+    summary: 'Shows how far a check of the audit log is, and what it found.',
+    params: z.strictObject({ verification_id: uuid() }),
+    reply: { status: 200, schema: AuditVerification },
+    errors: ['not_found'],
+    handle: async ({ params }, { auditVerifications }) => ({
+      body: verificationBody(await auditVerifications.find(params.verification_id)),
+    }),
+  }),
+})

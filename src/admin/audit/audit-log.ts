@@ -1,0 +1,116 @@
+/**
+ * The audit log: what an administrator does and its entry are one transaction, which begins with
+ * the author's authority, read and held.
+ *
+ * The chain is locked only when the work is done, so that administrators hardly wait for each other.
+ */
+
+import type { DatabasePool, DatabaseTransactionConnection } from 'slonik'
+import type { Actor } from '../../domain/administrator.ts'
+import { type AuditAction, type AuditDetails, type AuditEntry, auditMac } from '../../domain/audit-chain.ts'
+import type { NotedHead } from '../../domain/audit-verdict.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { requireAuthority } from '../users/authority.ts'
+import { appendAuditEntry, lockAuditHead, moveAuditHead } from './audit-store.ts'
+import type { AuditWatch } from './audit-watch.ts'
+
+export type Transaction = DatabaseTransactionConnection
+
+/** Adds an entry to the transaction. Without a call nothing is logged: nothing was changed. */
+export type Note = (action: AuditAction, details?: AuditDetails, targetUserId?: string) => void
+
+export type Work<T> = (tx: Transaction, note: Note) => Promise<T>
+
+/** `userId` is undefined for a failed login of an unknown user. */
+export type AuditAuthor = Pick<Actor, 'userId' | 'ipAddress'> &
+  Pick<Partial<Actor>, 'role' | 'sessionId' | 'apiTokenId' | 'operator'>
+
+type Noted = { action: AuditAction; details: AuditDetails; targetUserId: string | undefined }
+
+export class AuditLog {
+  readonly #db: DatabasePool
+  readonly #key: Buffer | undefined
+  readonly #watch: Pick<AuditWatch, 'remember'> | undefined
+
+  /** @param key of the chain's HMAC; without one, which only a command may be, nothing is logged */
+  constructor(db: DatabasePool, key: Buffer | undefined, watch?: Pick<AuditWatch, 'remember'>) {
+    this.#db = db
+    this.#key = key
+    this.#watch = watch
+  }
+
+  /**
+   * Commits the work together with its entries, or neither.
+   *
+   * @param before takes the locks that the work needs before the author's own rows
+   * @throws AdminError unauthorized, forbidden when the author may no longer do this
+   */
+  transaction<T>(author: AuditAuthor, work: Work<T>, before?: (tx: Transaction) => Promise<void>): Promise<T> {
+    return this.#commit(author, work, async (tx) => {
+      await before?.(tx)
+      await requireAuthority(tx, author)
+    })
+  }
+
+  /** The same for what was begun with authority and goes on without its author, such as a job. */
+  onward<T>(author: AuditAuthor, work: Work<T>): Promise<T> {
+    return this.#commit(author, work, async () => undefined)
+  }
+
+  async #commit<T>(author: AuditAuthor, work: Work<T>, begin: (tx: Transaction) => Promise<void>): Promise<T> {
+    let head: NotedHead | undefined
+    const result = await this.#db.transaction(async (tx) => {
+      await begin(tx)
+      const noted: Noted[] = []
+      const done = await work(tx, (action, details = {}, targetUserId) => {
+        noted.push({ action, details, targetUserId })
+      })
+      head = noted.length > 0 && this.#key ? await this.#append(tx, this.#key, author, noted) : undefined
+      return done
+    })
+    if (head) this.#watch?.remember(head)
+    return result
+  }
+
+  /** An entry alone, such as a failed login. */
+  record(author: AuditAuthor, action: AuditAction, details: AuditDetails = {}, targetUserId?: string): Promise<void> {
+    return this.transaction(author, async (_tx, note) => note(action, details, targetUserId))
+  }
+
+  async #append(tx: Transaction, key: Buffer, author: AuditAuthor, noted: readonly Noted[]): Promise<NotedHead> {
+    let { sequence, mac } = await lockAuditHead(tx)
+    const now = new Date()
+    for (const { action, details, targetUserId } of noted) {
+      sequence += 1
+      const entry: AuditEntry = {
+        sequence,
+        action,
+        targetUserId,
+        id: uuidv7(now.getTime()),
+        createdAt: now,
+        userId: author.userId,
+        ipAddress: author.ipAddress,
+        details: storable({ ...details, ...wayOf(author) }) as AuditDetails,
+      }
+      mac = auditMac(key, mac, entry)
+      await appendAuditEntry(tx, entry, mac)
+    }
+    const head = { sequence, mac }
+    await moveAuditHead(tx, head)
+    return head
+  }
+}
+
+function wayOf({ apiTokenId, operator }: AuditAuthor): AuditDetails {
+  return { ...(apiTokenId && { api_token_id: apiTokenId }), ...(operator && { operator }) }
+}
+
+/** `jsonb` takes neither U+0000 nor half a surrogate pair. */
+function storable(value: unknown): unknown {
+  if (typeof value === 'string') return value.replaceAll(/\0|\p{Cs}/gu, '\ufffd')
+  if (value instanceof Date) return value.toISOString()
+  if (Array.isArray(value)) return value.map(storable)
+  if (typeof value !== 'object' || value === null) return value
+  const members = Object.entries(value).filter(([, member]) => member !== undefined)
+  return Object.fromEntries(members.map(([name, member]) => [storable(name) as string, storable(member)]))
+}

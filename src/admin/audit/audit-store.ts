@@ -1,0 +1,197 @@
+/** SQL of the audit log (tables admin_audit_log, admin_audit_head). */
+
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import type { AuditAction, AuditEntry } from '../../domain/audit-chain.ts'
+import type { AuditTail } from '../../domain/audit-verdict.ts'
+import { rowsOf, sql } from '../../store/slonik.ts'
+
+export interface ChainHead {
+  sequence: number
+  mac: Buffer
+}
+
+const Head = z.object({ sequence: z.coerce.number(), mac: z.instanceof(Buffer) })
+const None = z.object({})
+
+/** Locks the chain until the transaction ends, so that its entries follow each other. */
+export async function lockAuditHead(tx: CommonQueryMethods): Promise<ChainHead> {
+  return tx.one(rowsOf(Head)`SELECT sequence, mac FROM admin_audit_head FOR UPDATE`)
+}
+
+export async function appendAuditEntry(tx: CommonQueryMethods, entry: AuditEntry, mac: Buffer): Promise<void> {
+  const { sequence, id, userId, action, targetUserId, details, ipAddress, createdAt } = entry
+  await tx.query(rowsOf(None)`
+    INSERT INTO admin_audit_log (sequence, id, user_id, action, target_user_id, details, ip_address, created_at, mac)
+    VALUES (${sequence}, ${id}, ${userId ?? null}, ${action}, ${targetUserId ?? null},
+            ${JSON.stringify(details)}::jsonb, ${ipAddress ?? null}, ${createdAt.toISOString()}::timestamptz,
+            ${sql.binary(mac)})`)
+}
+
+export async function moveAuditHead(tx: CommonQueryMethods, head: ChainHead): Promise<void> {
+  await tx.query(rowsOf(None)`
+    UPDATE admin_audit_head SET sequence = ${head.sequence}, mac = ${sql.binary(head.mac)}`)
+}
+
+const Entry = z
+  .object({
+    sequence: z.coerce.number(),
+    id: z.string(),
+    user_id: z.string().nullable(),
+    action: z.string(),
+    target_user_id: z.string().nullable(),
+    details: z.record(z.string(), z.unknown()),
+    ip_address: z.string().nullable(),
+    created_at: z.date(),
+    mac: z.instanceof(Buffer),
+  })
+  .transform((row) => ({
+    sequence: row.sequence,
+    id: row.id,
+    userId: row.user_id ?? undefined,
+    action: row.action as AuditAction,
+    targetUserId: row.target_user_id ?? undefined,
+    details: row.details,
+    ipAddress: row.ip_address ?? undefined,
+    createdAt: row.created_at,
+    mac: row.mac,
+  }))
+export type StoredAuditEntry = z.output<typeof Entry>
+
+/** Which entries a reader wants; times are inclusive. */
+export interface AuditFilter {
+  action?: string | undefined
+  userId?: string | undefined
+  ipAddress?: string | undefined
+  since?: Date | undefined
+  until?: Date | undefined
+}
+
+const columns = sql.fragment`sequence, id, user_id, action, target_user_id, details, ip_address, created_at, mac`
+
+interface AuditPage {
+  /** A sequence number. */
+  before: number
+  limit: number
+}
+
+/** admin_audit_log_pkey backwards, or the index of the filter. */
+function pageOf({ action, userId, ipAddress, since, until }: AuditFilter, { before, limit }: AuditPage) {
+  const conditions = [
+    sql.fragment`sequence < ${before}`,
+    ...(action === undefined ? [] : [sql.fragment`action = ${action}`]),
+    ...(userId === undefined ? [] : [sql.fragment`user_id = ${userId}`]),
+    ...(ipAddress === undefined ? [] : [sql.fragment`ip_address = ${ipAddress}`]),
+    ...(since === undefined ? [] : [sql.fragment`created_at >= ${since.toISOString()}::timestamptz`]),
+    ...(until === undefined ? [] : [sql.fragment`created_at <= ${until.toISOString()}::timestamptz`]),
+  ]
+  return sql.fragment`
+    FROM admin_audit_log WHERE ${sql.join(conditions, sql.fragment` AND `)} ORDER BY sequence DESC LIMIT ${limit}`
+}
+
+/** The newest first. */
+export async function readAuditPage(
+  db: CommonQueryMethods,
+  filter: AuditFilter,
+  page: AuditPage,
+): Promise<readonly StoredAuditEntry[]> {
+  return db.any(rowsOf(Entry)`SELECT ${columns} ${pageOf(filter, page)}`)
+}
+
+const Lines = z
+  .object({ lines: z.string().nullable(), entries: z.int(), last: z.coerce.number() })
+  .transform(({ lines, entries, last }) => ({ lines: lines ?? undefined, entries, last }))
+export type AuditLines = z.output<typeof Lines>
+
+/**
+ * The same as one text, a JSON object a line as the Admin API describes it: as rows, an export would cost ten times as much.
+ *
+ * @returns `lines` undefined without an entry; `last` is the lowest sequence number
+ */
+export function readAuditLines(db: CommonQueryMethods, filter: AuditFilter, page: AuditPage): Promise<AuditLines> {
+  return db.one(rowsOf(Lines)`
+    SELECT string_agg(row_to_json(entry)::text, chr(10)) AS lines, count(*)::integer AS entries,
+           coalesce(min(sequence), 0) AS last
+      FROM (SELECT * ${pageOf(filter, page)}) page
+     CROSS JOIN LATERAL (
+       SELECT id, user_id, action, target_user_id, details, ip_address,
+              to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at) entry`)
+}
+
+/** Every statement of the transaction sees the same rows. */
+export async function beginSnapshot(tx: CommonQueryMethods): Promise<void> {
+  await tx.query(rowsOf(None)`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`)
+}
+
+/** The entries after a sequence number, in the order of the chain. */
+export async function readAuditChain(
+  db: CommonQueryMethods,
+  page: { after: number; limit: number },
+): Promise<readonly StoredAuditEntry[]> {
+  return db.any(rowsOf(Entry)`
+    SELECT ${columns} FROM admin_audit_log WHERE sequence > ${page.after} ORDER BY sequence LIMIT ${page.limit}`)
+}
+
+const Checkpoint = z
+  .object({
+    sequence: z.coerce.number(),
+    mac: z.instanceof(Buffer),
+    cut_sequence: z.coerce.number(),
+    cut_mac: z.instanceof(Buffer),
+    cut_seal: z.instanceof(Buffer).nullable(),
+  })
+  .transform((row) => ({
+    head: { sequence: row.sequence, mac: row.mac },
+    cut: { sequence: row.cut_sequence, mac: row.cut_mac, seal: row.cut_seal ?? undefined },
+  }))
+/** The head, and where retention has cut the chain; sequence 0 for a whole one. */
+export type AuditCheckpoint = z.output<typeof Checkpoint>
+
+export async function readAuditCheckpoint(db: CommonQueryMethods): Promise<AuditCheckpoint> {
+  return db.one(rowsOf(Checkpoint)`
+    SELECT sequence, mac, cut_sequence, cut_mac, cut_seal FROM admin_audit_head`)
+}
+
+const Tail = Checkpoint.in
+  .extend({ remembered_mac: z.instanceof(Buffer).nullable(), last_mac: z.instanceof(Buffer).nullable() })
+  .transform(({ remembered_mac, last_mac, ...row }) => ({
+    ...Checkpoint.parse(row),
+    rememberedMac: remembered_mac ?? undefined,
+    lastMac: last_mac ?? undefined,
+  }))
+
+/** On one snapshot: the checkpoint, the last entry, and the one at a remembered place. */
+export function readAuditTail(db: CommonQueryMethods, remembered: number): Promise<AuditTail> {
+  return db.one(rowsOf(Tail)`
+    SELECT h.sequence, h.mac, h.cut_sequence, h.cut_mac, h.cut_seal,
+           (SELECT l.mac FROM admin_audit_log l WHERE l.sequence = ${remembered}) AS remembered_mac,
+           (SELECT l.mac FROM admin_audit_log l WHERE l.sequence = h.sequence) AS last_mac
+      FROM admin_audit_head h`)
+}
+
+/** The last entry of those older than `before` that no younger one precedes. */
+export async function findAuditCut(tx: CommonQueryMethods, before: Date): Promise<ChainHead | null> {
+  return tx.maybeOne(rowsOf(Head)`
+    SELECT sequence, mac FROM admin_audit_log
+     WHERE sequence < coalesce((SELECT min(sequence) FROM admin_audit_log
+                                 WHERE created_at >= ${before.toISOString()}::timestamptz),
+                               (SELECT sequence + 1 FROM admin_audit_head))
+     ORDER BY sequence DESC LIMIT 1`)
+}
+
+export async function moveAuditCut(tx: CommonQueryMethods, cut: ChainHead, seal: Buffer): Promise<void> {
+  await tx.query(rowsOf(None)`
+    UPDATE admin_audit_head
+       SET cut_sequence = ${cut.sequence}, cut_mac = ${sql.binary(cut.mac)}, cut_at = now(),
+           cut_seal = ${sql.binary(seal)}`)
+}
+
+/** Deletes the oldest entries up to the cut. @returns how many */
+export async function deleteCutEntries(tx: CommonQueryMethods, limit: number): Promise<number> {
+  await tx.query(rowsOf(None)`SELECT set_config('chancery.audit_retention', 'on', true)`)
+  const { rowCount } = await tx.query(rowsOf(None)`
+    DELETE FROM admin_audit_log WHERE sequence IN (
+      SELECT sequence FROM admin_audit_log WHERE sequence <= (SELECT cut_sequence FROM admin_audit_head)
+       ORDER BY sequence LIMIT ${limit})`)
+  return rowCount
+}

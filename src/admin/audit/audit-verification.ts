@@ -1,0 +1,167 @@
+/** Checks the chain of the audit log: on one snapshot, and as a job that any instance can tell of. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DatabasePool } from 'slonik'
+import { AdminError, notFound } from '../../domain/admin-error.ts'
+import { isSameMac, verdictSeal } from '../../domain/audit-chain.ts'
+import { AuditCheck, type AuditVerdict, type NotedHead, renderHead } from '../../domain/audit-verdict.ts'
+import { AUDIT_VERIFICATION } from '../../domain/states.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { beginSnapshot, readAuditChain, readAuditCheckpoint } from './audit-store.ts'
+import {
+  type AuditVerification,
+  failAbandoned,
+  failVerification,
+  findVerification,
+  finishVerification,
+  insertVerification,
+  keepNewestVerifications,
+  listVerifications,
+  noteProgress,
+  type StoredVerdict,
+} from './audit-verification-store.ts'
+
+/** About 20 ms of the admin thread. */
+const PAGE = 500
+/** Half of the thread stays free, whatever a page takes. */
+const MOST_REST_MS = 500
+const KEPT = 20
+const TELL_MS = 1_000
+/** Far more than it takes to tell the progress. */
+const ABANDONED_SECONDS = 30
+const ABANDONED = 'the process that checked has ended'
+const FORGED = 'its stored result was changed'
+
+/** Entries. */
+interface Progress {
+  checked: number
+  total: number
+}
+
+/** @param onProgress after each page */
+export function verifyAuditLog(
+  db: DatabasePool,
+  key: Buffer,
+  noted: readonly NotedHead[],
+  onProgress?: (progress: Progress) => Promise<void>,
+): Promise<AuditVerdict> {
+  return db.transaction(async (tx) => {
+    await beginSnapshot(tx)
+    const { head, cut } = await readAuditCheckpoint(tx)
+    const check = new AuditCheck({ key, head, cut, noted })
+    let [after, checked] = [cut.sequence, 0]
+    for (;;) {
+      const entries = await readAuditChain(tx, { after, limit: PAGE })
+      for (const entry of entries) check.add(entry)
+      checked += entries.length
+      await onProgress?.({ checked, total: Math.max(checked, head.sequence - cut.sequence) })
+      if (entries.length < PAGE) return check.verdict()
+      after = entries.at(-1)?.sequence ?? after
+    }
+  })
+}
+
+export interface AuditVerificationEvents {
+  failed: (error: unknown) => void
+}
+
+export interface AuditVerificationsOptions {
+  db: DatabasePool
+  /** @throws Error where there is none */
+  key(): Buffer
+  /** Whether others use this thread, which then rests as long as it works. */
+  rests: boolean
+  events: AuditVerificationEvents
+}
+
+export class AuditVerifications {
+  readonly #options: AuditVerificationsOptions
+  #isStopping = false
+  #run: Promise<void> = Promise.resolve()
+
+  constructor(options: AuditVerificationsOptions) {
+    this.#options = options
+  }
+
+  /**
+   * @param noted heads written down elsewhere
+   * @throws AdminError conflict while one runs, here or at another instance
+   */
+  async begin(noted: readonly NotedHead[]): Promise<AuditVerification> {
+    const { db, key } = this.#options
+    const auditKey = key()
+    await failAbandoned(db, ABANDONED_SECONDS, ABANDONED)
+    const begun = await insertVerification(db, uuidv7(Date.now()))
+    if (!begun)
+      throw new AdminError('conflict', 'the audit log is being checked already; wait for the end of that check')
+    await keepNewestVerifications(db, KEPT)
+    this.#run = this.#check(begun.id, auditKey, noted)
+    return begun
+  }
+
+  /** @throws AdminError not_found */
+  async find(id: string): Promise<AuditVerification> {
+    const { db } = this.#options
+    await failAbandoned(db, ABANDONED_SECONDS, ABANDONED)
+    const found = await findVerification(db, id)
+    return found ? this.#trusted(found) : Promise.reject(notFound('check of the audit log'))
+  }
+
+  /** The newest first. */
+  async list(limit: number): Promise<readonly AuditVerification[]> {
+    const { db } = this.#options
+    await failAbandoned(db, ABANDONED_SECONDS, ABANDONED)
+    return (await listVerifications(db, limit)).map((found) => this.#trusted(found))
+  }
+
+  /** The database's owner can change the results of checks, as he can change the log. */
+  #trusted(found: AuditVerification): AuditVerification {
+    const { id, status, verdict, seal, finished_at: finishedAt } = found
+    if (status !== 'done') return found
+    if (verdict && seal && finishedAt && isSameMac(seal, verdictSeal(this.#options.key(), id, finishedAt, verdict)))
+      return found
+    return { ...found, status: AUDIT_VERIFICATION.running.fail, verdict: null, failure: FORGED }
+  }
+
+  /** Ends after the page in hand. A check that has not reached the end has failed. */
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    await this.#run
+  }
+
+  async #check(id: string, key: Buffer, noted: readonly NotedHead[]): Promise<void> {
+    const { db, events } = this.#options
+    let progress: Progress = { checked: 0, total: 0 }
+    // slonik lets nothing inside a transaction use another connection.
+    const told = setInterval(() => noteProgress(db, id, progress).catch(events.failed), TELL_MS)
+    const paced = this.#pacer()
+    try {
+      const found = await verifyAuditLog(db, key, noted, (reached) => {
+        progress = reached
+        return paced()
+      })
+      const [verdict, finishedAt] = [storedVerdict(found), new Date()]
+      const seal = verdictSeal(key, id, finishedAt, verdict)
+      await finishVerification(db, id, { ...progress, verdict, seal, finishedAt })
+    } catch (error) {
+      events.failed(error)
+      const failure = error instanceof Error ? error.message : String(error)
+      await failVerification(db, id, failure).catch(events.failed)
+    } finally {
+      clearInterval(told)
+    }
+  }
+
+  #pacer(): () => Promise<void> {
+    let startedAt = performance.now()
+    return async () => {
+      if (this.#isStopping) throw new Error('the instance that checked was stopped')
+      if (this.#options.rests) await sleep(Math.min(performance.now() - startedAt, MOST_REST_MS))
+      startedAt = performance.now()
+    }
+  }
+}
+
+function storedVerdict({ entries, head, cutSequence, faults }: AuditVerdict): StoredVerdict {
+  return { entries, head: renderHead(head), cut_sequence: cutSequence, faults: [...faults] }
+}

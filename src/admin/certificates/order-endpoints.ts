@@ -1,0 +1,157 @@
+/** `/orders` and `/authorizations`: what accounts have ordered, and how names were validated. */
+
+import { z } from 'zod/v4'
+import { AUTHORIZATION_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
+import { uuidTime } from '../../shared/lib/uuid.ts'
+import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
+import type { InspectedAuthorization } from '../../store/inspect-store.ts'
+import type { ListedOrder } from '../../store/order-list.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { nextOf, pageRequest, placeParameters } from '../pages.ts'
+import { instantParameter, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+
+const Identifier = z.strictObject({ type: z.string(), value: z.string() }).meta({ id: 'Identifier' })
+const Facts = z.record(z.string(), z.unknown())
+
+const Order = z
+  .strictObject({
+    id: z.uuid(),
+    account_id: z.uuid(),
+    status: z.enum(ORDER_STATUSES),
+    identifiers: z.array(Identifier),
+    created_at: timestamp(),
+    expires_at: timestamp(),
+    certificate_id: z.uuid().nullable(),
+    error: Facts.nullable(),
+  })
+  .meta({ id: 'Order' })
+
+const Challenge = z
+  .strictObject({
+    id: z.uuid(),
+    type: z.string(),
+    status: z.string(),
+    tries: z.int(),
+    validated_at: z.string().nullable(),
+    error: Facts.nullable(),
+  })
+  .meta({ id: 'Challenge' })
+
+const Authorization = z
+  .strictObject({
+    id: z.uuid(),
+    account_id: z.uuid(),
+    identifier: Identifier,
+    wildcard: z.boolean(),
+    status: z.enum(AUTHORIZATION_STATUSES),
+    expires_at: timestamp(),
+    challenges: z.array(Challenge),
+    evidence: Facts.nullable().meta({ description: 'What the deciding attempt asked, of whom, and what it found.' }),
+  })
+  .meta({ id: 'Authorization' })
+
+const OrderDetails = z
+  .strictObject({
+    ...Order.shape,
+    profile: z.string(),
+    not_before: timestamp().nullable(),
+    not_after: timestamp().nullable(),
+    authorizations: z.array(Authorization),
+  })
+  .meta({ id: 'OrderDetails' })
+
+function orderBody(order: ListedOrder): z.input<typeof Order> {
+  const { id, account_id, status, identifiers, expires_at, certificate_id, error } = order
+  return {
+    id,
+    account_id,
+    status,
+    identifiers: identifiers.map(({ type, value }) => ({ type, value })),
+    created_at: time(uuidTime(id)),
+    expires_at: time(expires_at),
+    certificate_id,
+    error,
+  }
+}
+
+/** Without the token: a reply ends up in tickets. */
+function authorizationBody(authorization: InspectedAuthorization): z.input<typeof Authorization> {
+  const { id, account_id, identifier_type: type, identifier_value: value } = authorization
+  const { wildcard, status, expires_at, offered, attempts, evidence } = authorization
+  const challenges = offered.map((kind) => ({
+    id: challengeId(authorization, kind as ChallengeType),
+    type: kind,
+    status: attempts[kind]?.status ?? 'pending',
+    tries: attempts[kind]?.tries ?? 0,
+    validated_at: attempts[kind]?.validated ?? null,
+    error: attempts[kind]?.error ?? null,
+  }))
+  return {
+    id,
+    account_id,
+    identifier: { type, value },
+    wildcard,
+    status,
+    expires_at: time(expires_at),
+    challenges,
+    evidence: evidence && { ...evidence },
+  }
+}
+
+export const ORDERS = endpointGroup('Orders', {
+  listOrders: endpoint({
+    route: 'GET /orders',
+    roles: BOTH_ROLES,
+    summary: 'Lists orders, the newest first.',
+    query: z.strictObject({
+      account_id: uuid().optional(),
+      status: z.enum(ORDER_STATUSES).optional(),
+      domain: line(255)
+        .transform((name) => name.toLowerCase())
+        .optional(),
+      created_before: instantParameter().optional(),
+      created_after: instantParameter().optional(),
+      ...placeParameters(),
+    }),
+    reply: { status: 200, schema: z.array(Order) },
+    async handle({ query }, { orders, pages }) {
+      const { account_id, status, domain, created_before, created_after, ...place } = query
+      const times = { createdBefore: created_before, createdAfter: created_after }
+      const filter = { accountId: account_id, status, name: domain, ...times }
+      const page = await orders.list(filter, pageRequest(place, pages))
+      return { body: page.rows.map(orderBody), next: nextOf(page), isCut: page.isCut }
+    },
+  }),
+  getOrder: endpoint({
+    route: 'GET /orders/{order_id}',
+    roles: BOTH_ROLES,
+    summary: 'Shows one order with its authorizations and their evidence.',
+    params: z.strictObject({ order_id: uuid() }),
+    reply: { status: 200, schema: OrderDetails },
+    errors: ['not_found'],
+    async handle({ params }, { orders }) {
+      const { order, authorizations } = await orders.find(params.order_id)
+      const { profile, not_before, not_after } = order
+      return {
+        body: {
+          ...orderBody(order),
+          profile,
+          not_before: timeOrNull(not_before),
+          not_after: timeOrNull(not_after),
+          authorizations: authorizations.map(authorizationBody),
+        },
+      }
+    },
+  }),
+  getAuthorization: endpoint({
+    route: 'GET /authorizations/{authorization_id}',
+    roles: BOTH_ROLES,
+    summary: 'Shows one authorization with its challenges and evidence.',
+    params: z.strictObject({ authorization_id: uuid() }),
+    reply: { status: 200, schema: Authorization },
+    errors: ['not_found'],
+    handle: async ({ params }, { orders }) => ({
+      body: authorizationBody(await orders.findAuthorization(params.authorization_id)),
+    }),
+  }),
+})

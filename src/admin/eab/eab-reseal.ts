@@ -1,0 +1,62 @@
+/**
+ * Seals keys under another secret, all of them or none: HMAC keys of binding credentials, and keys
+ * of accounts at upstream ACME services.
+ */
+
+import type { CommonQueryMethods } from 'slonik'
+import { AdminError } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import type { SecretBox } from '../../shared/lib/secret-box.ts'
+import type { AuditLog } from '../audit/audit-log.ts'
+import {
+  lockSealedKeys,
+  lockUpstreamKeys,
+  replaceSealedKey,
+  replaceUpstreamKey,
+  type SealedKeyRow,
+} from './reseal-store.ts'
+
+/**
+ * May be repeated: what is under the new secret already stays.
+ *
+ * @param former boxes of the old secret, in the spellings it may have had
+ * @throws AdminError conflict when a key opens under none of them; nothing is changed then
+ */
+export function resealCredentials(
+  audit: AuditLog,
+  actor: Actor,
+  former: readonly SecretBox[],
+  current: SecretBox,
+): Promise<{ resealed: number; kept: number }> {
+  return audit.transaction(actor, async (tx, note) => {
+    const boxes = { former, current }
+    const credentials = await lockSealedKeys(tx)
+    const accounts = await lockUpstreamKeys(tx)
+    const resealed =
+      (await resealAll(tx, credentials, boxes, replaceSealedKey)) +
+      (await resealAll(tx, accounts, boxes, replaceUpstreamKey))
+    if (resealed > 0) note('eab.reseal', { credentials: resealed })
+    return { resealed, kept: credentials.length + accounts.length - resealed }
+  })
+}
+
+async function resealAll(
+  tx: CommonQueryMethods,
+  rows: readonly SealedKeyRow[],
+  { former, current }: { former: readonly SecretBox[]; current: SecretBox },
+  replace: typeof replaceSealedKey,
+): Promise<number> {
+  let resealed = 0
+  for (const { id, name, sealed } of rows) {
+    if (current.open(sealed, id)) continue
+    const key = former.map((box) => box.open(sealed, id)).find((plain) => plain !== undefined)
+    if (!key)
+      throw new AdminError(
+        'conflict',
+        `the key of ${JSON.stringify(name)} opens under neither secret; nothing is changed`,
+      )
+    await replace(tx, id, current.seal(key, id))
+    resealed++
+  }
+  return resealed
+}

@@ -1,0 +1,185 @@
+/** `/allowed-identifiers`: what accounts may request where allowlists are enforced. */
+
+import { z } from 'zod/v4'
+import { boundedArray } from '../../shared/lib/bounded.ts'
+import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
+import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
+import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
+import { type IdentifierOutcome, WITHDRAWALS } from './allowed-identifiers.ts'
+import type { IdentifierRow, IdentifierWithSome } from './identifier-store.ts'
+
+/** As the list of a credential shows it. */
+export const PlainIdentifier = z
+  .strictObject({
+    id: z.uuid(),
+    identifier_type: z.enum(['dns', 'ip']),
+    identifier_value: z.string(),
+    created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
+    created_at: timestamp(),
+  })
+  .meta({ id: 'PlainIdentifier' })
+
+const IdentifierOfAccount = z
+  .strictObject({
+    ...PlainIdentifier.shape,
+    eab_credential_id: z
+      .uuid()
+      .nullable()
+      .meta({ description: 'The credential that grants it; null for what is allowed to the account itself.' }),
+  })
+  .meta({ id: 'IdentifierOfAccount' })
+
+export const AllowedIdentifier = z
+  .strictObject({
+    ...PlainIdentifier.shape,
+    account_ids: z
+      .array(z.uuid())
+      .meta({ description: 'Accounts that may request it, themselves or through their credential; the first.' }),
+    more_accounts: z.boolean().meta({ description: 'There are more: a list names 100, this resource 10,000.' }),
+  })
+  .meta({ id: 'AllowedIdentifier' })
+
+export function plainIdentifierBody(row: IdentifierRow): z.input<typeof PlainIdentifier> {
+  const { id, identifier_type, identifier_value, created_by, created_at } = row
+  return { id, identifier_type, identifier_value, created_by, created_at: time(created_at) }
+}
+
+const identifierBody = (row: IdentifierWithSome): z.input<typeof AllowedIdentifier> => ({
+  ...plainIdentifierBody(row),
+  account_ids: row.account_ids,
+  more_accounts: row.more_accounts,
+})
+
+const MOST_CHANGED = 1_000
+const texts = () => boundedArray(line(255), MOST_CHANGED).optional()
+
+/** Of an account or a credential. */
+export const ChangedIdentifiers = z
+  .strictObject({
+    allow: texts().meta({ description: 'Names, `*.name`, addresses, networks; what is missing is made.' }),
+    disallow: texts(),
+  })
+  .refine(({ allow = [], disallow = [] }) => allow.length + disallow.length > 0, {
+    error: "has neither 'allow' nor 'disallow'",
+    when: whenSound,
+  })
+
+export const IdentifierOutcomes = z
+  .array(
+    z.strictObject({
+      identifier: z.string(),
+      outcome: z.enum(['allowed', ...WITHDRAWALS]).meta({
+        description: '`absent`: it was not allowed. `kept`: the credential of the account still grants it.',
+      }),
+    }),
+  )
+  .meta({ id: 'IdentifierOutcomes' })
+
+export const outcomesBody = (outcomes: readonly IdentifierOutcome[]): z.input<typeof IdentifierOutcomes> =>
+  outcomes.map(({ identifier, outcome }) => ({ identifier: identifier.value, outcome }))
+
+const params = z.strictObject({ identifier_id: uuid() })
+const associationParams = z.strictObject({ identifier_id: uuid(), account_id: uuid() })
+export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
+  listAllowedIdentifiers: endpoint({
+    route: 'GET /allowed-identifiers',
+    roles: ADMINS,
+    summary: 'Lists all identifiers, the newest first.',
+    reply: { status: 200, schema: z.array(AllowedIdentifier) },
+    query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
+    async handle({ query: { value, ...place } }, { identifiers, pages }) {
+      const page = await identifiers.page(longPageRequest(place, pages), value)
+      return { body: page.rows.map(identifierBody), next: nextOf(page) }
+    },
+  }),
+  createAllowedIdentifier: endpoint({
+    route: 'POST /allowed-identifiers',
+    roles: ADMINS,
+    summary: 'Makes an identifier: a name, `*.name` for it and all below, an address or a network.',
+    body: z.strictObject({ type: z.enum(['dns', 'ip']), value: line(255) }),
+    reply: { status: 201, schema: AllowedIdentifier },
+    errors: ['conflict'],
+    audit: 'identifier.create',
+    async handle({ body, author }, { identifiers }) {
+      const made = await identifiers.create(author, body)
+      return { body: { ...plainIdentifierBody(made), account_ids: [], more_accounts: false } }
+    },
+  }),
+  getAllowedIdentifier: endpoint({
+    route: 'GET /allowed-identifiers/{identifier_id}',
+    roles: ADMINS,
+    summary: 'Shows one identifier.',
+    params,
+    reply: { status: 200, schema: AllowedIdentifier },
+    errors: ['not_found'],
+    handle: async ({ params }, { identifiers }) => ({
+      body: identifierBody(await identifiers.find(params.identifier_id)),
+    }),
+  }),
+  deleteAllowedIdentifier: endpoint({
+    route: 'DELETE /allowed-identifiers/{identifier_id}',
+    roles: ADMINS,
+    summary: 'Deletes an identifier; no account and no credential has it any more.',
+    params,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'identifier.delete',
+    async handle({ params, author }, { identifiers }) {
+      await identifiers.delete(author, params.identifier_id)
+      return {}
+    },
+  }),
+  addAccountToIdentifier: endpoint({
+    route: 'PUT /allowed-identifiers/{identifier_id}/accounts/{account_id}',
+    roles: ADMINS,
+    summary: 'Allows an identifier to an account itself.',
+    params: associationParams,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'identifier.add_account',
+    async handle({ params, author }, { identifiers }) {
+      await identifiers.allowToAccount(author, params.identifier_id, params.account_id)
+      return {}
+    },
+  }),
+  removeAccountFromIdentifier: endpoint({
+    route: 'DELETE /allowed-identifiers/{identifier_id}/accounts/{account_id}',
+    roles: ADMINS,
+    summary: 'Takes it back. What the credential of the account grants stays.',
+    params: associationParams,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'identifier.remove_account',
+    async handle({ params, author }, { identifiers }) {
+      await identifiers.disallowToAccount(author, params.identifier_id, params.account_id)
+      return {}
+    },
+  }),
+  listIdentifiersOfAccount: endpoint({
+    route: 'GET /accounts/{account_id}/allowed-identifiers',
+    roles: ADMINS,
+    summary: 'Lists what an account may request.',
+    params: z.strictObject({ account_id: uuid() }),
+    reply: { status: 200, schema: z.array(IdentifierOfAccount) },
+    errors: ['not_found'],
+    query: z.strictObject(placeParameters()),
+    async handle({ params, query }, { identifiers, pages }) {
+      const page = await identifiers.ofAccount(params.account_id, longPageRequest(query, pages))
+      const body = page.rows.map((row) => ({ ...plainIdentifierBody(row), eab_credential_id: row.eab_credential_id }))
+      return { body, next: nextOf(page) }
+    },
+  }),
+  changeIdentifiersOfAccount: endpoint({
+    route: 'POST /accounts/{account_id}/allowed-identifiers',
+    roles: ADMINS,
+    summary: 'Allows identifiers to an account itself, and takes others back, all in one commit.',
+    params: z.strictObject({ account_id: uuid() }),
+    body: ChangedIdentifiers,
+    reply: { status: 200, schema: IdentifierOutcomes },
+    errors: ['not_found', 'conflict'],
+    audit: 'identifier.add_account',
+    handle: async ({ params, body, author }, { identifiers }) => ({
+      body: outcomesBody(await identifiers.changeOfAccount(author, params.account_id, body)),
+    }),
+  }),
+})

@@ -1,0 +1,60 @@
+/** `GET /settings`: the configuration in force. */
+
+import { z } from 'zod/v4'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import type { AdminQuestions } from '../message.ts'
+
+const Json = z.unknown()
+
+const Setting = z
+  .strictObject({
+    key: z.string(),
+    value: Json.meta({ description: 'A secret that is set is "(hidden)".' }),
+    default: Json,
+    source: z.enum(['file', 'variable', 'default']).nullable().meta({ description: 'Null when no file is known.' }),
+    variable: z.string().nullable(),
+    reload: z.enum(['live', 'restart']).meta({ description: 'What a SIGHUP changes, and what waits for a restart.' }),
+    secret: z.boolean(),
+    description: z.string(),
+    unit: z.string().nullable(),
+  })
+  .meta({ id: 'Setting' })
+
+const Settings = z
+  .strictObject({
+    settings: z.array(Setting),
+    file: z
+      .strictObject({
+        path: z.string(),
+        errors: z.array(z.string()).meta({ description: 'Why the file is not usable now; a SIGHUP changes nothing.' }),
+        changes: z
+          .array(z.strictObject({ key: z.string(), by: z.enum(['SIGHUP', 'restart']), value: Json }))
+          .meta({ description: 'Keys of the file that differ from what is in force, and what applies them.' }),
+      })
+      .nullable()
+      .meta({ description: 'Null when the service runs without a file.' }),
+  })
+  .meta({ id: 'Settings' })
+
+function settingsBody({ settings, file }: AdminQuestions['settings']['reply']): z.input<typeof Settings> {
+  return {
+    settings: settings.map(({ source, variable, unit, ...setting }) => ({
+      ...setting,
+      source: source ?? null,
+      variable: variable ?? null,
+      unit: unit ?? null,
+    })),
+    file: file ? { ...file, errors: [...file.errors], changes: [...file.changes] } : null,
+  }
+}
+
+export const SETTINGS = endpointGroup('Operation', {
+  getSettings: endpoint({
+    route: 'GET /settings',
+    roles: BOTH_ROLES,
+    summary:
+      'Shows the configuration in force on the instance that answers, secrets hidden, and what its file would change.',
+    reply: { status: 200, schema: Settings },
+    handle: async (_request, { settings }) => ({ body: settingsBody(await settings()) }),
+  }),
+})

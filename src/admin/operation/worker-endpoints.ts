@@ -1,0 +1,60 @@
+/** `/workers`: background tasks of all instances, and what waits for consumers of events. */
+
+import { z } from 'zod/v4'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { time, timeOrNull, timestamp } from '../schemas.ts'
+
+const Workers = z
+  .strictObject({
+    tasks: z.array(
+      z.strictObject({
+        name: z.string(),
+        leader: z.int().meta({ description: 'Instance that ran it last.' }),
+        leader_is_alive: z.boolean(),
+        last_run: timestamp(),
+        next_run: timestamp(),
+        errors: z.int().meta({ description: 'Failed runs.' }),
+        last_error: z.string().nullable(),
+        failed_at: timestamp().nullable(),
+      }),
+    ),
+    consumers: z.array(
+      z.strictObject({
+        name: z.string(),
+        waiting: z.int().meta({ description: 'Events that wait, at most 1000.' }),
+        oldest_seconds: z.int(),
+      }),
+    ),
+  })
+  .meta({ id: 'Workers' })
+
+export const WORKERS = endpointGroup('Operation', {
+  getWorkers: endpoint({
+    route: 'GET /workers',
+    roles: BOTH_ROLES,
+    summary: 'Shows when background tasks ran, where, and what waits for consumers of events.',
+    reply: { status: 200, schema: Workers },
+    async handle(_request, { workers }) {
+      const { tasks, consumers } = await workers()
+      return {
+        body: {
+          tasks: tasks.map(({ name, leader, leaderIsAlive, lastRunAt, nextRunAt, errors, lastError, failedAt }) => ({
+            name,
+            leader,
+            leader_is_alive: leaderIsAlive,
+            last_run: time(lastRunAt),
+            next_run: time(nextRunAt),
+            errors,
+            last_error: lastError,
+            failed_at: timeOrNull(failedAt),
+          })),
+          consumers: consumers.map(({ name, waiting, oldestSeconds }) => ({
+            name,
+            waiting,
+            oldest_seconds: oldestSeconds,
+          })),
+        },
+      }
+    },
+  }),
+})

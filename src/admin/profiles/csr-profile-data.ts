@@ -1,0 +1,90 @@
+/** `profile_data` of a CSR profile. The domain says what the fields mean (`domain/csr-profile.ts`). */
+
+import { z } from 'zod/v4'
+import { compileLinearPattern, MAX_PATTERN_LENGTH, PatternError } from '../../domain/linear-pattern.ts'
+import { boundedArray } from '../../shared/lib/bounded.ts'
+import { text } from '../schemas.ts'
+
+const KEY_TYPES = ['RSA', 'EC.secp256r1', 'EC.secp384r1', 'EC.secp521r1', 'Ed25519', 'Ed448'] as const
+const SIGNATURE_ALGORITHMS = [
+  'SHA256withRSA',
+  'SHA384withRSA',
+  'SHA512withRSA',
+  'SHA256withECDSA',
+  'SHA384withECDSA',
+  'SHA512withECDSA',
+  'Ed25519',
+  'Ed448',
+] as const
+const KEY_USAGES = [
+  'digital_signature',
+  'content_commitment',
+  'key_encipherment',
+  'data_encipherment',
+  'key_agreement',
+  'key_cert_sign',
+  'crl_sign',
+  'encipher_only',
+  'decipher_only',
+] as const
+const EXTENDED_KEY_USAGES = [
+  'serverAuth',
+  'clientAuth',
+  'codeSigning',
+  'emailProtection',
+  'timeStamping',
+  'OCSPSigning',
+]
+const SAN_TYPES = ['DNS_NAME', 'IP_ADDRESS', 'RFC822_NAME', 'URI'] as const
+
+const MOST = 1_000_000
+const MOST_ENTRIES = 1_000
+const whole = (least: number) => z.int().min(least).max(MOST).optional()
+const bound = () => whole(-1).meta({ description: '-1 is no limit.' })
+const someOf = (values: readonly string[]) => boundedArray(z.enum(values), MOST_ENTRIES).optional()
+
+const purpose = () =>
+  text(255).refine((text) => EXTENDED_KEY_USAGES.includes(text) || /^\d+(?:\.\d+)+$/.test(text), {
+    error: `must be one of ${EXTENDED_KEY_USAGES.join(', ')}, or an OID`,
+  })
+
+/** RE2 syntax. */
+const pattern = () =>
+  text(MAX_PATTERN_LENGTH)
+    .superRefine((source, context) => {
+      try {
+        compileLinearPattern(source)
+      } catch (error) {
+        if (!(error instanceof PatternError)) throw error
+        context.addIssue({ code: 'custom', message: error.message })
+      }
+    })
+    .optional()
+    .meta({ format: 'regex' })
+
+/** A field that is absent checks nothing. */
+export const ProfileData = z
+  .strictObject({
+    authorized_keys: z
+      .partialRecord(z.enum(KEY_TYPES), z.int().min(0).max(MOST))
+      .optional()
+      .meta({ description: 'Key type and its minimum size in bits; 0 is no minimum.' }),
+    authorized_signature_algorithms: someOf(SIGNATURE_ALGORITHMS),
+    authorized_key_usages: someOf(KEY_USAGES),
+    authorized_extended_key_usages: boundedArray(purpose(), MOST_ENTRIES).optional(),
+    common_name_minimum: bound(),
+    common_name_maximum: bound(),
+    common_name_regex: pattern(),
+    san_minimum: bound(),
+    san_maximum: bound(),
+    san_regex: pattern(),
+    san_types: someOf(SAN_TYPES),
+    subject_regex: pattern(),
+    wildcard_in_common_name: z.boolean().optional(),
+    wildcard_in_san: z.boolean().optional(),
+    max_subdomain_depth: whole(0),
+    depth_base_domains: boundedArray(text(255).trim().min(1), MOST_ENTRIES).optional(),
+    reuse_key: z.boolean().optional().meta({ description: 'False refuses a key that was certified before.' }),
+    renewal_window_days: whole(-1),
+  })
+  .meta({ id: 'CsrProfileData' })

@@ -1,0 +1,266 @@
+/**
+ * SQL of bulk revocations (tables bulk_revocations, bulk_revocation_certificates).
+ *
+ * A filter is read in windows of ids: no statement is longer for a larger table, and the number of
+ * the last id is where another instance goes on.
+ */
+
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import type { Actor } from '../../domain/administrator.ts'
+import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
+import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
+import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
+import { bulkRevocation } from '../../store/status-sql.ts'
+
+/** Members combine; times compare the issuance, strictly. */
+export const RevocationFilter = z.strictObject({
+  account_id: z.string().optional(),
+  /** Lower-case hexadecimal. */
+  serial_numbers: z.array(z.string()).optional(),
+  /** One of its names exactly. */
+  domain: z.string().optional(),
+  issued_before: z.string().optional(),
+  issued_after: z.string().optional(),
+  /** Of the SubjectPublicKeyInfo, in lower-case hexadecimal. */
+  spki_sha256: z.string().optional(),
+})
+export type RevocationFilter = z.infer<typeof RevocationFilter>
+
+/** Follows a status: that of a job under way. */
+const isOpen = constantSql(bulkRevocation.allows('cancel'))
+
+const Job = z.object({
+  id: z.string(),
+  filter: RevocationFilter,
+  reason: z.int(),
+  author: z.custom<Actor>(),
+  status: z.enum(BULK_REVOCATION_STATUSES),
+  after_id: z.string(),
+  /** More matching certificates were not confirmed; null for any number. */
+  at_most: z.int().nullable(),
+  total_matched: z.int(),
+  revoked: z.int(),
+  failed: z.int(),
+  /** Why the last attempt failed; it is repeated. */
+  obstacle: z.string().nullable(),
+  created_at: z.date(),
+  finished_at: z.date().nullable(),
+})
+export type RevocationJob = z.infer<typeof Job>
+
+const None = z.object({})
+const Id = z.object({ id: z.string() })
+const columns = sql.fragment`
+  id, filter, reason, author, status, after_id, at_most, total_matched, revoked, failed, obstacle, created_at,
+  finished_at`
+
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+/** About 20 ms where no row fits. */
+const WINDOW_ROWS = 10_000
+/** Rows are committed after their key was made: recovery may complete an issuance a day later. */
+const LATE_MS = 86_400_000
+
+export function insertJob(
+  tx: CommonQueryMethods,
+  job: Pick<RevocationJob, 'id' | 'filter' | 'reason' | 'author' | 'at_most'>,
+): Promise<RevocationJob> {
+  const { id, filter, reason, author, at_most } = job
+  return tx.one(rowsOf(Job)`
+    INSERT INTO bulk_revocations (id, filter, reason, author, at_most)
+    VALUES (${id}, ${JSON.stringify(filter)}::jsonb, ${reason}, ${JSON.stringify(author)}::jsonb, ${at_most})
+    RETURNING ${columns}`)
+}
+
+export function findJob(db: CommonQueryMethods, id: string): Promise<RevocationJob | null> {
+  return db.maybeOne(rowsOf(Job)`SELECT ${columns} FROM bulk_revocations WHERE id = ${id}`)
+}
+
+/** Newest first. */
+export async function listJobs(db: CommonQueryMethods, limit: number, offset: number) {
+  return db.any(rowsOf(Job)`
+    SELECT ${columns} FROM bulk_revocations ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`)
+}
+
+/** Jobs of instances that have ended: nobody has moved them for so long. */
+export async function standingJobs(db: CommonQueryMethods, seconds: number): Promise<string[]> {
+  const rows = await db.any(rowsOf(Id)`
+    SELECT id FROM bulk_revocations
+     WHERE status ${isOpen} AND progressed_at < now() - make_interval(secs => ${seconds}) ORDER BY id`)
+  return rows.map(({ id }) => id)
+}
+
+/** Null when it has ended, or another instance is moving it. */
+export function lockOpenJob(tx: CommonQueryMethods, id: string): Promise<RevocationJob | null> {
+  return tx.maybeOne(rowsOf(Job)`
+    SELECT ${columns} FROM bulk_revocations WHERE id = ${id} AND status ${isOpen} FOR UPDATE SKIP LOCKED`)
+}
+
+/**
+ * Waits for the page in hand, and keeps the place up to which certificates are revoked.
+ * @returns null when it is not there, or has ended
+ */
+export function cancelJob(tx: CommonQueryMethods, id: string): Promise<RevocationJob | null> {
+  return tx.maybeOne(rowsOf(Job)`
+    UPDATE bulk_revocations
+       SET status = ${constantSql(bulkRevocation.after('cancel'))}, finished_at = clock_timestamp(),
+           after_id = CASE WHEN status ${constantSql(bulkRevocation.is('matching'))} THEN ${FIRST_ID} ELSE after_id END
+     WHERE id = ${id} AND status ${isOpen} RETURNING ${columns}`)
+}
+
+export async function moveJob(tx: CommonQueryMethods, job: RevocationJob): Promise<void> {
+  const { id, status, after_id, total_matched, revoked, failed } = job
+  await tx.query(rowsOf(None)`
+    UPDATE bulk_revocations SET status = ${status}, after_id = ${after_id}, total_matched = ${total_matched},
+           revoked = ${revoked}, failed = ${failed}, obstacle = NULL, progressed_at = clock_timestamp(),
+           finished_at = CASE WHEN ${status}::text ${isOpen} THEN NULL ELSE clock_timestamp() END
+     WHERE id = ${id} AND status ${isOpen}`)
+}
+
+/** An instance has tried and failed; it or another one tries again. */
+export async function noteObstacle(db: CommonQueryMethods, id: string, obstacle: string): Promise<void> {
+  await db.query(rowsOf(None)`UPDATE bulk_revocations SET obstacle = ${obstacle} WHERE id = ${id} AND status ${isOpen}`)
+}
+
+interface Window {
+  afterId: string
+  /** The last id of the window; undefined when nothing is behind it. */
+  endId: string | undefined
+}
+
+/** A list of serial numbers and an account have indexes of their own, and are one window. */
+export async function nextWindow(db: CommonQueryMethods, filter: RevocationFilter, afterId: string): Promise<Window> {
+  if (filter.serial_numbers ?? filter.account_id) return { afterId, endId: undefined }
+  const from = filter.issued_after && lowestUuidv7(Date.parse(filter.issued_after) - LATE_MS)
+  const begin = from && from > afterId ? from : afterId
+  const row = await db.maybeOne(rowsOf(Id)`
+    SELECT id FROM certificates WHERE id > ${begin} AND id < ${upperBound(filter)}
+     ORDER BY id OFFSET ${WINDOW_ROWS - 1} LIMIT 1`)
+  return { afterId: begin, endId: row?.id }
+}
+
+const upperBound = ({ issued_before }: RevocationFilter) =>
+  issued_before === undefined ? LAST_ID : lowestUuidv7(Date.parse(issued_before) + LATE_MS)
+
+/** Certificates of the window that have not expired, revoked ones included. */
+function matching(filter: RevocationFilter, { afterId, endId }: Window, until: Date) {
+  const { account_id, serial_numbers, domain, issued_before, issued_after, spki_sha256 } = filter
+  const conditions = [
+    sql.fragment`c.id > ${afterId} AND c.id <= ${endId ?? upperBound(filter)}`,
+    sql.fragment`c.not_after > now() AND c.issued_at <= ${until.toISOString()}::timestamptz`,
+    ...(serial_numbers ? [sql.fragment`c.serial_number IN (${serials(serial_numbers)})`] : []),
+    ...(account_id === undefined ? [] : [ofAccount(account_id, serial_numbers === undefined)]),
+    ...(domain === undefined ? [] : [sql.fragment`c.names @> ${sql.array([domain], 'text')}`]),
+    ...(spki_sha256 === undefined ? [] : [sql.fragment`c.spki_sha256 = decode(${spki_sha256}, 'hex')`]),
+    ...(issued_before === undefined ? [] : [sql.fragment`c.issued_at < ${issued_before}::timestamptz`]),
+    ...(issued_after === undefined ? [] : [sql.fragment`c.issued_at > ${issued_after}::timestamptz`]),
+  ]
+  return sql.fragment`certificates c WHERE ${sql.join(conditions, sql.fragment` AND `)}`
+}
+
+const serials = (numbers: readonly string[]) =>
+  sql.fragment`SELECT decode(s, 'hex') FROM unnest(${sql.array([...numbers], 'text')}) AS s`
+
+/** Through orders_account and certificates_imported: certificates have no index by account. */
+function ofAccount(id: string, isAlone: boolean) {
+  if (!isAlone) return sql.fragment`c.account_id = ${id}`
+  return sql.fragment`c.account_id = ${id} AND c.id IN (
+    SELECT o.certificate_id FROM orders o WHERE o.account_id = ${id} AND o.certificate_id IS NOT NULL
+    UNION ALL SELECT i.id FROM certificates i WHERE i.account_id = ${id} AND i.order_id IS NULL)`
+}
+
+const Counted = z.object({ unrevoked: z.int(), revoked: z.int(), serial_numbers: z.array(z.string()) })
+
+/** For the dry run: numbers of a window, and the first serial numbers of those that would be revoked. */
+export function countMatching(
+  db: CommonQueryMethods,
+  filter: RevocationFilter,
+  { window, until, samples }: { window: Window; until: Date; samples: number },
+) {
+  return db.one(rowsOf(Counted)`
+    WITH found AS MATERIALIZED (SELECT c.id, c.serial_number, c.revoked_at FROM ${matching(filter, window, until)})
+    SELECT (count(*) - count(revoked_at))::integer AS unrevoked, count(revoked_at)::integer AS revoked,
+           ARRAY(SELECT encode(serial_number, 'hex') FROM found WHERE revoked_at IS NULL
+                  ORDER BY id LIMIT ${samples}) AS serial_numbers
+      FROM found`)
+}
+
+export const ALREADY_REVOKED = 'already revoked'
+const Noted = z.object({ matched: z.int(), revoked: z.int() })
+
+/** Notes the certificates of a window as the job's. @returns how many, and how many of them are revoked already */
+export function noteMatching(tx: CommonQueryMethods, job: RevocationJob, window: Window) {
+  return tx.one(rowsOf(Noted)`
+    WITH noted AS (
+      INSERT INTO bulk_revocation_certificates (job_id, certificate_id, serial_number, outcome)
+      SELECT ${job.id}::uuid, c.id, c.serial_number, CASE WHEN c.revoked_at IS NOT NULL THEN ${ALREADY_REVOKED} END
+        FROM ${matching(job.filter, window, job.created_at)}
+      ON CONFLICT DO NOTHING RETURNING outcome)
+    SELECT count(*)::integer AS matched, count(outcome)::integer AS revoked FROM noted`)
+}
+
+const BY_KEY = ['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_sort']
+
+/**
+ * Pages go by key: a plan made before the tables have statistics would read them whole for each page.
+ * What they change is counted apart, so that the CRL comes once (`count_revocations`).
+ */
+export async function beginPage(tx: CommonQueryMethods): Promise<void> {
+  await tx.query(rowsOf(None)`
+    SELECT set_config(name, 'off', true) FROM unnest(${sql.array(BY_KEY, 'text')}) AS name
+    UNION ALL SELECT set_config('chancery.bulk_revocation', 'on', true)`)
+}
+
+const Target = z.object({ id: z.string(), is_stored: z.boolean(), der: z.instanceof(Buffer).nullable() })
+
+/** The next certificates whose turn it is. @param withDer for the keys to block */
+export async function nextTargets(
+  tx: CommonQueryMethods,
+  { id, after_id }: RevocationJob,
+  { limit, withDer }: { limit: number; withDer: boolean },
+) {
+  return tx.any(rowsOf(Target)`
+    SELECT b.certificate_id AS id, c.id IS NOT NULL AS is_stored, CASE WHEN ${withDer} THEN c.der END AS der
+      FROM bulk_revocation_certificates b LEFT JOIN certificates c ON c.id = b.certificate_id
+     WHERE b.job_id = ${id} AND b.certificate_id > ${after_id} AND b.outcome IS NULL
+     ORDER BY b.certificate_id LIMIT ${limit}`)
+}
+
+/** Why certificates were not revoked. Of the others the job's place says that they were, which saves half of the rows. */
+export async function noteFailures(
+  tx: CommonQueryMethods,
+  jobId: string,
+  failures: readonly { id: string; why: string }[],
+): Promise<void> {
+  if (failures.length === 0) return
+  const [ids, reasons] = [failures.map(({ id }) => id), failures.map(({ why }) => why)]
+  await tx.query(rowsOf(None)`
+    UPDATE bulk_revocation_certificates b SET outcome = f.why
+      FROM unnest(${sql.array(ids, 'uuid')}, ${sql.array(reasons, 'text')}) AS f (id, why)
+     WHERE b.job_id = ${jobId} AND b.certificate_id = f.id`)
+}
+
+const Result = z.object({ certificate_id: z.string(), serial_number: z.string(), outcome: z.string().nullable() })
+export type RevocationResult = z.infer<typeof Result>
+
+/** In the order in which they are revoked. */
+export async function listResults(
+  db: CommonQueryMethods,
+  jobId: string,
+  { afterId = FIRST_ID, limit, onlyFailed = false }: { afterId?: string; limit: number; onlyFailed?: boolean },
+) {
+  return db.any(rowsOf(Result)`
+    SELECT b.certificate_id, encode(b.serial_number, 'hex') AS serial_number,
+           CASE WHEN b.outcome IS NOT NULL THEN b.outcome
+                WHEN j.status ${constantSql(bulkRevocation.is('refused'))} THEN 'not revoked: the job was refused'
+                WHEN j.status ${constantSql(bulkRevocation.is('matching'))} THEN NULL
+                WHEN b.certificate_id <= j.after_id THEN 'revoked'
+                WHEN j.status ${constantSql(bulkRevocation.is('cancelled'))} THEN 'cancelled before its turn' END AS outcome
+      FROM bulk_revocation_certificates b JOIN bulk_revocations j ON j.id = b.job_id
+     WHERE b.job_id = ${jobId} AND b.certificate_id > ${afterId}
+       AND (NOT ${onlyFailed}::boolean OR b.outcome IS NOT NULL)
+     ORDER BY b.certificate_id LIMIT ${limit}`)
+}
+
+export { FIRST_ID }

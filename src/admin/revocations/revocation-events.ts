@@ -1,0 +1,31 @@
+/** Log line and metric of a revocation, whoever asks for it. */
+
+import type { Metrics } from '../../ops/metrics.ts'
+import type { RevocationEvents } from '../../services/revocation.ts'
+import type { BulkRevocationEvents } from './bulk-revocations.ts'
+
+interface Reporting {
+  log: Record<'info' | 'error', (facts: object, message: string) => void>
+  metrics: Metrics
+}
+
+export function revocationEvents({ log, metrics }: Reporting): RevocationEvents {
+  return {
+    revoked(certificate, reason) {
+      metrics.certificatesRevoked.inc()
+      const { id, accountId, serialNumber } = certificate
+      log.info({ event: 'certificate_revoked', id, accountId, serialNumber, reason }, 'certificate revoked')
+    },
+  }
+}
+
+/** Of a page of a bulk revocation, and of what keeps one from going on. */
+export function bulkRevocationEvents({ log, metrics }: Reporting): BulkRevocationEvents {
+  return {
+    revoked(job, count, reason) {
+      metrics.certificatesRevoked.inc(count)
+      log.info({ event: 'certificates_revoked', job, count, reason }, 'certificates revoked')
+    },
+    failed: (job, error) => log.error({ job, err: error }, 'a bulk revocation could not go on; it is tried again'),
+  }
+}

@@ -1,0 +1,57 @@
+/** The two ways to take events, and what both have in common. */
+
+import type { CommonQueryMethods } from 'slonik'
+import type { EventKind, OccurredEvent } from '../domain/event.ts'
+
+interface Consumer {
+  /** The same in every instance that has it. */
+  name: string
+  kinds: readonly EventKind[]
+  /** Of `kinds`, those that are wanted only about accounts with a contact. */
+  holderKinds?: readonly EventKind[]
+}
+
+/**
+ * Writes to the database alone: its work and the end of the delivery are one transaction, so each
+ * event counts exactly once.
+ */
+export interface DatabaseConsumer extends Consumer {
+  take(events: readonly OccurredEvent[], tx: CommonQueryMethods): Promise<void>
+}
+
+/** Reaches out: at least once, and at most `concurrency` at the same time. */
+export interface ExternalConsumer extends Consumer {
+  concurrency: number
+  /** One attempt; `signal` ends it then. */
+  timeoutMs: number
+  /** Milliseconds before the next attempt; undefined makes it a dead letter. @param failures 1 and up */
+  retryDelayMs(failures: number, error: unknown): number | undefined
+  deliver(event: OccurredEvent, signal: AbortSignal): Promise<void>
+  /** In place of `deliver`: at most `most` in one attempt, which succeeds or fails for all of them. */
+  deliverTogether?(events: readonly OccurredEvent[], signal: AbortSignal): Promise<void>
+  most?: number
+  /** Whether the receiver refuses what it was given; of several events, each is sent alone then. */
+  isRefusal?(error: unknown): boolean
+  /** Told of all that it will be given, so that it can read for all of them at once. */
+  expect?(events: readonly OccurredEvent[]): void
+}
+
+export interface ConsumerEvents {
+  delivered(consumer: string, event: OccurredEvent): void
+  postponed(consumer: string, event: OccurredEvent, error: unknown): void
+  buried(consumer: string, event: OccurredEvent, error: unknown): void
+  /** The database, not the consumer. */
+  failed(consumer: string, error: unknown): void
+}
+
+/** Somebody waits for these. */
+export const LOOK_MS = { shortest: 500, longest: 500 }
+
+/**
+ * Consumers in the database have nobody who waits for them, and a larger batch is cheaper. While
+ * nothing comes, each pause is twice the one before: a look costs a transaction.
+ */
+export const DATABASE_LOOK_MS = { shortest: 1_000, longest: 4_000 }
+
+/** Registrations are renewed so that a consumer in use is not taken for an abandoned one. */
+export const REGISTRATION_MS = 3_600_000

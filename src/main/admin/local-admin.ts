@@ -1,0 +1,120 @@
+/** The Admin API without a server, for the command line: its requests are answered in this process. */
+
+import { randomUUID } from 'node:crypto'
+import { AdminApplication } from '../../admin/application.ts'
+import type { AuditLog } from '../../admin/audit/audit-log.ts'
+import type { AdminContext, AdminEvents } from '../../admin/context.ts'
+import { ENDPOINTS } from '../../admin/endpoints.ts'
+import type { SigningIssuer } from '../../admin/operation/issuers.ts'
+import { ReplyStreams } from '../../admin/streams.ts'
+import { HASHING_HERE } from '../../admin/users/passwords.ts'
+import { AdminError } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import { adminSettings, requireAuditKey } from '../../settings/admin.ts'
+import { addRevocations, type RevocationTally } from '../../store/revocation-tally.ts'
+import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
+import type { AdminThreadData } from '../messages.ts'
+import { createAdminContext } from './use-cases.ts'
+
+export interface LocalApiOptions {
+  config: AdminThreadData['config']
+  version: string
+  db: DatabasePool
+  audit: AuditLog
+  /** The author of every request; no token is asked for. */
+  operator: Actor
+  signingIssuers(): Promise<readonly SigningIssuer[]>
+}
+
+export class LocalAdminApi {
+  readonly baseUrl: string
+  readonly #context: AdminContext
+  readonly #application: AdminApplication
+  readonly #streams = new ReplyStreams()
+  readonly #db: DatabasePool
+  /** Metrics are the service's. */
+  readonly #tally: RevocationTally = { certificates: 0, accounts: 0 }
+  /** What the application would log: of a request, or of a job. */
+  #failure: unknown
+
+  constructor({ config, version, db, audit, operator, signingIssuers }: LocalApiOptions) {
+    this.baseUrl = adminSettings(config).baseUrl
+    this.#db = db
+    const note = ({ err }: { err?: unknown }) => this.#fail(err)
+    this.#context = createAdminContext(
+      { config, version },
+      {
+        db,
+        audit,
+        auditKey: () => requireAuditKey(config),
+        events: this.#events(),
+        hashing: HASHING_HERE,
+        isCommand: true,
+        signingIssuers,
+        ask: () => Promise.reject(new AdminError('unavailable', 'only the service itself can tell; ask with --server')),
+      },
+    )
+    this.#application = new AdminApplication({
+      endpoints: ENDPOINTS,
+      context: this.#context,
+      streams: this.#streams,
+      baseUrl: this.baseUrl,
+      operator,
+      log: { warn: note, error: note } as never,
+    })
+  }
+
+  /** As `fetch`, below `baseUrl`. @throws what the service would only log */
+  readonly fetch = async (url: string, init: RequestInit): Promise<Response> => {
+    const { pathname, search } = new URL(url)
+    const sent = typeof init.body === 'string' ? init.body : ''
+    const { status, headers, body, octets, stream } = await this.#application.handle({
+      requestId: randomUUID(),
+      method: init.method ?? 'GET',
+      query: search.slice(1),
+      address: '',
+      path: pathname.slice(new URL(this.baseUrl).pathname.length),
+      authorization: undefined,
+      contentType: 'application/json',
+      body: Buffer.from(sent),
+    })
+    if (this.#failure !== undefined) throw this.#failure
+    const whole = octets ? Buffer.from(octets) : body
+    const content = stream === undefined ? whole : ReadableStream.from(this.#pieces(body, stream))
+    return new Response(status === 204 ? null : content, { status, headers: headers.map(([...pair]) => pair) })
+  }
+
+  /** Ends the work in hand. */
+  async close(): Promise<void> {
+    await Promise.all([this.#context.bulkRevocations.stop(), this.#context.auditVerifications.stop()])
+    await addRevocations(queriesOf(this.#db), this.#tally)
+  }
+
+  #events(): AdminEvents {
+    const count = (certificates: number) => {
+      this.#tally.certificates += certificates
+    }
+    return {
+      certificates: { revoked: () => count(1) },
+      bulkRevocations: { revoked: (_job, revoked) => count(revoked), failed: (_job, error) => this.#fail(error) },
+      auditVerifications: { failed: (error) => this.#fail(error) },
+      credentials: {
+        accountsRevoked: (accounts) => {
+          this.#tally.accounts += accounts
+        },
+      },
+    }
+  }
+
+  async *#pieces(first: string, stream: string): AsyncGenerator<Uint8Array> {
+    let piece: string | undefined = first
+    while (piece !== undefined) {
+      yield Buffer.from(piece)
+      piece = await this.#streams.next(stream)
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#failure ??= error
+  }
+}

@@ -1,0 +1,112 @@
+/** The admin thread, the way from the fronts to it, and the supervisor's answers to its questions. */
+
+import type { AdminQuestions, ShownConfig } from '../../admin/message.ts'
+import type { CaBackend } from '../../ca/backend.ts'
+import { formatErrors, type LoadedConfig } from '../../config/load.ts'
+import { planReload } from '../../config/reload.ts'
+import { shownSettings, shownValue } from '../../config/shown.ts'
+import type { InstanceState } from '../../domain/instance-state.ts'
+import type { CheckStatus } from '../../ops/health.ts'
+import { spawn } from '../../runtime/actor.ts'
+import { type SupervisedThread, superviseThread } from '../../runtime/thread.ts'
+import { auditKeyOf } from '../../settings/admin.ts'
+import { sharedWork } from '../../shared/lib/caching.ts'
+import type { CaPart } from '../ca/start-ca.ts'
+import type { AdminThreadData, AdminThreadMessages, ReloadChanges } from '../messages.ts'
+import { threadEvents } from '../service-events.ts'
+import { type StartContext, THREAD_READY_TIMEOUT_MS } from '../start-context.ts'
+
+const NOTE_MS = 5_000
+const THREAD_RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
+
+export interface AdminThread extends SupervisedThread<AdminThreadMessages> {
+  /** Whether the audit log still has what the thread has seen of it. */
+  auditLog(): CheckStatus
+  /** Leaves an entry in the audit log. Never rejects. */
+  noteReload(changes: ReloadChanges): Promise<void>
+}
+
+/** @returns undefined when the Admin API is off */
+export async function startAdmin(context: StartContext, { ca }: Pick<CaPart, 'ca'>): Promise<AdminThread | undefined> {
+  const { config, version, log, teardown, onBroken } = context
+  if (!config.admin_api.enabled) return undefined
+  // The thread reads the key itself; this call reports an error once and early.
+  auditKeyOf(config)
+  // The embedded mode, without a file, is for a person at this machine.
+  const isInteractive = process.stderr.isTTY === true || context.reread === undefined
+  const auditState = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
+  const data: AdminThreadData = { config, version, isInteractive, auditState }
+  const stopMs = config.server.graceful_timeout * 1000
+  const questions = spawnAdminQuestions(context, ca)
+  teardown.add(async () => questions.stop())
+  const thread = superviseThread<AdminThreadMessages, AdminQuestions>({
+    name: 'admin',
+    entry: new URL('./admin-thread.js', import.meta.url),
+    data,
+    supervisor: questions,
+    mailboxLimit: 4096,
+    readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
+    stopTimeoutMs: stopMs,
+    restart: THREAD_RESTART,
+    onEvent: threadEvents(log, onBroken),
+  })
+  teardown.add(() => thread.stop(stopMs))
+  await thread.start()
+  const state = new Int32Array(auditState)
+  return Object.assign(thread, {
+    auditLog: () => (Atomics.load(state, 0) === 0 ? 'ok' : 'error') as CheckStatus,
+    noteReload: (changes: ReloadChanges) =>
+      thread.ref
+        .ask('noteReload', changes, NOTE_MS)
+        .catch((error: unknown) => log.error({ err: error }, 'the audit log has no entry of this reload')),
+  })
+}
+
+const MOST_WAITING = 128
+const QUESTIONS_RESTART = { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 100, windowMs: 60_000 }
+/** Exceeds the time of all probes together. */
+const HEALTH_DEADLINE_MS = 4_000
+/** Reading the file takes this thread some 20 ms. */
+const SETTINGS = { intervalMs: 250, mostWaiting: MOST_WAITING }
+
+type Context = Pick<StartContext, 'log' | 'now' | 'reread'>
+
+/** How this instance is, and its configuration. */
+function spawnAdminQuestions(context: Context, ca: Pick<CaBackend, 'issuers'>) {
+  const settings = sharedWork(() => readSettings(context), SETTINGS)
+  return spawn<AdminQuestions>({
+    name: 'admin questions',
+    mailboxLimit: MOST_WAITING,
+    concurrency: MOST_WAITING,
+    restart: QUESTIONS_RESTART,
+    onFailure: ({ error }) => context.log.error({ err: error }, 'questions of the admin thread failed'),
+    start: () => ({ instance: () => readInstance(context, ca), settings }),
+  })
+}
+
+async function readInstance({ now: { supervisor } }: Context, ca: Pick<CaBackend, 'issuers'>): Promise<InstanceState> {
+  if (!supervisor) throw new Error('the service is starting')
+  const { checks, pool } = await supervisor.ask('health', undefined, HEALTH_DEADLINE_MS)
+  const { database, ca_backend, dns_resolver } = checks
+  const { status, reason, tokens = [] } = ca_backend
+  return {
+    database: database === 'pool_exhausted' ? database : database.status,
+    pool,
+    caBackend: { status, reason, tokens },
+    dnsResolver: dns_resolver?.status,
+    issuers: ca.issuers().map(({ id, certificate, notAfter }) => ({ id, certificate, notAfter })),
+  }
+}
+
+async function readSettings({ now: { config }, reread }: Context): Promise<ShownConfig> {
+  const loaded = await reread?.()
+  const settings = shownSettings(config, loaded?.ok ? loaded.sources : undefined)
+  return { settings, file: loaded && fileOf(config, loaded) }
+}
+
+function fileOf(config: StartContext['config'], loaded: LoadedConfig): NonNullable<ShownConfig['file']> {
+  if (!loaded.ok) return { path: '', errors: formatErrors(loaded.errors).split('\n'), changes: [] }
+  const { live, restart } = planReload(config, loaded.config)
+  const change = (by: 'SIGHUP' | 'restart') => (key: string) => ({ key, by, value: shownValue(loaded.config, key) })
+  return { path: loaded.path, errors: [], changes: [...live.map(change('SIGHUP')), ...restart.map(change('restart'))] }
+}

@@ -1,0 +1,202 @@
+/**
+ * CRLs in the supervisor: the builder with its thread and schedule, the served lists, and their
+ * health.
+ */
+
+import type { Logger } from 'pino'
+import { createCrlPool } from '../../../workers/crl-pool.ts'
+import { type Loop, startLoop } from '../../background/loop.ts'
+import type { CaBackend } from '../../ca/backend.ts'
+import type { Config } from '../../config/schema.ts'
+import { crlName } from '../../domain/crl-shard.ts'
+import { issuerKeyOf } from '../../domain/issuer-key.ts'
+import type { EventWriter } from '../../events/event-writer.ts'
+import type { HealthReport } from '../../ops/health.ts'
+import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
+import { type CrlAlarm, CrlAlarms } from '../../services/crl-alarms.ts'
+import { CrlBuilder, type CrlEvents, type CrlPolicy } from '../../services/crl-builder.ts'
+import { type CrlCache, createCrlCache } from '../../services/crl-cache.ts'
+import { crlPolicy, defaultIssuerId } from '../../settings/issuance.ts'
+import { type Schedule, startSchedule } from '../../shared/lib/cron.ts'
+import type { PublishedCrl } from '../../store/crl-store.ts'
+import type { SharedCrl } from '../messages.ts'
+import type { Stores } from '../stores.ts'
+
+export interface CrlParts {
+  config: Config
+  stores: Pick<Stores, 'crls' | 'certificates'>
+  ca: CaBackend
+  metrics: Metrics
+  log: Logger
+  eventWriter: Pick<EventWriter, 'write'>
+  isStopping(): boolean
+}
+
+const LOOK_MS = 1_000
+/** Extra time beyond the schedule for a build on a busy machine. */
+const GRACE_MS = 60_000
+
+/** @throws database errors */
+export async function startCrls(parts: CrlParts): Promise<Crls> {
+  const { config, stores, ca, metrics } = parts
+  const policy = crlPolicy(config)
+  if (policy.shards > 1) await stores.crls.useShards(policy.shards)
+  const cache = createCrlCache(stores.crls)
+  await cache.refresh()
+  report(cache, metrics)
+  beginAtZero(metrics.crlFailures, ...ca.issuers().map(({ id }) => ({ crl: id })))
+  // Made after everything that may fail, because its thread and schedule run until it is stopped.
+  return new Crls(parts, policy, cache)
+}
+
+export class Crls {
+  readonly builder: CrlBuilder
+  readonly #parts: CrlParts
+  readonly #policy: CrlPolicy
+  readonly #cache: CrlCache
+  readonly #pool: ReturnType<typeof createCrlPool>
+  readonly #schedule: Schedule | undefined
+  readonly #alarms = new CrlAlarms((alarm) => this.#raise(alarm))
+  #scheduledAt: Date | undefined
+  #loop: Loop | undefined
+  #share: (crls: readonly SharedCrl[]) => void = () => {}
+
+  constructor(parts: CrlParts, policy: CrlPolicy, cache: CrlCache) {
+    const { config, stores, ca, log, isStopping } = parts
+    this.#parts = parts
+    this.#policy = policy
+    this.#cache = cache
+    this.#pool = createCrlPool((error) => log.error({ err: error }, 'CRL thread failed'))
+    if (config.crl.schedule !== null)
+      this.#schedule = startSchedule(config.crl.schedule, (at) => {
+        this.#scheduledAt = at
+      })
+    const builderParts = {
+      store: stores.crls,
+      certificates: stores.certificates,
+      ca,
+      encode: this.#pool.encode,
+      scheduledAt: () => this.#scheduledAt,
+      isStopping,
+      events: this.#builderEvents(),
+    }
+    this.builder = new CrlBuilder(builderParts, policy)
+  }
+
+  /** The published lists, for the front threads. */
+  shared(): readonly SharedCrl[] {
+    const id = defaultIssuerId(this.#parts.config, this.#parts.ca)
+    return this.#cache.served().map((crl) => ({ ...crl, isDefault: crl.name === id }))
+  }
+
+  /** Reads the lists now, and shares them. @throws database errors */
+  async refresh(): Promise<void> {
+    await this.#cache.refresh()
+    report(this.#cache, this.#parts.metrics)
+    this.#share(this.shared())
+  }
+
+  /**
+   * Calls `share` with the lists at every check, even when none has changed: a thread may have been
+   * starting when they did.
+   */
+  follow(share: (crls: readonly SharedCrl[]) => void): void {
+    this.#share = share
+    this.#loop = startLoop({
+      name: 'crl_follow',
+      intervalMs: LOOK_MS,
+      round: () => this.refresh(),
+      onError: (_, error) => this.#unreadable(error),
+    })
+  }
+
+  /** Raises an alarm for each list that has become overdue; for the instance that builds them. */
+  watch(): void {
+    const overdue = this.#overdue()
+    this.#alarms.overdue(overdue.map((crl) => ({ name: crlName(crl.issuerId, crl), nextUpdate: crl.nextUpdate })))
+  }
+
+  health(): NonNullable<HealthReport['checks']['crl']> {
+    const stale = this.#overdue().length > 0 || this.#isMissing()
+    return { status: stale ? 'error' : 'ok', stale }
+  }
+
+  async stop(): Promise<void> {
+    await this.#schedule?.stop()
+    await this.#loop?.stop()
+    await this.#pool.close()
+  }
+
+  #builderEvents(): CrlEvents {
+    const { metrics, log } = this.#parts
+    return {
+      built: ({ name, number, entries, bytes, seconds }) => {
+        this.#alarms.published(name)
+        metrics.crlBuilds.inc({ crl: name })
+        metrics.crlBuildSeconds.set({ crl: name }, seconds)
+        const facts = { crl: name, number: String(number), entries, bytes, ms: Math.round(seconds * 1000) }
+        log.info({ event: 'crl_published', ...facts }, 'CRL published')
+        this.refresh().catch((error) => this.#unreadable(error))
+      },
+      failed: (name, error) => {
+        metrics.crlFailures.inc({ crl: name })
+        this.#alarms.failed(name, error)
+        log.error({ event: 'crl_failed', crl: name, err: error }, 'the CRL could not be built; it is tried again')
+      },
+      duplicates: (name, count) =>
+        log.warn(
+          { event: 'crl_duplicates', crl: name, count },
+          'revoked certificates are recorded under two certificates of their issuer; the CRL has each once',
+        ),
+    }
+  }
+
+  #unreadable(error: unknown): void {
+    this.#parts.log.debug({ err: error }, 'published CRLs could not be read')
+  }
+
+  #raise({ crl, message, reason }: CrlAlarm): void {
+    const { metrics, log, eventWriter } = this.#parts
+    metrics.alarms.inc()
+    log.fatal({ event: 'alarm', crl, reason }, message)
+    eventWriter.write({ kind: 'alarm', subject: `crl ${crl}`, accountId: undefined, data: { message, crl, reason } })
+  }
+
+  #ofIssuers(): PublishedCrl[][] {
+    return this.#parts.ca.issuers().map(({ nameDer, keyIdentifier }) => {
+      const issuerKey = issuerKeyOf(nameDer, keyIdentifier)
+      return this.#cache.published().filter((crl) => crl.issuerKey.equals(issuerKey))
+    })
+  }
+
+  #isMissing(): boolean {
+    return this.#ofIssuers().some((lists) => lists.length === 0)
+  }
+
+  #overdue(): PublishedCrl[] {
+    const now = Date.now()
+    return this.#ofIssuers()
+      .flat()
+      .filter((crl) => this.#isOverdue(crl, now))
+  }
+
+  #isOverdue({ thisUpdate, nextUpdate, startedAt }: PublishedCrl, now: number): boolean {
+    const { intervalMs } = this.#policy
+    const dueAt = intervalMs === undefined ? this.#scheduledAt?.getTime() : thisUpdate.getTime() + intervalMs
+    const graceMs = GRACE_MS + (intervalMs ?? 0)
+    const isLate = dueAt !== undefined && startedAt.getTime() < dueAt && now > dueAt + graceMs
+    return isLate || now >= nextUpdate.getTime()
+  }
+}
+
+function report(cache: CrlCache, metrics: Metrics): void {
+  for (const crl of cache.published()) {
+    const label = { crl: crlName(crl.issuerId, crl) }
+    beginAtZero(metrics.crlFailures, label)
+    metrics.crlNumber.set(label, Number(crl.number))
+    metrics.crlEntries.set(label, crl.entries)
+    metrics.crlBytes.set(label, crl.bytes)
+    metrics.crlThisUpdate.set(label, crl.thisUpdate.getTime() / 1000)
+    metrics.crlNextUpdate.set(label, crl.nextUpdate.getTime() / 1000)
+  }
+}

@@ -1,0 +1,44 @@
+/** The services of accounts in a front thread: registration, external accounts, and rules. */
+
+import { registrationEvents } from '../../front/events.ts'
+import { type AccountCache, createAccountCache } from '../../services/account-cache.ts'
+import { type AccountRules, createAccountRules } from '../../services/account-rules.ts'
+import { createExternalAccounts } from '../../services/external-accounts.ts'
+import { announcingAccounts } from '../../services/flow-cache.ts'
+import { type AskForMailDomains, createMailDomainCheck } from '../../services/mail-domains.ts'
+import { Registration } from '../../services/registration.ts'
+import { accountRulesPolicy, externalAccountPolicy, registrationPolicy } from '../../settings/accounts.ts'
+import { eabSecretBox } from '../../settings/eab-secret.ts'
+import type { ChangeCounters } from '../../shared/lib/shared-memory.ts'
+import { createAccountStore } from '../../store/account-store.ts'
+import { createAllowlistStore } from '../../store/allowlist-store.ts'
+import { createCsrProfileStore } from '../../store/csr-profile-store.ts'
+import { createEabStore } from '../../store/eab-store.ts'
+import type { ThreadParts } from '../ca/start-issuance.ts'
+
+export interface AccountServices {
+  accounts: AccountCache
+  rules: AccountRules
+  registration: Registration
+}
+
+export function createAccountServices(
+  thread: ThreadParts,
+  changes: ChangeCounters,
+  askForMailDomains: AskForMailDomains | undefined,
+): AccountServices {
+  const { config, db, stores } = thread
+  const store = announcingAccounts(createAccountStore(db), changes)
+  const accounts = createAccountCache(store.find)
+  const registration = new Registration({
+    store,
+    externalAccounts: createExternalAccounts(createEabStore(db), eabSecretBox(config), externalAccountPolicy(config)),
+    cache: accounts,
+    requireMailDomains: askForMailDomains && createMailDomainCheck(askForMailDomains),
+    certificates: stores.certificates,
+    policy: registrationPolicy(config),
+    events: registrationEvents(thread),
+  })
+  const rules = createAccountRules(createAllowlistStore(db), createCsrProfileStore(db), accountRulesPolicy(config))
+  return { accounts, rules, registration }
+}

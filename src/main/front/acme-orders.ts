@@ -1,0 +1,100 @@
+/** The services from order to certificate in a front thread. */
+
+import { revocationEvents } from '../../admin/revocations/revocation-events.ts'
+import { orderingEvents, quotaEvents } from '../../front/events.ts'
+import type { AccountRules } from '../../services/account-rules.ts'
+import { type AskForCaa, createCaaFreshness } from '../../services/caa-freshness.ts'
+import { type ChainDownload, createChainDownload } from '../../services/chain-download.ts'
+import { CsrFinalization, type CsrFinalizationOptions } from '../../services/csr-finalization.ts'
+import { Finalization } from '../../services/finalization.ts'
+import type { FlowCache } from '../../services/flow-cache.ts'
+import type { Issuance } from '../../services/issuance.ts'
+import { Ordering } from '../../services/ordering.ts'
+import { createQuotas } from '../../services/quotas.ts'
+import type { RateLimiter } from '../../services/rate-limiter.ts'
+import { createRenewal, type Renewal } from '../../services/renewal.ts'
+import { createRevocation, type RevocationService } from '../../services/revocation.ts'
+import type { SharedOutages } from '../../services/shared-outages.ts'
+import { quotaPolicy } from '../../settings/accounts.ts'
+import { issuancePolicy, renewalPolicy } from '../../settings/issuance.ts'
+import { orderingPolicy } from '../../settings/orders.ts'
+import { isCaaEnforced } from '../../settings/validation.ts'
+import type { AuthorizationStore } from '../../store/authorization-store.ts'
+import { createCsrIssuanceStore } from '../../store/csr-issuance-store.ts'
+import { createOrderStore } from '../../store/order-store.ts'
+import { createRenewalStore } from '../../store/renewal-store.ts'
+import { createThreadIssuance, type ThreadParts } from '../ca/start-issuance.ts'
+
+export interface OrderServices {
+  ordering: Ordering
+  issuance: Issuance
+  finalization: Finalization
+  chains: ChainDownload
+  renewal: Renewal
+  revocation: RevocationService
+}
+
+export interface OrderParts {
+  thread: ThreadParts
+  authorizations: AuthorizationStore
+  flowCache: FlowCache | undefined
+  rules: AccountRules
+  limits: RateLimiter
+  askForCaa: AskForCaa
+  /** Hands an issuance from a CSR to the supervisor; undefined when the signer signs everything. */
+  issueFromCsr: CsrFinalizationOptions['issue'] | undefined
+  isSigningStopped(): boolean
+  outages: Pick<SharedOutages, 'secondsLeft'>
+}
+
+export function createOrderServices(parts: OrderParts): OrderServices {
+  const { thread, authorizations, flowCache, rules, limits, askForCaa } = parts
+  const { config, methods, db, stores } = thread
+  const csrStore = createCsrIssuanceStore(db)
+  const orderStore = createOrderStore(db)
+  const renewal = createRenewal(createRenewalStore(db), stores.certificates, renewalPolicy(config))
+  const quotas = createQuotas(stores.usage, quotaPolicy(config), quotaEvents(thread))
+  const issuance = createThreadIssuance(thread, flowCache?.issuance(stores.issuance))
+  const ordering = new Ordering({
+    orders: flowCache ? flowCache.orders(orderStore) : orderStore,
+    authorizations,
+    rules,
+    renewal,
+    issuance,
+    quotas,
+    limits,
+    policy: orderingPolicy(config, methods.enabled),
+    events: orderingEvents(thread),
+  })
+  const finalization = new Finalization({
+    issuance,
+    orders: ordering,
+    store: stores.issuance,
+    certificates: stores.certificates,
+    rules,
+    quotas,
+    limits,
+    flowCache,
+    fromCsr:
+      parts.issueFromCsr &&
+      new CsrFinalization({
+        store: flowCache ? flowCache.csrIssuance(csrStore) : csrStore,
+        isSignerUsable: () => thread.ca.outage() === undefined && thread.ca.unreachable() === undefined,
+        isStopped: parts.isSigningStopped,
+        secondsAway: parts.outages.secondsLeft,
+        issue: parts.issueFromCsr,
+        instanceId: thread.instanceId,
+      }),
+    requireFreshCaa: isCaaEnforced(config) ? createCaaFreshness(authorizations, askForCaa) : undefined,
+    policy: issuancePolicy(config, methods.enabled),
+  })
+  const chainSettings = { includeRoot: config.ca.include_root, issuers: thread.ca.issuers }
+  return {
+    ordering,
+    issuance,
+    finalization,
+    renewal,
+    chains: createChainDownload(stores.certificates, chainSettings, flowCache),
+    revocation: createRevocation(stores.certificates, revocationEvents(thread)),
+  }
+}

@@ -1,0 +1,65 @@
+/** Serves the published CRLs in one front thread, on its port and over plain HTTP (`crl.http_port`). */
+
+import type { AcmeApplication } from '../../acme/application.ts'
+import type { Front } from '../../front/front.ts'
+import type { FrontCrls } from '../../front/operations.ts'
+import type { HttpRequest } from '../../http/message.ts'
+import type { HttpServer, ListenOptions } from '../../http/server.ts'
+import { listen } from '../../http/uws.ts'
+import type { CrlDocument } from '../../ops/crl.ts'
+import { Problem } from '../../shared/protocol/problem.ts'
+import type { SharedCrl } from '../messages.ts'
+
+export interface ThreadCrls extends FrontCrls {
+  /** Replaces all lists with these. */
+  replace(crls: readonly SharedCrl[]): undefined
+}
+
+export function createFrontCrls(first: readonly SharedCrl[], maxAgeSeconds: number): ThreadCrls {
+  let documents = documentsOf(first)
+  return {
+    maxAgeSeconds,
+    find: (name) => documents.get(name),
+    replace(crls) {
+      documents = documentsOf(crls)
+      return undefined
+    },
+  }
+}
+
+/** The bytes stay in shared memory: a 50 MB list exists once for all threads. */
+function documentsOf(crls: readonly SharedCrl[]): ReadonlyMap<string, CrlDocument> {
+  const documents = crls.map((crl): [string, CrlDocument] => [crl.name, { ...crl, der: Buffer.from(crl.der) }])
+  return new Map([
+    ...documents,
+    ...documents.flatMap(([, document], at) => (crls[at]?.isDefault ? [['', document] as const] : [])),
+  ])
+}
+
+/** GET requests have no body. */
+const MAX_BODY_BYTES = 1024
+
+/**
+ * A client that checks TLS certificates against a list cannot fetch the list over TLS (RFC 5280 §8).
+ * @param front built for plain HTTP clients
+ */
+export async function listenForCrls(
+  { tls: _, ...options }: ListenOptions,
+  port: number,
+  front: Front,
+  { match }: Pick<AcmeApplication, 'match'>,
+): Promise<HttpServer> {
+  const refuse = (http: HttpRequest, detail: string, status: number) =>
+    front.answerWith(new Problem('malformed', detail, { status }), http)
+  return listen({
+    ...options,
+    port,
+    maxBodyBytes: MAX_BODY_BYTES,
+    admit: front.admit,
+    handler: (http) =>
+      match(http.path)?.resource === 'crl' ? front.handle(http) : refuse(http, 'only CRLs are at this port', 404),
+    onError: front.onError,
+    busy: front.busy,
+    tooLarge: (http) => refuse(http, 'a CRL is fetched without a body', 413),
+  })
+}

@@ -1,0 +1,108 @@
+/** The front threads: their start data, their replacement, and the updates sent to them. */
+
+import { randomBytes } from 'node:crypto'
+import type { Config } from '../../config/schema.ts'
+import type { ActorRef } from '../../runtime/actor.ts'
+import { superviseThread } from '../../runtime/thread.ts'
+import { liveSettings } from '../../settings/server.ts'
+import { allocateSharedTable } from '../../shared/lib/shared-memory.ts'
+import { allocateReplayWindow } from '../../shared/protocol/nonce.ts'
+import type { Crls } from '../ca/start-crl.ts'
+import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../messages.ts'
+import { threadEvents } from '../service-events.ts'
+import type { EarlierParts } from '../start-background.ts'
+import { type StartContext, THREAD_READY_TIMEOUT_MS } from '../start-context.ts'
+import { renewServerCertificate, tlsFiles } from '../tls.ts'
+
+const FRONT_APPLY_MS = 2_000
+const FRONT_RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
+
+export interface Fronts {
+  /** Applies live settings to every current and future thread. */
+  apply(config: Config): Promise<void>
+}
+
+export async function startFronts(
+  context: StartContext,
+  parts: EarlierParts,
+  crl: Crls | undefined,
+  supervisor: ActorRef<SupervisorMessages>,
+): Promise<Fronts> {
+  const { config, fronts, now, teardown } = context
+  // uWebSockets.js reads this when the first thread loads it. 16 KiB also fits a proxy's headers.
+  process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
+  const threads = threadData(context, parts, crl)
+  // Updates running threads and the start data of their successors.
+  crl?.follow((crls) => {
+    for (const data of threads) data.crls = crls
+    // A thread under replacement gets the lists at its start or with the next update.
+    void Promise.allSettled(fronts.map(({ ref }) => ref.ask('crls', crls, FRONT_APPLY_MS)))
+  })
+  const gracefulMs = config.server.graceful_timeout * 1000
+  for (const data of threads) fronts.push(superviseFront(context, data, supervisor))
+  teardown.add(async () => {
+    now.stopping = true
+    await Promise.all(fronts.map((front) => front.stop(gracefulMs)))
+  })
+  await Promise.all(fronts.map((front) => front.start()))
+  followServerCertificate(context, parts)
+  return {
+    async apply(next) {
+      for (const data of threads) data.config = next
+      // A thread under replacement reads the new configuration when it starts.
+      await Promise.allSettled(fronts.map(({ ref }) => ref.ask('live', liveSettings(next), FRONT_APPLY_MS)))
+    },
+  }
+}
+
+function threadData(
+  { config, version }: StartContext,
+  { methods, database, ca: { signer, flagsMemory }, issuance: { changes, outages } }: EarlierParts,
+  crl: Crls | undefined,
+): FrontThreadData[] {
+  const shared: Omit<FrontThreadData, 'front'> = {
+    config,
+    methods,
+    version,
+    instanceId: database.presence.instanceId,
+    signer: signer && { socketPath: signer.socketPath, secretFile: signer.secretFile },
+    nonce: { key: randomBytes(32), epochMs: Date.now(), window: allocateReplayWindow() },
+    changes,
+    outages,
+    rateTable: allocateSharedTable(),
+    flags: flagsMemory,
+    crls: crl?.shared() ?? [],
+    tls: tlsFiles(config),
+  }
+  return Array.from({ length: config.server.workers }, (_, front) => ({ ...shared, front }))
+}
+
+function superviseFront(
+  { config, log, onBroken }: StartContext,
+  data: FrontThreadData,
+  supervisor: ActorRef<SupervisorMessages>,
+) {
+  return superviseThread<FrontMessages, SupervisorMessages>({
+    name: `front-${data.front + 1}`,
+    entry: new URL('./front-thread.js', import.meta.url),
+    data,
+    supervisor,
+    mailboxLimit: 4096,
+    readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
+    stopTimeoutMs: config.server.graceful_timeout * 1000,
+    restart: FRONT_RESTART,
+    onEvent: threadEvents(log, onBroken),
+  })
+}
+
+/**
+ * A front reads its certificate only at its start, so a renewal replaces the threads one by one.
+ */
+function followServerCertificate({ config, fronts, log, teardown }: StartContext, { issuance }: EarlierParts): void {
+  if (!tlsFiles(config)) return
+  const recycleFronts = async () => {
+    for (const front of fronts) await front.recycle('server certificate renewed')
+  }
+  const renewal = renewServerCertificate(issuance.refreshCertificate, recycleFronts, log)
+  teardown.add(() => renewal.stop())
+}
