@@ -58,8 +58,16 @@ type SharedServiceName = keyof typeof SHARED
 
 /** What threads of a running service rely on, and what an audit log does not allow. */
 const KEPT = [
-  ...['schema_migrations', 'server_settings', 'issuers', 'nonce_%', 'crl%', 'event_consumers', 'background_runs'],
-  ...['admin_audit_%', 'audit_verifications', '%_progress'],
+  'schema_migrations',
+  'server_settings',
+  'issuers',
+  'nonce_%',
+  'crl%',
+  'event_consumers',
+  'background_runs',
+  'admin_audit_%',
+  'audit_verifications',
+  '%_progress',
 ]
 
 const started = new Map<SharedServiceName, Promise<TestService>>()
