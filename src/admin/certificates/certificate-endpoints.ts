@@ -2,7 +2,9 @@
 
 import { z } from 'zod/v4'
 import { ADMINISTRATORS_REASONS, revocationReasonName } from '../../domain/revocation.ts'
-import { CERTIFICATE_SORTS, CERTIFICATE_STATUSES, type ListedCertificate } from '../../store/certificate-list.ts'
+import { CERTIFICATE_STATUSES } from '../../store/certificate-filter.ts'
+import type { ListedCertificate } from '../../store/certificate-list.ts'
+import { CERTIFICATE_SORTS } from '../../store/certificate-ways.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { nextOf, pageRequest, placeParameters } from '../pages.ts'
 import {
