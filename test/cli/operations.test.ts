@@ -49,7 +49,7 @@ describe('the commands', () => {
     )
   })
 
-  test('what can be done from another machine can be done here, but for what is about the user of a session', () => {
+  test('every operation from another machine is a local command, except those about the user of a session', () => {
     const here = new Set(commands.map(nameOf))
     for (const row of OPERATION_ROWS) assert.equal(here.has(nameOf(row)), !row.needsSession, row.usage)
   })

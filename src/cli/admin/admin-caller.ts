@@ -1,7 +1,7 @@
 /** Calls operations of the Admin API, wherever it is; its refusals become sentences for the operator. */
 
 import { AdminApiError, AdminClient, type Input, type OperationId, type Output, type Page } from '../../admin/client.ts'
-import { OPERATIONS } from '../../admin/endpoints.ts'
+import { ENDPOINTS } from '../../admin/endpoints.ts'
 import { isUuid } from '../../shared/lib/uuid.ts'
 import { CommandError, Refusal } from '../values.ts'
 
@@ -43,7 +43,7 @@ const LOOKUPS: Readonly<Record<string, NameLookup>> = {
   profile_id: { what: 'CSR profile', list: 'listCsrProfiles', filter: 'name', member: 'name' },
 }
 
-const ROUTES = Object.fromEntries(OPERATIONS.map(({ id, method, path }) => [id, [method, path] as const]))
+const ROUTES = Object.fromEntries(ENDPOINTS.map(({ id, method, path }) => [id, [method, path] as const]))
 
 export class AdminCaller {
   readonly baseUrl: string
