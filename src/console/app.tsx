@@ -12,7 +12,6 @@ import { Toast } from './components/toast.tsx'
 import { href, match, type Place, usePlace } from './router.ts'
 import { ROUTES, type Route } from './routes.ts'
 import { useSession } from './session.ts'
-import { WORDS } from './words.ts'
 
 export function App() {
   const { user, asks } = useSession()
@@ -20,7 +19,7 @@ export function App() {
   return (
     <>
       <button type="button" class="skip" onClick={() => document.querySelector<HTMLElement>('main h1')?.focus()}>
-        {WORDS.app.skip}
+        Skip to the content
       </button>
       <Frame />
       {asks !== undefined && <SignInDialog />}
@@ -43,10 +42,10 @@ function Frame() {
     <div class={isOpen ? 'frame open' : 'frame'}>
       <header>
         <a class="brand" href={href('/')}>
-          {WORDS.app.name}
+          Chancery
         </a>
         <button type="button" class="menu" aria-expanded={isOpen} aria-controls="side" onClick={() => setOpen(!isOpen)}>
-          {WORDS.app.menu}
+          Menu
         </button>
       </header>
       <div id="side">
@@ -75,17 +74,17 @@ function Navigation({ path }: { path: string }) {
   const shown = ROUTES.filter(({ group, needs }) => group !== undefined && can(needs))
   const groups = [...new Set(shown.map(({ group }) => group))].filter((group) => group !== undefined)
   return (
-    <nav ref={navigation} aria-label={WORDS.app.navigation}>
+    <nav ref={navigation} aria-label="Pages">
       {groups.map((group) => (
-        <section key={group} aria-label={WORDS.groups[group]}>
-          <h2>{WORDS.groups[group]}</h2>
+        <section key={group} aria-label={group}>
+          <h2>{group}</h2>
           <ul>
             {shown
               .filter((route) => route.group === group)
               .map((route) => (
                 <li key={route.path}>
                   <a href={href(route.path)} aria-current={isCurrent(route, path) ? 'page' : undefined}>
-                    {WORDS.pages[route.name]}
+                    {route.name}
                   </a>
                 </li>
               ))}
@@ -101,12 +100,12 @@ function CurrentPage({ place }: { place: Place }) {
     const params = match(route.path, place.path)
     if (!params) continue
     const { page: Shown, needs, name } = route
-    if (!can(needs)) return <Page title={WORDS.pages[name]}>{WORDS.problem.forbidden}</Page>
+    if (!can(needs)) return <Page title={name}>Your role does not allow this. Ask an administrator.</Page>
     return <Shown params={params} query={place.query} entry={place.entry} />
   }
   return (
-    <Page title={WORDS.app.unknownPage}>
-      <a href={href('/')}>{WORDS.app.toOverview}</a>
+    <Page title="Page not found">
+      <a href={href('/')}>Go to the overview</a>
     </Page>
   )
 }

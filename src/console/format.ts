@@ -1,7 +1,5 @@
 /** Times, spans and numbers as text. Times are in UTC, as in logs and mails. */
 
-import { WORDS } from './words.ts'
-
 const UNITS = [
   ['year', 31_556_952],
   ['day', 86_400],
@@ -20,9 +18,12 @@ export function instantText(at: string | number | Date, seconds = false): string
 export function relativeText(at: string | number | Date, now = Date.now()): string {
   const seconds = (new Date(at).getTime() - now) / 1000
   const span = spanText(Math.abs(seconds))
-  if (span === undefined) return WORDS.time.now
-  return seconds > 0 ? WORDS.time.in(span) : WORDS.time.ago(span)
+  if (span === undefined) return 'now'
+  return seconds > 0 ? `in ${span}` : `${span} ago`
 }
+
+/** `1 account`, `2 accounts`. @param count as `countText` writes it */
+export const plural = (count: string, one: string, many = `${one}s`) => `${count} ${count === '1' ? one : many}`
 
 /** In the largest unit of which there is one. @returns undefined below a second */
 export function spanText(seconds: number): string | undefined {
@@ -30,8 +31,7 @@ export function spanText(seconds: number): string | undefined {
   const unit = UNITS.find(([name, length]) => seconds >= (name === 'year' ? 2 * length : length))
   if (!unit) return undefined
   const count = Math.floor(seconds / unit[1])
-  const [one, several] = WORDS.time.units[unit[0]]
-  return `${count} ${count === 1 ? one : several}`
+  return plural(String(count), unit[0])
 }
 
 /** `1:58`. */
@@ -42,9 +42,7 @@ export function clockText(ms: number): string {
 
 /** `12,345`; an estimate is `about 12,000`, since more digits of it would say nothing. */
 export const countText = (count: number, isEstimate = false): string =>
-  isEstimate && count > 0
-    ? WORDS.common.about(Number(count.toPrecision(2)).toLocaleString('en'))
-    : count.toLocaleString('en')
+  isEstimate && count > 0 ? `about ${Number(count.toPrecision(2)).toLocaleString('en')}` : count.toLocaleString('en')
 
 /** RFC 4180. A cell that a spreadsheet would take for a formula begins with an apostrophe. */
 export function csvOf(rows: readonly (readonly (string | number | null | undefined)[])[]): string {

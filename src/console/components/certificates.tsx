@@ -2,7 +2,6 @@
 
 import type { Output } from '../api.ts'
 import { href } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { Badge, Time } from './basics.tsx'
 import type { CsvFile } from './csv.tsx'
 import type { Column } from './table.tsx'
@@ -10,7 +9,6 @@ import type { Column } from './table.tsx'
 export type ListedCertificate = Output<'listCertificates'>[number]
 type Dated = Pick<ListedCertificate, 'revoked_at' | 'not_after'>
 
-const words = WORDS.certificates
 /** Names in a row of a list; the page of the certificate has all. */
 const NAMES_SHOWN = 4
 /** Days before its end that somebody should look. */
@@ -18,10 +16,10 @@ const SOON_DAYS = 14
 const DAY_MS = 86_400_000
 
 export function CertificateStatus({ certificate }: { certificate: Dated }) {
-  if (certificate.revoked_at !== null) return <Badge tone="bad">{words.statuses.revoked}</Badge>
+  if (certificate.revoked_at !== null) return <Badge tone="bad">Revoked</Badge>
   const left = Date.parse(certificate.not_after) - Date.now()
-  if (left <= 0) return <Badge>{words.statuses.expired}</Badge>
-  return <Badge tone={left < SOON_DAYS * DAY_MS ? 'warn' : 'good'}>{words.statuses.active}</Badge>
+  if (left <= 0) return <Badge>Expired</Badge>
+  return <Badge tone={left < SOON_DAYS * DAY_MS ? 'warn' : 'good'}>Active</Badge>
 }
 
 function Names({ certificate: { serial_number, san_values } }: { certificate: ListedCertificate }) {
@@ -39,22 +37,22 @@ function Names({ certificate: { serial_number, san_values } }: { certificate: Li
 }
 
 export const CERTIFICATE_COLUMNS: readonly Column<ListedCertificate>[] = [
-  { head: words.names, kind: 'wide', cell: (row) => <Names certificate={row} /> },
-  { head: words.status, kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
-  { head: words.expires, kind: 'fixed', sort: 'not_after', cell: ({ not_after }) => <Time at={not_after} /> },
+  { head: 'Names', kind: 'wide', cell: (row) => <Names certificate={row} /> },
+  { head: 'Status', kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
+  { head: 'Expires', kind: 'fixed', sort: 'not_after', cell: ({ not_after }) => <Time at={not_after} /> },
   {
-    head: words.issued,
+    head: 'Issued',
     kind: 'fixed',
     sort: 'issued_at',
     cell: ({ created_at }) => <Time at={created_at} relative={false} />,
   },
   {
-    head: words.account,
+    head: 'Account',
     kind: 'fixed',
     cell: ({ account_id }) => account_id && <a href={href(`/accounts/${account_id}`)}>{shortId(account_id)}</a>,
   },
   {
-    head: words.serial,
+    head: 'Serial number',
     kind: 'fixed',
     cell: ({ serial_number }) => <code title={serial_number}>{shortSerial(serial_number)}</code>,
   },

@@ -8,7 +8,6 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Loaded } from '../api.ts'
 import { countText, instantText } from '../format.ts'
 import { useTheme } from '../theme.ts'
-import { WORDS } from '../words.ts'
 import { Ready } from './basics.tsx'
 import { drawPlot, type PlotData } from './plot.ts'
 import { Table } from './table.tsx'
@@ -27,7 +26,7 @@ export function Chart({ title, summary, isEstimate = false, ...data }: ChartProp
       <figcaption>
         <h2>{title}</h2>
         <button type="button" class="small" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
-          {asTable ? WORDS.chart.asChart : WORDS.chart.asTable}
+          {asTable ? 'Show as chart' : 'Show as table'}
         </button>
       </figcaption>
       <p>{summary}</p>
@@ -74,7 +73,7 @@ function Figures({ title, data, isEstimate }: { title: string; data: PlotData; i
       rows={at.map((seconds, index) => ({ seconds, index }))}
       rowKey={({ seconds }) => seconds}
       columns={[
-        { head: byDay ? WORDS.chart.day : WORDS.chart.time, cell: ({ seconds }) => text(seconds) },
+        { head: byDay ? 'Day' : 'Time', cell: ({ seconds }) => text(seconds) },
         ...series.map(({ label, values }) => ({
           head: label,
           kind: 'number' as const,

@@ -1,7 +1,6 @@
 /** The rows of a list as a file for a spreadsheet, under the names that the Admin API gives them. */
 
 import { csvOf, saveFile } from '../format.ts'
-import { WORDS } from '../words.ts'
 
 export interface CsvFile<R> {
   name: string
@@ -17,7 +16,7 @@ export const SaveAsCsv = <R,>({ rows, name, members }: CsvFile<R> & { rows: read
         saveFile(name, 'text/csv', csvOf([members, ...rows.map((row) => members.map((member) => cellOf(row[member])))]))
       }
     >
-      {WORDS.table.csv}
+      Save as CSV
     </button>
   </div>
 )

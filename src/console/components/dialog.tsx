@@ -2,7 +2,6 @@
 
 import type { ComponentChildren } from 'preact'
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { WORDS } from '../words.ts'
 import { Problem } from './basics.tsx'
 import { TextField } from './form.tsx'
 
@@ -76,11 +75,11 @@ export function Confirm({ title, consequence, action, danger, typed, onConfirm, 
       <form onSubmit={run}>
         <div class="consequence">{consequence}</div>
         {children}
-        {typed !== undefined && <TextField label={WORDS.confirm.typed(typed)} value={text} onChange={setText} />}
+        {typed !== undefined && <TextField label={`Type ${typed} to confirm`} value={text} onChange={setText} />}
         <Problem error={error} />
         <div class="actions">
           <button type="button" onClick={onClose} disabled={isBusy}>
-            {WORDS.app.cancel}
+            Cancel
           </button>
           <button
             type="submit"

@@ -2,7 +2,6 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { changeQuery, type Query } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { DayField, SelectField, TextField } from './form.tsx'
 
 export interface Filter {
@@ -47,7 +46,7 @@ export function FilterBar({ query, filters }: { query: Query; filters: readonly 
           <SelectField
             {...shared}
             key={name}
-            options={[['', WORDS.filter.all], ...options]}
+            options={[['', 'All'], ...options]}
             onChange={(value) => apply({ ...values, [name]: value })}
           />
         ) : (
@@ -55,10 +54,10 @@ export function FilterBar({ query, filters }: { query: Query; filters: readonly 
         )
       })}
       <div class="actions">
-        <button type="submit">{WORDS.filter.apply}</button>
+        <button type="submit">Apply</button>
         {isFiltered && (
           <button type="button" onClick={() => apply({})}>
-            {WORDS.table.clear}
+            Clear filters
           </button>
         )}
       </div>

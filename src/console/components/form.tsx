@@ -3,7 +3,6 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { isDay } from '../days.ts'
-import { WORDS } from '../words.ts'
 
 interface FieldProps {
   label: string
@@ -81,12 +80,7 @@ export function TextField({
 
 /** A day, in UTC as all times here. A link may bring an instant, which a field for days could not show. */
 export const DayField = ({ label, value, ...field }: Omit<TextProps, 'type' | 'rows'>) => (
-  <TextField
-    {...field}
-    label={WORDS.app.inUtc(label)}
-    value={value}
-    type={value === '' || isDay(value) ? 'date' : 'text'}
-  />
+  <TextField {...field} label={`${label} (UTC)`} value={value} type={value === '' || isDay(value) ? 'date' : 'text'} />
 )
 
 interface SelectProps extends FieldProps {

@@ -2,7 +2,6 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { WORDS } from '../words.ts'
 
 interface PageFrame {
   title: string
@@ -14,7 +13,7 @@ interface PageFrame {
 /** The heading gets the focus when the page is opened, so that a screen reader begins there. */
 export function Page({ title, actions, children }: PageFrame) {
   useEffect(() => {
-    document.title = `${title} · ${WORDS.app.name}`
+    document.title = `${title} · Chancery`
   }, [title])
   return (
     <>

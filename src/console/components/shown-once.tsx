@@ -3,7 +3,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { holdPlace } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { Copyable } from './basics.tsx'
 import { Dialog } from './dialog.tsx'
 import { tell } from './toast.tsx'
@@ -20,7 +19,9 @@ export function ShownOnce({ title, secrets, onClose, children }: ShownOnceProps)
     // The browser asks before it loads the page again or leaves it.
     const ask = (event: Event) => event.preventDefault()
     addEventListener('beforeunload', ask)
-    const release = holdPlace(() => tell(WORDS.once.stay, 'bad'))
+    const release = holdPlace(() =>
+      tell('Copy it first, then press “I have copied it”: it is lost when you leave this page.', 'bad'),
+    )
     return () => {
       removeEventListener('beforeunload', ask)
       release()
@@ -28,7 +29,7 @@ export function ShownOnce({ title, secrets, onClose, children }: ShownOnceProps)
   }, [])
   return (
     <Dialog title={title} wide>
-      <p>{WORDS.once.warning}</p>
+      <p>Copy it now: it is shown only once.</p>
       {secrets.map(([label, text]) => (
         <section class="section" key={label}>
           <h3>{label}</h3>
@@ -38,7 +39,7 @@ export function ShownOnce({ title, secrets, onClose, children }: ShownOnceProps)
       {children}
       <div class="actions">
         <button type="button" class="primary" onClick={onClose}>
-          {WORDS.once.done}
+          I have copied it
         </button>
       </div>
     </Dialog>

@@ -3,10 +3,8 @@
 import { useApi } from '../api.ts'
 import { instantText } from '../format.ts'
 import { href } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 const POLL_MS = 30_000
-const words = WORDS.stops
 
 interface Stop {
   title: string
@@ -18,18 +16,20 @@ export function StopBars() {
   if (!data) return null
   const { maintenance, signing } = data
   const stops: Stop[] = [
-    ...(signing.signing_stopped ? [{ title: words.signing, since: signing }] : []),
-    ...(maintenance.maintenance_mode ? [{ title: words.maintenance, since: maintenance }] : []),
+    ...(signing.signing_stopped
+      ? [{ title: 'Signing is stopped: no certificate and no CRL is signed.', since: signing }]
+      : []),
+    ...(maintenance.maintenance_mode ? [{ title: 'Maintenance: new orders are refused.', since: maintenance }] : []),
   ]
   return (
     <>
       {stops.map(({ title, since: { since, set_by, reason } }) => (
         <div key={title} class="bar warn" role="status">
           <p>
-            <strong>{title}</strong> {since !== null && words.since(instantText(since), set_by ?? '–')}{' '}
-            {reason !== null && words.reason(reason)}
+            <strong>{title}</strong> {since !== null && `Since ${instantText(since)} by ${set_by ?? '–'}.`}{' '}
+            {reason !== null && `“${reason}”`}
           </p>
-          <a href={href('/operation')}>{WORDS.overview.look}</a>
+          <a href={href('/operation')}>View</a>
         </div>
       ))}
     </>

@@ -3,8 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Listed } from '../api.ts'
-import { countText } from '../format.ts'
-import { WORDS } from '../words.ts'
+import { countText, plural } from '../format.ts'
 import { Problem } from './basics.tsx'
 import { type CsvFile, SaveAsCsv } from './csv.tsx'
 import { memo } from './memo.ts'
@@ -108,9 +107,9 @@ export function List<R>({ list, empty, csv, ...table }: ListProps<R>) {
     <>
       {dropped > 0 && (
         <p class="quiet">
-          {WORDS.table.dropped(countText(dropped))}{' '}
+          {plural(countText(dropped), 'row')} at the top left the page to keep it fast.{' '}
           <button type="button" class="small" onClick={reload}>
-            {WORDS.table.begin}
+            Back to the top
           </button>
         </p>
       )}
@@ -125,23 +124,25 @@ export function List<R>({ list, empty, csv, ...table }: ListProps<R>) {
       {rows.length > 0 && (
         <p class="quiet foot" role="status">
           {isLoading
-            ? WORDS.table.loading
+            ? 'Loading …'
             : isCut
-              ? WORDS.table.cut(countText(rows.length))
+              ? `${countText(rows.length)} shown; the search stopped after 2 seconds. Narrow it, or continue.`
               : foot(rows.length, hasMore)}
         </p>
       )}
-      {rows.length === 0 && isLoading && <p class="quiet">{WORDS.table.loading}</p>}
+      {rows.length === 0 && isLoading && <p class="quiet">Loading …</p>}
       {hasMore && !isLoading && error === undefined && <More more={more} />}
     </>
   )
 }
 
 /** The service cut the search off before it found a row. */
-const SEARCHING = <p class="quiet">{WORDS.table.searching}</p>
+const SEARCHING = (
+  <p class="quiet">The search stopped after 2 seconds and has found nothing so far. Narrow it, or continue.</p>
+)
 
 const foot = (shown: number, hasMore: boolean) =>
-  hasMore ? WORDS.table.shownMore(countText(shown)) : WORDS.table.shown(countText(shown))
+  hasMore ? `${countText(shown)} shown, there are more` : `${countText(shown)} shown`
 
 function More({ more }: { more: () => void }) {
   const button = useRef<HTMLButtonElement>(null)
@@ -157,7 +158,7 @@ function More({ more }: { more: () => void }) {
   }, [more])
   return (
     <button type="button" ref={button} onClick={more}>
-      {WORDS.table.more}
+      Load more
     </button>
   )
 }

@@ -9,7 +9,6 @@ import { List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
 import { countText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { AccountStatus } from './accounts.tsx'
 import { explainFailure } from './failure-words.ts'
 import { FailureLinks } from './failures.tsx'
@@ -25,12 +24,12 @@ export function AccountPage({ params }: PageProps) {
   const { data } = loaded
   return (
     <Page
-      title={`${WORDS.pages.account} ${id.slice(-12)}`}
+      title={`Account ${id.slice(-12)}`}
       actions={
         <Allowed to="deactivateAccount">
           {data?.status === 'valid' && (
             <button type="button" class="danger" onClick={() => setDeactivating(true)}>
-              {WORDS.accounts.deactivate}
+              Deactivate
             </button>
           )}
         </Allowed>
@@ -49,15 +48,20 @@ export function AccountPage({ params }: PageProps) {
       )}
       {isDeactivating && (
         <Confirm
-          title={WORDS.accounts.deactivate}
-          consequence={<p>{WORDS.accounts.deactivateConsequence}</p>}
-          action={WORDS.accounts.deactivate}
+          title="Deactivate"
+          consequence={
+            <p>
+              The client can no longer order, renew or revoke with this account. It cannot be undone. Its certificates
+              stay valid.
+            </p>
+          }
+          action="Deactivate"
           danger
           typed={id.slice(-12)}
           onClose={() => setDeactivating(false)}
           onConfirm={async () => {
             await call('deactivateAccount', { params: { account_id: id } })
-            tell(WORDS.accounts.deactivated)
+            tell('The account is deactivated.')
             loaded.reload()
           }}
         />
@@ -70,18 +74,18 @@ const AccountFacts = ({ account }: { account: Account }) => (
   <>
     <Facts
       rows={[
-        [WORDS.common.status, <AccountStatus key="status" {...account} />],
-        [WORDS.common.id, <Copyable key="id" text={account.id} />],
-        [WORDS.accounts.contacts, account.contacts.join(', ') || WORDS.app.none],
-        [WORDS.accounts.thumbprint, <Copyable key="thumbprint" text={account.jwk_thumbprint} />],
-        [WORDS.common.kid, account.eab_kid ?? WORDS.app.none],
-        [WORDS.accounts.terms, account.tos_agreed ? WORDS.app.yes : WORDS.app.no],
-        [WORDS.common.created, <Time key="created" at={account.created_at} />],
-        [WORDS.common.changed, <Time key="changed" at={account.updated_at} />],
+        ['Status', <AccountStatus key="status" {...account} />],
+        ['Id', <Copyable key="id" text={account.id} />],
+        ['Contacts', account.contacts.join(', ') || 'none'],
+        ['Key thumbprint', <Copyable key="thumbprint" text={account.jwk_thumbprint} />],
+        ['Key identifier', account.eab_kid ?? 'none'],
+        ['Agreed to the terms', account.tos_agreed ? 'yes' : 'no'],
+        ['Created', <Time key="created" at={account.created_at} />],
+        ['Changed', <Time key="changed" at={account.updated_at} />],
       ]}
     />
     <p>
-      <a href={href('/certificates', { account_id: account.id })}>{WORDS.accounts.certificates}</a>
+      <a href={href('/certificates', { account_id: account.id })}>Certificates of this account</a>
     </p>
   </>
 )
@@ -90,19 +94,19 @@ function Failures({ id }: { id: string }) {
   const loaded = useApi('listFailuresOfAccount', { params: { account_id: id } })
   return (
     <section class="section">
-      <h2>{WORDS.accounts.why}</h2>
+      <h2>Recent failures</h2>
       <Ready loaded={loaded}>
         {(failures) =>
           failures.length === 0 ? (
-            <Empty title={WORDS.accounts.noFailures}>
-              <p>{WORDS.accounts.noFailuresHelp}</p>
+            <Empty title="No failures within 30 days">
+              <p>Refused orders, requests and validations appear here within a second.</p>
             </Empty>
           ) : (
             <>
               <FailureList failures={failures.slice(0, NEWEST)} />
               {failures.length > NEWEST && (
                 <details>
-                  <summary>{WORDS.accounts.older(countText(failures.length - NEWEST))}</summary>
+                  <summary>{countText(failures.length - NEWEST)} older</summary>
                   <FailureList failures={failures.slice(NEWEST)} />
                 </details>
               )}
@@ -146,13 +150,13 @@ function Orders({ id }: { id: string }) {
   const list = useList('listOrders', { query: { account_id: id } } as Input<'listOrders'>)
   return (
     <section class="section">
-      <h2>{WORDS.pages.orders}</h2>
+      <h2>Orders</h2>
       <List
-        caption={WORDS.pages.orders}
+        caption="Orders"
         list={list}
         columns={ORDER_COLUMNS}
         rowKey={(order) => order.id}
-        empty={<Empty title={WORDS.orders.emptyOfAccount} />}
+        empty={<Empty title="No orders of this account" />}
       />
     </section>
   )

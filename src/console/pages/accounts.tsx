@@ -9,7 +9,6 @@ import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
 import { withWholeDays } from '../days.ts'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Account = Output<'listAccounts'>[number]
 
@@ -24,10 +23,10 @@ export const AccountLink = ({ id, short = false }: { id: string; short?: boolean
 )
 
 const COLUMNS: readonly Column<Account>[] = [
-  { head: WORDS.pages.account, kind: 'wide', cell: ({ id }) => <AccountLink id={id} /> },
-  { head: WORDS.common.status, cell: (account) => <AccountStatus {...account} /> },
-  { head: WORDS.common.kid, kind: 'wide', cell: ({ eab_kid }) => eab_kid ?? <span class="quiet">–</span> },
-  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+  { head: 'Account', kind: 'wide', cell: ({ id }) => <AccountLink id={id} /> },
+  { head: 'Status', cell: (account) => <AccountStatus {...account} /> },
+  { head: 'Key identifier', kind: 'wide', cell: ({ eab_kid }) => eab_kid ?? <span class="quiet">–</span> },
+  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
 ]
 
 const CSV: CsvFile<Account> = {
@@ -38,35 +37,35 @@ const CSV: CsvFile<Account> = {
 const FILTERS: readonly Filter[] = [
   {
     name: 'status',
-    label: WORDS.common.status,
+    label: 'Status',
     options: (['valid', 'deactivated', 'revoked'] as const).map((status) => [status, status] as const),
   },
-  { name: 'contact', label: WORDS.accounts.contact, placeholder: 'admin@example.com' },
-  { name: 'eab_kid', label: WORDS.common.kid },
-  { name: 'created_after', label: WORDS.common.createdAfter, type: 'date' },
+  { name: 'contact', label: 'Contact contains', placeholder: 'admin@example.com' },
+  { name: 'eab_kid', label: 'Key identifier' },
+  { name: 'created_after', label: 'Created from', type: 'date' },
 ]
 
 export function AccountsPage({ query, entry }: PageProps) {
   const list = useList('listAccounts', { query: withWholeDays(query) } as Input<'listAccounts'>, entry)
   const isFiltered = Object.keys(query).length > 0
   return (
-    <Page title={WORDS.pages.accounts}>
+    <Page title="Accounts">
       <FilterBar query={query} filters={FILTERS} />
       <List
-        caption={WORDS.pages.accounts}
+        caption="Accounts"
         list={list}
         columns={COLUMNS}
         rowKey={({ id }) => id}
         csv={CSV}
         empty={
           isFiltered ? (
-            <Empty title={WORDS.table.noMatch} />
+            <Empty title="No matches" />
           ) : (
-            <Empty title={WORDS.accounts.empty}>
-              <p>{WORDS.accounts.begin}</p>
+            <Empty title="No accounts yet">
+              <p>An account appears when a client registers. Create a credential, and copy a command from it.</p>
               <Allowed to="listEabCredentials">
                 <a class="button" href={href('/eab')}>
-                  {WORDS.pages.eab}
+                  EAB credentials
                 </a>
               </Allowed>
             </Empty>

@@ -7,22 +7,20 @@ import { Confirm } from '../components/dialog.tsx'
 import { Page } from '../components/page.tsx'
 import { List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
-import { countText, csvOf, saveFile } from '../format.ts'
+import { countText, csvOf, plural, saveFile } from '../format.ts'
+import { BULK_REVOCATION_STATUSES, REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { jobTone } from './bulk-revocations.tsx'
 
 type Job = Output<'getBulkRevocation'>
 type Result = Output<'listBulkRevocationCertificates'>[number]
 
-const words = WORDS.bulk
-
 const COLUMNS = [
   {
-    head: words.serial,
+    head: 'Serial number',
     cell: ({ serial_number }: Result) => <a href={href(`/certificates/${serial_number}`)}>{serial_number}</a>,
   },
-  { head: words.outcome, kind: 'wide', cell: ({ outcome }: Result) => outcome ?? words.waiting },
+  { head: 'Outcome', kind: 'wide', cell: ({ outcome }: Result) => outcome ?? 'waiting' },
 ] as const
 
 export function BulkRevocationPage({ params, entry }: PageProps) {
@@ -32,7 +30,7 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
   if (loaded.data && loaded.data.finished_at !== null && !isOver) setOver(true)
   return (
     <Page
-      title={WORDS.pages.bulkRevocation}
+      title="Bulk revocation"
       actions={
         !isOver && (
           <>
@@ -44,8 +42,8 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
     >
       <Ready loaded={loaded}>{(data) => <Progress job={data} />}</Ready>
       <section class="section">
-        <h2>{words.results}</h2>
-        {isOver ? <Results job={job} entry={entry} /> : <p class="quiet">{words.resultsLater}</p>}
+        <h2>Results</h2>
+        {isOver ? <Results job={job} entry={entry} /> : <p class="quiet">Listed when the job has finished.</p>}
       </section>
     </Page>
   )
@@ -56,24 +54,19 @@ function Results({ job, entry }: { job: { params: { job_id: string } }; entry: n
   const list = useList('listBulkRevocationCertificates', job, entry)
   return (
     <>
-      <List
-        caption={words.results}
-        columns={COLUMNS}
-        list={list}
-        rowKey={({ certificate_id }: Result) => certificate_id}
-      />
+      <List caption="Results" columns={COLUMNS} list={list} rowKey={({ certificate_id }: Result) => certificate_id} />
       <SaveResults job={job} />
     </>
   )
 }
 
 const FILTER_WORDS: Readonly<Record<string, string>> = {
-  account_id: words.account,
-  domain: words.domain,
-  spki_sha256: words.key,
-  issued_after: words.issuedAfter,
-  issued_before: words.issuedBefore,
-  serial_numbers: words.serials,
+  account_id: 'Account id',
+  domain: 'Exact name',
+  spki_sha256: 'SHA-256 of the public key',
+  issued_after: 'Issued from',
+  issued_before: 'Issued until',
+  serial_numbers: 'Serial numbers',
 }
 const filterName = (name: string) => FILTER_WORDS[name] ?? name
 
@@ -90,18 +83,23 @@ function Cancel({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: 
   return (
     <Allowed to="cancelBulkRevocation">
       <button type="button" class="danger" onClick={() => setAsks(true)}>
-        {words.cancel}
+        Cancel the rest
       </button>
       {asks && (
         <Confirm
-          title={words.cancel}
-          action={words.cancel}
+          title="Cancel the rest"
+          action="Cancel the rest"
           danger
           onClose={() => setAsks(false)}
-          consequence={<p>{words.cancelConsequence(countText(revoked))}</p>}
+          consequence={
+            <p>
+              Stops after the current batch. {plural(countText(revoked), 'certificate is', 'certificates are')} already
+              revoked and stay so; the next CRL lists them.
+            </p>
+          }
           onConfirm={async () => {
             await call('cancelBulkRevocation', { params: { job_id: id } })
-            tell(words.cancelled)
+            tell('The bulk revocation is cancelled.')
             onCancelled()
           }}
         />
@@ -119,28 +117,28 @@ function Progress({ job }: { job: Job }) {
       <progress
         max={Math.max(1, total_matched)}
         value={status === 'done' ? Math.max(1, total_matched) : done}
-        aria-label={words.status}
+        aria-label="Status"
       />
       <p role="status">
-        <Badge tone={jobTone(job)}>{words.statuses[status]}</Badge>{' '}
+        <Badge tone={jobTone(job)}>{BULK_REVOCATION_STATUSES[status]}</Badge>{' '}
         {status === 'matching'
-          ? words.found(countText(total_matched))
-          : words.progress(countText(done), countText(total_matched))}
+          ? `${plural(countText(total_matched), 'certificate')} found so far`
+          : `${countText(done)} of ${countText(total_matched)}`}
       </p>
       {obstacle !== null && (
         <p class="bar bad" role="alert">
-          {words.obstacle(obstacle)}
+          It is stuck, and will be retried: {obstacle}
         </p>
       )}
       <Facts
         rows={[
-          [words.revokedCount, countText(revoked)],
-          [words.errors, countText(errors_total)],
-          [words.reason, WORDS.reasons[reason as keyof typeof WORDS.reasons] ?? String(reason)],
+          ['Revoked', countText(revoked)],
+          ['Not revoked', countText(errors_total)],
+          ['Reason', REVOCATION_REASONS[reason] ?? String(reason)],
           ...Object.entries(filter).map(([name, value]) => [filterName(name), filterText(name, value)] as const),
-          [words.by, created_by],
-          [words.begun, <Time at={created_at} />],
-          [words.finished, finished_at && <Time at={finished_at} />],
+          ['By', created_by],
+          ['Started', <Time at={created_at} />],
+          ['Finished', finished_at && <Time at={finished_at} />],
         ]}
       />
     </div>
@@ -155,7 +153,7 @@ function SaveResults({ job }: { job: { params: { job_id: string } } }) {
     setBusy(true)
     setError(undefined)
     try {
-      saveFile(words.csvFile(job.params.job_id), 'text/csv', csvOf(await allResults(job)))
+      saveFile(`bulk-revocation-${job.params.job_id}.csv`, 'text/csv', csvOf(await allResults(job)))
     } catch (cause) {
       setError(cause)
     } finally {
@@ -167,7 +165,7 @@ function SaveResults({ job }: { job: { params: { job_id: string } } }) {
       <Problem error={error} />
       <p>
         <button type="button" class="small" disabled={isBusy} onClick={save}>
-          {isBusy ? WORDS.table.loading : words.csv}
+          {isBusy ? 'Loading …' : 'Save all results as CSV'}
         </button>
       </p>
     </>

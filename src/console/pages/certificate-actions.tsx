@@ -7,13 +7,10 @@ import { Confirm } from '../components/dialog.tsx'
 import { SelectField } from '../components/form.tsx'
 import { tell } from '../components/toast.tsx'
 import { saveFile } from '../format.ts'
+import { KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
 import { derOf } from '../pem.ts'
-import { WORDS } from '../words.ts'
 
 type Certificate = Output<'getCertificate'>
-
-const words = WORDS.certificate
-const KEY_COMPROMISE = '1'
 
 export function CertificateActions({ certificate, onChange }: { certificate: Certificate; onChange: () => void }) {
   const [asks, setAsks] = useState<'revoke' | 'renew'>()
@@ -29,39 +26,44 @@ export function CertificateActions({ certificate, onChange }: { certificate: Cer
   const chain = () => call('getCertificateChain', { params: { serial } })
   return (
     <div class="actions">
-      <button type="button" onClick={() => save(words.fileName(serial), pem())}>
-        {words.downloadPem}
+      <button type="button" onClick={() => save(`${serial}.pem`, pem())}>
+        Save PEM
       </button>
-      <button type="button" onClick={() => save(words.derName(serial), pem().then(derOf))}>
-        {words.downloadDer}
+      <button type="button" onClick={() => save(`${serial}.der`, pem().then(derOf))}>
+        Save DER
       </button>
-      <button type="button" onClick={() => save(words.chainName(serial), chain())}>
-        {words.downloadChain}
+      <button type="button" onClick={() => save(`${serial}-chain.pem`, chain())}>
+        Save chain
       </button>
       {isAlive && (
         <Allowed to="adviseRenewal">
           <button type="button" onClick={() => setAsks('renew')}>
-            {words.renew}
+            Ask to renew now
           </button>
         </Allowed>
       )}
       {certificate.revoked_at === null && (
         <Allowed to="revokeCertificate">
           <button type="button" class="danger" onClick={() => setAsks('revoke')}>
-            {WORDS.certificates.revoke} …
+            Revoke …
           </button>
         </Allowed>
       )}
       {asks === 'revoke' && <Revoke certificate={certificate} onDone={onChange} onClose={close} />}
       {asks === 'renew' && (
         <Confirm
-          title={words.renewTitle}
-          action={words.renew}
+          title="Ask the client to renew now"
+          action="Ask to renew now"
           onClose={close}
-          consequence={<p>{words.renewConsequence}</p>}
+          consequence={
+            <p>
+              Renewal information (RFC 9773) then says that the window is open. Clients that ask for it, every six hours
+              or so, renew the certificate; others do not notice. Nothing is revoked.
+            </p>
+          }
           onConfirm={async () => {
             await call('adviseRenewal', { body: { filter: { serial_numbers: [serial] } } })
-            tell(words.renewed)
+            tell('Renewal information now asks the client to renew.')
             onChange()
           }}
         />
@@ -81,13 +83,16 @@ function Revoke({ certificate, onDone, onClose }: RevokeProps) {
   const { serial_number: serial, san_values } = certificate
   return (
     <Confirm
-      title={words.revokeTitle}
-      action={WORDS.certificates.revoke}
+      title="Revoke this certificate"
+      action="Revoke"
       danger
       onClose={onClose}
       consequence={
         <>
-          <p>{words.revokeConsequence(san_values.join(', '))}</p>
+          <p>
+            Clients that check the CRL refuse {san_values.join(', ')} once the next CRL is out. This cannot be undone.
+            The ACME client is not told, unless it asks for renewal information.
+          </p>
           <p class="quiet">
             <code>{serial}</code>
           </p>
@@ -95,16 +100,20 @@ function Revoke({ certificate, onDone, onClose }: RevokeProps) {
       }
       onConfirm={async () => {
         await call('revokeCertificate', { params: { serial }, body: { reason: Number(reason) } })
-        tell(words.revoked(serial))
+        tell(`The certificate ${serial} is revoked.`)
         onDone()
       }}
     >
       <SelectField
-        label={words.reason}
+        label="Reason"
         value={reason}
         onChange={setReason}
-        options={Object.entries(WORDS.reasons)}
-        help={reason === KEY_COMPROMISE ? words.blocksKey : words.keepsKey}
+        options={Object.entries(REVOCATION_REASONS)}
+        help={
+          reason === KEY_COMPROMISE
+            ? 'The key is blocked for good: the client needs a new one for its next certificate.'
+            : 'The key is not blocked: only keyCompromise does that.'
+        }
       />
     </Confirm>
   )

@@ -8,11 +8,16 @@ import { DayField, SelectField, TextField } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { List } from '../components/table.tsx'
 import { withWholeDays } from '../days.ts'
+import { CERTIFICATE_FILTERS } from '../labels.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
-import { WORDS } from '../words.ts'
 
-const words = WORDS.certificates
-const FILTERS = Object.keys(words.chip) as (keyof typeof words.chip)[]
+const RENEWALS: Readonly<Record<string, string>> = { false: 'Not renewed yet', true: 'Renewed' }
+const STATUSES = [
+  ['active', 'Active'],
+  ['revoked', 'Revoked'],
+  ['expired', 'Expired'],
+] as const
+const FILTERS = Object.keys(CERTIFICATE_FILTERS) as (keyof typeof CERTIFICATE_FILTERS)[]
 
 /** What somebody typed, as the filter that finds it. */
 function filterFor(text: string): Record<string, string> {
@@ -42,11 +47,11 @@ export function CertificatesPage({ query, entry }: PageProps) {
   const sort = query['sort'] ?? usualSort(query)
   return (
     <Page
-      title={WORDS.pages.certificates}
+      title="Certificates"
       actions={
         <Allowed to="bulkRevoke">
           <a class="button" href={href('/bulk-revocations/new', bulkQuery(query))}>
-            {words.revokeMany}
+            Revoke many …
           </a>
         </Allowed>
       }
@@ -54,7 +59,7 @@ export function CertificatesPage({ query, entry }: PageProps) {
       <Search query={query} />
       <Chips query={query} />
       <List<ListedCertificate>
-        caption={words.caption}
+        caption="Issued certificates"
         columns={CERTIFICATE_COLUMNS}
         list={certificates}
         rowKey={({ id }) => id}
@@ -70,13 +75,13 @@ export function CertificatesPage({ query, entry }: PageProps) {
         }}
         empty={
           isFiltered ? (
-            <Empty title={WORDS.table.noMatch}>
-              <a href={href('/certificates')}>{WORDS.table.clear}</a>
+            <Empty title="No matches">
+              <a href={href('/certificates')}>Clear filters</a>
             </Empty>
           ) : (
-            <Empty title={words.empty}>
+            <Empty title="No certificates yet">
               <p>
-                <a href={href('/')}>{words.emptyHow}</a>
+                <a href={href('/')}>Point an ACME client at the directory of this service; the overview shows how.</a>
               </p>
             </Empty>
           )
@@ -103,31 +108,23 @@ function Search({ query }: { query: Query }) {
     const { search = '', ...filters } = values
     go('/certificates', { ...filters, ...filterFor(search) })
   }
-  const field = (name: 'search' | keyof typeof words.chip) => ({
+  const field = (name: 'search' | keyof typeof CERTIFICATE_FILTERS) => ({
     value: values[name] ?? '',
     onChange: (value: string) => type({ [name]: value }),
   })
   return (
     <search>
       <form class="filters" onSubmit={submit}>
-        <TextField label={words.search} type="search" placeholder={words.searchPlaceholder} {...field('search')} />
-        <SelectField
-          label={words.status}
-          {...field('status')}
-          options={[['', words.anyStatus], ...Object.entries(words.statuses)]}
-        />
-        <SelectField
-          label={words.renewed}
-          {...field('renewed')}
-          options={[['', words.anyRenewal], ...Object.entries(words.renewals)]}
-        />
-        <DayField label={words.expiringAfter} {...field('expiring_after')} />
-        <DayField label={words.expiringBefore} {...field('expiring_before')} />
-        <DayField label={words.issuedBefore} {...field('issued_before')} />
-        <TextField label={words.profile} {...field('profile')} />
+        <TextField label="Search" type="search" placeholder="host.example.com, serial number …" {...field('search')} />
+        <SelectField label="Status" {...field('status')} options={[['', 'Any'], ...STATUSES]} />
+        <SelectField label="Renewal" {...field('renewed')} options={[['', 'Any'], ...Object.entries(RENEWALS)]} />
+        <DayField label="Expires from" {...field('expiring_after')} />
+        <DayField label="Expires until" {...field('expiring_before')} />
+        <DayField label="Jump to: issued until" {...field('issued_before')} />
+        <TextField label="Profile" {...field('profile')} />
         <div class="actions">
           <button type="submit" class="primary">
-            {WORDS.table.filter}
+            Search
           </button>
         </div>
       </form>
@@ -143,18 +140,18 @@ function Chips({ query }: { query: Query }) {
     <div class="chips">
       {shown.map((name) => (
         <span key={name} class="badge">
-          {words.chip[name]}: {name === 'renewed' ? words.renewals[query[name] ?? ''] : query[name]}{' '}
+          {CERTIFICATE_FILTERS[name]}: {name === 'renewed' ? RENEWALS[query[name] ?? ''] : query[name]}{' '}
           <button
             type="button"
             class="small"
-            aria-label={WORDS.table.remove(words.chip[name])}
+            aria-label={`Remove the filter ${CERTIFICATE_FILTERS[name]}`}
             onClick={() => changeQuery({ [name]: undefined })}
           >
             ×
           </button>
         </span>
       ))}
-      <a href={href('/certificates')}>{WORDS.table.clear}</a>
+      <a href={href('/certificates')}>Clear filters</a>
     </div>
   )
 }

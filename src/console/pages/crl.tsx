@@ -7,20 +7,19 @@ import { Page } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
 import { countText } from '../format.ts'
-import { WORDS } from '../words.ts'
 
 type List = Output<'listCrls'>['lists'][number]
 
 const COLUMNS: readonly Column<List>[] = [
   {
-    head: WORDS.crl.issuer,
+    head: 'Issuer',
     cell: ({ issuer, shard, shards }) => (shards > 1 ? `${issuer}, ${shard + 1} / ${shards}` : issuer),
   },
-  { head: WORDS.crl.number, kind: 'fixed', cell: ({ number }) => <code>{number}</code> },
-  { head: WORDS.crl.entries, kind: 'number', cell: ({ entries }) => countText(entries) },
-  { head: WORDS.crl.bytes, kind: 'number', cell: ({ bytes }) => countText(bytes) },
-  { head: WORDS.crl.thisUpdate, kind: 'fixed', cell: ({ this_update }) => <Time at={this_update} relative={false} /> },
-  { head: WORDS.crl.nextUpdate, kind: 'fixed', cell: ({ next_update }) => <Time at={next_update} /> },
+  { head: 'Number', kind: 'fixed', cell: ({ number }) => <code>{number}</code> },
+  { head: 'Entries', kind: 'number', cell: ({ entries }) => countText(entries) },
+  { head: 'Bytes', kind: 'number', cell: ({ bytes }) => countText(bytes) },
+  { head: 'This update', kind: 'fixed', cell: ({ this_update }) => <Time at={this_update} relative={false} /> },
+  { head: 'Next update', kind: 'fixed', cell: ({ next_update }) => <Time at={next_update} /> },
 ]
 
 const POLL_MS = 10_000
@@ -29,18 +28,18 @@ export function CrlPage() {
   const loaded = useApi('listCrls', {}, { every: POLL_MS })
   const { submit, error, isBusy } = useSubmit(async () => {
     const built = await call('rebuildCrl', {})
-    tell(built.error === null ? WORDS.crl.rebuilt : built.error, built.error === null ? 'good' : 'bad')
+    tell(built.error === null ? 'The CRLs are rebuilt.' : built.error, built.error === null ? 'good' : 'bad')
     loaded.reload()
   })
   const { data } = loaded
   return (
     <Page
-      title={WORDS.pages.crl}
+      title="CRL"
       actions={
         <Allowed to="rebuildCrl">
           {data?.enabled && (
             <button type="button" disabled={isBusy} onClick={() => submit()}>
-              {WORDS.crl.rebuild}
+              Rebuild now
             </button>
           )}
         </Allowed>
@@ -48,7 +47,8 @@ export function CrlPage() {
     >
       {isBusy && (
         <p role="status">
-          {WORDS.crl.rebuilding} <progress aria-label={WORDS.crl.rebuilding} />
+          The CRLs are being rebuilt. This takes up to 20 seconds, and may continue in the background.{' '}
+          <progress aria-label="The CRLs are being rebuilt. This takes up to 20 seconds, and may continue in the background." />
         </p>
       )}
       <Problem error={error} />
@@ -57,24 +57,20 @@ export function CrlPage() {
           enabled ? (
             <>
               <p>
-                {stale ? (
-                  <Badge tone="bad">{WORDS.crl.stale}</Badge>
-                ) : (
-                  lists.length > 0 && <Badge tone="good">{WORDS.crl.fresh}</Badge>
-                )}{' '}
+                {stale ? <Badge tone="bad">stale</Badge> : lists.length > 0 && <Badge tone="good">up to date</Badge>}{' '}
                 {obstacle}
               </p>
               <Table
-                caption={WORDS.pages.crl}
+                caption="CRL"
                 rows={lists}
                 columns={COLUMNS}
                 rowKey={({ issuer, shard, shards }) => `${issuer} ${shard} ${shards}`}
-                empty={<Empty title={WORDS.crl.none} />}
+                empty={<Empty title="No CRL yet" />}
               />
             </>
           ) : (
-            <Empty title={WORDS.crl.off}>
-              <p>{WORDS.crl.begin}</p>
+            <Empty title="No CRL is published.">
+              <p>Set crl.enabled and ca.crl_url in the configuration.</p>
             </Empty>
           )
         }

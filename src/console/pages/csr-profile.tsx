@@ -7,9 +7,8 @@ import { Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { tell } from '../components/toast.tsx'
-import { countText } from '../format.ts'
+import { countText, plural } from '../format.ts'
 import { go, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { CsrTrial, ProfileTrial } from './csr-profile-trial.tsx'
 import { type FieldSchema, fieldsOf, type ProfileData, readJson, withoutEmptyLines } from './profile-fields.ts'
 import { ProfileForm } from './profile-form.tsx'
@@ -37,7 +36,7 @@ function Stored({ id }: { id: string }) {
   const loaded = useApi('getCsrProfile', { params: { profile_id: id } })
   if (loaded.data) return <Editor key={loaded.data.updated_at} profile={loaded.data} reload={loaded.reload} />
   return (
-    <Page title={WORDS.pages.csrProfile}>
+    <Page title="CSR profile">
       <Ready loaded={loaded}>{() => null}</Ready>
     </Page>
   )
@@ -66,16 +65,16 @@ function Editor({ profile, reload }: { profile: Profile; reload: () => void }) {
       await call('replaceCsrProfile', { params: { profile_id: profile.id }, body })
       reload()
     }
-    tell(WORDS.csrProfiles.saved)
+    tell('Profile saved; it applies now.')
   })
   return (
     <Page
-      title={isNew ? WORDS.csrProfiles.create : profile.name}
+      title={isNew ? 'New CSR profile' : profile.name}
       actions={
         <Allowed to="deleteCsrProfile">
           {!isNew && (
             <button type="button" class="danger" onClick={() => setDeleting(true)}>
-              {WORDS.common.delete}
+              Delete
             </button>
           )}
         </Allowed>
@@ -84,18 +83,12 @@ function Editor({ profile, reload }: { profile: Profile; reload: () => void }) {
       {!isNew && <ProfileFacts profile={profile} />}
       <form onSubmit={submit}>
         <fieldset disabled={!mayChange} class="form">
-          <legend class="hidden">{WORDS.pages.csrProfile}</legend>
+          <legend class="hidden">CSR profile</legend>
           <div class="columns">
             <div class="form">
+              <TextField label="Name" value={name} onChange={setName} required error={fieldError(error, 'name')} />
               <TextField
-                label={WORDS.csrProfiles.name}
-                value={name}
-                onChange={setName}
-                required
-                error={fieldError(error, 'name')}
-              />
-              <TextField
-                label={WORDS.csrProfiles.description}
+                label="Description"
                 value={description}
                 onChange={setDescription}
                 error={fieldError(error, 'description')}
@@ -114,7 +107,7 @@ function Editor({ profile, reload }: { profile: Profile; reload: () => void }) {
         {mayChange && (
           <div class="actions left">
             <button type="submit" class="primary" disabled={isBusy}>
-              {WORDS.common.save}
+              Save
             </button>
           </div>
         )}
@@ -130,9 +123,14 @@ const accountsText = ({ account_ids, more_accounts }: Profile) =>
 
 const DeleteDialog = ({ profile, onClose }: { profile: Profile; onClose: () => void }) => (
   <Confirm
-    title={WORDS.csrProfiles.deleteOf(profile.name)}
-    consequence={<p>{WORDS.csrProfiles.deleteConsequence(accountsText(profile))}</p>}
-    action={WORDS.common.delete}
+    title={`Delete ${profile.name}`}
+    consequence={
+      <p>
+        {plural(accountsText(profile), 'account falls', 'accounts fall')} back to the profile of the credential, or to
+        none. It cannot be undone.
+      </p>
+    }
+    action="Delete"
     danger
     typed={profile.name}
     onClose={onClose}
@@ -146,9 +144,9 @@ const DeleteDialog = ({ profile, onClose }: { profile: Profile; onClose: () => v
 const ProfileFacts = ({ profile }: { profile: Profile }) => (
   <Facts
     rows={[
-      [WORDS.csrProfiles.accounts, accountsText(profile)],
-      [WORDS.common.created, <Time key="created" at={profile.created_at} />],
-      [WORDS.common.changed, <Time key="changed" at={profile.updated_at} />],
+      ['Accounts that use it', accountsText(profile)],
+      ['Created', <Time key="created" at={profile.created_at} />],
+      ['Changed', <Time key="changed" at={profile.updated_at} />],
     ]}
   />
 )
@@ -164,7 +162,7 @@ function JsonSide({ data, onChange }: { data: ProfileData; onChange: (data: Prof
   return (
     <TextField
       label="JSON"
-      help={WORDS.csrProfiles.jsonHelp}
+      help="The form as JSON: a change here changes the form."
       rows={24}
       value={text}
       error={read.ok ? undefined : read.message}

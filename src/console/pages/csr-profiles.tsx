@@ -5,23 +5,22 @@ import { Allowed, Empty, Time } from '../components/basics.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Profile = Output<'listCsrProfiles'>[number]
 
 const COLUMNS: readonly Column<Profile>[] = [
   {
-    head: WORDS.csrProfiles.name,
+    head: 'Name',
     kind: 'wide',
     cell: ({ id, name }) => <a href={href(`/csr-profiles/${id}`)}>{name}</a>,
   },
-  { head: WORDS.csrProfiles.description, kind: 'wide', cell: ({ description }) => description },
+  { head: 'Description', kind: 'wide', cell: ({ description }) => description },
   {
-    head: WORDS.csrProfiles.demands,
+    head: 'Rules',
     kind: 'number',
     cell: ({ profile_data }) => Object.keys(profile_data).length,
   },
-  { head: WORDS.common.changed, kind: 'fixed', cell: ({ updated_at }) => <Time at={updated_at} /> },
+  { head: 'Changed', kind: 'fixed', cell: ({ updated_at }) => <Time at={updated_at} /> },
 ]
 
 export function CsrProfilesPage({ entry }: PageProps) {
@@ -29,21 +28,24 @@ export function CsrProfilesPage({ entry }: PageProps) {
   const create = (
     <Allowed to="createCsrProfile">
       <a class="button" href={href('/csr-profiles/new')}>
-        {WORDS.csrProfiles.create}
+        New CSR profile
       </a>
     </Allowed>
   )
   return (
-    <Page title={WORDS.pages.csrProfiles} actions={create}>
-      <p class="quiet">{WORDS.csrProfiles.about}</p>
+    <Page title="CSR profiles" actions={create}>
+      <p class="quiet">Rules for the CSRs of accounts, in addition to the order and the policy.</p>
       <List
-        caption={WORDS.pages.csrProfiles}
+        caption="CSR profiles"
         list={list}
         columns={COLUMNS}
         rowKey={({ id }) => id}
         empty={
-          <Empty title={WORDS.csrProfiles.empty}>
-            <p>{WORDS.csrProfiles.begin}</p>
+          <Empty title="No CSR profiles yet">
+            <p>
+              Without a profile, a CSR only has to match its order. Create one, check it on recent certificates, then
+              assign it.
+            </p>
             {create}
           </Empty>
         }

@@ -6,9 +6,8 @@ import { Allowed, Copyable, Facts, Ready, Time } from '../components/basics.tsx'
 import { Confirm } from '../components/dialog.tsx'
 import { Page } from '../components/page.tsx'
 import { tell } from '../components/toast.tsx'
-import { countText } from '../format.ts'
+import { countText, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { AccountLink } from './accounts.tsx'
 import { CredentialState } from './eab.tsx'
 import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
@@ -20,12 +19,12 @@ export function EabCredentialPage({ params }: PageProps) {
   const { data } = loaded
   return (
     <Page
-      title={data?.kid ?? WORDS.pages.eabCredential}
+      title={data?.kid ?? 'EAB credential'}
       actions={
         <Allowed to="revokeEabCredential">
           {data && !data.revoked && (
             <button type="button" class="danger" onClick={() => setRevoking(true)}>
-              {WORDS.eab.revoke}
+              Revoke
             </button>
           )}
         </Allowed>
@@ -35,19 +34,19 @@ export function EabCredentialPage({ params }: PageProps) {
         {(credential) => (
           <Facts
             rows={[
-              [WORDS.common.status, <CredentialState key="state" credential={credential} />],
-              [WORDS.eab.label, credential.label],
-              [WORDS.common.id, <Copyable key="id" text={credential.id} />],
-              [WORDS.eab.uses, String(credential.uses)],
-              [WORDS.eab.maxUses, credential.max_uses ?? WORDS.eab.asConfigured],
-              [WORDS.eab.profiles, credential.profiles?.join(', ')],
-              [WORDS.eab.networks, credential.allowed_networks?.join(', ')],
-              [WORDS.eab.preapproved, credential.preapproved_networks?.join(', ')],
-              [WORDS.common.expires, <Time key="expires" at={credential.expires_at} />],
-              [WORDS.eab.usedAt, <Time key="used" at={credential.used_at} />],
-              [WORDS.common.created, <Time key="created" at={credential.created_at} />],
+              ['Status', <CredentialState key="state" credential={credential} />],
+              ['Label', credential.label],
+              ['Id', <Copyable key="id" text={credential.id} />],
+              ['Uses', String(credential.uses)],
+              ['Maximum accounts', credential.max_uses ?? 'set by acme.eab_reusable'],
+              ['CA profiles', credential.profiles?.join(', ')],
+              ['Allowed networks', credential.allowed_networks?.join(', ')],
+              ['Pre-approved networks', credential.preapproved_networks?.join(', ')],
+              ['Expires', <Time key="expires" at={credential.expires_at} />],
+              ['First used', <Time key="used" at={credential.used_at} />],
+              ['Created', <Time key="created" at={credential.created_at} />],
               credential.account_id !== null && [
-                WORDS.eab.lastAccount,
+                'Last account',
                 <AccountLink key="account" id={credential.account_id} />,
               ],
             ]}
@@ -57,7 +56,7 @@ export function EabCredentialPage({ params }: PageProps) {
       {data && (
         <>
           <p>
-            <a href={href('/accounts', { eab_kid: data.kid })}>{WORDS.eab.accounts}</a>
+            <a href={href('/accounts', { eab_kid: data.kid })}>Accounts of this credential</a>
           </p>
           <div class="columns">
             <GrantedIdentifiers owner="credential" id={cred_id} />
@@ -67,15 +66,15 @@ export function EabCredentialPage({ params }: PageProps) {
       )}
       {isRevoking && data && (
         <Confirm
-          title={WORDS.eab.revokeOf(data.kid)}
+          title={`Revoke ${data.kid}`}
           consequence={<Cascade id={cred_id} />}
-          action={WORDS.eab.revoke}
+          action="Revoke"
           danger
           typed={data.kid}
           onClose={() => setRevoking(false)}
           onConfirm={async () => {
             await call('revokeEabCredential', { params: { cred_id } })
-            tell(WORDS.eab.revokedNow)
+            tell('The credential and its accounts are revoked.')
             loaded.reload()
           }}
         />
@@ -89,14 +88,17 @@ function Cascade({ id }: { id: string }) {
   const loaded = useApi('getCascadeOfEab', { params: { cred_id: id } })
   return (
     <>
-      <p>{WORDS.eab.revokeConsequence}</p>
+      <p>It cannot be undone. It affects, as counted now:</p>
       <Ready loaded={loaded}>
         {({ accounts, authorizations, orders, certificates }) => (
           <ul>
-            <li>{WORDS.eab.cascade.accounts(countText(accounts))}</li>
-            <li>{WORDS.eab.cascade.authorizations(countText(authorizations))}</li>
-            <li>{WORDS.eab.cascade.orders(countText(orders))}</li>
-            <li>{WORDS.eab.cascade.certificates(countText(certificates))}</li>
+            <li>{plural(countText(accounts), 'account')}, which can no longer do anything</li>
+            <li>{plural(countText(authorizations), 'valid authorization')}</li>
+            <li>{plural(countText(orders), 'open order')}</li>
+            <li>
+              {plural(countText(certificates), 'certificate stays', 'certificates stay')} valid; revoke under
+              Certificates
+            </li>
           </ul>
         )}
       </Ready>

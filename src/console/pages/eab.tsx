@@ -12,7 +12,6 @@ import { ShownOnce } from '../components/shown-once.tsx'
 import { type Column, List } from '../components/table.tsx'
 import { endOfDay } from '../days.ts'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { clientCommands, directoryUrlOf } from './client-commands.ts'
 import { linesOf } from './profile-fields.ts'
 
@@ -21,22 +20,22 @@ type WithKey = Output<'createEabCredential'>
 
 export function CredentialState({ credential }: { credential: Credential }) {
   const { revoked, used, expires_at } = credential
-  if (revoked) return <Badge tone="bad">{WORDS.eab.revoked}</Badge>
-  if (expires_at !== null && Date.parse(expires_at) < Date.now()) return <Badge>{WORDS.eab.expired}</Badge>
-  return used ? <Badge tone="good">{WORDS.eab.used}</Badge> : <Badge>{WORDS.eab.unused}</Badge>
+  if (revoked) return <Badge tone="bad">revoked</Badge>
+  if (expires_at !== null && Date.parse(expires_at) < Date.now()) return <Badge>expired</Badge>
+  return used ? <Badge tone="good">used</Badge> : <Badge>not used yet</Badge>
 }
 
 const COLUMNS: readonly Column<Credential>[] = [
-  { head: WORDS.common.kid, kind: 'wide', cell: ({ id, kid }) => <a href={href(`/eab/${id}`)}>{kid}</a> },
-  { head: WORDS.eab.label, cell: ({ label }) => label },
-  { head: WORDS.common.status, cell: (credential) => <CredentialState credential={credential} /> },
+  { head: 'Key identifier', kind: 'wide', cell: ({ id, kid }) => <a href={href(`/eab/${id}`)}>{kid}</a> },
+  { head: 'Label', cell: ({ label }) => label },
+  { head: 'Status', cell: (credential) => <CredentialState credential={credential} /> },
   {
-    head: WORDS.eab.uses,
+    head: 'Uses',
     kind: 'fixed',
     cell: ({ uses, max_uses }) => (max_uses === null ? uses : `${uses} / ${max_uses}`),
   },
-  { head: WORDS.common.expires, kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
-  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
+  { head: 'Expires', kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
+  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
 ]
 
 const CSV: CsvFile<Credential> = {
@@ -47,9 +46,12 @@ const CSV: CsvFile<Credential> = {
   ],
 }
 
-const FILTERS: readonly Filter[] = [
-  { name: 'status', label: WORDS.common.status, options: Object.entries(WORDS.eab.statuses) },
-]
+const STATUSES = [
+  ['open', 'Active'],
+  ['expired', 'Expired'],
+  ['revoked', 'Revoked'],
+] as const
+const FILTERS: readonly Filter[] = [{ name: 'status', label: 'Status', options: STATUSES }]
 
 export function EabPage({ query, entry }: PageProps) {
   const list = useList('listEabCredentials', { query } as Input<'listEabCredentials'>, entry)
@@ -58,29 +60,33 @@ export function EabPage({ query, entry }: PageProps) {
   const create = (
     <Allowed to="createEabCredential">
       <button type="button" class="primary" onClick={() => setOpen(true)}>
-        {WORDS.eab.create}
+        Create a credential
       </button>
     </Allowed>
   )
   return (
-    <Page title={WORDS.pages.eab} actions={create}>
-      <p class="quiet">{WORDS.eab.about}</p>
+    <Page title="EAB credentials" actions={create}>
+      <p class="quiet">
+        A client registers its account with a credential. What the credential grants counts for all its accounts.
+      </p>
       <FilterBar query={query} filters={FILTERS} />
       <List
-        caption={WORDS.pages.eab}
+        caption="EAB credentials"
         list={list}
         columns={COLUMNS}
         rowKey={({ id }) => id}
         csv={CSV}
         empty={
           query['status'] ? (
-            <Empty title={WORDS.table.noMatch} />
+            <Empty title="No matches" />
           ) : (
-            <Empty title={WORDS.eab.empty}>
+            <Empty title="No credentials yet">
               <ol>
-                {WORDS.eab.begin.map((step) => (
-                  <li key={step}>{step}</li>
-                ))}
+                <li>Create a credential; its key is shown once.</li>
+                <li>
+                  Copy a ready command for certbot, lego, acme.sh, Caddy or cert-manager, and run it on the machine.
+                </li>
+                <li>Its account appears under Accounts, and the first certificate under Certificates.</li>
               </ol>
               {create}
             </Empty>
@@ -123,30 +129,35 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
     error: fieldError(error, member),
   })
   return (
-    <Dialog title={WORDS.eab.create} onClose={onClose}>
+    <Dialog title="Create a credential" onClose={onClose}>
       <form onSubmit={submit}>
-        <TextField label={WORDS.common.kid} help={WORDS.eab.kidHelp} required {...field('kid', 'kid')} />
-        <TextField label={WORDS.eab.label} help={WORDS.eab.labelHelp} {...field('label', 'label')} />
         <TextField
-          label={WORDS.eab.maxUses}
-          help={WORDS.eab.maxUsesHelp}
+          label="Key identifier"
+          help="A name for the client to send, such as that of a team or a machine."
+          required
+          {...field('kid', 'kid')}
+        />
+        <TextField label="Label" help="For you; clients do not see it." {...field('label', 'label')} />
+        <TextField
+          label="Maximum accounts"
+          help="Empty: acme.eab_reusable decides."
           type="number"
           {...field('maxUses', 'max_uses')}
         />
-        <DayField label={WORDS.common.expires} help={WORDS.common.endOfDay} {...field('expires', 'expires_at')} />
+        <DayField label="Expires" help="At the end of that day." {...field('expires', 'expires_at')} />
         <TextField
-          label={WORDS.eab.networks}
-          help={WORDS.eab.networksHelp}
+          label="Allowed networks"
+          help="One a line, such as 10.1.0.0/16. Empty: all."
           rows={2}
           {...field('networks', 'allowed_networks')}
         />
         <Problem error={error} />
         <div class="actions">
           <button type="button" onClick={onClose}>
-            {WORDS.app.cancel}
+            Cancel
           </button>
           <button type="submit" class="primary" disabled={isBusy}>
-            {WORDS.eab.create}
+            Create a credential
           </button>
         </div>
       </form>
@@ -159,14 +170,14 @@ function MadeDialog({ credential, onClose }: { credential: WithKey; onClose: () 
   const { kid, hmac_key: hmacKey } = credential
   return (
     <ShownOnce
-      title={WORDS.eab.made(kid)}
+      title={`The credential ${kid}`}
       secrets={[
-        [WORDS.common.kid, kid],
-        [WORDS.eab.key, hmacKey],
+        ['Key identifier', kid],
+        ['HMAC key', hmacKey],
       ]}
       onClose={onClose}
     >
-      <p>{WORDS.eab.commands}</p>
+      <p>Replace the host name and the path of the root certificate in these commands.</p>
       <Ready loaded={settings}>
         {({ settings: shown }) =>
           clientCommands({ directoryUrl: directoryUrlOf(shown), kid, hmacKey }).map(({ client, place, text }) => (

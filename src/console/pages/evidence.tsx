@@ -1,7 +1,6 @@
 /** The evidence of a validation, step by step: what was asked, of whom, and what was found. */
 
 import { Badge, Facts, Time } from '../components/basics.tsx'
-import { WORDS } from '../words.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
 
@@ -13,20 +12,20 @@ export function Evidence({ record }: { record: JsonObject }) {
   const { type, attempt, at, ms, result, detail, caa, steps } = record
   return (
     <details open={result !== 'success'}>
-      <summary>{WORDS.orders.evidence}</summary>
+      <summary>Evidence of the attempt that decided</summary>
       <Facts
         rows={[
           [
-            WORDS.orders.verdict,
+            'Verdict',
             <Badge key="verdict" tone={result === 'success' ? 'good' : 'bad'}>
               {textOf(result)}
             </Badge>,
           ],
-          [WORDS.orders.detail, textOf(detail)],
-          [WORDS.orders.challenge, textOf(type)],
-          [WORDS.orders.attempt, textOf(attempt)],
-          [WORDS.orders.at, typeof at === 'string' ? <Time key="at" at={at} /> : ''],
-          [WORDS.orders.took, ms === undefined ? '' : `${textOf(ms)} ms`],
+          ['Detail', textOf(detail)],
+          ['Challenge', textOf(type)],
+          ['Attempt', textOf(attempt)],
+          ['Time', typeof at === 'string' ? <Time key="at" at={at} /> : ''],
+          ['Duration', ms === undefined ? '' : `${textOf(ms)} ms`],
           ['CAA', textOf(caa)],
         ]}
       />

@@ -8,7 +8,6 @@ import { Enforcement } from '../components/enforcement.tsx'
 import { SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { tell } from '../components/toast.tsx'
 import { href } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 interface Owner {
   owner: 'account' | 'credential'
@@ -35,19 +34,19 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
   const [value, setValue] = useState('')
   const { submit, error, isBusy } = useSubmit(async () => {
     const [allowed] = await allow({ owner, id }, value)
-    tell(WORDS.identifiers.allowed(allowed?.identifier ?? value))
+    tell(`${allowed?.identifier ?? value} is allowed.`)
     setValue('')
     granted.reload()
   })
   const [doomed, setDoomed] = useState<Identifier>()
   return (
     <section class="section">
-      <h2>{WORDS.pages.identifiers}</h2>
+      <h2>Allowed identifiers</h2>
       <Enforcement />
       <Problem error={granted.error} retry={granted.reload} />
-      {granted.rows.length === 0 && granted.isLoading && <p class="quiet">{WORDS.table.loading}</p>}
+      {granted.rows.length === 0 && granted.isLoading && <p class="quiet">Loading …</p>}
       {granted.rows.length === 0 && !granted.isLoading && granted.error === undefined && (
-        <Empty title={WORDS.identifiers.noneGranted} />
+        <Empty title="No identifiers allowed" />
       )}
       {granted.rows.length > 0 && (
         <ul class="rows">
@@ -62,17 +61,20 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
       {granted.hasMore && (
         <p>
           <button type="button" class="small" disabled={granted.isLoading} onClick={granted.more}>
-            {WORDS.table.more}
+            Load more
           </button>
         </p>
       )}
       {doomed && (
         <Confirm
-          title={WORDS.identifiers.takeBackOf(doomed.identifier_value)}
-          action={WORDS.identifiers.takeBack}
+          title={`Remove ${doomed.identifier_value}`}
+          action="Remove"
           consequence={
             <>
-              <p>{WORDS.identifiers.takeBackConsequence(doomed.identifier_value)}</p>
+              <p>
+                No new certificate for {doomed.identifier_value}, unless something else allows it. Existing certificates
+                stay valid.
+              </p>
               <Enforcement />
             </>
           }
@@ -80,7 +82,7 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
           onClose={() => setDoomed(undefined)}
           onConfirm={async () => {
             await takeBack({ owner, id }, doomed.id)
-            tell(WORDS.identifiers.takenBack(doomed.identifier_value))
+            tell(`${doomed.identifier_value} is removed.`)
             granted.reload()
           }}
         />
@@ -88,8 +90,8 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
       <Allowed to="changeIdentifiersOfAccount">
         <form class="narrow" onSubmit={submit}>
           <TextField
-            label={WORDS.identifiers.add}
-            help={WORDS.identifiers.forms}
+            label="Name, address or network"
+            help="A name, *.name for it and all below, an address, or a network such as 10.1.0.0/16."
             value={value}
             onChange={setValue}
             error={fieldError(error, 'allow')}
@@ -97,7 +99,7 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
           {fieldError(error, 'allow') === undefined && <Problem error={error} />}
           <div class="actions left">
             <button type="submit" disabled={isBusy || value.trim() === ''}>
-              {WORDS.identifiers.allow}
+              Allow
             </button>
           </div>
         </form>
@@ -112,13 +114,8 @@ function GrantEnd({ identifier, takeBack }: { identifier: Identifier; takeBack: 
   if (credential) return <FromCredential id={credential} />
   return (
     <Allowed to="removeAccountFromIdentifier">
-      <button
-        type="button"
-        class="small"
-        aria-label={WORDS.identifiers.takeBackOf(identifier_value)}
-        onClick={takeBack}
-      >
-        {WORDS.identifiers.takeBack}
+      <button type="button" class="small" aria-label={`Remove ${identifier_value}`} onClick={takeBack}>
+        Remove
       </button>
     </Allowed>
   )
@@ -126,7 +123,7 @@ function GrantEnd({ identifier, takeBack }: { identifier: Identifier; takeBack: 
 
 const FromCredential = ({ id }: { id: string }) => (
   <span class="quiet">
-    {can('getEabCredential') ? <a href={href(`/eab/${id}`)}>{WORDS.eab.fromCredential}</a> : WORDS.eab.fromCredential}
+    {can('getEabCredential') ? <a href={href(`/eab/${id}`)}>through its credential</a> : 'through its credential'}
   </span>
 )
 
@@ -144,10 +141,10 @@ export function GrantedProfile({ owner, id }: Owner) {
   const isAccount = owner === 'account'
   const [chosen, setChosen] = useState<string>()
   const [isAsking, setAsking] = useState(false)
-  const nameOf = (wanted: string) => profiles.rows.find((one) => one.id === wanted)?.name ?? WORDS.app.none
+  const nameOf = (wanted: string) => profiles.rows.find((one) => one.id === wanted)?.name ?? 'none'
   return (
     <section class="section">
-      <h2>{WORDS.pages.csrProfile}</h2>
+      <h2>CSR profile</h2>
       <Ready loaded={loaded}>
         {(profile) => (
           <>
@@ -155,14 +152,18 @@ export function GrantedProfile({ owner, id }: Owner) {
               {profile ? (
                 <a href={href(`/csr-profiles/${profile.id}`)}>{profile.name}</a>
               ) : (
-                WORDS.csrProfiles.noneAssigned
+                'None: a CSR only has to match its order.'
               )}{' '}
               {profile?.eab_credential_id && <FromCredential id={profile.eab_credential_id} />}
             </p>
             <Allowed to="assignCsrProfile">
               <SelectField
-                label={isAccount ? WORDS.csrProfiles.assign : WORDS.csrProfiles.assignToCredential}
-                help={isAccount ? WORDS.csrProfiles.assignHelp : WORDS.csrProfiles.assignToCredentialHelp}
+                label={isAccount ? 'Own profile' : 'Profile for its accounts'}
+                help={
+                  isAccount
+                    ? 'Takes precedence over the profile of the credential.'
+                    : 'Applies to accounts without their own profile.'
+                }
                 value={chosen ?? ownOf(profile) ?? ''}
                 options={optionsOf(profiles.rows, profile && ownOf(profile) ? profile : undefined)}
                 onChange={setChosen}
@@ -173,7 +174,7 @@ export function GrantedProfile({ owner, id }: Owner) {
                   disabled={chosen === undefined || chosen === (ownOf(profile) ?? '')}
                   onClick={() => setAsking(true)}
                 >
-                  {WORDS.csrProfiles.change}
+                  Change the profile
                 </button>
               </div>
               <Problem error={profiles.error} retry={profiles.rows.length > 0 ? profiles.more : profiles.reload} />
@@ -183,13 +184,17 @@ export function GrantedProfile({ owner, id }: Owner) {
       </Ready>
       {isAsking && chosen !== undefined && (
         <Confirm
-          title={WORDS.csrProfiles.change}
-          action={WORDS.csrProfiles.change}
-          consequence={<p>{WORDS.csrProfiles.changeConsequence(nameOf(chosen))}</p>}
+          title="Change the profile"
+          action="Change the profile"
+          consequence={
+            <p>
+              From now on, this profile applies: {nameOf(chosen)}. Clients whose CSRs do not match get no certificate.
+            </p>
+          }
           onClose={() => setAsking(false)}
           onConfirm={async () => {
             await assignProfile({ owner, id }, ownOf(loaded.data), chosen)
-            tell(WORDS.csrProfiles.assigned)
+            tell('The profile is changed.')
             setChosen(undefined)
             loaded.reload()
           }}
@@ -212,7 +217,7 @@ function useAll(operation: 'listCsrProfiles') {
 /** With the assigned one, which may be on a page that has not come yet. */
 function optionsOf(profiles: readonly Profile[], own: Profile | undefined): (readonly [string, string])[] {
   const rest = own && !profiles.some(({ id }) => id === own.id) ? [own] : []
-  return [['', WORDS.app.none], ...[...profiles, ...rest].map(({ id, name }) => [id, name] as const)]
+  return [['', 'none'], ...[...profiles, ...rest].map(({ id, name }) => [id, name] as const)]
 }
 
 /** That of its credential is not the account's own. */

@@ -9,9 +9,8 @@ import { TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
-import { countText } from '../format.ts'
+import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { AccountLink } from './accounts.tsx'
 
 type Identifier = Output<'listAllowedIdentifiers'>[number]
@@ -27,18 +26,18 @@ export function IdentifiersPage({ entry }: PageProps) {
   const [doomed, setDoomed] = useState<Identifier>()
   const { submit, error, isBusy } = useSubmit(async () => {
     await call('createAllowedIdentifier', { body: { type: typeOf(value), value } })
-    tell(WORDS.identifiers.made(value))
+    tell(`${value} is in the list. Allow it to an account or a credential.`)
     setValue('')
     list.reload()
   })
   return (
-    <Page title={WORDS.pages.identifiers}>
+    <Page title="Allowed identifiers">
       <Enforcement />
       <Allowed to="createAllowedIdentifier">
         <form class="narrow" onSubmit={submit}>
           <TextField
-            label={WORDS.identifiers.add}
-            help={WORDS.identifiers.forms}
+            label="Name, address or network"
+            help="A name, *.name for it and all below, an address, or a network such as 10.1.0.0/16."
             value={value}
             onChange={setValue}
             error={fieldError(error, 'value')}
@@ -46,37 +45,40 @@ export function IdentifiersPage({ entry }: PageProps) {
           {fieldError(error, 'value') === undefined && <Problem error={error} />}
           <div class="actions left">
             <button type="submit" class="primary" disabled={isBusy || value.trim() === ''}>
-              {WORDS.identifiers.create}
+              Add
             </button>
           </div>
         </form>
       </Allowed>
       <List
-        caption={WORDS.pages.identifiers}
+        caption="Allowed identifiers"
         list={list}
         columns={columnsOf(setDoomed)}
         rowKey={({ id }) => id}
         empty={
-          <Empty title={WORDS.identifiers.empty}>
-            <p>{WORDS.identifiers.begin}</p>
+          <Empty title="No identifiers yet">
+            <p>Add a name or network here, then allow it to a credential or an account on their pages.</p>
           </Empty>
         }
       />
       {doomed && (
         <Confirm
-          title={WORDS.identifiers.deleteOf(doomed.identifier_value)}
+          title={`Delete ${doomed.identifier_value}`}
           consequence={
             <>
-              <p>{WORDS.identifiers.deleteConsequence(accountsText(doomed))}</p>
+              <p>
+                It is removed from {plural(accountsText(doomed), 'account')} and all credentials. Existing certificates
+                stay valid.
+              </p>
               <Enforcement />
             </>
           }
-          action={WORDS.common.delete}
+          action="Delete"
           danger
           onClose={() => setDoomed(undefined)}
           onConfirm={async () => {
             await call('deleteAllowedIdentifier', { params: { identifier_id: doomed.id } })
-            tell(WORDS.identifiers.deleted(doomed.identifier_value))
+            tell(`${doomed.identifier_value} is deleted.`)
             list.reload()
           }}
         />
@@ -89,20 +91,15 @@ const accountsText = ({ account_ids, more_accounts }: Identifier) =>
   countText(account_ids.length) + (more_accounts ? '+' : '')
 
 const columnsOf = (remove: (identifier: Identifier) => void): Column<Identifier>[] => [
-  { head: WORDS.identifiers.value, kind: 'wide', cell: (one) => <code>{one.identifier_value}</code> },
-  { head: WORDS.identifiers.accounts, kind: 'wide', cell: (one) => <AccountsOf identifier={one} /> },
-  { head: WORDS.common.created, kind: 'fixed', cell: (one) => <Time at={one.created_at} /> },
+  { head: 'Identifier', kind: 'wide', cell: (one) => <code>{one.identifier_value}</code> },
+  { head: 'Accounts', kind: 'wide', cell: (one) => <AccountsOf identifier={one} /> },
+  { head: 'Created', kind: 'fixed', cell: (one) => <Time at={one.created_at} /> },
   {
-    head: WORDS.common.actions,
+    head: 'Actions',
     cell: (one) => (
       <Allowed to="deleteAllowedIdentifier">
-        <button
-          type="button"
-          class="small"
-          aria-label={WORDS.identifiers.deleteOf(one.identifier_value)}
-          onClick={() => remove(one)}
-        >
-          {WORDS.common.delete}
+        <button type="button" class="small" aria-label={`Delete ${one.identifier_value}`} onClick={() => remove(one)}>
+          Delete
         </button>
       </Allowed>
     ),
@@ -115,10 +112,8 @@ const AccountsOf = ({ identifier: { account_ids: ids, more_accounts } }: { ident
       <AccountLink key={id} id={id} short />
     ))}
     {ids.length > SHOWN_ACCOUNTS && (
-      <span class="quiet">
-        {WORDS.common.more(countText(ids.length - SHOWN_ACCOUNTS) + (more_accounts ? '+' : ''))}
-      </span>
+      <span class="quiet">and {countText(ids.length - SHOWN_ACCOUNTS) + (more_accounts ? '+' : '')} more</span>
     )}
-    {ids.length === 0 && <span class="quiet">{WORDS.app.none}</span>}
+    {ids.length === 0 && <span class="quiet">none</span>}
   </span>
 )

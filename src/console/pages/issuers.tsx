@@ -7,21 +7,18 @@ import { type Column, List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
 import { saveFile } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Issuer = Output<'listIssuers'>[number]
 
-const words = WORDS.issuers
-
 const saveChain = (fingerprint: string) =>
   call('getIssuerChain', { params: { fingerprint } }).then(
-    (pem) => saveFile(words.chainName(fingerprint), 'application/x-pem-file', pem),
+    (pem) => saveFile(`chain-${fingerprint.slice(0, 8)}.pem`, 'application/x-pem-file', pem),
     (error: Error) => tell(error.message, 'bad'),
   )
 
 const COLUMNS: readonly Column<Issuer>[] = [
   {
-    head: words.subject,
+    head: 'Subject',
     kind: 'wide',
     cell: ({ subject, fingerprint, public_key }) => (
       <>
@@ -32,20 +29,20 @@ const COLUMNS: readonly Column<Issuer>[] = [
     ),
   },
   {
-    head: words.use,
-    cell: ({ id }) => (id === null ? <Badge>{words.retired}</Badge> : <Badge tone="good">{id}</Badge>),
+    head: 'Signs as',
+    cell: ({ id }) => (id === null ? <Badge>retired</Badge> : <Badge tone="good">{id}</Badge>),
   },
-  { head: words.until, kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
-  { head: words.above, cell: ({ above }) => above.map(({ subject }) => subject).join(' ← ') },
+  { head: 'Until', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
+  { head: 'Chain', cell: ({ above }) => above.map(({ subject }) => subject).join(' ← ') },
   {
-    head: WORDS.common.actions,
+    head: 'Actions',
     kind: 'fixed',
     cell: ({ fingerprint }) => (
       <div class="actions left">
         <button type="button" class="small" onClick={() => saveChain(fingerprint)}>
-          {words.chain}
+          Save chain
         </button>
-        <a href={href('/certificates', { issuer: fingerprint })}>{words.certificates}</a>
+        <a href={href('/certificates', { issuer: fingerprint })}>View certificates</a>
       </div>
     ),
   },
@@ -57,31 +54,33 @@ const TRUST: readonly (readonly [where: string, command: string])[] = [
   ['Windows', 'certutil -addstore Root root.pem'],
   ['certbot', 'REQUESTS_CA_BUNDLE=root.pem certbot …'],
   ['lego', 'LEGO_CA_CERTIFICATES=root.pem lego …'],
-  [words.fingerprint, 'openssl x509 -in root.pem -noout -fingerprint -sha256'],
+  ['Fingerprint (SHA-256)', 'openssl x509 -in root.pem -noout -fingerprint -sha256'],
 ]
 
 export function IssuersPage({ entry }: PageProps) {
   const list = useList('listIssuers', {}, entry)
   return (
-    <Page title={WORDS.pages.issuers}>
-      <p class="quiet">{words.about}</p>
+    <Page title="Issuers">
+      <p class="quiet">
+        The CAs that have signed, retired ones included. Clients have to trust the last one of a chain.
+      </p>
       <List
-        caption={WORDS.pages.issuers}
+        caption="Issuers"
         list={list}
         columns={COLUMNS}
         rowKey={({ fingerprint }) => fingerprint}
-        empty={<Empty title={words.empty} />}
+        empty={<Empty title="No issuers yet" />}
       />
       <details>
-        <summary>{words.trust}</summary>
-        <p>{words.trustAbout}</p>
+        <summary>How clients trust the root</summary>
+        <p>Save the chain, and give the last certificate of it to the clients, as root.pem:</p>
         {TRUST.map(([where, command]) => (
           <div key={where} class="section">
             <h3>{where}</h3>
             <Copyable text={command} block />
           </div>
         ))}
-        <p class="quiet">{words.trustAfter}</p>
+        <p class="quiet">Compare its fingerprint over a second channel, such as the telephone, before you trust it.</p>
       </details>
     </Page>
   )

@@ -7,9 +7,9 @@ import { Confirm } from '../components/dialog.tsx'
 import { DayField, SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { withWholeDays } from '../days.ts'
-import { countText } from '../format.ts'
+import { countText, plural } from '../format.ts'
+import { CERTIFICATE_FILTERS, KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
 import { go, href, type PageProps, type Query } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Filter = NonNullable<Input<'bulkRevoke'>['body']>['filter']
 type DryRun = Extract<Output<'bulkRevoke'>, { dry_run: true }>
@@ -22,9 +22,6 @@ interface Wanted {
   serials: string
 }
 
-const words = WORDS.bulk
-const KEY_COMPROMISE = '1'
-
 const wantedBy = (query: Query): Wanted => ({
   account: query['account_id'] ?? '',
   domain: query['domain'] ?? '',
@@ -36,7 +33,7 @@ const wantedBy = (query: Query): Wanted => ({
 
 /** Filters of the list that led here and that a bulk revocation lacks. */
 const lacking = (query: Query): string[] =>
-  Object.entries(WORDS.certificates.chip).flatMap(([name, label]) =>
+  Object.entries(CERTIFICATE_FILTERS).flatMap(([name, label]) =>
     query['without']?.split(' ').includes(name) ? [label] : [],
   )
 
@@ -63,40 +60,43 @@ export function NewBulkRevocationPage({ query }: PageProps) {
     setFound(undefined)
   }
   return (
-    <Page title={words.start}>
+    <Page title="New bulk revocation">
       <form onSubmit={submit}>
-        <h2>{words.step1}</h2>
-        <p class="quiet">{words.step1Help}</p>
+        <h2>1. Select certificates</h2>
+        <p class="quiet">A certificate has to match all filters. Expired certificates are left out.</p>
         {lacking(query).length > 0 && (
           <div class="problem" role="alert">
-            <p>{words.lacking(lacking(query).join(', '))}</p>
+            <p>
+              A bulk revocation cannot filter by: {lacking(query).join(', ')}. It may match more than the list that you
+              came from.
+            </p>
           </div>
         )}
         <div class="filters two-ids">
           <TextField
-            label={words.account}
+            label="Account id"
             value={wanted.account}
             onChange={change('account')}
             error={fieldError(error, 'filter.account_id')}
           />
           <TextField
-            label={words.key}
+            label="SHA-256 of the public key"
             value={wanted.key}
             onChange={change('key')}
             error={fieldError(error, 'filter.spki_sha256')}
           />
           <TextField
-            label={words.domain}
+            label="Exact name"
             value={wanted.domain}
             onChange={change('domain')}
             error={fieldError(error, 'filter.domain')}
           />
-          <DayField label={words.issuedAfter} value={wanted.after} onChange={change('after')} />
-          <DayField label={words.issuedBefore} value={wanted.before} onChange={change('before')} />
+          <DayField label="Issued from" value={wanted.after} onChange={change('after')} />
+          <DayField label="Issued until" value={wanted.before} onChange={change('before')} />
         </div>
         <TextField
-          label={words.serials}
-          help={words.serialsHelp}
+          label="Serial numbers"
+          help="In hexadecimal, one a line; colons do no harm. At most 10,000."
           value={wanted.serials}
           onChange={change('serials')}
           rows={4}
@@ -104,7 +104,7 @@ export function NewBulkRevocationPage({ query }: PageProps) {
         <Problem error={error} />
         <div class="actions left">
           <button type="submit" class="primary" disabled={isBusy}>
-            {words.preview}
+            Preview
           </button>
         </div>
       </form>
@@ -121,11 +121,15 @@ function Found({ found, filter }: { found: DryRun; filter: Filter }) {
   return (
     <>
       <section class="section" aria-live="polite">
-        <h2>{words.step2}</h2>
-        <p>{count === 0 ? words.hitsNone : words.hits(countText(count), countText(already))}</p>
+        <h2>2. Preview</h2>
+        <p>
+          {count === 0
+            ? 'No matches that are neither revoked nor expired.'
+            : `${plural(countText(count), 'certificate')} would be revoked; ${plural(countText(already), 'more is', 'more are')} already revoked.`}
+        </p>
         {count > 0 && (
           <details>
-            <summary>{words.sample(serial_numbers.length)}</summary>
+            <summary>The first {serial_numbers.length} of them</summary>
             <p class="names">
               {serial_numbers.map((serial) => (
                 <a key={serial} href={href(`/certificates/${serial}`)}>
@@ -138,32 +142,42 @@ function Found({ found, filter }: { found: DryRun; filter: Filter }) {
       </section>
       {count > 0 && (
         <section class="section">
-          <h2>{words.step3}</h2>
+          <h2>3. Reason</h2>
           <form class="narrow" onSubmit={(event) => event.preventDefault()}>
             <SelectField
-              label={words.reason}
+              label="Reason"
               value={reason}
               onChange={setReason}
-              options={Object.entries(WORDS.reasons)}
-              help={reason === KEY_COMPROMISE ? words.blocksKeys : words.keepsKeys}
+              options={Object.entries(REVOCATION_REASONS)}
+              help={
+                reason === KEY_COMPROMISE
+                  ? 'Their keys are blocked for good: the clients need new ones for their next certificates.'
+                  : 'Their keys are not blocked: only keyCompromise does that.'
+              }
             />
             <button type="button" class="danger" onClick={() => setAsks(true)}>
-              {words.confirm} …
+              Revoke them …
             </button>
           </form>
         </section>
       )}
       {asks && (
         <Confirm
-          title={words.confirm}
-          action={words.confirm}
+          title="Revoke them"
+          action="Revoke them"
           danger
           typed={String(count)}
           onClose={() => setAsks(false)}
           consequence={
             <>
-              <p>{words.hits(countText(count), countText(already))}</p>
-              <p>{words.consequence}</p>
+              <p>
+                {plural(countText(count), 'certificate')} would be revoked;{' '}
+                {plural(countText(already), 'more is', 'more are')} already revoked.
+              </p>
+              <p>
+                Clients that check the CRL refuse all of them once the next CRL is out. This cannot be undone. The
+                accounts stay: their clients can order again.
+              </p>
             </>
           }
           onConfirm={() => revoke(filter, Number(reason), count)}

@@ -9,9 +9,8 @@ import { TextField } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
-import { countText } from '../format.ts'
+import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Notification = Output<'listNotifications'>[number]
 
@@ -20,7 +19,7 @@ const State = ({ status }: { status: string }) => <Badge tone={TONES[status] ?? 
 
 const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
   {
-    head: WORDS.notifications.subject,
+    head: 'Subject',
     kind: 'wide',
     cell: ({ id, subject }) => (
       <button type="button" class="link" onClick={() => open(id)}>
@@ -29,20 +28,20 @@ const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
     ),
   },
   {
-    head: WORDS.notifications.type,
+    head: 'Type',
     kind: 'word',
     cell: ({ notification_type }) => notification_type.replaceAll('_', ' '),
   },
-  { head: WORDS.notifications.recipient, kind: 'wide', cell: ({ recipient }) => recipient },
-  { head: WORDS.common.status, cell: ({ status }) => <State status={status} /> },
-  { head: WORDS.orders.error, kind: 'wide', cell: ({ error_detail }) => error_detail },
-  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
+  { head: 'Recipient', kind: 'wide', cell: ({ recipient }) => recipient },
+  { head: 'Status', cell: ({ status }) => <State status={status} /> },
+  { head: 'Error', kind: 'wide', cell: ({ error_detail }) => error_detail },
+  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
 ]
 
 const FILTERS: readonly Filter[] = [
   {
     name: 'status',
-    label: WORDS.common.status,
+    label: 'Status',
     options: (['pending', 'sent', 'failed'] as const).map((status) => [status, status] as const),
   },
 ]
@@ -54,17 +53,17 @@ export function NotificationsPage({ query, entry }: PageProps) {
   const [isRetrying, setRetrying] = useState(false)
   return (
     <Page
-      title={WORDS.pages.notifications}
+      title="Notifications"
       actions={
         <>
           <Allowed to="retryNotifications">
             <button type="button" onClick={() => setRetrying(true)}>
-              {WORDS.notifications.retry}
+              Retry all failed
             </button>
           </Allowed>
           <Allowed to="purgeNotifications">
             <button type="button" onClick={() => setPurging(true)}>
-              {WORDS.notifications.purge}
+              Purge
             </button>
           </Allowed>
         </>
@@ -72,26 +71,26 @@ export function NotificationsPage({ query, entry }: PageProps) {
     >
       <FilterBar query={query} filters={FILTERS} />
       <List
-        caption={WORDS.pages.notifications}
+        caption="Notifications"
         list={list}
         columns={columnsOf(setOpened)}
         rowKey={({ id }) => id}
         empty={
-          <Empty title={query['status'] ? WORDS.table.noMatch : WORDS.notifications.empty}>
-            <p>{WORDS.notifications.begin}</p>
+          <Empty title={query['status'] ? 'No matches' : 'No notifications'}>
+            <p>They are recorded while notifications.enabled is on, and mailed while smtp.enabled is on.</p>
           </Empty>
         }
       />
       {opened !== undefined && <Body id={opened} onClose={() => setOpened(undefined)} />}
       {isRetrying && (
         <Confirm
-          title={WORDS.notifications.retry}
-          action={WORDS.notifications.retry}
-          consequence={<p>{WORDS.notifications.retryConsequence}</p>}
+          title="Retry all failed"
+          action="Retry all failed"
+          consequence={<p>All failed notifications are mailed again, old ones too.</p>}
           onClose={() => setRetrying(false)}
           onConfirm={async () => {
             const { retried } = await call('retryNotifications', {})
-            tell(WORDS.notifications.retried(countText(retried)))
+            tell(`${plural(countText(retried), 'notification is', 'notifications are')} queued again.`)
             list.reload()
           }}
         />
@@ -105,17 +104,17 @@ export function NotificationsPage({ query, entry }: PageProps) {
 function Body({ id, onClose }: { id: string; onClose: () => void }) {
   const loaded = useApi('getNotification', { params: { notification_id: id } })
   return (
-    <Dialog title={loaded.data?.subject ?? WORDS.pages.notifications} wide onClose={onClose}>
+    <Dialog title={loaded.data?.subject ?? 'Notifications'} wide onClose={onClose}>
       <Ready loaded={loaded}>
         {(one) => (
           <>
             <Facts
               rows={[
-                [WORDS.notifications.recipient, one.recipient],
-                [WORDS.common.status, <State key="state" status={one.status} />],
-                [WORDS.orders.error, one.error_detail],
-                [WORDS.notifications.retries, String(one.retry_count)],
-                [WORDS.notifications.sent, <Time key="sent" at={one.sent_at} />],
+                ['Recipient', one.recipient],
+                ['Status', <State key="state" status={one.status} />],
+                ['Error', one.error_detail],
+                ['Retries', String(one.retry_count)],
+                ['Sent', <Time key="sent" at={one.sent_at} />],
               ]}
             />
             {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
@@ -127,7 +126,7 @@ function Body({ id, onClose }: { id: string; onClose: () => void }) {
       </Ready>
       <div class="actions">
         <button type="button" onClick={onClose}>
-          {WORDS.app.close}
+          Close
         </button>
       </div>
     </Dialog>
@@ -139,9 +138,9 @@ function Purge({ onClose, onPurged }: { onClose: () => void; onPurged: () => voi
   const [error, setError] = useState<unknown>()
   return (
     <Confirm
-      title={WORDS.notifications.purge}
-      consequence={<p>{WORDS.notifications.purgeConsequence}</p>}
-      action={WORDS.notifications.purge}
+      title="Purge"
+      consequence={<p>Deletes notifications that were sent or have failed for good. It cannot be undone.</p>}
+      action="Purge"
       danger
       onClose={onClose}
       onConfirm={async () => {
@@ -149,12 +148,12 @@ function Purge({ onClose, onPurged }: { onClose: () => void; onPurged: () => voi
           setError(cause)
           throw cause
         })
-        tell(WORDS.notifications.purged(countText(purged)))
+        tell(`${plural(countText(purged), 'notification is', 'notifications are')} deleted.`)
         onPurged()
       }}
     >
       <TextField
-        label={WORDS.notifications.days}
+        label="Older than (days)"
         type="number"
         value={days}
         onChange={setDays}

@@ -5,7 +5,6 @@ import { Badge, Copyable, Facts, Ready, Time } from '../components/basics.tsx'
 import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { FailureList } from './account.tsx'
 import { AccountLink } from './accounts.tsx'
 import { Evidence } from './evidence.tsx'
@@ -17,7 +16,7 @@ type Authorization = Output<'getAuthorization'>
 export function OrderPage({ params }: PageProps) {
   const loaded = useApi('getOrder', { params: { order_id: params['order'] ?? '' } })
   return (
-    <Page title={WORDS.pages.order}>
+    <Page title="Order">
       <Ready loaded={loaded}>
         {(order) => (
           <>
@@ -39,7 +38,7 @@ function Failures({ order }: { order: Order }) {
   const names = [order.id, ...order.authorizations.map(({ id }) => id)]
   return (
     <section class="section">
-      <h2>{WORDS.orders.failures}</h2>
+      <h2>Failures of this order</h2>
       <Ready loaded={loaded}>
         {(all) => {
           const failures = all.filter(({ data }) =>
@@ -48,7 +47,9 @@ function Failures({ order }: { order: Order }) {
           return failures.length > 0 ? (
             <FailureList failures={failures} />
           ) : (
-            <p class="quiet">{WORDS.orders.noFailures}</p>
+            <p class="quiet">
+              No failures of this order are kept. Each account keeps its last 50 failures, for 30 days.
+            </p>
           )
         }}
       </Ready>
@@ -59,11 +60,11 @@ function Failures({ order }: { order: Order }) {
 export function AuthorizationPage({ params }: PageProps) {
   const loaded = useApi('getAuthorization', { params: { authorization_id: params['authorization'] ?? '' } })
   return (
-    <Page title={WORDS.pages.authorization}>
+    <Page title="Authorization">
       <Ready loaded={loaded}>
         {(authorization) => (
           <>
-            <Facts rows={[[WORDS.pages.account, <AccountLink key="account" id={authorization.account_id} />]]} />
+            <Facts rows={[['Account', <AccountLink key="account" id={authorization.account_id} />]]} />
             <AuthorizationSection authorization={authorization} />
           </>
         )}
@@ -75,20 +76,20 @@ export function AuthorizationPage({ params }: PageProps) {
 const OrderFacts = ({ order }: { order: Order }) => (
   <Facts
     rows={[
-      [WORDS.orders.names, order.identifiers.map(({ value }) => value).join(', ')],
-      [WORDS.common.status, <OrderStatus key="status" status={order.status} />],
-      [WORDS.orders.error, detailOf(order.error)],
-      [WORDS.pages.account, <AccountLink key="account" id={order.account_id} />],
-      [WORDS.orders.profile, order.profile],
-      [WORDS.common.created, <Time key="created" at={order.created_at} />],
-      [WORDS.common.expires, <Time key="expires" at={order.expires_at} />],
+      ['Names', order.identifiers.map(({ value }) => value).join(', ')],
+      ['Status', <OrderStatus key="status" status={order.status} />],
+      ['Error', detailOf(order.error)],
+      ['Account', <AccountLink key="account" id={order.account_id} />],
+      ['CA profile', order.profile],
+      ['Created', <Time key="created" at={order.created_at} />],
+      ['Expires', <Time key="expires" at={order.expires_at} />],
       order.certificate_id !== null && [
-        WORDS.pages.certificates,
+        'Certificates',
         <a key="certificates" href={href('/certificates', { account_id: order.account_id })}>
-          {WORDS.accounts.certificates}
+          Certificates of this account
         </a>,
       ],
-      [WORDS.common.id, <Copyable key="id" text={order.id} />],
+      ['Id', <Copyable key="id" text={order.id} />],
     ]}
   />
 )
@@ -102,24 +103,24 @@ const AuthorizationSection = ({ authorization }: { authorization: Authorization 
         {identifier.value} <OrderStatus status={status} />
       </h2>
       <p class="quiet">
-        {WORDS.common.expires}: <Time at={expires_at} />
+        Expires: <Time at={expires_at} />
       </p>
       <Table
-        caption={WORDS.orders.challengesOf(identifier.value)}
+        caption={`Challenges of ${identifier.value}`}
         rows={challenges}
         rowKey={({ id }) => id}
         columns={[
-          { head: WORDS.orders.challenge, cell: ({ type }) => type },
-          { head: WORDS.common.status, cell: (challenge) => <OrderStatus status={challenge.status} /> },
-          { head: WORDS.orders.tries, kind: 'number', cell: ({ tries }) => tries },
-          { head: WORDS.orders.error, kind: 'wide', cell: ({ error }) => detailOf(error) },
+          { head: 'Challenge', cell: ({ type }) => type },
+          { head: 'Status', cell: (challenge) => <OrderStatus status={challenge.status} /> },
+          { head: 'Attempts', kind: 'number', cell: ({ tries }) => tries },
+          { head: 'Error', kind: 'wide', cell: ({ error }) => detailOf(error) },
         ]}
       />
       {evidence ? (
         <Evidence record={evidence} />
       ) : (
         <p class="quiet">
-          <Badge>{status === 'pending' ? WORDS.orders.noEvidence : WORDS.orders.noneRecorded}</Badge>
+          <Badge>{status === 'pending' ? 'No attempt has finished yet.' : 'No attempt is recorded.'}</Badge>
         </p>
       )}
     </section>

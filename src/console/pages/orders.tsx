@@ -8,7 +8,6 @@ import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
 import { withWholeDays } from '../days.ts'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { AccountLink } from './accounts.tsx'
 
 type Order = Output<'listOrders'>[number]
@@ -23,24 +22,24 @@ export const detailOf = (error: Readonly<Record<string, unknown>> | null): strin
 
 /** An order that a failed validation has ended has no error of its own. */
 const reasonOf = ({ id, status, error }: Order) =>
-  status === 'invalid' && error === null ? <a href={href(`/orders/${id}`)}>{WORDS.orders.toReason}</a> : detailOf(error)
+  status === 'invalid' && error === null ? <a href={href(`/orders/${id}`)}>View validations</a> : detailOf(error)
 
 export const ORDER_COLUMNS: readonly Column<Order>[] = [
   {
-    head: WORDS.orders.names,
+    head: 'Names',
     kind: 'wide',
     cell: ({ id, identifiers }) => (
       <a href={href(`/orders/${id}`)}>{identifiers.map(({ value }) => value).join(', ')}</a>
     ),
   },
-  { head: WORDS.common.status, cell: ({ status }) => <OrderStatus status={status} /> },
-  { head: WORDS.orders.error, kind: 'wide', cell: reasonOf },
-  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+  { head: 'Status', cell: ({ status }) => <OrderStatus status={status} /> },
+  { head: 'Error', kind: 'wide', cell: reasonOf },
+  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
 ]
 
 const WITH_ACCOUNT: readonly Column<Order>[] = [
   ...ORDER_COLUMNS,
-  { head: WORDS.pages.account, kind: 'fixed', cell: ({ account_id }) => <AccountLink id={account_id} short /> },
+  { head: 'Account', kind: 'fixed', cell: ({ account_id }) => <AccountLink id={account_id} short /> },
 ]
 
 const CSV: CsvFile<Order> = {
@@ -49,25 +48,25 @@ const CSV: CsvFile<Order> = {
 }
 
 const FILTERS: readonly Filter[] = [
-  { name: 'domain', label: WORDS.orders.name, placeholder: 'www.example.com' },
-  { name: 'status', label: WORDS.common.status, options: STATUSES.map((status) => [status, status] as const) },
-  { name: 'created_after', label: WORDS.common.createdAfter, type: 'date' },
-  { name: 'created_before', label: WORDS.common.createdBefore, type: 'date' },
+  { name: 'domain', label: 'Exact name', placeholder: 'www.example.com' },
+  { name: 'status', label: 'Status', options: STATUSES.map((status) => [status, status] as const) },
+  { name: 'created_after', label: 'Created from', type: 'date' },
+  { name: 'created_before', label: 'Created until', type: 'date' },
 ]
 
 export function OrdersPage({ query, entry }: PageProps) {
   const list = useList('listOrders', { query: withWholeDays(query) } as Input<'listOrders'>, entry)
   const isFiltered = Object.keys(query).length > 0
   return (
-    <Page title={WORDS.pages.orders}>
+    <Page title="Orders">
       <FilterBar query={query} filters={FILTERS} />
       <List
-        caption={WORDS.pages.orders}
+        caption="Orders"
         list={list}
         columns={WITH_ACCOUNT}
         rowKey={({ id }) => id}
         csv={CSV}
-        empty={<Empty title={isFiltered ? WORDS.table.noMatch : WORDS.orders.empty} />}
+        empty={<Empty title={isFiltered ? 'No matches' : 'No orders yet'} />}
       />
     </Page>
   )

@@ -7,8 +7,8 @@ import { Confirm } from '../components/dialog.tsx'
 import { TextField } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { ShownOnce } from '../components/shown-once.tsx'
+import { ROLES } from '../labels.ts'
 import { forget } from '../session.ts'
-import { WORDS } from '../words.ts'
 
 export function ProfilePage() {
   const loaded = useApi('getMe', {})
@@ -16,16 +16,16 @@ export function ProfilePage() {
   const [current, setCurrent] = useState('')
   const [made, setMade] = useState<Output<'resetMyPassword'>>()
   return (
-    <Page title={WORDS.pages.profile}>
+    <Page title="Your profile">
       <Ready loaded={loaded}>
         {(me) => (
           <Facts
             rows={[
-              [WORDS.users.username, me.username],
-              [WORDS.users.email, me.email],
-              [WORDS.users.role, WORDS.session.roles[me.role]],
-              [WORDS.users.lastLogin, <Time key="login" at={me.last_login_at} />],
-              [WORDS.common.created, <Time key="created" at={me.created_at} />],
+              ['Username', me.username],
+              ['Mail address', me.email],
+              ['Role', ROLES[me.role]],
+              ['Last login', <Time key="login" at={me.last_login_at} />],
+              ['Created', <Time key="created" at={me.created_at} />],
             ]}
           />
         )}
@@ -38,20 +38,22 @@ export function ProfilePage() {
             setAsking(true)
           }}
         >
-          {WORDS.profile.reset}
+          Generate a new password
         </button>
       </div>
       {isAsking && (
         <Confirm
-          title={WORDS.profile.reset}
-          consequence={<p>{WORDS.profile.consequence}</p>}
-          action={WORDS.profile.reset}
+          title="Generate a new password"
+          consequence={
+            <p>The old password and all your sessions end, this one included. You sign in with the new one.</p>
+          }
+          action="Generate a new password"
           danger
           onClose={() => setAsking(false)}
           onConfirm={async () => setMade(await call('resetMyPassword', { body: { current_password: current } }))}
         >
           <TextField
-            label={WORDS.profile.current}
+            label="Current password"
             type="password"
             autoComplete="current-password"
             value={current}
@@ -60,9 +62,7 @@ export function ProfilePage() {
           />
         </Confirm>
       )}
-      {made && (
-        <ShownOnce title={WORDS.profile.made} secrets={[[WORDS.session.password, made.password]]} onClose={forget} />
-      )}
+      {made && <ShownOnce title="Your new password" secrets={[['Password', made.password]]} onClose={forget} />}
     </Page>
   )
 }

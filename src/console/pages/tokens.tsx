@@ -10,10 +10,9 @@ import { ShownOnce } from '../components/shown-once.tsx'
 import { type Column, List } from '../components/table.tsx'
 import { tell } from '../components/toast.tsx'
 import { endOfDay } from '../days.ts'
+import { ROLE_OPTIONS, ROLES } from '../labels.ts'
 import type { PageProps } from '../router.ts'
 import type { Role } from '../session.ts'
-import { WORDS } from '../words.ts'
-import { ROLE_OPTIONS } from './users.tsx'
 
 type Token = Output<'listTokens'>[number]
 type WithSecret = Output<'createToken'>
@@ -21,33 +20,28 @@ type WithSecret = Output<'createToken'>
 const isOver = ({ expires_at }: Token) => expires_at !== null && Date.parse(expires_at) < Date.now()
 
 const columnsOf = (revoke: (token: Token) => void): Column<Token>[] => [
-  { head: WORDS.tokens.name, kind: 'wide', cell: ({ name }) => name },
-  { head: WORDS.users.role, cell: ({ role }) => WORDS.session.roles[role] },
+  { head: 'Name', kind: 'wide', cell: ({ name }) => name },
+  { head: 'Role', cell: ({ role }) => ROLES[role] },
   {
-    head: WORDS.common.status,
+    head: 'Status',
     cell: (token) =>
       token.revoked_at !== null ? (
-        <Badge tone="bad">{WORDS.tokens.revoked}</Badge>
+        <Badge tone="bad">revoked</Badge>
       ) : isOver(token) ? (
-        <Badge>{WORDS.eab.expired}</Badge>
+        <Badge>expired</Badge>
       ) : (
-        <Badge tone="good">{WORDS.tokens.good}</Badge>
+        <Badge tone="good">active</Badge>
       ),
   },
-  { head: WORDS.common.expires, kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
-  { head: WORDS.tokens.lastUsed, kind: 'fixed', cell: ({ last_used_at }) => <Time at={last_used_at} /> },
+  { head: 'Expires', kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
+  { head: 'Last used', kind: 'fixed', cell: ({ last_used_at }) => <Time at={last_used_at} /> },
   {
-    head: WORDS.common.actions,
+    head: 'Actions',
     cell: (token) =>
       can('revokeToken') &&
       token.revoked_at === null && (
-        <button
-          type="button"
-          class="small"
-          aria-label={WORDS.tokens.revokeOf(token.name)}
-          onClick={() => revoke(token)}
-        >
-          {WORDS.tokens.revoke}
+        <button type="button" class="small" aria-label={`Revoke ${token.name}`} onClick={() => revoke(token)}>
+          Revoke
         </button>
       ),
   },
@@ -61,19 +55,19 @@ export function TokensPage({ entry }: PageProps) {
   const create = (
     <Allowed to="createToken">
       <button type="button" class="primary" onClick={() => setOpen(true)}>
-        {WORDS.tokens.create}
+        Create a token
       </button>
     </Allowed>
   )
   return (
-    <Page title={WORDS.pages.tokens} actions={create}>
-      <p class="quiet">{WORDS.tokens.about}</p>
+    <Page title="API tokens" actions={create}>
+      <p class="quiet">For scripts and metrics: a token has the rights of its role, and never more than its maker.</p>
       <List
-        caption={WORDS.pages.tokens}
+        caption="API tokens"
         list={list}
         columns={columnsOf(setDoomed)}
         rowKey={({ id, revoked_at }) => `${id} ${revoked_at}`}
-        empty={<Empty title={WORDS.tokens.empty}>{create}</Empty>}
+        empty={<Empty title="No API tokens">{create}</Empty>}
       />
       {isOpen && (
         <CreateDialog
@@ -87,23 +81,23 @@ export function TokensPage({ entry }: PageProps) {
       )}
       {made && (
         <ShownOnce
-          title={WORDS.tokens.made(made.name)}
-          secrets={[[WORDS.tokens.token, made.token]]}
+          title={`The token ${made.name}`}
+          secrets={[['Token', made.token]]}
           onClose={() => setMade(undefined)}
         >
-          <p>{WORDS.tokens.use}</p>
+          <p>Send it as Authorization: Bearer …</p>
         </ShownOnce>
       )}
       {doomed && (
         <Confirm
-          title={WORDS.tokens.revokeOf(doomed.name)}
-          consequence={<p>{WORDS.tokens.revokeConsequence}</p>}
-          action={WORDS.tokens.revoke}
+          title={`Revoke ${doomed.name}`}
+          consequence={<p>Scripts that use it are refused from now on. It cannot be undone.</p>}
+          action="Revoke"
           danger
           onClose={() => setDoomed(undefined)}
           onConfirm={async () => {
             await call('revokeToken', { params: { token_id: doomed.id } })
-            tell(WORDS.tokens.revoked)
+            tell('revoked')
             list.reload()
           }}
         />
@@ -120,25 +114,19 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
     onMade(await call('createToken', { body: { name, role, ...(expires && { expires_at: endOfDay(expires) }) } })),
   )
   return (
-    <Dialog title={WORDS.tokens.create} onClose={onClose}>
+    <Dialog title="Create a token" onClose={onClose}>
       <form onSubmit={submit}>
-        <TextField
-          label={WORDS.tokens.name}
-          value={name}
-          onChange={setName}
-          required
-          error={fieldError(error, 'name')}
-        />
+        <TextField label="Name" value={name} onChange={setName} required error={fieldError(error, 'name')} />
         <SelectField
-          label={WORDS.users.role}
-          help={WORDS.users.roleHelp}
+          label="Role"
+          help="Auditors can read; administrators can also change."
           value={role}
           options={ROLE_OPTIONS}
           onChange={(chosen) => setRole(chosen as Role)}
         />
         <DayField
-          label={WORDS.common.expires}
-          help={WORDS.tokens.expiresHelp}
+          label="Expires"
+          help="At the end of that day. Empty: it does not expire."
           value={expires}
           onChange={setExpires}
           error={fieldError(error, 'expires_at')}
@@ -146,10 +134,10 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
         <Problem error={error} />
         <div class="actions">
           <button type="button" onClick={onClose}>
-            {WORDS.app.cancel}
+            Cancel
           </button>
           <button type="submit" class="primary" disabled={isBusy}>
-            {WORDS.tokens.create}
+            Create a token
           </button>
         </div>
       </form>

@@ -6,11 +6,18 @@ import { fieldError, Problem } from '../components/basics.tsx'
 import { Confirm, Dialog } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { tell } from '../components/toast.tsx'
-import { WORDS } from '../words.ts'
 
 export type User = Output<'listUsers'>[number]
 export type WithPassword = Output<'createUser'>
 export type UserDeed = 'reset' | 'unlock' | 'delete' | 'role' | 'access'
+
+export const ROLE_ACTIONS = { admin: 'Make administrator', auditor: 'Make auditor' }
+const ROLE_CONSEQUENCES = {
+  admin: 'May then change everything: revoke certificates, stop signing, make and delete users.',
+  auditor: 'May then read only. Operations that the user has started continue.',
+}
+const unlockedText = (subject: string, wasLocked: boolean) =>
+  wasLocked ? `${subject} is unlocked.` : `${subject} was not locked: no failed login is counted.`
 
 export const otherRole = (role: User['role']) => (role === 'admin' ? 'auditor' : 'admin')
 
@@ -22,8 +29,6 @@ interface UserDialogProps {
   onPassword: (user: WithPassword) => void
 }
 
-const words = WORDS.users
-
 function RoleDialog({
   user: { id, username, role },
   onClose,
@@ -32,9 +37,9 @@ function RoleDialog({
   const other = otherRole(role)
   return (
     <Confirm
-      title={words.roleOf(username, other)}
-      consequence={<p>{words.roleConsequence[other]}</p>}
-      action={words.roles[other]}
+      title={`${ROLE_ACTIONS[other]}: ${username}`}
+      consequence={<p>{ROLE_CONSEQUENCES[other]}</p>}
+      action={ROLE_ACTIONS[other]}
       danger={other === 'admin'}
       onClose={onClose}
       onConfirm={async () => {
@@ -49,9 +54,15 @@ function AccessDialog({ user, onClose, onChanged }: Omit<UserDialogProps, 'deed'
   const { id, username, enabled } = user
   return (
     <Confirm
-      title={enabled ? words.disableOf(username) : words.enableOf(username)}
-      consequence={<p>{enabled ? words.disableConsequence : words.enableConsequence}</p>}
-      action={enabled ? words.disable : words.enable}
+      title={enabled ? `Disable ${username}` : `Enable ${username}`}
+      consequence={
+        <p>
+          {enabled
+            ? 'The user can no longer sign in; sessions and API tokens are refused at once.'
+            : 'The user may sign in again, with the rights of the role.'}
+        </p>
+      }
+      action={enabled ? 'Disable' : 'Enable'}
       danger={enabled}
       onClose={onClose}
       onConfirm={async () => {
@@ -69,9 +80,9 @@ export function UserDialog({ user, deed, onClose, onChanged, onPassword }: UserD
   if (deed === 'reset')
     return (
       <Confirm
-        title={words.resetOf(user.username)}
-        consequence={<p>{words.resetConsequence}</p>}
-        action={words.reset}
+        title={`New password for ${user.username}`}
+        consequence={<p>The old password, all sessions and all API tokens of the user end at once.</p>}
+        action="New password"
         danger
         onClose={onClose}
         onConfirm={async () => onPassword(await call('resetPassword', { params }))}
@@ -80,21 +91,21 @@ export function UserDialog({ user, deed, onClose, onChanged, onPassword }: UserD
   if (deed === 'unlock')
     return (
       <Confirm
-        title={words.unlockOf(user.username)}
-        consequence={<p>{words.unlockConsequence}</p>}
-        action={words.unlock}
+        title={`Unlock ${user.username}`}
+        consequence={<p>Forgets the failed logins under this name, so that the user may sign in again at once.</p>}
+        action="Unlock"
         onClose={onClose}
         onConfirm={async () => {
           const { unlocked } = await call('unlockUser', { params })
-          tell((unlocked ? words.unlocked : words.notLocked)(user.username))
+          tell(unlockedText(user.username, unlocked))
         }}
       />
     )
   return (
     <Confirm
-      title={words.deleteOf(user.username)}
-      consequence={<p>{words.deleteConsequence}</p>}
-      action={WORDS.common.delete}
+      title={`Delete ${user.username}`}
+      consequence={<p>All sessions and API tokens of the user end. It cannot be undone; the audit log stays.</p>}
+      action="Delete"
       danger
       typed={user.username}
       onClose={onClose}
@@ -111,18 +122,18 @@ export function UnlockAddressDialog({ onClose }: { onClose: () => void }) {
   const [address, setAddress] = useState('')
   const { submit, error, isBusy } = useSubmit(async () => {
     const { unlocked } = await call('unlockAddress', { body: { address: address.trim() } })
-    tell((unlocked ? words.unlocked : words.notLocked)(address.trim()))
+    tell(unlockedText(address.trim(), unlocked))
     onClose()
   })
   return (
-    <Dialog title={words.unlockAddress} onClose={onClose}>
+    <Dialog title="Unlock an address" onClose={onClose}>
       <form onSubmit={submit}>
         <div class="consequence">
-          <p>{words.unlockAddressConsequence}</p>
+          <p>Forgets the failed logins from an address, so that users behind it may sign in again.</p>
         </div>
         <TextField
-          label={words.address}
-          help={words.addressHelp}
+          label="IP address"
+          help="An IPv6 address counts as its /64 network."
           value={address}
           onChange={setAddress}
           required
@@ -131,10 +142,10 @@ export function UnlockAddressDialog({ onClose }: { onClose: () => void }) {
         <Problem error={error} />
         <div class="actions">
           <button type="button" onClick={onClose}>
-            {WORDS.app.cancel}
+            Cancel
           </button>
           <button type="submit" class="primary" disabled={isBusy}>
-            {words.unlock}
+            Unlock
           </button>
         </div>
       </form>

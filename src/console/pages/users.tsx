@@ -8,19 +8,18 @@ import { SelectField, TextField, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { ShownOnce } from '../components/shown-once.tsx'
 import { type Column, List } from '../components/table.tsx'
+import { ROLE_OPTIONS, ROLES } from '../labels.ts'
 import type { PageProps } from '../router.ts'
 import { type Role, useSession } from '../session.ts'
-import { WORDS } from '../words.ts'
 import {
   otherRole,
+  ROLE_ACTIONS,
   UnlockAddressDialog,
   type User,
   type UserDeed,
   UserDialog,
   type WithPassword,
 } from './user-dialogs.tsx'
-
-export const ROLE_OPTIONS = (['auditor', 'admin'] as const).map((role) => [role, WORDS.session.roles[role]] as const)
 
 export function UsersPage({ entry }: PageProps) {
   const list = useList('listUsers', {}, entry)
@@ -30,20 +29,20 @@ export function UsersPage({ entry }: PageProps) {
   const { user: me } = useSession()
   return (
     <Page
-      title={WORDS.pages.users}
+      title="Users"
       actions={
         <Allowed to="createUser">
           <button type="button" onClick={() => setOpen('address')}>
-            {WORDS.users.unlockAddress}
+            Unlock an address
           </button>
           <button type="button" class="primary" onClick={() => setOpen('create')}>
-            {WORDS.users.create}
+            Create a user
           </button>
         </Allowed>
       }
     >
       <List
-        caption={WORDS.pages.users}
+        caption="Users"
         list={list}
         rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
         columns={columnsOf(me?.id, (user, deed) => setChosen({ user, deed }))}
@@ -54,7 +53,7 @@ export function UsersPage({ entry }: PageProps) {
           onClose={() => setOpen(undefined)}
           onMade={({ username, password }) => {
             setOpen(undefined)
-            setShown({ title: WORDS.users.made(username), password })
+            setShown({ title: `The user ${username}`, password })
             list.reload()
           }}
         />
@@ -64,15 +63,11 @@ export function UsersPage({ entry }: PageProps) {
           {...chosen}
           onClose={() => setChosen(undefined)}
           onChanged={list.reload}
-          onPassword={({ username, password }) => setShown({ title: WORDS.users.resetMade(username), password })}
+          onPassword={({ username, password }) => setShown({ title: `The new password of ${username}`, password })}
         />
       )}
       {shown && (
-        <ShownOnce
-          title={shown.title}
-          secrets={[[WORDS.session.password, shown.password]]}
-          onClose={() => setShown(undefined)}
-        />
+        <ShownOnce title={shown.title} secrets={[['Password', shown.password]]} onClose={() => setShown(undefined)} />
       )}
     </Page>
   )
@@ -82,25 +77,23 @@ export function UsersPage({ entry }: PageProps) {
 function columnsOf(me: string | undefined, choose: (user: User, deed: UserDeed) => void): Column<User>[] {
   const isOther = ({ id }: User) => id !== me
   return [
-    { head: WORDS.users.username, cell: ({ username }) => username },
-    { head: WORDS.users.email, kind: 'word', cell: ({ email }) => email },
+    { head: 'Username', cell: ({ username }) => username },
+    { head: 'Mail address', kind: 'word', cell: ({ email }) => email },
     {
-      head: WORDS.users.role,
-      cell: ({ role }) => WORDS.session.roles[role],
+      head: 'Role',
+      cell: ({ role }) => ROLES[role],
     },
     {
-      head: WORDS.common.status,
-      cell: ({ enabled }) => (
-        <Badge tone={enabled ? 'good' : 'plain'}>{enabled ? WORDS.users.enabled : WORDS.users.disabled}</Badge>
-      ),
+      head: 'Status',
+      cell: ({ enabled }) => <Badge tone={enabled ? 'good' : 'plain'}>{enabled ? 'enabled' : 'disabled'}</Badge>,
     },
     {
-      head: WORDS.users.lastLogin,
+      head: 'Last login',
       kind: 'fixed',
       cell: ({ last_login_at }) => <Time at={last_login_at} relative={false} />,
     },
     {
-      head: WORDS.common.actions,
+      head: 'Actions',
       cell: (user) =>
         can('updateUser') && isOther(user) && <RowActions user={user} choose={(deed) => choose(user, deed)} />,
     },
@@ -114,20 +107,18 @@ interface RowActionsProps {
 
 function RowActions({ user: { username, enabled, role }, choose }: RowActionsProps) {
   const other = otherRole(role)
-  const access = enabled
-    ? ([WORDS.users.disable, WORDS.users.disableOf] as const)
-    : ([WORDS.users.enable, WORDS.users.enableOf] as const)
+  const access = enabled ? 'Disable' : 'Enable'
   const actions = [
-    [WORDS.users.reset, WORDS.users.resetOf, () => choose('reset')],
-    [WORDS.users.unlock, WORDS.users.unlockOf, () => choose('unlock')],
-    [WORDS.users.roles[other], (name: string) => WORDS.users.roleOf(name, other), () => choose('role')],
-    [...access, () => choose('access')],
-    [WORDS.common.delete, WORDS.users.deleteOf, () => choose('delete')],
+    ['New password', `New password for ${username}`, 'reset'],
+    ['Unlock', `Unlock ${username}`, 'unlock'],
+    [ROLE_ACTIONS[other], `${ROLE_ACTIONS[other]}: ${username}`, 'role'],
+    [access, `${access} ${username}`, 'access'],
+    ['Delete', `Delete ${username}`, 'delete'],
   ] as const
   return (
     <div class="actions left">
-      {actions.map(([text, of, onClick]) => (
-        <button type="button" class="small" key={text} aria-label={of(username)} onClick={onClick}>
+      {actions.map(([text, label, deed]) => (
+        <button type="button" class="small" key={text} aria-label={label} onClick={() => choose(deed)}>
           {text}
         </button>
       ))}
@@ -143,17 +134,17 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
     onMade(await call('createUser', { body: { username, email, role } })),
   )
   return (
-    <Dialog title={WORDS.users.create} onClose={onClose}>
+    <Dialog title="Create a user" onClose={onClose}>
       <form onSubmit={submit}>
         <TextField
-          label={WORDS.users.username}
+          label="Username"
           value={username}
           onChange={setUsername}
           required
           error={fieldError(error, 'username')}
         />
         <TextField
-          label={WORDS.users.email}
+          label="Mail address"
           type="email"
           value={email}
           onChange={setEmail}
@@ -161,8 +152,8 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
           error={fieldError(error, 'email')}
         />
         <SelectField
-          label={WORDS.users.role}
-          help={WORDS.users.roleHelp}
+          label="Role"
+          help="Auditors can read; administrators can also change."
           value={role}
           options={ROLE_OPTIONS}
           onChange={(chosen) => setRole(chosen as Role)}
@@ -170,10 +161,10 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
         <Problem error={error} />
         <div class="actions">
           <button type="button" onClick={onClose}>
-            {WORDS.app.cancel}
+            Cancel
           </button>
           <button type="submit" class="primary" disabled={isBusy}>
-            {WORDS.users.create}
+            Create a user
           </button>
         </div>
       </form>
