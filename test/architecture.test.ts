@@ -277,7 +277,7 @@ const KNOWN_IN_DEVELOPMENT: Record<string, readonly string[]> = {
   undici: ['bench/client/http.ts', 'bench/servers/child.ts', 'bench/servers/others.ts'],
   esbuild: ['src/dev/build-console.mjs'],
   preact: ['src/console'],
-  uplot: ['bench/report/document.ts', 'src/console/components/plot.ts'],
+  uplot: ['bench/report/document.ts', 'src/console/components/chart.tsx'],
 }
 
 /** Development packages that are programs or types; the others must be imported by a test or the bench. */
@@ -440,8 +440,6 @@ const COMPOSITION_ROOTS = [
   // All endpoints of the Admin API, and the types of all that they work with.
   'src/admin/endpoints.ts',
   'src/admin/context.ts',
-  // All pages.
-  'src/console/routes.ts',
 ]
 
 describe('sizes', () => {

@@ -2,13 +2,11 @@
 
 import { Component, type ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { can } from './api.ts'
+import { can, useApi } from './api.ts'
 import { Problem } from './components/basics.tsx'
-import { keepFocus } from './components/focus.ts'
-import { Page } from './components/page.tsx'
+import { Page, Toast } from './components/page.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
-import { StopBars } from './components/stops.tsx'
-import { Toast } from './components/toast.tsx'
+import { instantText } from './format.ts'
 import { href, match, type Place, usePlace } from './router.ts'
 import { ROUTES, type Route } from './routes.ts'
 import { useSession } from './session.ts'
@@ -154,4 +152,55 @@ class Broken extends Component<{ children: ComponentChildren }, { error?: unknow
     const { error } = this.state
     return error === undefined ? this.props.children : <Problem error={error} retry={() => location.reload()} />
   }
+}
+
+/** Else it would be nowhere: with a removed filter, or a button that no longer has anything to do. @returns what ends it */
+export function keepFocus(): () => void {
+  let last: EventTarget | null = null
+  const note = ({ target }: FocusEvent) => {
+    last = target
+  }
+  const observer = new MutationObserver(() => {
+    if (document.activeElement !== document.body || !(last instanceof Element) || last.isConnected) return
+    last = null
+    document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
+  })
+  observer.observe(document.body, { childList: true, subtree: true })
+  addEventListener('focusin', note)
+  return () => {
+    observer.disconnect()
+    removeEventListener('focusin', note)
+  }
+}
+
+const POLL_MS = 30_000
+
+interface Stop {
+  title: string
+  since: { since: string | null; set_by: string | null; reason: string | null }
+}
+
+export function StopBars() {
+  const { data } = useApi('getOverview', {}, { every: POLL_MS })
+  if (!data) return null
+  const { maintenance, signing } = data
+  const stops: Stop[] = [
+    ...(signing.signing_stopped
+      ? [{ title: 'Signing is stopped: no certificate and no CRL is signed.', since: signing }]
+      : []),
+    ...(maintenance.maintenance_mode ? [{ title: 'Maintenance: new orders are refused.', since: maintenance }] : []),
+  ]
+  return (
+    <>
+      {stops.map(({ title, since: { since, set_by, reason } }) => (
+        <div key={title} class="bar warn" role="status">
+          <p>
+            <strong>{title}</strong> {since !== null && `Since ${instantText(since)} by ${set_by ?? '–'}.`}{' '}
+            {reason !== null && `“${reason}”`}
+          </p>
+          <a href={href('/operation')}>View</a>
+        </div>
+      ))}
+    </>
+  )
 }

@@ -1,4 +1,4 @@
-/** Times, spans and numbers as text. Times are in UTC, as in logs and mails. */
+/** Times, days, counts and files as text. Pure. */
 
 const UNITS = [
   ['year', 31_556_952],
@@ -54,12 +54,29 @@ export function csvOf(rows: readonly (readonly (string | number | null | undefin
   return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('')
 }
 
-/** Gives a file to the person at the browser. */
-export function saveFile(name: string, type: string, content: string | Uint8Array<ArrayBuffer>): void {
-  const url = URL.createObjectURL(new Blob([content], { type }))
-  const link = document.createElement('a')
-  Object.assign(link, { href: url, download: name })
-  link.click()
-  // The download has begun by then.
-  setTimeout(() => URL.revokeObjectURL(url), 10_000)
+const DAY = /^\d{4}-\d\d-\d\d$/
+export const isDay = (text: string): boolean => DAY.test(text)
+
+/** The last millisecond of a day in UTC; another time stays as it is. */
+export const endOfDay = (text: string): string => (isDay(text) ? `${text}T23:59:59.999Z` : text)
+
+/**
+ * Makes days of a query whole days. `…_before` is exclusive, so its day becomes the next midnight. `until` becomes
+ * the end of its day.
+ */
+export const withWholeDays = <Q extends Readonly<Record<string, string>>>(query: Q): Q =>
+  Object.fromEntries(
+    Object.entries(query).map(([name, value]) => {
+      const end = Date.parse(endOfDay(value)) + 1
+      // The service refuses a day that does not exist.
+      if (!isDay(value) || Number.isNaN(end)) return [name, value]
+      if (name.endsWith('_before')) return [name, new Date(end).toISOString()]
+      return [name, name === 'until' ? endOfDay(value) : value]
+    }),
+  ) as Q
+
+/** The first certificate of a file. */
+export function derOf(pem: string): Uint8Array<ArrayBuffer> {
+  const [, base64 = ''] = /-----BEGIN [^-]+-----([^-]+)-----END/.exec(pem) ?? []
+  return Uint8Array.from(atob(base64.replaceAll(/\s/g, '')), (character) => character.charCodeAt(0))
 }

@@ -15,14 +15,6 @@ export const REVOCATION_REASONS: Readonly<Record<string, string>> = {
 /** The only reason that blocks the key. */
 export const KEY_COMPROMISE = '1'
 
-export const BULK_REVOCATION_STATUSES = {
-  matching: 'Searching',
-  revoking: 'Revoking',
-  done: 'Done',
-  refused: 'Refused: more match than were confirmed',
-  cancelled: 'Cancelled',
-}
-
 /** The filters of the list of certificates, in the order in which they are shown. */
 export const CERTIFICATE_FILTERS = {
   status: 'Status',

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { AdminApiError, can, type Loaded, type OperationId } from '../api.ts'
 import { instantText, relativeText } from '../format.ts'
-import { tell } from './toast.tsx'
+import { tell } from './page.tsx'
 
 /** A time in UTC, with the distance from now. */
 export function Time({ at, relative = true }: { at: string | number | Date | null | undefined; relative?: boolean }) {

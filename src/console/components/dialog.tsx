@@ -1,9 +1,11 @@
-/** Dialogs over the page: `Dialog` for anything, `Confirm` for what changes something. */
+/** Dialogs over the page: `Dialog` for anything, `Confirm` for a change, `ShownOnce` for a secret. */
 
 import type { ComponentChildren } from 'preact'
-import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { Problem } from './basics.tsx'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { holdPlace } from '../router.ts'
+import { Copyable, Problem } from './basics.tsx'
 import { TextField } from './form.tsx'
+import { tell } from './page.tsx'
 
 interface DialogProps {
   title: string
@@ -90,6 +92,45 @@ export function Confirm({ title, consequence, action, danger, typed, onConfirm, 
           </button>
         </div>
       </form>
+    </Dialog>
+  )
+}
+
+interface ShownOnceProps {
+  title: string
+  secrets: readonly (readonly [label: string, text: string])[]
+  onClose: () => void
+  children?: ComponentChildren
+}
+
+export function ShownOnce({ title, secrets, onClose, children }: ShownOnceProps) {
+  useEffect(() => {
+    // The browser asks before it loads the page again or leaves it.
+    const ask = (event: Event) => event.preventDefault()
+    addEventListener('beforeunload', ask)
+    const release = holdPlace(() =>
+      tell('Copy it first, then press “I have copied it”: it is lost when you leave this page.', 'bad'),
+    )
+    return () => {
+      removeEventListener('beforeunload', ask)
+      release()
+    }
+  }, [])
+  return (
+    <Dialog title={title} wide>
+      <p>Copy it now: it is shown only once.</p>
+      {secrets.map(([label, text]) => (
+        <section class="section" key={label}>
+          <h3>{label}</h3>
+          <Copyable text={text} block />
+        </section>
+      ))}
+      {children}
+      <div class="actions">
+        <button type="button" class="primary" onClick={onClose}>
+          I have copied it
+        </button>
+      </div>
     </Dialog>
   )
 }

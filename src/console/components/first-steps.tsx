@@ -2,9 +2,9 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { can, type Output, useApi } from '../api.ts'
+import type { ListedCertificate } from '../pages/certificates.tsx'
 import { href } from '../router.ts'
 import { Copyable, Ready } from './basics.tsx'
-import type { ListedCertificate } from './certificates.tsx'
 
 /** Of `npm start`, whose files lie in the checkout (`src/dev/run.ts`). */
 const DEVELOPMENT_ROOT = /^(.*)\/ca\/intermediate(?:[\w-]*)\.pem$/

@@ -1,7 +1,8 @@
-/** The frame of one page: its heading, its title in the browser, its buttons. */
+/** The frame of one page: its heading, its buttons, its sections, and the line that says what has just happened. */
 
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { createStore, useStore } from '../store.ts'
 
 interface PageFrame {
   title: string
@@ -23,5 +24,29 @@ export function Page({ title, actions, children }: PageFrame) {
       </div>
       {children}
     </>
+  )
+}
+
+interface Told {
+  text: string
+  tone: 'good' | 'bad'
+}
+
+const SHOWN_MS = 6_000
+const told = createStore<Told | undefined>(undefined)
+let timer: ReturnType<typeof setTimeout> | undefined
+
+export function tell(text: string, tone: Told['tone'] = 'good'): void {
+  told.set({ text, tone })
+  clearTimeout(timer)
+  timer = setTimeout(() => told.set(undefined), SHOWN_MS)
+}
+
+export function Toast() {
+  const now = useStore(told)
+  return (
+    <div class="toast" role="status" aria-live="polite">
+      {now && <p class={now.tone}>{now.text}</p>}
+    </div>
   )
 }

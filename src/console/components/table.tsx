@@ -1,12 +1,10 @@
-/** Tables: `Table` for rows that are there, `List` for those of `useList`, which loads on. */
+/** Tables: `Table` for rows that are there, `List` for rows of `useList`, which loads on and can be saved as a file. */
 
-import type { ComponentChildren } from 'preact'
+import { Component, type ComponentChildren, type ComponentType, h } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Listed } from '../api.ts'
-import { countText, plural } from '../format.ts'
+import { countText, csvOf, plural } from '../format.ts'
 import { Problem } from './basics.tsx'
-import { type CsvFile, SaveAsCsv } from './csv.tsx'
-import { memo } from './memo.ts'
 
 export interface Column<R> {
   head: string
@@ -161,4 +159,52 @@ function More({ more }: { more: () => void }) {
       Load more
     </button>
   )
+}
+
+export function memo<P extends object>(draw: (props: P) => ComponentChildren): ComponentType<P> {
+  return class extends Component<P> {
+    override shouldComponentUpdate(next: Readonly<P>): boolean {
+      const former = this.props as Record<string, unknown>
+      return Object.entries(next).some(([name, value]) => former[name] !== value)
+    }
+
+    override render() {
+      return h(draw as ComponentType<P>, this.props as P & { children?: never })
+    }
+  }
+}
+
+export interface CsvFile<R> {
+  name: string
+  members: readonly (keyof R & string)[]
+}
+
+export const SaveAsCsv = <R,>({ rows, name, members }: CsvFile<R> & { rows: readonly R[] }) => (
+  <div class="actions">
+    <button
+      type="button"
+      class="small"
+      onClick={() =>
+        saveFile(name, 'text/csv', csvOf([members, ...rows.map((row) => members.map((member) => cellOf(row[member])))]))
+      }
+    >
+      Save as CSV
+    </button>
+  </div>
+)
+
+function cellOf(value: unknown): string {
+  if (Array.isArray(value)) return value.map((one) => cellOf((one as { value?: unknown }).value ?? one)).join(' ')
+  if (value === null || value === undefined) return ''
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+/** Gives a file to the person at the browser. */
+export function saveFile(name: string, type: string, content: string | Uint8Array<ArrayBuffer>): void {
+  const url = URL.createObjectURL(new Blob([content], { type }))
+  const link = document.createElement('a')
+  Object.assign(link, { href: url, download: name })
+  link.click()
+  // The download has begun by then.
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }

@@ -1,19 +1,23 @@
-/** ACME accounts. */
+/** ACME accounts: the list, and one with its failures, its orders, and what it may request. */
 
-import type { Input, Output } from '../api.ts'
-import { useList } from '../api.ts'
-import { Allowed, Badge, Empty, Time, type Tone } from '../components/basics.tsx'
-import type { CsvFile } from '../components/csv.tsx'
-import { type Filter, FilterBar } from '../components/filter-bar.tsx'
-import { Page } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
-import { withWholeDays } from '../days.ts'
+import { useState } from 'preact/hooks'
+import { call, can, type Input, type Output, useApi, useList } from '../api.ts'
+import { Allowed, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Confirm } from '../components/dialog.tsx'
+import { type Filter, FilterBar } from '../components/form.tsx'
+import { Page, tell } from '../components/page.tsx'
+import { type Column, type CsvFile, List } from '../components/table.tsx'
+import { countText, withWholeDays } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
+import { explainFailure } from './failure-words.ts'
+import { FailureLinks } from './failures.tsx'
+import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
+import { ORDER_COLUMNS } from './orders.tsx'
 
-type Account = Output<'listAccounts'>[number]
+type ListedAccount = Output<'listAccounts'>[number]
 
-const TONES: Readonly<Record<Account['status'], Tone>> = { valid: 'good', deactivated: 'plain', revoked: 'bad' }
-export const AccountStatus = ({ status }: Pick<Account, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
+const TONES: Readonly<Record<ListedAccount['status'], Tone>> = { valid: 'good', deactivated: 'plain', revoked: 'bad' }
+export const AccountStatus = ({ status }: Pick<ListedAccount, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
 
 /** The end of an id is random; its beginning is the time. */
 export const AccountLink = ({ id, short = false }: { id: string; short?: boolean }) => (
@@ -22,14 +26,14 @@ export const AccountLink = ({ id, short = false }: { id: string; short?: boolean
   </a>
 )
 
-const COLUMNS: readonly Column<Account>[] = [
+const COLUMNS: readonly Column<ListedAccount>[] = [
   { head: 'Account', kind: 'wide', cell: ({ id }) => <AccountLink id={id} /> },
   { head: 'Status', cell: (account) => <AccountStatus {...account} /> },
   { head: 'Key identifier', kind: 'wide', cell: ({ eab_kid }) => eab_kid ?? <span class="quiet">–</span> },
   { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
 ]
 
-const CSV: CsvFile<Account> = {
+const CSV: CsvFile<ListedAccount> = {
   name: 'accounts.csv',
   members: ['id', 'status', 'eab_kid', 'jwk_thumbprint', 'tos_agreed', 'created_at', 'updated_at'],
 }
@@ -73,5 +77,152 @@ export function AccountsPage({ query, entry }: PageProps) {
         }
       />
     </Page>
+  )
+}
+
+type Account = Output<'getAccount'>
+
+export function AccountPage({ params }: PageProps) {
+  const id = params['account'] ?? ''
+  const loaded = useApi('getAccount', { params: { account_id: id } })
+  const [isDeactivating, setDeactivating] = useState(false)
+  const { data } = loaded
+  return (
+    <Page
+      title={`Account ${id.slice(-12)}`}
+      actions={
+        <Allowed to="deactivateAccount">
+          {data?.status === 'valid' && (
+            <button type="button" class="danger" onClick={() => setDeactivating(true)}>
+              Deactivate
+            </button>
+          )}
+        </Allowed>
+      }
+    >
+      <Ready loaded={loaded}>{(account) => <AccountFacts account={account} />}</Ready>
+      {data && (
+        <>
+          <Failures id={id} />
+          <Orders id={id} />
+          <div class="columns">
+            {can('listIdentifiersOfAccount') && <GrantedIdentifiers owner="account" id={id} />}
+            <GrantedProfile owner="account" id={id} />
+          </div>
+        </>
+      )}
+      {isDeactivating && (
+        <Confirm
+          title="Deactivate"
+          consequence={
+            <p>
+              The client can no longer order, renew or revoke with this account. It cannot be undone. Its certificates
+              stay valid.
+            </p>
+          }
+          action="Deactivate"
+          danger
+          typed={id.slice(-12)}
+          onClose={() => setDeactivating(false)}
+          onConfirm={async () => {
+            await call('deactivateAccount', { params: { account_id: id } })
+            tell('The account is deactivated.')
+            loaded.reload()
+          }}
+        />
+      )}
+    </Page>
+  )
+}
+
+const AccountFacts = ({ account }: { account: Account }) => (
+  <>
+    <Facts
+      rows={[
+        ['Status', <AccountStatus key="status" {...account} />],
+        ['Id', <Copyable key="id" text={account.id} />],
+        ['Contacts', account.contacts.join(', ') || 'none'],
+        ['Key thumbprint', <Copyable key="thumbprint" text={account.jwk_thumbprint} />],
+        ['Key identifier', account.eab_kid ?? 'none'],
+        ['Agreed to the terms', account.tos_agreed ? 'yes' : 'no'],
+        ['Created', <Time key="created" at={account.created_at} />],
+        ['Changed', <Time key="changed" at={account.updated_at} />],
+      ]}
+    />
+    <p>
+      <a href={href('/certificates', { account_id: account.id })}>Certificates of this account</a>
+    </p>
+  </>
+)
+
+function Failures({ id }: { id: string }) {
+  const loaded = useApi('listFailuresOfAccount', { params: { account_id: id } })
+  return (
+    <section class="section">
+      <h2>Recent failures</h2>
+      <Ready loaded={loaded}>
+        {(failures) =>
+          failures.length === 0 ? (
+            <Empty title="No failures within 30 days">
+              <p>Refused orders, requests and validations appear here within a second.</p>
+            </Empty>
+          ) : (
+            <>
+              <FailureList failures={failures.slice(0, NEWEST)} />
+              {failures.length > NEWEST && (
+                <details>
+                  <summary>{countText(failures.length - NEWEST)} older</summary>
+                  <FailureList failures={failures.slice(NEWEST)} />
+                </details>
+              )}
+            </>
+          )
+        }
+      </Ready>
+    </section>
+  )
+}
+
+/** The newest say what is wrong now. */
+const NEWEST = 10
+
+export const FailureList = ({ failures }: { failures: Output<'listFailuresOfAccount'> }) => (
+  <ul class="failures">
+    {failures.map((failure) => (
+      <FailureItem key={failure.id} failure={failure} />
+    ))}
+  </ul>
+)
+
+function FailureItem({ failure }: { failure: Output<'listFailuresOfAccount'>[number] }) {
+  const { title, detail, names, advice, ...places } = explainFailure(failure)
+  return (
+    <li class="failure">
+      <h3>
+        <Badge tone="bad">{title}</Badge> {names.slice(0, 5).join(', ')}
+      </h3>
+      <p>
+        <Time at={failure.occurred_at} />
+      </p>
+      {detail !== '' && <p>{detail}</p>}
+      <p class="quiet">{advice}</p>
+      <FailureLinks {...places} />
+    </li>
+  )
+}
+
+function Orders({ id }: { id: string }) {
+  const list = useList('listOrders', { query: { account_id: id } } as Input<'listOrders'>)
+  return (
+    <section class="section">
+      <h2>Orders</h2>
+      <List
+        caption="Orders"
+        list={list}
+        columns={ORDER_COLUMNS}
+        rowKey={(order) => order.id}
+        empty={<Empty title="No orders of this account" />}
+      />
+    </section>
   )
 }

@@ -3,12 +3,10 @@
 import { useState } from 'preact/hooks'
 import { call, type Input, lines, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'
-import { type Filter, FilterBar } from '../components/filter-bar.tsx'
-import { useSubmit } from '../components/form.tsx'
+import { type Filter, FilterBar, useSubmit } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
-import { withWholeDays } from '../days.ts'
-import { countText, plural, saveFile } from '../format.ts'
+import { type Column, List, saveFile } from '../components/table.tsx'
+import { countText, plural, withWholeDays } from '../format.ts'
 import type { PageProps } from '../router.ts'
 
 type Entry = Output<'listAuditLog'>[number]

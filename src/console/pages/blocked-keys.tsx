@@ -5,9 +5,8 @@ import { call, can, type Output, useList } from '../api.ts'
 import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
 import { Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
+import { Page, tell } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
-import { tell } from '../components/toast.tsx'
 import { href, type PageProps } from '../router.ts'
 
 type Key = Output<'listBlockedKeys'>[number]

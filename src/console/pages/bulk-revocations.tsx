@@ -1,22 +1,32 @@
-/** All bulk revocations, the newest first. */
+/** Bulk revocations: the list, and one job with its progress and its results. */
 
-import { type Output, useList } from '../api.ts'
-import { Allowed, Badge, Empty, Time } from '../components/basics.tsx'
-import { Page } from '../components/page.tsx'
-import { List } from '../components/table.tsx'
-import { countText } from '../format.ts'
-import { BULK_REVOCATION_STATUSES } from '../labels.ts'
+import { useState } from 'preact/hooks'
+import { allRows, call, type Output, useApi, useList } from '../api.ts'
+import { Allowed, Badge, Empty, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
+import { Confirm } from '../components/dialog.tsx'
+import { Page, tell } from '../components/page.tsx'
+import { List, saveFile } from '../components/table.tsx'
+import { countText, csvOf, plural } from '../format.ts'
+import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
 
-type Job = Output<'listBulkRevocations'>[number]
+type ListedJob = Output<'listBulkRevocations'>[number]
 
-export const jobTone = ({ status, finished_at }: Job) => (status === 'done' ? 'good' : finished_at ? 'plain' : 'warn')
+const STATUSES = {
+  matching: 'Searching',
+  revoking: 'Revoking',
+  done: 'Done',
+  refused: 'Refused: more match than were confirmed',
+  cancelled: 'Cancelled',
+}
+
+const jobTone = ({ status, finished_at }: ListedJob) => (status === 'done' ? 'good' : finished_at ? 'plain' : 'warn')
 
 const COLUMNS = [
   {
     head: 'Started',
     kind: 'fixed',
-    cell: ({ id, created_at }: Job) => (
+    cell: ({ id, created_at }: ListedJob) => (
       <a href={href(`/bulk-revocations/${id}`)}>
         <Time at={created_at} relative={false} />
       </a>
@@ -25,12 +35,12 @@ const COLUMNS = [
   {
     head: 'Status',
     kind: 'fixed',
-    cell: (job: Job) => <Badge tone={jobTone(job)}>{BULK_REVOCATION_STATUSES[job.status]}</Badge>,
+    cell: (job: ListedJob) => <Badge tone={jobTone(job)}>{STATUSES[job.status]}</Badge>,
   },
-  { head: 'By', cell: ({ created_by }: Job) => created_by },
-  { head: 'Certificates', kind: 'number', cell: ({ total_matched }: Job) => countText(total_matched) },
-  { head: 'Revoked', kind: 'number', cell: ({ revoked }: Job) => countText(revoked) },
-  { head: 'Not revoked', kind: 'number', cell: ({ errors_total }: Job) => countText(errors_total) },
+  { head: 'By', cell: ({ created_by }: ListedJob) => created_by },
+  { head: 'Certificates', kind: 'number', cell: ({ total_matched }: ListedJob) => countText(total_matched) },
+  { head: 'Revoked', kind: 'number', cell: ({ revoked }: ListedJob) => countText(revoked) },
+  { head: 'Not revoked', kind: 'number', cell: ({ errors_total }: ListedJob) => countText(errors_total) },
 ] as const
 
 export function BulkRevocationsPage({ entry }: PageProps) {
@@ -50,7 +60,7 @@ export function BulkRevocationsPage({ entry }: PageProps) {
         caption="Bulk revocations"
         columns={COLUMNS}
         list={jobs}
-        rowKey={({ id }: Job) => id}
+        rowKey={({ id }: ListedJob) => id}
         empty={
           <Empty title="No bulk revocations yet">
             <p>Start on the page Certificates, with the button “Revoke many …”.</p>
@@ -59,4 +69,176 @@ export function BulkRevocationsPage({ entry }: PageProps) {
       />
     </Page>
   )
+}
+
+type Job = Output<'getBulkRevocation'>
+type Result = Output<'listBulkRevocationCertificates'>[number]
+
+const RESULT_COLUMNS = [
+  {
+    head: 'Serial number',
+    cell: ({ serial_number }: Result) => <a href={href(`/certificates/${serial_number}`)}>{serial_number}</a>,
+  },
+  { head: 'Outcome', kind: 'wide', cell: ({ outcome }: Result) => outcome ?? 'waiting' },
+] as const
+
+export function BulkRevocationPage({ params, entry }: PageProps) {
+  const job = { params: { job_id: params['job'] ?? '' } }
+  const [isOver, setOver] = useState(false)
+  const loaded = useApi('getBulkRevocation', job, isOver ? {} : { every: 1_000 })
+  if (loaded.data && loaded.data.finished_at !== null && !isOver) setOver(true)
+  return (
+    <Page
+      title="Bulk revocation"
+      actions={
+        !isOver && (
+          <>
+            <Freshness loaded={loaded} />
+            {loaded.data && <Cancel job={loaded.data} onCancelled={loaded.reload} />}
+          </>
+        )
+      }
+    >
+      <Ready loaded={loaded}>{(data) => <Progress job={data} />}</Ready>
+      <section class="section">
+        <h2>Results</h2>
+        {isOver ? <Results job={job} entry={entry} /> : <p class="quiet">Listed when the job has finished.</p>}
+      </section>
+    </Page>
+  )
+}
+
+/** Shown when the job has ended; earlier they would be outdated at once. */
+function Results({ job, entry }: { job: { params: { job_id: string } }; entry: number }) {
+  const list = useList('listBulkRevocationCertificates', job, entry)
+  return (
+    <>
+      <List
+        caption="Results"
+        columns={RESULT_COLUMNS}
+        list={list}
+        rowKey={({ certificate_id }: Result) => certificate_id}
+      />
+      <SaveResults job={job} />
+    </>
+  )
+}
+
+const FILTER_WORDS: Readonly<Record<string, string>> = {
+  account_id: 'Account id',
+  domain: 'Exact name',
+  spki_sha256: 'SHA-256 of the public key',
+  issued_after: 'Issued from',
+  issued_before: 'Issued until',
+  serial_numbers: 'Serial numbers',
+}
+const filterName = (name: string) => FILTER_WORDS[name] ?? name
+
+/** Serial numbers are in the list below. Midnight is shown as the day that begins or ends then. */
+function filterText(name: string, value: unknown): string {
+  if (Array.isArray(value)) return countText(value.length)
+  const text = String(value)
+  if (!/T00:00:00(?:\.0+)?Z$/.test(text)) return text
+  return new Date(Date.parse(text) - (name === 'issued_before' ? 1 : 0)).toISOString().slice(0, 10)
+}
+
+function Cancel({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: () => void }) {
+  const [asks, setAsks] = useState(false)
+  return (
+    <Allowed to="cancelBulkRevocation">
+      <button type="button" class="danger" onClick={() => setAsks(true)}>
+        Cancel the rest
+      </button>
+      {asks && (
+        <Confirm
+          title="Cancel the rest"
+          action="Cancel the rest"
+          danger
+          onClose={() => setAsks(false)}
+          consequence={
+            <p>
+              Stops after the current batch. {plural(countText(revoked), 'certificate is', 'certificates are')} already
+              revoked and stay so; the next CRL lists them.
+            </p>
+          }
+          onConfirm={async () => {
+            await call('cancelBulkRevocation', { params: { job_id: id } })
+            tell('The bulk revocation is cancelled.')
+            onCancelled()
+          }}
+        />
+      )}
+    </Allowed>
+  )
+}
+
+function Progress({ job }: { job: Job }) {
+  const { status, total_matched, revoked, errors_total, reason, created_by, created_at, finished_at, filter } = job
+  const { obstacle } = job
+  const done = revoked + errors_total
+  return (
+    <div class="section">
+      <progress
+        max={Math.max(1, total_matched)}
+        value={status === 'done' ? Math.max(1, total_matched) : done}
+        aria-label="Status"
+      />
+      <p role="status">
+        <Badge tone={jobTone(job)}>{STATUSES[status]}</Badge>{' '}
+        {status === 'matching'
+          ? `${plural(countText(total_matched), 'certificate')} found so far`
+          : `${countText(done)} of ${countText(total_matched)}`}
+      </p>
+      {obstacle !== null && (
+        <p class="bar bad" role="alert">
+          It is stuck, and will be retried: {obstacle}
+        </p>
+      )}
+      <Facts
+        rows={[
+          ['Revoked', countText(revoked)],
+          ['Not revoked', countText(errors_total)],
+          ['Reason', REVOCATION_REASONS[reason] ?? String(reason)],
+          ...Object.entries(filter).map(([name, value]) => [filterName(name), filterText(name, value)] as const),
+          ['By', created_by],
+          ['Started', <Time at={created_at} />],
+          ['Finished', finished_at && <Time at={finished_at} />],
+        ]}
+      />
+    </div>
+  )
+}
+
+/** All of them, page after page: the list on the screen may hold a part. */
+function SaveResults({ job }: { job: { params: { job_id: string } } }) {
+  const [error, setError] = useState<unknown>()
+  const [isBusy, setBusy] = useState(false)
+  const save = async () => {
+    setBusy(true)
+    setError(undefined)
+    try {
+      saveFile(`bulk-revocation-${job.params.job_id}.csv`, 'text/csv', csvOf(await allResults(job)))
+    } catch (cause) {
+      setError(cause)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <>
+      <Problem error={error} />
+      <p>
+        <button type="button" class="small" disabled={isBusy} onClick={save}>
+          {isBusy ? 'Loading …' : 'Save all results as CSV'}
+        </button>
+      </p>
+    </>
+  )
+}
+
+async function allResults(job: { params: { job_id: string } }): Promise<(string | null)[][]> {
+  const rows: (string | null)[][] = [['serial_number', 'outcome']]
+  for await (const { serial_number, outcome } of allRows('listBulkRevocationCertificates', job))
+    rows.push([serial_number, outcome])
+  return rows
 }

@@ -5,10 +5,10 @@ import { call, type Output } from '../api.ts'
 import { Allowed } from '../components/basics.tsx'
 import { Confirm } from '../components/dialog.tsx'
 import { SelectField } from '../components/form.tsx'
-import { tell } from '../components/toast.tsx'
-import { saveFile } from '../format.ts'
+import { tell } from '../components/page.tsx'
+import { saveFile } from '../components/table.tsx'
+import { derOf } from '../format.ts'
 import { KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
-import { derOf } from '../pem.ts'
 
 type Certificate = Output<'getCertificate'>
 

@@ -2,12 +2,12 @@
 
 import { AdminApiError, type Output, useApi } from '../api.ts'
 import { Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
-import { CertificateStatus, shortId } from '../components/certificates.tsx'
 import { Page } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { CertificateActions } from './certificate-actions.tsx'
-import { Evidence } from './evidence.tsx'
+import { CertificateStatus, shortId } from './certificates.tsx'
+import { Evidence } from './orders.tsx'
 
 type Details = Output<'getCertificateDetails'>
 

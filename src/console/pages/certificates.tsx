@@ -1,13 +1,11 @@
 /** All certificates: search, filters in the URL, and a list that loads on by cursor. */
 
-import { type Input, useList } from '../api.ts'
-import { Allowed, Empty } from '../components/basics.tsx'
-import { CERTIFICATE_COLUMNS, CERTIFICATES_CSV, type ListedCertificate } from '../components/certificates.tsx'
-import { useTyped } from '../components/filter-bar.tsx'
-import { DayField, SelectField, TextField } from '../components/form.tsx'
+import { type Input, type Output, useList } from '../api.ts'
+import { Allowed, Badge, Empty, Time } from '../components/basics.tsx'
+import { DayField, SelectField, TextField, useTyped } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
-import { List } from '../components/table.tsx'
-import { withWholeDays } from '../days.ts'
+import { type Column, type CsvFile, List } from '../components/table.tsx'
+import { withWholeDays } from '../format.ts'
 import { CERTIFICATE_FILTERS } from '../labels.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
 
@@ -154,4 +152,68 @@ function Chips({ query }: { query: Query }) {
       <a href={href('/certificates')}>Clear filters</a>
     </div>
   )
+}
+
+export type ListedCertificate = Output<'listCertificates'>[number]
+type Dated = Pick<ListedCertificate, 'revoked_at' | 'not_after'>
+
+/** Names in a row of a list; the page of the certificate has all. */
+const NAMES_SHOWN = 4
+/** Days before its end that somebody should look. */
+const SOON_DAYS = 14
+const DAY_MS = 86_400_000
+
+export function CertificateStatus({ certificate }: { certificate: Dated }) {
+  if (certificate.revoked_at !== null) return <Badge tone="bad">Revoked</Badge>
+  const left = Date.parse(certificate.not_after) - Date.now()
+  if (left <= 0) return <Badge>Expired</Badge>
+  return <Badge tone={left < SOON_DAYS * DAY_MS ? 'warn' : 'good'}>Active</Badge>
+}
+
+function Names({ certificate: { serial_number, san_values } }: { certificate: ListedCertificate }) {
+  const [first = serial_number, ...others] = san_values
+  const shown = others.slice(0, NAMES_SHOWN - 1)
+  return (
+    <span class="names">
+      <a href={href(`/certificates/${serial_number}`)}>{first}</a>
+      {shown.map((name) => (
+        <span key={name}>{name}</span>
+      ))}
+      {others.length > shown.length && <span class="quiet">+{others.length - shown.length}</span>}
+    </span>
+  )
+}
+
+export const CERTIFICATE_COLUMNS: readonly Column<ListedCertificate>[] = [
+  { head: 'Names', kind: 'wide', cell: (row) => <Names certificate={row} /> },
+  { head: 'Status', kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
+  { head: 'Expires', kind: 'fixed', sort: 'not_after', cell: ({ not_after }) => <Time at={not_after} /> },
+  {
+    head: 'Issued',
+    kind: 'fixed',
+    sort: 'issued_at',
+    cell: ({ created_at }) => <Time at={created_at} relative={false} />,
+  },
+  {
+    head: 'Account',
+    kind: 'fixed',
+    cell: ({ account_id }) => account_id && <a href={href(`/accounts/${account_id}`)}>{shortId(account_id)}</a>,
+  },
+  {
+    head: 'Serial number',
+    kind: 'fixed',
+    cell: ({ serial_number }) => <code title={serial_number}>{shortSerial(serial_number)}</code>,
+  },
+]
+
+/** Of a UUID of version 7 the end differs, the beginning is its time. */
+export const shortId = (id: string) => `…${id.slice(-8)}`
+const shortSerial = (serial: string) => (serial.length > 16 ? `${serial.slice(0, 8)}…${serial.slice(-6)}` : serial)
+
+export const CERTIFICATES_CSV: CsvFile<ListedCertificate> = {
+  name: 'certificates.csv',
+  members: [
+    ...(['serial_number', 'san_values', 'not_before', 'not_after', 'revoked_at', 'revocation_reason'] as const),
+    ...(['account_id', 'order_id', 'fingerprint', 'issuer_fingerprint'] as const),
+  ],
 }

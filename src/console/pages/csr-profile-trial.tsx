@@ -8,8 +8,7 @@ import { Table } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { href } from '../router.ts'
 import { AccountLink } from './accounts.tsx'
-import { type ReadCsr, readCsrFile, readCsrText } from './csr-file.ts'
-import type { ProfileData } from './profile-fields.ts'
+import { type ProfileData, type ReadCsr, readCsrFile, readCsrText } from './profile-fields.ts'
 
 type Verdict = Output<'validateCsrAgainst'>
 type Check = Output<'checkCsrProfile'>

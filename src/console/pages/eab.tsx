@@ -1,18 +1,17 @@
-/** Binding credentials (RFC 8555 §7.3.4): the list, and a new one with its ready command lines. */
+/** External account binding (RFC 8555 §7.3.4): the credentials, and one with its grants and its revocation. */
 
 import { useState } from 'preact/hooks'
 import { call, type Input, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Badge, Copyable, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
-import type { CsvFile } from '../components/csv.tsx'
-import { Dialog } from '../components/dialog.tsx'
-import { type Filter, FilterBar } from '../components/filter-bar.tsx'
-import { DayField, TextField, useSubmit } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
-import { ShownOnce } from '../components/shown-once.tsx'
-import { type Column, List } from '../components/table.tsx'
-import { endOfDay } from '../days.ts'
+import { Allowed, Badge, Copyable, Empty, Facts, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
+import { Confirm, Dialog, ShownOnce } from '../components/dialog.tsx'
+import { DayField, type Filter, FilterBar, TextField, useSubmit } from '../components/form.tsx'
+import { Page, tell } from '../components/page.tsx'
+import { type Column, type CsvFile, List } from '../components/table.tsx'
+import { countText, endOfDay, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
+import { AccountLink } from './accounts.tsx'
 import { clientCommands, directoryUrlOf } from './client-commands.ts'
+import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
 import { linesOf } from './profile-fields.ts'
 
 type Credential = Output<'listEabCredentials'>[number]
@@ -191,5 +190,99 @@ function MadeDialog({ credential, onClose }: { credential: WithKey; onClose: () 
         }
       </Ready>
     </ShownOnce>
+  )
+}
+
+export function EabCredentialPage({ params }: PageProps) {
+  const cred_id = params['credential'] ?? ''
+  const loaded = useApi('getEabCredential', { params: { cred_id } })
+  const [isRevoking, setRevoking] = useState(false)
+  const { data } = loaded
+  return (
+    <Page
+      title={data?.kid ?? 'EAB credential'}
+      actions={
+        <Allowed to="revokeEabCredential">
+          {data && !data.revoked && (
+            <button type="button" class="danger" onClick={() => setRevoking(true)}>
+              Revoke
+            </button>
+          )}
+        </Allowed>
+      }
+    >
+      <Ready loaded={loaded}>
+        {(credential) => (
+          <Facts
+            rows={[
+              ['Status', <CredentialState key="state" credential={credential} />],
+              ['Label', credential.label],
+              ['Id', <Copyable key="id" text={credential.id} />],
+              ['Uses', String(credential.uses)],
+              ['Maximum accounts', credential.max_uses ?? 'set by acme.eab_reusable'],
+              ['CA profiles', credential.profiles?.join(', ')],
+              ['Allowed networks', credential.allowed_networks?.join(', ')],
+              ['Pre-approved networks', credential.preapproved_networks?.join(', ')],
+              ['Expires', <Time key="expires" at={credential.expires_at} />],
+              ['First used', <Time key="used" at={credential.used_at} />],
+              ['Created', <Time key="created" at={credential.created_at} />],
+              credential.account_id !== null && [
+                'Last account',
+                <AccountLink key="account" id={credential.account_id} />,
+              ],
+            ]}
+          />
+        )}
+      </Ready>
+      {data && (
+        <>
+          <p>
+            <a href={href('/accounts', { eab_kid: data.kid })}>Accounts of this credential</a>
+          </p>
+          <div class="columns">
+            <GrantedIdentifiers owner="credential" id={cred_id} />
+            <GrantedProfile owner="credential" id={cred_id} />
+          </div>
+        </>
+      )}
+      {isRevoking && data && (
+        <Confirm
+          title={`Revoke ${data.kid}`}
+          consequence={<Cascade id={cred_id} />}
+          action="Revoke"
+          danger
+          typed={data.kid}
+          onClose={() => setRevoking(false)}
+          onConfirm={async () => {
+            await call('revokeEabCredential', { params: { cred_id } })
+            tell('The credential and its accounts are revoked.')
+            loaded.reload()
+          }}
+        />
+      )}
+    </Page>
+  )
+}
+
+/** What goes with it is counted before the button can be pressed. */
+function Cascade({ id }: { id: string }) {
+  const loaded = useApi('getCascadeOfEab', { params: { cred_id: id } })
+  return (
+    <>
+      <p>It cannot be undone. It affects, as counted now:</p>
+      <Ready loaded={loaded}>
+        {({ accounts, authorizations, orders, certificates }) => (
+          <ul>
+            <li>{plural(countText(accounts), 'account')}, which can no longer do anything</li>
+            <li>{plural(countText(authorizations), 'valid authorization')}</li>
+            <li>{plural(countText(orders), 'open order')}</li>
+            <li>
+              {plural(countText(certificates), 'certificate stays', 'certificates stay')} valid; revoke under
+              Certificates
+            </li>
+          </ul>
+        )}
+      </Ready>
+    </>
   )
 }

@@ -6,7 +6,7 @@ import { Allowed, Empty, fieldError, Problem, Ready } from '../components/basics
 import { Confirm } from '../components/dialog.tsx'
 import { Enforcement } from '../components/enforcement.tsx'
 import { SelectField, TextField, useSubmit } from '../components/form.tsx'
-import { tell } from '../components/toast.tsx'
+import { tell } from '../components/page.tsx'
 import { href } from '../router.ts'
 
 interface Owner {

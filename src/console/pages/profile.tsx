@@ -3,10 +3,9 @@
 import { useState } from 'preact/hooks'
 import { call, type Output, useApi } from '../api.ts'
 import { Facts, Ready, Time } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
+import { Confirm, ShownOnce } from '../components/dialog.tsx'
 import { TextField } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
-import { ShownOnce } from '../components/shown-once.tsx'
 import { ROLES } from '../labels.ts'
 import { forget } from '../session.ts'
 

@@ -2,7 +2,7 @@
 
 import { type Output, useApi } from '../api.ts'
 import { Badge, Empty, Ready } from '../components/basics.tsx'
-import { type Filter, FilterBar } from '../components/filter-bar.tsx'
+import { type Filter, FilterBar } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { countText } from '../format.ts'

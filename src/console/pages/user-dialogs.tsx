@@ -5,7 +5,7 @@ import { call, type Output } from '../api.ts'
 import { fieldError, Problem } from '../components/basics.tsx'
 import { Confirm, Dialog } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
-import { tell } from '../components/toast.tsx'
+import { tell } from '../components/page.tsx'
 
 export type User = Output<'listUsers'>[number]
 export type WithPassword = Output<'createUser'>
