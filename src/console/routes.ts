@@ -28,10 +28,9 @@ import { NotificationsPage } from './pages/notifications.tsx'
 import { OperationPage } from './pages/operation.tsx'
 import { AuthorizationPage, OrderPage, OrdersPage } from './pages/orders.tsx'
 import { OverviewPage } from './pages/overview.tsx'
-import { ProfilePage } from './pages/profile.tsx'
 import { SettingsPage } from './pages/settings.tsx'
 import { TokensPage } from './pages/tokens.tsx'
-import { UsersPage } from './pages/users.tsx'
+import { ProfilePage, UsersPage } from './pages/users.tsx'
 import type { PageProps } from './router.ts'
 
 export interface Route {

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { AdminApiError, can, type Loaded, type OperationId } from '../api.ts'
 import { instantText, relativeText } from '../format.ts'
+import { href } from '../router.ts'
 import { tell } from './page.tsx'
 
 /** A time in UTC, with the distance from now. */
@@ -87,7 +88,14 @@ export const LinkTo = ({
     <span {...rest}>{children}</span>
   )
 
-/** Shown only to those whose role may call the operation. */
+/** The end of an id is random; its beginning is the time. */
+export const AccountLink = ({ id, short = false }: { id: string; short?: boolean }) => (
+  <a class="mono" href={href(`/accounts/${id}`)} title={id}>
+    {short ? id.slice(-12) : id}
+  </a>
+)
+
+/** Shown only to roles that may call the operation. */
 export const Allowed = ({ to, children }: { to: OperationId; children: ComponentChildren }) => (
   <>{can(to) && children}</>
 )

@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useState } from 'preact/hooks'
 import { isDay } from '../format.ts'
 import { changeQuery, type Query } from '../router.ts'
+import { fieldError } from './basics.tsx'
 
 interface FieldProps {
   label: string
@@ -136,6 +137,21 @@ export function useSubmit(work: () => Promise<unknown>) {
     }
   }
   return { submit, error, isBusy }
+}
+
+/** The texts of a form; `field` gives a control its value, its change and its error. @param onChange told of each */
+export function useForm<T extends Readonly<Record<string, string>>>(initial: T, onChange?: () => void) {
+  const [values, setValues] = useState(initial)
+  /** @param member of the body, where it has another name than the field */
+  const field = (name: keyof T & string, error: unknown, member: string = name) => ({
+    value: values[name] ?? '',
+    onChange: (value: string) => {
+      setValues({ ...values, [name]: value })
+      onChange?.()
+    },
+    error: fieldError(error, member),
+  })
+  return { values, field, reset: () => setValues(initial) }
 }
 
 export interface Filter {

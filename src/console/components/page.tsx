@@ -27,6 +27,14 @@ export function Page({ title, actions, children }: PageFrame) {
   )
 }
 
+/** A part of a page under a heading of its own. */
+export const Section = ({ title, children }: { title: ComponentChildren; children: ComponentChildren }) => (
+  <section class="section">
+    <h2>{title}</h2>
+    {children}
+  </section>
+)
+
 interface Told {
   text: string
   tone: 'good' | 'bad'

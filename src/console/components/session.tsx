@@ -18,7 +18,7 @@ import {
 } from '../session.ts'
 import { chooseTheme, THEMES, type Theme, useChosenTheme } from '../theme.ts'
 import { Problem } from './basics.tsx'
-import { Confirm, Dialog } from './dialog.tsx'
+import { Action, Dialog } from './dialog.tsx'
 import { SelectField, TextField, useSubmit } from './form.tsx'
 
 function SignInForm({ username: known = '' }: { username?: string }) {
@@ -118,7 +118,6 @@ const THEME_NAMES = { auto: 'System', light: 'Light', dark: 'Dark' }
 export function UserMenu() {
   const { user } = useSession()
   const theme = useChosenTheme()
-  const [asksEverywhere, setAsksEverywhere] = useState(false)
   if (!user) return null
   const signOut = async () => {
     // The browser forgets the session in any case. Without an answer the service ends it by its age.
@@ -141,19 +140,13 @@ export function UserMenu() {
       <button type="button" class="small" onClick={signOut}>
         Sign out
       </button>
-      <button type="button" class="small" onClick={() => setAsksEverywhere(true)}>
-        Sign out everywhere
-      </button>
+      <Action
+        kind="small"
+        action="Sign out everywhere"
+        consequence={<p>Ends all your sessions, in this browser and in others. API tokens stay.</p>}
+        onConfirm={() => call('logoutEverywhere', {}).then(forget)}
+      />
       <p class="quiet">All times are UTC.</p>
-      {asksEverywhere && (
-        <Confirm
-          title="Sign out everywhere"
-          action="Sign out everywhere"
-          consequence={<p>Ends all your sessions, in this browser and in others. API tokens stay.</p>}
-          onConfirm={() => call('logoutEverywhere', {}).then(forget)}
-          onClose={() => setAsksEverywhere(false)}
-        />
-      )}
     </section>
   )
 }

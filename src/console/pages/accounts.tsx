@@ -1,16 +1,14 @@
 /** ACME accounts: the list, and one with its failures, its orders, and what it may request. */
 
-import { useState } from 'preact/hooks'
 import { call, can, type Input, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
+import { AccountLink, Allowed, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
 import { type Filter, FilterBar } from '../components/form.tsx'
-import { Page, tell } from '../components/page.tsx'
+import { Page, Section, tell } from '../components/page.tsx'
 import { type Column, type CsvFile, List } from '../components/table.tsx'
 import { countText, withWholeDays } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
-import { explainFailure } from './failure-words.ts'
-import { FailureLinks } from './failures.tsx'
+import { FailureList } from './failures.tsx'
 import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
 import { ORDER_COLUMNS } from './orders.tsx'
 
@@ -18,13 +16,6 @@ type ListedAccount = Output<'listAccounts'>[number]
 
 const TONES: Readonly<Record<ListedAccount['status'], Tone>> = { valid: 'good', deactivated: 'plain', revoked: 'bad' }
 export const AccountStatus = ({ status }: Pick<ListedAccount, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
-
-/** The end of an id is random; its beginning is the time. */
-export const AccountLink = ({ id, short = false }: { id: string; short?: boolean }) => (
-  <a class="mono" href={href(`/accounts/${id}`)} title={id}>
-    {short ? id.slice(-12) : id}
-  </a>
-)
 
 const COLUMNS: readonly Column<ListedAccount>[] = [
   { head: 'Account', kind: 'wide', cell: ({ id }) => <AccountLink id={id} /> },
@@ -85,19 +76,30 @@ type Account = Output<'getAccount'>
 export function AccountPage({ params }: PageProps) {
   const id = params['account'] ?? ''
   const loaded = useApi('getAccount', { params: { account_id: id } })
-  const [isDeactivating, setDeactivating] = useState(false)
   const { data } = loaded
   return (
     <Page
       title={`Account ${id.slice(-12)}`}
       actions={
-        <Allowed to="deactivateAccount">
-          {data?.status === 'valid' && (
-            <button type="button" class="danger" onClick={() => setDeactivating(true)}>
-              Deactivate
-            </button>
-          )}
-        </Allowed>
+        data?.status === 'valid' && (
+          <Action
+            needs="deactivateAccount"
+            kind="danger"
+            action="Deactivate"
+            consequence={
+              <p>
+                The client can no longer order, renew or revoke with this account. It cannot be undone. Its certificates
+                stay valid.
+              </p>
+            }
+            typed={id.slice(-12)}
+            onConfirm={async () => {
+              await call('deactivateAccount', { params: { account_id: id } })
+              tell('The account is deactivated.')
+              loaded.reload()
+            }}
+          />
+        )
       }
     >
       <Ready loaded={loaded}>{(account) => <AccountFacts account={account} />}</Ready>
@@ -110,26 +112,6 @@ export function AccountPage({ params }: PageProps) {
             <GrantedProfile owner="account" id={id} />
           </div>
         </>
-      )}
-      {isDeactivating && (
-        <Confirm
-          title="Deactivate"
-          consequence={
-            <p>
-              The client can no longer order, renew or revoke with this account. It cannot be undone. Its certificates
-              stay valid.
-            </p>
-          }
-          action="Deactivate"
-          danger
-          typed={id.slice(-12)}
-          onClose={() => setDeactivating(false)}
-          onConfirm={async () => {
-            await call('deactivateAccount', { params: { account_id: id } })
-            tell('The account is deactivated.')
-            loaded.reload()
-          }}
-        />
       )}
     </Page>
   )
@@ -158,8 +140,7 @@ const AccountFacts = ({ account }: { account: Account }) => (
 function Failures({ id }: { id: string }) {
   const loaded = useApi('listFailuresOfAccount', { params: { account_id: id } })
   return (
-    <section class="section">
-      <h2>Recent failures</h2>
+    <Section title="Recent failures">
       <Ready loaded={loaded}>
         {(failures) =>
           failures.length === 0 ? (
@@ -179,43 +160,17 @@ function Failures({ id }: { id: string }) {
           )
         }
       </Ready>
-    </section>
+    </Section>
   )
 }
 
 /** The newest say what is wrong now. */
 const NEWEST = 10
 
-export const FailureList = ({ failures }: { failures: Output<'listFailuresOfAccount'> }) => (
-  <ul class="failures">
-    {failures.map((failure) => (
-      <FailureItem key={failure.id} failure={failure} />
-    ))}
-  </ul>
-)
-
-function FailureItem({ failure }: { failure: Output<'listFailuresOfAccount'>[number] }) {
-  const { title, detail, names, advice, ...places } = explainFailure(failure)
-  return (
-    <li class="failure">
-      <h3>
-        <Badge tone="bad">{title}</Badge> {names.slice(0, 5).join(', ')}
-      </h3>
-      <p>
-        <Time at={failure.occurred_at} />
-      </p>
-      {detail !== '' && <p>{detail}</p>}
-      <p class="quiet">{advice}</p>
-      <FailureLinks {...places} />
-    </li>
-  )
-}
-
 function Orders({ id }: { id: string }) {
   const list = useList('listOrders', { query: { account_id: id } } as Input<'listOrders'>)
   return (
-    <section class="section">
-      <h2>Orders</h2>
+    <Section title="Orders">
       <List
         caption="Orders"
         list={list}
@@ -223,6 +178,6 @@ function Orders({ id }: { id: string }) {
         rowKey={(order) => order.id}
         empty={<Empty title="No orders of this account" />}
       />
-    </section>
+    </Section>
   )
 }

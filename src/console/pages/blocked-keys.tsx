@@ -1,9 +1,9 @@
 /** Keys that are never certified again. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Output, useList } from '../api.ts'
+import { call, type Output, useList } from '../api.ts'
 import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
+import { Action, Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { Page, tell } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
@@ -11,7 +11,7 @@ import { href, type PageProps } from '../router.ts'
 
 type Key = Output<'listBlockedKeys'>[number]
 
-const columnsOf = (unblock: (key: Key) => void): Column<Key>[] => [
+const columnsOf = (reload: () => void): Column<Key>[] => [
   {
     head: 'SHA-256 of the public key',
     kind: 'wide',
@@ -25,13 +25,17 @@ const columnsOf = (unblock: (key: Key) => void): Column<Key>[] => [
   { head: 'Since', kind: 'fixed', cell: ({ blocked_at }) => <Time at={blocked_at} /> },
   {
     head: 'Actions',
-    // Those of a file are taken out there.
-    cell: (key) =>
-      can('unblockKey') &&
-      key.source !== 'file' && (
-        <button type="button" class="small" onClick={() => unblock(key)}>
-          Unblock
-        </button>
+    // Keys of a file are unblocked in the file.
+    cell: ({ source, spki_sha256 }) =>
+      source !== 'file' && (
+        <Action
+          needs="unblockKey"
+          kind="small"
+          action="Unblock"
+          danger
+          consequence={<p>Certificates may be issued for this key again.</p>}
+          onConfirm={() => call('unblockKey', { params: { spki_sha256 } }).then(reload)}
+        />
       ),
   },
 ]
@@ -39,7 +43,6 @@ const columnsOf = (unblock: (key: Key) => void): Column<Key>[] => [
 export function BlockedKeysPage({ entry }: PageProps) {
   const list = useList('listBlockedKeys', {}, entry)
   const [spki, setSpki] = useState('')
-  const [freed, setFreed] = useState<Key>()
   const [isAsking, setAsking] = useState(false)
   const { submit, error } = useSubmit(async () => {
     setAsking(false)
@@ -79,7 +82,7 @@ export function BlockedKeysPage({ entry }: PageProps) {
       <List
         caption="Blocked keys"
         list={list}
-        columns={columnsOf(setFreed)}
+        columns={columnsOf(list.reload)}
         rowKey={({ spki_sha256 }) => spki_sha256}
         empty={<Empty title="No blocked keys" />}
       />
@@ -96,19 +99,6 @@ export function BlockedKeysPage({ entry }: PageProps) {
           danger
           onClose={() => setAsking(false)}
           onConfirm={() => submit()}
-        />
-      )}
-      {freed && (
-        <Confirm
-          title="Unblock"
-          consequence={<p>Certificates may be issued for this key again.</p>}
-          action="Unblock"
-          danger
-          onClose={() => setFreed(undefined)}
-          onConfirm={async () => {
-            await call('unblockKey', { params: { spki_sha256: freed.spki_sha256 } })
-            list.reload()
-          }}
         />
       )}
     </Page>

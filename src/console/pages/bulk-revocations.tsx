@@ -3,8 +3,9 @@
 import { useState } from 'preact/hooks'
 import { allRows, call, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Badge, Empty, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
-import { Page, tell } from '../components/page.tsx'
+import { Action } from '../components/dialog.tsx'
+import { useSubmit } from '../components/form.tsx'
+import { Page, Section, tell } from '../components/page.tsx'
 import { List, saveFile } from '../components/table.tsx'
 import { countText, csvOf, plural } from '../format.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
@@ -100,10 +101,9 @@ export function BulkRevocationPage({ params, entry }: PageProps) {
       }
     >
       <Ready loaded={loaded}>{(data) => <Progress job={data} />}</Ready>
-      <section class="section">
-        <h2>Results</h2>
+      <Section title="Results">
         {isOver ? <Results job={job} entry={entry} /> : <p class="quiet">Listed when the job has finished.</p>}
-      </section>
+      </Section>
     </Page>
   )
 }
@@ -142,35 +142,24 @@ function filterText(name: string, value: unknown): string {
   return new Date(Date.parse(text) - (name === 'issued_before' ? 1 : 0)).toISOString().slice(0, 10)
 }
 
-function Cancel({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: () => void }) {
-  const [asks, setAsks] = useState(false)
-  return (
-    <Allowed to="cancelBulkRevocation">
-      <button type="button" class="danger" onClick={() => setAsks(true)}>
-        Cancel the rest
-      </button>
-      {asks && (
-        <Confirm
-          title="Cancel the rest"
-          action="Cancel the rest"
-          danger
-          onClose={() => setAsks(false)}
-          consequence={
-            <p>
-              Stops after the current batch. {plural(countText(revoked), 'certificate is', 'certificates are')} already
-              revoked and stay so; the next CRL lists them.
-            </p>
-          }
-          onConfirm={async () => {
-            await call('cancelBulkRevocation', { params: { job_id: id } })
-            tell('The bulk revocation is cancelled.')
-            onCancelled()
-          }}
-        />
-      )}
-    </Allowed>
-  )
-}
+const Cancel = ({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: () => void }) => (
+  <Action
+    needs="cancelBulkRevocation"
+    kind="danger"
+    action="Cancel the rest"
+    consequence={
+      <p>
+        Stops after the current batch. {plural(countText(revoked), 'certificate is', 'certificates are')} already
+        revoked and stay so; the next CRL lists them.
+      </p>
+    }
+    onConfirm={async () => {
+      await call('cancelBulkRevocation', { params: { job_id: id } })
+      tell('The bulk revocation is cancelled.')
+      onCancelled()
+    }}
+  />
+)
 
 function Progress({ job }: { job: Job }) {
   const { status, total_matched, revoked, errors_total, reason, created_by, created_at, finished_at, filter } = job
@@ -211,24 +200,14 @@ function Progress({ job }: { job: Job }) {
 
 /** All of them, page after page: the list on the screen may hold a part. */
 function SaveResults({ job }: { job: { params: { job_id: string } } }) {
-  const [error, setError] = useState<unknown>()
-  const [isBusy, setBusy] = useState(false)
-  const save = async () => {
-    setBusy(true)
-    setError(undefined)
-    try {
-      saveFile(`bulk-revocation-${job.params.job_id}.csv`, 'text/csv', csvOf(await allResults(job)))
-    } catch (cause) {
-      setError(cause)
-    } finally {
-      setBusy(false)
-    }
-  }
+  const { submit, error, isBusy } = useSubmit(async () =>
+    saveFile(`bulk-revocation-${job.params.job_id}.csv`, 'text/csv', csvOf(await allResults(job))),
+  )
   return (
     <>
       <Problem error={error} />
       <p>
-        <button type="button" class="small" disabled={isBusy} onClick={save}>
+        <button type="button" class="small" disabled={isBusy} onClick={submit}>
           {isBusy ? 'Loading …' : 'Save all results as CSV'}
         </button>
       </p>

@@ -2,8 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
-import { Allowed } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
+import { Action } from '../components/dialog.tsx'
 import { SelectField } from '../components/form.tsx'
 import { tell } from '../components/page.tsx'
 import { saveFile } from '../components/table.tsx'
@@ -13,10 +12,8 @@ import { KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
 type Certificate = Output<'getCertificate'>
 
 export function CertificateActions({ certificate, onChange }: { certificate: Certificate; onChange: () => void }) {
-  const [asks, setAsks] = useState<'revoke' | 'renew'>()
   const serial = certificate.serial_number
   const isAlive = certificate.revoked_at === null && Date.parse(certificate.not_after) > Date.now()
-  const close = () => setAsks(undefined)
   const save = (name: string, content: Promise<string | Uint8Array<ArrayBuffer>>) =>
     content.then(
       (bytes) => saveFile(name, 'application/octet-stream', bytes),
@@ -36,25 +33,10 @@ export function CertificateActions({ certificate, onChange }: { certificate: Cer
         Save chain
       </button>
       {isAlive && (
-        <Allowed to="adviseRenewal">
-          <button type="button" onClick={() => setAsks('renew')}>
-            Ask to renew now
-          </button>
-        </Allowed>
-      )}
-      {certificate.revoked_at === null && (
-        <Allowed to="revokeCertificate">
-          <button type="button" class="danger" onClick={() => setAsks('revoke')}>
-            Revoke …
-          </button>
-        </Allowed>
-      )}
-      {asks === 'revoke' && <Revoke certificate={certificate} onDone={onChange} onClose={close} />}
-      {asks === 'renew' && (
-        <Confirm
-          title="Ask the client to renew now"
+        <Action
+          needs="adviseRenewal"
           action="Ask to renew now"
-          onClose={close}
+          title="Ask the client to renew now"
           consequence={
             <p>
               Renewal information (RFC 9773) then says that the window is open. Clients that ask for it, every six hours
@@ -68,25 +50,22 @@ export function CertificateActions({ certificate, onChange }: { certificate: Cer
           }}
         />
       )}
+      {certificate.revoked_at === null && <Revoke certificate={certificate} onDone={onChange} />}
     </div>
   )
 }
 
-interface RevokeProps {
-  certificate: Certificate
-  onDone: () => void
-  onClose: () => void
-}
-
-function Revoke({ certificate, onDone, onClose }: RevokeProps) {
+function Revoke({ certificate, onDone }: { certificate: Certificate; onDone: () => void }) {
   const [reason, setReason] = useState('0')
   const { serial_number: serial, san_values } = certificate
   return (
-    <Confirm
+    <Action
+      needs="revokeCertificate"
+      kind="danger"
+      text="Revoke …"
       title="Revoke this certificate"
       action="Revoke"
-      danger
-      onClose={onClose}
+      onOpen={() => setReason('0')}
       consequence={
         <>
           <p>
@@ -115,6 +94,6 @@ function Revoke({ certificate, onDone, onClose }: RevokeProps) {
             : 'The key is not blocked: only keyCompromise does that.'
         }
       />
-    </Confirm>
+    </Action>
   )
 }

@@ -2,7 +2,7 @@
 
 import { AdminApiError, type Output, useApi } from '../api.ts'
 import { Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
-import { Page } from '../components/page.tsx'
+import { Page, Section } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { CertificateActions } from './certificate-actions.tsx'
@@ -147,10 +147,9 @@ const EXTENSION_COLUMNS = [
 
 function Extensions({ details: { extensions } }: { details: Details }) {
   return (
-    <section class="section">
-      <h2>Extensions</h2>
+    <Section title="Extensions">
       <Table caption="Extensions" columns={EXTENSION_COLUMNS} rows={extensions} rowKey={({ name }) => name} />
-    </section>
+    </Section>
   )
 }
 
@@ -184,25 +183,23 @@ const LOG_COLUMNS = [
 function Chain({ details: { chain, timestamps } }: { details: Details }) {
   return (
     <>
-      <section class="section">
-        <h2>Chain</h2>
+      <Section title="Chain">
         <Table
           caption="From the issuer upwards."
           columns={CHAIN_COLUMNS}
           rows={chain}
           rowKey={({ fingerprint }) => fingerprint}
         />
-      </section>
+      </Section>
       {timestamps.length > 0 && (
-        <section class="section">
-          <h2>Signed timestamps of transparency logs</h2>
+        <Section title="Signed timestamps of transparency logs">
           <Table
             caption="Signed timestamps of transparency logs"
             columns={LOG_COLUMNS}
             rows={timestamps}
             rowKey={({ log_url }) => log_url}
           />
-        </section>
+        </Section>
       )}
     </>
   )
@@ -216,8 +213,7 @@ function OrderOf({ id }: { id: string }) {
       <p class="quiet">No evidence is kept: the authorization was deleted by retention, or the order was imported.</p>
     )
   return (
-    <section class="section">
-      <h2>How the names were validated</h2>
+    <Section title="How the names were validated">
       <p class="quiet">
         Order <a href={href(`/orders/${id}`)}>{shortId(id)}</a>
       </p>
@@ -226,7 +222,7 @@ function OrderOf({ id }: { id: string }) {
           authorizations.map((authorization) => <Validation key={authorization.id} authorization={authorization} />)
         }
       </Ready>
-    </section>
+    </Section>
   )
 }
 

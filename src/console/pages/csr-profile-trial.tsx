@@ -2,12 +2,12 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
-import { Badge, Problem } from '../components/basics.tsx'
+import { AccountLink, Badge, Problem } from '../components/basics.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
+import { Section } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { href } from '../router.ts'
-import { AccountLink } from './accounts.tsx'
 import { type ProfileData, type ReadCsr, readCsrFile, readCsrText } from './profile-fields.ts'
 
 type Verdict = Output<'validateCsrAgainst'>
@@ -36,8 +36,7 @@ export function CsrTrial({ data }: { data: ProfileData }) {
     await validate(csr).catch((cause: Error) => setUnread(cause.message))
   }
   return (
-    <section class="section">
-      <h2>Test a CSR</h2>
+    <Section title="Test a CSR">
       <form
         class={isOver ? 'drop over' : 'drop'}
         onSubmit={submit}
@@ -82,7 +81,7 @@ export function CsrTrial({ data }: { data: ProfileData }) {
         <Problem error={error} />
       </form>
       <div role="status">{verdict?.of === tried && <VerdictOf verdict={verdict} />}</div>
-    </section>
+    </Section>
   )
 }
 
@@ -111,8 +110,7 @@ export function ProfileTrial({ data, profileId }: { data: ProfileData; profileId
     setFound({ ...(await call('checkCsrProfile', { body })), of: tried })
   })
   return (
-    <section class="section">
-      <h2>Who would be affected?</h2>
+    <Section title="Who would be affected?">
       <p class="quiet">
         {profileId === undefined
           ? 'Checks this draft on the last 1,000 certificates of all accounts.'
@@ -125,7 +123,7 @@ export function ProfileTrial({ data, profileId }: { data: ProfileData; profileId
       </div>
       <Problem error={error} />
       <div role="status">{found?.of === tried && <Found found={found} />}</div>
-    </section>
+    </Section>
   )
 }
 

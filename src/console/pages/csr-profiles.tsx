@@ -3,7 +3,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Empty, Facts, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
+import { Action } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { Page, tell } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
@@ -103,7 +103,6 @@ function Editor({ profile, reload }: { profile: Profile; reload: () => void }) {
   const [name, setName] = useState(profile.name)
   const [description, setDescription] = useState(profile.description)
   const [data, setData] = useState<ProfileData>(profile.profile_data)
-  const [isDeleting, setDeleting] = useState(false)
   const body = { name, ...(description && { description }), profile_data: withoutEmptyLines(data) }
   const { submit, error, isBusy } = useSubmit(async () => {
     if (isNew) {
@@ -116,18 +115,7 @@ function Editor({ profile, reload }: { profile: Profile; reload: () => void }) {
     tell('Profile saved; it applies now.')
   })
   return (
-    <Page
-      title={isNew ? 'New CSR profile' : profile.name}
-      actions={
-        <Allowed to="deleteCsrProfile">
-          {!isNew && (
-            <button type="button" class="danger" onClick={() => setDeleting(true)}>
-              Delete
-            </button>
-          )}
-        </Allowed>
-      }
-    >
+    <Page title={isNew ? 'New CSR profile' : profile.name} actions={!isNew && <Delete profile={profile} />}>
       {!isNew && <ProfileFacts profile={profile} />}
       <form onSubmit={submit}>
         <fieldset disabled={!mayChange} class="form">
@@ -161,7 +149,6 @@ function Editor({ profile, reload }: { profile: Profile; reload: () => void }) {
         )}
       </form>
       <CsrTrial data={withoutEmptyLines(data)} />
-      {isDeleting && <DeleteDialog profile={profile} onClose={() => setDeleting(false)} />}
     </Page>
   )
 }
@@ -169,8 +156,11 @@ function Editor({ profile, reload }: { profile: Profile; reload: () => void }) {
 const accountsText = ({ account_ids, more_accounts }: Profile) =>
   countText(account_ids.length) + (more_accounts ? '+' : '')
 
-const DeleteDialog = ({ profile, onClose }: { profile: Profile; onClose: () => void }) => (
-  <Confirm
+const Delete = ({ profile }: { profile: Profile }) => (
+  <Action
+    needs="deleteCsrProfile"
+    kind="danger"
+    action="Delete"
     title={`Delete ${profile.name}`}
     consequence={
       <p>
@@ -178,10 +168,7 @@ const DeleteDialog = ({ profile, onClose }: { profile: Profile; onClose: () => v
         none. It cannot be undone.
       </p>
     }
-    action="Delete"
-    danger
     typed={profile.name}
-    onClose={onClose}
     onConfirm={async () => {
       await call('deleteCsrProfile', { params: { profile_id: profile.id } })
       go('/csr-profiles')

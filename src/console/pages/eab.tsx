@@ -2,14 +2,13 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Input, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Badge, Copyable, Empty, Facts, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
-import { Confirm, Dialog, ShownOnce } from '../components/dialog.tsx'
-import { DayField, type Filter, FilterBar, TextField, useSubmit } from '../components/form.tsx'
+import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time } from '../components/basics.tsx'
+import { Action, ShownOnce } from '../components/dialog.tsx'
+import { DayField, type Filter, FilterBar, TextField, useForm } from '../components/form.tsx'
 import { Page, tell } from '../components/page.tsx'
 import { type Column, type CsvFile, List } from '../components/table.tsx'
 import { countText, endOfDay, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
-import { AccountLink } from './accounts.tsx'
 import { clientCommands, directoryUrlOf } from './client-commands.ts'
 import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
 import { linesOf } from './profile-fields.ts'
@@ -54,14 +53,14 @@ const FILTERS: readonly Filter[] = [{ name: 'status', label: 'Status', options: 
 
 export function EabPage({ query, entry }: PageProps) {
   const list = useList('listEabCredentials', { query } as Input<'listEabCredentials'>, entry)
-  const [isOpen, setOpen] = useState(false)
   const [made, setMade] = useState<WithKey>()
   const create = (
-    <Allowed to="createEabCredential">
-      <button type="button" class="primary" onClick={() => setOpen(true)}>
-        Create a credential
-      </button>
-    </Allowed>
+    <CreateCredential
+      onMade={(credential) => {
+        setMade(credential)
+        list.reload()
+      }}
+    />
   )
   return (
     <Page title="EAB credentials" actions={create}>
@@ -92,26 +91,15 @@ export function EabPage({ query, entry }: PageProps) {
           )
         }
       />
-      {isOpen && (
-        <CreateDialog
-          onClose={() => setOpen(false)}
-          onMade={(credential) => {
-            setOpen(false)
-            setMade(credential)
-            list.reload()
-          }}
-        />
-      )}
       {made && <MadeDialog credential={made} onClose={() => setMade(undefined)} />}
     </Page>
   )
 }
 
-function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made: WithKey) => void }) {
-  const [form, setForm] = useState({ kid: '', label: '', maxUses: '', expires: '', networks: '' })
-  const change = (name: keyof typeof form) => (value: string) => setForm({ ...form, [name]: value })
-  const { submit, error, isBusy } = useSubmit(async () => {
-    const { kid, label, maxUses, expires, networks } = form
+function CreateCredential({ onMade }: { onMade: (made: WithKey) => void }) {
+  const { values, field, reset } = useForm({ kid: '', label: '', maxUses: '', expires: '', networks: '' })
+  const create = async () => {
+    const { kid, label, maxUses, expires, networks } = values
     const allowed_networks = linesOf(networks)
     const body = {
       kid,
@@ -121,46 +109,34 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
       ...(allowed_networks && { allowed_networks }),
     }
     onMade(await call('createEabCredential', { body }))
-  })
-  const field = (name: keyof typeof form, member: string) => ({
-    value: form[name],
-    onChange: change(name),
-    error: fieldError(error, member),
-  })
+  }
   return (
-    <Dialog title="Create a credential" onClose={onClose}>
-      <form onSubmit={submit}>
-        <TextField
-          label="Key identifier"
-          help="A name for the client to send, such as that of a team or a machine."
-          required
-          {...field('kid', 'kid')}
-        />
-        <TextField label="Label" help="For you; clients do not see it." {...field('label', 'label')} />
-        <TextField
-          label="Maximum accounts"
-          help="Empty: acme.eab_reusable decides."
-          type="number"
-          {...field('maxUses', 'max_uses')}
-        />
-        <DayField label="Expires" help="At the end of that day." {...field('expires', 'expires_at')} />
-        <TextField
-          label="Allowed networks"
-          help="One a line, such as 10.1.0.0/16. Empty: all."
-          rows={2}
-          {...field('networks', 'allowed_networks')}
-        />
-        <Problem error={error} />
-        <div class="actions">
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="primary" disabled={isBusy}>
-            Create a credential
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <Action needs="createEabCredential" kind="primary" action="Create a credential" onOpen={reset} onConfirm={create}>
+      {(error) => (
+        <>
+          <TextField
+            label="Key identifier"
+            help="A name for the client to send, such as the name of a team or a machine."
+            required
+            {...field('kid', error)}
+          />
+          <TextField label="Label" help="For you; clients do not see it." {...field('label', error)} />
+          <TextField
+            label="Maximum accounts"
+            help="Empty: acme.eab_reusable decides."
+            type="number"
+            {...field('maxUses', error, 'max_uses')}
+          />
+          <DayField label="Expires" help="At the end of that day." {...field('expires', error, 'expires_at')} />
+          <TextField
+            label="Allowed networks"
+            help="One a line, such as 10.1.0.0/16. Empty: all."
+            rows={2}
+            {...field('networks', error, 'allowed_networks')}
+          />
+        </>
+      )}
+    </Action>
   )
 }
 
@@ -196,19 +172,27 @@ function MadeDialog({ credential, onClose }: { credential: WithKey; onClose: () 
 export function EabCredentialPage({ params }: PageProps) {
   const cred_id = params['credential'] ?? ''
   const loaded = useApi('getEabCredential', { params: { cred_id } })
-  const [isRevoking, setRevoking] = useState(false)
   const { data } = loaded
   return (
     <Page
       title={data?.kid ?? 'EAB credential'}
       actions={
-        <Allowed to="revokeEabCredential">
-          {data && !data.revoked && (
-            <button type="button" class="danger" onClick={() => setRevoking(true)}>
-              Revoke
-            </button>
-          )}
-        </Allowed>
+        data &&
+        !data.revoked && (
+          <Action
+            needs="revokeEabCredential"
+            kind="danger"
+            action="Revoke"
+            title={`Revoke ${data.kid}`}
+            consequence={<Cascade id={cred_id} />}
+            typed={data.kid}
+            onConfirm={async () => {
+              await call('revokeEabCredential', { params: { cred_id } })
+              tell('The credential and its accounts are revoked.')
+              loaded.reload()
+            }}
+          />
+        )
       }
     >
       <Ready loaded={loaded}>
@@ -244,21 +228,6 @@ export function EabCredentialPage({ params }: PageProps) {
             <GrantedProfile owner="credential" id={cred_id} />
           </div>
         </>
-      )}
-      {isRevoking && data && (
-        <Confirm
-          title={`Revoke ${data.kid}`}
-          consequence={<Cascade id={cred_id} />}
-          action="Revoke"
-          danger
-          typed={data.kid}
-          onClose={() => setRevoking(false)}
-          onConfirm={async () => {
-            await call('revokeEabCredential', { params: { cred_id } })
-            tell('The credential and its accounts are revoked.')
-            loaded.reload()
-          }}
-        />
       )}
     </Page>
   )

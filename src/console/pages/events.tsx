@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
 import { Badge, Copyable, Empty, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
 import { Dialog } from '../components/dialog.tsx'
-import { Page, tell } from '../components/page.tsx'
+import { Page, Section, tell } from '../components/page.tsx'
 import { type Column, List, Table } from '../components/table.tsx'
 import { countText, spanText } from '../format.ts'
 import type { PageProps } from '../router.ts'
@@ -18,8 +18,7 @@ export function EventsPage({ entry }: PageProps) {
   const workers = useApi('getWorkers', {}, { every: POLL_MS })
   return (
     <Page title="Events" actions={<Freshness loaded={workers} />}>
-      <section class="section">
-        <h2>Consumers</h2>
+      <Section title="Consumers">
         <Ready loaded={workers}>
           {({ consumers }) => (
             <Table
@@ -47,7 +46,7 @@ export function EventsPage({ entry }: PageProps) {
             />
           )}
         </Ready>
-      </section>
+      </Section>
       {can('listDeadLetters') && <DeadLetters entry={entry} />}
       <Counts />
     </Page>
@@ -88,8 +87,7 @@ function DeadLetters({ entry }: { entry: number }) {
     },
   ]
   return (
-    <section class="section">
-      <h2>Undelivered events</h2>
+    <Section title="Undelivered events">
       <List
         caption="Undelivered events"
         list={list}
@@ -115,15 +113,14 @@ function DeadLetters({ entry }: { entry: number }) {
           </div>
         </Dialog>
       )}
-    </section>
+    </Section>
   )
 }
 
 function Counts() {
   const loaded = useApi('getEventCounts', { query: { hours: '24' } })
   return (
-    <section class="section">
-      <h2>The last 24 hours</h2>
+    <Section title="The last 24 hours">
       <Ready loaded={loaded}>
         {(counts) => (
           <Table
@@ -138,7 +135,7 @@ function Counts() {
           />
         )}
       </Ready>
-    </section>
+    </Section>
   )
 }
 

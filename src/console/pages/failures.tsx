@@ -1,12 +1,11 @@
 /** Lists what clients of all accounts could not do, and why. */
 
 import { type Input, type Output, useList } from '../api.ts'
-import { Badge, Empty, Time } from '../components/basics.tsx'
+import { AccountLink, Badge, Empty, Time } from '../components/basics.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
 import { instantText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
-import { AccountLink } from './accounts.tsx'
 import { type Explanation, explainFailure } from './failure-words.ts'
 
 type Failure = Output<'listFailures'>[number]
@@ -70,5 +69,30 @@ export function FailuresPage({ query, entry }: PageProps) {
         empty={<Empty title="No failures" />}
       />
     </Page>
+  )
+}
+
+export const FailureList = ({ failures }: { failures: Output<'listFailuresOfAccount'> }) => (
+  <ul class="failures">
+    {failures.map((failure) => (
+      <FailureItem key={failure.id} failure={failure} />
+    ))}
+  </ul>
+)
+
+function FailureItem({ failure }: { failure: Output<'listFailuresOfAccount'>[number] }) {
+  const { title, detail, names, advice, ...places } = explainFailure(failure)
+  return (
+    <li class="failure">
+      <h3>
+        <Badge tone="bad">{title}</Badge> {names.slice(0, 5).join(', ')}
+      </h3>
+      <p>
+        <Time at={failure.occurred_at} />
+      </p>
+      {detail !== '' && <p>{detail}</p>}
+      <p class="quiet">{advice}</p>
+      <FailureLinks {...places} />
+    </li>
   )
 }

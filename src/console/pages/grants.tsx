@@ -2,12 +2,12 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Empty, fieldError, Problem, Ready } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
-import { Enforcement } from '../components/enforcement.tsx'
-import { SelectField, TextField, useSubmit } from '../components/form.tsx'
-import { tell } from '../components/page.tsx'
+import { Allowed, Empty, Problem, Ready } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
+import { SelectField } from '../components/form.tsx'
+import { Section, tell } from '../components/page.tsx'
 import { href } from '../router.ts'
+import { Enforcement, IdentifierForm } from './identifiers.tsx'
 
 interface Owner {
   owner: 'account' | 'credential'
@@ -24,24 +24,15 @@ const allow = ({ owner, id }: Owner, typed: string) =>
     ? call('changeIdentifiersOfAccount', { params: { account_id: id }, body: { allow: [typed] } })
     : call('changeIdentifiersOfEab', { params: { cred_id: id }, body: { allow: [typed] } })
 
-const takeBack = ({ owner, id }: Owner, identifier_id: string) =>
+const remove = ({ owner, id }: Owner, identifier_id: string) =>
   owner === 'account'
     ? call('removeAccountFromIdentifier', { params: { identifier_id, account_id: id } })
     : call('removeIdentifierFromEab', { params: { identifier_id, cred_id: id } })
 
 export function GrantedIdentifiers({ owner, id }: Owner) {
   const granted = useGranted(owner, id)
-  const [value, setValue] = useState('')
-  const { submit, error, isBusy } = useSubmit(async () => {
-    const [allowed] = await allow({ owner, id }, value)
-    tell(`${allowed?.identifier ?? value} is allowed.`)
-    setValue('')
-    granted.reload()
-  })
-  const [doomed, setDoomed] = useState<Identifier>()
   return (
-    <section class="section">
-      <h2>Allowed identifiers</h2>
+    <Section title="Allowed identifiers">
       <Enforcement />
       <Problem error={granted.error} retry={granted.reload} />
       {granted.rows.length === 0 && granted.isLoading && <p class="quiet">Loading …</p>}
@@ -53,7 +44,14 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
           {granted.rows.map((identifier) => (
             <li key={identifier.id}>
               <code>{identifier.identifier_value}</code>
-              <GrantEnd identifier={identifier} takeBack={() => setDoomed(identifier)} />
+              <GrantEnd
+                identifier={identifier}
+                onRemove={async () => {
+                  await remove({ owner, id }, identifier.id)
+                  tell(`${identifier.identifier_value} is removed.`)
+                  granted.reload()
+                }}
+              />
             </li>
           ))}
         </ul>
@@ -65,59 +63,41 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
           </button>
         </p>
       )}
-      {doomed && (
-        <Confirm
-          title={`Remove ${doomed.identifier_value}`}
-          action="Remove"
-          consequence={
-            <>
-              <p>
-                No new certificate for {doomed.identifier_value}, unless something else allows it. Existing certificates
-                stay valid.
-              </p>
-              <Enforcement />
-            </>
-          }
-          danger
-          onClose={() => setDoomed(undefined)}
-          onConfirm={async () => {
-            await takeBack({ owner, id }, doomed.id)
-            tell(`${doomed.identifier_value} is removed.`)
+      <Allowed to="changeIdentifiersOfAccount">
+        <IdentifierForm
+          action="Allow"
+          field="allow"
+          onSubmit={async (value) => {
+            const [allowed] = await allow({ owner, id }, value)
+            tell(`${allowed?.identifier ?? value} is allowed.`)
             granted.reload()
           }}
         />
-      )}
-      <Allowed to="changeIdentifiersOfAccount">
-        <form class="narrow" onSubmit={submit}>
-          <TextField
-            label="Name, address or network"
-            help="A name, *.name for it and all below, an address, or a network such as 10.1.0.0/16."
-            value={value}
-            onChange={setValue}
-            error={fieldError(error, 'allow')}
-          />
-          {fieldError(error, 'allow') === undefined && <Problem error={error} />}
-          <div class="actions left">
-            <button type="submit" disabled={isBusy || value.trim() === ''}>
-              Allow
-            </button>
-          </div>
-        </form>
       </Allowed>
-    </section>
+    </Section>
   )
 }
 
-/** What its credential grants to an account is taken back there. */
-function GrantEnd({ identifier, takeBack }: { identifier: Identifier; takeBack: () => void }) {
-  const { identifier_value, eab_credential_id: credential } = identifier
+/** What its credential grants to an account is removed from the credential. */
+function GrantEnd({ identifier, onRemove }: { identifier: Identifier; onRemove: () => Promise<void> }) {
+  const { identifier_value: value, eab_credential_id: credential } = identifier
   if (credential) return <FromCredential id={credential} />
   return (
-    <Allowed to="removeAccountFromIdentifier">
-      <button type="button" class="small" aria-label={`Remove ${identifier_value}`} onClick={takeBack}>
-        Remove
-      </button>
-    </Allowed>
+    <Action
+      needs="removeAccountFromIdentifier"
+      kind="small"
+      label={`Remove ${value}`}
+      title={`Remove ${value}`}
+      action="Remove"
+      danger
+      consequence={
+        <>
+          <p>No new certificate for {value}, unless something else allows it. Existing certificates stay valid.</p>
+          <Enforcement />
+        </>
+      }
+      onConfirm={onRemove}
+    />
   )
 }
 
@@ -140,11 +120,9 @@ export function GrantedProfile({ owner, id }: Owner) {
   const profiles = useAll('listCsrProfiles')
   const isAccount = owner === 'account'
   const [chosen, setChosen] = useState<string>()
-  const [isAsking, setAsking] = useState(false)
   const nameOf = (wanted: string) => profiles.rows.find((one) => one.id === wanted)?.name ?? 'none'
   return (
-    <section class="section">
-      <h2>CSR profile</h2>
+    <Section title="CSR profile">
       <Ready loaded={loaded}>
         {(profile) => (
           <>
@@ -169,38 +147,29 @@ export function GrantedProfile({ owner, id }: Owner) {
                 onChange={setChosen}
               />
               <div class="actions left">
-                <button
-                  type="button"
+                <Action
+                  action="Change the profile"
                   disabled={chosen === undefined || chosen === (ownOf(profile) ?? '')}
-                  onClick={() => setAsking(true)}
-                >
-                  Change the profile
-                </button>
+                  consequence={
+                    <p>
+                      From now on, this profile applies: {nameOf(chosen ?? '')}. Clients whose CSRs do not match get no
+                      certificate.
+                    </p>
+                  }
+                  onConfirm={async () => {
+                    await assignProfile({ owner, id }, ownOf(profile), chosen ?? '')
+                    tell('The profile is changed.')
+                    setChosen(undefined)
+                    loaded.reload()
+                  }}
+                />
               </div>
               <Problem error={profiles.error} retry={profiles.rows.length > 0 ? profiles.more : profiles.reload} />
             </Allowed>
           </>
         )}
       </Ready>
-      {isAsking && chosen !== undefined && (
-        <Confirm
-          title="Change the profile"
-          action="Change the profile"
-          consequence={
-            <p>
-              From now on, this profile applies: {nameOf(chosen)}. Clients whose CSRs do not match get no certificate.
-            </p>
-          }
-          onClose={() => setAsking(false)}
-          onConfirm={async () => {
-            await assignProfile({ owner, id }, ownOf(loaded.data), chosen)
-            tell('The profile is changed.')
-            setChosen(undefined)
-            loaded.reload()
-          }}
-        />
-      )}
-    </section>
+    </Section>
   )
 }
 

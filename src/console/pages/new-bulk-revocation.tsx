@@ -2,26 +2,18 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Input, type Output } from '../api.ts'
-import { fieldError, Problem } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
-import { DayField, SelectField, TextField, useSubmit } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
+import { Problem } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
+import { DayField, SelectField, TextField, useForm, useSubmit } from '../components/form.tsx'
+import { Page, Section } from '../components/page.tsx'
 import { countText, plural, withWholeDays } from '../format.ts'
 import { CERTIFICATE_FILTERS, KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
 import { go, href, type PageProps, type Query } from '../router.ts'
 
 type Filter = NonNullable<Input<'bulkRevoke'>['body']>['filter']
 type DryRun = Extract<Output<'bulkRevoke'>, { dry_run: true }>
-interface Wanted {
-  account: string
-  domain: string
-  key: string
-  after: string
-  before: string
-  serials: string
-}
 
-const wantedBy = (query: Query): Wanted => ({
+const wantedBy = (query: Query) => ({
   account: query['account_id'] ?? '',
   domain: query['domain'] ?? '',
   key: query['spki_sha256'] ?? '',
@@ -36,7 +28,7 @@ const lacking = (query: Query): string[] =>
     query['without']?.split(' ').includes(name) ? [label] : [],
   )
 
-function filterOf({ account, domain, key, after, before, serials }: Wanted): Filter {
+function filterOf({ account, domain, key, after, before, serials }: ReturnType<typeof wantedBy>): Filter {
   const numbers = serials.split(/[\s,]+/).filter((serial) => serial !== '')
   return {
     ...withWholeDays({ ...(after && { issued_after: after }), ...(before && { issued_before: before }) }),
@@ -48,16 +40,12 @@ function filterOf({ account, domain, key, after, before, serials }: Wanted): Fil
 }
 
 export function NewBulkRevocationPage({ query }: PageProps) {
-  const [wanted, setWanted] = useState(() => wantedBy(query))
+  const { values: wanted, field } = useForm(wantedBy(query), () => setFound(undefined))
   const [found, setFound] = useState<DryRun>()
   const { submit, error, isBusy } = useSubmit(async () => {
     const reply = await call('bulkRevoke', { body: { filter: filterOf(wanted), dry_run: true } })
     if ('dry_run' in reply) setFound(reply)
   })
-  const change = (name: keyof Wanted) => (value: string) => {
-    setWanted({ ...wanted, [name]: value })
-    setFound(undefined)
-  }
   return (
     <Page title="New bulk revocation">
       <form onSubmit={submit}>
@@ -72,33 +60,17 @@ export function NewBulkRevocationPage({ query }: PageProps) {
           </div>
         )}
         <div class="filters two-ids">
-          <TextField
-            label="Account id"
-            value={wanted.account}
-            onChange={change('account')}
-            error={fieldError(error, 'filter.account_id')}
-          />
-          <TextField
-            label="SHA-256 of the public key"
-            value={wanted.key}
-            onChange={change('key')}
-            error={fieldError(error, 'filter.spki_sha256')}
-          />
-          <TextField
-            label="Exact name"
-            value={wanted.domain}
-            onChange={change('domain')}
-            error={fieldError(error, 'filter.domain')}
-          />
-          <DayField label="Issued from" value={wanted.after} onChange={change('after')} />
-          <DayField label="Issued until" value={wanted.before} onChange={change('before')} />
+          <TextField label="Account id" {...field('account', error, 'filter.account_id')} />
+          <TextField label="SHA-256 of the public key" {...field('key', error, 'filter.spki_sha256')} />
+          <TextField label="Exact name" {...field('domain', error, 'filter.domain')} />
+          <DayField label="Issued from" {...field('after', error, 'filter.issued_after')} />
+          <DayField label="Issued until" {...field('before', error, 'filter.issued_before')} />
         </div>
         <TextField
           label="Serial numbers"
           help="In hexadecimal, one a line; colons do no harm. At most 10,000."
-          value={wanted.serials}
-          onChange={change('serials')}
           rows={4}
+          {...field('serials', error, 'filter.serial_numbers')}
         />
         <Problem error={error} />
         <div class="actions left">
@@ -115,17 +87,13 @@ export function NewBulkRevocationPage({ query }: PageProps) {
 function Found({ found, filter }: { found: DryRun; filter: Filter }) {
   // A key is named because it has leaked, and no other reason blocks it.
   const [reason, setReason] = useState(filter.spki_sha256 === undefined ? '0' : KEY_COMPROMISE)
-  const [asks, setAsks] = useState(false)
   const { matching_certificates: count, already_revoked: already, serial_numbers } = found
+  const hits = `${plural(countText(count), 'certificate')} would be revoked; ${plural(countText(already), 'more is', 'more are')} already revoked.`
   return (
     <>
       <section class="section" aria-live="polite">
         <h2>2. Preview</h2>
-        <p>
-          {count === 0
-            ? 'No matches that are neither revoked nor expired.'
-            : `${plural(countText(count), 'certificate')} would be revoked; ${plural(countText(already), 'more is', 'more are')} already revoked.`}
-        </p>
+        <p>{count === 0 ? 'No matches that are neither revoked nor expired.' : hits}</p>
         {count > 0 && (
           <details>
             <summary>The first {serial_numbers.length} of them</summary>
@@ -140,9 +108,8 @@ function Found({ found, filter }: { found: DryRun; filter: Filter }) {
         )}
       </section>
       {count > 0 && (
-        <section class="section">
-          <h2>3. Reason</h2>
-          <form class="narrow" onSubmit={(event) => event.preventDefault()}>
+        <Section title="3. Reason">
+          <div class="narrow">
             <SelectField
               label="Reason"
               value={reason}
@@ -154,33 +121,24 @@ function Found({ found, filter }: { found: DryRun; filter: Filter }) {
                   : 'Their keys are not blocked: only keyCompromise does that.'
               }
             />
-            <button type="button" class="danger" onClick={() => setAsks(true)}>
-              Revoke them …
-            </button>
-          </form>
-        </section>
-      )}
-      {asks && (
-        <Confirm
-          title="Revoke them"
-          action="Revoke them"
-          danger
-          typed={String(count)}
-          onClose={() => setAsks(false)}
-          consequence={
-            <>
-              <p>
-                {plural(countText(count), 'certificate')} would be revoked;{' '}
-                {plural(countText(already), 'more is', 'more are')} already revoked.
-              </p>
-              <p>
-                Clients that check the CRL refuse all of them once the next CRL is out. This cannot be undone. The
-                accounts stay: their clients can order again.
-              </p>
-            </>
-          }
-          onConfirm={() => revoke(filter, Number(reason), count)}
-        />
+            <Action
+              kind="danger"
+              text="Revoke them …"
+              action="Revoke them"
+              typed={String(count)}
+              consequence={
+                <>
+                  <p>{hits}</p>
+                  <p>
+                    Clients that check the CRL refuse all of them once the next CRL is out. This cannot be undone. The
+                    accounts stay: their clients can order again.
+                  </p>
+                </>
+              }
+              onConfirm={() => revoke(filter, Number(reason), count)}
+            />
+          </div>
+        </Section>
       )}
     </>
   )

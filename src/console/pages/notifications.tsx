@@ -2,9 +2,9 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Input, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Badge, Empty, Facts, fieldError, Ready, Time, type Tone } from '../components/basics.tsx'
-import { Confirm, Dialog } from '../components/dialog.tsx'
-import { type Filter, FilterBar, TextField } from '../components/form.tsx'
+import { Badge, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Action, Dialog } from '../components/dialog.tsx'
+import { type Filter, FilterBar, TextField, useForm } from '../components/form.tsx'
 import { Page, tell } from '../components/page.tsx'
 import { type Column, List } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
@@ -47,23 +47,22 @@ const FILTERS: readonly Filter[] = [
 export function NotificationsPage({ query, entry }: PageProps) {
   const list = useList('listNotifications', { query } as Input<'listNotifications'>, entry)
   const [opened, setOpened] = useState<string>()
-  const [isPurging, setPurging] = useState(false)
-  const [isRetrying, setRetrying] = useState(false)
   return (
     <Page
       title="Notifications"
       actions={
         <>
-          <Allowed to="retryNotifications">
-            <button type="button" onClick={() => setRetrying(true)}>
-              Retry all failed
-            </button>
-          </Allowed>
-          <Allowed to="purgeNotifications">
-            <button type="button" onClick={() => setPurging(true)}>
-              Purge
-            </button>
-          </Allowed>
+          <Action
+            needs="retryNotifications"
+            action="Retry all failed"
+            consequence={<p>All failed notifications are mailed again, old ones too.</p>}
+            onConfirm={async () => {
+              const { retried } = await call('retryNotifications', {})
+              tell(`${plural(countText(retried), 'notification is', 'notifications are')} queued again.`)
+              list.reload()
+            }}
+          />
+          <Purge onPurged={list.reload} />
         </>
       }
     >
@@ -80,20 +79,6 @@ export function NotificationsPage({ query, entry }: PageProps) {
         }
       />
       {opened !== undefined && <Body id={opened} onClose={() => setOpened(undefined)} />}
-      {isRetrying && (
-        <Confirm
-          title="Retry all failed"
-          action="Retry all failed"
-          consequence={<p>All failed notifications are mailed again, old ones too.</p>}
-          onClose={() => setRetrying(false)}
-          onConfirm={async () => {
-            const { retried } = await call('retryNotifications', {})
-            tell(`${plural(countText(retried), 'notification is', 'notifications are')} queued again.`)
-            list.reload()
-          }}
-        />
-      )}
-      {isPurging && <Purge onClose={() => setPurging(false)} onPurged={list.reload} />}
     </Page>
   )
 }
@@ -131,32 +116,22 @@ function Body({ id, onClose }: { id: string; onClose: () => void }) {
   )
 }
 
-function Purge({ onClose, onPurged }: { onClose: () => void; onPurged: () => void }) {
-  const [days, setDays] = useState('30')
-  const [error, setError] = useState<unknown>()
+function Purge({ onPurged }: { onPurged: () => void }) {
+  const { values, field, reset } = useForm({ days: '30' })
   return (
-    <Confirm
-      title="Purge"
-      consequence={<p>Deletes notifications that were sent or have failed for good. It cannot be undone.</p>}
+    <Action
+      needs="purgeNotifications"
       action="Purge"
       danger
-      onClose={onClose}
+      consequence={<p>Deletes notifications that were sent or have failed for good. It cannot be undone.</p>}
+      onOpen={reset}
       onConfirm={async () => {
-        const { purged } = await call('purgeNotifications', { body: { days: Number(days) } }).catch((cause) => {
-          setError(cause)
-          throw cause
-        })
+        const { purged } = await call('purgeNotifications', { body: { days: Number(values.days) } })
         tell(`${plural(countText(purged), 'notification is', 'notifications are')} deleted.`)
         onPurged()
       }}
     >
-      <TextField
-        label="Older than (days)"
-        type="number"
-        value={days}
-        onChange={setDays}
-        error={fieldError(error, 'days')}
-      />
-    </Confirm>
+      {(error) => <TextField label="Older than (days)" type="number" {...field('days', error)} />}
+    </Action>
   )
 }

@@ -2,10 +2,10 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Output, useApi } from '../api.ts'
-import { Allowed, Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
+import { Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
 import { TextField } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
+import { Page, Section } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
 
@@ -79,14 +79,15 @@ export function OperationPage() {
 }
 
 function SwitchSection({ words, isOn, since, operation, set, reload }: Switch & { reload: () => void }) {
-  const [isAsking, setAsking] = useState(false)
   const [reason, setReason] = useState('')
-  const action = isOn ? words.end : words.begin
   return (
-    <section class="section">
-      <h2>
-        {words.title} <Badge tone={isOn ? 'warn' : 'good'}>{isOn ? words.on : words.off}</Badge>
-      </h2>
+    <Section
+      title={
+        <>
+          {words.title} <Badge tone={isOn ? 'warn' : 'good'}>{isOn ? words.on : words.off}</Badge>
+        </>
+      }
+    >
       <p class="quiet">{words.about}</p>
       <Facts
         rows={[
@@ -95,20 +96,12 @@ function SwitchSection({ words, isOn, since, operation, set, reload }: Switch & 
           ['Reason', since.reason],
         ]}
       />
-      <Allowed to={operation}>
-        <div class="actions left">
-          <button type="button" class={isOn ? 'primary' : 'danger'} onClick={() => setAsking(true)}>
-            {action}
-          </button>
-        </div>
-      </Allowed>
-      {isAsking && (
-        <Confirm
-          title={action}
+      <div class="actions left">
+        <Action
+          needs={operation}
+          kind={isOn ? 'primary' : 'danger'}
+          action={isOn ? words.end : words.begin}
           consequence={<p>{isOn ? words.endConsequence : words.beginConsequence}</p>}
-          action={action}
-          danger={!isOn}
-          onClose={() => setAsking(false)}
           onConfirm={async () => {
             await set(!isOn, reason)
             setReason('')
@@ -121,17 +114,16 @@ function SwitchSection({ words, isOn, since, operation, set, reload }: Switch & 
             value={reason}
             onChange={setReason}
           />
-        </Confirm>
-      )}
-    </section>
+        </Action>
+      </div>
+    </Section>
   )
 }
 
 function Tasks() {
   const loaded = useApi('getWorkers', {}, { every: POLL_MS })
   return (
-    <section class="section">
-      <h2>Background tasks</h2>
+    <Section title="Background tasks">
       <Ready loaded={loaded}>
         {({ tasks }) => (
           <Table
@@ -161,6 +153,6 @@ function Tasks() {
           />
         )}
       </Ready>
-    </section>
+    </Section>
   )
 }

@@ -1,13 +1,13 @@
 /** Orders, one order or authorization with its challenges, and the evidence of each validation. */
 
 import { type Input, type Output, useApi, useList } from '../api.ts'
-import { Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
 import { type Filter, FilterBar } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
+import { Page, Section } from '../components/page.tsx'
 import { type Column, type CsvFile, List, Table } from '../components/table.tsx'
 import { withWholeDays } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
-import { AccountLink, FailureList } from './accounts.tsx'
+import { FailureList } from './failures.tsx'
 
 type ListedOrder = Output<'listOrders'>[number]
 
@@ -98,8 +98,7 @@ function Failures({ order }: { order: Order }) {
   const loaded = useApi('listFailuresOfAccount', { params: { account_id: order.account_id } })
   const names = [order.id, ...order.authorizations.map(({ id }) => id)]
   return (
-    <section class="section">
-      <h2>Failures of this order</h2>
+    <Section title="Failures of this order">
       <Ready loaded={loaded}>
         {(all) => {
           const failures = all.filter(({ data }) =>
@@ -114,7 +113,7 @@ function Failures({ order }: { order: Order }) {
           )
         }}
       </Ready>
-    </section>
+    </Section>
   )
 }
 
@@ -158,11 +157,14 @@ const OrderFacts = ({ order }: { order: Order }) => (
 const AuthorizationSection = ({ authorization }: { authorization: Authorization }) => {
   const { identifier, wildcard, status, expires_at, challenges, evidence } = authorization
   return (
-    <section class="section">
-      <h2>
-        {wildcard ? '*.' : ''}
-        {identifier.value} <OrderStatus status={status} />
-      </h2>
+    <Section
+      title={
+        <>
+          {wildcard ? '*.' : ''}
+          {identifier.value} <OrderStatus status={status} />
+        </>
+      }
+    >
       <p class="quiet">
         Expires: <Time at={expires_at} />
       </p>
@@ -184,7 +186,7 @@ const AuthorizationSection = ({ authorization }: { authorization: Authorization 
           <Badge>{status === 'pending' ? 'No attempt has finished yet.' : 'No attempt is recorded.'}</Badge>
         </p>
       )}
-    </section>
+    </Section>
   )
 }
 

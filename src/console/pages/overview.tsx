@@ -4,7 +4,7 @@ import { can, type OperationId, type Output, POLL_MS, useApi } from '../api.ts'
 import { Badge, Facts, Freshness, LinkTo, Ready, Time } from '../components/basics.tsx'
 import { Chart, ChartFrame } from '../components/chart.tsx'
 import { FirstSteps } from '../components/first-steps.tsx'
-import { Page } from '../components/page.tsx'
+import { Page, Section } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { countText, instantText, plural } from '../format.ts'
 import { href } from '../router.ts'
@@ -226,8 +226,7 @@ const FAILURE_COLUMNS = [
 ] as const
 
 const Failures = ({ data: { failures } }: { data: Overview }) => (
-  <section class="section">
-    <h2>Failures by kind, 24 hours</h2>
+  <Section title="Failures by kind, 24 hours">
     <Table
       caption="Failures by kind, 24 hours"
       columns={FAILURE_COLUMNS}
@@ -235,7 +234,7 @@ const Failures = ({ data: { failures } }: { data: Overview }) => (
       rowKey={({ kind }) => kind}
       empty={<p class="quiet">No failures</p>}
     />
-  </section>
+  </Section>
 )
 
 const ISSUER_COLUMNS = [
@@ -245,8 +244,7 @@ const ISSUER_COLUMNS = [
 ] as const
 
 const Issuers = ({ data: { issuers, instance } }: { data: Overview }) => (
-  <section class="section">
-    <h2>Issuers</h2>
+  <Section title="Issuers">
     <Table
       caption="Issuers"
       columns={ISSUER_COLUMNS}
@@ -254,7 +252,7 @@ const Issuers = ({ data: { issuers, instance } }: { data: Overview }) => (
       rowKey={({ fingerprint }) => fingerprint}
       empty={<p class="quiet">{instance ? 'none' : 'unknown'}</p>}
     />
-  </section>
+  </Section>
 )
 
 const state = (status: string) => <Badge tone={status === 'ok' || status === 'ready' ? 'good' : 'bad'}>{status}</Badge>
@@ -269,8 +267,7 @@ function Parts({ data }: { data: Overview }) {
       </span>
     )
   return (
-    <section class="section">
-      <h2>Health of this instance</h2>
+    <Section title="Health of this instance">
       <Facts
         rows={[
           ['Version', version],
@@ -313,7 +310,7 @@ function Parts({ data }: { data: Overview }) {
           ],
         ]}
       />
-    </section>
+    </Section>
   )
 }
 
