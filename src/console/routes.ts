@@ -5,7 +5,7 @@
  * 3. Add a row here. `needs` is the operation without which it would be empty: a role that may not
  *    call it sees neither page nor link. `group` puts it into the navigation; details have none.
  * 4. Read with `useApi` (one reply) and `useList` (a list by cursor, drawn by `<List>`), write with
- *    `call`; buttons stand in `<Allowed to="operationId">`, changes in `<Confirm>`.
+ *    `call`; a button that changes something is an `<Action needs="operationId">`.
  * 5. Filters are in `query` and change with `changeQuery`: links and the back button then work.
  */
 

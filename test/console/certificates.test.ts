@@ -45,7 +45,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
 
   test('an empty service says how to begin', async () => {
     const { page, close } = await browser.as('auditor', { place: '/certificates' })
-    await page.getByText('No certificate has been issued yet.').waitFor()
+    await page.getByText('No certificates yet').waitFor()
     await page.getByRole('link', { name: 'Overview', exact: true }).click()
     await page.getByRole('heading', { name: 'The first certificate' }).waitFor()
     await page.getByText(service.directoryUrl, { exact: true }).waitFor()

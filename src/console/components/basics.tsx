@@ -26,7 +26,7 @@ export const Badge = ({ tone = 'plain', children }: { tone?: Tone; children: Com
   <span class={`badge ${tone}`}>{children}</span>
 )
 
-export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
+function CopyButton({ text }: { text: string }) {
   const copy = () =>
     navigator.clipboard.writeText(text).then(
       () => tell('Copied'),
@@ -34,7 +34,7 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
     )
   return (
     <button type="button" class="small" onClick={copy}>
-      {label}
+      Copy
     </button>
   )
 }
@@ -95,6 +95,14 @@ export const AccountLink = ({ id, short = false }: { id: string; short?: boolean
   </a>
 )
 
+/** A link that looks like a button, for roles that may call the operation of its page. */
+export const ButtonLink = ({ needs, to, children }: { needs: OperationId; to: string; children: string }) =>
+  can(needs) ? (
+    <a class="button" href={to}>
+      {children}
+    </a>
+  ) : null
+
 /** Shown only to roles that may call the operation. */
 export const Allowed = ({ to, children }: { to: OperationId; children: ComponentChildren }) => (
   <>{can(to) && children}</>
@@ -107,7 +115,7 @@ const ADVICE: Readonly<Record<number, string>> = {
   503: 'This is usually temporary; try again in a moment.',
 }
 
-/** What went wrong, in the service's sentence, and what to do about it. */
+/** An error in the service's sentence, and the advice that helps. */
 export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
   if (error === undefined || error === null) return null
   return (
@@ -136,13 +144,13 @@ function sentenceOf(error: unknown): string {
   return 'This page has failed. Reload it; if it fails again, report what the browser console says.'
 }
 
-/** What the service says of one field of a form. @param field as in the body, with dots */
+/** The service's error of one field of a form. @param field as in the body, with dots */
 export function fieldError(error: unknown, field: string): string | undefined {
   if (!(error instanceof AdminApiError)) return undefined
   return error.body.fields?.find((one) => one.field === field)?.message
 }
 
-/** What an empty list says: how to begin. */
+/** Shown instead of an empty list; says how to begin. */
 export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
   <div class="empty">
     <p>

@@ -54,13 +54,13 @@ export const ChartFrame = <T,>(props: {
     </div>
   )
 
-/** Says nothing to a screen reader: the figures stand beside it. */
+/** Says nothing to a screen reader: the figures are beside it. */
 export function Plot({ data }: { data: PlotData }) {
   const place = useRef<HTMLDivElement>(null)
   const theme = useTheme()
   const key = JSON.stringify(data)
   useEffect(() => (place.current ? drawPlot(place.current, data) : undefined), [key, theme])
-  // Else a window that becomes narrower could not make the canvas smaller.
+  // The canvas could not become smaller with the window otherwise.
   return <div class="plot" ref={place} aria-hidden="true" style={{ contain: 'inline-size' }} />
 }
 
@@ -84,40 +84,37 @@ function Figures({ title, data, isEstimate }: { title: string; data: PlotData; i
   )
 }
 
-export interface Series {
+interface Series {
   label: string
   /** A custom property of styles.css, such as `--series-1`. */
   color: string
   values: readonly (number | null)[]
 }
 
-export interface PlotData {
+interface PlotData {
   /** Seconds since 1970. */
   at: readonly number[]
   series: readonly Series[]
-  kind: 'line' | 'bars'
-  /** Of days, where hours say nothing. */
+  /** Where hours say nothing. */
   byDay?: boolean
-  /** What `at` counts from 0 on, when it is no time. */
+  /** Names of the points, when `at` counts from 0 and is no time. */
   names?: readonly string[]
-  /** Bars stand on each other, the first series below. */
+  /** Bars are drawn upon each other, the first series below. */
   isStacked?: boolean
 }
 
 const HEIGHT = 180
 const DAY_SECONDS = 86_400
 
-/** @returns what removes it; the width follows that of its parent */
-export function drawPlot(parent: HTMLElement, data: PlotData): () => void {
-  const { at, kind, byDay, names, isStacked } = data
+/** Draws bars on a canvas by uPlot. @returns what removes it; the width follows that of its parent */
+function drawPlot(parent: HTMLElement, data: PlotData): () => void {
+  const { at, byDay, names, isStacked } = data
   const series = isStacked ? stacked(data.series) : data.series
-  const style = getComputedStyle(document.documentElement)
-  const color = (name: string) => style.getPropertyValue(name).trim() || style.color
   const ink = resolved(parent, '--quiet')
   const axis = { stroke: ink, grid: { stroke: resolved(parent, '--line'), width: 1 }, ticks: { show: false } }
   const step = (at[1] ?? DAY_SECONDS) - (at[0] ?? 0)
-  // A bar without height would be a line.
-  const drawn = (value: number | null) => (kind === 'bars' && value === 0 ? null : value)
+  // A bar without height would be drawn as a line.
+  const drawn = (value: number | null) => (value === 0 ? null : value)
   const bars = uPlot.paths.bars?.({ size: [0.7, 40] })
   const plot = new uPlot(
     {
@@ -129,7 +126,7 @@ export function drawPlot(parent: HTMLElement, data: PlotData): () => void {
         // Bars of the first and last time are whole.
         x: {
           time: names === undefined,
-          range: (_, min, max) => (kind === 'bars' ? [min - step / 2, max + step / 2] : [min, max]),
+          range: (_, min, max) => [min - step / 2, max + step / 2],
         },
         y: { range: (_, _min, max) => [0, Math.max(1, (max ?? 0) * 1.1)] },
       },
@@ -145,12 +142,13 @@ export function drawPlot(parent: HTMLElement, data: PlotData): () => void {
       ],
       series: [
         {},
-        ...series.map(({ label, color: name }) => ({
+        ...series.map(({ label, color }) => ({
           label,
-          stroke: resolved(parent, name) || color(name),
+          stroke: resolved(parent, color),
           width: 2,
           points: { show: false },
-          ...(kind === 'bars' && { fill: resolved(parent, name), ...(bars && { paths: bars }) }),
+          fill: resolved(parent, color),
+          ...(bars && { paths: bars }),
         })),
       ],
     },

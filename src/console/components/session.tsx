@@ -19,13 +19,12 @@ import {
 import { chooseTheme, THEMES, type Theme, useChosenTheme } from '../theme.ts'
 import { Problem } from './basics.tsx'
 import { Action, Dialog } from './dialog.tsx'
-import { SelectField, TextField, useSubmit } from './form.tsx'
+import { SelectField, TextField, useForm, useSubmit } from './form.tsx'
 
 function SignInForm({ username: known = '' }: { username?: string }) {
-  const [username, setUsername] = useState(known)
-  const [password, setPassword] = useState('')
+  const { values, field } = useForm({ username: known, password: '' })
   const { submit, error, isBusy } = useSubmit(async () => {
-    const { token, user } = await call('login', { body: { username: username.trim(), password } })
+    const { token, user } = await call('login', { body: { ...values, username: values.username.trim() } })
     begin(token, user)
   })
   const form = useRef<HTMLFormElement>(null)
@@ -34,14 +33,13 @@ function SignInForm({ username: known = '' }: { username?: string }) {
   }, [known])
   return (
     <form ref={form} onSubmit={submit} class="narrow">
-      <TextField label="Username" value={username} onChange={setUsername} required autoComplete="username" />
+      <TextField label="Username" required autoComplete="username" {...field('username', error)} />
       <TextField
         label="Password"
-        value={password}
-        onChange={setPassword}
-        required
         type="password"
+        required
         autoComplete="current-password"
+        {...field('password', error)}
       />
       <Problem error={error} />
       <button type="submit" class="primary" disabled={isBusy}>
@@ -90,7 +88,7 @@ export function SignInDialog() {
   )
 }
 
-/** Two minutes before the session ends, by its own age or because nobody is there. */
+/** Two minutes before the session ends, by its age or by the user's absence. */
 export function SessionBar() {
   const [ending, setEnding] = useState<Ending>()
   useEffect(() => {

@@ -4,18 +4,21 @@ import { Component, type ComponentChildren, type ComponentType, h } from 'preact
 import { useEffect, useRef } from 'preact/hooks'
 import type { Listed } from '../api.ts'
 import { countText, csvOf, plural } from '../format.ts'
-import { Problem } from './basics.tsx'
+import type { Query } from '../router.ts'
+import { Empty, Problem } from './basics.tsx'
+import { type Filter, FilterBar } from './form.tsx'
+import { Page } from './page.tsx'
 
 export interface Column<R> {
   head: string
   cell: (row: R) => ComponentChildren
-  /** What `onSort` is told; without it the column cannot be sorted. */
+  /** Passed to `onSort`; without it the column cannot be sorted. */
   sort?: string
   /** `number` is aligned to the right, `wide` takes what is left, `word` breaks no word, `fixed` no line. */
   kind?: 'number' | 'wide' | 'word' | 'fixed'
 }
 
-export interface Sorting {
+interface Sorting {
   by: string
   direction: 'ascending' | 'descending'
   onSort: (by: string, direction: 'ascending' | 'descending') => void
@@ -27,13 +30,16 @@ interface TableProps<R> {
   showCaption?: boolean
   columns: readonly Column<R>[]
   rows: readonly R[]
-  rowKey: (row: R) => string | number
+  /** The id of the row, unless it says otherwise. */
+  rowKey?: (row: R) => string | number
   sorting?: Sorting
   /** Shown instead of a table without rows. */
   empty?: ComponentChildren
 }
 
-export function Table<R>({ caption, showCaption, columns, rows, rowKey, sorting, empty }: TableProps<R>) {
+const idOf = (row: unknown) => String((row as { id?: unknown }).id)
+
+export function Table<R>({ caption, showCaption, columns, rows, rowKey = idOf, sorting, empty }: TableProps<R>) {
   if (rows.length === 0 && empty !== undefined) return <>{empty}</>
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard
@@ -142,6 +148,40 @@ const SEARCHING = (
 const foot = (shown: number, hasMore: boolean) =>
   hasMore ? `${countText(shown)} shown, there are more` : `${countText(shown)} shown`
 
+interface ListPageProps<R> extends Omit<ListProps<R>, 'caption'> {
+  title: string
+  /** One sentence below the title. */
+  about?: string
+  /** Buttons beside the title. */
+  actions?: ComponentChildren
+  query?: Query
+  filters?: readonly Filter[]
+  /** Between the title and the list. */
+  children?: ComponentChildren
+}
+
+/** A page that is one list, with its filters. */
+export function ListPage<R>({
+  title,
+  about,
+  actions,
+  query = {},
+  filters,
+  children,
+  empty,
+  ...list
+}: ListPageProps<R>) {
+  const isFiltered = Object.values(query).some((value) => value !== '')
+  return (
+    <Page title={title} actions={actions}>
+      {about !== undefined && <p class="quiet">{about}</p>}
+      {children}
+      {filters && <FilterBar query={query} filters={filters} />}
+      <List caption={title} empty={isFiltered ? <Empty title="No matches" /> : empty} {...list} />
+    </Page>
+  )
+}
+
 function More({ more }: { more: () => void }) {
   const button = useRef<HTMLButtonElement>(null)
   useEffect(() => {
@@ -161,7 +201,7 @@ function More({ more }: { more: () => void }) {
   )
 }
 
-export function memo<P extends object>(draw: (props: P) => ComponentChildren): ComponentType<P> {
+function memo<P extends object>(draw: (props: P) => ComponentChildren): ComponentType<P> {
   return class extends Component<P> {
     override shouldComponentUpdate(next: Readonly<P>): boolean {
       const former = this.props as Record<string, unknown>
@@ -179,7 +219,7 @@ export interface CsvFile<R> {
   members: readonly (keyof R & string)[]
 }
 
-export const SaveAsCsv = <R,>({ rows, name, members }: CsvFile<R> & { rows: readonly R[] }) => (
+const SaveAsCsv = <R,>({ rows, name, members }: CsvFile<R> & { rows: readonly R[] }) => (
   <div class="actions">
     <button
       type="button"

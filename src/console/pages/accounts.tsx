@@ -1,11 +1,21 @@
 /** ACME accounts: the list, and one with its failures, its orders, and what it may request. */
 
 import { call, can, type Input, type Output, useApi, useList } from '../api.ts'
-import { AccountLink, Allowed, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import {
+  AccountLink,
+  Badge,
+  ButtonLink,
+  Copyable,
+  Empty,
+  Facts,
+  Ready,
+  Time,
+  type Tone,
+} from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
-import { type Filter, FilterBar } from '../components/form.tsx'
+import type { Filter } from '../components/form.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
-import { type Column, type CsvFile, List } from '../components/table.tsx'
+import { type Column, type CsvFile, List, ListPage } from '../components/table.tsx'
 import { countText, withWholeDays } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { FailureList } from './failures.tsx'
@@ -15,7 +25,7 @@ import { ORDER_COLUMNS } from './orders.tsx'
 type ListedAccount = Output<'listAccounts'>[number]
 
 const TONES: Readonly<Record<ListedAccount['status'], Tone>> = { valid: 'good', deactivated: 'plain', revoked: 'bad' }
-export const AccountStatus = ({ status }: Pick<ListedAccount, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
+const AccountStatus = ({ status }: Pick<ListedAccount, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
 
 const COLUMNS: readonly Column<ListedAccount>[] = [
   { head: 'Account', kind: 'wide', cell: ({ id }) => <AccountLink id={id} /> },
@@ -42,32 +52,23 @@ const FILTERS: readonly Filter[] = [
 
 export function AccountsPage({ query, entry }: PageProps) {
   const list = useList('listAccounts', { query: withWholeDays(query) } as Input<'listAccounts'>, entry)
-  const isFiltered = Object.keys(query).length > 0
   return (
-    <Page title="Accounts">
-      <FilterBar query={query} filters={FILTERS} />
-      <List
-        caption="Accounts"
-        list={list}
-        columns={COLUMNS}
-        rowKey={({ id }) => id}
-        csv={CSV}
-        empty={
-          isFiltered ? (
-            <Empty title="No matches" />
-          ) : (
-            <Empty title="No accounts yet">
-              <p>An account appears when a client registers. Create a credential, and copy a command from it.</p>
-              <Allowed to="listEabCredentials">
-                <a class="button" href={href('/eab')}>
-                  EAB credentials
-                </a>
-              </Allowed>
-            </Empty>
-          )
-        }
-      />
-    </Page>
+    <ListPage
+      title="Accounts"
+      query={query}
+      filters={FILTERS}
+      list={list}
+      columns={COLUMNS}
+      csv={CSV}
+      empty={
+        <Empty title="No accounts yet">
+          <p>An account appears when a client registers. Create a credential, and copy a command from it.</p>
+          <ButtonLink needs="listEabCredentials" to={href('/eab')}>
+            EAB credentials
+          </ButtonLink>
+        </Empty>
+      }
+    />
   )
 }
 
@@ -171,13 +172,7 @@ function Orders({ id }: { id: string }) {
   const list = useList('listOrders', { query: { account_id: id } } as Input<'listOrders'>)
   return (
     <Section title="Orders">
-      <List
-        caption="Orders"
-        list={list}
-        columns={ORDER_COLUMNS}
-        rowKey={(order) => order.id}
-        empty={<Empty title="No orders of this account" />}
-      />
+      <List caption="Orders" list={list} columns={ORDER_COLUMNS} empty={<Empty title="No orders of this account" />} />
     </Section>
   )
 }

@@ -3,9 +3,8 @@
 import { useState } from 'preact/hooks'
 import { call, type Input, lines, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'
-import { type Filter, FilterBar, useSubmit } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
-import { type Column, List, saveFile } from '../components/table.tsx'
+import { type Filter, useSubmit } from '../components/form.tsx'
+import { type Column, ListPage, saveFile } from '../components/table.tsx'
 import { countText, plural, withWholeDays } from '../format.ts'
 import type { PageProps } from '../router.ts'
 
@@ -53,7 +52,7 @@ export function AuditPage({ query, entry }: PageProps) {
   const list = useList('listAuditLog', { query: withWholeDays(query) } as Input<'listAuditLog'>, entry)
   const { submit, error, isBusy } = useSubmit(() => exportAll(withWholeDays(query)))
   return (
-    <Page
+    <ListPage
       title="Audit log"
       actions={
         <Allowed to="exportAuditLog">
@@ -62,18 +61,15 @@ export function AuditPage({ query, entry }: PageProps) {
           </button>
         </Allowed>
       }
+      query={query}
+      filters={filtersOf(users.data ?? [])}
+      list={list}
+      columns={columnsOf(users.data ?? [])}
+      empty={<Empty title="No matches" />}
     >
       <Problem error={error} />
       <Chain />
-      <FilterBar query={query} filters={filtersOf(users.data ?? [])} />
-      <List
-        caption="Audit log"
-        list={list}
-        columns={columnsOf(users.data ?? [])}
-        rowKey={({ id }) => id}
-        empty={<Empty title="No matches" />}
-      />
-    </Page>
+    </ListPage>
   )
 }
 

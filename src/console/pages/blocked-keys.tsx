@@ -5,8 +5,8 @@ import { call, type Output, useList } from '../api.ts'
 import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
 import { Action, Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
-import { Page, tell } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
+import { tell } from '../components/page.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 
 type Key = Output<'listBlockedKeys'>[number]
@@ -52,10 +52,14 @@ export function BlockedKeysPage({ entry }: PageProps) {
     list.reload()
   })
   return (
-    <Page title="Blocked keys">
-      <p class="quiet">
-        No certificate is issued for a blocked key. Revocation for key compromise blocks a key by itself.
-      </p>
+    <ListPage
+      title="Blocked keys"
+      about="No certificate is issued for a blocked key. Revocation for key compromise blocks a key by itself."
+      list={list}
+      columns={columnsOf(list.reload)}
+      rowKey={({ spki_sha256 }) => spki_sha256}
+      empty={<Empty title="No blocked keys" />}
+    >
       <Allowed to="blockKey">
         <form
           class="narrow"
@@ -79,13 +83,6 @@ export function BlockedKeysPage({ entry }: PageProps) {
           </div>
         </form>
       </Allowed>
-      <List
-        caption="Blocked keys"
-        list={list}
-        columns={columnsOf(list.reload)}
-        rowKey={({ spki_sha256 }) => spki_sha256}
-        empty={<Empty title="No blocked keys" />}
-      />
       {isAsking && (
         <Confirm
           title="Block the key"
@@ -101,13 +98,13 @@ export function BlockedKeysPage({ entry }: PageProps) {
           onConfirm={() => submit()}
         />
       )}
-    </Page>
+    </ListPage>
   )
 }
 
 const HITS_SHOWN = 10
 
-/** Whom the block would stop from renewing. */
+/** Certificates that could no longer be renewed. */
 function Hits({ spki }: { spki: string }) {
   const { rows, error, isLoading, hasMore, reload } = useList('listCertificates', {
     query: { spki_sha256: spki, status: 'active', limit: String(HITS_SHOWN) },

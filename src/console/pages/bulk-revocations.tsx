@@ -2,11 +2,11 @@
 
 import { useState } from 'preact/hooks'
 import { allRows, call, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Badge, Empty, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
+import { Badge, ButtonLink, Empty, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { useSubmit } from '../components/form.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
-import { List, saveFile } from '../components/table.tsx'
+import { type Column, List, ListPage, saveFile } from '../components/table.tsx'
 import { countText, csvOf, plural } from '../format.ts'
 import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
@@ -23,11 +23,11 @@ const STATUSES = {
 
 const jobTone = ({ status, finished_at }: ListedJob) => (status === 'done' ? 'good' : finished_at ? 'plain' : 'warn')
 
-const COLUMNS = [
+const COLUMNS: readonly Column<ListedJob>[] = [
   {
     head: 'Started',
     kind: 'fixed',
-    cell: ({ id, created_at }: ListedJob) => (
+    cell: ({ id, created_at }) => (
       <a href={href(`/bulk-revocations/${id}`)}>
         <Time at={created_at} relative={false} />
       </a>
@@ -36,52 +36,45 @@ const COLUMNS = [
   {
     head: 'Status',
     kind: 'fixed',
-    cell: (job: ListedJob) => <Badge tone={jobTone(job)}>{STATUSES[job.status]}</Badge>,
+    cell: (job) => <Badge tone={jobTone(job)}>{STATUSES[job.status]}</Badge>,
   },
-  { head: 'By', cell: ({ created_by }: ListedJob) => created_by },
-  { head: 'Certificates', kind: 'number', cell: ({ total_matched }: ListedJob) => countText(total_matched) },
-  { head: 'Revoked', kind: 'number', cell: ({ revoked }: ListedJob) => countText(revoked) },
-  { head: 'Not revoked', kind: 'number', cell: ({ errors_total }: ListedJob) => countText(errors_total) },
-] as const
+  { head: 'By', cell: ({ created_by }) => created_by },
+  { head: 'Certificates', kind: 'number', cell: ({ total_matched }) => countText(total_matched) },
+  { head: 'Revoked', kind: 'number', cell: ({ revoked }) => countText(revoked) },
+  { head: 'Not revoked', kind: 'number', cell: ({ errors_total }) => countText(errors_total) },
+]
 
 export function BulkRevocationsPage({ entry }: PageProps) {
   const jobs = useList('listBulkRevocations', {}, entry)
   return (
-    <Page
+    <ListPage
       title="Bulk revocations"
       actions={
-        <Allowed to="bulkRevoke">
-          <a class="button" href={href('/bulk-revocations/new')}>
-            New bulk revocation
-          </a>
-        </Allowed>
+        <ButtonLink needs="bulkRevoke" to={href('/bulk-revocations/new')}>
+          New bulk revocation
+        </ButtonLink>
       }
-    >
-      <List
-        caption="Bulk revocations"
-        columns={COLUMNS}
-        list={jobs}
-        rowKey={({ id }: ListedJob) => id}
-        empty={
-          <Empty title="No bulk revocations yet">
-            <p>Start on the page Certificates, with the button “Revoke many …”.</p>
-          </Empty>
-        }
-      />
-    </Page>
+      columns={COLUMNS}
+      list={jobs}
+      empty={
+        <Empty title="No bulk revocations yet">
+          <p>Start on the page Certificates, with the button “Revoke many …”.</p>
+        </Empty>
+      }
+    />
   )
 }
 
 type Job = Output<'getBulkRevocation'>
 type Result = Output<'listBulkRevocationCertificates'>[number]
 
-const RESULT_COLUMNS = [
+const RESULT_COLUMNS: readonly Column<Result>[] = [
   {
     head: 'Serial number',
-    cell: ({ serial_number }: Result) => <a href={href(`/certificates/${serial_number}`)}>{serial_number}</a>,
+    cell: ({ serial_number }) => <a href={href(`/certificates/${serial_number}`)}>{serial_number}</a>,
   },
-  { head: 'Outcome', kind: 'wide', cell: ({ outcome }: Result) => outcome ?? 'waiting' },
-] as const
+  { head: 'Outcome', kind: 'wide', cell: ({ outcome }) => outcome ?? 'waiting' },
+]
 
 export function BulkRevocationPage({ params, entry }: PageProps) {
   const job = { params: { job_id: params['job'] ?? '' } }
@@ -113,12 +106,7 @@ function Results({ job, entry }: { job: { params: { job_id: string } }; entry: n
   const list = useList('listBulkRevocationCertificates', job, entry)
   return (
     <>
-      <List
-        caption="Results"
-        columns={RESULT_COLUMNS}
-        list={list}
-        rowKey={({ certificate_id }: Result) => certificate_id}
-      />
+      <List caption="Results" columns={RESULT_COLUMNS} list={list} rowKey={({ certificate_id }) => certificate_id} />
       <SaveResults job={job} />
     </>
   )

@@ -1,4 +1,4 @@
-/** What can be done with one certificate: save it, ask its client to renew it, revoke it. */
+/** Actions on one certificate: save it, ask its client to renew it, revoke it. */
 
 import { useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'

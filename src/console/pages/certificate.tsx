@@ -3,7 +3,7 @@
 import { AdminApiError, type Output, useApi } from '../api.ts'
 import { Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
 import { Page, Section } from '../components/page.tsx'
-import { Table } from '../components/table.tsx'
+import { type Column, Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { CertificateActions } from './certificate-actions.tsx'
 import { CertificateStatus, shortId } from './certificates.tsx'
@@ -126,24 +126,20 @@ function Summary({ details }: { details: Details }) {
   )
 }
 
-const EXTENSION_COLUMNS = [
-  { head: 'Extension', kind: 'fixed', cell: ({ name }: Details['extensions'][number]) => name },
-  {
-    head: 'Critical',
-    kind: 'fixed',
-    cell: ({ critical }: Details['extensions'][number]) => (critical ? 'yes' : 'no'),
-  },
+const EXTENSION_COLUMNS: readonly Column<Details['extensions'][number]>[] = [
+  { head: 'Extension', kind: 'fixed', cell: ({ name }) => name },
+  { head: 'Critical', kind: 'fixed', cell: ({ critical }) => (critical ? 'yes' : 'no') },
   {
     head: 'Values',
     kind: 'wide',
-    cell: ({ values }: Details['extensions'][number]) =>
+    cell: ({ values }) =>
       values.map((value) => (
         <div key={value}>
           <code>{value}</code>
         </div>
       )),
   },
-] as const
+]
 
 function Extensions({ details: { extensions } }: { details: Details }) {
   return (
@@ -153,32 +149,20 @@ function Extensions({ details: { extensions } }: { details: Details }) {
   )
 }
 
-const CHAIN_COLUMNS = [
-  { head: 'Subject', kind: 'wide', cell: ({ subject }: Details['chain'][number]) => subject },
-  {
-    head: 'Until',
-    kind: 'fixed',
-    cell: ({ not_after }: Details['chain'][number]) => <Time at={not_after} />,
-  },
+const CHAIN_COLUMNS: readonly Column<Details['chain'][number]>[] = [
+  { head: 'Subject', kind: 'wide', cell: ({ subject }) => subject },
+  { head: 'Until', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
   {
     head: 'Fingerprint (SHA-256)',
-    cell: ({ fingerprint }: Details['chain'][number]) => <code>{fingerprint}</code>,
+    cell: ({ fingerprint }) => <code>{fingerprint}</code>,
   },
-] as const
+]
 
-const LOG_COLUMNS = [
-  { head: 'Log', kind: 'wide', cell: ({ log_url }: Details['timestamps'][number]) => log_url },
-  {
-    head: 'Signed',
-    kind: 'fixed',
-    cell: ({ signed_at }: Details['timestamps'][number]) => <Time at={signed_at} />,
-  },
-  {
-    head: 'Signature checked',
-    kind: 'fixed',
-    cell: ({ verified }: Details['timestamps'][number]) => (verified ? 'yes' : 'no'),
-  },
-] as const
+const LOG_COLUMNS: readonly Column<Details['timestamps'][number]>[] = [
+  { head: 'Log', kind: 'wide', cell: ({ log_url }) => log_url },
+  { head: 'Signed', kind: 'fixed', cell: ({ signed_at }) => <Time at={signed_at} /> },
+  { head: 'Signature checked', kind: 'fixed', cell: ({ verified }) => (verified ? 'yes' : 'no') },
+]
 
 function Chain({ details: { chain, timestamps } }: { details: Details }) {
   return (
@@ -226,13 +210,8 @@ function OrderOf({ id }: { id: string }) {
   )
 }
 
-type Authorization = Output<'getOrder'>['authorizations'][number]
-
-function Validation({
-  authorization: { id, wildcard, identifier, status, evidence },
-}: {
-  authorization: Authorization
-}) {
+function Validation({ authorization }: { authorization: Output<'getAuthorization'> }) {
+  const { id, wildcard, identifier, status, evidence } = authorization
   return (
     <div class="section">
       <h3>

@@ -1,7 +1,7 @@
 /** All certificates: search, filters in the URL, and a list that loads on by cursor. */
 
 import { type Input, type Output, useList } from '../api.ts'
-import { Allowed, Badge, Empty, Time } from '../components/basics.tsx'
+import { Badge, ButtonLink, Empty, Time } from '../components/basics.tsx'
 import { DayField, SelectField, TextField, useTyped } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, type CsvFile, List } from '../components/table.tsx'
@@ -17,7 +17,7 @@ const STATUSES = [
 ] as const
 const FILTERS = Object.keys(CERTIFICATE_FILTERS) as (keyof typeof CERTIFICATE_FILTERS)[]
 
-/** What somebody typed, as the filter that finds it. */
+/** The filter that finds the typed text. */
 function filterFor(text: string): Record<string, string> {
   const typed = text.trim()
   const digits = typed.replaceAll(/[:\s]/g, '')
@@ -33,7 +33,7 @@ function inputOf(query: Query): Input<'listCertificates'> {
   return { query: withWholeDays(Object.fromEntries(known)) }
 }
 
-/** Of the operation, where the query does not say: by expiry where the filter is one. */
+/** The operation sorts by expiry when a filter is about expiry. */
 const usualSort = ({ expiring_after, expiring_before, status, account_id, domain }: Query): string =>
   (expiring_after ?? expiring_before ?? (status === 'expired' || undefined)) && !account_id && !domain
     ? '-not_after'
@@ -47,11 +47,9 @@ export function CertificatesPage({ query, entry }: PageProps) {
     <Page
       title="Certificates"
       actions={
-        <Allowed to="bulkRevoke">
-          <a class="button" href={href('/bulk-revocations/new', bulkQuery(query))}>
-            Revoke many …
-          </a>
-        </Allowed>
+        <ButtonLink needs="bulkRevoke" to={href('/bulk-revocations/new', bulkQuery(query))}>
+          Revoke many …
+        </ButtonLink>
       }
     >
       <Search query={query} />
@@ -60,7 +58,6 @@ export function CertificatesPage({ query, entry }: PageProps) {
         caption="Issued certificates"
         columns={CERTIFICATE_COLUMNS}
         list={certificates}
-        rowKey={({ id }) => id}
         csv={CERTIFICATES_CSV}
         sorting={{
           by: sort.replace('-', ''),
@@ -89,7 +86,7 @@ export function CertificatesPage({ query, entry }: PageProps) {
   )
 }
 
-/** What the filters of a bulk revocation know of these; `without` names the others, which its page tells. */
+/** The filters that a bulk revocation has; `without` names the others, which its page shows. */
 function bulkQuery(query: Query): Record<string, string | undefined> {
   const { account_id, domain, serial, spki_sha256, issued_after, issued_before } = query
   const known = { account_id, domain, serial_numbers: serial, spki_sha256, issued_after, issued_before }
@@ -184,7 +181,7 @@ function Names({ certificate: { serial_number, san_values } }: { certificate: Li
   )
 }
 
-export const CERTIFICATE_COLUMNS: readonly Column<ListedCertificate>[] = [
+const CERTIFICATE_COLUMNS: readonly Column<ListedCertificate>[] = [
   { head: 'Names', kind: 'wide', cell: (row) => <Names certificate={row} /> },
   { head: 'Status', kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
   { head: 'Expires', kind: 'fixed', sort: 'not_after', cell: ({ not_after }) => <Time at={not_after} /> },
@@ -206,11 +203,11 @@ export const CERTIFICATE_COLUMNS: readonly Column<ListedCertificate>[] = [
   },
 ]
 
-/** Of a UUID of version 7 the end differs, the beginning is its time. */
+/** The end of a UUID of version 7 differs; the beginning is its time. */
 export const shortId = (id: string) => `…${id.slice(-8)}`
 const shortSerial = (serial: string) => (serial.length > 16 ? `${serial.slice(0, 8)}…${serial.slice(-6)}` : serial)
 
-export const CERTIFICATES_CSV: CsvFile<ListedCertificate> = {
+const CERTIFICATES_CSV: CsvFile<ListedCertificate> = {
   name: 'certificates.csv',
   members: [
     ...(['serial_number', 'san_values', 'not_before', 'not_after', 'revoked_at', 'revocation_reason'] as const),

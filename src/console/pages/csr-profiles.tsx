@@ -2,11 +2,11 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Empty, Facts, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
+import { ButtonLink, Empty, Facts, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { Page, tell } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { go, href, type PageProps } from '../router.ts'
 import { CsrTrial, ProfileTrial } from './csr-profile-trial.tsx'
@@ -33,31 +33,27 @@ const COLUMNS: readonly Column<ListedProfile>[] = [
 export function CsrProfilesPage({ entry }: PageProps) {
   const list = useList('listCsrProfiles', {}, entry)
   const create = (
-    <Allowed to="createCsrProfile">
-      <a class="button" href={href('/csr-profiles/new')}>
-        New CSR profile
-      </a>
-    </Allowed>
+    <ButtonLink needs="createCsrProfile" to={href('/csr-profiles/new')}>
+      New CSR profile
+    </ButtonLink>
   )
   return (
-    <Page title="CSR profiles" actions={create}>
-      <p class="quiet">Rules for the CSRs of accounts, in addition to the order and the policy.</p>
-      <List
-        caption="CSR profiles"
-        list={list}
-        columns={COLUMNS}
-        rowKey={({ id }) => id}
-        empty={
-          <Empty title="No CSR profiles yet">
-            <p>
-              Without a profile, a CSR only has to match its order. Create one, check it on recent certificates, then
-              assign it.
-            </p>
-            {create}
-          </Empty>
-        }
-      />
-    </Page>
+    <ListPage
+      title="CSR profiles"
+      actions={create}
+      about="Rules for the CSRs of accounts, in addition to the order and the policy."
+      list={list}
+      columns={COLUMNS}
+      empty={
+        <Empty title="No CSR profiles yet">
+          <p>
+            Without a profile, a CSR only has to match its order. Create one, check it on recent certificates, then
+            assign it.
+          </p>
+          {create}
+        </Empty>
+      }
+    />
   )
 }
 

@@ -4,9 +4,9 @@ import { useState } from 'preact/hooks'
 import { call, type Input, type Output, useApi, useList } from '../api.ts'
 import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time } from '../components/basics.tsx'
 import { Action, ShownOnce } from '../components/dialog.tsx'
-import { DayField, type Filter, FilterBar, TextField, useForm } from '../components/form.tsx'
+import { DayField, type Filter, TextField, useForm } from '../components/form.tsx'
 import { Page, tell } from '../components/page.tsx'
-import { type Column, type CsvFile, List } from '../components/table.tsx'
+import { type Column, type CsvFile, ListPage } from '../components/table.tsx'
 import { countText, endOfDay, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { clientCommands, directoryUrlOf } from './client-commands.ts'
@@ -16,7 +16,7 @@ import { linesOf } from './profile-fields.ts'
 type Credential = Output<'listEabCredentials'>[number]
 type WithKey = Output<'createEabCredential'>
 
-export function CredentialState({ credential }: { credential: Credential }) {
+function CredentialState({ credential }: { credential: Credential }) {
   const { revoked, used, expires_at } = credential
   if (revoked) return <Badge tone="bad">revoked</Badge>
   if (expires_at !== null && Date.parse(expires_at) < Date.now()) return <Badge>expired</Badge>
@@ -63,36 +63,28 @@ export function EabPage({ query, entry }: PageProps) {
     />
   )
   return (
-    <Page title="EAB credentials" actions={create}>
-      <p class="quiet">
-        A client registers its account with a credential. What the credential grants counts for all its accounts.
-      </p>
-      <FilterBar query={query} filters={FILTERS} />
-      <List
-        caption="EAB credentials"
-        list={list}
-        columns={COLUMNS}
-        rowKey={({ id }) => id}
-        csv={CSV}
-        empty={
-          query['status'] ? (
-            <Empty title="No matches" />
-          ) : (
-            <Empty title="No credentials yet">
-              <ol>
-                <li>Create a credential; its key is shown once.</li>
-                <li>
-                  Copy a ready command for certbot, lego, acme.sh, Caddy or cert-manager, and run it on the machine.
-                </li>
-                <li>Its account appears under Accounts, and the first certificate under Certificates.</li>
-              </ol>
-              {create}
-            </Empty>
-          )
-        }
-      />
+    <ListPage
+      title="EAB credentials"
+      actions={create}
+      about="A client registers its account with a credential. The grants of a credential apply to all its accounts."
+      query={query}
+      filters={FILTERS}
+      list={list}
+      columns={COLUMNS}
+      csv={CSV}
+      empty={
+        <Empty title="No credentials yet">
+          <ol>
+            <li>Create a credential; its key is shown once.</li>
+            <li>Copy a ready command for certbot, lego, acme.sh, Caddy or cert-manager, and run it on the machine.</li>
+            <li>Its account appears under Accounts, and the first certificate under Certificates.</li>
+          </ol>
+          {create}
+        </Empty>
+      }
+    >
       {made && <MadeDialog credential={made} onClose={() => setMade(undefined)} />}
-    </Page>
+    </ListPage>
   )
 }
 
@@ -233,7 +225,7 @@ export function EabCredentialPage({ params }: PageProps) {
   )
 }
 
-/** What goes with it is counted before the button can be pressed. */
+/** Accounts, orders and certificates are counted before the button can be pressed. */
 function Cascade({ id }: { id: string }) {
   const loaded = useApi('getCascadeOfEab', { params: { cred_id: id } })
   return (

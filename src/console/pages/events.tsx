@@ -92,7 +92,6 @@ function DeadLetters({ entry }: { entry: number }) {
         caption="Undelivered events"
         list={list}
         columns={columns}
-        rowKey={({ id }) => id}
         empty={<Empty title="No undelivered events" />}
       />
       {opened && (

@@ -1,4 +1,4 @@
-/** Whose certificates end within 1, 7, 14 and 30 days: a plot, and the figures with the list behind each account. */
+/** Accounts whose certificates expire within 1, 7, 14 and 30 days: a plot, and the figures with the list behind each account. */
 
 import { type Output, useApi } from '../api.ts'
 import { ChartFrame, Plot } from '../components/chart.tsx'
@@ -46,7 +46,6 @@ function Shares({ data }: { data: Expiring }) {
       </p>
       <Plot
         data={{
-          kind: 'bars',
           isStacked: true,
           at: others.map((_, index) => index),
           names: others.map(({ days }) => (days === 1 ? '1 day' : `${days} days`)),
@@ -120,7 +119,7 @@ const toNotRenewed = (days: number) => {
 const toCertificatesOf = (account_id: string | null) =>
   account_id === null ? undefined : href('/certificates', { ...ENDING, account_id })
 
-/** What people know it by. */
+/** A name that people know. */
 function nameOf({ account_id, contacts, eab_kid }: Expiring['accounts'][number]): string {
   if (account_id === null) return 'no known account'
   return eab_kid ?? contacts[0]?.replace(/^mailto:/, '') ?? account_id.slice(-12)

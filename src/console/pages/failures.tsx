@@ -2,8 +2,7 @@
 
 import { type Input, type Output, useList } from '../api.ts'
 import { AccountLink, Badge, Empty, Time } from '../components/basics.tsx'
-import { Page } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
 import { instantText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { type Explanation, explainFailure } from './failure-words.ts'
@@ -11,7 +10,7 @@ import { type Explanation, explainFailure } from './failure-words.ts'
 type Failure = Output<'listFailures'>[number]
 
 /** The page with more details. */
-export const FailureLinks = ({ authorizationId, orderId }: Pick<Explanation, 'authorizationId' | 'orderId'>) => (
+const FailureLinks = ({ authorizationId, orderId }: Pick<Explanation, 'authorizationId' | 'orderId'>) => (
   <>
     {authorizationId && <a href={href(`/authorizations/${authorizationId}`)}>Evidence</a>}
     {orderId && <a href={href(`/orders/${orderId}`)}>Order</a>}
@@ -51,24 +50,19 @@ export function FailuresPage({ query, entry }: PageProps) {
   const { since } = query
   const list = useList('listFailures', { query: since === undefined ? {} : { since } } as Input<'listFailures'>, entry)
   return (
-    <Page title="Failures">
-      <p class="quiet">
-        Refused orders and requests, failed validations and issuances, within a second. Each account keeps its last 50
-        failures, for 30 days.
-      </p>
+    <ListPage
+      title="Failures"
+      about="Refused orders and requests, failed validations and issuances, within a second. Each account keeps its last 50 failures, for 30 days."
+      list={list}
+      columns={COLUMNS}
+      empty={<Empty title="No failures" />}
+    >
       {since !== undefined && !Number.isNaN(Date.parse(since)) && (
         <p>
           Since {instantText(since)} UTC. <a href={href('/failures')}>Show all</a>
         </p>
       )}
-      <List
-        caption="Failures"
-        list={list}
-        columns={COLUMNS}
-        rowKey={({ id }) => id}
-        empty={<Empty title="No failures" />}
-      />
-    </Page>
+    </ListPage>
   )
 }
 

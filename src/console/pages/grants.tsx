@@ -1,4 +1,4 @@
-/** What an account or a credential may request: allowed identifiers and the CSR profile. */
+/** Grants of an account or a credential: allowed identifiers and the CSR profile. */
 
 import { useEffect, useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
@@ -15,7 +15,7 @@ interface Owner {
 }
 
 type Profile = Pick<Output<'listCsrProfiles'>[number], 'id' | 'name'>
-/** Those of a credential do not say whose they are. */
+/** Identifiers of a credential do not name their owner. */
 type Identifier = Output<'listIdentifiersOfEab'>[number] & { eab_credential_id?: string | null }
 
 /** As typed: the service knows other spellings, takes what is in the list already, and makes what is missing. */
@@ -78,7 +78,7 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
   )
 }
 
-/** What its credential grants to an account is removed from the credential. */
+/** A grant of the account's credential is removed from the credential, not here. */
 function GrantEnd({ identifier, onRemove }: { identifier: Identifier; onRemove: () => Promise<void> }) {
   const { identifier_value: value, eab_credential_id: credential } = identifier
   if (credential) return <FromCredential id={credential} />
@@ -189,7 +189,7 @@ function optionsOf(profiles: readonly Profile[], own: Profile | undefined): (rea
   return [['', 'none'], ...[...profiles, ...rest].map(({ id, name }) => [id, name] as const)]
 }
 
-/** That of its credential is not the account's own. */
+/** The profile of its credential is not the account's own. */
 const ownOf = (profile: Output<'getCsrProfileOfAccount'> | undefined): string | undefined =>
   profile?.eab_credential_id ? undefined : profile?.id
 

@@ -5,8 +5,8 @@ import { call, type Output, useApi, useList } from '../api.ts'
 import { AccountLink, Allowed, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
-import { Page, tell } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
+import { tell } from '../components/page.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
 
@@ -20,7 +20,16 @@ const typeOf = (value: string): 'dns' | 'ip' =>
 export function IdentifiersPage({ entry }: PageProps) {
   const list = useList('listAllowedIdentifiers', {}, entry)
   return (
-    <Page title="Allowed identifiers">
+    <ListPage
+      title="Allowed identifiers"
+      list={list}
+      columns={columnsOf(list.reload)}
+      empty={
+        <Empty title="No identifiers yet">
+          <p>Add a name or network here, then allow it to a credential or an account on their pages.</p>
+        </Empty>
+      }
+    >
       <Enforcement />
       <Allowed to="createAllowedIdentifier">
         <IdentifierForm
@@ -33,18 +42,7 @@ export function IdentifiersPage({ entry }: PageProps) {
           }}
         />
       </Allowed>
-      <List
-        caption="Allowed identifiers"
-        list={list}
-        columns={columnsOf(list.reload)}
-        rowKey={({ id }) => id}
-        empty={
-          <Empty title="No identifiers yet">
-            <p>Add a name or network here, then allow it to a credential or an account on their pages.</p>
-          </Empty>
-        }
-      />
-    </Page>
+    </ListPage>
   )
 }
 

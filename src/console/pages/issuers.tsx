@@ -1,4 +1,4 @@
-/** What the CAs publish: their certificates and chains, and their CRLs. */
+/** Issuers with their chains, and the CRLs that they sign. */
 
 import { call, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'

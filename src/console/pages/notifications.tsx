@@ -4,9 +4,9 @@ import { useState } from 'preact/hooks'
 import { call, type Input, type Output, useApi, useList } from '../api.ts'
 import { Badge, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
 import { Action, Dialog } from '../components/dialog.tsx'
-import { type Filter, FilterBar, TextField, useForm } from '../components/form.tsx'
-import { Page, tell } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
+import { type Filter, TextField, useForm } from '../components/form.tsx'
+import { tell } from '../components/page.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
 
@@ -48,7 +48,7 @@ export function NotificationsPage({ query, entry }: PageProps) {
   const list = useList('listNotifications', { query } as Input<'listNotifications'>, entry)
   const [opened, setOpened] = useState<string>()
   return (
-    <Page
+    <ListPage
       title="Notifications"
       actions={
         <>
@@ -65,21 +65,18 @@ export function NotificationsPage({ query, entry }: PageProps) {
           <Purge onPurged={list.reload} />
         </>
       }
+      query={query}
+      filters={FILTERS}
+      list={list}
+      columns={columnsOf(setOpened)}
+      empty={
+        <Empty title="No notifications">
+          <p>They are recorded while notifications.enabled is on, and mailed while smtp.enabled is on.</p>
+        </Empty>
+      }
     >
-      <FilterBar query={query} filters={FILTERS} />
-      <List
-        caption="Notifications"
-        list={list}
-        columns={columnsOf(setOpened)}
-        rowKey={({ id }) => id}
-        empty={
-          <Empty title={query['status'] ? 'No matches' : 'No notifications'}>
-            <p>They are recorded while notifications.enabled is on, and mailed while smtp.enabled is on.</p>
-          </Empty>
-        }
-      />
       {opened !== undefined && <Body id={opened} onClose={() => setOpened(undefined)} />}
-    </Page>
+    </ListPage>
   )
 }
 

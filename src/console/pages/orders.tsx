@@ -2,9 +2,9 @@
 
 import { type Input, type Output, useApi, useList } from '../api.ts'
 import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
-import { type Filter, FilterBar } from '../components/form.tsx'
+import type { Filter } from '../components/form.tsx'
 import { Page, Section } from '../components/page.tsx'
-import { type Column, type CsvFile, List, Table } from '../components/table.tsx'
+import { type Column, type CsvFile, ListPage, Table } from '../components/table.tsx'
 import { withWholeDays } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { FailureList } from './failures.tsx'
@@ -13,7 +13,7 @@ type ListedOrder = Output<'listOrders'>[number]
 
 const STATUSES = ['pending', 'ready', 'processing', 'valid', 'invalid'] as const
 const TONES: Readonly<Record<string, Tone>> = { valid: 'good', invalid: 'bad', processing: 'warn' }
-export const OrderStatus = ({ status }: { status: string }) => <Badge tone={TONES[status] ?? 'plain'}>{status}</Badge>
+const OrderStatus = ({ status }: { status: string }) => <Badge tone={TONES[status] ?? 'plain'}>{status}</Badge>
 
 /** The error of an order or challenge (RFC 7807). */
 export const detailOf = (error: Readonly<Record<string, unknown>> | null): string =>
@@ -55,19 +55,16 @@ const FILTERS: readonly Filter[] = [
 
 export function OrdersPage({ query, entry }: PageProps) {
   const list = useList('listOrders', { query: withWholeDays(query) } as Input<'listOrders'>, entry)
-  const isFiltered = Object.keys(query).length > 0
   return (
-    <Page title="Orders">
-      <FilterBar query={query} filters={FILTERS} />
-      <List
-        caption="Orders"
-        list={list}
-        columns={WITH_ACCOUNT}
-        rowKey={({ id }) => id}
-        csv={CSV}
-        empty={<Empty title={isFiltered ? 'No matches' : 'No orders yet'} />}
-      />
-    </Page>
+    <ListPage
+      title="Orders"
+      query={query}
+      filters={FILTERS}
+      list={list}
+      columns={WITH_ACCOUNT}
+      csv={CSV}
+      empty={<Empty title="No orders yet" />}
+    />
   )
 }
 
@@ -171,7 +168,6 @@ const AuthorizationSection = ({ authorization }: { authorization: Authorization 
       <Table
         caption={`Challenges of ${identifier.value}`}
         rows={challenges}
-        rowKey={({ id }) => id}
         columns={[
           { head: 'Challenge', cell: ({ type }) => type },
           { head: 'Status', cell: (challenge) => <OrderStatus status={challenge.status} /> },

@@ -1,15 +1,15 @@
-/** What an operator looks at in the morning: alarms first, then figures, each with the list behind it. */
+/** The overview for an operator's morning: alarms first, then figures, each with the list behind it. */
 
 import { can, type OperationId, type Output, POLL_MS, useApi } from '../api.ts'
 import { Badge, Facts, Freshness, LinkTo, Ready, Time } from '../components/basics.tsx'
 import { Chart, ChartFrame } from '../components/chart.tsx'
-import { FirstSteps } from '../components/first-steps.tsx'
 import { Page, Section } from '../components/page.tsx'
-import { Table } from '../components/table.tsx'
+import { type Column, Table } from '../components/table.tsx'
 import { countText, instantText, plural } from '../format.ts'
 import { href } from '../router.ts'
 import { ExpiringAccounts } from './expiring-accounts.tsx'
 import { titleOfFailure } from './failure-words.ts'
+import { FirstSteps } from './first-steps.tsx'
 
 type Overview = Output<'getOverview'>
 type Alarm = Overview['alarms'][number]
@@ -180,7 +180,6 @@ function IssuedChart({ data: { at, issued, issued_of_day } }: { data: Overview }
           ? `${plural(countText(issued_of_day), 'certificate')} in the last 24 hours, at most ${countText(most.certificates)} in an hour (${instantText(most.hour).slice(11)}).`
           : 'No certificate was issued in the last 24 hours.'
       }
-      kind="bars"
       at={hours.map((hour) => hour / 1000)}
       series={[{ label: 'Certificates', color: '--series-1', values: hours.map((hour) => counts.get(hour) ?? 0) }]}
     />
@@ -212,7 +211,6 @@ function ExpiryPlot({ data: { is_estimate: isEstimate, buckets } }: { data: Outp
       title="Expirations by day"
       summary={isEstimate ? `${summary} There are many: the numbers are estimated from a sample.` : summary}
       isEstimate={isEstimate}
-      kind="bars"
       byDay
       at={days.map((day) => Date.parse(day) / 1000)}
       series={[{ label: 'Certificates', color: '--series-2', values: days.map(countOf) }]}
@@ -220,10 +218,10 @@ function ExpiryPlot({ data: { is_estimate: isEstimate, buckets } }: { data: Outp
   )
 }
 
-const FAILURE_COLUMNS = [
-  { head: 'Kind', kind: 'wide', cell: ({ kind }: Overview['failures'][number]) => titleOfFailure(kind) },
-  { head: 'Count', kind: 'number', cell: ({ events }: Overview['failures'][number]) => countText(events) },
-] as const
+const FAILURE_COLUMNS: readonly Column<Overview['failures'][number]>[] = [
+  { head: 'Kind', kind: 'wide', cell: ({ kind }) => titleOfFailure(kind) },
+  { head: 'Count', kind: 'number', cell: ({ events }) => countText(events) },
+]
 
 const Failures = ({ data: { failures } }: { data: Overview }) => (
   <Section title="Failures by kind, 24 hours">
@@ -237,11 +235,11 @@ const Failures = ({ data: { failures } }: { data: Overview }) => (
   </Section>
 )
 
-const ISSUER_COLUMNS = [
-  { head: 'Issuer', kind: 'fixed', cell: ({ id }: Overview['issuers'][number]) => id },
-  { head: 'Subject', cell: ({ subject }: Overview['issuers'][number]) => subject },
-  { head: 'Expires', kind: 'fixed', cell: ({ not_after }: Overview['issuers'][number]) => <Time at={not_after} /> },
-] as const
+const ISSUER_COLUMNS: readonly Column<Overview['issuers'][number]>[] = [
+  { head: 'Issuer', kind: 'fixed', cell: ({ id }) => id },
+  { head: 'Subject', cell: ({ subject }) => subject },
+  { head: 'Expires', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
+]
 
 const Issuers = ({ data: { issuers, instance } }: { data: Overview }) => (
   <Section title="Issuers">

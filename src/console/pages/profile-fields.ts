@@ -1,4 +1,4 @@
-/** What the page of a CSR profile reads: its fields from the schema, its JSON, and a CSR from text or a file. Pure. */
+/** Input of the page of a CSR profile: its fields from the schema, its JSON, and a CSR from text or a file. Pure. */
 
 export interface FieldSchema {
   type?: string | readonly string[]
@@ -13,19 +13,19 @@ export interface FieldSchema {
   properties?: Readonly<Record<string, FieldSchema>>
 }
 
-export type FieldKind = 'flag' | 'number' | 'pattern' | 'choices' | 'texts' | 'sizes' | 'json'
+type FieldKind = 'flag' | 'number' | 'pattern' | 'choices' | 'texts' | 'sizes' | 'json'
 
 export interface ProfileField {
   name: string
   label: string
   help: string
   kind: FieldKind
-  /** Of `choices` and `sizes`. */
+  /** For `choices` and `sizes`. */
   options: readonly string[]
   minimum: number
 }
 
-/** What a field asks, for those who do not know its name. A field without an entry shows its name. */
+/** The labels of fields. A field without an entry shows its name. */
 const WORDS: Readonly<Record<string, readonly [label: string, help: string]>> = {
   authorized_keys: ['Key types', 'With the least size in bits; 0 asks for no size.'],
   authorized_signature_algorithms: ['Signature algorithms of the request', ''],
@@ -92,7 +92,7 @@ export function linesOf(text: string): string[] | undefined {
   return lines.length > 0 ? lines : undefined
 }
 
-/** What is sent: without lines that are still empty. */
+/** The data to send, without lines that are still empty. */
 export const withoutEmptyLines = (data: ProfileData): ProfileData =>
   Object.fromEntries(
     Object.entries(data).map(([name, value]) => [
@@ -101,9 +101,9 @@ export const withoutEmptyLines = (data: ProfileData): ProfileData =>
     ]),
   )
 
-export type ReadJson = { ok: true; data: ProfileData } | { ok: false; message: string }
+type ReadJson = { ok: true; data: ProfileData } | { ok: false; message: string }
 
-/** What is typed beside the form. */
+/** Reads the JSON beside the form. */
 export function readJson(text: string): ReadJson {
   try {
     const data: unknown = JSON.parse(text)

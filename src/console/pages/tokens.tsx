@@ -5,8 +5,8 @@ import { call, type Output, useList } from '../api.ts'
 import { Badge, Empty, Time } from '../components/basics.tsx'
 import { Action, ShownOnce } from '../components/dialog.tsx'
 import { DayField, SelectField, TextField, useForm } from '../components/form.tsx'
-import { Page, tell } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
+import { tell } from '../components/page.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
 import { endOfDay } from '../format.ts'
 import { ROLE_OPTIONS, ROLES } from '../labels.ts'
 import type { PageProps } from '../router.ts'
@@ -61,15 +61,15 @@ export function TokensPage({ entry }: PageProps) {
     />
   )
   return (
-    <Page title="API tokens" actions={create}>
-      <p class="quiet">For scripts and metrics: a token has the rights of its role, and never more than its maker.</p>
-      <List
-        caption="API tokens"
-        list={list}
-        columns={columnsOf(list.reload)}
-        rowKey={({ id, revoked_at }) => `${id} ${revoked_at}`}
-        empty={<Empty title="No API tokens">{create}</Empty>}
-      />
+    <ListPage
+      title="API tokens"
+      actions={create}
+      about="For scripts and metrics: a token has the rights of its role, and never more than its maker."
+      list={list}
+      columns={columnsOf(list.reload)}
+      rowKey={({ id, revoked_at }) => `${id} ${revoked_at}`}
+      empty={<Empty title="No API tokens">{create}</Empty>}
+    >
       {made && (
         <ShownOnce
           title={`The token ${made.name}`}
@@ -79,7 +79,7 @@ export function TokensPage({ entry }: PageProps) {
           <p>Send it as Authorization: Bearer …</p>
         </ShownOnce>
       )}
-    </Page>
+    </ListPage>
   )
 }
 

@@ -6,7 +6,7 @@ import { Badge, Facts, Ready, Time } from '../components/basics.tsx'
 import { Action, ShownOnce } from '../components/dialog.tsx'
 import { SelectField, TextField, useForm } from '../components/form.tsx'
 import { Page, tell } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
 import { ROLE_OPTIONS, ROLES } from '../labels.ts'
 import type { PageProps } from '../router.ts'
 import { forget, type Role, useSession } from '../session.ts'
@@ -24,7 +24,7 @@ export function UsersPage({ entry }: PageProps) {
     list.reload()
   }
   return (
-    <Page
+    <ListPage
       title="Users"
       actions={
         can('createUser') && (
@@ -34,17 +34,14 @@ export function UsersPage({ entry }: PageProps) {
           </>
         )
       }
+      list={list}
+      rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
+      columns={columnsOf(me?.id, list.reload, show)}
     >
-      <List
-        caption="Users"
-        list={list}
-        rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
-        columns={columnsOf(me?.id, list.reload, show)}
-      />
       {shown && (
         <ShownOnce title={shown.title} secrets={[['Password', shown.password]]} onClose={() => setShown(undefined)} />
       )}
-    </Page>
+    </ListPage>
   )
 }
 

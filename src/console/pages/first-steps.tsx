@@ -2,11 +2,12 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { can, type Output, useApi } from '../api.ts'
-import type { ListedCertificate } from '../pages/certificates.tsx'
+import { Copyable, Ready } from '../components/basics.tsx'
 import { href } from '../router.ts'
-import { Copyable, Ready } from './basics.tsx'
+import type { ListedCertificate } from './certificates.tsx'
+import { directoryUrlOf } from './client-commands.ts'
 
-/** Of `npm start`, whose files lie in the checkout (`src/dev/run.ts`). */
+/** The root certificate of `npm start`, whose files are in the checkout (`src/dev/run.ts`). */
 const DEVELOPMENT_ROOT = /^(.*)\/ca\/intermediate(?:[\w-]*)\.pem$/
 
 /** @param newest undefined while there is no certificate */
@@ -20,7 +21,7 @@ export function FirstSteps({ newest }: { newest: ListedCertificate | undefined }
   return typeof seen === 'object' && <Arrived certificate={seen} />
 }
 
-/** What was waited for is not taken away without a word. */
+/** The guide does not vanish without a word when the certificate is there. */
 const Arrived = ({ certificate: { serial_number, san_values } }: { certificate: ListedCertificate }) => (
   <p class="bar good" role="status">
     <span>
@@ -43,8 +44,7 @@ function Guide() {
 
 function Steps({ settings }: Pick<Output<'getSettings'>, 'settings'>) {
   const setting = (key: string) => settings.find((one) => one.key === key)?.value
-  const base = String(setting('server.external_url') ?? '').replace(/\/$/, '')
-  const directory = `${base}${String(setting('api.base_path') ?? '')}${String(setting('acme.paths.directory') ?? '')}`
+  const directory = directoryUrlOf(settings)
   const folder = DEVELOPMENT_ROOT.exec(String(setting('ca.internal.root_cert_path') ?? ''))?.[1]
   const port = String(setting('challenges.http01.port') ?? 80)
   return (
