@@ -8,12 +8,8 @@ import type { AccountStatus, OrderStatus } from '../../domain/states.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import { type AccountFilter, type ListedAccount, listAccounts } from '../../store/account-list.ts'
-import {
-  type CertificateFilter,
-  type CertificateStatus,
-  type ListedCertificate,
-  listCertificates,
-} from '../../store/certificate-list.ts'
+import type { CertificateFilter, CertificateStatus } from '../../store/certificate-filter.ts'
+import { type ListedCertificate, listCertificates } from '../../store/certificate-list.ts'
 import { type ListedOrder, listOrders, type OrderFilter } from '../../store/order-list.ts'
 import { tableOf } from '../table.ts'
 import { statusOf } from './inspect.ts'

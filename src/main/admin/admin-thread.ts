@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import { AdminApplication } from '../../admin/application.ts'
 import { readConsole } from '../../admin/console-files.ts'
-import type { AdminContext } from '../../admin/context.ts'
+import type { AdminContext, AdminEvents } from '../../admin/context.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
 import { AdminGate, type AdminPort } from '../../admin/gate.ts'
 import { type AdminServer, listenForAdministrators } from '../../admin/listener.ts'
@@ -23,7 +23,7 @@ import { openCheckedDatabase } from '../../store/slonik.ts'
 import type { AdminThreadData, AdminThreadMessages } from '../messages.ts'
 import { AuditUpkeep } from './audit-upkeep.ts'
 import { createAudit } from './audit-wiring.ts'
-import { type AdminEvents, createAdminContext } from './use-cases.ts'
+import { createAdminContext } from './use-cases.ts'
 
 /** Requests of all fronts together; the application answers what exceeds its own bound. */
 const MAILBOX_LIMIT = 1_024
