@@ -51,7 +51,7 @@ describe('auto_accept', () => {
     assert.deepEqual([line['event'], line['by']], ['identifiers_approved', 'auto_accept'])
   })
 
-  test('so are pre-authorizations', async () => {
+  test('a pre-authorization is valid at once', async () => {
     const client = await aClient('pre.auto.test')
     const identifier = { type: 'dns', value: 'pre.auto.test' }
     assert.equal((await client.post(client.directory['newAuthz'] as string, { identifier })).json.status, 'valid')

@@ -21,7 +21,8 @@ import {
 import { certIdOf } from '../support/certificate-id.ts'
 import { readCrl } from '../support/crl.ts'
 import { chancery, operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { aCertificate } from '../unit/shared/pki/support.ts'
 
 describe('a certificate that the database has forgotten', { timeout: 900_000 }, () => {
@@ -30,7 +31,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
   let client: AcmeClient
   let database: pg.Client
   before(async () => {
-    service = await startTestService({ fronts: 1, config: { crl: { enabled: true }, ari: { enabled: true } } })
+    service = await sharedService('acme')
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
     database = new pg.Client(service.database.connection)
@@ -40,7 +41,6 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
     closeConnections()
     await database.end()
     await responder.close()
-    await service.dispose()
   })
 
   const fileOf = (name: string, pem: string) => {

@@ -15,6 +15,7 @@ import {
 import { certIdOf } from '../support/certificate-id.ts'
 import { chancery } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 /** What counts as now, of windows of days; the machine may stand still between two looks at the clock. */
 const NOW_MS = 300_000
@@ -28,7 +29,7 @@ describe('renewal information', () => {
   let renewalInfo: string
   let certificate: { der: Buffer; certId: string }
   before(async () => {
-    service = await startTestService({ config: { ari: { enabled: true } } })
+    service = await sharedService('acme')
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
     renewalInfo = client.directory['renewalInfo'] as string
@@ -37,7 +38,6 @@ describe('renewal information', () => {
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
   })
 
   async function issue(name: string) {

@@ -23,7 +23,7 @@ describe('the commands', () => {
     commands = (await localProgram(WORDS.flatMap(({ usage }) => usage.split(' ')))).commands
   })
 
-  test('what can be done from another machine can be done here, but for what is about the user of a session', () => {
+  test('every operation from another machine is a local command, except those about the user of a session', () => {
     const here = new Set(commands.map(nameOf))
     for (const words of WORDS)
       if (!words.operations.some((id) => NEEDS_USER.includes(id))) assert.ok(here.has(nameOf(words)), words.usage)

@@ -10,7 +10,7 @@ import type { Actor } from '../../domain/administrator.ts'
 import { type AuditAction, type AuditDetails, type AuditEntry, auditMac } from '../../domain/audit-chain.ts'
 import type { NotedHead } from '../../domain/audit-verdict.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import { requireAuthority } from '../users/authority.ts'
+import { requireAuthority } from '../users/sessions.ts'
 import { appendAuditEntry, lockAuditHead, moveAuditHead } from './audit-store.ts'
 import type { AuditWatch } from './audit-watch.ts'
 

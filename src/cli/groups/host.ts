@@ -137,7 +137,7 @@ const ADMINISTRATION = [
     about: 'Take users over with their password hashes: a JSON array, or one JSON object a line',
     options: PRINTING,
     examples: ['-c config.yaml users import users.json'],
-    run: async (options, [file = '']) => (await import('../commands/users.ts')).importUsers(options, file),
+    run: async (options, [file = '']) => (await import('../commands/users.ts')).importUserFile(options, file),
   }),
   onHost('both secrets stay on that host', {
     usage: 'eab reseal',

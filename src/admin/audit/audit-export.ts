@@ -1,10 +1,10 @@
-/** Reads the audit log: a page, or all of it. */
+/** Exports of the audit log: all that fits a filter, page by page. */
 
 import type { DatabasePool } from 'slonik'
 import type { Actor } from '../../domain/administrator.ts'
-import { requireAuthority } from '../users/authority.ts'
+import { requireAuthority } from '../users/sessions.ts'
 import type { AuditLog } from './audit-log.ts'
-import { type AuditFilter, readAuditCheckpoint, readAuditLines, readAuditPage } from './audit-store.ts'
+import { type AuditFilter, readAuditCheckpoint, readAuditLines } from './audit-store.ts'
 
 /** Some 130 KB. */
 const EXPORT_PAGE = 500
@@ -12,11 +12,11 @@ const EXPORT_PAGE = 500
 const REST = 15
 const MOST_REST_MS = 1_000
 
-export class AuditReader {
+export class AuditExports {
   readonly #db: DatabasePool
   readonly #audit: AuditLog
-  /** When the next page of an export may be read. */
-  #exportTurn = Promise.resolve()
+  /** Settles when the next page may be read. */
+  #turn = Promise.resolve()
 
   constructor(db: DatabasePool, audit: AuditLog) {
     this.#db = db
@@ -24,22 +24,10 @@ export class AuditReader {
   }
 
   /**
-   * Newest first.
-   * @param before undefined for the first page
-   * @returns `next` for the next page; undefined on the last
-   */
-  async page(filter: AuditFilter, before: number | undefined, limit: number) {
-    const page = { before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 }
-    const found = await readAuditPage(this.#db, filter, page)
-    const entries = found.slice(0, limit)
-    return { entries, next: found.length > limit ? entries.at(-1)?.sequence : undefined }
-  }
-
-  /**
    * What was there at the first read, in texts of many lines. Between them it holds no connection.
    * @throws AdminError unauthorized, forbidden as soon as the author may no longer read on
    */
-  async *export(author: Actor, filter: AuditFilter): AsyncGenerator<string> {
+  async *read(author: Actor, filter: AuditFilter): AsyncGenerator<string> {
     const { head } = await readAuditCheckpoint(this.#db)
     const { action, userId: user_id, ipAddress: ip_address, since, until } = filter
     await this.#audit.record(author, 'audit.export', { filters: { action, user_id, ip_address, since, until } })
@@ -56,9 +44,9 @@ export class AuditReader {
 
   /** One after the other, with rests, so that all exports together cost little. */
   async #inTurn<T>(read: () => Promise<T>): Promise<T> {
-    const turn = this.#exportTurn
+    const turn = this.#turn
     let pass = (): void => undefined
-    this.#exportTurn = new Promise((resolve) => (pass = resolve))
+    this.#turn = new Promise((resolve) => (pass = resolve))
     await turn
     const startedAt = performance.now()
     try {
