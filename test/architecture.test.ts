@@ -423,11 +423,10 @@ describe('foreign packages', () => {
 /** The most that a reader takes in: one screen for a function, and the objects that one file connects. */
 const MAX_FUNCTION_LINES = 80
 const MAX_IMPORTS = 25
-/** One connects all parts of a front thread, the other all commands, which it imports when they are called. */
+/** Each connects all parts of a thread. */
 const COMPOSITION_ROOTS = [
   'src/main/admin/use-cases.ts',
   'src/main/front/front-thread.ts',
-  'src/cli/program.ts',
   // All endpoints of the Admin API, and the types of all that they work with.
   'src/admin/endpoints.ts',
   'src/admin/context.ts',
