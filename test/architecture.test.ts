@@ -33,15 +33,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/runtime/supervision.ts',
     'workers/module',
   ],
-  'src/services': [
-    ...SHARED,
-    'src/domain',
-    'src/store',
-    'src/ca',
-    'workers/pool.ts',
-    'workers/pool-error.ts',
-    'workers/job.ts',
-  ],
+  'src/services': [...SHARED, 'src/domain', 'src/store', 'src/ca', 'workers/pool.ts', 'workers/job.ts'],
   'src/overload': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
   'src/http': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
   'src/validation': [
@@ -53,9 +45,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/settings',
     'src/ops/metrics.ts',
     'workers/pool.ts',
-    'workers/pool-error.ts',
     'workers/job.ts',
-    'workers/caa-verdict.ts',
     'workers/extension',
   ],
   'src/mpic': [
@@ -66,7 +56,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/validation',
     'src/ops/metrics.ts',
     'workers/pool.ts',
-    'workers/pool-error.ts',
     'workers/job.ts',
   ],
   'src/acme': RESOURCES,
@@ -279,7 +268,7 @@ const KNOWN_IN_DEVELOPMENT: Record<string, readonly string[]> = {
   undici: ['bench/client/http.ts', 'bench/servers/child.ts', 'bench/servers/others.ts'],
   esbuild: ['src/dev/build-console.mjs'],
   preact: ['src/console'],
-  uplot: ['bench/report/document.ts', 'src/console/components/plot.ts'],
+  uplot: ['bench/report/document.ts', 'src/console/components/chart.tsx'],
 }
 
 /** Development packages that are programs or types; the others must be imported by a test or the bench. */
@@ -453,8 +442,6 @@ const COMPOSITION_ROOTS = [
   // All endpoints of the Admin API, and the types of all that they work with.
   'src/admin/endpoints.ts',
   'src/admin/context.ts',
-  // All pages.
-  'src/console/routes.ts',
 ]
 
 describe('sizes', () => {

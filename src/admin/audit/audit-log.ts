@@ -52,7 +52,7 @@ export class AuditLog {
     })
   }
 
-  /** The same for what was begun with authority and goes on without its author, such as a job. */
+  /** For work that was begun with authority and continues without its author, such as a job. */
   onward<T>(author: AuditAuthor, work: Work<T>): Promise<T> {
     return this.#commit(author, work, async () => undefined)
   }

@@ -112,7 +112,7 @@ const Lines = z
 type AuditLines = z.output<typeof Lines>
 
 /**
- * The same as one text, a JSON object a line as the Admin API describes it: as rows, an export would cost ten times as much.
+ * A page as one text, a JSON object a line as the Admin API describes it: as rows, an export would cost ten times as much.
  *
  * @returns `lines` undefined without an entry; `last` is the lowest sequence number
  */

@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import { readSharedSecret } from '../../../signer/protocol/shared-secret.ts'
+import { readSharedSecret } from '../../../signer/protocol/handshake.ts'
 import type { SigningIssuer } from '../../admin/operation/issuers.ts'
 import { SignerClient } from '../../ca/signer-client.ts'
 import type { Config } from '../../config/schema.ts'

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import { isUsableHash } from '../../admin/users/password-hash.ts'
 import type { ImportedUser, WantedUser } from '../../admin/users/users.ts'
 import { isUsername, ROLES, type Role, USERNAME_RULE } from '../../domain/administrator.ts'
+import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
 import { describeFileError } from '../../shared/lib/file-error.ts'
-import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/mail-address.ts'
 import { CommandError } from '../values.ts'
 
 type UserRecord = WantedUser & { enabled?: boolean; password_hash: string }
