@@ -11,12 +11,19 @@
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { chooseFiles, commandsNeededBy, importsSupport, type Ring, ringsOf } from './support/chosen-files.ts'
-import type { TestCounts } from './support/counts-reporter.ts'
+import {
+  chooseFiles,
+  commandsNeededBy,
+  importsSupport,
+  processesOf,
+  type Ring,
+  ringsOf,
+} from './support/chosen-files.ts'
+import { sourceName, type TestCounts } from './support/counts-reporter.ts'
 import { installMissing } from './support/requirements.ts'
 
 const TESTS = import.meta.dirname
@@ -63,9 +70,19 @@ interface Outcome {
 async function runFiles(files: readonly string[], environment: NodeJS.ProcessEnv): Promise<Outcome> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-counts-'))
   try {
+    const processes = processesOf(files, folder)
+    for (const { entry, files } of processes)
+      if (files.length > 1) writeFileSync(entry, files.map((file) => `import '${pathToFileURL(file)}'\n`).join(''))
     const countsFile = path.join(folder, 'counts.json')
-    const exitCode = await finish(startRunner(files, countsFile, environment))
-    return { exitCode, counts: JSON.parse(readFileSync(countsFile, 'utf8')) as TestCounts }
+    const entries = processes.map(({ entry }) => entry)
+    const exitCode = await finish(startRunner(entries, countsFile, environment))
+    const counts = JSON.parse(readFileSync(countsFile, 'utf8')) as TestCounts
+    // A process that ends early fails as its entry.
+    const failedFiles = counts.failedFiles.flatMap((name) => {
+      const files = processes.find(({ entry }) => entry === name)?.files
+      return files?.map(sourceName) ?? name
+    })
+    return { exitCode, counts: { ...counts, failedFiles } }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

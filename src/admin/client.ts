@@ -8,17 +8,16 @@ import type { z } from 'zod/v4'
 import type { OPERATIONS } from './endpoints.ts'
 import type { ErrorBody } from './errors.ts'
 
-type Operation = (typeof OPERATIONS)[number]
-export type OperationId = Operation['id']
-type ById<I extends OperationId> = Extract<Operation, { id: I }>
+type Operations = typeof OPERATIONS
+export type OperationId = keyof Operations
 type Given<S, K extends string> = S extends z.ZodType ? { [N in K]: z.input<S> } : { [N in K]?: undefined }
 /** Parameters, query and body of an operation, as far as it has them. */
-export type Input<I extends OperationId> = Given<ById<I>['params'], 'params'> &
-  Partial<Given<ById<I>['query'], 'query'>> &
-  Given<ById<I>['body'], 'body'>
+export type Input<I extends OperationId> = Given<Operations[I]['params'], 'params'> &
+  Partial<Given<Operations[I]['query'], 'query'>> &
+  Given<Operations[I]['body'], 'body'>
 export type Output<I extends OperationId> =
-  NonNullable<ById<I>['reply']['schema']> extends z.ZodType
-    ? z.output<NonNullable<ById<I>['reply']['schema']>>
+  NonNullable<Operations[I]['reply']['schema']> extends z.ZodType
+    ? z.output<NonNullable<Operations[I]['reply']['schema']>>
     : undefined
 
 export type Routes = Readonly<Record<OperationId, readonly [method: string, path: string]>>
@@ -47,7 +46,7 @@ export class AdminApiError extends Error {
 
 export interface AdminClientOptions {
   routes: Routes
-  /** Of the base path. */
+  /** The absolute URL of the base path. */
   baseUrl: string
   token(): string | undefined
   fetch: typeof fetch

@@ -46,15 +46,12 @@ export interface Answer<R> {
   lines?: AsyncIterable<string>
 }
 
-export interface Endpoint<I extends string, P extends Shape, Q extends Shape, B extends Shape, R extends Shape> {
-  /** operationId of the OpenAPI document, and the name in the typed client. */
-  id: I
-  method: Method
-  /** Below the base path, with parameters in braces: `/users/{user_id}`. */
-  path: string
+/** One endpoint; its group gives it name and tag (`endpointGroup`). */
+export interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape, R extends Shape> {
+  /** The path is below the base path, with parameters in braces: `GET /users/{user_id}`. */
+  route: `${Method} /${string}`
   /** Further paths with the same meaning. */
   aliases?: readonly string[]
-  tag: string
   /** One sentence. */
   summary: string
   /** `none`: no token is needed. */
@@ -78,15 +75,30 @@ export interface Endpoint<I extends string, P extends Shape, Q extends Shape, B 
   ): Promise<Answer<R extends z.ZodType ? z.input<R> : never>>
 }
 
-export type AnyEndpoint = Endpoint<string, Shape, Shape, Shape, Shape>
+export interface AnyEndpoint extends EndpointDescription<Shape, Shape, Shape, Shape> {
+  /** operationId of the OpenAPI document, and the name in the typed client. */
+  id: string
+  tag: string
+  method: Method
+  /** Empty for the base path itself. */
+  path: string
+}
 
 /** Checks the types of one endpoint. */
 export function endpoint<
-  const I extends string,
   P extends Shape = undefined,
   Q extends Shape = undefined,
   B extends Shape = undefined,
   R extends Shape = undefined,
->(description: Endpoint<I, P, Q, B, R>): Endpoint<I, P, Q, B, R> {
+>(description: EndpointDescription<P, Q, B, R>): EndpointDescription<P, Q, B, R> {
   return description
+}
+
+/** @param group endpoints by operationId @param tag of the OpenAPI document */
+export function endpointGroup<G extends Readonly<Record<string, { route: string }>>>(tag: string, group: G): G {
+  const named = Object.entries(group).map(([id, description]) => {
+    const [method, path] = description.route.split(' ')
+    return [id, { ...description, id, tag, method, path: path === '/' ? '' : path }]
+  })
+  return Object.fromEntries(named)
 }

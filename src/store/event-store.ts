@@ -3,6 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { EventData, EventKind, OccurredEvent } from '../domain/event.ts'
+import { readEvent } from '../domain/stored-event.ts'
 import { rowsOf, sql } from './slonik.ts'
 
 export interface Delivery {
@@ -20,11 +21,11 @@ const None = z.object({})
 interface DeliveryRow {
   sequence: string
   event_id: string
-  kind: EventKind
+  kind: string
   subject: string
   account_id: string | null
   occurred_at: Date
-  data: EventData
+  data: unknown
   attempts: number
   place?: string
 }
@@ -33,14 +34,14 @@ const deliveryOf = (row: DeliveryRow): Delivery => ({
   sequence: row.sequence,
   attempts: row.attempts,
   place: row.place,
-  event: {
+  event: readEvent({
     id: row.event_id,
     kind: row.kind,
     subject: row.subject,
-    data: row.data,
     accountId: row.account_id ?? undefined,
     occurredAt: row.occurred_at,
-  },
+    data: row.data,
+  }),
 })
 
 const columns = sql.fragment`d.sequence, d.event_id, d.kind, d.subject, d.account_id, d.occurred_at, d.data, d.attempts`
@@ -214,7 +215,7 @@ const DeadLetter = z.object({
   subject: z.string(),
   account_id: z.string().nullable(),
   occurred_at: z.date(),
-  data: z.record(z.string(), z.unknown()),
+  data: z.custom<EventData>(),
   attempts: z.int(),
   error: z.string(),
   failed_at: z.date(),

@@ -4,8 +4,9 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
 import { type AcmeClient, closeConnections, registeredClient, thumbprintOf } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 type Row = Record<string, unknown>
 
@@ -17,7 +18,7 @@ describe('accounts of the Admin API', { timeout: 900_000 }, () => {
   let client: AcmeClient
   let id: string
   before(async () => {
-    service = await startTestService({ config: adminConfig() })
+    service = await sharedService('admin')
     database = new pg.Client(service.database.connection)
     await database.connect()
     admin = await administrator(service, 'alice')
@@ -38,7 +39,6 @@ describe('accounts of the Admin API', { timeout: 900_000 }, () => {
   after(async () => {
     closeConnections()
     await database.end()
-    await service.dispose()
   })
 
   const list = async (query: string, by = admin) => {

@@ -13,6 +13,7 @@ import { accountIdOf, change, made } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { chancery, operate } from '../support/operator.ts'
+import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const KEY = 'ab'.repeat(32)
@@ -29,16 +30,18 @@ describe('the audit log', { timeout: 900_000 }, () => {
   const auditKey = path.join(folder, 'audit.key')
   before(async () => {
     writeFileSync(auditKey, Buffer.alloc(32, 7))
-    at = await startIssuing({
+    const config = {
       // A key of its own: that of the secret would change with `eab reseal`.
       ...adminConfig({ audit_key_file: auditKey }),
       crl: { enabled: true },
       tos: { url: 'https://ca.example.test/terms', require_agreement: true, version: '2' },
       audit_retention: { enabled: true, max_age_days: 30, cleanup_interval_seconds: 1 },
-    })
+    }
+    at = await startIssuing(await startTestService({ config }))
   })
   after(async () => {
     await at.end()
+    await at.service.dispose()
     rmSync(folder, { recursive: true })
   })
 

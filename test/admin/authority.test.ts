@@ -5,13 +5,12 @@
 
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import {
   type AdminClient,
   type AdminReplyText,
-  adminConfig,
   clientWith,
   createAdministrator,
   TOKEN_SECRET,
@@ -19,7 +18,8 @@ import {
 import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
 import { made } from '../support/bound.ts'
 import { withQuery } from '../support/revoked.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const CHANGING = ENDPOINTS.filter(({ audit, roles }) => audit && roles !== 'none')
@@ -30,13 +30,12 @@ describe('the authority of a request under way', () => {
   let alice: AdminClient
   let password: string
   before(async () => {
-    service = await startTestService({ config: { ...adminConfig(), crl: { enabled: true } } })
+    service = await sharedService('admin')
     password = await createAdministrator(service.database, 'alice')
     for (const name of ['another', 'carol']) await createAdministrator(service.database, name)
     alice = await sessionOf('alice')
     profile = (await made(alice, '/csr-profiles', { name: 'servers', profile_data: {} })).id
   })
-  after(() => service.dispose())
 
   const sql = (text: string, values: unknown[] = []) =>
     withQuery(service.database.connection, (query) => query(text, values))
@@ -110,7 +109,7 @@ describe('the authority of a request under way', () => {
     }
   })
 
-  test('nor does one who has just been disabled, or deleted', async () => {
+  test('an administrator who has just been disabled or deleted changes nothing', async () => {
     for (const id of REPRESENTATIVES) {
       const client = await sessionOf('alice')
       const change = "UPDATE admin_users SET enabled = false WHERE username = 'alice'"
@@ -124,7 +123,7 @@ describe('the authority of a request under way', () => {
     assert.equal(gone.status, 401)
   })
 
-  test('nor does an API token that has just been revoked', async () => {
+  test('an API token that has just been revoked changes nothing', async () => {
     alice = await sessionOf('alice')
     for (const id of ['setMaintenance', 'updateUser', 'bulkRevoke', 'createEabCredential']) {
       const { id: tokenId, token } = await made<{ id: string; token: string }>(alice, '/tokens', {

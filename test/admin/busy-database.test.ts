@@ -8,11 +8,11 @@ import { type AdminClient, adminConfig, createAdministrator, signIn } from '../s
 import { accountIdOf, boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
-test('what a front refuses itself at a path of the Admin API has the form of the Admin API', async (t) => {
-  const service = await startTestService({ fronts: 1, config: adminConfig() })
-  t.after(() => service.dispose())
+test('what a front refuses itself at a path of the Admin API has the form of the Admin API', async () => {
+  const service = await sharedService('admin')
   const reply = await fetch(`${service.baseUrl}/api/accounts?domain=${'x'.repeat(9_000)}`)
   const { error, message, request_id } = JSON.parse(await reply.text())
   assert.deepEqual([reply.status, error, message], [400, 'invalid_request', 'a URL may have at most 8000 bytes'])

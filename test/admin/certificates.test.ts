@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import type { Obtained } from '../support/acme-client.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { P384_KEY } from '../support/keys.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 type Row = Record<string, unknown>
@@ -15,7 +16,7 @@ describe('certificates of the Admin API', { timeout: 900_000 }, () => {
   let issued: Obtained
   let leaf: X509Certificate
   before(async () => {
-    at = await startIssuing()
+    at = await startIssuing(await sharedService('admin'))
     issued = await at.client.obtain(['www.shop.test', 'shop.test'], at.responder)
     leaf = new X509Certificate(issued.der)
     // Serial numbers 0x0101 to 0x011e: every third revoked, every fifth expired.
@@ -196,7 +197,18 @@ describe('certificates of the Admin API', { timeout: 900_000 }, () => {
     assert.match((await at.admin.get('/certificates?offset=100001')).json.message, /cursor/)
   })
 
+  const changesOfCrl = async () => {
+    const { rows } = await at.database.query('SELECT coalesce(sum(changes), 0)::integer AS n FROM crl_changes')
+    return rows[0].n as number
+  }
+  const revokedInMetrics = async () => {
+    const headers = { authorization: `Bearer ${at.admin.token}` }
+    const text = await (await fetch(`${at.service.baseUrl}/metrics`, { headers })).text()
+    return Number(/^service_certificates_revoked_total(?:\{[^}]*\})? (\d+)$/m.exec(text)?.[1] ?? 0)
+  }
+
   test('a revocation is counted, audited and final; keyCompromise blocks the key', async () => {
+    const [changesBefore, revokedBefore] = [await changesOfCrl(), await revokedInMetrics()]
     const obtained = await at.client.obtain(['leaked.test'], at.responder, { key: P384_KEY })
     const serial = new X509Certificate(obtained.der).serialNumber
     const path = `/certificates/${serial}/revoke`
@@ -214,12 +226,8 @@ describe('certificates of the Admin API', { timeout: 900_000 }, () => {
         WHERE action = 'certificate.revoke'`,
     )
     assert.deepEqual(rows, [{ certificate_id: reply.json.id, serial: reply.json.serial_number }])
-    const changes = await at.database.query('SELECT sum(changes)::integer AS n FROM crl_changes')
-    assert.equal(changes.rows[0].n, 1)
-    await until('the metric to count it', async () => {
-      const text = await (await fetch(`${at.service.baseUrl}/metrics`)).text()
-      return /^service_certificates_revoked_total(?:\{[^}]*\})? 1$/m.test(text)
-    })
+    assert.equal(await changesOfCrl(), changesBefore + 1)
+    await until('the metric to count it', async () => (await revokedInMetrics()) === revokedBefore + 1)
   })
 
   test('without a reason a revocation is unspecified', async () => {

@@ -10,11 +10,12 @@ import {
   registeredClient,
   startResponder,
 } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
 import { accountIdOf, boundClient, change, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
 import { plainCsr } from '../support/csr.ts'
 import { P256_KEY } from '../support/keys.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const csrOf = (...names: string[]) => plainCsr(P256_KEY, names)
 
@@ -24,14 +25,13 @@ describe('CSR profiles', () => {
   let admin: AdminClient
   let auditor: AdminClient
   before(async () => {
-    service = await startTestService({ config: { ...adminConfig(), acme: { eab_reusable: true } } })
+    service = await sharedService('admin')
     responder = await startResponder(service.http01Port)
     admin = await administrator(service, 'alice')
     auditor = await administrator(service, 'audrey', 'auditor')
   })
   after(async () => {
     await responder.close()
-    await service.dispose()
     closeConnections()
   })
 

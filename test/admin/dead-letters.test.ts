@@ -1,20 +1,20 @@
 /** Deliveries that failed for good, over HTTP and from the command line. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { before, describe, test } from 'node:test'
+import { type AdminClient, administrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { chancery, operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 describe('dead letters', () => {
   let service: TestService
   let admin: AdminClient
   before(async () => {
-    service = await startTestService({ config: adminConfig() })
+    service = await sharedService('admin')
     admin = await administrator(service, 'alice')
   })
-  after(() => service.dispose())
 
   const bury = async (consumer: string): Promise<string> => {
     const [row] = await rowsIn<{ id: string }>(
@@ -26,7 +26,7 @@ describe('dead letters', () => {
     return row?.id ?? ''
   }
 
-  test('they are listed with their payload, and sent again once', async () => {
+  test('a dead letter is listed with its payload, and sent again once', async () => {
     await rowsIn(service.database, `INSERT INTO event_consumers (name, kinds) VALUES ('away', '{alarm}')`, [])
     const id = await bury('away')
     const [letter] = (await admin.get('/events/dead')).json

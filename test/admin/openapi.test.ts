@@ -1,16 +1,17 @@
 /** The OpenAPI document of the Admin API, and what is made from it. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { AdminApiError, AdminClient, type Routes } from '../../src/admin/client.ts'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { openApiDocument } from '../../src/admin/openapi.ts'
 import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
-import { adminConfig, administrator, adminRequest, createAdministrator } from '../support/admin.ts'
+import { administrator, adminRequest, createAdministrator } from '../support/admin.ts'
 import { ADMINISTRATIVE_REQUESTS } from '../support/administrative-requests.ts'
 import { rowsIn } from '../support/database.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const document = openApiDocument(ENDPOINTS, { version: '0.0.0', baseUrl: 'https://ca.example/api' })
 
@@ -57,92 +58,93 @@ test('for every endpoint that changes something there is a request that an endin
   )
 })
 
-let service: TestService
-before(async () => {
-  service = await startTestService({ config: adminConfig() })
-})
-after(() => service.dispose())
-
-describe('the typed client', () => {
-  test('signs in, reads and gets errors as errors', async () => {
-    const routes = Object.fromEntries(
-      ENDPOINTS.map(({ id, method, path }) => [id, [method, path]]),
-    ) as unknown as Routes
-    let token: string | undefined
-    const client = new AdminClient({ routes, baseUrl: `${service.baseUrl}/api`, token: () => token, fetch })
-    const password = await createAdministrator(service.database, 'tina')
-    const login = await client.call('login', { body: { username: 'tina', password } })
-    token = login.token
-    assert.equal((await client.call('getMe', {})).username, 'tina')
-    assert.equal((await client.call('getUser', { params: { user_id: login.user.id } })).role, 'admin')
-    await assert.rejects(
-      client.call('createUser', { body: { username: 'tina', email: 'tina@example.com' } }),
-      (error) => error instanceof AdminApiError && error.status === 409 && error.body.error === 'conflict',
-    )
+describe('over HTTP', () => {
+  let service: TestService
+  before(async () => {
+    service = await sharedService('admin')
   })
 
-  test('the document is served without a token', async () => {
-    const reply = await adminRequest(service.baseUrl, 'GET', '/openapi.json')
-    assert.equal(reply.status, 200)
-    assert.equal(reply.json.servers[0].url, `${service.baseUrl}/api`)
+  describe('the typed client', () => {
+    test('signs in, reads and gets errors as errors', async () => {
+      const routes = Object.fromEntries(
+        ENDPOINTS.map(({ id, method, path }) => [id, [method, path]]),
+      ) as unknown as Routes
+      let token: string | undefined
+      const client = new AdminClient({ routes, baseUrl: `${service.baseUrl}/api`, token: () => token, fetch })
+      const password = await createAdministrator(service.database, 'tina')
+      const login = await client.call('login', { body: { username: 'tina', password } })
+      token = login.token
+      assert.equal((await client.call('getMe', {})).username, 'tina')
+      assert.equal((await client.call('getUser', { params: { user_id: login.user.id } })).role, 'admin')
+      await assert.rejects(
+        client.call('createUser', { body: { username: 'tina', email: 'tina@example.com' } }),
+        (error) => error instanceof AdminApiError && error.status === 409 && error.body.error === 'conflict',
+      )
+    })
+
+    test('the document is served without a token', async () => {
+      const reply = await adminRequest(service.baseUrl, 'GET', '/openapi.json')
+      assert.equal(reply.status, 200)
+      assert.equal(reply.json.servers[0].url, `${service.baseUrl}/api`)
+    })
   })
-})
 
-describe('roles', () => {
-  const SAMPLE = '0192a1b2-0000-7000-8000-000000000000'
-  const pathOf = (path: string) => path.replaceAll(/\{[^}]+\}/g, SAMPLE)
+  describe('roles', () => {
+    const SAMPLE = '0192a1b2-0000-7000-8000-000000000000'
+    const pathOf = (path: string) => path.replaceAll(/\{[^}]+\}/g, SAMPLE)
 
-  /** Of a session that the database has ended, and of machines. */
-  async function tokens() {
-    const [boss, auditor] = [await administrator(service, 'boss'), await administrator(service, 'audrey', 'auditor')]
-    const [gone, late] = [await administrator(service, 'gone'), await administrator(service, 'late')]
-    await gone.send('POST', '/auth/logout')
-    await rowsIn(
-      service.database,
-      `UPDATE admin_sessions SET expires_at = now() - interval '1 s'
+    /** Of a session that the database has ended, and of machines. */
+    async function tokens() {
+      const [boss, auditor] = [await administrator(service, 'boss'), await administrator(service, 'audrey', 'auditor')]
+      const [gone, late] = [await administrator(service, 'gone'), await administrator(service, 'late')]
+      await gone.send('POST', '/auth/logout')
+      await rowsIn(
+        service.database,
+        `UPDATE admin_sessions SET expires_at = now() - interval '1 s'
         WHERE user_id = (SELECT id FROM admin_users WHERE username = 'late')`,
-    )
-    const machine = async (role: string) => (await boss.send('POST', '/tokens', { name: role, role })).json.token
-    return {
-      boss: boss.token,
-      auditor: auditor.token,
-      gone: gone.token,
-      late: late.token,
-      adminMachine: await machine('admin'),
-      auditorMachine: await machine('auditor'),
+      )
+      const machine = async (role: string) => (await boss.send('POST', '/tokens', { name: role, role })).json.token
+      return {
+        boss: boss.token,
+        auditor: auditor.token,
+        gone: gone.token,
+        late: late.token,
+        adminMachine: await machine('admin'),
+        auditorMachine: await machine('auditor'),
+      }
     }
-  }
 
-  test('every endpoint × no token, unsigned, expired, logged out, auditor, admin, API tokens', async () => {
-    const { boss, auditor, gone, late, adminMachine, auditorMachine } = await tokens()
-    for (const { id, method, path, roles, body, needsSession = false } of ENDPOINTS) {
-      if (roles === 'none') continue
-      const ask = async (token?: string) =>
-        (
-          await adminRequest(service.baseUrl, method, pathOf(path), {
-            ...(token && { token }),
-            ...(body && { body: {} }),
-          })
-        ).status
-      const isLetIn = (status: number, who: string) =>
-        assert.ok(![401, 403].includes(status), `${id} ${who}: ${status}`)
-      for (const [token, what] of [
-        [undefined, 'no token'],
-        ['eyJhbGciOiJub25lIn0.e30.', 'an unsigned token'],
-        [gone, 'a token that was logged out'],
-        [late, 'an expired token'],
-      ] as const)
-        assert.equal(await ask(token), 401, `${id} with ${what}`)
-      const forAuditors = roles.includes('auditor')
-      if (needsSession) assert.equal(await ask(adminMachine), 403, `${id} as a machine`)
-      if (needsSession || !forAuditors) assert.equal(await ask(auditorMachine), 403, `${id} as an auditing machine`)
-      // The sessions must last for the others; a machine has none.
-      if (['logout', 'logoutEverywhere', 'resetMyPassword'].includes(id)) continue
-      if (!needsSession) isLetIn(await ask(adminMachine), 'as a machine')
-      if (!needsSession && forAuditors) isLetIn(await ask(auditorMachine), 'as an auditing machine')
-      isLetIn(await ask(boss), 'as admin')
-      if (forAuditors) isLetIn(await ask(auditor), 'as auditor')
-      else assert.equal(await ask(auditor), 403, `${id} as auditor`)
-    }
+    test('every endpoint × no token, unsigned, expired, logged out, auditor, admin, API tokens', async () => {
+      const { boss, auditor, gone, late, adminMachine, auditorMachine } = await tokens()
+      for (const { id, method, path, roles, body, needsSession = false } of ENDPOINTS) {
+        if (roles === 'none') continue
+        const ask = async (token?: string) =>
+          (
+            await adminRequest(service.baseUrl, method, pathOf(path), {
+              ...(token && { token }),
+              ...(body && { body: {} }),
+            })
+          ).status
+        const isLetIn = (status: number, who: string) =>
+          assert.ok(![401, 403].includes(status), `${id} ${who}: ${status}`)
+        for (const [token, what] of [
+          [undefined, 'no token'],
+          ['eyJhbGciOiJub25lIn0.e30.', 'an unsigned token'],
+          [gone, 'a token that was logged out'],
+          [late, 'an expired token'],
+        ] as const)
+          assert.equal(await ask(token), 401, `${id} with ${what}`)
+        const forAuditors = roles.includes('auditor')
+        if (needsSession) assert.equal(await ask(adminMachine), 403, `${id} as a machine`)
+        if (needsSession || !forAuditors) assert.equal(await ask(auditorMachine), 403, `${id} as an auditing machine`)
+        // The sessions must last for the others; a machine has none.
+        if (['logout', 'logoutEverywhere', 'resetMyPassword'].includes(id)) continue
+        if (!needsSession) isLetIn(await ask(adminMachine), 'as a machine')
+        if (!needsSession && forAuditors) isLetIn(await ask(auditorMachine), 'as an auditing machine')
+        isLetIn(await ask(boss), 'as admin')
+        if (forAuditors) isLetIn(await ask(auditor), 'as auditor')
+        else assert.equal(await ask(auditor), 403, `${id} as auditor`)
+      }
+    })
   })
 })

@@ -6,6 +6,7 @@ import { locationOf, type Obtained } from '../support/acme-client.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { operate } from '../support/operator.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 type Row = Record<string, unknown>
 
@@ -15,7 +16,7 @@ describe('orders of the Admin API', { timeout: 900_000 }, () => {
   let pending: string
   const idOf = (url: string) => url.split('/').at(-1) as string
   before(async () => {
-    at = await startIssuing()
+    at = await startIssuing(await sharedService('admin'))
     issued = await at.client.obtain(['www.test'], at.responder)
     pending = idOf(locationOf(await at.client.newOrder(['later.test'])))
   })

@@ -3,9 +3,10 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import os from 'node:os'
-import { after, before, describe, test } from 'node:test'
-import { adminConfig, createAdministrator, signIn } from '../support/admin.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { before, describe, test } from 'node:test'
+import { createAdministrator, signIn } from '../support/admin.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const LOGINS = 10
@@ -14,9 +15,8 @@ const MOST_ROUNDS = 3
 describe('the priority of administrators', { skip: os.platform() !== 'linux' && 'Linux alone lowers a thread' }, () => {
   let service: TestService
   before(async () => {
-    service = await startTestService({ config: adminConfig() })
+    service = await sharedService('admin')
   })
-  after(() => service.dispose())
 
   /** Niceness and clock ticks of each thread (proc_pid_stat(5)). */
   function threads(): { nice: number; ticks: number }[] {

@@ -8,6 +8,7 @@ import { accountIdOf } from '../support/bound.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { P384_KEY } from '../support/keys.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const counts = (...certificates: number[]) =>
   certificates.map((count, index) => ({ days: [1, 7, 14, 30][index], certificates: count }))
@@ -17,7 +18,7 @@ describe('renewals and blocked keys of the Admin API', { timeout: 900_000 }, () 
   let issued: Obtained
   let serial: string
   before(async () => {
-    at = await startIssuing({ ari: { enabled: true } })
+    at = await startIssuing(await sharedService('admin'))
     issued = await at.client.obtain(['www.test'], at.responder)
     serial = new X509Certificate(issued.der).serialNumber
   })

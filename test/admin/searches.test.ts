@@ -4,13 +4,15 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { type CertificateFilter, listCertificates } from '../../src/store/certificate-list.ts'
+import type { CertificateFilter } from '../../src/store/certificate-filter.ts'
+import { listCertificates } from '../../src/store/certificate-list.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
 import { chancery } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const CERTIFICATES = 100_000
 /** Keys ascend; the first and oldest has a name of its own, and every account but the newest has the same contact. */
@@ -34,14 +36,13 @@ describe('searches in long lists', () => {
   let admin: AdminClient
   let db: DatabasePool
   before(async () => {
-    service = await startTestService({ config: adminConfig() })
+    service = await sharedService('admin')
     admin = await administrator(service, 'alice')
     await rowsIn(service.database, FILL)
     db = await openCheckedDatabase(settingsFor(service.database.connection, 1))
   })
   after(async () => {
     await db?.end()
-    await service?.dispose()
   })
 
   const RARE: Record<string, CertificateFilter> = {
@@ -106,7 +107,7 @@ describe('searches in long lists', () => {
     }
   }
 
-  test('one that was cut off with some rows says so in a header, and its Link goes on to the end', async () => {
+  test('a search cut off after some rows says so in a header, and its Link leads to the rest', async () => {
     const cut = await whileTableIsLocked(() => admin.get('/accounts?contact=newest@search.test'))
     assert.deepEqual([cut.status, cut.json.length, cut.headers.get('search-complete')], [200, 1, 'false'])
     const rest = await admin.get(linkOf(cut.headers) ?? '')

@@ -3,35 +3,30 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { closeConnections, registeredClient } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
 import { accountIdOf, NOBODY } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
-import { startTestService, type TestService } from '../support/service.ts'
-
-const URL = 'https://ca.example.test/terms'
+import type { TestService } from '../support/service.ts'
+import { sharedService, TERMS_URL } from '../support/shared-service.ts'
 
 describe('terms of service', () => {
   let service: TestService
   let admin: AdminClient
   let account: string
   before(async () => {
-    const tos = { url: URL, version: '2', require_agreement: true }
-    service = await startTestService({ config: { ...adminConfig(), tos } })
+    service = await sharedService('admin')
     admin = await administrator(service, 'alice')
     account = accountIdOf(await registeredClient(service.directoryUrl))
     await registeredClient(service.directoryUrl)
     await rowsIn(service.database, "UPDATE accounts SET terms_version = '1'")
   })
-  after(() => {
-    closeConnections()
-    return service.dispose()
-  })
+  after(() => closeConnections())
 
   const agreed = async () => (await admin.get('/terms')).json.agreed
 
   test('show the version that counts, and how many accounts have agreed to it', async () => {
     assert.deepEqual((await admin.get('/terms')).json, {
-      url: URL,
+      url: TERMS_URL,
       version: '2',
       require_agreement: true,
       accounts: 2,

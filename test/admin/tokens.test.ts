@@ -1,26 +1,19 @@
 /** API tokens, over HTTP against a whole service. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import {
-  type AdminClient,
-  adminConfig,
-  administrator,
-  clientWith,
-  createAdministrator,
-  signIn,
-} from '../support/admin.ts'
+import { before, describe, test } from 'node:test'
+import { type AdminClient, administrator, clientWith, createAdministrator, signIn } from '../support/admin.ts'
 import { withQuery } from '../support/revoked.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 describe('API tokens', () => {
   let service: TestService
   let admin: AdminClient
   before(async () => {
-    service = await startTestService({ config: { ...adminConfig(), metrics: { auth_required: true } } })
+    service = await sharedService('admin')
     admin = await administrator(service, 'alice')
   })
-  after(() => service.dispose())
 
   const make = async (body: object, maker = admin) => {
     const reply = await maker.send('POST', '/tokens', body)

@@ -1,9 +1,10 @@
 /** Users and sessions of the Admin API, over HTTP against a whole service. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type AdminClient, adminConfig, administrator, adminRequest, clientWith, signIn } from '../support/admin.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { before, describe, test } from 'node:test'
+import { type AdminClient, administrator, adminRequest, clientWith, signIn } from '../support/admin.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 describe('users of the Admin API', () => {
@@ -11,11 +12,10 @@ describe('users of the Admin API', () => {
   let admin: AdminClient
   let auditor: AdminClient
   before(async () => {
-    service = await startTestService({ config: adminConfig() })
+    service = await sharedService('admin')
     admin = await administrator(service, 'alice')
     auditor = await administrator(service, 'audrey', 'auditor')
   })
-  after(() => service.dispose())
 
   const makeUser = async (username: string, role = 'auditor') => {
     const reply = await admin.send('POST', '/users', { username, email: `${username}@example.com`, role })

@@ -7,12 +7,9 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { expiringByAccount } from '../../src/admin/certificates/expiring-accounts.ts'
 import { listAccounts } from '../../src/store/account-list.ts'
-import {
-  type CertificateFilter,
-  type CertificateSort,
-  findCertificateByFingerprint,
-  listCertificates,
-} from '../../src/store/certificate-list.ts'
+import type { CertificateFilter } from '../../src/store/certificate-filter.ts'
+import { findCertificateByFingerprint, listCertificates } from '../../src/store/certificate-list.ts'
+import type { CertificateSort } from '../../src/store/certificate-ways.ts'
 import type { Database, Statement } from '../../src/store/database.ts'
 import { pagesOfCredentials } from '../../src/store/eab-list.ts'
 import { makeIndexes, SEARCH_INDEXES } from '../../src/store/optional-indexes.ts'

@@ -30,7 +30,10 @@ export async function boundClient(
 ): Promise<AcmeClient> {
   const client = await createAcmeClient(service.directoryUrl, undefined, transport)
   const key = { kid: credential.kid, hmacKey: Buffer.from(credential.hmac_key, 'base64url') }
-  const answer = await client.newAccount({ externalAccountBinding: bindingFor(client, key) })
+  const answer = await client.newAccount({
+    termsOfServiceAgreed: true,
+    externalAccountBinding: bindingFor(client, key),
+  })
   assert.equal(answer.status, 201, answer.text)
   return client
 }

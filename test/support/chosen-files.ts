@@ -67,3 +67,35 @@ export function importsSupport(files: readonly string[], module: string): boolea
   }
   return false
 }
+
+const SHARED_SERVICE = /\bsharedService\('([^']+)'\)/
+
+/** Files that run in one process, one after the other, so that they share a service. */
+export interface TestProcess {
+  /** Of a file alone, its own path; of several, an entry that has to be written. */
+  entry: string
+  files: string[]
+}
+
+/** Bounds how long one process takes, since several run at once. */
+const MOST_FILES_TOGETHER = 6
+
+/** @param folder where the entries of several files will be */
+export function processesOf(files: readonly string[], folder: string): TestProcess[] {
+  const alone: string[] = []
+  const members = new Map<string, string[]>()
+  for (const file of files) {
+    const service = SHARED_SERVICE.exec(readFileSync(file, 'utf8'))?.[1]
+    if (service === undefined) alone.push(file)
+    else members.set(service, [...(members.get(service) ?? []), file])
+  }
+  const together = [...members].flatMap(([service, all]) => {
+    const count = Math.ceil(all.length / MOST_FILES_TOGETHER)
+    return Array.from({ length: count }, (_, number) => ({
+      entry: path.join(folder, `${service}-${number + 1}.test.mjs`),
+      files: all.filter((_, index) => index % count === number),
+    }))
+  })
+  // They take longest, so they begin first.
+  return [...together, ...alone.map((file) => ({ entry: file, files: [file] }))]
+}

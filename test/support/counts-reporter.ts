@@ -23,7 +23,7 @@ const COUNTED: Record<string, 'passed' | 'failed' | 'skipped'> = {
 }
 
 /** From the source map or, where a file failed as a whole, from the compiled file. */
-const sourceName = (file: string) => file.replace(/^.*\/(?=test\/)/, '').replace(/\.js$/, '.ts')
+export const sourceName = (file: string) => file.replace(/^.*\/(?=test\/)/, '').replace(/\.js$/, '.ts')
 
 export default async function* countsReporter(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const counts: TestCounts = { passed: 0, failed: 0, skipped: 0, skipReasons: [], failedFiles: [], seconds: {} }

@@ -27,7 +27,7 @@ function endChildren(): void {
 }
 
 // The runner and the threads of a test load this, too, and what it forks; in a thread the test runner would take errors over.
-if (isMainThread && process.argv[1]?.endsWith('.test.js')) {
+if (isMainThread && /\.test\.m?js$/.test(process.argv[1] ?? '')) {
   const { after } = await import('node:test')
   after(() => {
     setTimeout(() => {

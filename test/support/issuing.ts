@@ -2,8 +2,8 @@
 
 import pg from 'pg'
 import { type AcmeClient, closeConnections, type Responder, registeredClient, startResponder } from './acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from './admin.ts'
-import { startTestService, type TestService } from './service.ts'
+import { type AdminClient, administrator } from './admin.ts'
+import type { TestService } from './service.ts'
 
 export interface Issuing {
   service: TestService
@@ -17,9 +17,8 @@ export interface Issuing {
   end(): Promise<void>
 }
 
-/** @param config sections beside those of the Admin API */
-export async function startIssuing(config: Record<string, unknown> = {}): Promise<Issuing> {
-  const service = await startTestService({ config: { ...adminConfig(), ...config } })
+/** @param service the caller ends it */
+export async function startIssuing(service: TestService): Promise<Issuing> {
   const database = new pg.Client(service.database.connection)
   await database.connect()
   const responder = await startResponder(service.http01Port)
@@ -34,7 +33,6 @@ export async function startIssuing(config: Record<string, unknown> = {}): Promis
       closeConnections()
       await database.end()
       await responder.close()
-      await service.dispose()
     },
   }
 }

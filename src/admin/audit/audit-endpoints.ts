@@ -4,10 +4,10 @@ import { z } from 'zod/v4'
 import { type NotedHead, parseHead } from '../../domain/audit-verdict.ts'
 import { AUDIT_VERIFICATION_STATUSES } from '../../domain/states.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import { ADMINS, BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { limitOf, limitParameter } from '../pages.ts'
 import { instantParameter, line, text, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
-import type { AuditFilter, StoredAuditEntry } from './audit-store.ts'
+import { type AuditFilter, readAuditPage, type StoredAuditEntry } from './audit-store.ts'
 import type { AuditVerification as StoredVerification } from './audit-verification-store.ts'
 
 /** Its members are also those of `readAuditLines`. */
@@ -58,44 +58,6 @@ const cursor = z
   .regex(/^\d{1,15}$/, { error: "must be the 'cursor' of a Link header" })
   .transform(Number)
 
-const tag = 'Audit log'
-
-const listAuditLog = endpoint({
-  id: 'listAuditLog',
-  method: 'GET',
-  path: '/audit-log',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Lists what administrators did, the newest first.',
-  query: z.strictObject({ ...filters, cursor: cursor.optional(), limit: limitParameter() }),
-  reply: { status: 200, schema: z.array(AuditLogEntry) },
-  async handle({ query }, { auditReader, pages }) {
-    const limit = limitOf(query.limit, pages)
-    const { entries, next } = await auditReader.page(filterOf(query), query.cursor, limit)
-    return {
-      body: entries.map(entryBody),
-      next: next === undefined ? undefined : { cursor: String(next), limit: String(limit) },
-    }
-  },
-})
-
-const exportAuditLog = endpoint({
-  id: 'exportAuditLog',
-  method: 'POST',
-  path: '/audit-log/export',
-  tag,
-  roles: ADMINS,
-  summary: 'Gives all entries that fit, the newest first, one JSON object a line.',
-  body: Filters,
-  bodyIsOptional: true,
-  reply: { status: 200, schema: AuditLogEntry, contentType: 'application/x-ndjson' },
-  errors: ['unavailable'],
-  audit: 'audit.export',
-  async handle({ body, author }, { auditReader }) {
-    return { lines: auditReader.export(author, filterOf(body)) }
-  },
-})
-
 const AuditVerification = z
   .strictObject({
     id: z.uuid(),
@@ -144,61 +106,72 @@ const head = text(84).transform((written, check): NotedHead => {
   return z.NEVER
 })
 
-const beginAuditVerification = endpoint({
-  id: 'beginAuditVerification',
-  method: 'POST',
-  path: '/audit-log/verifications',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Begins to read the whole audit log and to check that its chain is whole.',
-  body: z.strictObject({
-    heads: boundedArray(head, MOST_HEADS).default([]).meta({
-      description: 'Heads noted earlier, from lines audit_head of the log: they find a cut tail.',
+export const AUDIT_LOG = endpointGroup('Audit log', {
+  listAuditLog: endpoint({
+    route: 'GET /audit-log',
+    roles: BOTH_ROLES,
+    summary: 'Lists what administrators did, the newest first.',
+    query: z.strictObject({ ...filters, cursor: cursor.optional(), limit: limitParameter() }),
+    reply: { status: 200, schema: z.array(AuditLogEntry) },
+    async handle({ query }, { db, pages }) {
+      const limit = limitOf(query.limit, pages)
+      const { entries, next } = await readAuditPage(db, filterOf(query), query.cursor, limit)
+      return {
+        body: entries.map(entryBody),
+        next: next === undefined ? undefined : { cursor: String(next), limit: String(limit) },
+      }
+    },
+  }),
+  exportAuditLog: endpoint({
+    route: 'POST /audit-log/export',
+    roles: ADMINS,
+    summary: 'Gives all entries that fit, the newest first, one JSON object a line.',
+    body: Filters,
+    bodyIsOptional: true,
+    reply: { status: 200, schema: AuditLogEntry, contentType: 'application/x-ndjson' },
+    errors: ['unavailable'],
+    audit: 'audit.export',
+    async handle({ body, author }, { auditExports }) {
+      return { lines: auditExports.read(author, filterOf(body)) }
+    },
+  }),
+  listAuditVerifications: endpoint({
+    route: 'GET /audit-log/verifications',
+    roles: BOTH_ROLES,
+    summary: 'Lists the last checks of the audit log, at most 20, the newest first.',
+    query: z.strictObject({ limit: limitParameter() }),
+    reply: { status: 200, schema: z.array(AuditVerification) },
+    handle: async ({ query }, { auditVerifications, pages }) => ({
+      body: (await auditVerifications.list(limitOf(query.limit, pages))).map(verificationBody),
     }),
   }),
-  bodyIsOptional: true,
-  reply: { status: 202, schema: AuditVerification },
-  errors: ['conflict'],
-  async handle({ body }, { auditVerifications, baseUrl }) {
-    const begun = await auditVerifications.begin(body.heads)
-    const headers = [['Location', `${baseUrl}/audit-log/verifications/${begun.id}`] as const]
-    return { headers, body: verificationBody(begun) }
-  },
-})
-
-const getAuditVerification = endpoint({
-  id: 'getAuditVerification',
-  method: 'GET',
-  path: '/audit-log/verifications/{verification_id}',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Shows how far a check of the audit log is, and what it found.',
-  params: z.strictObject({ verification_id: uuid() }),
-  reply: { status: 200, schema: AuditVerification },
-  errors: ['not_found'],
-  handle: async ({ params }, { auditVerifications }) => ({
-    body: verificationBody(await auditVerifications.find(params.verification_id)),
+  beginAuditVerification: endpoint({
+    route: 'POST /audit-log/verifications',
+    roles: BOTH_ROLES,
+    summary: 'Begins to read the whole audit log and to check that its chain is whole.',
+    body: z.strictObject({
+      heads: boundedArray(head, MOST_HEADS).default([]).meta({
+        description: 'Heads noted earlier, from lines audit_head of the log: they find a cut tail.',
+      }),
+    }),
+    bodyIsOptional: true,
+    reply: { status: 202, schema: AuditVerification },
+    errors: ['conflict'],
+    async handle({ body }, { auditVerifications, baseUrl }) {
+      const begun = await auditVerifications.begin(body.heads)
+      const headers = [['Location', `${baseUrl}/audit-log/verifications/${begun.id}`] as const]
+      return { headers, body: verificationBody(begun) }
+    },
+  }),
+  getAuditVerification: endpoint({
+    route: 'GET /audit-log/verifications/{verification_id}',
+    roles: BOTH_ROLES,
+    summary: 'Shows how far a check of the audit log is, and what it found.',
+    params: z.strictObject({ verification_id: uuid() }),
+    reply: { status: 200, schema: AuditVerification },
+    errors: ['not_found'],
+    handle: async ({ params }, { auditVerifications }) => ({
+      body: verificationBody(await auditVerifications.find(params.verification_id)),
+    }),
   }),
 })
-
-const listAuditVerifications = endpoint({
-  id: 'listAuditVerifications',
-  method: 'GET',
-  path: '/audit-log/verifications',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Lists the last checks of the audit log, at most 20, the newest first.',
-  query: z.strictObject({ limit: limitParameter() }),
-  reply: { status: 200, schema: z.array(AuditVerification) },
-  handle: async ({ query }, { auditVerifications, pages }) => ({
-    body: (await auditVerifications.list(limitOf(query.limit, pages))).map(verificationBody),
-  }),
-})
-
-export const AUDIT_LOG = [
-  listAuditLog,
-  exportAuditLog,
-  listAuditVerifications,
-  beginAuditVerification,
-  getAuditVerification,
-]

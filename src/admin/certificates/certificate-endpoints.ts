@@ -2,8 +2,10 @@
 
 import { z } from 'zod/v4'
 import { ADMINISTRATORS_REASONS, revocationReasonName } from '../../domain/revocation.ts'
-import { CERTIFICATE_SORTS, CERTIFICATE_STATUSES, type ListedCertificate } from '../../store/certificate-list.ts'
-import { ADMINS, BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { CERTIFICATE_STATUSES } from '../../store/certificate-filter.ts'
+import type { ListedCertificate } from '../../store/certificate-list.ts'
+import { CERTIFICATE_SORTS } from '../../store/certificate-ways.ts'
+import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { nextOf, pageRequest, placeParameters } from '../pages.ts'
 import {
   fingerprint,
@@ -66,80 +68,6 @@ const query = z.strictObject({
 /** No larger body is allowed (`admin_api.max_body_bytes`). */
 const MOST_OF_A_CRL = 4_194_304
 
-const tag = 'Certificates'
-
-const listCertificates = endpoint({
-  id: 'listCertificates',
-  method: 'GET',
-  path: '/certificates',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Lists certificates, the newest first; filtered by expiry, the one that expires last.',
-  query: z.strictObject({
-    account_id: uuid().optional(),
-    serial: serialNumber().optional(),
-    fingerprint: fingerprint().optional(),
-    spki_sha256: keyFingerprint,
-    domain: exactDomain,
-    domain_suffix: domain().optional().meta({ description: 'A name that one of its names is, or lies below.' }),
-    status: z.enum(CERTIFICATE_STATUSES).optional(),
-    expiring_after: instantParameter().optional(),
-    expiring_before: instantParameter().optional(),
-    issued_before: instantParameter().optional(),
-    issued_after: instantParameter().optional(),
-    revoked_after: instantParameter().optional(),
-    issuer: fingerprint().optional().meta({ description: "SHA-256 of the issuer's certificate." }),
-    profile: line(255).optional(),
-    renewed: flagParameter().optional().meta({
-      description:
-        'Whether it has a successor: an order that replaces it has got a certificate, or another one of its account ends later, is not revoked and has all its names. Certificates of no account are left out.',
-    }),
-    sort: z.enum(CERTIFICATE_SORTS).optional(),
-    ...placeParameters(),
-  }),
-  reply: { status: 200, schema: z.array(Certificate) },
-  async handle({ query }, { certificates, pages }) {
-    const { account_id, serial, domain, domain_suffix, sort, limit, offset, cursor } = query
-    const { fingerprint, spki_sha256: spkiSha256, status, issuer, profile, issued_before, issued_after } = query
-    const { expiring_after: expiresAfter, expiring_before: expiresBefore, revoked_after: revokedAfter, renewed } = query
-    const filter = {
-      accountId: account_id,
-      serialNumber: serial,
-      fingerprint,
-      spkiSha256,
-      name: domain,
-      nameSuffix: domain_suffix,
-      status,
-      expiresAfter,
-      expiresBefore,
-      issuer,
-      profile,
-      renewed,
-      issuedBefore: issued_before,
-      issuedAfter: issued_after,
-      revokedAfter,
-    }
-    const page = await certificates.list(filter, sort, pageRequest({ limit, offset, cursor }, pages))
-    return { body: page.rows.map(certificateBody), next: nextOf(page), isCut: page.isCut }
-  },
-})
-
-const getCertificate = endpoint({
-  id: 'getCertificate',
-  method: 'GET',
-  path: '/certificates/{serial}',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Shows one certificate by its serial number: of several that of an account, then the newest.',
-  params,
-  query,
-  reply: { status: 200, schema: Certificate },
-  errors: ['not_found'],
-  handle: async ({ params, query }, { certificates }) => ({
-    body: certificateBody(await certificates.find(params.serial, query.issuer)),
-  }),
-})
-
 const CertificateDetails = z
   .strictObject({
     certificate: Certificate,
@@ -167,163 +95,204 @@ const CertificateDetails = z
   })
   .meta({ id: 'CertificateDetails' })
 
-const getCertificateDetails = endpoint({
-  id: 'getCertificateDetails',
-  method: 'GET',
-  path: '/certificates/{serial}/details',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Shows one certificate with its extensions, chain, timestamps and renewal window.',
-  params,
-  query,
-  reply: { status: 200, schema: CertificateDetails },
-  errors: ['not_found'],
-  async handle({ params, query }, { certificates }) {
-    const { certificate, details } = await certificates.details(params.serial, query.issuer)
-    const { subject, issuer, signatureAlgorithm, key, extensions, chain, facts, renewal } = details
-    return {
-      body: {
-        certificate: certificateBody(certificate),
-        profile: facts.profile,
-        subject,
-        issuer,
-        signature_algorithm: signatureAlgorithm,
-        public_key: { type: key.type, spki_sha256: key.spkiSha256, blocked: facts.is_key_blocked },
-        extensions: extensions.map(({ name, critical, values }) => ({ name, critical, values: [...values] })),
-        chain: chain.map(({ subject, notAfter, fingerprint }) => ({ subject, not_after: time(notAfter), fingerprint })),
-        timestamps: facts.timestamps.map(({ signed_at, ...log }) => ({ ...log, signed_at: time(signed_at) })),
-        renewal: {
-          window_start: time(renewal.start),
-          window_end: time(renewal.end),
-          advised: facts.window_start !== null,
-          explanation_url: facts.explanation_url,
-          replaced: facts.is_replaced,
-        },
-      },
-    }
-  },
-})
-
-const getCertificateByFingerprint = endpoint({
-  id: 'getCertificateByFingerprint',
-  method: 'GET',
-  tag,
-  roles: BOTH_ROLES,
-  path: '/certificates/by-fingerprint/{fingerprint}',
-  summary: 'Shows one certificate by its SHA-256 fingerprint.',
-  params: z.strictObject({ fingerprint: fingerprint() }),
-  reply: { status: 200, schema: Certificate },
-  errors: ['not_found'],
-  handle: async ({ params }, { certificates }) => ({
-    body: certificateBody(await certificates.findByFingerprint(params.fingerprint)),
-  }),
-})
-
-const getCertificatePem = endpoint({
-  id: 'getCertificatePem',
-  method: 'GET',
-  path: '/certificates/{serial}/pem',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Gives the certificate alone as PEM.',
-  params,
-  query,
-  reply: { status: 200, schema: z.string(), contentType: 'application/x-pem-file' },
-  errors: ['not_found'],
-  handle: async ({ params, query }, { certificates }) => ({
-    body: await certificates.pem(params.serial, query.issuer),
-  }),
-})
-
-const getCertificateChain = endpoint({
-  id: 'getCertificateChain',
-  method: 'GET',
-  path: '/certificates/{serial}/chain',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Gives the certificate and its issuers as PEM.',
-  params,
-  query,
-  reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
-  errors: ['not_found'],
-  handle: async ({ params, query }, { certificates }) => ({
-    body: await certificates.chain(params.serial, query.issuer),
-  }),
-})
-
 export const reason = () =>
   z.int().refine((code) => ADMINISTRATORS_REASONS.includes(code), {
     error: `must be one of ${ADMINISTRATORS_REASONS.join(', ')} (CRLReason, RFC 5280)`,
   })
 
-const revokeCertificate = endpoint({
-  id: 'revokeCertificate',
-  method: 'POST',
-  path: '/certificates/{serial}/revoke',
-  tag,
-  roles: ADMINS,
-  summary: 'Revokes one certificate; the reason 1, keyCompromise, also blocks its key.',
-  params,
-  body: z
-    .strictObject({
-      reason: reason().default(0),
-      issuer: fingerprint().optional().meta({
+export const CERTIFICATES = endpointGroup('Certificates', {
+  listCertificates: endpoint({
+    route: 'GET /certificates',
+    roles: BOTH_ROLES,
+    summary: 'Lists certificates, the newest first; filtered by expiry, the one that expires last.',
+    query: z.strictObject({
+      account_id: uuid().optional(),
+      serial: serialNumber().optional(),
+      fingerprint: fingerprint().optional(),
+      spki_sha256: keyFingerprint,
+      domain: exactDomain,
+      domain_suffix: domain().optional().meta({ description: 'A name that one of its names is, or lies below.' }),
+      status: z.enum(CERTIFICATE_STATUSES).optional(),
+      expiring_after: instantParameter().optional(),
+      expiring_before: instantParameter().optional(),
+      issued_before: instantParameter().optional(),
+      issued_after: instantParameter().optional(),
+      revoked_after: instantParameter().optional(),
+      issuer: fingerprint().optional().meta({ description: "SHA-256 of the issuer's certificate." }),
+      profile: line(255).optional(),
+      renewed: flagParameter().optional().meta({
         description:
-          "SHA-256 of the issuer's certificate; revokes a certificate that the database has lost, or one of several with the serial number.",
+          'Whether it has a successor: an order that replaces it has got a certificate, or another one of its account ends later, is not revoked and has all its names. Certificates of no account are left out.',
       }),
-      not_after: instantParameter().optional().meta({ description: "Of such a certificate; else its issuer's." }),
-    })
-    .refine(({ issuer, not_after }) => issuer !== undefined || not_after === undefined, {
-      error: "stands beside 'issuer' only",
-      when: whenSound,
-      path: ['not_after'],
+      sort: z.enum(CERTIFICATE_SORTS).optional(),
+      ...placeParameters(),
     }),
-  bodyIsOptional: true,
-  reply: { status: 200, schema: Certificate },
-  errors: ['not_found', 'conflict'],
-  audit: 'certificate.revoke',
-  handle: async ({ params, body, author }, { certificates }) => ({
-    body: certificateBody(
-      await certificates.revoke(author, params.serial, {
-        reason: body.reason,
-        issuerFingerprint: body.issuer,
-        notAfter: body.not_after,
+    reply: { status: 200, schema: z.array(Certificate) },
+    async handle({ query }, { certificates, pages }) {
+      const { account_id, serial, domain, domain_suffix, sort, limit, offset, cursor } = query
+      const { fingerprint, spki_sha256: spkiSha256, status, issuer, profile, issued_before, issued_after } = query
+      const {
+        expiring_after: expiresAfter,
+        expiring_before: expiresBefore,
+        revoked_after: revokedAfter,
+        renewed,
+      } = query
+      const filter = {
+        accountId: account_id,
+        serialNumber: serial,
+        fingerprint,
+        spkiSha256,
+        name: domain,
+        nameSuffix: domain_suffix,
+        status,
+        expiresAfter,
+        expiresBefore,
+        issuer,
+        profile,
+        renewed,
+        issuedBefore: issued_before,
+        issuedAfter: issued_after,
+        revokedAfter,
+      }
+      const page = await certificates.list(filter, sort, pageRequest({ limit, offset, cursor }, pages))
+      return { body: page.rows.map(certificateBody), next: nextOf(page), isCut: page.isCut }
+    },
+  }),
+  getCertificate: endpoint({
+    route: 'GET /certificates/{serial}',
+    roles: BOTH_ROLES,
+    summary: 'Shows one certificate by its serial number: of several that of an account, then the newest.',
+    params,
+    query,
+    reply: { status: 200, schema: Certificate },
+    errors: ['not_found'],
+    handle: async ({ params, query }, { certificates }) => ({
+      body: certificateBody(await certificates.find(params.serial, query.issuer)),
+    }),
+  }),
+  getCertificateDetails: endpoint({
+    route: 'GET /certificates/{serial}/details',
+    roles: BOTH_ROLES,
+    summary: 'Shows one certificate with its extensions, chain, timestamps and renewal window.',
+    params,
+    query,
+    reply: { status: 200, schema: CertificateDetails },
+    errors: ['not_found'],
+    async handle({ params, query }, { certificates }) {
+      const { certificate, details } = await certificates.details(params.serial, query.issuer)
+      const { subject, issuer, signatureAlgorithm, key, extensions, chain, facts, renewal } = details
+      return {
+        body: {
+          certificate: certificateBody(certificate),
+          profile: facts.profile,
+          subject,
+          issuer,
+          signature_algorithm: signatureAlgorithm,
+          public_key: { type: key.type, spki_sha256: key.spkiSha256, blocked: facts.is_key_blocked },
+          extensions: extensions.map(({ name, critical, values }) => ({ name, critical, values: [...values] })),
+          chain: chain.map(({ subject, notAfter, fingerprint }) => ({
+            subject,
+            not_after: time(notAfter),
+            fingerprint,
+          })),
+          timestamps: facts.timestamps.map(({ signed_at, ...log }) => ({ ...log, signed_at: time(signed_at) })),
+          renewal: {
+            window_start: time(renewal.start),
+            window_end: time(renewal.end),
+            advised: facts.window_start !== null,
+            explanation_url: facts.explanation_url,
+            replaced: facts.is_replaced,
+          },
+        },
+      }
+    },
+  }),
+  getCertificateByFingerprint: endpoint({
+    roles: BOTH_ROLES,
+    route: 'GET /certificates/by-fingerprint/{fingerprint}',
+    summary: 'Shows one certificate by its SHA-256 fingerprint.',
+    params: z.strictObject({ fingerprint: fingerprint() }),
+    reply: { status: 200, schema: Certificate },
+    errors: ['not_found'],
+    handle: async ({ params }, { certificates }) => ({
+      body: certificateBody(await certificates.findByFingerprint(params.fingerprint)),
+    }),
+  }),
+  getCertificatePem: endpoint({
+    route: 'GET /certificates/{serial}/pem',
+    roles: BOTH_ROLES,
+    summary: 'Gives the certificate alone as PEM.',
+    params,
+    query,
+    reply: { status: 200, schema: z.string(), contentType: 'application/x-pem-file' },
+    errors: ['not_found'],
+    handle: async ({ params, query }, { certificates }) => ({
+      body: await certificates.pem(params.serial, query.issuer),
+    }),
+  }),
+  getCertificateChain: endpoint({
+    route: 'GET /certificates/{serial}/chain',
+    roles: BOTH_ROLES,
+    summary: 'Gives the certificate and its issuers as PEM.',
+    params,
+    query,
+    reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
+    errors: ['not_found'],
+    handle: async ({ params, query }, { certificates }) => ({
+      body: await certificates.chain(params.serial, query.issuer),
+    }),
+  }),
+  revokeCertificate: endpoint({
+    route: 'POST /certificates/{serial}/revoke',
+    roles: ADMINS,
+    summary: 'Revokes one certificate; the reason 1, keyCompromise, also blocks its key.',
+    params,
+    body: z
+      .strictObject({
+        reason: reason().default(0),
+        issuer: fingerprint().optional().meta({
+          description:
+            "SHA-256 of the issuer's certificate; revokes a certificate that the database has lost, or one of several with the serial number.",
+        }),
+        not_after: instantParameter().optional().meta({ description: "Of such a certificate; else its issuer's." }),
+      })
+      .refine(({ issuer, not_after }) => issuer !== undefined || not_after === undefined, {
+        error: "stands beside 'issuer' only",
+        when: whenSound,
+        path: ['not_after'],
       }),
-    ),
+    bodyIsOptional: true,
+    reply: { status: 200, schema: Certificate },
+    errors: ['not_found', 'conflict'],
+    audit: 'certificate.revoke',
+    handle: async ({ params, body, author }, { certificates }) => ({
+      body: certificateBody(
+        await certificates.revoke(author, params.serial, {
+          reason: body.reason,
+          issuerFingerprint: body.issuer,
+          notAfter: body.not_after,
+        }),
+      ),
+    }),
+  }),
+  revokeFromCrl: endpoint({
+    route: 'POST /certificates/revoke-from-crl',
+    roles: ADMINS,
+    summary: 'Revokes all that a CRL of one of our issuers lists, also what the database has lost.',
+    body: z.strictObject({ crl: z.base64().max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
+    reply: {
+      status: 200,
+      schema: z.strictObject({
+        entries: z.int(),
+        revoked: z.int().meta({ description: 'Revoked now.' }),
+        recorded: z.int().meta({ description: 'Revoked now, and unknown before.' }),
+        known: z.int().meta({ description: 'Revoked before.' }),
+      }),
+    },
+    errors: ['conflict'],
+    audit: 'certificate.bulk_revoke',
+    handle: async ({ body, author }, { certificates }) => ({
+      body: await certificates.revokeFromCrl(author, Buffer.from(body.crl, 'base64')),
+    }),
   }),
 })
-
-const revokeFromCrl = endpoint({
-  id: 'revokeFromCrl',
-  method: 'POST',
-  path: '/certificates/revoke-from-crl',
-  tag,
-  roles: ADMINS,
-  summary: 'Revokes all that a CRL of one of our issuers lists, also what the database has lost.',
-  body: z.strictObject({ crl: z.base64().max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
-  reply: {
-    status: 200,
-    schema: z.strictObject({
-      entries: z.int(),
-      revoked: z.int().meta({ description: 'Revoked now.' }),
-      recorded: z.int().meta({ description: 'Revoked now, and unknown before.' }),
-      known: z.int().meta({ description: 'Revoked before.' }),
-    }),
-  },
-  errors: ['conflict'],
-  audit: 'certificate.bulk_revoke',
-  handle: async ({ body, author }, { certificates }) => ({
-    body: await certificates.revokeFromCrl(author, Buffer.from(body.crl, 'base64')),
-  }),
-})
-
-export const CERTIFICATES = [
-  listCertificates,
-  getCertificate,
-  getCertificateDetails,
-  getCertificateByFingerprint,
-  getCertificatePem,
-  getCertificateChain,
-  revokeCertificate,
-  revokeFromCrl,
-]

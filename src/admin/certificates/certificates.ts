@@ -11,10 +11,9 @@ import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
+import type { CertificateFilter } from '../../store/certificate-filter.ts'
 import { listIssuers, recordUnseen } from '../../store/certificate-import.ts'
 import {
-  type CertificateFilter,
-  type CertificateSort,
   type FoundCertificate,
   findCertificateByFingerprint,
   findCertificatesBySerial,
@@ -22,6 +21,7 @@ import {
   skipOfCertificates,
 } from '../../store/certificate-list.ts'
 import { findIssuerChain, revokeCertificate } from '../../store/certificate-store.ts'
+import type { CertificateSort } from '../../store/certificate-ways.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
 import { type PageRequest, readPageOf } from '../list-pages.ts'

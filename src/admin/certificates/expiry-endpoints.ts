@@ -1,13 +1,12 @@
 /** How many certificates end when, and whose: `/certificates/expiry-histogram` and `/certificates/expiring-by-account`. */
 
 import { z } from 'zod/v4'
-import { BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { EXPIRY_DAYS } from '../operation/overview-store.ts'
 import { wholeParameter } from '../schemas.ts'
 import { MOST_ACCOUNTS } from './expiring-accounts.ts'
 import { HISTOGRAM_GROUPS } from './expiry-histogram.ts'
 
-const tag = 'Certificates'
 const isEstimate = () => z.boolean().meta({ description: 'Of many certificates a part is counted, and scaled.' })
 
 const Histogram = z
@@ -22,24 +21,6 @@ const Histogram = z
     ),
   })
   .meta({ id: 'ExpiryHistogram' })
-
-const getExpiryHistogram = endpoint({
-  id: 'getExpiryHistogram',
-  method: 'GET',
-  path: '/certificates/expiry-histogram',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Counts certificates that are not revoked by the day of their end, and by issuer or profile.',
-  query: z.strictObject({
-    by: z.enum(HISTOGRAM_GROUPS).default('issuer'),
-    days: wholeParameter(1, 400).default(90),
-  }),
-  reply: { status: 200, schema: Histogram },
-  async handle({ query: { by, days } }, { certificates }) {
-    const { buckets, isEstimate } = await certificates.expiryHistogram(by, days)
-    return { body: { is_estimate: isEstimate, buckets: [...buckets] } }
-  },
-})
 
 const Expiring = z
   .array(z.strictObject({ days: z.int(), certificates: z.int() }))
@@ -62,27 +43,38 @@ const ExpiringByAccount = z
   })
   .meta({ id: 'ExpiringByAccount' })
 
-const getExpiringByAccount = endpoint({
-  id: 'getExpiringByAccount',
-  method: 'GET',
-  path: '/certificates/expiring-by-account',
-  tag,
-  roles: BOTH_ROLES,
-  summary: `Counts certificates that are not revoked and end within ${EXPIRY_DAYS.join(', ')} days, by account.`,
-  reply: { status: 200, schema: ExpiringByAccount },
-  async handle(_request, { certificates }) {
-    const { accounts, others, isEstimate } = await certificates.expiringByAccount()
-    return {
-      body: {
-        is_estimate: isEstimate,
-        accounts: accounts.map(({ expiring, ...account }) => ({ ...account, expiring: byDays(expiring) })),
-        others: byDays(others),
-      },
-    }
-  },
-})
-
 const byDays = (counts: readonly number[]) =>
   EXPIRY_DAYS.map((days, index) => ({ days, certificates: counts[index] ?? 0 }))
 
-export const EXPIRY = [getExpiryHistogram, getExpiringByAccount] as const
+export const EXPIRY = endpointGroup('Certificates', {
+  getExpiryHistogram: endpoint({
+    route: 'GET /certificates/expiry-histogram',
+    roles: BOTH_ROLES,
+    summary: 'Counts certificates that are not revoked by the day of their end, and by issuer or profile.',
+    query: z.strictObject({
+      by: z.enum(HISTOGRAM_GROUPS).default('issuer'),
+      days: wholeParameter(1, 400).default(90),
+    }),
+    reply: { status: 200, schema: Histogram },
+    async handle({ query: { by, days } }, { certificates }) {
+      const { buckets, isEstimate } = await certificates.expiryHistogram(by, days)
+      return { body: { is_estimate: isEstimate, buckets: [...buckets] } }
+    },
+  }),
+  getExpiringByAccount: endpoint({
+    route: 'GET /certificates/expiring-by-account',
+    roles: BOTH_ROLES,
+    summary: `Counts certificates that are not revoked and end within ${EXPIRY_DAYS.join(', ')} days, by account.`,
+    reply: { status: 200, schema: ExpiringByAccount },
+    async handle(_request, { certificates }) {
+      const { accounts, others, isEstimate } = await certificates.expiringByAccount()
+      return {
+        body: {
+          is_estimate: isEstimate,
+          accounts: accounts.map(({ expiring, ...account }) => ({ ...account, expiring: byDays(expiring) })),
+          others: byDays(others),
+        },
+      }
+    },
+  }),
+})

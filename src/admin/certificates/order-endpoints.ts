@@ -6,7 +6,7 @@ import { uuidTime } from '../../shared/lib/uuid.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
 import type { InspectedAuthorization } from '../../store/inspect-store.ts'
 import type { ListedOrder } from '../../store/order-list.ts'
-import { BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { nextOf, pageRequest, placeParameters } from '../pages.ts'
 import { instantParameter, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 
@@ -98,73 +98,60 @@ function authorizationBody(authorization: InspectedAuthorization): z.input<typeo
   }
 }
 
-const tag = 'Orders'
-
-const listOrders = endpoint({
-  id: 'listOrders',
-  method: 'GET',
-  path: '/orders',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Lists orders, the newest first.',
-  query: z.strictObject({
-    account_id: uuid().optional(),
-    status: z.enum(ORDER_STATUSES).optional(),
-    domain: line(255)
-      .transform((name) => name.toLowerCase())
-      .optional(),
-    created_before: instantParameter().optional(),
-    created_after: instantParameter().optional(),
-    ...placeParameters(),
+export const ORDERS = endpointGroup('Orders', {
+  listOrders: endpoint({
+    route: 'GET /orders',
+    roles: BOTH_ROLES,
+    summary: 'Lists orders, the newest first.',
+    query: z.strictObject({
+      account_id: uuid().optional(),
+      status: z.enum(ORDER_STATUSES).optional(),
+      domain: line(255)
+        .transform((name) => name.toLowerCase())
+        .optional(),
+      created_before: instantParameter().optional(),
+      created_after: instantParameter().optional(),
+      ...placeParameters(),
+    }),
+    reply: { status: 200, schema: z.array(Order) },
+    async handle({ query }, { orders, pages }) {
+      const { account_id, status, domain, created_before, created_after, ...place } = query
+      const times = { createdBefore: created_before, createdAfter: created_after }
+      const filter = { accountId: account_id, status, name: domain, ...times }
+      const page = await orders.list(filter, pageRequest(place, pages))
+      return { body: page.rows.map(orderBody), next: nextOf(page), isCut: page.isCut }
+    },
   }),
-  reply: { status: 200, schema: z.array(Order) },
-  async handle({ query }, { orders, pages }) {
-    const { account_id, status, domain, created_before, created_after, ...place } = query
-    const times = { createdBefore: created_before, createdAfter: created_after }
-    const filter = { accountId: account_id, status, name: domain, ...times }
-    const page = await orders.list(filter, pageRequest(place, pages))
-    return { body: page.rows.map(orderBody), next: nextOf(page), isCut: page.isCut }
-  },
-})
-
-const getOrder = endpoint({
-  id: 'getOrder',
-  method: 'GET',
-  path: '/orders/{order_id}',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Shows one order with its authorizations and their evidence.',
-  params: z.strictObject({ order_id: uuid() }),
-  reply: { status: 200, schema: OrderDetails },
-  errors: ['not_found'],
-  async handle({ params }, { orders }) {
-    const { order, authorizations } = await orders.find(params.order_id)
-    const { profile, not_before, not_after } = order
-    return {
-      body: {
-        ...orderBody(order),
-        profile,
-        not_before: timeOrNull(not_before),
-        not_after: timeOrNull(not_after),
-        authorizations: authorizations.map(authorizationBody),
-      },
-    }
-  },
-})
-
-const getAuthorization = endpoint({
-  id: 'getAuthorization',
-  method: 'GET',
-  path: '/authorizations/{authorization_id}',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Shows one authorization with its challenges and evidence.',
-  params: z.strictObject({ authorization_id: uuid() }),
-  reply: { status: 200, schema: Authorization },
-  errors: ['not_found'],
-  handle: async ({ params }, { orders }) => ({
-    body: authorizationBody(await orders.findAuthorization(params.authorization_id)),
+  getOrder: endpoint({
+    route: 'GET /orders/{order_id}',
+    roles: BOTH_ROLES,
+    summary: 'Shows one order with its authorizations and their evidence.',
+    params: z.strictObject({ order_id: uuid() }),
+    reply: { status: 200, schema: OrderDetails },
+    errors: ['not_found'],
+    async handle({ params }, { orders }) {
+      const { order, authorizations } = await orders.find(params.order_id)
+      const { profile, not_before, not_after } = order
+      return {
+        body: {
+          ...orderBody(order),
+          profile,
+          not_before: timeOrNull(not_before),
+          not_after: timeOrNull(not_after),
+          authorizations: authorizations.map(authorizationBody),
+        },
+      }
+    },
+  }),
+  getAuthorization: endpoint({
+    route: 'GET /authorizations/{authorization_id}',
+    roles: BOTH_ROLES,
+    summary: 'Shows one authorization with its challenges and evidence.',
+    params: z.strictObject({ authorization_id: uuid() }),
+    reply: { status: 200, schema: Authorization },
+    errors: ['not_found'],
+    handle: async ({ params }, { orders }) => ({
+      body: authorizationBody(await orders.findAuthorization(params.authorization_id)),
+    }),
   }),
 })
-
-export const ORDERS = [listOrders, getOrder, getAuthorization]

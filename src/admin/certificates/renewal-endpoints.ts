@@ -3,7 +3,7 @@
 import { z } from 'zod/v4'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import type { AdviceSelection } from '../../store/renewal-store.ts'
-import { ADMINS, endpoint } from '../endpoint.ts'
+import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
 import { fingerprint, instantParameter, serialNumber, time, timestamp, whenSound } from '../schemas.ts'
 
 const filter = () =>
@@ -28,48 +28,39 @@ function selectionOf({ serial_numbers, issuer, issued_before }: z.output<ReturnT
   }
 }
 
-const tag = 'Renewals'
-
-const adviseRenewal = endpoint({
-  id: 'adviseRenewal',
-  method: 'POST',
-  path: '/renewals',
-  tag,
-  roles: ADMINS,
-  summary: 'Tells the clients of certificates to renew them now.',
-  body: z.strictObject({
-    filter: filter(),
-    window_end: instantParameter().optional().meta({ description: 'Until when they spread; else at once.' }),
-    explanation_url: z
-      .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-      .max(2_048)
-      .optional(),
+export const RENEWALS = endpointGroup('Renewals', {
+  adviseRenewal: endpoint({
+    route: 'POST /renewals',
+    roles: ADMINS,
+    summary: 'Tells the clients of certificates to renew them now.',
+    body: z.strictObject({
+      filter: filter(),
+      window_end: instantParameter().optional().meta({ description: 'Until when they spread; else at once.' }),
+      explanation_url: z
+        .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+        .max(2_048)
+        .optional(),
+    }),
+    reply: {
+      status: 200,
+      schema: z.strictObject({ certificates: z.int(), window_start: timestamp(), window_end: timestamp() }),
+    },
+    audit: 'renewal.advise',
+    async handle({ body, author }, { renewals }) {
+      const wanted = { windowEnd: body.window_end, explanationUrl: body.explanation_url }
+      const { certificates, window } = await renewals.advise(author, selectionOf(body.filter), wanted)
+      return { body: { certificates, window_start: time(window.start), window_end: time(window.end) } }
+    },
   }),
-  reply: {
-    status: 200,
-    schema: z.strictObject({ certificates: z.int(), window_start: timestamp(), window_end: timestamp() }),
-  },
-  audit: 'renewal.advise',
-  async handle({ body, author }, { renewals }) {
-    const wanted = { windowEnd: body.window_end, explanationUrl: body.explanation_url }
-    const { certificates, window } = await renewals.advise(author, selectionOf(body.filter), wanted)
-    return { body: { certificates, window_start: time(window.start), window_end: time(window.end) } }
-  },
-})
-
-const clearRenewals = endpoint({
-  id: 'clearRenewals',
-  method: 'DELETE',
-  path: '/renewals',
-  tag,
-  roles: ADMINS,
-  summary: 'Takes such advice back.',
-  body: z.strictObject({ filter: filter() }),
-  reply: { status: 200, schema: z.strictObject({ certificates: z.int() }) },
-  audit: 'renewal.clear',
-  handle: async ({ body, author }, { renewals }) => ({
-    body: { certificates: await renewals.clear(author, selectionOf(body.filter)) },
+  clearRenewals: endpoint({
+    route: 'DELETE /renewals',
+    roles: ADMINS,
+    summary: 'Takes such advice back.',
+    body: z.strictObject({ filter: filter() }),
+    reply: { status: 200, schema: z.strictObject({ certificates: z.int() }) },
+    audit: 'renewal.clear',
+    handle: async ({ body, author }, { renewals }) => ({
+      body: { certificates: await renewals.clear(author, selectionOf(body.filter)) },
+    }),
   }),
 })
-
-export const RENEWALS = [adviseRenewal, clearRenewals]

@@ -2,7 +2,7 @@
 
 import { z } from 'zod/v4'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import { ADMINS, endpoint } from '../endpoint.ts'
+import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
 import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
 import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
 import { type IdentifierOutcome, WITHDRAWALS } from './allowed-identifiers.ts'
@@ -80,149 +80,106 @@ export const outcomesBody = (outcomes: readonly IdentifierOutcome[]): z.input<ty
 
 const params = z.strictObject({ identifier_id: uuid() })
 const associationParams = z.strictObject({ identifier_id: uuid(), account_id: uuid() })
-const ONE = '/allowed-identifiers/{identifier_id}'
-const tag = 'Allowed identifiers'
-
-const listIdentifiers = endpoint({
-  id: 'listAllowedIdentifiers',
-  method: 'GET',
-  path: '/allowed-identifiers',
-  tag,
-  roles: ADMINS,
-  summary: 'Lists all identifiers, the newest first.',
-  reply: { status: 200, schema: z.array(AllowedIdentifier) },
-  query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
-  async handle({ query: { value, ...place } }, { identifiers, pages }) {
-    const page = await identifiers.page(longPageRequest(place, pages), value)
-    return { body: page.rows.map(identifierBody), next: nextOf(page) }
-  },
-})
-
-const createIdentifier = endpoint({
-  id: 'createAllowedIdentifier',
-  method: 'POST',
-  path: '/allowed-identifiers',
-  tag,
-  roles: ADMINS,
-  summary: 'Makes an identifier: a name, `*.name` for it and all below, an address or a network.',
-  body: z.strictObject({ type: z.enum(['dns', 'ip']), value: line(255) }),
-  reply: { status: 201, schema: AllowedIdentifier },
-  errors: ['conflict'],
-  audit: 'identifier.create',
-  async handle({ body, author }, { identifiers }) {
-    const made = await identifiers.create(author, body)
-    return { body: { ...plainIdentifierBody(made), account_ids: [], more_accounts: false } }
-  },
-})
-
-const getIdentifier = endpoint({
-  id: 'getAllowedIdentifier',
-  method: 'GET',
-  path: ONE,
-  tag,
-  roles: ADMINS,
-  summary: 'Shows one identifier.',
-  params,
-  reply: { status: 200, schema: AllowedIdentifier },
-  errors: ['not_found'],
-  handle: async ({ params }, { identifiers }) => ({
-    body: identifierBody(await identifiers.find(params.identifier_id)),
+export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
+  listAllowedIdentifiers: endpoint({
+    route: 'GET /allowed-identifiers',
+    roles: ADMINS,
+    summary: 'Lists all identifiers, the newest first.',
+    reply: { status: 200, schema: z.array(AllowedIdentifier) },
+    query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
+    async handle({ query: { value, ...place } }, { identifiers, pages }) {
+      const page = await identifiers.page(longPageRequest(place, pages), value)
+      return { body: page.rows.map(identifierBody), next: nextOf(page) }
+    },
+  }),
+  createAllowedIdentifier: endpoint({
+    route: 'POST /allowed-identifiers',
+    roles: ADMINS,
+    summary: 'Makes an identifier: a name, `*.name` for it and all below, an address or a network.',
+    body: z.strictObject({ type: z.enum(['dns', 'ip']), value: line(255) }),
+    reply: { status: 201, schema: AllowedIdentifier },
+    errors: ['conflict'],
+    audit: 'identifier.create',
+    async handle({ body, author }, { identifiers }) {
+      const made = await identifiers.create(author, body)
+      return { body: { ...plainIdentifierBody(made), account_ids: [], more_accounts: false } }
+    },
+  }),
+  getAllowedIdentifier: endpoint({
+    route: 'GET /allowed-identifiers/{identifier_id}',
+    roles: ADMINS,
+    summary: 'Shows one identifier.',
+    params,
+    reply: { status: 200, schema: AllowedIdentifier },
+    errors: ['not_found'],
+    handle: async ({ params }, { identifiers }) => ({
+      body: identifierBody(await identifiers.find(params.identifier_id)),
+    }),
+  }),
+  deleteAllowedIdentifier: endpoint({
+    route: 'DELETE /allowed-identifiers/{identifier_id}',
+    roles: ADMINS,
+    summary: 'Deletes an identifier; no account and no credential has it any more.',
+    params,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'identifier.delete',
+    async handle({ params, author }, { identifiers }) {
+      await identifiers.delete(author, params.identifier_id)
+      return {}
+    },
+  }),
+  addAccountToIdentifier: endpoint({
+    route: 'PUT /allowed-identifiers/{identifier_id}/accounts/{account_id}',
+    roles: ADMINS,
+    summary: 'Allows an identifier to an account itself.',
+    params: associationParams,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'identifier.add_account',
+    async handle({ params, author }, { identifiers }) {
+      await identifiers.allowToAccount(author, params.identifier_id, params.account_id)
+      return {}
+    },
+  }),
+  removeAccountFromIdentifier: endpoint({
+    route: 'DELETE /allowed-identifiers/{identifier_id}/accounts/{account_id}',
+    roles: ADMINS,
+    summary: 'Takes it back. What the credential of the account grants stays.',
+    params: associationParams,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'identifier.remove_account',
+    async handle({ params, author }, { identifiers }) {
+      await identifiers.disallowToAccount(author, params.identifier_id, params.account_id)
+      return {}
+    },
+  }),
+  listIdentifiersOfAccount: endpoint({
+    route: 'GET /accounts/{account_id}/allowed-identifiers',
+    roles: ADMINS,
+    summary: 'Lists what an account may request.',
+    params: z.strictObject({ account_id: uuid() }),
+    reply: { status: 200, schema: z.array(IdentifierOfAccount) },
+    errors: ['not_found'],
+    query: z.strictObject(placeParameters()),
+    async handle({ params, query }, { identifiers, pages }) {
+      const page = await identifiers.ofAccount(params.account_id, longPageRequest(query, pages))
+      const body = page.rows.map((row) => ({ ...plainIdentifierBody(row), eab_credential_id: row.eab_credential_id }))
+      return { body, next: nextOf(page) }
+    },
+  }),
+  changeIdentifiersOfAccount: endpoint({
+    route: 'POST /accounts/{account_id}/allowed-identifiers',
+    roles: ADMINS,
+    summary: 'Allows identifiers to an account itself, and takes others back, all in one commit.',
+    params: z.strictObject({ account_id: uuid() }),
+    body: ChangedIdentifiers,
+    reply: { status: 200, schema: IdentifierOutcomes },
+    errors: ['not_found', 'conflict'],
+    audit: 'identifier.add_account',
+    handle: async ({ params, body, author }, { identifiers }) => ({
+      body: outcomesBody(await identifiers.changeOfAccount(author, params.account_id, body)),
+    }),
   }),
 })
-
-const deleteIdentifier = endpoint({
-  id: 'deleteAllowedIdentifier',
-  method: 'DELETE',
-  path: ONE,
-  tag,
-  roles: ADMINS,
-  summary: 'Deletes an identifier; no account and no credential has it any more.',
-  params,
-  reply: { status: 204 },
-  errors: ['not_found'],
-  audit: 'identifier.delete',
-  async handle({ params, author }, { identifiers }) {
-    await identifiers.delete(author, params.identifier_id)
-    return {}
-  },
-})
-
-const addAccount = endpoint({
-  id: 'addAccountToIdentifier',
-  method: 'PUT',
-  path: `${ONE}/accounts/{account_id}`,
-  tag,
-  roles: ADMINS,
-  summary: 'Allows an identifier to an account itself.',
-  params: associationParams,
-  reply: { status: 204 },
-  errors: ['not_found'],
-  audit: 'identifier.add_account',
-  async handle({ params, author }, { identifiers }) {
-    await identifiers.allowToAccount(author, params.identifier_id, params.account_id)
-    return {}
-  },
-})
-
-const removeAccount = endpoint({
-  id: 'removeAccountFromIdentifier',
-  method: 'DELETE',
-  path: `${ONE}/accounts/{account_id}`,
-  tag,
-  roles: ADMINS,
-  summary: 'Takes it back. What the credential of the account grants stays.',
-  params: associationParams,
-  reply: { status: 204 },
-  errors: ['not_found'],
-  audit: 'identifier.remove_account',
-  async handle({ params, author }, { identifiers }) {
-    await identifiers.disallowToAccount(author, params.identifier_id, params.account_id)
-    return {}
-  },
-})
-
-const listOfAccount = endpoint({
-  id: 'listIdentifiersOfAccount',
-  method: 'GET',
-  path: '/accounts/{account_id}/allowed-identifiers',
-  tag,
-  roles: ADMINS,
-  summary: 'Lists what an account may request.',
-  params: z.strictObject({ account_id: uuid() }),
-  reply: { status: 200, schema: z.array(IdentifierOfAccount) },
-  errors: ['not_found'],
-  query: z.strictObject(placeParameters()),
-  async handle({ params, query }, { identifiers, pages }) {
-    const page = await identifiers.ofAccount(params.account_id, longPageRequest(query, pages))
-    const body = page.rows.map((row) => ({ ...plainIdentifierBody(row), eab_credential_id: row.eab_credential_id }))
-    return { body, next: nextOf(page) }
-  },
-})
-
-const changeOfAccount = endpoint({
-  id: 'changeIdentifiersOfAccount',
-  method: 'POST',
-  path: '/accounts/{account_id}/allowed-identifiers',
-  tag,
-  roles: ADMINS,
-  summary: 'Allows identifiers to an account itself, and takes others back, all in one commit.',
-  params: z.strictObject({ account_id: uuid() }),
-  body: ChangedIdentifiers,
-  reply: { status: 200, schema: IdentifierOutcomes },
-  errors: ['not_found', 'conflict'],
-  audit: 'identifier.add_account',
-  handle: async ({ params, body, author }, { identifiers }) => ({
-    body: outcomesBody(await identifiers.changeOfAccount(author, params.account_id, body)),
-  }),
-})
-
-export const ALLOWED_IDENTIFIERS = [
-  listIdentifiers,
-  createIdentifier,
-  getIdentifier,
-  deleteIdentifier,
-  addAccount,
-  removeAccount,
-  listOfAccount,
-  changeOfAccount,
-] as const

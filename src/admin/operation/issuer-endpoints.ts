@@ -1,7 +1,7 @@
 /** `/issuers`: the CAs whose certificates the database has. */
 
 import { z } from 'zod/v4'
-import { BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { limitOf, limitParameter, offsetPage, offsetParameter, requireNear } from '../pages.ts'
 import { fingerprint, time, timestamp } from '../schemas.ts'
 import type { Issuer as Facts } from './issuers.ts'
@@ -35,36 +35,27 @@ function issuerBody({ id, key, serialNumber, notBefore, notAfter, above, ...issu
   }
 }
 
-const tag = 'Issuers'
-
-const listIssuers = endpoint({
-  id: 'listIssuers',
-  method: 'GET',
-  path: '/issuers',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Lists the CAs whose certificates the database has, the newest first, retired ones included.',
-  query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
-  reply: { status: 200, schema: z.array(Issuer) },
-  async handle({ query }, { issuers, pages }) {
-    const [limit, offset] = [limitOf(query.limit, pages), query.offset]
-    requireNear(offset)
-    const { rows, next } = offsetPage(await issuers.list({ limit: limit + 1, offset }), limit, offset)
-    return { body: rows.map(issuerBody), next }
-  },
+export const ISSUERS = endpointGroup('Issuers', {
+  listIssuers: endpoint({
+    route: 'GET /issuers',
+    roles: BOTH_ROLES,
+    summary: 'Lists the CAs whose certificates the database has, the newest first, retired ones included.',
+    query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
+    reply: { status: 200, schema: z.array(Issuer) },
+    async handle({ query }, { issuers, pages }) {
+      const [limit, offset] = [limitOf(query.limit, pages), query.offset]
+      requireNear(offset)
+      const { rows, next } = offsetPage(await issuers.list({ limit: limit + 1, offset }), limit, offset)
+      return { body: rows.map(issuerBody), next }
+    },
+  }),
+  getIssuerChain: endpoint({
+    route: 'GET /issuers/{fingerprint}/chain',
+    roles: BOTH_ROLES,
+    summary: 'Gives the certificate of a CA and those above it as PEM, the root included where it is known.',
+    params: z.strictObject({ fingerprint: fingerprint() }),
+    reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
+    errors: ['not_found'],
+    handle: async ({ params }, { issuers }) => ({ body: await issuers.chain(params.fingerprint) }),
+  }),
 })
-
-const getIssuerChain = endpoint({
-  id: 'getIssuerChain',
-  method: 'GET',
-  path: '/issuers/{fingerprint}/chain',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Gives the certificate of a CA and those above it as PEM, the root included where it is known.',
-  params: z.strictObject({ fingerprint: fingerprint() }),
-  reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
-  errors: ['not_found'],
-  handle: async ({ params }, { issuers }) => ({ body: await issuers.chain(params.fingerprint) }),
-})
-
-export const ISSUERS = [listIssuers, getIssuerChain] as const

@@ -2,7 +2,7 @@
 
 import { z } from 'zod/v4'
 import type { SwitchPosition } from '../../store/server-settings.ts'
-import { ADMINS, BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { line, time, timeOrNull, timestamp } from '../schemas.ts'
 import type { CrlStatus } from './crl-lists.ts'
 
@@ -23,60 +23,6 @@ export const maintenanceBody = (position: SwitchPosition) => ({ maintenance_mode
 export const signingBody = (position: SwitchPosition) => ({ signing_stopped: position.on, ...sinceBody(position) })
 
 const reason = line(500).optional()
-const tag = 'Operation'
-
-const getMaintenance = endpoint({
-  id: 'getMaintenance',
-  method: 'GET',
-  path: '/maintenance',
-  tag,
-  roles: ADMINS,
-  summary: 'Shows whether new orders are refused.',
-  reply: { status: 200, schema: Maintenance },
-  handle: async (_request, { switches }) => ({ body: maintenanceBody(await switches.position('maintenance')) }),
-})
-
-const setMaintenance = endpoint({
-  id: 'setMaintenance',
-  method: 'POST',
-  path: '/maintenance',
-  tag,
-  roles: ADMINS,
-  summary: 'Refuses new orders and pre-authorizations on all instances, or takes them again.',
-  body: z.strictObject({ enabled: z.boolean(), reason }),
-  reply: { status: 200, schema: Maintenance },
-  audit: 'maintenance.set',
-  handle: async ({ author, body }, { switches }) => ({
-    body: maintenanceBody(await switches.set(author, 'maintenance', body.enabled, body.reason)),
-  }),
-})
-
-const getSigning = endpoint({
-  id: 'getSigning',
-  method: 'GET',
-  path: '/signing',
-  tag,
-  roles: ADMINS,
-  summary: 'Shows whether signing is stopped.',
-  reply: { status: 200, schema: Signing },
-  handle: async (_request, { switches }) => ({ body: signingBody(await switches.position('stopSigning')) }),
-})
-
-const setSigning = endpoint({
-  id: 'setSigning',
-  method: 'POST',
-  path: '/signing',
-  tag,
-  roles: ADMINS,
-  summary: 'Stops all signing on all instances, certificates and CRLs, or lets it go on.',
-  body: z.strictObject({ stopped: z.boolean(), reason }),
-  reply: { status: 200, schema: Signing },
-  audit: 'signing.stop',
-  handle: async ({ author, body }, { switches }) => ({
-    body: signingBody(await switches.set(author, 'stopSigning', body.stopped, body.reason)),
-  }),
-})
-
 const CrlHealth = z
   .strictObject({
     last_rebuild: z.number().nullable().meta({ description: 'Seconds since the oldest current list was begun.' }),
@@ -136,35 +82,64 @@ export const crlsBody = ({ lists, isStale, isPublished, isAwaited, obstacle }: C
   })),
 })
 
-const listCrls = endpoint({
-  id: 'listCrls',
-  method: 'GET',
-  path: '/crl',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Shows the CRLs that are served.',
-  reply: { status: 200, schema: Crls },
-  handle: async (_request, { crls }) => ({ body: crlsBody(await crls.status()) }),
-})
-
 /** Less than the 30 s that clients wait. */
 const CRL_WAIT_SECONDS = 20
 
-const rebuildCrl = endpoint({
-  id: 'rebuildCrl',
-  method: 'POST',
-  path: '/crl/rebuild',
-  tag,
-  roles: ADMINS,
-  summary: 'Has new CRLs built and waits for them, up to 20 seconds; the request stands when the reply comes first.',
-  body: z.strictObject({ wait_seconds: z.int().min(0).max(CRL_WAIT_SECONDS).default(CRL_WAIT_SECONDS) }),
-  bodyIsOptional: true,
-  reply: { status: 200, schema: CrlHealth },
-  errors: ['unavailable'],
-  audit: 'crl.rebuild',
-  handle: async ({ author, body }, { crls }) => ({
-    body: crlBody(await crls.rebuild(author, body.wait_seconds * 1000)),
+export const OPERATION = endpointGroup('Operation', {
+  getMaintenance: endpoint({
+    route: 'GET /maintenance',
+    roles: ADMINS,
+    summary: 'Shows whether new orders are refused.',
+    reply: { status: 200, schema: Maintenance },
+    handle: async (_request, { switches }) => ({ body: maintenanceBody(await switches.position('maintenance')) }),
+  }),
+  setMaintenance: endpoint({
+    route: 'POST /maintenance',
+    roles: ADMINS,
+    summary: 'Refuses new orders and pre-authorizations on all instances, or takes them again.',
+    body: z.strictObject({ enabled: z.boolean(), reason }),
+    reply: { status: 200, schema: Maintenance },
+    audit: 'maintenance.set',
+    handle: async ({ author, body }, { switches }) => ({
+      body: maintenanceBody(await switches.set(author, 'maintenance', body.enabled, body.reason)),
+    }),
+  }),
+  getSigning: endpoint({
+    route: 'GET /signing',
+    roles: ADMINS,
+    summary: 'Shows whether signing is stopped.',
+    reply: { status: 200, schema: Signing },
+    handle: async (_request, { switches }) => ({ body: signingBody(await switches.position('stopSigning')) }),
+  }),
+  setSigning: endpoint({
+    route: 'POST /signing',
+    roles: ADMINS,
+    summary: 'Stops all signing on all instances, certificates and CRLs, or lets it go on.',
+    body: z.strictObject({ stopped: z.boolean(), reason }),
+    reply: { status: 200, schema: Signing },
+    audit: 'signing.stop',
+    handle: async ({ author, body }, { switches }) => ({
+      body: signingBody(await switches.set(author, 'stopSigning', body.stopped, body.reason)),
+    }),
+  }),
+  listCrls: endpoint({
+    route: 'GET /crl',
+    roles: BOTH_ROLES,
+    summary: 'Shows the CRLs that are served.',
+    reply: { status: 200, schema: Crls },
+    handle: async (_request, { crls }) => ({ body: crlsBody(await crls.status()) }),
+  }),
+  rebuildCrl: endpoint({
+    route: 'POST /crl/rebuild',
+    roles: ADMINS,
+    summary: 'Has new CRLs built and waits for them, up to 20 seconds; the request stands when the reply comes first.',
+    body: z.strictObject({ wait_seconds: z.int().min(0).max(CRL_WAIT_SECONDS).default(CRL_WAIT_SECONDS) }),
+    bodyIsOptional: true,
+    reply: { status: 200, schema: CrlHealth },
+    errors: ['unavailable'],
+    audit: 'crl.rebuild',
+    handle: async ({ author, body }, { crls }) => ({
+      body: crlBody(await crls.rebuild(author, body.wait_seconds * 1000)),
+    }),
   }),
 })
-
-export const OPERATION = [getMaintenance, setMaintenance, getSigning, setSigning, listCrls, rebuildCrl]

@@ -3,7 +3,7 @@
 import { z } from 'zod/v4'
 import { ALARM_CODES } from '../../domain/alarms.ts'
 import type { InstanceState } from '../../domain/instance-state.ts'
-import { BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { time, timestamp } from '../schemas.ts'
 import { Crls, crlsBody, Maintenance, maintenanceBody, Signing, signingBody } from './operation-endpoints.ts'
 import type { Overview as Facts } from './overview.ts'
@@ -95,15 +95,13 @@ function overviewBody(facts: Facts, version: string): z.input<typeof Overview> {
   }
 }
 
-const getOverview = endpoint({
-  id: 'getOverview',
-  method: 'GET',
-  path: '/overview',
-  tag: 'Operation',
-  roles: BOTH_ROLES,
-  summary: 'Shows what to look at first: alarms, numbers of the last day, and the state of all parts. It costs little.',
-  reply: { status: 200, schema: Overview },
-  handle: async (_request, { overview, version }) => ({ body: overviewBody(await overview(), version) }),
+export const OVERVIEW = endpointGroup('Operation', {
+  getOverview: endpoint({
+    route: 'GET /overview',
+    roles: BOTH_ROLES,
+    summary:
+      'Shows what to look at first: alarms, numbers of the last day, and the state of all parts. It costs little.',
+    reply: { status: 200, schema: Overview },
+    handle: async (_request, { overview, version }) => ({ body: overviewBody(await overview(), version) }),
+  }),
 })
-
-export const OVERVIEW = [getOverview] as const

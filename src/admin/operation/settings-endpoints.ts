@@ -1,7 +1,7 @@
 /** `GET /settings`: the configuration in force. */
 
 import { z } from 'zod/v4'
-import { BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import type { AdminQuestions } from '../message.ts'
 
 const Json = z.unknown()
@@ -48,16 +48,13 @@ function settingsBody({ settings, file }: AdminQuestions['settings']['reply']): 
   }
 }
 
-const getSettings = endpoint({
-  id: 'getSettings',
-  method: 'GET',
-  path: '/settings',
-  tag: 'Operation',
-  roles: BOTH_ROLES,
-  summary:
-    'Shows the configuration in force on the instance that answers, secrets hidden, and what its file would change.',
-  reply: { status: 200, schema: Settings },
-  handle: async (_request, { settings }) => ({ body: settingsBody(await settings()) }),
+export const SETTINGS = endpointGroup('Operation', {
+  getSettings: endpoint({
+    route: 'GET /settings',
+    roles: BOTH_ROLES,
+    summary:
+      'Shows the configuration in force on the instance that answers, secrets hidden, and what its file would change.',
+    reply: { status: 200, schema: Settings },
+    handle: async (_request, { settings }) => ({ body: settingsBody(await settings()) }),
+  }),
 })
-
-export const SETTINGS = [getSettings] as const

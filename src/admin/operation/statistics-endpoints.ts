@@ -3,7 +3,7 @@
 import { z } from 'zod/v4'
 import { EVENT_KINDS, FAILURE_KINDS } from '../../domain/event.ts'
 import type { AccountFailure as Kept } from '../../store/event-statistics-store.ts'
-import { BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { limitOf, limitParameter, offsetPage, offsetParameter, requireNear } from '../pages.ts'
 import { instantParameter, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
 
@@ -29,54 +29,50 @@ const AccountFailure = z
 
 function failureBody({ event_id, account_id, kind, occurred_at, data }: Kept): z.input<typeof AccountFailure> {
   // Replies are copied into tickets, so the token stays out.
-  const { token: _, ...shown } = data
+  const { token: _, ...shown }: Kept['data'] & { token?: string } = data
   return { id: event_id, account_id, kind, occurred_at: time(occurred_at), data: shown }
 }
 
-const getEventCounts = endpoint({
-  id: 'getEventCounts',
-  method: 'GET',
-  path: '/events/counts',
-  tag: 'Events',
-  roles: BOTH_ROLES,
-  summary: 'Counts events by hour and kind, the oldest hour first; an hour without events is left out.',
-  query: z.strictObject({ hours: wholeParameter(1, MOST_HOURS).default(24) }),
-  reply: { status: 200, schema: z.array(EventCount) },
-  handle: async ({ query }, { statistics }) => ({
-    body: (await statistics.counts(query.hours)).map(({ hour, kind, events }) => ({ hour: time(hour), kind, events })),
+export const EVENT_COUNTS = endpointGroup('Events', {
+  getEventCounts: endpoint({
+    route: 'GET /events/counts',
+    roles: BOTH_ROLES,
+    summary: 'Counts events by hour and kind, the oldest hour first; an hour without events is left out.',
+    query: z.strictObject({ hours: wholeParameter(1, MOST_HOURS).default(24) }),
+    reply: { status: 200, schema: z.array(EventCount) },
+    handle: async ({ query }, { statistics }) => ({
+      body: (await statistics.counts(query.hours)).map(({ hour, kind, events }) => ({
+        hour: time(hour),
+        kind,
+        events,
+      })),
+    }),
   }),
 })
 
-const listFailures = endpoint({
-  id: 'listFailures',
-  method: 'GET',
-  path: '/failures',
-  tag: 'Accounts',
-  roles: BOTH_ROLES,
-  summary: 'Lists failures of all accounts within 30 days, the newest first; of each account the last 50 are kept.',
-  query: z.strictObject({ since: instantParameter().optional(), limit: limitParameter(), offset: offsetParameter() }),
-  reply: { status: 200, schema: z.array(AccountFailure) },
-  async handle({ query: { since = new Date(0), offset, ...query } }, { statistics, pages }) {
-    requireNear(offset)
-    const limit = limitOf(query.limit, pages)
-    const page = offsetPage(await statistics.failures(since, { limit: limit + 1, offset }), limit, offset)
-    return { body: page.rows.map(failureBody), next: page.next }
-  },
-})
-
-const listFailuresOfAccount = endpoint({
-  id: 'listFailuresOfAccount',
-  method: 'GET',
-  path: '/accounts/{account_id}/failures',
-  tag: 'Accounts',
-  roles: BOTH_ROLES,
-  summary: 'Lists the last 50 failures of an account within 30 days, the newest first.',
-  params: z.strictObject({ account_id: uuid() }),
-  reply: { status: 200, schema: z.array(AccountFailure) },
-  errors: ['not_found'],
-  handle: async ({ params }, { statistics }) => ({
-    body: (await statistics.failuresOf(params.account_id)).map(failureBody),
+export const FAILURES = endpointGroup('Accounts', {
+  listFailures: endpoint({
+    route: 'GET /failures',
+    roles: BOTH_ROLES,
+    summary: 'Lists failures of all accounts within 30 days, the newest first; of each account the last 50 are kept.',
+    query: z.strictObject({ since: instantParameter().optional(), limit: limitParameter(), offset: offsetParameter() }),
+    reply: { status: 200, schema: z.array(AccountFailure) },
+    async handle({ query: { since = new Date(0), offset, ...query } }, { statistics, pages }) {
+      requireNear(offset)
+      const limit = limitOf(query.limit, pages)
+      const page = offsetPage(await statistics.failures(since, { limit: limit + 1, offset }), limit, offset)
+      return { body: page.rows.map(failureBody), next: page.next }
+    },
+  }),
+  listFailuresOfAccount: endpoint({
+    route: 'GET /accounts/{account_id}/failures',
+    roles: BOTH_ROLES,
+    summary: 'Lists the last 50 failures of an account within 30 days, the newest first.',
+    params: z.strictObject({ account_id: uuid() }),
+    reply: { status: 200, schema: z.array(AccountFailure) },
+    errors: ['not_found'],
+    handle: async ({ params }, { statistics }) => ({
+      body: (await statistics.failuresOf(params.account_id)).map(failureBody),
+    }),
   }),
 })
-
-export const STATISTICS = [getEventCounts, listFailures, listFailuresOfAccount] as const

@@ -1,7 +1,7 @@
 /** `/workers`: background tasks of all instances, and what waits for consumers of events. */
 
 import { z } from 'zod/v4'
-import { BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
 
 const Workers = z
@@ -28,36 +28,33 @@ const Workers = z
   })
   .meta({ id: 'Workers' })
 
-const getWorkers = endpoint({
-  id: 'getWorkers',
-  method: 'GET',
-  path: '/workers',
-  tag: 'Operation',
-  roles: BOTH_ROLES,
-  summary: 'Shows when background tasks ran, where, and what waits for consumers of events.',
-  reply: { status: 200, schema: Workers },
-  async handle(_request, { workers }) {
-    const { tasks, consumers } = await workers()
-    return {
-      body: {
-        tasks: tasks.map(({ name, leader, leaderIsAlive, lastRunAt, nextRunAt, errors, lastError, failedAt }) => ({
-          name,
-          leader,
-          leader_is_alive: leaderIsAlive,
-          last_run: time(lastRunAt),
-          next_run: time(nextRunAt),
-          errors,
-          last_error: lastError,
-          failed_at: timeOrNull(failedAt),
-        })),
-        consumers: consumers.map(({ name, waiting, oldestSeconds }) => ({
-          name,
-          waiting,
-          oldest_seconds: oldestSeconds,
-        })),
-      },
-    }
-  },
+export const WORKERS = endpointGroup('Operation', {
+  getWorkers: endpoint({
+    route: 'GET /workers',
+    roles: BOTH_ROLES,
+    summary: 'Shows when background tasks ran, where, and what waits for consumers of events.',
+    reply: { status: 200, schema: Workers },
+    async handle(_request, { workers }) {
+      const { tasks, consumers } = await workers()
+      return {
+        body: {
+          tasks: tasks.map(({ name, leader, leaderIsAlive, lastRunAt, nextRunAt, errors, lastError, failedAt }) => ({
+            name,
+            leader,
+            leader_is_alive: leaderIsAlive,
+            last_run: time(lastRunAt),
+            next_run: time(nextRunAt),
+            errors,
+            last_error: lastError,
+            failed_at: timeOrNull(failedAt),
+          })),
+          consumers: consumers.map(({ name, waiting, oldestSeconds }) => ({
+            name,
+            waiting,
+            oldest_seconds: oldestSeconds,
+          })),
+        },
+      }
+    },
+  }),
 })
-
-export const WORKERS = [getWorkers]

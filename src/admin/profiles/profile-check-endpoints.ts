@@ -1,7 +1,7 @@
 /** `POST /csr-profiles/check`: whom a profile would refuse, before it is stored. */
 
 import { z } from 'zod/v4'
-import { BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { uuid } from '../schemas.ts'
 import { ProfileData } from './csr-profile-data.ts'
 import { CHECKED_CERTIFICATES } from './profile-check.ts'
@@ -28,40 +28,37 @@ const CsrProfileCheck = z
   })
   .meta({ id: 'CsrProfileCheck' })
 
-const checkCsrProfile = endpoint({
-  id: 'checkCsrProfile',
-  method: 'POST',
-  path: '/csr-profiles/check',
-  tag: 'CSR profiles',
-  roles: BOTH_ROLES,
-  summary: `Tries profile data that is not stored on the last ${CHECKED_CERTIFICATES} certificates, and changes nothing.`,
-  body: z.strictObject({
-    profile_data: ProfileData,
-    profile_id: uuid().optional().meta({
-      description: 'Only certificates of accounts for which this profile counts, among the last 10,000.',
+export const CSR_PROFILE_CHECK = endpointGroup('CSR profiles', {
+  checkCsrProfile: endpoint({
+    route: 'POST /csr-profiles/check',
+    roles: BOTH_ROLES,
+    summary: `Tries profile data that is not stored on the last ${CHECKED_CERTIFICATES} certificates, and changes nothing.`,
+    body: z.strictObject({
+      profile_data: ProfileData,
+      profile_id: uuid().optional().meta({
+        description: 'Only certificates of accounts for which this profile counts, among the last 10,000.',
+      }),
     }),
+    reply: { status: 200, schema: CsrProfileCheck },
+    errors: ['not_found', 'rate_limited'],
+    async handle({ body, author }, { checkProfile, profileTrials }) {
+      const found = await profileTrials.run(author.userId, () => checkProfile(body.profile_data, body.profile_id))
+      const { checked, isComplete, refused, accounts, unknowable } = found
+      return {
+        body: {
+          checked,
+          complete: isComplete,
+          refused,
+          accounts,
+          not_checked: unknowable,
+          examples: found.examples.map(({ certificate: { serial_number, account_id, names }, violations }) => ({
+            serial_number,
+            account_id,
+            san_values: names,
+            violations,
+          })),
+        },
+      }
+    },
   }),
-  reply: { status: 200, schema: CsrProfileCheck },
-  errors: ['not_found', 'rate_limited'],
-  async handle({ body, author }, { checkProfile, profileTrials }) {
-    const found = await profileTrials.run(author.userId, () => checkProfile(body.profile_data, body.profile_id))
-    const { checked, isComplete, refused, accounts, unknowable } = found
-    return {
-      body: {
-        checked,
-        complete: isComplete,
-        refused,
-        accounts,
-        not_checked: unknowable,
-        examples: found.examples.map(({ certificate: { serial_number, account_id, names }, violations }) => ({
-          serial_number,
-          account_id,
-          san_values: names,
-          violations,
-        })),
-      },
-    }
-  },
 })
-
-export const CSR_PROFILE_CHECK = [checkCsrProfile] as const

@@ -3,7 +3,7 @@
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { type Csr, CsrError, parseCsr } from '../../shared/pki/csr.ts'
-import { ADMINS, BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
 import { line, time, timestamp, uuid } from '../schemas.ts'
 import { ProfileData } from './csr-profile-data.ts'
@@ -96,194 +96,140 @@ const wrongCsr = (message: string) =>
 
 const params = z.strictObject({ profile_id: uuid() })
 const associationParams = z.strictObject({ profile_id: uuid(), account_id: uuid() })
-const [ALL, ONE] = ['/csr-profiles', '/csr-profiles/{profile_id}']
-// Existing clients also use the singular.
-const [ALL_ALIASES, ONE_ALIASES] = [['/csr-profile'], ['/csr-profile/{profile_id}']]
-const tag = 'CSR profiles'
-
-const listProfiles = endpoint({
-  id: 'listCsrProfiles',
-  method: 'GET',
-  path: ALL,
-  aliases: ALL_ALIASES,
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Lists all profiles, the newest first.',
-  reply: { status: 200, schema: z.array(CsrProfile) },
-  query: z.strictObject({ name: line(255).optional(), ...placeParameters() }),
-  async handle({ query: { name, ...place } }, { csrProfiles, pages }) {
-    const page = await csrProfiles.page(longPageRequest(place, pages), name)
-    return { body: page.rows.map(csrProfileBody), next: nextOf(page) }
-  },
-})
-
-const createProfile = endpoint({
-  id: 'createCsrProfile',
-  method: 'POST',
-  path: ALL,
-  aliases: ALL_ALIASES,
-  tag,
-  roles: ADMINS,
-  summary: 'Makes a profile.',
-  body: wantedProfile,
-  reply: { status: 201, schema: CsrProfile },
-  errors: ['conflict', 'unavailable'],
-  audit: 'csr_profile.create',
-  handle: async ({ body, author }, { csrProfiles }) => ({
-    body: csrProfileBody(await csrProfiles.create(author, wantedOf(body))),
-  }),
-})
-
-const getProfile = endpoint({
-  id: 'getCsrProfile',
-  method: 'GET',
-  path: ONE,
-  aliases: ONE_ALIASES,
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Shows one profile.',
-  params,
-  reply: { status: 200, schema: CsrProfileWithAccounts },
-  errors: ['not_found'],
-  async handle({ params }, { csrProfiles }) {
-    const { account_ids, more_accounts, ...profile } = await csrProfiles.find(params.profile_id)
-    return { body: { ...csrProfileBody(profile), account_ids, more_accounts } }
-  },
-})
-
-const replaceProfile = endpoint({
-  id: 'replaceCsrProfile',
-  method: 'PUT',
-  path: ONE,
-  aliases: ONE_ALIASES,
-  tag,
-  roles: ADMINS,
-  summary: 'Replaces a profile, for all who have it, at once.',
-  params,
-  body: wantedProfile,
-  reply: { status: 200, schema: CsrProfile },
-  errors: ['not_found', 'conflict', 'unavailable'],
-  audit: 'csr_profile.update',
-  handle: async ({ params, body, author }, { csrProfiles }) => ({
-    body: csrProfileBody(await csrProfiles.replace(author, params.profile_id, wantedOf(body))),
-  }),
-})
-
-const deleteProfile = endpoint({
-  id: 'deleteCsrProfile',
-  method: 'DELETE',
-  path: ONE,
-  aliases: ONE_ALIASES,
-  tag,
-  roles: ADMINS,
-  summary: 'Deletes a profile; its accounts go back to that of their credential, or to none.',
-  params,
-  reply: { status: 204 },
-  errors: ['not_found'],
-  audit: 'csr_profile.delete',
-  async handle({ params, author }, { csrProfiles }) {
-    await csrProfiles.delete(author, params.profile_id)
-    return {}
-  },
-})
-
-const validateCsr = endpoint({
-  id: 'validateCsr',
-  method: 'POST',
-  path: `${ONE}/validate`,
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Says what a request would violate, and issues nothing.',
-  params,
-  body: z.strictObject({ csr: csrText }),
-  reply: { status: 200, schema: CsrVerdict },
-  errors: ['not_found', 'rate_limited'],
-  async handle({ params, body, author }, { csrProfiles, profileTrials }) {
-    const trial = async () => csrProfiles.dryRun(params.profile_id, csrOf(body.csr), new Date())
-    return { body: verdictOf(await profileTrials.run(author.userId, trial)) }
-  },
-})
-
-const validateCsrAgainst = endpoint({
-  id: 'validateCsrAgainst',
-  method: 'POST',
-  path: `${ALL}/validate`,
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'The same for profile data that is not stored.',
-  body: z.strictObject({ profile_data: ProfileData, csr: csrText }),
-  reply: { status: 200, schema: CsrVerdict },
-  errors: ['rate_limited'],
-  async handle({ body, author }, { csrProfiles, profileTrials }) {
-    const trial = async () => csrProfiles.dryRunOf(body.profile_data, csrOf(body.csr), new Date())
-    return { body: verdictOf(await profileTrials.run(author.userId, trial)) }
-  },
-})
-
 const verdictOf = ({ unchecked, ...verdict }: { valid: boolean; violations: string[]; unchecked: string[] }) => ({
   ...verdict,
   ...(unchecked.length > 0 && { unchecked }),
 })
 
-const assignProfile = endpoint({
-  id: 'assignCsrProfile',
-  method: 'PUT',
-  path: `${ONE}/accounts/{account_id}`,
-  tag,
-  roles: ADMINS,
-  summary: 'Gives a profile to an account itself, where it wins over that of its credential.',
-  params: associationParams,
-  reply: { status: 204 },
-  errors: ['not_found'],
-  audit: 'csr_profile.assign',
-  async handle({ params, author }, { csrProfiles }) {
-    await csrProfiles.assignToAccount(author, params.profile_id, params.account_id)
-    return {}
-  },
+export const CSR_PROFILES = endpointGroup('CSR profiles', {
+  listCsrProfiles: endpoint({
+    route: 'GET /csr-profiles',
+    // Existing clients also use the singular.
+    aliases: ['/csr-profile'],
+    roles: BOTH_ROLES,
+    summary: 'Lists all profiles, the newest first.',
+    reply: { status: 200, schema: z.array(CsrProfile) },
+    query: z.strictObject({ name: line(255).optional(), ...placeParameters() }),
+    async handle({ query: { name, ...place } }, { csrProfiles, pages }) {
+      const page = await csrProfiles.page(longPageRequest(place, pages), name)
+      return { body: page.rows.map(csrProfileBody), next: nextOf(page) }
+    },
+  }),
+  createCsrProfile: endpoint({
+    route: 'POST /csr-profiles',
+    aliases: ['/csr-profile'],
+    roles: ADMINS,
+    summary: 'Makes a profile.',
+    body: wantedProfile,
+    reply: { status: 201, schema: CsrProfile },
+    errors: ['conflict', 'unavailable'],
+    audit: 'csr_profile.create',
+    handle: async ({ body, author }, { csrProfiles }) => ({
+      body: csrProfileBody(await csrProfiles.create(author, wantedOf(body))),
+    }),
+  }),
+  getCsrProfile: endpoint({
+    route: 'GET /csr-profiles/{profile_id}',
+    aliases: ['/csr-profile/{profile_id}'],
+    roles: BOTH_ROLES,
+    summary: 'Shows one profile.',
+    params,
+    reply: { status: 200, schema: CsrProfileWithAccounts },
+    errors: ['not_found'],
+    async handle({ params }, { csrProfiles }) {
+      const { account_ids, more_accounts, ...profile } = await csrProfiles.find(params.profile_id)
+      return { body: { ...csrProfileBody(profile), account_ids, more_accounts } }
+    },
+  }),
+  replaceCsrProfile: endpoint({
+    route: 'PUT /csr-profiles/{profile_id}',
+    aliases: ['/csr-profile/{profile_id}'],
+    roles: ADMINS,
+    summary: 'Replaces a profile, for all who have it, at once.',
+    params,
+    body: wantedProfile,
+    reply: { status: 200, schema: CsrProfile },
+    errors: ['not_found', 'conflict', 'unavailable'],
+    audit: 'csr_profile.update',
+    handle: async ({ params, body, author }, { csrProfiles }) => ({
+      body: csrProfileBody(await csrProfiles.replace(author, params.profile_id, wantedOf(body))),
+    }),
+  }),
+  deleteCsrProfile: endpoint({
+    route: 'DELETE /csr-profiles/{profile_id}',
+    aliases: ['/csr-profile/{profile_id}'],
+    roles: ADMINS,
+    summary: 'Deletes a profile; its accounts go back to that of their credential, or to none.',
+    params,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'csr_profile.delete',
+    async handle({ params, author }, { csrProfiles }) {
+      await csrProfiles.delete(author, params.profile_id)
+      return {}
+    },
+  }),
+  validateCsr: endpoint({
+    route: 'POST /csr-profiles/{profile_id}/validate',
+    roles: BOTH_ROLES,
+    summary: 'Says what a request would violate, and issues nothing.',
+    params,
+    body: z.strictObject({ csr: csrText }),
+    reply: { status: 200, schema: CsrVerdict },
+    errors: ['not_found', 'rate_limited'],
+    async handle({ params, body, author }, { csrProfiles, profileTrials }) {
+      const trial = async () => csrProfiles.dryRun(params.profile_id, csrOf(body.csr), new Date())
+      return { body: verdictOf(await profileTrials.run(author.userId, trial)) }
+    },
+  }),
+  validateCsrAgainst: endpoint({
+    route: 'POST /csr-profiles/validate',
+    roles: BOTH_ROLES,
+    summary: 'The same for profile data that is not stored.',
+    body: z.strictObject({ profile_data: ProfileData, csr: csrText }),
+    reply: { status: 200, schema: CsrVerdict },
+    errors: ['rate_limited'],
+    async handle({ body, author }, { csrProfiles, profileTrials }) {
+      const trial = async () => csrProfiles.dryRunOf(body.profile_data, csrOf(body.csr), new Date())
+      return { body: verdictOf(await profileTrials.run(author.userId, trial)) }
+    },
+  }),
+  assignCsrProfile: endpoint({
+    route: 'PUT /csr-profiles/{profile_id}/accounts/{account_id}',
+    roles: ADMINS,
+    summary: 'Gives a profile to an account itself, where it wins over that of its credential.',
+    params: associationParams,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'csr_profile.assign',
+    async handle({ params, author }, { csrProfiles }) {
+      await csrProfiles.assignToAccount(author, params.profile_id, params.account_id)
+      return {}
+    },
+  }),
+  unassignCsrProfile: endpoint({
+    route: 'DELETE /csr-profiles/{profile_id}/accounts/{account_id}',
+    roles: ADMINS,
+    summary: 'Takes it back: the account has the profile of its credential, or none.',
+    params: associationParams,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'csr_profile.unassign',
+    async handle({ params, author }, { csrProfiles }) {
+      await csrProfiles.unassignFromAccount(author, params.profile_id, params.account_id)
+      return {}
+    },
+  }),
+  getCsrProfileOfAccount: endpoint({
+    route: 'GET /accounts/{account_id}/csr-profile',
+    roles: BOTH_ROLES,
+    summary: 'Shows the profile that counts for an account, or null.',
+    params: z.strictObject({ account_id: uuid() }),
+    reply: { status: 200, schema: CsrProfileOfAccount.nullable() },
+    errors: ['not_found'],
+    async handle({ params }, { csrProfiles }) {
+      const profile = await csrProfiles.ofAccount(params.account_id)
+      return { body: profile && { ...csrProfileBody(profile), eab_credential_id: profile.eab_credential_id } }
+    },
+  }),
 })
-
-const unassignProfile = endpoint({
-  id: 'unassignCsrProfile',
-  method: 'DELETE',
-  path: `${ONE}/accounts/{account_id}`,
-  tag,
-  roles: ADMINS,
-  summary: 'Takes it back: the account has the profile of its credential, or none.',
-  params: associationParams,
-  reply: { status: 204 },
-  errors: ['not_found'],
-  audit: 'csr_profile.unassign',
-  async handle({ params, author }, { csrProfiles }) {
-    await csrProfiles.unassignFromAccount(author, params.profile_id, params.account_id)
-    return {}
-  },
-})
-
-const getProfileOfAccount = endpoint({
-  id: 'getCsrProfileOfAccount',
-  method: 'GET',
-  path: '/accounts/{account_id}/csr-profile',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Shows the profile that counts for an account, or null.',
-  params: z.strictObject({ account_id: uuid() }),
-  reply: { status: 200, schema: CsrProfileOfAccount.nullable() },
-  errors: ['not_found'],
-  async handle({ params }, { csrProfiles }) {
-    const profile = await csrProfiles.ofAccount(params.account_id)
-    return { body: profile && { ...csrProfileBody(profile), eab_credential_id: profile.eab_credential_id } }
-  },
-})
-
-export const CSR_PROFILES = [
-  listProfiles,
-  createProfile,
-  getProfile,
-  replaceProfile,
-  deleteProfile,
-  validateCsr,
-  validateCsrAgainst,
-  assignProfile,
-  unassignProfile,
-  getProfileOfAccount,
-] as const

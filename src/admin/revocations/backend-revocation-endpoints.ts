@@ -2,7 +2,7 @@
 
 import { z } from 'zod/v4'
 import { revocationReasonName } from '../../domain/revocation.ts'
-import { ADMINS, BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { limitOf, limitParameter, offsetPage, offsetParameter, requireNear } from '../pages.ts'
 import { time, timestamp, uuid } from '../schemas.ts'
 import type { WaitingRevocation } from './backend-revocations.ts'
@@ -31,40 +31,31 @@ const bodyOf = (row: WaitingRevocation): z.input<typeof BackendRevocation> => ({
   created_at: time(row.createdAt),
 })
 
-const tag = 'Certificates'
-
-const listBackendRevocations = endpoint({
-  id: 'listBackendRevocations',
-  method: 'GET',
-  path: '/backend-revocations',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Lists revocations that another CA has not confirmed, the oldest first.',
-  query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
-  reply: { status: 200, schema: z.array(BackendRevocation) },
-  async handle({ query }, { backendRevocations, pages }) {
-    const limit = limitOf(query.limit, pages)
-    requireNear(query.offset)
-    const page = offsetPage(await backendRevocations.list(limit + 1, query.offset), limit, query.offset)
-    return { body: page.rows.map(bodyOf), next: page.next }
-  },
+export const BACKEND_REVOCATIONS = endpointGroup('Certificates', {
+  listBackendRevocations: endpoint({
+    route: 'GET /backend-revocations',
+    roles: BOTH_ROLES,
+    summary: 'Lists revocations that another CA has not confirmed, the oldest first.',
+    query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
+    reply: { status: 200, schema: z.array(BackendRevocation) },
+    async handle({ query }, { backendRevocations, pages }) {
+      const limit = limitOf(query.limit, pages)
+      requireNear(query.offset)
+      const page = offsetPage(await backendRevocations.list(limit + 1, query.offset), limit, query.offset)
+      return { body: page.rows.map(bodyOf), next: page.next }
+    },
+  }),
+  giveUpBackendRevocation: endpoint({
+    roles: ADMINS,
+    route: 'DELETE /backend-revocations/{certificate_id}',
+    summary: 'Asks the CA no more to revoke this certificate.',
+    params: z.strictObject({ certificate_id: uuid() }),
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'backend.revocation_given_up',
+    async handle({ params, author }, { backendRevocations }) {
+      await backendRevocations.giveUp(author, params.certificate_id)
+      return {}
+    },
+  }),
 })
-
-const giveUpBackendRevocation = endpoint({
-  id: 'giveUpBackendRevocation',
-  method: 'DELETE',
-  tag,
-  roles: ADMINS,
-  path: '/backend-revocations/{certificate_id}',
-  summary: 'Asks the CA no more to revoke this certificate.',
-  params: z.strictObject({ certificate_id: uuid() }),
-  reply: { status: 204 },
-  errors: ['not_found'],
-  audit: 'backend.revocation_given_up',
-  async handle({ params, author }, { backendRevocations }) {
-    await backendRevocations.giveUp(author, params.certificate_id)
-    return {}
-  },
-})
-
-export const BACKEND_REVOCATIONS = [listBackendRevocations, giveUpBackendRevocation] as const

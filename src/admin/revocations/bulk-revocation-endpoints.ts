@@ -5,7 +5,7 @@ import { AdminError } from '../../domain/admin-error.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { exactDomain, keyFingerprint, reason } from '../certificates/certificate-endpoints.ts'
-import { ADMINS, BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { limitOf, limitParameter, offsetPage, offsetParameter, requireNear } from '../pages.ts'
 import { instantParameter, serialNumber, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
 import type { RevocationJob, RevocationResult } from './bulk-revocation-store.ts'
@@ -85,110 +85,10 @@ const jobBody = (job: RevocationJob): z.input<typeof BulkRevocation> => ({
 const errorBodies = (results: readonly RevocationResult[]) =>
   results.map(({ serial_number, outcome }) => ({ serial_number, error: outcome ?? '' }))
 
-const tag = 'Certificates'
 const params = z.strictObject({ job_id: uuid() })
 
 /** Less than the 30 s that clients wait. */
 const WAIT_MS = 25_000
-
-const bulkRevoke = endpoint({
-  id: 'bulkRevoke',
-  method: 'POST',
-  path: '/certificates/bulk-revoke',
-  tag,
-  roles: ADMINS,
-  summary: 'Revokes all unexpired certificates that a filter matches; what takes longer than 25 seconds goes on.',
-  body: z.strictObject({
-    filter: Filter,
-    reason: reason().default(0),
-    dry_run: z.boolean().default(false).meta({ description: 'Counts and changes nothing.' }),
-    confirm_count: z.int().min(0).max(2_147_483_647).optional().meta({
-      description: 'More certificates are not revoked; needed above admin_api.bulk_revoke_confirm_above.',
-    }),
-    wait: z.boolean().default(true).meta({ description: 'False answers before the job has ended.' }),
-  }),
-  reply: {
-    status: 200,
-    orStatus: 202,
-    schema: z.union([BulkRevocationDryRun, BulkRevocationResult, BulkRevocationDetails]),
-  },
-  errors: ['conflict'],
-  audit: 'certificate.bulk_revoke',
-  async handle({ body, author }, { bulkRevocations, baseUrl }) {
-    const { filter, reason, dry_run, confirm_count: confirmCount, wait } = body
-    if (dry_run) {
-      const { wouldRevoke, alreadyRevoked, serialNumbers } = await bulkRevocations.dryRun(filter)
-      const counts = { matching_certificates: wouldRevoke, already_revoked: alreadyRevoked }
-      return { body: { dry_run: true as const, ...counts, serial_numbers: serialNumbers } }
-    }
-    const { id } = await bulkRevocations.begin(author, { filter, reason, confirmCount })
-    const job = await bulkRevocations.wait(id, wait ? WAIT_MS : 0)
-    if (job.status === 'refused')
-      throw new AdminError(
-        'conflict',
-        `more than the ${job.at_most} confirmed certificates match now; none was revoked`,
-      )
-    if (job.status === 'cancelled')
-      throw new AdminError('conflict', `the bulk revocation was cancelled; ${job.revoked} certificates are revoked`)
-    const errors = errorBodies(await bulkRevocations.errorsOf(job))
-    if (job.status !== 'done') {
-      const headers = [['Location', `${baseUrl}/bulk-revocations/${id}`] as const]
-      return { status: 202, headers, body: { ...jobBody(job), filter: job.filter, errors } }
-    }
-    const { revoked, failed, total_matched } = job
-    return { body: { job_id: id, revoked, errors, errors_total: failed, total_matched } }
-  },
-})
-
-const listBulkRevocations = endpoint({
-  id: 'listBulkRevocations',
-  method: 'GET',
-  path: '/bulk-revocations',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Lists bulk revocations, the newest first.',
-  query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
-  reply: { status: 200, schema: z.array(BulkRevocation) },
-  async handle({ query }, { bulkRevocations, pages }) {
-    requireNear(query.offset)
-    const limit = limitOf(query.limit, pages)
-    const page = offsetPage(await bulkRevocations.list(limit + 1, query.offset), limit, query.offset)
-    return { body: page.rows.map(jobBody), next: page.next }
-  },
-})
-
-const getBulkRevocation = endpoint({
-  id: 'getBulkRevocation',
-  method: 'GET',
-  path: '/bulk-revocations/{job_id}',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Shows how far a bulk revocation is.',
-  params,
-  reply: { status: 200, schema: BulkRevocationDetails },
-  errors: ['not_found'],
-  async handle({ params }, { bulkRevocations }) {
-    const job = await bulkRevocations.find(params.job_id)
-    const errors = errorBodies(await bulkRevocations.errorsOf(job))
-    return { body: { ...jobBody(job), filter: job.filter, errors } }
-  },
-})
-
-const cancelBulkRevocation = endpoint({
-  id: 'cancelBulkRevocation',
-  method: 'POST',
-  tag,
-  roles: ADMINS,
-  path: '/bulk-revocations/{job_id}/cancel',
-  summary: 'Stops a bulk revocation after the page in hand. Revoked certificates stay revoked.',
-  params,
-  reply: { status: 200, schema: BulkRevocation },
-  errors: ['not_found', 'conflict'],
-  audit: 'certificate.bulk_revoke',
-  handle: async ({ params, author }, { bulkRevocations }) => ({
-    body: jobBody(await bulkRevocations.cancel(author, params.job_id)),
-  }),
-})
 
 const BulkRevocationCertificate = z
   .strictObject({
@@ -198,31 +98,105 @@ const BulkRevocationCertificate = z
   })
   .meta({ id: 'BulkRevocationCertificate' })
 
-const listBulkRevocationCertificates = endpoint({
-  id: 'listBulkRevocationCertificates',
-  method: 'GET',
-  tag,
-  roles: BOTH_ROLES,
-  path: '/bulk-revocations/{job_id}/certificates',
-  summary: 'Lists what became of each certificate, in the order in which they are revoked.',
-  params,
-  query: z.strictObject({ limit: limitParameter(), cursor: uuid().optional() }),
-  reply: { status: 200, schema: z.array(BulkRevocationCertificate) },
-  errors: ['not_found'],
-  async handle({ params, query }, { bulkRevocations, pages }) {
-    const limit = limitOf(query.limit, pages)
-    const found = await bulkRevocations.results(params.job_id, query.cursor, limit + 1)
-    const rows = found.slice(0, limit)
-    const cursor = rows.at(-1)?.certificate_id
-    const next = found.length > limit && cursor !== undefined ? { limit: String(limit), cursor } : undefined
-    return { body: rows, next }
-  },
+export const BULK_REVOCATIONS = endpointGroup('Certificates', {
+  bulkRevoke: endpoint({
+    route: 'POST /certificates/bulk-revoke',
+    roles: ADMINS,
+    summary: 'Revokes all unexpired certificates that a filter matches; what takes longer than 25 seconds goes on.',
+    body: z.strictObject({
+      filter: Filter,
+      reason: reason().default(0),
+      dry_run: z.boolean().default(false).meta({ description: 'Counts and changes nothing.' }),
+      confirm_count: z.int().min(0).max(2_147_483_647).optional().meta({
+        description: 'More certificates are not revoked; needed above admin_api.bulk_revoke_confirm_above.',
+      }),
+      wait: z.boolean().default(true).meta({ description: 'False answers before the job has ended.' }),
+    }),
+    reply: {
+      status: 200,
+      orStatus: 202,
+      schema: z.union([BulkRevocationDryRun, BulkRevocationResult, BulkRevocationDetails]),
+    },
+    errors: ['conflict'],
+    audit: 'certificate.bulk_revoke',
+    async handle({ body, author }, { bulkRevocations, baseUrl }) {
+      const { filter, reason, dry_run, confirm_count: confirmCount, wait } = body
+      if (dry_run) {
+        const { wouldRevoke, alreadyRevoked, serialNumbers } = await bulkRevocations.dryRun(filter)
+        const counts = { matching_certificates: wouldRevoke, already_revoked: alreadyRevoked }
+        return { body: { dry_run: true as const, ...counts, serial_numbers: serialNumbers } }
+      }
+      const { id } = await bulkRevocations.begin(author, { filter, reason, confirmCount })
+      const job = await bulkRevocations.wait(id, wait ? WAIT_MS : 0)
+      if (job.status === 'refused')
+        throw new AdminError(
+          'conflict',
+          `more than the ${job.at_most} confirmed certificates match now; none was revoked`,
+        )
+      if (job.status === 'cancelled')
+        throw new AdminError('conflict', `the bulk revocation was cancelled; ${job.revoked} certificates are revoked`)
+      const errors = errorBodies(await bulkRevocations.errorsOf(job))
+      if (job.status !== 'done') {
+        const headers = [['Location', `${baseUrl}/bulk-revocations/${id}`] as const]
+        return { status: 202, headers, body: { ...jobBody(job), filter: job.filter, errors } }
+      }
+      const { revoked, failed, total_matched } = job
+      return { body: { job_id: id, revoked, errors, errors_total: failed, total_matched } }
+    },
+  }),
+  listBulkRevocations: endpoint({
+    route: 'GET /bulk-revocations',
+    roles: BOTH_ROLES,
+    summary: 'Lists bulk revocations, the newest first.',
+    query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
+    reply: { status: 200, schema: z.array(BulkRevocation) },
+    async handle({ query }, { bulkRevocations, pages }) {
+      requireNear(query.offset)
+      const limit = limitOf(query.limit, pages)
+      const page = offsetPage(await bulkRevocations.list(limit + 1, query.offset), limit, query.offset)
+      return { body: page.rows.map(jobBody), next: page.next }
+    },
+  }),
+  getBulkRevocation: endpoint({
+    route: 'GET /bulk-revocations/{job_id}',
+    roles: BOTH_ROLES,
+    summary: 'Shows how far a bulk revocation is.',
+    params,
+    reply: { status: 200, schema: BulkRevocationDetails },
+    errors: ['not_found'],
+    async handle({ params }, { bulkRevocations }) {
+      const job = await bulkRevocations.find(params.job_id)
+      const errors = errorBodies(await bulkRevocations.errorsOf(job))
+      return { body: { ...jobBody(job), filter: job.filter, errors } }
+    },
+  }),
+  cancelBulkRevocation: endpoint({
+    roles: ADMINS,
+    route: 'POST /bulk-revocations/{job_id}/cancel',
+    summary: 'Stops a bulk revocation after the page in hand. Revoked certificates stay revoked.',
+    params,
+    reply: { status: 200, schema: BulkRevocation },
+    errors: ['not_found', 'conflict'],
+    audit: 'certificate.bulk_revoke',
+    handle: async ({ params, author }, { bulkRevocations }) => ({
+      body: jobBody(await bulkRevocations.cancel(author, params.job_id)),
+    }),
+  }),
+  listBulkRevocationCertificates: endpoint({
+    roles: BOTH_ROLES,
+    route: 'GET /bulk-revocations/{job_id}/certificates',
+    summary: 'Lists what became of each certificate, in the order in which they are revoked.',
+    params,
+    query: z.strictObject({ limit: limitParameter(), cursor: uuid().optional() }),
+    reply: { status: 200, schema: z.array(BulkRevocationCertificate) },
+    errors: ['not_found'],
+    async handle({ params, query }, { bulkRevocations, pages }) {
+      const limit = limitOf(query.limit, pages)
+      const found = await bulkRevocations.results(params.job_id, query.cursor, limit + 1)
+      const rows = found.slice(0, limit)
+      const cursor = rows.at(-1)?.certificate_id
+      const next = found.length > limit && cursor !== undefined ? { limit: String(limit), cursor } : undefined
+      return { body: rows, next }
+    },
+  }),
 })
-
-export const BULK_REVOCATIONS = [
-  bulkRevoke,
-  listBulkRevocations,
-  getBulkRevocation,
-  cancelBulkRevocation,
-  listBulkRevocationCertificates,
-] as const

@@ -1,16 +1,18 @@
-/** `/users` and `/me`: administrators. */
+/** `/auth`, `/users` and `/me`: administrators, and how they sign in. */
 
 import { isIP } from 'node:net'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { isUsername, ROLES, USERNAME_RULE } from '../../domain/administrator.ts'
-import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/mail-address.ts'
-import type { UserRow } from '../../store/user-store.ts'
-import { ADMINS, BOTH_ROLES, endpoint } from '../endpoint.ts'
+import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
+import { pagesOfUsers, type UserRow } from '../../store/user-store.ts'
+import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { readPageOf } from '../list-pages.ts'
 import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
 import { line, password, text, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
+import { changeUser, createUser, removeUser, requireUser, resetPassword, unlockAddress, unlockUser } from './users.ts'
 
-export const User = z
+const User = z
   .strictObject({
     id: z.uuid(),
     username: z.string(),
@@ -27,7 +29,7 @@ const UserWithPassword = z
   .strictObject({ ...User.shape, password: z.string().meta({ description: 'Shown once; it cannot be read again.' }) })
   .meta({ id: 'UserWithPassword' })
 
-export function userBody(user: UserRow): z.input<typeof User> {
+function userBody(user: UserRow): z.input<typeof User> {
   const { id, username, email, role, enabled, created_at, updated_at, last_login_at } = user
   return {
     id,
@@ -41,193 +43,188 @@ export function userBody(user: UserRow): z.input<typeof User> {
   }
 }
 
+export const SESSION = endpointGroup('Sessions', {
+  login: endpoint({
+    route: 'POST /auth/login',
+    roles: 'none',
+    summary: 'Gives a bearer token for a username and password.',
+    body: z.strictObject({
+      username: z
+        .string()
+        .min(1)
+        .max(128)
+        .regex(/^\P{Cc}+$/u, { error: 'must have no control characters' }),
+      password: password(),
+    }),
+    reply: { status: 200, schema: z.strictObject({ token: z.string(), user: User }) },
+    errors: ['unauthorized', 'rate_limited'],
+    audit: 'auth.login',
+    async handle({ body, address }, { signIn }) {
+      const { token, user } = await signIn.login(body.username, body.password, address)
+      return { body: { token, user: userBody(user) } }
+    },
+  }),
+  logout: endpoint({
+    route: 'POST /auth/logout',
+    roles: BOTH_ROLES,
+    summary: 'Ends the session of the token, on every instance.',
+    reply: { status: 200, schema: z.strictObject({ status: z.literal('logged_out') }) },
+    audit: 'auth.logout',
+    async handle({ author }, { signIn }) {
+      await signIn.logout(author)
+      return { body: { status: 'logged_out' as const } }
+    },
+  }),
+  logoutEverywhere: endpoint({
+    route: 'POST /auth/logout-everywhere',
+    roles: BOTH_ROLES,
+    needsSession: true,
+    summary: 'Ends all sessions of the user, on every instance; API tokens stay.',
+    reply: { status: 200, schema: z.strictObject({ sessions: z.int() }) },
+    errors: ['forbidden'],
+    audit: 'auth.logout',
+    handle: async ({ author }, { signIn }) => ({ body: { sessions: await signIn.logoutEverywhere(author) } }),
+  }),
+})
+
 const trimmed = (rule: string) => text(1_000, rule).transform((text) => text.trim())
 const USERNAME = trimmed(USERNAME_RULE).refine(isUsername, { error: USERNAME_RULE })
 const MAIL_RULE = `must be ${MAIL_ADDRESS}`
 const MAIL = trimmed(MAIL_RULE).refine(isMailAddress, { error: MAIL_RULE })
 const params = z.strictObject({ user_id: uuid() })
-const tag = 'Users'
-
-const listUsers = endpoint({
-  id: 'listUsers',
-  method: 'GET',
-  path: '/users',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Lists all users, the newest first.',
-  reply: { status: 200, schema: z.array(User) },
-  query: z.strictObject({ username: line(255).optional(), ...placeParameters() }),
-  async handle({ query: { username, ...place } }, { users, pages }) {
-    const page = await users.page(longPageRequest(place, pages), username)
-    return { body: page.rows.map(userBody), next: nextOf(page) }
-  },
-})
-
-const createUser = endpoint({
-  id: 'createUser',
-  method: 'POST',
-  path: '/users',
-  tag,
-  roles: ADMINS,
-  needsSession: true,
-  summary: 'Makes a user and shows the generated password.',
-  body: z.strictObject({ username: USERNAME, email: MAIL, role: z.enum(ROLES).default('auditor') }),
-  reply: { status: 201, schema: UserWithPassword },
-  errors: ['conflict', 'rate_limited'],
-  audit: 'user.create',
-  async handle({ body, author }, { users }) {
-    const { password, ...user } = await users.create(author, body)
-    return { body: { ...userBody(user), password } }
-  },
-})
-
-const getUser = endpoint({
-  id: 'getUser',
-  method: 'GET',
-  path: '/users/{user_id}',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Shows one user.',
-  params,
-  reply: { status: 200, schema: User },
-  errors: ['not_found'],
-  handle: async ({ params }, { users }) => ({ body: userBody(await users.find(params.user_id)) }),
-})
-
-const updateUser = endpoint({
-  id: 'updateUser',
-  method: 'PATCH',
-  path: '/users/{user_id}',
-  tag,
-  roles: ADMINS,
-  summary: 'Changes role or access of a user, at once. An API token may take rights away, not give them.',
-  params,
-  body: z
-    .strictObject({ enabled: z.boolean().optional(), role: z.enum(ROLES).optional() })
-    .refine((change) => Object.keys(change).length > 0, { error: "has neither 'enabled' nor 'role'", when: whenSound }),
-  reply: { status: 200, schema: User },
-  errors: ['not_found', 'conflict'],
-  audit: 'user.update',
-  async handle({ params, body, author }, { users }) {
-    const gives = body.role === 'admin' || body.enabled === true
-    if (gives && author.apiTokenId !== undefined)
-      throw new AdminError('forbidden', 'giving rights needs a login; an API token may only take them away')
-    return { body: userBody(await users.update(author, params.user_id, body)) }
-  },
-})
-
-const deleteUser = endpoint({
-  id: 'deleteUser',
-  method: 'DELETE',
-  path: '/users/{user_id}',
-  tag,
-  roles: ADMINS,
-  summary: 'Deletes a user with all sessions and API tokens.',
-  params,
-  reply: { status: 204 },
-  errors: ['not_found', 'conflict'],
-  audit: 'user.delete',
-  async handle({ params, author }, { users }) {
-    await users.delete(author, params.user_id)
-    return {}
-  },
-})
-
-const getMe = endpoint({
-  id: 'getMe',
-  method: 'GET',
-  path: '/me',
-  tag,
-  roles: BOTH_ROLES,
-  summary: 'Shows the user of the token.',
-  reply: { status: 200, schema: User },
-  handle: async ({ author }, { users }) => ({ body: userBody(await users.find(author.userId)) }),
-})
-
-const resetMyPassword = endpoint({
-  id: 'resetMyPassword',
-  method: 'POST',
-  path: '/me/reset-password',
-  tag,
-  roles: BOTH_ROLES,
-  needsSession: true,
-  summary: 'Generates a new password and ends all sessions of the user.',
-  body: z.strictObject({ current_password: password() }),
-  reply: { status: 200, schema: UserWithPassword },
-  errors: ['forbidden', 'rate_limited'],
-  audit: 'user.reset_password',
-  async handle({ body, author }, { users, signIn }) {
-    await signIn.requirePassword(author, body.current_password)
-    const { password, ...user } = await users.resetPassword(author, author.userId)
-    return { body: { ...userBody(user), password } }
-  },
-})
-
-const resetPassword = endpoint({
-  id: 'resetPassword',
-  method: 'POST',
-  path: '/users/{user_id}/reset-password',
-  tag,
-  roles: ADMINS,
-  needsSession: true,
-  summary: 'Generates a new password for a user and ends all sessions and API tokens of that user.',
-  params,
-  reply: { status: 200, schema: UserWithPassword },
-  errors: ['not_found', 'rate_limited'],
-  audit: 'user.reset_password',
-  async handle({ params, author }, { users }) {
-    if (params.user_id === author.userId)
-      throw new AdminError('forbidden', 'one gives oneself a new password with POST /me/reset-password')
-    const { password, ...user } = await users.resetPassword(author, params.user_id)
-    return { body: { ...userBody(user), password } }
-  },
-})
-
 const unlocked = z.boolean().meta({ description: 'False where no failed login was counted.' })
 
-// Who may unlock may guess on, so that it needs a login.
-const unlockUser = endpoint({
-  id: 'unlockUser',
-  method: 'POST',
-  path: '/users/{user_id}/unlock',
-  tag,
-  roles: ADMINS,
-  needsSession: true,
-  summary: 'Lets a user log in again whose name is locked after failed logins.',
-  params,
-  reply: { status: 200, schema: z.strictObject({ username: z.string(), unlocked }) },
-  errors: ['not_found'],
-  audit: 'user.unlock',
-  handle: async ({ params, author }, { users }) => ({ body: await users.unlock(author, params.user_id) }),
-})
-
-const unlockAddress = endpoint({
-  id: 'unlockAddress',
-  method: 'POST',
-  path: '/users/unlock-address',
-  tag,
-  roles: ADMINS,
-  needsSession: true,
-  summary: 'Lets users log in again from an address that is locked after failed logins.',
-  body: z.strictObject({
-    address: text(64, 'must be an IP address').refine((text) => isIP(text) !== 0, { error: 'must be an IP address' }),
+export const USERS = endpointGroup('Users', {
+  listUsers: endpoint({
+    route: 'GET /users',
+    roles: BOTH_ROLES,
+    summary: 'Lists all users, the newest first.',
+    reply: { status: 200, schema: z.array(User) },
+    query: z.strictObject({ username: line(255).optional(), ...placeParameters() }),
+    async handle({ query: { username, ...place } }, { db, pages }) {
+      const page = await readPageOf(pagesOfUsers(db, username), longPageRequest(place, pages))
+      return { body: page.rows.map(userBody), next: nextOf(page) }
+    },
   }),
-  reply: { status: 200, schema: z.strictObject({ address: z.string(), unlocked }) },
-  audit: 'user.unlock',
-  handle: async ({ body: { address }, author }, { users }) => ({
-    body: { address, unlocked: await users.unlockAddress(author, address) },
+  createUser: endpoint({
+    route: 'POST /users',
+    roles: ADMINS,
+    needsSession: true,
+    summary: 'Makes a user and shows the generated password.',
+    body: z.strictObject({ username: USERNAME, email: MAIL, role: z.enum(ROLES).default('auditor') }),
+    reply: { status: 201, schema: UserWithPassword },
+    errors: ['conflict', 'rate_limited'],
+    audit: 'user.create',
+    async handle({ body, author }, context) {
+      const { password, ...user } = await createUser(context, author, body)
+      return { body: { ...userBody(user), password } }
+    },
+  }),
+  getUser: endpoint({
+    route: 'GET /users/{user_id}',
+    roles: BOTH_ROLES,
+    summary: 'Shows one user.',
+    params,
+    reply: { status: 200, schema: User },
+    errors: ['not_found'],
+    handle: async ({ params }, { db }) => ({ body: userBody(await requireUser(db, params.user_id)) }),
+  }),
+  updateUser: endpoint({
+    route: 'PATCH /users/{user_id}',
+    roles: ADMINS,
+    summary: 'Changes role or access of a user, at once. An API token may take rights away, not give them.',
+    params,
+    body: z
+      .strictObject({ enabled: z.boolean().optional(), role: z.enum(ROLES).optional() })
+      .refine((change) => Object.keys(change).length > 0, {
+        error: "has neither 'enabled' nor 'role'",
+        when: whenSound,
+      }),
+    reply: { status: 200, schema: User },
+    errors: ['not_found', 'conflict'],
+    audit: 'user.update',
+    async handle({ params, body, author }, { audit }) {
+      const gives = body.role === 'admin' || body.enabled === true
+      if (gives && author.apiTokenId !== undefined)
+        throw new AdminError('forbidden', 'giving rights needs a login; an API token may only take them away')
+      return { body: userBody(await changeUser(audit, author, params.user_id, body)) }
+    },
+  }),
+  deleteUser: endpoint({
+    route: 'DELETE /users/{user_id}',
+    roles: ADMINS,
+    summary: 'Deletes a user with all sessions and API tokens.',
+    params,
+    reply: { status: 204 },
+    errors: ['not_found', 'conflict'],
+    audit: 'user.delete',
+    async handle({ params, author }, { audit }) {
+      await removeUser(audit, author, params.user_id)
+      return {}
+    },
+  }),
+  getMe: endpoint({
+    route: 'GET /me',
+    roles: BOTH_ROLES,
+    summary: 'Shows the user of the token.',
+    reply: { status: 200, schema: User },
+    handle: async ({ author }, { db }) => ({ body: userBody(await requireUser(db, author.userId)) }),
+  }),
+  resetMyPassword: endpoint({
+    route: 'POST /me/reset-password',
+    roles: BOTH_ROLES,
+    needsSession: true,
+    summary: 'Generates a new password and ends all sessions of the user.',
+    body: z.strictObject({ current_password: password() }),
+    reply: { status: 200, schema: UserWithPassword },
+    errors: ['forbidden', 'rate_limited'],
+    audit: 'user.reset_password',
+    async handle({ body, author }, context) {
+      await context.signIn.requirePassword(author, body.current_password)
+      const { password, ...user } = await resetPassword(context, author, author.userId)
+      return { body: { ...userBody(user), password } }
+    },
+  }),
+  resetPassword: endpoint({
+    route: 'POST /users/{user_id}/reset-password',
+    roles: ADMINS,
+    needsSession: true,
+    summary: 'Generates a new password for a user and ends all sessions and API tokens of that user.',
+    params,
+    reply: { status: 200, schema: UserWithPassword },
+    errors: ['not_found', 'rate_limited'],
+    audit: 'user.reset_password',
+    async handle({ params, author }, context) {
+      if (params.user_id === author.userId)
+        throw new AdminError('forbidden', 'one gives oneself a new password with POST /me/reset-password')
+      const { password, ...user } = await resetPassword(context, author, params.user_id)
+      return { body: { ...userBody(user), password } }
+    },
+  }),
+  // It lets a guesser continue, so an API token may not do it.
+  unlockUser: endpoint({
+    route: 'POST /users/{user_id}/unlock',
+    roles: ADMINS,
+    needsSession: true,
+    summary: 'Lets a user log in again whose name is locked after failed logins.',
+    params,
+    reply: { status: 200, schema: z.strictObject({ username: z.string(), unlocked }) },
+    errors: ['not_found'],
+    audit: 'user.unlock',
+    handle: async ({ params, author }, { audit }) => ({ body: await unlockUser(audit, author, params.user_id) }),
+  }),
+  unlockAddress: endpoint({
+    route: 'POST /users/unlock-address',
+    roles: ADMINS,
+    needsSession: true,
+    summary: 'Lets users log in again from an address that is locked after failed logins.',
+    body: z.strictObject({
+      address: text(64, 'must be an IP address').refine((text) => isIP(text) !== 0, { error: 'must be an IP address' }),
+    }),
+    reply: { status: 200, schema: z.strictObject({ address: z.string(), unlocked }) },
+    audit: 'user.unlock',
+    handle: async ({ body: { address }, author }, { audit }) => ({
+      body: { address, unlocked: await unlockAddress(audit, author, address) },
+    }),
   }),
 })
-
-export const USERS = [
-  listUsers,
-  createUser,
-  getUser,
-  updateUser,
-  deleteUser,
-  getMe,
-  resetMyPassword,
-  resetPassword,
-  unlockUser,
-  unlockAddress,
-] as const

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { AdminApplication } from '../../admin/application.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
-import type { AdminContext } from '../../admin/context.ts'
+import type { AdminContext, AdminEvents } from '../../admin/context.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
 import type { SigningIssuer } from '../../admin/operation/issuers.ts'
 import { ReplyStreams } from '../../admin/streams.ts'
@@ -14,7 +14,7 @@ import { adminSettings, requireAuditKey } from '../../settings/admin.ts'
 import { addRevocations, type RevocationTally } from '../../store/revocation-tally.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
-import { type AdminEvents, createAdminContext } from './use-cases.ts'
+import { createAdminContext } from './use-cases.ts'
 
 export interface LocalApiOptions {
   config: AdminThreadData['config']

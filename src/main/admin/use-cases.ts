@@ -1,15 +1,15 @@
 /** Makes the use cases of the Admin API. */
 
+import { AuditExports } from '../../admin/audit/audit-export.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
-import { AuditReader } from '../../admin/audit/audit-reader.ts'
-import { type AuditVerificationEvents, AuditVerifications } from '../../admin/audit/audit-verification.ts'
+import { AuditVerifications } from '../../admin/audit/audit-verification.ts'
 import { Accounts } from '../../admin/certificates/accounts.ts'
 import { Certificates } from '../../admin/certificates/certificates.ts'
 import { Orders } from '../../admin/certificates/orders.ts'
 import { Renewals } from '../../admin/certificates/renewals.ts'
-import type { AdminContext } from '../../admin/context.ts'
+import type { AdminContext, AdminEvents, AdminPolicy } from '../../admin/context.ts'
 import { AllowedIdentifiers } from '../../admin/eab/allowed-identifiers.ts'
-import { type CredentialEvents, Credentials } from '../../admin/eab/credentials.ts'
+import { Credentials } from '../../admin/eab/credentials.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
 import type { AdminQuestions } from '../../admin/message.ts'
 import { openApiDocument } from '../../admin/openapi.ts'
@@ -26,13 +26,10 @@ import { HistoryIndexes, INDEX_WAIT_MS } from '../../admin/profiles/history-inde
 import { checkProfile } from '../../admin/profiles/profile-check.ts'
 import { BackendRevocations } from '../../admin/revocations/backend-revocations.ts'
 import { BlockedKeys } from '../../admin/revocations/blocked-keys.ts'
-import { type BulkRevocationEvents, BulkRevocations } from '../../admin/revocations/bulk-revocations.ts'
+import { BulkRevocations } from '../../admin/revocations/bulk-revocations.ts'
 import { Turns } from '../../admin/turns.ts'
-import { ApiTokens } from '../../admin/users/api-tokens.ts'
 import { PasswordHasher, type PasswordHashing } from '../../admin/users/passwords.ts'
 import { SignIn } from '../../admin/users/sign-in.ts'
-import { Users } from '../../admin/users/users.ts'
-import type { RevocationEvents } from '../../services/revocation.ts'
 import { adminSettings } from '../../settings/admin.ts'
 import { eabSecretBox } from '../../settings/eab-secret.ts'
 import { renewalPolicy, staleCrlAfterMs } from '../../settings/issuance.ts'
@@ -41,14 +38,6 @@ import { sharedBytes } from '../../shared/lib/shared-memory.ts'
 import { readWorkers } from '../../store/background-run-store.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
-
-/** What is told to whom reports: log and metrics of the service. */
-export interface AdminEvents {
-  certificates: RevocationEvents
-  bulkRevocations: BulkRevocationEvents
-  credentials: CredentialEvents
-  auditVerifications: AuditVerificationEvents
-}
 
 export interface AdminParts {
   db: DatabasePool
@@ -77,29 +66,38 @@ export function createAdminContext(
   { db, audit, auditKey, events, hashing, isCommand, signingIssuers, ask }: AdminParts,
 ): AdminContext {
   const settings = adminSettings(config)
-  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
+  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, confirmAbove } = settings
+  const policy = policyOf(config)
   const switches = new Switches(db, audit)
   const workers = () => readWorkers(queriesOf(db))
-  const crls = new CrlLists({ db, audit, staleAfterMs: staleCrlAfterMs(config) })
+  const crls = new CrlLists({ db, audit, staleAfterMs: policy.staleCrlAfterMs })
   const passwords = new PasswordHasher(hashing)
   // The service reads it once, as its fronts do.
   const box = isCommand ? undefined : eabSecretBox(config)
+  const secretBox = isCommand ? () => eabSecretBox(config) : () => box
+  const issuers = signingIssuers ?? (async () => (await ask('instance')).issuers)
   let description: Uint8Array | undefined
   return {
     version,
     baseUrl,
     pages,
+    policy,
+    db,
     audit,
+    events,
+    ask,
+    signingIssuers: issuers,
+    secretBox,
+    passwords,
     openApi: () => {
       description ??= sharedBytes(JSON.stringify(openApiDocument(ENDPOINTS, { version, baseUrl })))
       return description
     },
     signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
-    users: new Users({ db, audit, passwords, passwordLength }),
     switches,
     workers,
     crls,
-    terms: new Terms(db, audit, config.tos),
+    terms: new Terms(db, audit, policy.terms),
     overview: sharedWork(
       () => readOverview({ db, crls, switches, workers, instance: () => ask('instance') }),
       OVERVIEW,
@@ -108,8 +106,7 @@ export function createAdminContext(
     deadLetters: new DeadLetters(db, audit),
     backendRevocations: new BackendRevocations(db, audit),
     statistics: new EventStatistics(db),
-    tokens: new ApiTokens(db, audit),
-    auditReader: new AuditReader(db, audit),
+    auditExports: new AuditExports(db, audit),
     auditVerifications: new AuditVerifications({
       db,
       key: auditKey,
@@ -117,23 +114,35 @@ export function createAdminContext(
       events: events.auditVerifications,
     }),
     accounts: new Accounts(db, audit),
-    certificates: new Certificates({ db, audit, events: events.certificates, renewal: renewalPolicy(config) }),
+    certificates: new Certificates({ db, audit, events: events.certificates, renewal: policy.renewal }),
     orders: new Orders(db),
     notifications: new NotificationList(db, audit),
     renewals: new Renewals(audit),
     blockedKeys: new BlockedKeys(db, audit),
-    issuers: new Issuers(db, signingIssuers ?? (async () => (await ask('instance')).issuers)),
+    issuers: new Issuers(db, issuers),
     bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, confirmAbove }),
     credentials: new Credentials({
       db,
       audit,
-      box: isCommand ? () => eabSecretBox(config) : () => box,
-      profiles: Object.keys(config.ca.profiles),
+      box: secretBox,
+      profiles: policy.caProfiles,
       events: events.credentials,
     }),
     identifiers: new AllowedIdentifiers({ db, audit }),
     checkProfile: (data, profileId) => checkProfile(db, data, profileId),
     profileTrials: new Turns(PROFILE_TRIALS),
     csrProfiles: new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS) }),
+  }
+}
+
+function policyOf(config: AdminThreadData['config']): AdminPolicy {
+  const { passwordLength, confirmAbove } = adminSettings(config)
+  return {
+    passwordLength,
+    confirmAbove,
+    staleCrlAfterMs: staleCrlAfterMs(config),
+    renewal: renewalPolicy(config),
+    caProfiles: Object.keys(config.ca.profiles),
+    terms: config.tos,
   }
 }

@@ -1,7 +1,7 @@
 /** The CA of a thread: its connection to the signer, and what guards it. */
 
 import type { Logger } from 'pino'
-import { readSharedSecret } from '../../../signer/protocol/shared-secret.ts'
+import { readSharedSecret } from '../../../signer/protocol/handshake.ts'
 import { startLoop } from '../../background/loop.ts'
 import { type CaBackend, CaError, type CaOutage } from '../../ca/backend.ts'
 import { type CircuitBreaker, createCircuitBreaker } from '../../ca/circuit-breaker.ts'

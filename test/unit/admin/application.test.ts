@@ -6,12 +6,12 @@ import pino from 'pino'
 import { z } from 'zod/v4'
 import { AdminApplication } from '../../../src/admin/application.ts'
 import type { AdminContext } from '../../../src/admin/context.ts'
-import { type AnyEndpoint, BOTH_ROLES, endpoint } from '../../../src/admin/endpoint.ts'
+import { type AnyEndpoint, BOTH_ROLES, endpoint, endpointGroup } from '../../../src/admin/endpoint.ts'
 import type { AdminRequest } from '../../../src/admin/message.ts'
 import { ReplyStreams } from '../../../src/admin/streams.ts'
 
 const reply = { status: 200, schema: z.strictObject({ ok: z.boolean() }) } as const
-const common = { method: 'GET', tag: 'Tests', summary: 'For a test.' } as const
+const common = { summary: 'For a test.' }
 
 /** Two endpoints that answer when they are told to, and one that answers at once. */
 function anApplication() {
@@ -23,22 +23,27 @@ function anApplication() {
     await told
     return { body: { ok: true } }
   }
-  const endpoints = [
-    endpoint({ ...common, id: 'open', path: '/open', roles: 'none', reply, handle: later }),
-    endpoint({ ...common, id: 'slow', path: '/slow', roles: BOTH_ROLES, reply, handle: later }),
-    endpoint({
+  const endpoints = endpointGroup('Tests', {
+    open: endpoint({ ...common, route: 'GET /open', roles: 'none', reply, handle: later }),
+    slow: endpoint({ ...common, route: 'GET /slow', roles: BOTH_ROLES, reply, handle: later }),
+    quick: endpoint({
       ...common,
-      id: 'quick',
-      path: '/quick',
+      route: 'GET /quick',
       roles: BOTH_ROLES,
       reply,
       handle: async () => ({ body: { ok: true } }),
     }),
-  ] as unknown as AnyEndpoint[]
+  })
   const authenticate = async (token: string) => ({ userId: token, username: token, role: 'auditor', ipAddress: '::1' })
   const context = { signIn: { authenticate } } as unknown as AdminContext
   const log = pino({ level: 'silent' })
-  const application = new AdminApplication({ endpoints, context, streams: new ReplyStreams(), baseUrl: '', log })
+  const application = new AdminApplication({
+    endpoints: Object.values(endpoints) as unknown as AnyEndpoint[],
+    context,
+    streams: new ReplyStreams(),
+    baseUrl: '',
+    log,
+  })
   const ask = (path: string, user?: string, address = '::1') =>
     application.handle({
       requestId: '1',
@@ -74,7 +79,7 @@ describe('many requests at once', () => {
     await Promise.all(flood)
   })
 
-  test('nor does one user with many requests', async () => {
+  test('one user with many requests keeps no other user out', async () => {
     const { ask, answer, application } = anApplication()
     const own: Promise<{ status: number }>[] = []
     for (let n = 0; n < 100; n++) {

@@ -1,0 +1,239 @@
+/**
+ * Along which index a list of certificates is read, and in which order.
+ *
+ * A condition that few certificates meet leads to its index, in any order; a wish for another order
+ * leads to the index of that order; otherwise the narrowest index in the order of issuance is taken.
+ */
+
+import {
+  boundsOf,
+  type CertificateFilter,
+  CONDITIONS,
+  conditionsOf,
+  HAS_ENDED,
+  hasSuffix,
+  IS_CURRENT,
+  IS_REVOKED,
+  isRareSuffix,
+} from './certificate-filter.ts'
+import { ALL_ROWS, allOf, behind, type Fragment, hasIndex, upTo } from './list-page.ts'
+import { SEARCH_INDEXES } from './optional-indexes.ts'
+import { constantSql, type DatabasePool, sql } from './slonik.ts'
+
+/** Orders that an index has: by time of issuance, and by expiry. */
+export const CERTIFICATE_SORTS = ['-issued_at', 'not_after', '-not_after'] as const
+export type CertificateSort = (typeof CERTIFICATE_SORTS)[number]
+
+/** Columns by which rows are sorted, and the conditions of rows behind one of them and up to one. */
+interface Order {
+  by: Fragment
+  behind(after: string | undefined): Fragment
+  upTo(end: string | undefined): Fragment
+}
+
+/** Rows behind a cursor and up to the end of a window; at most `limit` of them are wanted. */
+interface Part {
+  after: string | undefined
+  end: string | undefined
+  where: readonly Fragment[]
+  limit: number
+}
+
+export interface Way {
+  by: Fragment
+  /** Certificates `c` of a part, for FROM. */
+  rows(part: Part): Fragment
+  /** What the index holds, whether it fits or not. Absent where it holds hardly more than what fits. */
+  entries?: (after: string | undefined, limit: number) => Fragment
+  /** Conditions of a row where they are others than those of the filter. */
+  fits?: readonly Fragment[]
+}
+
+interface Wanted {
+  filter: CertificateFilter
+  order: Order
+  isByExpiry: boolean
+}
+
+type WayFor = (wanted: Wanted, db: DatabasePool) => Way | undefined | Promise<Way | undefined>
+
+/**
+ * By index, in this order: the first that suits and exists is taken. Some exist only on request
+ * (optional-indexes.ts); without them a search reads a bounded number of rows.
+ */
+const WAYS: Readonly<Record<string, WayFor>> = {
+  certificates_serial_issuer: ({ filter }) => given(filter.serialNumber, () => along(BY_ID)),
+  certificates_fingerprint: ({ filter, order }) =>
+    given(filter.fingerprint, (fingerprint) => among(CONDITIONS.fingerprint(fingerprint), order)),
+  certificates_names: ({ filter, order }) => given(filter.name, (name) => among(CONDITIONS.name(name), order)),
+  certificates_spki: ({ filter, order }) =>
+    given(filter.spkiSha256, (spki) => among(CONDITIONS.spkiSha256(spki), order)),
+  certificates_suffixes: ({ filter, order }, db) =>
+    given(filter.nameSuffix, async (suffix) =>
+      (await isRareSuffix(db, suffix)) ? among(hasSuffix(suffix), order) : undefined,
+    ),
+  certificates_revoked_expiry: ({ filter, order, isByExpiry }) =>
+    isByExpiry && filter.status === 'revoked' ? along(order, [...endsOf(filter), IS_REVOKED]) : undefined,
+  certificates_not_after: ({ filter, order, isByExpiry }) => (isByExpiry ? along(order, endsOf(filter)) : undefined),
+  orders_account: ({ filter }) => given(filter.accountId, alongAccount),
+  certificates_revoked: ({ filter }) => (isRevoked(filter) ? alongRevoked(filter.issuer) : undefined),
+  certificates_issuer: ({ filter }) => given(filter.issuer, (issuer) => alongIssuer(issuer, filter)),
+  certificates_pkey: ({ filter }) => along(BY_ID, isEmpty(filter) ? undefined : boundsOf(filter)),
+}
+
+/** @param sort undefined: by expiry where only that narrows the list, the latest first for a status */
+export async function wayOf(
+  db: DatabasePool,
+  filter: CertificateFilter,
+  sort: CertificateSort = usualSort(filter),
+): Promise<Way> {
+  const isByExpiry = sort !== '-issued_at'
+  const wanted = { filter, isByExpiry, order: orderOf(sort, filter) }
+  for (const [index, wayFor] of Object.entries(WAYS)) {
+    const way = await wayFor(wanted, db)
+    if (way && (!(index in SEARCH_INDEXES) || (await hasIndex(db, index)))) return way
+  }
+  throw new Error('certificates_pkey suits every list')
+}
+
+/** The whole list along its index. */
+export const wayOfAll = (sort: CertificateSort | undefined): Way => along(orderOf(sort ?? '-issued_at', {}), [])
+
+function usualSort(filter: CertificateFilter): CertificateSort {
+  if (filter.accountId !== undefined || isRevoked(filter)) return '-issued_at'
+  if (filter.expiresAfter ?? filter.expiresBefore) return 'not_after'
+  return filter.status === undefined ? '-issued_at' : '-not_after'
+}
+
+function orderOf(sort: CertificateSort, { accountId }: CertificateFilter): Order {
+  if (sort === '-issued_at') return accountId === undefined ? BY_ID : BY_ORDER
+  return sort === 'not_after' ? EARLIEST_FIRST : LATEST_FIRST
+}
+
+const given = <T, R>(value: T | undefined, then: (value: T) => R): R | undefined =>
+  value === undefined ? undefined : then(value)
+const isRevoked = ({ status, revokedAfter }: CertificateFilter) => status === 'revoked' || revokedAfter !== undefined
+export const isEmpty = (filter: CertificateFilter) => Object.values(filter).every((value) => value === undefined)
+
+/** Conditions that the indexes by expiry answer. */
+const endsOf = ({ status, expiresAfter, expiresBefore }: CertificateFilter): Fragment[] => [
+  ...conditionsOf({ expiresAfter, expiresBefore }),
+  ...(status === 'active' ? [IS_CURRENT] : []),
+  ...(status === 'expired' ? [HAS_ENDED] : []),
+]
+
+const ID = sql.fragment`c.id`
+const BY_ID: Order = {
+  by: sql.fragment`c.id DESC`,
+  behind: (after) => behind(ID, after),
+  upTo: (end) => upTo(ID, end),
+}
+
+/** Compares by the order's id, or by the row's own id without an order. A cursor may be either id. */
+const behindOrder = (place: Fragment, after: string | undefined) =>
+  after === undefined
+    ? ALL_ROWS
+    : sql.fragment`${place} < coalesce((SELECT order_id FROM certificates WHERE id = ${after}), ${after})`
+const ORDER_ID = sql.fragment`coalesce(c.order_id, c.id)`
+const BY_ORDER: Order = {
+  by: sql.fragment`${ORDER_ID} DESC`,
+  behind: (after) => behindOrder(ORDER_ID, after),
+  upTo: (end) => upTo(ORDER_ID, end),
+}
+
+/** Certificates that expire in the same second follow each other by id. */
+const EARLIEST_FIRST: Order = {
+  by: sql.fragment`c.not_after, c.id`,
+  behind: (after) => comparedByExpiry('>', after),
+  upTo: (end) => comparedByExpiry('<=', end),
+}
+const LATEST_FIRST: Order = {
+  by: sql.fragment`c.not_after DESC, c.id DESC`,
+  behind: (after) => comparedByExpiry('<', after),
+  upTo: (end) => comparedByExpiry('>=', end),
+}
+
+function comparedByExpiry(sign: '<' | '<=' | '>' | '>=', id: string | undefined): Fragment {
+  if (id === undefined) return ALL_ROWS
+  const end = sql.fragment`(SELECT not_after FROM certificates WHERE id = ${id})`
+  const side = constantSql(sign.startsWith('<') ? '<=' : '>=')
+  return sql.fragment`
+    c.not_after ${side} ${end} AND (c.not_after, c.id) ${constantSql(sign)} (${end}, ${id}::uuid)`
+}
+
+/** @param bounds conditions that the index answers; undefined where it leads to the fitting rows */
+function along(order: Order, bounds?: readonly Fragment[]): Way {
+  const rows = (conditions: readonly Fragment[]) => sql.fragment`certificates c WHERE ${allOf(conditions)}`
+  return {
+    by: order.by,
+    rows: ({ after, end, where }) => rows([order.behind(after), order.upTo(end), ...where]),
+    ...(bounds && { entries: (after) => rows([order.behind(after), ...bounds]) }),
+  }
+}
+
+/**
+ * The index of the condition is forced: the planner expects thousands of certificates a name and would
+ * read all by id.
+ */
+const among = (condition: Fragment, order: Order): Way => ({
+  by: order.by,
+  rows: ({ after, where }) => sql.fragment`
+    (SELECT * FROM certificates c WHERE ${condition} OFFSET 0) c WHERE ${allOf([order.behind(after), ...where])}`,
+})
+
+/**
+ * orders_account with certificates_pkey, and certificates_imported, each with its own limit: the
+ * planner would sort all of both.
+ */
+function alongAccount(accountId: string): Way {
+  const orderId = sql.fragment`o.id`
+  const ordered = sql.fragment`o.account_id = ${accountId}`
+  const imported = sql.fragment`c.account_id = ${accountId} AND c.order_id IS NULL`
+  return {
+    by: BY_ORDER.by,
+    rows: ({ after, end, where, limit }) => sql.fragment`(
+      (SELECT c.* FROM orders o JOIN certificates c ON c.id = o.certificate_id
+        WHERE ${allOf([ordered, behindOrder(orderId, after), upTo(orderId, end), ...where])}
+        ORDER BY o.id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT c.* FROM certificates c WHERE ${allOf([imported, behindOrder(ID, after), upTo(ID, end), ...where])}
+        ORDER BY c.id DESC LIMIT ${limit})) c`,
+    entries: (after, limit) => sql.fragment`(
+      (SELECT o.id, o.id AS order_id FROM orders o WHERE ${allOf([ordered, behindOrder(orderId, after)])}
+        ORDER BY o.id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT c.id, c.order_id FROM certificates c WHERE ${allOf([imported, behindOrder(ID, after)])}
+        ORDER BY c.id DESC LIMIT ${limit})) c`,
+  }
+}
+
+/** One range for each issuer certificate, or for that of the filter. */
+function alongRevoked(issuer: string | undefined): Way {
+  const issuers = issuer === undefined ? ALL_ROWS : sql.fragment`fingerprint = decode(${issuer}, 'hex')`
+  const ofEachIssuer = (conditions: readonly Fragment[], limit: number) => sql.fragment`
+    (SELECT fingerprint FROM issuers WHERE ${issuers}) i CROSS JOIN LATERAL (
+      SELECT c.* FROM certificates c WHERE ${allOf([sql.fragment`c.issuer_fingerprint = i.fingerprint`, IS_REVOKED, ...conditions])}
+       ORDER BY c.id DESC LIMIT ${limit}) c`
+  return {
+    by: BY_ID.by,
+    rows: ({ after, end, where, limit }) => ofEachIssuer([BY_ID.behind(after), BY_ID.upTo(end), ...where], limit),
+    entries: (after, limit) => ofEachIssuer([BY_ID.behind(after)], limit),
+  }
+}
+
+/**
+ * Forced by comparing rows: only this index has the order of both columns. The planner assumes that
+ * issuers are spread evenly, and would read by id past all later issuers.
+ */
+function alongIssuer(issuer: string, filter: CertificateFilter): Way {
+  const own = sql.fragment`decode(${issuer}, 'hex')`
+  const order: Order = {
+    by: sql.fragment`c.issuer_fingerprint DESC, c.id DESC`,
+    behind: (after) =>
+      after === undefined
+        ? sql.fragment`c.issuer_fingerprint BETWEEN ${own} AND ${own}`
+        : sql.fragment`c.issuer_fingerprint >= ${own} AND (c.issuer_fingerprint, c.id) < (${own}, ${after}::uuid)`,
+    upTo: () => ALL_ROWS,
+  }
+  return { ...along(order), fits: conditionsOf({ ...filter, issuer: undefined }) }
+}

@@ -1,0 +1,100 @@
+/**
+ * One service for several test files, because a start takes three seconds of a processor.
+ *
+ * `npm test` imports the files that name the same service into one process (see `chosen-files.ts`), where they run one after
+ * the other. Each file finds a database without the accounts, orders and administrators of the file before; the audit log,
+ * the CRL's state and counters of metrics go on. A file that is run alone starts the service for itself.
+ *
+ * A file that changes what the whole service does, reads its log, or ends it starts one of its own: `startTestService()`.
+ */
+
+import { after } from 'node:test'
+import { adminConfig } from './admin.ts'
+import { rowsIn, type TestDatabase } from './database.ts'
+import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
+
+export const TERMS_URL = 'https://ca.example.test/terms'
+
+/** The built-in profile, and P-521, which it leaves out. */
+const EVERY_CURVE = {
+  key_usages: ['digital_signature', 'key_encipherment'],
+  extended_key_usages: ['server_auth'],
+  key_types: ['RSA', 'P-256', 'P-384', 'P-521'],
+}
+
+/** Their configurations hold what any of the files needs and none of them minds. */
+const SHARED = {
+  admin: {
+    config: {
+      ...adminConfig(),
+      acme: { eab_reusable: true },
+      ari: { enabled: true },
+      crl: { enabled: true },
+      metrics: { auth_required: true },
+      tos: { url: TERMS_URL, version: '2', require_agreement: true },
+    },
+  },
+  acme: {
+    config: {
+      acme: { orders_page_size: 3 },
+      ari: { enabled: true },
+      ca: { profiles: { default: EVERY_CURVE } },
+      challenges: { http01: { max_retries: 2 } },
+      crl: { enabled: true },
+      dns: {
+        zones: [
+          { zone: 'test', addresses: ['127.0.0.1'] },
+          { zone: 'closed.test', addresses: ['127.0.0.2'] },
+          { zone: 'unresolved.test', resolvers: ['127.0.0.1:9'] },
+        ],
+        timeout_seconds: 1,
+      },
+      security: { identifier_policy: { allow_ip: true } },
+    },
+  },
+} as const satisfies Record<string, TestServiceOptions>
+
+type SharedServiceName = keyof typeof SHARED
+
+/** What threads of a running service rely on, and what an audit log does not allow. */
+const KEPT = [
+  'schema_migrations',
+  'server_settings',
+  'issuers',
+  'nonce_%',
+  'crl%',
+  'event_consumers',
+  'background_runs',
+  'admin_audit_%',
+  'audit_verifications',
+  '%_progress',
+]
+
+const started = new Map<SharedServiceName, Promise<TestService>>()
+
+// Here, so that it belongs to no suite and runs after the last file.
+after(async () => {
+  for (const service of started.values()) await (await service).dispose()
+})
+
+/** The caller does not end it. */
+export async function sharedService(name: SharedServiceName): Promise<TestService> {
+  const known = started.get(name)
+  if (known) {
+    await empty((await known).database)
+    return known
+  }
+  const service = startTestService(SHARED[name])
+  started.set(name, service)
+  return service
+}
+
+async function empty(database: TestDatabase): Promise<void> {
+  const tables = await rowsIn<{ name: string }>(
+    database,
+    `SELECT quote_ident(tablename) AS name FROM pg_tables
+      WHERE schemaname = 'public' AND NOT tablename LIKE ANY ($1)`,
+    [KEPT],
+  )
+  await rowsIn(database, `TRUNCATE ${tables.map(({ name }) => name).join(', ')}`)
+}
