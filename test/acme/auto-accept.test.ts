@@ -25,7 +25,7 @@ describe('auto_accept', () => {
 
   async function aClient(...allowed: string[]) {
     const client = await registeredClient(service.directoryUrl)
-    await operate(service, 'account', 'allow', client.kid.split('/').at(-1) as string, ...allowed)
+    await operate(service, 'accounts', 'allow', client.kid.split('/').at(-1) as string, ...allowed)
     return client
   }
 
@@ -90,7 +90,7 @@ test('switched on, it accepts challenges of orders from before; switched off, no
     await service.dispose()
   })
   const client = await registeredClient(service.directoryUrl)
-  await operate(service, 'account', 'allow', client.kid.split('/').at(-1) as string, '*.before.test')
+  await operate(service, 'accounts', 'allow', client.kid.split('/').at(-1) as string, '*.before.test')
   const before = await client.newOrder(['a.before.test'])
   assert.equal(before.json.status, 'pending')
   await service.stop()

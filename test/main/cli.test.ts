@@ -98,7 +98,7 @@ describe('command line', { timeout: 900_000 }, () => {
     [['inspect'], /inspect needs one more word; see chancery inspect --help/],
     [['inspect', 'nonsense'], /unknown command: inspect nonsense; see chancery inspect --help/],
     [['serve'], /no configuration: give -c FILE or set SERVICE_CONFIG/],
-    [['--to-end', 'inspect', 'certificates', '--name', 'a.test'], /no configuration: give -c FILE/],
+    [['--all', 'certificates', 'list', '--domain', 'a.test'], /no configuration: give -c FILE/],
     [['serve', '--nonsense'], /unknown option: --nonsense/],
     [['-c'], /--config: takes one file name/],
     [['-c', 'a.yaml', '-c', 'b.yaml'], /--config: is given twice/],
@@ -107,8 +107,8 @@ describe('command line', { timeout: 900_000 }, () => {
     [['--dev', '--port', '-1'], /--port -1: takes a port number/],
     [['db', 'migrate', 'now'], /one word too many: now/],
     [['inspect', 'account', 'a', 'b'], /one word too many: b; see/],
-    [['renewal', 'advise', '0a1b2c'], /one word too many: 0a1b2c; did you mean --serial 0a1b2c\?; see/],
-    [['renewal', 'clear', '0a1b2c'], /did you mean --serial 0a1b2c\?/],
+    [['renewals', 'advise', '0a1b2c'], /one word too many: 0a1b2c; did you mean --serial 0a1b2c\?; see/],
+    [['renewals', 'clear', '0a1b2c'], /did you mean --serial 0a1b2c\?/],
   ]
   for (const [words, complaint] of wrong) {
     test(`"chancery ${words.join(' ')}" is wrong usage: one line and exit code 2`, async () => {
@@ -269,7 +269,7 @@ describe('command line', { timeout: 900_000 }, () => {
     })
 
     test('renewal clear on a schema that is not current says what to do', async () => {
-      const { code, output } = await chancery('-c', await configFile(), 'renewal', 'clear', '--all')
+      const { code, output } = await chancery('-c', await configFile(), 'renewals', 'clear', '--all')
       assert.equal(code, 1, output)
       assert.match(output, /chancery: the database lacks \d+ migration\(s\), from 0001_\w+\.sql; run "chancery/)
     })
@@ -317,7 +317,7 @@ describe('command line', { timeout: 900_000 }, () => {
       for (const words of [
         ['db', 'status'],
         ['db', 'migrate'],
-        ['renewal', 'clear', '--all'],
+        ['renewals', 'clear', '--all'],
       ]) {
         const { code, output } = await chancery('-c', file, ...words)
         assert.equal(code, 1)

@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { isUsername, ROLES, USERNAME_RULE } from '../../domain/administrator.ts'
-import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/mail-address.ts'
+import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
 import { pagesOfUsers, type UserRow } from '../../store/user-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { readPageOf } from '../list-pages.ts'
@@ -201,7 +201,7 @@ export const USERS = endpointGroup('Users', {
       return { body: { ...userBody(user), password } }
     },
   }),
-  // Who may unlock may guess on, so that it needs a login.
+  // It lets a guesser continue, so an API token may not do it.
   unlockUser: endpoint({
     route: 'POST /users/{user_id}/unlock',
     roles: ADMINS,

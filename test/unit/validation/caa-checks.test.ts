@@ -7,7 +7,7 @@ import { MAX_RECORD_LENGTH } from '../../../src/domain/validation-evidence.ts'
 import { createMetrics } from '../../../src/ops/metrics.ts'
 import { createCaaChecks, createCaaJobFactory } from '../../../src/validation/caa-checks.ts'
 import type { CaaFinding, CaaJob } from '../../../workers/job.ts'
-import { WorkerPoolError } from '../../../workers/pool-error.ts'
+import { WorkerPoolError } from '../../../workers/job.ts'
 import { aConfig } from '../config/support.ts'
 
 const SUBJECTS = [{ name: 'a.example', wildcard: false, method: 'http-01' }]

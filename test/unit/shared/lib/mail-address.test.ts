@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isMailAddress } from '../../../../src/shared/lib/mail-address.ts'
+import { isMailAddress } from '../../../../src/shared/lib/bounded.ts'
 
 const TAKEN = [
   'a@x.test',
