@@ -39,7 +39,7 @@ import { readWorkers } from '../../store/background-run-store.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
 
-export interface AdminParts {
+interface AdminParts {
   db: DatabasePool
   audit: AuditLog
   /** @throws Error where there is none */

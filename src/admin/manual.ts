@@ -1,7 +1,8 @@
 /** The manual of the Admin API, made from its OpenAPI document. */
 
 import { ADMIN_ERRORS } from '../domain/admin-error.ts'
-import { type Content, type Described, type Document, describedApi, type Operation, type Schema } from './described.ts'
+import { ENDPOINTS } from './endpoints.ts'
+import { openApiDocument } from './openapi.ts'
 
 const INTRODUCTION = `# Admin API
 
@@ -129,4 +130,62 @@ function linkTo(reference: string): string {
 function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
   return `${[line(heading), line(heading.map(() => '---')), ...rows.map(line)].join('\n')}\n`
+}
+
+/** As much of a JSON Schema as the descriptions use. */
+interface Schema {
+  $ref?: string
+  type?: string | readonly string[]
+  format?: string
+  description?: string
+  default?: unknown
+  const?: unknown
+  enum?: readonly unknown[]
+  anyOf?: readonly Schema[]
+  items?: Schema
+  properties?: Readonly<Record<string, Schema>>
+  required?: readonly string[]
+  additionalProperties?: Schema | boolean
+}
+
+interface Parameter {
+  name: string
+  in: 'path' | 'query'
+  required: boolean
+  schema: Schema
+  description?: string
+}
+
+type Content = Readonly<Record<string, { schema: Schema }>>
+
+interface Operation {
+  operationId: string
+  tags: readonly [string]
+  summary: string
+  security?: readonly []
+  'x-roles'?: readonly string[]
+  'x-audit-action'?: string
+  parameters: readonly Parameter[]
+  requestBody?: { required: boolean; content: Content }
+  responses: Readonly<Record<string, { description: string; content?: Content }>>
+}
+
+interface Document {
+  tags: readonly { name: string }[]
+  paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  components: { schemas: Readonly<Record<string, Schema>> }
+}
+
+interface Described {
+  method: string
+  path: string
+  operation: Operation
+}
+
+function describedApi(): { document: Document; operations: readonly Described[] } {
+  const document = openApiDocument(ENDPOINTS, { version: '', baseUrl: '' }) as unknown as Document
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  )
+  return { document, operations }
 }

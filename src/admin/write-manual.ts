@@ -2,7 +2,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { renderAdminApi } from './render.ts'
+import { renderAdminApi } from './manual.ts'
 
 /** Relative to the compiled file in `dist/src/admin`. */
 const FILE = new URL('../../../docs/admin-api.md', import.meta.url)
