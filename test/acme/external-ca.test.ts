@@ -311,7 +311,7 @@ describe('a service whose external CA takes its time', { timeout: 900_000 }, () 
     for (const line of [alarm, failed]) assert.deepEqual([line['backend'], 'serialNumber' in line], ['external', false])
     const events = await until('its event', async () => {
       const rows = await query(
-        `SELECT data ->> 'orderId' AS order, data ? 'serialNumber' AS has_number FROM event_deliveries
+        `SELECT data ->> 'order_id' AS order, data ? 'serial_number' AS has_number FROM event_deliveries
           WHERE kind = 'alarm' AND consumer = 'reader'`,
       )
       return rows.length > 0 && rows
