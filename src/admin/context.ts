@@ -1,32 +1,20 @@
 /** What the handlers of the Admin API work with. */
 
 import type { DatabasePool } from 'slonik'
-import type { WorkersStatus } from '../domain/background-run.ts'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import type { AuditLog } from './audit/audit-log.ts'
 import type { AuditReader } from './audit/audit-reader.ts'
 import type { AuditVerificationEvents, AuditVerifications } from './audit/audit-verification.ts'
-import type { Accounts } from './certificates/accounts.ts'
-import type { Certificates } from './certificates/certificates.ts'
-import type { Orders } from './certificates/orders.ts'
-import type { Renewals } from './certificates/renewals.ts'
 import type { AllowedIdentifiers } from './eab/allowed-identifiers.ts'
 import type { CredentialEvents, Credentials } from './eab/credentials.ts'
 import type { AdminQuestions } from './message.ts'
-import type { CrlLists } from './operation/crl-lists.ts'
-import type { DeadLetters } from './operation/dead-letters.ts'
-import type { EventStatistics } from './operation/event-statistics.ts'
-import type { Issuers, SigningIssuer } from './operation/issuers.ts'
-import type { NotificationList } from './operation/notification-list.ts'
-import type { Overview } from './operation/overview.ts'
-import type { Switches } from './operation/switches.ts'
-import type { Terms, TermsSettings } from './operation/terms.ts'
+import type { SigningIssuer } from './operation/issuer-endpoints.ts'
+import type { OverviewFacts } from './operation/overview-endpoints.ts'
+import type { TermsSettings } from './operation/terms-endpoints.ts'
 import type { CsrProfiles } from './profiles/csr-profiles.ts'
 import type { CheckProfile } from './profiles/profile-check.ts'
-import type { BackendRevocations } from './revocations/backend-revocations.ts'
-import type { BlockedKeys } from './revocations/blocked-keys.ts'
 import type { BulkRevocationEvents, BulkRevocations } from './revocations/bulk-revocations.ts'
 import type { Turns } from './turns.ts'
 import type { ApiTokens } from './users/api-tokens.ts'
@@ -92,21 +80,7 @@ export interface AdminContext {
   checkProfile: CheckProfile
   /** Turns by user, for requests that run the expressions of CSR profiles. */
   profileTrials: Turns
-  switches: Switches
-  terms: Terms
-  overview(): Promise<Overview>
-  settings(): Promise<AdminQuestions['settings']['reply']>
-  workers(): Promise<WorkersStatus>
-  deadLetters: DeadLetters
-  statistics: EventStatistics
-  crls: CrlLists
+  /** Shared by all who ask at one time. */
+  overview(): Promise<OverviewFacts>
   bulkRevocations: BulkRevocations
-  backendRevocations: BackendRevocations
-  accounts: Accounts
-  certificates: Certificates
-  orders: Orders
-  notifications: NotificationList
-  renewals: Renewals
-  blockedKeys: BlockedKeys
-  issuers: Issuers
 }

@@ -95,10 +95,6 @@ export async function lockGrantsOfAccount(tx: CommonQueryMethods, accountId: str
   return true
 }
 
-export async function accountExists(db: CommonQueryMethods, accountId: string): Promise<boolean> {
-  return db.exists(rowsOf(Id)`SELECT id FROM accounts WHERE id = ${accountId}`)
-}
-
 const Cascade = z.object({
   accounts: z.int(),
   account_ids: z.array(z.string()),

@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { expiringByAccount } from '../../src/admin/certificates/expiring-accounts.ts'
+import { expiringByAccount } from '../../src/admin/certificates/expiry-counts.ts'
 import { listAccounts } from '../../src/store/account-list.ts'
 import type { CertificateFilter } from '../../src/store/certificate-filter.ts'
 import { findCertificateByFingerprint, listCertificates } from '../../src/store/certificate-list.ts'

@@ -3,29 +3,17 @@
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
 import { AuditReader } from '../../admin/audit/audit-reader.ts'
 import { AuditVerifications } from '../../admin/audit/audit-verification.ts'
-import { Accounts } from '../../admin/certificates/accounts.ts'
-import { Certificates } from '../../admin/certificates/certificates.ts'
-import { Orders } from '../../admin/certificates/orders.ts'
-import { Renewals } from '../../admin/certificates/renewals.ts'
 import type { AdminContext, AdminEvents, AdminPolicy } from '../../admin/context.ts'
 import { AllowedIdentifiers } from '../../admin/eab/allowed-identifiers.ts'
 import { Credentials } from '../../admin/eab/credentials.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
 import type { AdminQuestions } from '../../admin/message.ts'
 import { openApiDocument } from '../../admin/openapi.ts'
-import { CrlLists } from '../../admin/operation/crl-lists.ts'
-import { DeadLetters } from '../../admin/operation/dead-letters.ts'
-import { EventStatistics } from '../../admin/operation/event-statistics.ts'
-import { Issuers, type SigningIssuer } from '../../admin/operation/issuers.ts'
-import { NotificationList } from '../../admin/operation/notification-list.ts'
-import { readOverview } from '../../admin/operation/overview.ts'
-import { Switches } from '../../admin/operation/switches.ts'
-import { Terms } from '../../admin/operation/terms.ts'
+import type { SigningIssuer } from '../../admin/operation/issuer-endpoints.ts'
+import { readOverview } from '../../admin/operation/overview-endpoints.ts'
 import { CsrProfiles } from '../../admin/profiles/csr-profiles.ts'
 import { HistoryIndexes, INDEX_WAIT_MS } from '../../admin/profiles/history-indexes.ts'
 import { checkProfile } from '../../admin/profiles/profile-check.ts'
-import { BackendRevocations } from '../../admin/revocations/backend-revocations.ts'
-import { BlockedKeys } from '../../admin/revocations/blocked-keys.ts'
 import { BulkRevocations } from '../../admin/revocations/bulk-revocations.ts'
 import { Turns } from '../../admin/turns.ts'
 import { ApiTokens } from '../../admin/users/api-tokens.ts'
@@ -37,8 +25,7 @@ import { eabSecretBox } from '../../settings/eab-secret.ts'
 import { renewalPolicy, staleCrlAfterMs } from '../../settings/issuance.ts'
 import { sharedWork } from '../../shared/lib/caching.ts'
 import { sharedBytes } from '../../shared/lib/shared-memory.ts'
-import { readWorkers } from '../../store/background-run-store.ts'
-import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
+import type { DatabasePool } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
 
 export interface AdminParts {
@@ -70,9 +57,6 @@ export function createAdminContext(
   const settings = adminSettings(config)
   const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
   const policy = policyOf(config)
-  const switches = new Switches(db, audit)
-  const workers = () => readWorkers(queriesOf(db))
-  const crls = new CrlLists({ db, audit, staleAfterMs: policy.staleCrlAfterMs })
   const passwords = new PasswordHasher(hashing)
   // The service reads it once, as its fronts do.
   const box = isCommand ? undefined : eabSecretBox(config)
@@ -97,18 +81,7 @@ export function createAdminContext(
     },
     signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
     users: new Users({ db, audit, passwords, passwordLength }),
-    switches,
-    workers,
-    crls,
-    terms: new Terms(db, audit, policy.terms),
-    overview: sharedWork(
-      () => readOverview({ db, crls, switches, workers, instance: () => ask('instance') }),
-      OVERVIEW,
-    ),
-    settings: () => ask('settings'),
-    deadLetters: new DeadLetters(db, audit),
-    backendRevocations: new BackendRevocations(db, audit),
-    statistics: new EventStatistics(db),
+    overview: sharedWork(() => readOverview({ db, policy, ask }), OVERVIEW),
     tokens: new ApiTokens(db, audit),
     auditReader: new AuditReader(db, audit),
     auditVerifications: new AuditVerifications({
@@ -117,13 +90,6 @@ export function createAdminContext(
       rests: !isCommand,
       events: events.auditVerifications,
     }),
-    accounts: new Accounts(db, audit),
-    certificates: new Certificates({ db, audit, events: events.certificates, renewal: policy.renewal }),
-    orders: new Orders(db),
-    notifications: new NotificationList(db, audit),
-    renewals: new Renewals(audit),
-    blockedKeys: new BlockedKeys(db, audit),
-    issuers: new Issuers(db, issuers),
     bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, confirmAbove }),
     credentials: new Credentials({
       db,
