@@ -1,9 +1,6 @@
 /** An event as the audit log's file, its webhook and syslog carry it. */
 
-import { EVENT_KINDS, type EventKind, type OccurredEvent } from './event.ts'
-
-/** One attempt's beginning tells nothing that its end does not. */
-export const AUDIT_KINDS: readonly EventKind[] = EVENT_KINDS.filter((kind) => kind !== 'challenge.before_validate')
+import type { OccurredEvent } from './event.ts'
 
 /** `event` and `data` are named as the receivers of earlier exports know them. */
 export function renderAuditRecord({ id, kind, subject, accountId, occurredAt, data }: OccurredEvent): string {

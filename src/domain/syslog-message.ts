@@ -1,7 +1,7 @@
 /** An event as a syslog message (RFC 5424), and its frame on a stream (RFC 6587 §3.4.1, RFC 5425 §4.3). */
 
 import { renderAuditRecord } from './audit-record.ts'
-import type { EventKind, OccurredEvent } from './event.ts'
+import { type OccurredEvent, severityOf } from './event.ts'
 
 export interface SyslogSender {
   hostname: string
@@ -10,23 +10,12 @@ export interface SyslogSender {
 
 /** RFC 5424 §6.2.1: log audit. */
 const FACILITY = 13
-const NOTICE = 5
-const SEVERITIES: Partial<Record<EventKind, number>> = {
-  alarm: 2,
-  'certificate.issuance_failed': 3,
-  'certificate.revocation_failed': 3,
-  'order.rejected': 4,
-  'order.csr_refused': 4,
-  'order.quota_exceeded': 4,
-  'challenge.on_failure': 4,
-  'abuse.summary': 4,
-}
 
 /** The number is that of examples (RFC 5612); this project has none of its own. */
 const STRUCTURE = 'event@32473'
 
 export function renderSyslogMessage(event: OccurredEvent, { hostname, processId }: SyslogSender): string {
-  const priority = FACILITY * 8 + (SEVERITIES[event.kind] ?? NOTICE)
+  const priority = FACILITY * 8 + severityOf(event.kind)
   const parameters = Object.entries({
     id: event.id,
     kind: event.kind,

@@ -1,7 +1,8 @@
 /** Audit export: what happened, for a webhook and a syslog daemon. */
 
 import { hostname } from 'node:os'
-import { AUDIT_KINDS, renderAuditRecord } from '../domain/audit-record.ts'
+import { renderAuditRecord } from '../domain/audit-record.ts'
+import { AUDIT_KINDS } from '../domain/event.ts'
 import { renderSyslogMessage } from '../domain/syslog-message.ts'
 import type { ExternalConsumer } from './consumer.ts'
 import { jsonPoster, type ReceiverGuard } from './http-post.ts'

@@ -1,6 +1,5 @@
 /** Events of validation attempts: before each, and how it ended. */
 
-import type { EventKind } from '../domain/event.ts'
 import type { ValidationRecord } from '../domain/validation-evidence.ts'
 import { retryDelayMs, type ValidationPolicy } from '../domain/validation-policy.ts'
 import type { ValidationRequest } from '../services/challenge-triggers.ts'
@@ -16,31 +15,32 @@ export class ChallengeEvents {
   }
 
   begins(request: ValidationRequest): void {
-    this.#write('challenge.before_validate', request, {})
+    this.#writer.write({ kind: 'challenge.before_validate', ...subjectOf(request), data: attemptOf(request) })
   }
 
   /** Once its record is in the database. */
-  ended(request: ValidationRequest, { result, attempt, problem, detail }: ValidationRecord): void {
-    const error = { error: detail ?? '', problem }
-    if (result === 'success') this.#write('challenge.after_validate', request, { result })
-    else if (result === 'failure') this.#write('challenge.on_failure', request, error)
+  ended(request: ValidationRequest, { result, attempt, problem, detail = '' }: ValidationRecord): void {
+    const subject = subjectOf(request)
+    const facts = attemptOf(request)
+    const failed = { ...facts, error: detail, problem }
+    if (result === 'success')
+      this.#writer.write({ kind: 'challenge.after_validate', ...subject, data: { ...facts, result } })
+    else if (result === 'failure') this.#writer.write({ kind: 'challenge.on_failure', ...subject, data: failed })
     else {
       const backoffSeconds = retryDelayMs(attempt, this.#policy) / 1000
-      this.#write('challenge.on_retry', request, { ...error, retry_count: attempt, backoff_seconds: backoffSeconds })
+      const data = { ...failed, retry_count: attempt, backoff_seconds: backoffSeconds }
+      this.#writer.write({ kind: 'challenge.on_retry', ...subject, data })
     }
-  }
-
-  #write(kind: EventKind, request: ValidationRequest, facts: object): void {
-    const { authorizationId, accountId, type, token, identifier } = request
-    const data = {
-      challenge_type: type,
-      token,
-      identifier_type: identifier.type,
-      identifier_value: identifier.value,
-      authorization_id: authorizationId,
-      account_id: accountId,
-      ...facts,
-    }
-    this.#writer.write({ kind, subject: authorizationId, accountId, data })
   }
 }
+
+const subjectOf = ({ authorizationId, accountId }: ValidationRequest) => ({ subject: authorizationId, accountId })
+
+const attemptOf = ({ authorizationId, accountId, type, token, identifier }: ValidationRequest) => ({
+  challenge_type: type,
+  token,
+  identifier_type: identifier.type,
+  identifier_value: identifier.value,
+  authorization_id: authorizationId,
+  account_id: accountId,
+})

@@ -40,6 +40,8 @@ export interface ConsumerEvents {
   delivered(consumer: string, event: OccurredEvent): void
   postponed(consumer: string, event: OccurredEvent, error: unknown): void
   buried(consumer: string, event: OccurredEvent, error: unknown): void
+  /** Its payload is not as `EVENTS` has it; it is delivered as it is. */
+  misfit(consumer: string, event: OccurredEvent): void
   /** The database, not the consumer. */
   failed(consumer: string, error: unknown): void
 }

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabasePool } from 'slonik'
 import { removeOldCounts } from '../store/event-statistics-store.ts'
-import { registerConsumer, removeUnseenConsumers } from '../store/event-store.ts'
+import { registerConsumer, removeUnseenConsumers, takeDeliveries } from '../store/event-store.ts'
 import {
   type ConsumerEvents,
   DATABASE_LOOK_MS,
@@ -12,7 +12,6 @@ import {
   LOOK_MS,
   REGISTRATION_MS,
 } from './consumer.ts'
-import { isFull, takeBatch } from './database-delivery.ts'
 import { ExternalDelivery } from './external-delivery.ts'
 
 export interface EventDeliveryOptions {
@@ -34,6 +33,8 @@ interface Round {
 
 /** Longer than any maintenance of all instances together. */
 const ABANDONED_DAYS = 7
+/** Events that a consumer in the database takes in one transaction. */
+const BATCH = 200
 
 export class EventDelivery {
   readonly #options: EventDeliveryOptions
@@ -79,8 +80,8 @@ export class EventDelivery {
 
   #take(consumer: DatabaseConsumer): void {
     this.#loop(consumer.name, DATABASE_LOOK_MS, async () => {
-      const taken = await takeBatch(this.#options.db, consumer)
-      return { taken, again: isFull(taken) }
+      const taken = await takeBatch(this.#options.db, consumer, this.#options.events)
+      return { taken, again: taken === BATCH }
     })
   }
 
@@ -120,4 +121,19 @@ export class EventDelivery {
     // Only the stop rejects it, and the callers check for it.
     await sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined)
   }
+}
+
+/** For a consumer that writes to the database alone. @returns how many events it took; a full batch means that more wait */
+export function takeBatch(
+  db: DatabasePool,
+  consumer: DatabaseConsumer,
+  { misfit }: Pick<ConsumerEvents, 'misfit'>,
+): Promise<number> {
+  return db.transaction(async (tx) => {
+    const events = (await takeDeliveries(tx, consumer.name, BATCH)).map(({ event }) => event)
+    if (events.length === 0) return 0
+    for (const event of events) if (event.misfit !== undefined) misfit(consumer.name, event)
+    await consumer.take(events, tx)
+    return events.length
+  })
 }

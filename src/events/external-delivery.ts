@@ -123,7 +123,8 @@ export class ExternalDelivery {
   }
 
   #begin(deliveries: readonly Delivery[]): void {
-    const { consumer } = this.#options
+    const { consumer, events } = this.#options
+    for (const { event } of deliveries) if (event.misfit !== undefined) events.misfit(consumer.name, event)
     consumer.expect?.(deliveries.map(({ event }) => event))
     const shared = Math.ceil(deliveries.length / (2 * consumer.concurrency))
     const size = consumer.most ?? Math.min(MOST_IN_TURN, shared)

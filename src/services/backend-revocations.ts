@@ -1,6 +1,6 @@
 /**
  * Revocations at backends: asked for until the CA has confirmed or an administrator gives up. The
- * row is written in the transaction of the revocation (migration 0042).
+ * row is written in the transaction of the revocation (`revoke_at_backend`).
  *
  * Each backend has rounds of its own, so that one which hangs keeps no other from its revocations.
  */

@@ -58,6 +58,11 @@ export interface IssuanceFacts extends OrderFacts {
   serialNumber: string
 }
 
+interface AlarmFacts extends OrderFacts {
+  serialNumber?: string
+  backend?: string
+}
+
 /** What issuance reports; none of it may throw or wait. */
 export interface IssuanceEvents {
   /** Once per certificate; twice if a reply was lost and an equal signature (RSA, Ed25519) made. */
@@ -73,7 +78,7 @@ export interface IssuanceEvents {
   /** Failed between intent and record, usually by a database fault; recovery finishes it. */
   interrupted(error: unknown, facts: IssuanceFacts): void
   /** A TBSCertificate fails its lint or is refused, or recovery cannot finish an issuance. */
-  alarm(message: string, cause: unknown, facts: OrderFacts): void
+  alarm(message: string, cause: unknown, facts: AlarmFacts): void
 }
 
 export interface IssuanceOptions {

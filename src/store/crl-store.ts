@@ -124,7 +124,7 @@ const BULK_SECONDS = 300
 /** A job that nobody has moved for so long has lost its instance, and another takes it up. */
 const STANDING_SECONDS = 30
 
-/** Slots below zero are for bulk revocations (migration 0052). */
+/** Slots below zero are for bulk revocations (`count_revocations`). */
 const CHANGES = `
   SELECT coalesce(sum(changes), 0)::double precision AS changes,
          coalesce(sum(changes) FILTER (WHERE slot < 0), 0)::double precision AS bulk_changes

@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import type { OccurredEvent } from '../domain/event.ts'
+import type { EventData, OccurredEvent } from '../domain/event.ts'
 import { rowsOf, sql } from './slonik.ts'
 
 const None = z.object({})
@@ -49,7 +49,7 @@ const Failure = z.object({
   event_id: z.string(),
   kind: z.string(),
   occurred_at: z.date(),
-  data: z.record(z.string(), z.unknown()),
+  data: z.custom<EventData>(),
 })
 export type AccountFailure = z.infer<typeof Failure>
 

@@ -2,7 +2,8 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import type { EventData, EventKind, OccurredEvent } from '../domain/event.ts'
+import type { EventKind, OccurredEvent } from '../domain/event.ts'
+import { readEvent } from '../domain/stored-event.ts'
 import { rowsOf, sql } from './slonik.ts'
 
 export interface Delivery {
@@ -20,11 +21,11 @@ const None = z.object({})
 interface DeliveryRow {
   sequence: string
   event_id: string
-  kind: EventKind
+  kind: string
   subject: string
   account_id: string | null
   occurred_at: Date
-  data: EventData
+  data: unknown
   attempts: number
   place?: string
 }
@@ -33,14 +34,14 @@ const deliveryOf = (row: DeliveryRow): Delivery => ({
   sequence: row.sequence,
   attempts: row.attempts,
   place: row.place,
-  event: {
+  event: readEvent({
     id: row.event_id,
     kind: row.kind,
     subject: row.subject,
-    data: row.data,
     accountId: row.account_id ?? undefined,
     occurredAt: row.occurred_at,
-  },
+    data: row.data,
+  }),
 })
 
 const columns = sql.fragment`d.sequence, d.event_id, d.kind, d.subject, d.account_id, d.occurred_at, d.data, d.attempts`

@@ -1,6 +1,6 @@
 /**
  * Schema migrations: numbered SQL files, forward only, each in one transaction, the version row
- * first.
+ * first. A file that was released is never edited or renamed.
  */
 
 import { readdir, readFile } from 'node:fs/promises'
@@ -36,11 +36,27 @@ export class SchemaMismatch extends Error {
   }
 }
 
+/**
+ * The database has a migration of a former name. Those files were replaced by a new beginning before
+ * the first release.
+ */
+export class UnreleasedSchema extends SchemaMismatch {
+  constructor(migration: string) {
+    super(
+      `the database was made by a version before the first release (migration ${migration}), which no release can migrate; ` +
+        'take an empty database and run "chancery -c CONFIG db migrate" on it; ' +
+        'docs/operations/database.md, "A database from before the first release", says how to keep certificates and revocations',
+    )
+    this.name = 'UnreleasedSchema'
+  }
+}
+
 export async function listMigrations(folder = MIGRATIONS_DIR): Promise<Migration[]> {
   const names = (await readdir(folder)).filter((name) => /^\d{4}_\w+\.sql$/.test(name)).sort()
   return names.map((name) => ({ version: Number(name.slice(0, 4)), name }))
 }
 
+/** @throws UnreleasedSchema */
 export async function readSchemaState(settings: DatabaseSettings): Promise<SchemaState> {
   return withClient(settings, (client) => stateOf(client, MIGRATIONS_DIR))
 }
@@ -79,9 +95,11 @@ function newerSchema(unknown: readonly number[]): SchemaMismatch {
 async function stateOf(client: pg.Client, folder: string): Promise<SchemaState> {
   const known = await listMigrations(folder)
   const { rows: exists } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS there")
-  const rows: { version: number }[] = exists[0]?.there
-    ? (await client.query('SELECT version FROM schema_migrations ORDER BY version')).rows
+  const rows: Migration[] = exists[0]?.there
+    ? (await client.query('SELECT version, name FROM schema_migrations ORDER BY version')).rows
     : []
+  const former = rows.find((row) => known.some(({ version, name }) => version === row.version && name !== row.name))
+  if (former) throw new UnreleasedSchema(former.name)
   const applied = new Set(rows.map((row) => row.version))
   return {
     applied: known.filter(({ version }) => applied.has(version)),

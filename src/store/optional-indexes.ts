@@ -56,8 +56,7 @@ export function makeIndexes(db: DatabasePool, definitions: IndexDefinitions): Pr
     for (const [name, definition] of Object.entries(definitions))
       await connection.query(rowsOf(None)`
         CREATE INDEX CONCURRENTLY IF NOT EXISTS ${sql.identifier([name])} ON ${constantSql(definition)}`)
-    // No plan needs statistics of the expression, which double the ANALYZE of orders (as in migration
-    // 0012).
+    // No plan needs statistics of the expression, which double the ANALYZE of orders.
     if (Object.hasOwn(definitions, 'orders_names'))
       await connection.query(rowsOf(None)`ALTER INDEX orders_names ALTER COLUMN 1 SET STATISTICS 0`)
   })

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
+import { sampleEvent } from '../../src/domain/event-samples.ts'
 import { syslogConsumer, webhookConsumer } from '../../src/events/audit-consumers.ts'
 import { auditFileConsumer } from '../../src/events/audit-file.ts'
 import { receiverGuard } from '../../src/events/hooks/receiver-guard.ts'
@@ -137,14 +138,7 @@ describe('audit export', () => {
       request.resume().on('end', () => response.writeHead(204).end())
     })
     const port = await listen(t, server)
-    const event = {
-      id: 'e',
-      kind: 'admin.action',
-      subject: 's',
-      accountId: undefined,
-      occurredAt: new Date(),
-      data: {},
-    } as const
+    const event = sampleEvent('admin.action')
     const blocked = () => new BlockedReceiver('private')
     for (const host of ['127.0.0.1', 'localhost']) {
       const url = `http://${host}:${port}/`
@@ -187,14 +181,7 @@ describe('audit export', () => {
 
   test('an error of the webhook does not name its URL', async () => {
     const consumer = webhookConsumer('http://127.0.0.1:9/?token=secret')
-    const event = {
-      id: 'i',
-      kind: 'alarm',
-      subject: 's',
-      accountId: undefined,
-      occurredAt: new Date(),
-      data: {},
-    } as const
+    const event = sampleEvent('alarm')
     const ended = AbortSignal.timeout(60_000)
     await assert.rejects(consumer.deliver(event, ended), (error: Error) => {
       assert.match(error.message, /^the webhook is not reachable/)

@@ -8,6 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod/v4'
 import { EVENT_KINDS } from '../../src/domain/event.ts'
+import { sampleEvent } from '../../src/domain/event-samples.ts'
 import { ExternalDelivery } from '../../src/events/external-delivery.ts'
 import { hookConsumers, logDeadLetter } from '../../src/events/hooks/hook-consumers.ts'
 import { loadHooks } from '../../src/events/hooks/load-hooks.ts'
@@ -82,6 +83,7 @@ describe('hooks', () => {
       delivered: (consumer: string) => void delivered.push({ consumer, ms: performance.now() - startedAt }),
       postponed: () => undefined,
       buried: () => undefined,
+      misfit: () => undefined,
       failed: (_consumer: string, error: unknown) => assert.fail(String(error)),
     }
     for (const { name, kinds } of made.consumers) await registerConsumer(db, name, kinds)
@@ -218,16 +220,9 @@ describe('hooks', () => {
 
   test('the dead letter log has the whole payload, for its owner alone', async () => {
     const file = path.join(folder, 'dead.log')
-    const event = {
-      id: 'i',
-      kind: 'alarm',
-      subject: 's',
-      accountId: undefined,
-      occurredAt: new Date(0),
-      data: { n: 1 },
-    }
-    await logDeadLetter(file, 'hook x', { ...event, kind: 'alarm' }, new Error('why'))
+    const event = sampleEvent('alarm')
+    await logDeadLetter(file, 'hook x', event, new Error('why'))
     const line = JSON.parse(readFileSync(file, 'utf8'))
-    assert.deepEqual([line.hook_name, line.event, line.error, line.data], ['hook x', 'alarm', 'why', { n: 1 }])
+    assert.deepEqual([line.hook_name, line.event, line.error, line.data], ['hook x', 'alarm', 'why', event.data])
   })
 })

@@ -7,10 +7,10 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { pino } from 'pino'
 import { z } from 'zod/v4'
-import type { EventKind } from '../../src/domain/event.ts'
+import type { EventKind, OccurredEvent } from '../../src/domain/event.ts'
+import { EVENT_SAMPLES } from '../../src/domain/event-samples.ts'
 import { NOTIFICATION_TYPES } from '../../src/domain/notification.ts'
-import { takeBatch } from '../../src/events/database-delivery.ts'
-import { EventDelivery } from '../../src/events/delivery.ts'
+import { EventDelivery, takeBatch } from '../../src/events/delivery.ts'
 import { NotificationConsumer } from '../../src/events/notifications/consumer.ts'
 import { sampleOf } from '../../src/events/notifications/samples.ts'
 import { MailTemplates } from '../../src/events/notifications/templates.ts'
@@ -41,7 +41,9 @@ const Row = z.object({
   message_id: z.string(),
   due_at: z.date().nullable(),
 })
-const silent = { delivered: () => {}, postponed: () => {}, buried: () => {}, failed: () => {} }
+/** Every payload here is what the service writes. */
+const misfit = (_consumer: string, event: OccurredEvent) => assert.fail(`${event.kind}: ${event.misfit}`)
+const silent = { delivered: () => {}, postponed: () => {}, buried: () => {}, failed: () => {}, misfit }
 const broken: string[] = []
 const templatesIn = (folder: string | null) => new MailTemplates(folder, (file) => broken.push(file))
 
@@ -140,13 +142,14 @@ describe('notifications', () => {
     await taken()
     return id
   }
-  const emit = (kind: EventKind, account: string | null, data: object) =>
-    db.query(
-      rowsOf(None)`SELECT emit_event(${kind}, ${uuidv7(Date.now())}, ${account}, ${JSON.stringify(data)}::jsonb)`,
-    )
+  /** The sample of a kind with some of its members. */
+  const emit = (kind: EventKind, account: string | null, over: object = {}) =>
+    db.query(rowsOf(None)`
+      SELECT emit_event(${kind}, ${uuidv7(Date.now())}, ${account},
+                        ${JSON.stringify({ ...EVENT_SAMPLES[kind], ...over })}::jsonb)`)
   /** What was recorded since the last look. */
   async function taken() {
-    while ((await takeBatch(db, consumer)) > 0);
+    while ((await takeBatch(db, consumer, silent)) > 0);
     return db.any(rowsOf(
       Row,
     )`DELETE FROM notifications WHERE true RETURNING notification_type, recipient, subject, body_text,
@@ -154,7 +157,7 @@ describe('notifications', () => {
   }
   /** Recorded, and left where it is. */
   async function recorded() {
-    while ((await takeBatch(db, consumer)) > 0);
+    while ((await takeBatch(db, consumer, silent)) > 0);
     return written()
   }
   const written = () =>
@@ -218,7 +221,12 @@ describe('notifications', () => {
         'delivery_failed',
         'Certificate could not be issued for a.test',
       ],
-      ['order.csr_refused', { domains: ['a.test'], error }, 'csr_validation_failed', 'CSR refused for a.test'],
+      [
+        'order.csr_refused',
+        { identifiers: [{ type: 'dns', value: 'a.test' }], error },
+        'csr_validation_failed',
+        'CSR refused for a.test',
+      ],
       [
         'certificate.revocation',
         { domains, serial_number: '0a', reason: 'superseded' },
@@ -227,7 +235,7 @@ describe('notifications', () => {
       ],
       [
         'order.rejected',
-        { rejected_identifiers: ['x.test'], error_detail: 'no' },
+        { rejected_identifiers: [{ type: 'dns', value: 'x.test' }], error: { detail: 'no' } },
         'order_rejected',
         'Order rejected for x.test',
       ],
@@ -277,15 +285,14 @@ describe('notifications', () => {
 
   test('a mail says what the client was told, not what the operator sees, and leaves out what is not known', async () => {
     const account = await anAccount('ops@example.com')
-    const problem = { type: 'urn:ietf:params:acme:error:incorrectResponse', detail: 'the answer was wrong' }
-    const of = { challenge_type: 'http-01', identifier_value: 'a.test' }
-    await emit('challenge.on_failure', account, { ...of, error: 'body: <secret page>', problem })
+    const of = { problem: 'incorrectResponse', error: 'the answer was wrong', token: 'secret-token' }
+    await emit('challenge.on_failure', account, of)
     await emit('order.quota_exceeded', account, { quota: 'orders', limit: 5 })
     await emit('order.rejected', account, { rejected_identifiers: [], error: { detail: 'no' } })
     const text = (type: string) => rows.find((row) => row.notification_type === type)?.body_text ?? ''
     const rows = await taken()
     assert.match(text('challenge_failed'), /Reason: +the answer was wrong/)
-    assert.doesNotMatch(JSON.stringify(rows), /secret page/)
+    assert.doesNotMatch(JSON.stringify(rows), /secret-token/)
     assert.match(text('order_quota_exceeded'), /Quota: +5 orders a day/)
     for (const { body_text } of rows) assert.doesNotMatch(body_text, /: *$/m)
   })
@@ -340,7 +347,7 @@ describe('notifications', () => {
       details,
     })
     await emit('admin.action', null, { action: 'user.update', target_user_id: user.id, details })
-    await emit('certificate.revocation_failed', null, { serial_number: '0a', error: 'the backend answered 503' })
+    await emit('certificate.revocation_failed', null, { serial_number: '0a', error: { detail: 'it answered 503' } })
     const rows = await taken()
     assert.deepEqual(rows.map((row) => [row.notification_type, row.recipient, row.account_id]).toSorted(), [
       ['admin_password_reset', 'alice@example.com', null],
@@ -356,15 +363,15 @@ describe('notifications', () => {
 
   test('an account is told of its quota once a day, and of failures five times an hour', async () => {
     const account = await anAccount('ops@example.com')
-    for (let n = 0; n < 3; n++) await emit('order.quota_exceeded', account, { quota_limit: 5 })
-    for (let n = 0; n < 9; n++) await emit('challenge.on_failure', account, { identifier: `n${n}.test` })
+    for (let n = 0; n < 3; n++) await emit('order.quota_exceeded', account, { limit: 5 })
+    for (let n = 0; n < 9; n++) await emit('challenge.on_failure', account, { identifier_value: `n${n}.test` })
     const count = (rows: readonly z.infer<typeof Row>[]) =>
       ['order_quota_exceeded', 'challenge_failed'].map(
         (type) => rows.filter((row) => row.notification_type === type).length,
       )
     assert.deepEqual(count(await recorded()), [1, 5])
-    await emit('order.quota_exceeded', account, { quota_limit: 5 })
-    await emit('challenge.on_failure', account, { identifier: 'again.test' })
+    await emit('order.quota_exceeded', account, { limit: 5 })
+    await emit('challenge.on_failure', account, { identifier_value: 'again.test' })
     assert.deepEqual(count(await taken()), [1, 5])
   })
 
@@ -375,7 +382,10 @@ describe('notifications', () => {
   })
 
   test('a refused registration is recorded, and never mailed', async () => {
-    await emit('account.registration_failed', null, { contacts: ['mailto:victim@example.com'], error: 'no' })
+    await emit('account.registration_failed', null, {
+      contacts: ['mailto:victim@example.com'],
+      error: { detail: 'no' },
+    })
     const [row] = await taken()
     assert.deepEqual([row?.recipient, row?.status, row?.due_at], ['victim@example.com', 'failed', null])
   })

@@ -9,7 +9,7 @@ import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { testDatabase } from '../support/database.ts'
 
-const silent = { delivered: () => {}, postponed: () => {}, buried: () => {}, failed: () => {} }
+const silent = { delivered: () => {}, postponed: () => {}, buried: () => {}, failed: () => {}, misfit: () => {} }
 const LOOK_MS = 20
 
 export type EventFixture = Awaited<ReturnType<typeof eventFixture>>

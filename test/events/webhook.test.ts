@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { after, describe, test } from 'node:test'
 import { readWebhookConfig } from '../../src/config/hook-class.ts'
 import type { OccurredEvent } from '../../src/domain/event.ts'
+import { sampleEvent } from '../../src/domain/event-samples.ts'
 import { hookConsumers } from '../../src/events/hooks/hook-consumers.ts'
 import type { WebhookHook } from '../../src/events/hooks/registered-hook.ts'
 import { Webhook, WebhookError } from '../../src/events/hooks/webhook.ts'
@@ -14,12 +15,10 @@ import type { DatabasePool } from '../../src/store/slonik.ts'
 
 const SECRET = '0123456789abcdef'
 const EVENT: OccurredEvent = {
+  ...sampleEvent('certificate.revocation'),
   id: '5f0c3c5e-8d8b-4d5b-9d0a-2f4f0f1f7f11',
-  kind: 'certificate.revocation',
   subject: 'a certificate',
-  accountId: undefined,
   occurredAt: new Date('2026-11-23T05:00:00Z'),
-  data: { serial_number: '0a' },
 }
 
 describe('the webhook', () => {
@@ -86,7 +85,7 @@ describe('the webhook', () => {
       subject: 'a certificate',
       time: '2026-11-23T05:00:00.000Z',
       datacontenttype: 'application/json',
-      data: { serial_number: '0a' },
+      data: EVENT.data,
     })
     const [, time, mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(seen.headers['chancery-signature'])) ?? []
     assert.ok(Math.abs(Number(time) - Date.now() / 1000) < 60)
@@ -101,7 +100,7 @@ describe('the webhook', () => {
     })
     await post(hook(url, { isPlain: true }))
     assert.equal(seen?.type, 'application/json')
-    assert.deepEqual(JSON.parse(seen?.body ?? ''), { event: 'certificate.revocation', data: { serial_number: '0a' } })
+    assert.deepEqual(JSON.parse(seen?.body ?? ''), { event: 'certificate.revocation', data: EVENT.data })
   })
 
   test('sends an array of CloudEvents where the receiver expects that, signed as a whole', async () => {

@@ -11,7 +11,7 @@ import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import { EVENT_KINDS } from '../../src/domain/event.ts'
 import type { DatabaseConsumer } from '../../src/events/consumer.ts'
-import { takeBatch } from '../../src/events/database-delivery.ts'
+import { takeBatch } from '../../src/events/delivery.ts'
 import { NotificationConsumer } from '../../src/events/notifications/consumer.ts'
 import { MailTemplates } from '../../src/events/notifications/templates.ts'
 import { STATISTICS } from '../../src/events/statistics.ts'
@@ -44,14 +44,8 @@ const VARIANTS: readonly { name: string; consumer?: DatabaseConsumer; contacts?:
   ]
 
 const TRIGGERS = {
-  certificates_emit_issued: `CREATE TRIGGER certificates_emit_issued AFTER INSERT ON certificates
-    FOR EACH ROW WHEN (coalesce(pg_sequence_last_value('wanted_certificate_issuance'::regclass), 2) = 2)
-    EXECUTE FUNCTION emit_certificate_issued()`,
-  orders_emit_created: `CREATE TRIGGER orders_emit_created AFTER INSERT ON orders
-    FOR EACH ROW WHEN (coalesce(pg_sequence_last_value('wanted_order_creation'::regclass), 2) = 2)
-    EXECUTE FUNCTION emit_order_created()`,
-  orders_emit_failed: `CREATE TRIGGER orders_emit_failed AFTER UPDATE ON orders
-    FOR EACH ROW WHEN (NEW.status = 'invalid' AND OLD.status = 'processing') EXECUTE FUNCTION emit_order_failed()`,
+  certificates: ['certificates_emit_issued', 'certificates_emit_revoked'],
+  orders: ['orders_emit_created', 'orders_emit_failed'],
 }
 
 const database = await testDatabase()
@@ -73,12 +67,9 @@ await database.drop()
 async function measure({ name, consumer, contacts = '{}', withoutTriggers }: (typeof VARIANTS)[number]): Promise<void> {
   await writer.query('TRUNCATE accounts, orders, certificates, event_deliveries, notifications CASCADE')
   await writer.query('DELETE FROM event_consumers')
-  await writer.query(`SELECT setval('wanted_certificate_issuance', 1), setval('wanted_order_creation', 1),
-    setval('wanted_issuance_of_all', 1)`)
-  for (const [trigger, text] of Object.entries(TRIGGERS)) {
-    await writer.query(`DROP TRIGGER IF EXISTS ${trigger} ON ${trigger.split('_')[0]}`)
-    if (!withoutTriggers) await writer.query(text)
-  }
+  for (const [table, triggers] of Object.entries(TRIGGERS))
+    for (const trigger of triggers)
+      await writer.query(`ALTER TABLE ${table} ${withoutTriggers ? 'DISABLE' : 'ENABLE'} TRIGGER ${trigger}`)
   if (consumer) await registerConsumer(taker, consumer.name, consumer.kinds, consumer.holderKinds)
   const account = uuidv7(Date.now())
   await writer.query({
@@ -91,7 +82,7 @@ async function measure({ name, consumer, contacts = '{}', withoutTriggers }: (ty
     if (!consumer || written % TAKE_AFTER !== 0) continue
     const takers = await pidsOfTaker()
     const before = { pg: total(takers), here: process.cpuUsage() }
-    await takeBatch(taker, consumer)
+    await takeBatch(taker, consumer, { misfit: () => undefined })
     const { user, system } = process.cpuUsage(before.here)
     begun.taken += total(takers) - before.pg
     begun.here += user + system

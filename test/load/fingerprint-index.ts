@@ -1,5 +1,5 @@
 /**
- * What does the index of fingerprints (migration 0020) cost an issuance?
+ * What does the index of fingerprints (`certificates_fingerprint`) cost an issuance?
  *
  * `node dist/test/load/fingerprint-index.js [CERTIFICATES]` fills a database (default 1,000,000) and inserts certificates with the
  * index and without it, in turn, each time after a checkpoint. It shows time, WAL and page images of an insert as EXPLAIN has them,

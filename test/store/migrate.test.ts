@@ -118,6 +118,23 @@ describe('migrations', () => {
     assert.deepEqual((await readSchemaState(settings)).unknown, [9999])
   })
 
+  test('a database from before the first release is refused untouched, and the sentence says what to do', async () => {
+    await sql(`CREATE TABLE schema_migrations (
+      version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`)
+    await sql(`INSERT INTO schema_migrations (version, name) VALUES
+      (1, '0001_initial.sql'), (2, '0002_account_bindings.sql'), (68, '0068_audit_verifications.sql')`)
+    const refusal = {
+      name: 'UnreleasedSchema',
+      message:
+        /made by a version before the first release \(migration 0001_initial\.sql\).*empty database.*docs\/operations/,
+    }
+    for (const use of [migrate, readSchemaState, requireCurrentSchema]) await assert.rejects(use(settings), refusal)
+    assert.deepEqual(
+      (await tables()).map(({ relname }) => relname),
+      ['schema_migrations'],
+    )
+  })
+
   test('a failing one leaves nothing of itself, keeps those before it, and is repeated by the next run', async () => {
     addMigration('9001_good.sql', 'CREATE TABLE good (id integer)')
     addMigration('9002_bad.sql', 'CREATE TABLE bad (id integer); INSERT INTO nowhere VALUES (1)')

@@ -20,7 +20,7 @@ const SECONDARY = `
          coalesce(pg_get_constraintdef(c.oid), pg_get_indexdef(i.indexrelid)) AS definition
     FROM pg_index i LEFT JOIN pg_constraint c ON c.conindid = i.indexrelid
    WHERE i.indrelid IN ('certificates'::regclass, 'orders'::regclass) AND NOT i.indisprimary`
-/** Not part of an index's definition (migration 0020). */
+/** Not part of an index's definition. */
 const NO_STATISTICS = 'ALTER INDEX certificates_fingerprint ALTER COLUMN 1 SET STATISTICS 0'
 
 interface SecondaryIndex {

@@ -149,6 +149,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       if (former) return
       if (!options.beside) await database.drop()
       rmSync(folder, { recursive: true, force: true })
+      const misfit = log.find(({ event }) => event === 'event_misfit')
+      if (misfit) throw new Error(`the service wrote an event that EVENTS does not describe: ${JSON.stringify(misfit)}`)
     },
   }
   try {

@@ -4,6 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
+import type { EventData } from '../../domain/event.ts'
 import { rowsOf } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
@@ -34,7 +35,7 @@ const Row = z.object({
   subject: z.string(),
   account_id: z.string().nullable(),
   occurred_at: z.date(),
-  data: z.record(z.string(), z.unknown()),
+  data: z.custom<EventData>(),
   attempts: z.int(),
   error: z.string(),
   failed_at: z.date(),

@@ -37,7 +37,7 @@ const AccountFailure = z
 
 function failureBody({ event_id, account_id, kind, occurred_at, data }: Kept): z.input<typeof AccountFailure> {
   // Replies are copied into tickets, so the token stays out.
-  const { token: _, ...shown } = data
+  const { token: _, ...shown }: Kept['data'] & { token?: string } = data
   return { id: event_id, account_id, kind, occurred_at: time(occurred_at), data: shown }
 }
 

@@ -204,7 +204,7 @@ const BY_KEY = ['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'enabl
 
 /**
  * Pages go by key: a plan made before the tables have statistics would read them whole for each page.
- * What they change is counted apart, so that the CRL comes once (migration 0052).
+ * What they change is counted apart, so that the CRL comes once (`count_revocations`).
  */
 export async function beginPage(tx: CommonQueryMethods): Promise<void> {
   await tx.query(rowsOf(None)`

@@ -1,7 +1,7 @@
 /** Notices to other systems: `smtp`, `notifications`, `hooks`, `ct_logging`. */
 
 import { z } from 'zod/v4'
-import { EVENT_KINDS, type EventKind } from '../../domain/event.ts'
+import { EVENT_KINDS } from '../../domain/event.ts'
 import { NOTIFICATION_TYPES } from '../../domain/notification.ts'
 import {
   checkedText,
@@ -16,20 +16,6 @@ import {
   setting,
   whole,
 } from '../field.ts'
-
-/** The events that a hook without `events` gets. */
-export const HOOK_EVENTS: readonly EventKind[] = [
-  'account.registration',
-  'order.creation',
-  'challenge.before_validate',
-  'challenge.after_validate',
-  'challenge.on_failure',
-  'challenge.on_retry',
-  'certificate.issuance',
-  'certificate.revocation',
-  'certificate.delivery',
-  'ct.submission',
-]
 
 const MAX_HOOKS = 50
 const MAX_HOOK_SETTINGS = 20

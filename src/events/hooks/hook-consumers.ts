@@ -109,8 +109,8 @@ async function contextOf(event: OccurredEvent, chains: PemChains): Promise<objec
   return issued === undefined ? base : { ...base, pem_chain: await chains.of(issued) }
 }
 
-const certificateIn = ({ kind, data }: OccurredEvent) =>
-  kind === 'certificate.issuance' ? String(data.certificate_id) : undefined
+const certificateIn = (event: OccurredEvent) =>
+  event.kind === 'certificate.issuance' ? event.data.certificate_id : undefined
 
 /** A line with the whole payload, so that nothing is lost with the database. */
 export async function logDeadLetter(file: string, hook: string, event: OccurredEvent, error: unknown): Promise<void> {

@@ -5,8 +5,7 @@ import { methodOf } from '../../../workers/module/contract.ts'
 import { probeModule } from '../../../workers/module/module-threads.ts'
 import { hookClassOf, readWebhookConfig } from '../../config/hook-class.ts'
 import type { Config } from '../../config/schema.ts'
-import { HOOK_EVENTS } from '../../config/sections/events.ts'
-import type { EventKind } from '../../domain/event.ts'
+import { type EventKind, HOOK_KINDS } from '../../domain/event.ts'
 import { type ModuleReference, urlOfModule } from '../../shared/lib/module-reference.ts'
 import type { ModuleHook, RegisteredHook, WebhookHook } from './registered-hook.ts'
 
@@ -27,7 +26,7 @@ export async function loadHooks(config: Config): Promise<RegisteredHook[]> {
     const isPlain = named.kind === 'webhook' && named.isPlain === true
     const common: Common = {
       name: distinctName(entry.class, names),
-      kinds: entry.events.length > 0 ? entry.events : isPlain ? PLAIN_EVENTS : HOOK_EVENTS,
+      kinds: entry.events.length > 0 ? entry.events : isPlain ? PLAIN_EVENTS : HOOK_KINDS,
       timeoutMs: (entry.timeout_seconds ?? hooks.timeout_seconds) * 1000,
       maxRetries: hooks.max_retries,
     }

@@ -22,8 +22,8 @@ import {
 } from '../../store/notification-store.ts'
 import { findUser, listUsers } from '../../store/user-store.ts'
 import type { DatabaseConsumer } from '../consumer.ts'
+import { type Addressed, type Addressee, HOLDER_KINDS, NOTIFIED_KINDS, noticeOf } from './notices.ts'
 import type { MailTemplates } from './templates.ts'
-import { type Addressee, HOLDER_KINDS, NOTIFIED_KINDS, noticeOf } from './types.ts'
 
 const RECIPIENT_WINDOW_MS = 3_600_000
 
@@ -53,7 +53,7 @@ export class NotificationConsumer implements DatabaseConsumer {
     const shares = await sharesOf([...holders.values()], mostToRecipient, tx)
     const added: NewNotification[] = []
     for (const event of events) {
-      const notice = noticeOf(event)
+      const notice = event.misfit === undefined ? noticeOf(event) : undefined
       if (!notice || disabledTypes.includes(notice.type)) continue
       const found = await this.#addressed(tx, event, notice.to, holders)
       const recipients: string[] = []
@@ -61,8 +61,8 @@ export class NotificationConsumer implements DatabaseConsumer {
         if ((await isWithinLimit(tx, event, notice.type, recipient, added)) && shares.take(notice.type, recipient))
           recipients.push(recipient)
       if (recipients.length === 0) continue
-      const holder = holders.get(event.accountId ?? '')
-      const values = { ...notice.values(found.data, holder, event.occurredAt), ...this.#common(event) }
+      const about = { holder: holders.get(event.accountId ?? ''), user: found.user }
+      const values = { ...notice.values(about), ...this.#common(event) }
       added.push(...this.#rows(event, notice.type, recipients, values))
       this.#options.recorded(notice.type, recipients.length)
     }
@@ -73,27 +73,27 @@ export class NotificationConsumer implements DatabaseConsumer {
     return { server_url: this.#options.serverUrl, timestamp: renderTimestamp(occurredAt) }
   }
 
-  /** @returns recipients, and the event's data with what the mail says beyond it */
   async #addressed(
     tx: CommonQueryMethods,
-    { accountId, data }: OccurredEvent,
+    event: OccurredEvent,
     to: Addressee,
     holders: ReadonlyMap<string, Holder>,
-  ) {
-    if (to === 'holder') return { recipients: addressesIn(holders.get(accountId ?? '')?.contacts), data }
-    if (to === 'contacts') return { recipients: addressesIn(data.contacts), data }
+  ): Promise<{ recipients: string[]; user?: Addressed['user'] }> {
+    if (to === 'holder') return { recipients: addressesIn(holders.get(event.accountId ?? '')?.contacts) }
     if (to === 'administrators') {
       const admins = (await listUsers(tx)).filter(({ enabled, role }) => enabled && role === 'admin')
-      return { recipients: [...new Set(admins.map(({ email }) => email))], data }
+      return { recipients: [...new Set(admins.map(({ email }) => email))] }
     }
-    const user = typeof data.target_user_id === 'string' ? await findUser(tx, data.target_user_id) : null
-    if (!user) return { recipients: [], data }
-    const author = typeof data.user_id === 'string' ? await findUser(tx, data.user_id) : null
+    if (event.kind === 'account.registration_failed') return { recipients: addressesIn(event.data.contacts) }
+    if (event.kind !== 'admin.action') return { recipients: [] }
+    const { target_user_id, user_id, details } = event.data
+    const user = target_user_id === null ? null : await findUser(tx, target_user_id)
+    if (!user) return { recipients: [] }
+    const author = user_id === null ? null : await findUser(tx, user_id)
     const { username, email, role } = user
-    return {
-      recipients: [email],
-      data: { username, email, role, created_by: author?.username ?? operatorOf(data.details) },
-    }
+    // The command line has no user.
+    const createdBy = author?.username ?? details.operator ?? 'the service'
+    return { recipients: [email], user: { username, email, role, createdBy } }
   }
 
   #rows(
@@ -123,14 +123,8 @@ export class NotificationConsumer implements DatabaseConsumer {
   }
 }
 
-const addressesIn = (contacts: unknown) =>
-  (Array.isArray(contacts) ? contacts.map(String) : [])
-    .filter((uri) => /^mailto:/i.test(uri))
-    .map((uri) => uri.slice('mailto:'.length))
-
-/** The command line has no user. */
-const operatorOf = (details: unknown) =>
-  typeof details === 'object' && details !== null && 'operator' in details ? String(details.operator) : 'the service'
+const addressesIn = (contacts: readonly string[] = []) =>
+  contacts.filter((uri) => /^mailto:/i.test(uri)).map((uri) => uri.slice('mailto:'.length))
 
 async function isWithinLimit(
   tx: CommonQueryMethods,

@@ -84,11 +84,19 @@ export function issuanceEvents({
       metrics.alarms.inc()
       const shown = cause instanceof Error ? { message: cause.message, stack: cause.stack } : cause
       log.fatal({ event: 'alarm', ...facts, cause: shown }, message)
+      const { orderId, accountId, certificateId, serialNumber, backend } = facts
       eventWriter.write({
         kind: 'alarm',
-        subject: facts.orderId ?? 'alarm',
+        subject: orderId ?? 'alarm',
         accountId: undefined,
-        data: { message, ...facts },
+        data: {
+          message,
+          order_id: orderId,
+          account_id: accountId,
+          certificate_id: certificateId,
+          serial_number: serialNumber,
+          backend,
+        },
       })
     },
   }

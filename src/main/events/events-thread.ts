@@ -74,6 +74,11 @@ function deliveryEvents(
       metrics.eventDeliveries.inc({ consumer, result: 'dead' })
       log.error({ event: 'event_dead', consumer, kind, eventId: id, reason: reasonOf(error) }, 'event not delivered')
     },
+    misfit: (consumer, { kind, id, misfit }) =>
+      log.error(
+        { event: 'event_misfit', consumer, kind, eventId: id, reason: misfit },
+        'the payload of an event is not as described; no mail is made of it',
+      ),
     failed: (consumer, error) => log.warn({ consumer, err: error }, 'events could not be read'),
     abandoned: (names) =>
       log.warn(

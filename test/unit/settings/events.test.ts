@@ -8,7 +8,7 @@ import { after, describe, test } from 'node:test'
 import { wantsEvents } from '../../../src/config/consumers.ts'
 import { LEAVES } from '../../../src/config/reference.ts'
 import type { Config } from '../../../src/config/schema.ts'
-import type { OccurredEvent } from '../../../src/domain/event.ts'
+import { sampleEvent } from '../../../src/domain/event-samples.ts'
 import { loadHooks } from '../../../src/events/hooks/load-hooks.ts'
 import { type ConsumerContext, consumersOf } from '../../../src/main/events/consumers.ts'
 import {
@@ -49,14 +49,7 @@ async function consumersFor(config: Config) {
   const context = { config, hooks: await loadHooks(config) } as unknown as ConsumerContext
   return consumersOf(context)
 }
-const EVENT: OccurredEvent = {
-  id: '5f0c3c5e-8d8b-4d5b-9d0a-2f4f0f1f7f11',
-  kind: 'alarm',
-  subject: 's',
-  accountId: undefined,
-  occurredAt: new Date(),
-  data: {},
-}
+const EVENT = sampleEvent('alarm')
 
 type Row = readonly [key: string, patch: Tree, effect: (config: Config) => unknown, expected: unknown]
 

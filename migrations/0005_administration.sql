@@ -1,5 +1,4 @@
--- Administrators: users, sessions, API tokens, login limits, and the audit log. Relied on from release 0.2.
--- Every change adds; the previous release knows none of these tables.
+-- Administrators: users, sessions, API tokens, login limits, and the audit log.
 
 CREATE TABLE admin_users (
   id uuid PRIMARY KEY,
@@ -7,8 +6,7 @@ CREATE TABLE admin_users (
   email text NOT NULL CHECK (length(email) BETWEEN 1 AND 512),
   role text NOT NULL CHECK (role IN ('admin', 'auditor')),
   enabled boolean NOT NULL DEFAULT true,
-  -- Argon2id in PHC format, or werkzeug's scrypt of an imported user until the next login.
-  password_hash text NOT NULL,
+  password_hash text NOT NULL, -- Argon2id in PHC format, or werkzeug's scrypt of an imported user until the next login.
   created_at timestamptz NOT NULL DEFAULT now(),
   updated_at timestamptz NOT NULL DEFAULT now(),
   last_login_at timestamptz
@@ -31,8 +29,7 @@ CREATE TABLE admin_api_tokens (
   id uuid PRIMARY KEY,
   name text NOT NULL CHECK (length(name) BETWEEN 1 AND 128),
   role text NOT NULL CHECK (role IN ('admin', 'auditor')),
-  -- SHA-256; the token has 256 random bits.
-  token_hash bytea NOT NULL UNIQUE,
+  token_hash bytea NOT NULL UNIQUE, -- SHA-256; the token has 256 random bits.
   created_by uuid NOT NULL REFERENCES admin_users ON DELETE CASCADE,
   created_at timestamptz NOT NULL DEFAULT now(),
   expires_at timestamptz,
@@ -57,12 +54,17 @@ CREATE TABLE admin_login_addresses (
   PRIMARY KEY (user_id, ip_address)
 );
 
+-- Failed logins of strangers, counted by the minute: only some of each minute have audit entries of their own.
+CREATE TABLE admin_failed_logins (
+  minute timestamptz PRIMARY KEY, -- Its beginning.
+  failures integer NOT NULL
+);
+
 -- What administrators did. Each row's MAC covers the row and the MAC before it (src/domain/audit-chain.ts).
 CREATE TABLE admin_audit_log (
   sequence bigint PRIMARY KEY,
   id uuid NOT NULL UNIQUE,
-  -- No foreign keys: entries outlive their users.
-  user_id uuid,
+  user_id uuid, -- No foreign keys: entries outlive their users.
   action text NOT NULL,
   target_user_id uuid,
   details jsonb NOT NULL,
@@ -72,21 +74,8 @@ CREATE TABLE admin_audit_log (
 );
 CREATE INDEX admin_audit_log_action ON admin_audit_log (action, sequence);
 CREATE INDEX admin_audit_log_user ON admin_audit_log (user_id, sequence);
+CREATE INDEX admin_audit_log_address ON admin_audit_log (ip_address, sequence);
 CREATE INDEX admin_audit_log_time ON admin_audit_log (created_at);
-
--- The last entry, and the first that retention has left. One row, the lock of the chain.
-CREATE TABLE admin_audit_head (
-  one boolean PRIMARY KEY DEFAULT true CHECK (one),
-  sequence bigint NOT NULL,
-  mac bytea NOT NULL,
-  -- Everything up to here was deleted by retention; the MAC under which the chain goes on.
-  cut_sequence bigint NOT NULL DEFAULT 0,
-  cut_mac bytea NOT NULL,
-  cut_at timestamptz,
-  -- Under the same key: a cut that retention did not make does not verify.
-  cut_seal bytea
-);
-INSERT INTO admin_audit_head (sequence, mac, cut_mac) VALUES (0, '', '');
 
 CREATE FUNCTION admin_audit_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -100,3 +89,31 @@ CREATE TRIGGER admin_audit_append_only BEFORE UPDATE OR DELETE ON admin_audit_lo
   FOR EACH ROW EXECUTE FUNCTION admin_audit_append_only();
 CREATE TRIGGER admin_audit_no_truncate BEFORE TRUNCATE ON admin_audit_log
   FOR EACH STATEMENT EXECUTE FUNCTION admin_audit_append_only();
+
+-- The last entry, and the first that retention has left. One row, the lock of the chain.
+CREATE TABLE admin_audit_head (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  sequence bigint NOT NULL,
+  mac bytea NOT NULL,
+  cut_sequence bigint NOT NULL DEFAULT 0, -- Retention has deleted everything up to here; the chain continues from this MAC.
+  cut_mac bytea NOT NULL,
+  cut_at timestamptz,
+  cut_seal bytea -- Under the same key: a cut that retention did not make does not verify.
+);
+INSERT INTO admin_audit_head (sequence, mac, cut_mac) VALUES (0, '', '');
+
+-- Checks of the audit log's chain are jobs: a long log needs no long request.
+CREATE TABLE audit_verifications (
+  id uuid PRIMARY KEY,
+  status text NOT NULL DEFAULT 'running', -- 'running'; 'done' with a verdict; 'failed' with a reason.
+  checked bigint NOT NULL DEFAULT 0, -- Entries.
+  total bigint NOT NULL DEFAULT 0,
+  verdict jsonb,
+  seal bytea, -- Covers the verdict and its time, under the key of the audit log: the owner of the database cannot make one.
+  failure text,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  progressed_at timestamptz NOT NULL DEFAULT now(), -- Does not move when the instance that checks has ended.
+  finished_at timestamptz
+);
+-- One at a time: each reads the whole log.
+CREATE UNIQUE INDEX audit_verifications_running ON audit_verifications ((true)) WHERE status = 'running';

@@ -1,25 +1,21 @@
--- Certificate revocation lists. Relied on from release 0.1. The previous release goes on working: the trigger counts its
--- revocations too.
+-- Certificate revocation lists (RFC 5280 §5).
 
--- Revoked certificates of an issuer in a fixed order, readable without touching the certificates themselves. No issuance
--- writes to it, as only a revocation makes the condition true.
-CREATE INDEX certificates_revoked ON certificates (issuer_fingerprint, id)
-  INCLUDE (serial_number, revoked_at, revocation_reason, not_after) WHERE revoked_at IS NOT NULL;
-
--- How many revocations there were, of each issuer certificate, spread over rows so that revocations of one issuer do not
+-- How many revocations there were, for each issuer certificate, spread over rows so that revocations of one issuer do not
 -- wait for each other. The sum never falls; a list that was built at a lower sum lacks something.
 CREATE TABLE crl_changes (
   issuer_fingerprint bytea NOT NULL,
-  slot smallint NOT NULL,
+  slot smallint NOT NULL, -- Below zero for bulk revocations, which set chancery.bulk_revocation in their transactions.
   changes bigint NOT NULL,
   PRIMARY KEY (issuer_fingerprint, slot)
 ) WITH (fillfactor = 50);
 
 CREATE FUNCTION count_revocations() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  is_bulk boolean := coalesce(current_setting('chancery.bulk_revocation', true), '') = 'on';
 BEGIN
   INSERT INTO crl_changes (issuer_fingerprint, slot, changes)
-  SELECT issuer_fingerprint, pg_backend_pid() % 16, count(*) FROM changed
-   WHERE revoked_at IS NOT NULL GROUP BY issuer_fingerprint ORDER BY issuer_fingerprint
+  SELECT issuer_fingerprint, CASE WHEN is_bulk THEN -1 - pg_backend_pid() % 16 ELSE pg_backend_pid() % 16 END, count(*)
+    FROM changed WHERE revoked_at IS NOT NULL GROUP BY issuer_fingerprint ORDER BY issuer_fingerprint
   ON CONFLICT (issuer_fingerprint, slot) DO UPDATE SET changes = crl_changes.changes + EXCLUDED.changes;
   RETURN NULL;
 END $$;
@@ -35,17 +31,16 @@ CREATE TABLE crl_numbers (
   last_number bigint NOT NULL
 );
 
--- The list that is served, of each scope: all certificates of an issuer (shards = 1) or the part with one remainder of
+-- The list that is served, for each scope: all certificates of an issuer (shards = 1) or the part with one remainder of
 -- the serial number.
 CREATE TABLE crls (
   issuer_key bytea NOT NULL,
   shards integer NOT NULL,
   shard integer NOT NULL,
-  -- Name of the issuer in the path.
-  issuer_id text NOT NULL,
+  issuer_id text NOT NULL, -- Name of the issuer in the path.
   number bigint NOT NULL,
-  -- Sum of crl_changes before the first row was read.
-  changes bigint NOT NULL,
+  changes bigint NOT NULL, -- Sum of crl_changes before the first row was read, and how many of them are bulk revocations.
+  bulk_changes bigint NOT NULL DEFAULT 0,
   this_update timestamptz NOT NULL,
   next_update timestamptz NOT NULL,
   entries integer NOT NULL,
@@ -55,8 +50,8 @@ CREATE TABLE crls (
   PRIMARY KEY (issuer_key, shards, shard)
 );
 
--- DER of lists in pieces, joined in order: of those that are served, of their predecessors for whoever is just reading
--- them, and of those that are being built.
+-- DER of lists in pieces, joined in order: of lists that are served, of their predecessors for requests that are just
+-- reading them, and of lists that are being built.
 CREATE TABLE crl_pieces (
   issuer_key bytea NOT NULL,
   number bigint NOT NULL,

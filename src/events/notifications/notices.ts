@@ -1,0 +1,199 @@
+/** Which event becomes which notification, and with which values. Values hold no secret. */
+
+import { EVENT_KINDS, type EventData, type EventKind, type EventOf, type OccurredEvent } from '../../domain/event.ts'
+import type { NotificationType, TemplateValues } from '../../domain/notification.ts'
+import type { Holder } from '../../store/notification-store.ts'
+
+/** Whom to write to: the account's contacts, all administrators, the user of the action, the contacts of the event. */
+export type Addressee = 'holder' | 'administrators' | 'user' | 'contacts'
+
+/** Values of the database that only a mail needs. */
+export interface Addressed {
+  holder?: Holder | undefined
+  user?: { username: string; email: string; role: string; createdBy: string } | undefined
+}
+
+interface Rule<K extends EventKind> {
+  type: NotificationType
+  to: Addressee
+  values(event: EventOf<K>, about: Addressed): TemplateValues
+}
+
+export interface Notice {
+  type: NotificationType
+  to: Addressee
+  values(about: Addressed): TemplateValues
+}
+
+const NAMES_IN_SUMMARY = 3
+/** A longer one leaves no room in the subject for how many more there are. */
+const MAX_SUMMARY = 120
+const DAY_MS = 86_400_000
+
+/** Undefined for an administrator's action, and for a certificate, that nobody is told of. */
+export function noticeOf(event: OccurredEvent): Notice | undefined {
+  const rule = ruleOf(event) as Rule<EventKind> | undefined
+  return rule && { type: rule.type, to: rule.to, values: (about) => rule.values(event as EventOf<EventKind>, about) }
+}
+
+function ruleOf(event: OccurredEvent) {
+  if (event.kind === 'admin.action') return ADMIN_ACTIONS[event.data.action]
+  // An imported certificate was issued elsewhere, and its holder has it. The order of a revoked one has failed.
+  if (event.kind === 'certificate.issuance' && (event.data.order_id === null || event.data.revoked_at !== undefined))
+    return undefined
+  return RULES[event.kind]
+}
+
+const holder = <K extends EventKind>(
+  type: NotificationType,
+  values: (data: EventData<K>, about: Addressed) => TemplateValues,
+): Rule<K> => ({ type, to: 'holder', values: ({ data }, about) => values(data as EventData<K>, about) })
+
+const RULES: { readonly [K in EventKind]?: Rule<K> } = {
+  'certificate.issuance': holder('delivery_succeeded', (data) => ({
+    ...named(data.domains),
+    ...texts(data, 'serial_number', 'not_after', 'order_id', 'certificate_id'),
+  })),
+  'certificate.issuance_failed': holder('delivery_failed', (data) => ({
+    ...named(valuesOf(data.identifiers)),
+    ...texts(data, 'order_id'),
+    error_detail: detailOf(data.error),
+  })),
+  'certificate.revocation': holder('revocation_succeeded', (data) => ({
+    ...named(data.domains),
+    ...texts(data, 'serial_number', 'reason'),
+  })),
+  'certificate.revocation_failed': {
+    type: 'revocation_failed',
+    to: 'administrators',
+    values: ({ data }) => ({
+      ...named(data.domains),
+      ...texts(data, 'serial_number', 'reason'),
+      error_detail: detailOf(data.error),
+    }),
+  },
+  'certificate.expiration': {
+    type: 'expiration_warning',
+    to: 'holder',
+    values: ({ data, occurredAt }) => ({
+      ...named(data.domains),
+      ...texts(data, 'certificate_id', 'serial_number', 'not_after'),
+      warning_days: data.warning_days,
+      days_left: daysLeft(data, occurredAt),
+    }),
+  },
+  'account.registration': holder('registration_succeeded', (data) => ({
+    ...texts(data, 'account_id'),
+    contacts: data.contacts.map(text),
+  })),
+  'account.registration_failed': {
+    type: 'registration_failed',
+    to: 'contacts',
+    values: ({ data }) => ({ contacts: data.contacts.map(text), error_detail: detailOf(data.error) }),
+  },
+  'account.deactivation': holder('account_deactivated', (data) => ({
+    ...texts(data, 'account_id'),
+    deactivated_authorizations: data.deactivated_authorizations,
+  })),
+  'account.revocation': holder('account_revoked', (data, about) => ({
+    ...texts(data, 'account_id'),
+    ...whyRevoked(about.holder),
+    deactivated_authorizations: data.deactivated_authorizations,
+  })),
+  'account.key_change': holder('key_rollover_succeeded', (data) =>
+    texts(data, 'account_id', 'old_thumbprint', 'new_thumbprint'),
+  ),
+  'authorization.deactivation': holder('authorization_deactivated', (data) => ({
+    ...texts(data, 'authorization_id', 'identifier', 'identifier_type'),
+    invalidated_orders: data.invalidated_orders.length,
+  })),
+  'order.rejected': holder('order_rejected', (data) => {
+    const rejected = valuesOf(data.rejected_identifiers)
+    const summary = rejected.length === 0 ? 'names that are not allowed' : summaryOf(rejected)
+    return { rejected_identifiers: rejected, summary, error_detail: detailOf(data.error) }
+  }),
+  'order.quota_exceeded': holder('order_quota_exceeded', (data) => ({
+    quota_limit: data.limit,
+    ...texts(data, 'quota'),
+    attempted_identifiers: valuesOf(data.attempted_identifiers),
+  })),
+  'order.csr_refused': holder('csr_validation_failed', (data) => ({
+    ...named(valuesOf(data.identifiers)),
+    ...texts(data, 'order_id'),
+    error_detail: detailOf(data.error),
+  })),
+  'order.recovered': holder('order_stale_recovered', (data) => ({
+    ...named(valuesOf(data.identifiers)),
+    ...texts(data, 'order_id'),
+  })),
+  'challenge.on_failure': holder('challenge_failed', (data) => ({
+    identifier: text(data.identifier_value),
+    ...texts(data, 'challenge_type'),
+    error_detail: text(data.error),
+  })),
+}
+
+const ofUser = (type: NotificationType): Rule<'admin.action'> => ({
+  type,
+  to: 'user',
+  values: (_event, { user }) =>
+    user ? { ...texts(user, 'username', 'email', 'role'), created_by: user.createdBy } : {},
+})
+
+const ADMIN_ACTIONS: Readonly<Record<string, Rule<'admin.action'>>> = {
+  'user.create': ofUser('admin_user_created'),
+  'user.reset_password': ofUser('admin_password_reset'),
+}
+
+export const NOTIFIED_KINDS = EVENT_KINDS.filter((kind) => RULES[kind] !== undefined || kind === 'admin.action')
+
+/** Nobody could be told about an account without a contact. */
+export const HOLDER_KINDS = NOTIFIED_KINDS.filter((kind) => RULES[kind]?.to === 'holder')
+
+/** Time passes between the search of a round and its events. */
+const ROUND_MS = 60_000
+
+/**
+ * The threshold's days may be wrong: a certificate may live shorter, and the service may have been away. More than
+ * one day counts as two, so that the warning for the last day differs.
+ */
+function daysLeft({ not_after, warning_days }: EventData<'certificate.expiration'>, occurredAt: Date): string {
+  const leftMs = Date.parse(not_after) - occurredAt.getTime()
+  const days = Math.round(leftMs / DAY_MS)
+  if (days < 1) return 'less than a day'
+  const isOneDay = leftMs <= (warning_days === 1 ? DAY_MS : DAY_MS - ROUND_MS)
+  return isOneDay ? '1 day' : `${Math.max(2, days)} days`
+}
+
+/** `reason` for programs that read it, `cause` for people. */
+function whyRevoked(account: Holder | undefined): TemplateValues {
+  const kid = account?.revoked_kid
+  return kid
+    ? { reason: `eab_revoked:${kid}`, cause: `the credential ${text(kid)} that it was registered with was revoked` }
+    : { reason: 'revoked', cause: 'the operator revoked it' }
+}
+
+const detailOf = (problem: { detail: string } | null) => text(problem?.detail ?? 'no reason was given')
+
+const valuesOf = (identifiers: readonly { value: string }[] = []) => identifiers.map(({ value }) => text(value))
+
+function named(names: readonly string[] = []): TemplateValues {
+  const domains = names.map(text)
+  return { domains, summary: summaryOf(domains) }
+}
+
+/** For a subject: "and 1 more" would not be shorter than most names. */
+function summaryOf(names: readonly string[]): string {
+  let shown = names.length === NAMES_IN_SUMMARY + 1 ? names.length : Math.min(names.length, NAMES_IN_SUMMARY)
+  while (shown > 1 && names.slice(0, shown).join(', ').length > MAX_SUMMARY) shown--
+  const rest = names.length - shown
+  return names.slice(0, shown).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
+}
+
+const texts = <K extends string>(data: { readonly [M in K]?: string | null | undefined }, ...members: K[]) =>
+  Object.fromEntries(members.map((member) => [member, text(data[member])])) as Record<K, string>
+
+/** Control characters of a stranger's text would end lines of a mail. */
+function text(value: string | null | undefined): string {
+  return (value ?? '').replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+}
