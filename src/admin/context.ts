@@ -7,14 +7,8 @@ import type { SecretBox } from '../shared/lib/secret-box.ts'
 import type { AuditLog } from './audit/audit-log.ts'
 import type { AuditReader } from './audit/audit-reader.ts'
 import type { AuditVerificationEvents, AuditVerifications } from './audit/audit-verification.ts'
-import type { AllowedIdentifiers } from './eab/allowed-identifiers.ts'
-import type { CredentialEvents, Credentials } from './eab/credentials.ts'
 import type { AdminQuestions } from './message.ts'
-import type { SigningIssuer } from './operation/issuer-endpoints.ts'
-import type { OverviewFacts } from './operation/overview-endpoints.ts'
-import type { TermsSettings } from './operation/terms-endpoints.ts'
-import type { CsrProfiles } from './profiles/csr-profiles.ts'
-import type { CheckProfile } from './profiles/profile-check.ts'
+import type { HistoryIndexes } from './profiles/history-indexes.ts'
 import type { BulkRevocationEvents, BulkRevocations } from './revocations/bulk-revocations.ts'
 import type { Turns } from './turns.ts'
 import type { ApiTokens } from './users/api-tokens.ts'
@@ -25,6 +19,19 @@ import type { Users } from './users/users.ts'
 export interface PageSettings {
   defaultSize: number
   maxSize: number
+}
+
+/** An issuer that a signer uses now. */
+export interface SigningIssuer {
+  id: string
+  certificate: Uint8Array
+}
+
+/** Of the configuration. */
+export interface TermsSettings {
+  url: string | null
+  version: string | null
+  require_agreement: boolean
 }
 
 /** What the configuration says about administration. */
@@ -46,7 +53,7 @@ export interface AdminPolicy {
 export interface AdminEvents {
   certificates: RevocationEvents
   bulkRevocations: BulkRevocationEvents
-  credentials: CredentialEvents
+  credentials: { accountsRevoked(count: number): void }
   auditVerifications: AuditVerificationEvents
 }
 
@@ -74,13 +81,10 @@ export interface AdminContext {
   auditVerifications: AuditVerifications
   tokens: ApiTokens
   users: Users
-  credentials: Credentials
-  identifiers: AllowedIdentifiers
-  csrProfiles: CsrProfiles
-  checkProfile: CheckProfile
+  historyIndexes: HistoryIndexes
   /** Turns by user, for requests that run the expressions of CSR profiles. */
   profileTrials: Turns
-  /** Shared by all who ask at one time. */
-  overview(): Promise<OverviewFacts>
+  /** The reply of `/overview` as JSON, in shared memory. All who ask at one time share it. */
+  overview(): Promise<Uint8Array>
   bulkRevocations: BulkRevocations
 }

@@ -28,12 +28,6 @@ const Issuer = z
   })
   .meta({ id: 'Issuer' })
 
-/** An issuer that a signer uses now. */
-export interface SigningIssuer {
-  id: string
-  certificate: Uint8Array
-}
-
 export const ISSUERS = endpointGroup('Issuers', {
   listIssuers: endpoint({
     route: 'GET /issuers',

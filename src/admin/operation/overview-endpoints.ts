@@ -91,19 +91,15 @@ export const OVERVIEW = endpointGroup('Operation', {
     summary:
       'Shows what to look at first: alarms, numbers of the last day, and the state of all parts. It costs little.',
     reply: { status: 200, schema: Overview },
-    handle: async (_request, { overview, version }) => ({ body: { version, ...(await overview()) } }),
+    handle: async (_request, { overview }) => ({ octets: await overview() }),
   }),
 })
 
 const HOURS = 24
 
-export type OverviewFacts = Omit<z.input<typeof Overview>, 'version'>
+type Sources = Pick<AdminContext, 'db' | 'policy' | 'ask' | 'version'>
 
-export async function readOverview({
-  db,
-  policy,
-  ask,
-}: Pick<AdminContext, 'db' | 'policy' | 'ask'>): Promise<OverviewFacts> {
+export async function readOverview({ db, policy, ask, version }: Sources): Promise<z.input<typeof Overview>> {
   const [numbers, counts, crl, { maintenance, stopSigning }, workers, instance] = await Promise.all([
     readOverviewNumbers(db),
     readEventCounts(db, HOURS),
@@ -128,6 +124,7 @@ export async function readOverview({
   const issued = counts.filter(({ kind }) => kind === 'certificate.issuance')
   return {
     at: time(numbers.now),
+    version,
     alarms,
     issued: issued.map(({ hour, events }) => ({ hour: time(hour), certificates: events })),
     issued_of_day: sumOf(counts, 'certificate.issuance'),

@@ -8,15 +8,9 @@ import { agreeToTerms } from '../../store/account-store.ts'
 import { constantSql, queriesOf, rowsOf } from '../../store/slonik.ts'
 import { account } from '../../store/status-sql.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import type { TermsSettings } from '../context.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { uuid, whenSound } from '../schemas.ts'
-
-/** Of the configuration. */
-export interface TermsSettings {
-  url: string | null
-  version: string | null
-  require_agreement: boolean
-}
 
 export const TERMS = endpointGroup('Terms of service', {
   getTerms: endpoint({

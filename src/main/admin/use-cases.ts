@@ -3,17 +3,12 @@
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
 import { AuditReader } from '../../admin/audit/audit-reader.ts'
 import { AuditVerifications } from '../../admin/audit/audit-verification.ts'
-import type { AdminContext, AdminEvents, AdminPolicy } from '../../admin/context.ts'
-import { AllowedIdentifiers } from '../../admin/eab/allowed-identifiers.ts'
-import { Credentials } from '../../admin/eab/credentials.ts'
+import type { AdminContext, AdminEvents, AdminPolicy, SigningIssuer } from '../../admin/context.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
 import type { AdminQuestions } from '../../admin/message.ts'
 import { openApiDocument } from '../../admin/openapi.ts'
-import type { SigningIssuer } from '../../admin/operation/issuer-endpoints.ts'
 import { readOverview } from '../../admin/operation/overview-endpoints.ts'
-import { CsrProfiles } from '../../admin/profiles/csr-profiles.ts'
 import { HistoryIndexes, INDEX_WAIT_MS } from '../../admin/profiles/history-indexes.ts'
-import { checkProfile } from '../../admin/profiles/profile-check.ts'
 import { BulkRevocations } from '../../admin/revocations/bulk-revocations.ts'
 import { Turns } from '../../admin/turns.ts'
 import { ApiTokens } from '../../admin/users/api-tokens.ts'
@@ -76,12 +71,12 @@ export function createAdminContext(
     secretBox,
     passwords,
     openApi: () => {
-      description ??= sharedBytes(JSON.stringify(openApiDocument(ENDPOINTS, { version, baseUrl })))
+      description ??= asJson(openApiDocument(ENDPOINTS, { version, baseUrl }))
       return description
     },
     signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
     users: new Users({ db, audit, passwords, passwordLength }),
-    overview: sharedWork(() => readOverview({ db, policy, ask }), OVERVIEW),
+    overview: sharedWork(async () => asJson(await readOverview({ db, policy, ask, version })), OVERVIEW),
     tokens: new ApiTokens(db, audit),
     auditReader: new AuditReader(db, audit),
     auditVerifications: new AuditVerifications({
@@ -91,19 +86,12 @@ export function createAdminContext(
       events: events.auditVerifications,
     }),
     bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, confirmAbove }),
-    credentials: new Credentials({
-      db,
-      audit,
-      box: secretBox,
-      profiles: policy.caProfiles,
-      events: events.credentials,
-    }),
-    identifiers: new AllowedIdentifiers({ db, audit }),
-    checkProfile: (data, profileId) => checkProfile(db, data, profileId),
     profileTrials: new Turns(PROFILE_TRIALS),
-    csrProfiles: new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS) }),
+    historyIndexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS),
   }
 }
+
+const asJson = (body: object) => sharedBytes(JSON.stringify(body))
 
 function policyOf(config: AdminThreadData['config']): AdminPolicy {
   const { passwordLength, confirmAbove } = adminSettings(config)
