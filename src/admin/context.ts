@@ -4,17 +4,15 @@ import type { DatabasePool } from 'slonik'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
+import type { AuditExports } from './audit/audit-export.ts'
 import type { AuditLog } from './audit/audit-log.ts'
-import type { AuditReader } from './audit/audit-reader.ts'
 import type { AuditVerificationEvents, AuditVerifications } from './audit/audit-verification.ts'
 import type { AdminQuestions } from './message.ts'
 import type { HistoryIndexes } from './profiles/history-indexes.ts'
 import type { BulkRevocationEvents, BulkRevocations } from './revocations/bulk-revocations.ts'
 import type { Turns } from './turns.ts'
-import type { ApiTokens } from './users/api-tokens.ts'
 import type { PasswordHasher } from './users/passwords.ts'
 import type { SignIn } from './users/sign-in.ts'
-import type { Users } from './users/users.ts'
 
 export interface PageSettings {
   defaultSize: number
@@ -77,10 +75,8 @@ export interface AdminContext {
   openApi(): Uint8Array
   passwords: PasswordHasher
   signIn: SignIn
-  auditReader: AuditReader
+  auditExports: AuditExports
   auditVerifications: AuditVerifications
-  tokens: ApiTokens
-  users: Users
   historyIndexes: HistoryIndexes
   /** Turns by user, for requests that run the expressions of CSR profiles. */
   profileTrials: Turns

@@ -15,11 +15,11 @@ OpenAPI 3.1 document at \`GET {base_path}/openapi.json\`. Keys of its configurat
 - **Roles.** \`admin\` may do everything, \`auditor\` reads what its column shows.
 - **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most \`admin_api.max_body_bytes\`.
   An unknown member is an error. A star marks what is required.
-- **Times** are RFC 3339 in UTC. Those of a request may have another offset; a date alone means midnight UTC.
-- **Lists** have the newest first. Those with \`limit\` come in pages of \`admin_api.default_page_size\`, at most
+- **Times** are RFC 3339 in UTC. A request may give another offset; a date alone means midnight UTC.
+- **Lists** have the newest first. A list with \`limit\` comes in pages of \`admin_api.default_page_size\`, at most
   \`max_page_size\`. \`Link: <URL>; rel="next"\` leads to the next page with the same filters; the last page has none.
   A list that no index helps searches for at most 2 seconds. Then its page is short, and has \`Search-Complete: false\` beside its Link, which
-  goes on; where nothing was found so far, it is 503 with both. \`offset\` is at most 100,000, and may be refused sooner where filters make it slow; \`cursor\`, begun with an empty value, goes on to the end.
+  leads on; where nothing was found so far, it is 503 with both. \`offset\` is at most 100,000, and may be refused sooner where filters make it slow; \`cursor\`, begun with an empty value, reads to the end.
 - **Errors** are \`application/problem+json\` (RFC 9457: \`type\`, \`detail\`, \`status\`) with \`error\` (one of the codes
   below), \`message\` (the same as \`detail\`), \`request_id\` and, for a wrong request, \`fields\`: every wrong member, at most 100.
 - **Limits.** Five failed logins in 300 seconds lock a username for 900 seconds, fifty an address: 429 with

@@ -4,7 +4,7 @@
  * Pure: no clock, no database.
  */
 
-import { keysOf } from '../shared/lib/keys.ts'
+import { keysOf } from '../shared/lib/encoding.ts'
 import { problemDocument } from '../shared/protocol/problem.ts'
 
 export type StateTable = Readonly<Record<string, Readonly<Record<string, string>>>>

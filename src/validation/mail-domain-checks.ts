@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { MailDomainFinding, MailDomainJob } from '../../workers/job.ts'
-import { WorkerPoolError } from '../../workers/pool-error.ts'
+import { WorkerPoolError } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
 import type { AskForMailDomains } from '../services/mail-domains.ts'
 import { dnsSettings } from './jobs.ts'

@@ -326,13 +326,13 @@ describe('a perspective does not corroborate when it', () => {
 describe('time', () => {
   /** Beyond the time of the file: who waited for it would not come to an end. */
   const FOR_EVER_MS = 3_600_000
-  test('those that hang when the quorum is met cost a moment, and are told of', async (t) => {
+  test('perspectives that hang when the quorum is met cost a moment and are reported', async (t) => {
     const list = await perspectives(t, { a: () => YES, b: () => YES, c: never })
     const verdict = await corroboration(list, { graceMs: 200, timeoutMs: FOR_EVER_MS }).verdict(job, good())
     assert.ok(verdict.ok)
     assert.deepEqual(results(verdict), { a: 'corroborated', b: 'corroborated', c: 'failed' })
   })
-  test('those that are slow but within that moment are heard', async (t) => {
+  test('perspectives that answer within that moment are counted', async (t) => {
     const slow = async () => {
       await sleep(150)
       return no()

@@ -166,7 +166,7 @@ describe('issuances from a CSR', () => {
     assert.deepEqual(asked, ['a -', 'a {"placed":1}', 'a leaves {"placed":1}', 'a leaves {"placed":0}', 'b -'])
   })
 
-  test('also when its circuit breaker has opened meanwhile, and the signer is asked', async () => {
+  test('what a backend has published is withdrawn before the signer is asked, even with its circuit breaker open', async () => {
     let isAway = false
     const a: Script = (state, step) => (isAway ? away() : placing(state, step))
     const signer = {

@@ -1,5 +1,5 @@
 /**
- * Hashes of passwords: Argon2id. Those of werkzeug (scrypt) are verified, so that its users can be imported.
+ * Hashes of passwords: Argon2id. Werkzeug's (scrypt) are verified, so that its users can be imported.
  *
  * Each call keeps its thread busy for some 30 ms, and longer for an imported hash.
  */

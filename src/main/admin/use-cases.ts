@@ -1,7 +1,7 @@
 /** Makes the use cases of the Admin API. */
 
+import { AuditExports } from '../../admin/audit/audit-export.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
-import { AuditReader } from '../../admin/audit/audit-reader.ts'
 import { AuditVerifications } from '../../admin/audit/audit-verification.ts'
 import type { AdminContext, AdminEvents, AdminPolicy, SigningIssuer } from '../../admin/context.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
@@ -11,10 +11,8 @@ import { readOverview } from '../../admin/operation/overview-endpoints.ts'
 import { HistoryIndexes, INDEX_WAIT_MS } from '../../admin/profiles/history-indexes.ts'
 import { BulkRevocations } from '../../admin/revocations/bulk-revocations.ts'
 import { Turns } from '../../admin/turns.ts'
-import { ApiTokens } from '../../admin/users/api-tokens.ts'
 import { PasswordHasher, type PasswordHashing } from '../../admin/users/passwords.ts'
 import { SignIn } from '../../admin/users/sign-in.ts'
-import { Users } from '../../admin/users/users.ts'
 import { adminSettings } from '../../settings/admin.ts'
 import { eabSecretBox } from '../../settings/eab-secret.ts'
 import { renewalPolicy, staleCrlAfterMs } from '../../settings/issuance.ts'
@@ -50,7 +48,7 @@ export function createAdminContext(
   { db, audit, auditKey, events, hashing, isCommand, signingIssuers, ask }: AdminParts,
 ): AdminContext {
   const settings = adminSettings(config)
-  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
+  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, confirmAbove } = settings
   const policy = policyOf(config)
   const passwords = new PasswordHasher(hashing)
   // The service reads it once, as its fronts do.
@@ -75,10 +73,8 @@ export function createAdminContext(
       return description
     },
     signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
-    users: new Users({ db, audit, passwords, passwordLength }),
     overview: sharedWork(async () => asJson(await readOverview({ db, policy, ask, version })), OVERVIEW),
-    tokens: new ApiTokens(db, audit),
-    auditReader: new AuditReader(db, audit),
+    auditExports: new AuditExports(db, audit),
     auditVerifications: new AuditVerifications({
       db,
       key: auditKey,

@@ -1,7 +1,7 @@
 /** The CA of a thread: its connection to the signer, and what guards it. */
 
 import type { Logger } from 'pino'
-import { readSharedSecret } from '../../../signer/protocol/shared-secret.ts'
+import { readSharedSecret } from '../../../signer/protocol/handshake.ts'
 import { startLoop } from '../../background/loop.ts'
 import { absentSigner } from '../../ca/absent-signer.ts'
 import type { CaBackend } from '../../ca/backend.ts'
