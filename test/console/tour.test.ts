@@ -13,7 +13,7 @@ import { type Populated, populate } from './populated.ts'
 
 /** What an auditor must not be offered, as the names of buttons begin. */
 const CHANGES =
-  /^(?:Create|Delete|Revoke|Deactivate|Allow|Take back|Add|Save$|Retry|Purge|Deliver|Begin|Stop|End|Let|Rebuild|Block|Unblock|Unlock|Enable|Disable|Make (?:administrator|auditor)|Change|New|Ask)/
+  /^(?:Create|Delete|Revoke|Deactivate|Allow|Remove|Add|Save$|Retry|Purge|Redeliver|Start|Stop|End|Resume|Rebuild|Block|Unblock|Unlock|Enable|Disable|Make (?:administrator|auditor)|Change|New|Ask)/
 const LOOKS = [
   { viewport: WIDE, colorScheme: 'light', rules: 'all' },
   { viewport: WIDE, colorScheme: 'dark', rules: 'colours' },

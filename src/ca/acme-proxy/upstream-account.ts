@@ -8,25 +8,15 @@
  */
 
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import type { StoredUpstreamAccount, UpstreamAccountName } from '../../domain/records.ts'
+import { describeFileError } from '../../shared/lib/file-error.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import { type ExternalCredential, externalBinding, type UpstreamKey, upstreamKey } from './account-key.ts'
-import type { AcmeClient, Answer } from './client.ts'
+import type { AcmeClient, Answer } from './upstream-client.ts'
+import { type ExternalCredential, externalBinding, type UpstreamKey, upstreamKey } from './upstream-key.ts'
 import { UpstreamNonsense, UpstreamProblem } from './upstream-problem.ts'
-
-export interface StoredUpstreamAccount {
-  id: string
-  /** PKCS #8 DER, sealed under `id`. */
-  sealedKey: Buffer
-  /** Undefined until registered. */
-  url: string | undefined
-}
-
-/** What names an account, here and upstream. */
-export interface UpstreamAccountName {
-  directoryUrl: string
-  email: string
-}
 
 export interface UpstreamAccountStore {
   find(name: UpstreamAccountName): Promise<StoredUpstreamAccount | undefined>
@@ -42,7 +32,7 @@ export interface UpstreamAccount {
   kid: string
 }
 
-export interface UpstreamAccountOptions {
+interface UpstreamAccountOptions {
   name: UpstreamAccountName
   store: UpstreamAccountStore
   box: SecretBox
@@ -133,4 +123,40 @@ async function existing(client: AcmeClient, newAccount: string, key: UpstreamKey
 function requireLocation({ location }: Answer): string {
   if (location === undefined) throw new UpstreamNonsense('an account has no URL')
   return location
+}
+
+/**
+ * The key that ACMEEH has left in `ca.acme_proxy.storage_path`. Once it is in the database, the folder may be deleted.
+ * @returns undefined when there is none
+ * @throws Error in one sentence when there is one that cannot be read
+ */
+export function readReferenceKey(storagePath: string, directoryUrl: string, email: string): KeyObject | undefined {
+  const { host, hostname } = new URL(directoryUrl)
+  const accounts = [host, hostname, host.replace(':', '_')].map((name) => path.join('accounts', name, email))
+  const folders = [...new Set(accounts), '.'].map((folder) => path.resolve(storagePath, folder))
+  for (const folder of folders) {
+    const file = path.join(folder, 'keys', `${email}.key`)
+    const pem = readOptional(file)
+    if (pem !== undefined) return keyOf(pem, file)
+  }
+  return undefined
+}
+
+function readOptional(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw new Error(`ca.acme_proxy.storage_path: ${file} cannot be read: ${describeFileError(error)}`)
+  }
+}
+
+function keyOf(pem: string, file: string): KeyObject {
+  try {
+    return createPrivateKey(pem)
+  } catch {
+    // The parser's message may quote the file.
+    throw new Error(`ca.acme_proxy.storage_path: ${file} is no private key in PEM without a passphrase`)
+  }
 }

@@ -6,19 +6,28 @@
  */
 
 import type { LoadableModule } from '../../../workers/module/contract.ts'
-import { GRACE_MS, LOAD_MS } from '../../../workers/module/module-thread.ts'
-import { ModuleThreads } from '../../../workers/module/module-threads.ts'
+import { GRACE_MS, LOAD_MS, ModuleError } from '../../../workers/module/module-thread.ts'
+import { ModuleThreads, probeModule } from '../../../workers/module/module-threads.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
+import { createBoundedCalls } from '../bounded-calls.ts'
 import type { CsrBackend, IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
-import { createGate } from '../gate.ts'
-import { readIssuer, readRenewal, readStep } from './answers.ts'
+import {
+  asCaError,
+  type Held,
+  heldOf,
+  type ModuleCaller,
+  nothingToCome,
+  readIssuer,
+  readRenewal,
+  readStep,
+  waiting,
+} from './module-answers.ts'
 import { type BuildContent, signingIssuer, takeSigningStep } from './signing-steps.ts'
-import { asCaError, type Held, heldOf, type ModuleCaller, nothingToCome, waiting } from './step.ts'
 
 /** What a module is told of a profile. */
-export interface ProfileFacts {
+interface ProfileFacts {
   keyUsages: readonly string[]
   extendedKeyUsages: readonly string[]
 }
@@ -45,7 +54,7 @@ const GATE_WAIT_MS = 5_000
 export function createModuleBackend(options: ModuleBackendOptions): CsrBackend {
   const { name, module, timeoutMs, concurrency, profileOf, build } = options
   const threads = new ModuleThreads(module, options.onOutput)
-  const gate = createGate(concurrency, GATE_WAIT_MS)
+  const gate = createBoundedCalls(concurrency, GATE_WAIT_MS)
   const has = (method: string) => module.methods.includes(method)
   const call: ModuleCaller = (method, argument, context, signal) =>
     threads.call({ method, argument, context, timeoutMs, isAnswered: true }, signal)
@@ -124,4 +133,39 @@ function orderOf(request: IssuanceRequest, profile: ProfileFacts | undefined): o
     keyUsages: profile?.keyUsages ?? [],
     extendedKeyUsages: profile?.extendedKeyUsages ?? [],
   }
+}
+
+export type { LoadableModule }
+
+/** Every method that a CA module may have. */
+export const CA_METHODS = ['issue', 'issuer', 'sign', 'revoke', 'checkHealth', 'renewalInfo'] as const
+
+/**
+ * Loads the module once.
+ * @param key of the configuration that names it
+ * @returns the module with the methods that it has
+ * @throws Error in a plain sentence that names the key
+ */
+export async function loadCaModule(module: LoadableModule, key: string): Promise<LoadableModule> {
+  const named = `${module.module}#${module.exportName}`
+  const methods = await probeModule(module).catch((cause: ModuleError) => {
+    const isOfSettings = cause instanceof ModuleError && cause.kind === 'settings'
+    throw new Error(
+      isOfSettings
+        ? `ca.extension_settings: ${named} refuses them: ${cause.message}`
+        : `${key}: ${named} is not usable: ${cause.message}`,
+      { cause },
+    )
+  })
+  const fault = faultOf(methods)
+  if (fault !== undefined) throw new Error(`${key}: ${named} ${fault}`)
+  return { ...module, methods }
+}
+
+function faultOf(methods: readonly string[]): string | undefined {
+  const has = (method: string) => methods.includes(method)
+  if (has('issue') && has('sign')) return 'has issue and sign; it either issues or signs, so take one of them out'
+  if (has('issue')) return undefined
+  if (!has('sign')) return 'needs the method issue, or issuer and sign (docs/ca-modules.md)'
+  return has('issuer') ? undefined : 'has sign and needs issuer beside it (docs/ca-modules.md)'
 }

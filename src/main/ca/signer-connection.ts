@@ -3,8 +3,7 @@
 import type { Logger } from 'pino'
 import { readSharedSecret } from '../../../signer/protocol/handshake.ts'
 import { startLoop } from '../../background/loop.ts'
-import { absentSigner } from '../../ca/absent-signer.ts'
-import type { CaBackend } from '../../ca/backend.ts'
+import { type CaBackend, CaError, type CaOutage } from '../../ca/backend.ts'
 import { type CircuitBreaker, createCircuitBreaker } from '../../ca/circuit-breaker.ts'
 import { guardBackend } from '../../ca/guarded-backend.ts'
 import { SignerBackend } from '../../ca/signer-backend.ts'
@@ -88,5 +87,24 @@ function probed(ca: CaBackend, breaker: CircuitBreaker, intervalMs: number): CaB
       await probes.stop()
       await ca.close()
     },
+  }
+}
+
+const OUTAGE: CaOutage = { reason: 'no backend of this service signs', retryAfterSeconds: 60 }
+
+const refuse = () => Promise.reject(new CaError(OUTAGE.reason, { retryable: true }))
+
+/** The signer of a service whose certificates all come from elsewhere: it has no issuer. */
+function absentSigner(): CaBackend {
+  return {
+    kind: 'absent',
+    issuers: () => [],
+    outage: () => OUTAGE,
+    signCertificate: refuse,
+    signCrl: refuse,
+    testSign: async () => [],
+    unreachable: () => undefined,
+    health: async () => ({ signing: true, tokens: [] }),
+    close: async () => {},
   }
 }

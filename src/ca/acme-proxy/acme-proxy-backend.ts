@@ -1,21 +1,24 @@
 /** Backend `acme_proxy`: another ACME service issues, and this service is its client. */
 
 import type { KeyObject } from 'node:crypto'
+import type { UpstreamAccountName } from '../../domain/records.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
+import { parseTimestamp } from '../../shared/protocol/timestamp.ts'
 import { CaError } from '../backend.ts'
-import type { CsrBackend } from '../csr-backend.ts'
-import { createGate } from '../gate.ts'
-import { createHttpClient, type HttpClientOptions } from '../outbound/http-client.ts'
-import { createUpstreamAccounts, type UpstreamAccountName, type UpstreamAccountStore } from './account.ts'
-import type { ExternalCredential } from './account-key.ts'
-import { createAcmeClient, isPassing } from './client.ts'
-import type { ChallengeHandler } from './handlers/handler.ts'
-import { signerOf } from './order-actions.ts'
+import { createBoundedCalls } from '../bounded-calls.ts'
+import type { CsrBackend, UpstreamRenewal } from '../csr-backend.ts'
+import { explanationOf, renewalRetryMs } from '../csr-backend.ts'
+import { createHttpClient, type HttpClientOptions } from '../http-client.ts'
+import type { ChallengeHandler } from './challenge-handler.ts'
+import { certIdOf, signerOf } from './order-actions.ts'
 import { createOrderAdmission } from './order-admission.ts'
 import { OrderRun } from './order-run.ts'
-import { upstreamRenewal } from './renewal.ts'
+import { createUpstreamAccounts, type UpstreamAccountStore } from './upstream-account.ts'
+import type { AcmeClient } from './upstream-client.ts'
+import { createAcmeClient, isPassing } from './upstream-client.ts'
+import type { ExternalCredential } from './upstream-key.ts'
 import type { ChallengeType } from './upstream-order.ts'
-import { UpstreamProblem } from './upstream-problem.ts'
+import { UpstreamNonsense, UpstreamProblem } from './upstream-problem.ts'
 
 export interface AcmeProxySettings {
   account: UpstreamAccountName
@@ -70,7 +73,7 @@ export function createAcmeProxyBackend({
     client,
     accounts,
     handler,
-    gate: createGate(handler.concurrency, GATE_WAIT_MS),
+    gate: createBoundedCalls(handler.concurrency, GATE_WAIT_MS),
     // An open order is taken a step further far more often than that.
     admission: createOrderAdmission(settings.maxOrders, 2 * stepTimeoutMs),
     challengeType: settings.challengeType,
@@ -122,3 +125,44 @@ async function asCaError<T>(work: () => Promise<T>): Promise<T> {
     throw new CaError(message, { retryable: !isFinal, cause })
   }
 }
+
+/** RFC 9773 §4.3.3: six hours where the upstream names no time. */
+const DEFAULT_RETRY_MS = 21_600_000
+
+/**
+ * The renewal window that the upstream suggests (RFC 9773 §4).
+ * @returns undefined when it has no renewal information, or none about this certificate
+ */
+async function upstreamRenewal(
+  client: AcmeClient,
+  certificate: Buffer,
+  signal: AbortSignal,
+): Promise<UpstreamRenewal | undefined> {
+  const { renewalInfo } = await client.directory(signal)
+  const certId = certIdOf(certificate)
+  if (renewalInfo === undefined || certId === undefined) return undefined
+  try {
+    const { json, retryAfterMs = DEFAULT_RETRY_MS } = await client.get(`${renewalInfo}/${certId}`, signal)
+    const { start, end } = windowOf(json?.['suggestedWindow'])
+    return {
+      start,
+      end,
+      explanationUrl: explanationOf(json?.['explanationURL']),
+      retryAfterMs: renewalRetryMs(retryAfterMs),
+    }
+  } catch (error) {
+    if (error instanceof UpstreamProblem && error.status === 404) return undefined
+    throw error
+  }
+}
+
+function windowOf(value: unknown): { start: Date; end: Date } {
+  const { start, end } = (value ?? {}) as { start?: unknown; end?: unknown }
+  const window = { start: parsed(start), end: parsed(end) }
+  // RFC 9773 §4.2: a window that ends before it starts is to be treated as absent.
+  if (!window.start || !window.end || window.start >= window.end)
+    throw new UpstreamNonsense('renewal information has no window')
+  return { start: window.start, end: window.end }
+}
+
+const parsed = (value: unknown) => (typeof value === 'string' ? parseTimestamp(value) : undefined)

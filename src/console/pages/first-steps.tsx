@@ -2,14 +2,12 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { can, type Output, useApi } from '../api.ts'
+import { Copyable, Ready } from '../components/basics.tsx'
 import { href } from '../router.ts'
-import { WORDS } from '../words.ts'
-import { Copyable, Ready } from './basics.tsx'
 import type { ListedCertificate } from './certificates.tsx'
+import { directoryUrlOf } from './client-commands.ts'
 
-const words = WORDS.guide
-
-/** Of `npm start`, whose files lie in the checkout (`src/dev/run.ts`). */
+/** The root certificate of `npm start`, whose files are in the checkout (`src/dev/run.ts`). */
 const DEVELOPMENT_ROOT = /^(.*)\/ca\/intermediate(?:[\w-]*)\.pem$/
 
 /** @param newest undefined while there is no certificate */
@@ -23,11 +21,12 @@ export function FirstSteps({ newest }: { newest: ListedCertificate | undefined }
   return typeof seen === 'object' && <Arrived certificate={seen} />
 }
 
-/** What was waited for is not taken away without a word. */
+/** The guide does not vanish without a word when the certificate is there. */
 const Arrived = ({ certificate: { serial_number, san_values } }: { certificate: ListedCertificate }) => (
   <p class="bar good" role="status">
     <span>
-      {words.arrived} <a href={href(`/certificates/${serial_number}`)}>{san_values[0] ?? serial_number}</a>
+      The first certificate is here:{' '}
+      <a href={href(`/certificates/${serial_number}`)}>{san_values[0] ?? serial_number}</a>
     </span>
   </p>
 )
@@ -35,9 +34,9 @@ const Arrived = ({ certificate: { serial_number, san_values } }: { certificate: 
 function Guide() {
   const loaded = useApi('getSettings', {})
   return (
-    <section class="empty" aria-label={words.title}>
-      <h2>{words.title}</h2>
-      <p>{words.intro}</p>
+    <section class="empty" aria-label="The first certificate">
+      <h2>The first certificate</h2>
+      <p>No certificate has been issued yet. In three steps the first one arrives here.</p>
       <Ready loaded={loaded}>{({ settings }) => <Steps settings={settings} />}</Ready>
     </section>
   )
@@ -45,28 +44,35 @@ function Guide() {
 
 function Steps({ settings }: Pick<Output<'getSettings'>, 'settings'>) {
   const setting = (key: string) => settings.find((one) => one.key === key)?.value
-  const base = String(setting('server.external_url') ?? '').replace(/\/$/, '')
-  const directory = `${base}${String(setting('api.base_path') ?? '')}${String(setting('acme.paths.directory') ?? '')}`
+  const directory = directoryUrlOf(settings)
   const folder = DEVELOPMENT_ROOT.exec(String(setting('ca.internal.root_cert_path') ?? ''))?.[1]
   const port = String(setting('challenges.http01.port') ?? 80)
   return (
     <>
-      <h3>{words.step1}</h3>
-      <p>{setting('acme.eab_required') === true ? words.eab : words.open}</p>
+      <h3>1. Let a client in</h3>
+      <p>
+        {setting('acme.eab_required') === true
+          ? 'Clients register with a key that you hand out (external account binding).'
+          : 'Any client may register with this service: there is nothing to do.'}
+      </p>
       {can('createEabCredential') && (
         <p>
-          <a href={href('/eab')}>{words.eabLink}</a>
+          <a href={href('/eab')}>Create an EAB credential; its page has ready command lines</a>
         </p>
       )}
-      <h3>{words.step2}</h3>
+      <h3>2. Run a client</h3>
       <p>
-        {words.directory}: <Copyable text={directory} />
+        Directory of this service: <Copyable text={directory} />
       </p>
-      <p>{folder === undefined ? words.elsewhere : words.development}</p>
+      <p>
+        {folder === undefined ? 'On the host that serves the name:' : 'On this machine, in the folder of the checkout:'}
+      </p>
       <Copyable block text={folder === undefined ? command(directory) : developmentCommand(directory, folder, port)} />
-      {folder === undefined && <p class="quiet">{words.trust}</p>}
-      <h3>{words.step3}</h3>
-      <p role="status">{words.watching}</p>
+      {folder === undefined && (
+        <p class="quiet">Where the root certificate of this CA is not trusted yet, give its file to the client.</p>
+      )}
+      <h3>3. Watch it arrive</h3>
+      <p role="status">Waiting for the first certificate. This page checks every five seconds.</p>
     </>
   )
 }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { derOf } from '../../../src/console/pem.ts'
+import { derOf } from '../../../src/console/format.ts'
 
 test('the DER of a PEM file is that of its first certificate', () => {
   const pem = (bytes: Buffer) => `-----BEGIN CERTIFICATE-----\n${bytes.toString('base64')}\n-----END CERTIFICATE-----\n`

@@ -5,10 +5,11 @@
  * side may have acted or not.
  */
 
-import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import http, { type ClientRequestArgs, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { rootCertificates } from 'node:tls'
-import { proxyHeaders, TunnelAgent } from './tunnel-agent.ts'
+import { isIPv6, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { type ConnectionOptions, connect, rootCertificates } from 'node:tls'
 
 export interface HttpClientOptions {
   /** PEM certificates trusted in addition to those that come with Node.js. */
@@ -177,4 +178,59 @@ async function collect(answer: IncomingMessage, maxBytes: number): Promise<Buffe
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
+}
+
+/** @returns milliseconds from now; undefined without a valid header */
+export function retryAfterMs(header: string | undefined, nowMs: number): number | undefined {
+  if (header === undefined) return undefined
+  if (/^\d{1,9}$/.test(header)) return Number(header) * 1000
+  const at = Date.parse(header)
+  return Number.isNaN(at) ? undefined : Math.max(0, at - nowMs)
+}
+
+const CONNECT_TIMEOUT_MS = 10_000
+
+type Done = (error: Error | null, stream: Duplex) => void
+const NO_STREAM = undefined as unknown as Duplex
+
+class TunnelAgent extends https.Agent {
+  readonly #proxy: URL
+
+  constructor(proxy: URL, options: https.AgentOptions) {
+    super(options)
+    this.#proxy = proxy
+  }
+
+  /** Node.js calls it for each new connection. Without a stream it waits for `done`. */
+  override createConnection(options: ClientRequestArgs, done: Done = () => undefined): Duplex {
+    const { host, port } = options
+    const target = `${isIPv6(host ?? '') ? `[${host}]` : host}:${port}`
+    const request = http.request(this.#proxy, {
+      method: 'CONNECT',
+      path: target,
+      headers: { Host: target, ...proxyHeaders(this.#proxy) },
+      timeout: CONNECT_TIMEOUT_MS,
+      agent: false,
+    })
+    request.on('timeout', () => request.destroy(new Error('the proxy does not answer')))
+    request.on('error', (error) => done(error, NO_STREAM))
+    request.on('connect', ({ statusCode }: IncomingMessage, socket: Socket) => {
+      socket.setTimeout(0)
+      if (statusCode === 200) {
+        done(null, connect({ ...(options as ConnectionOptions), socket }))
+        return
+      }
+      socket.destroy()
+      done(new Error(`the proxy refused the connection: ${statusCode}`), NO_STREAM)
+    })
+    request.end()
+    return NO_STREAM
+  }
+}
+
+/** RFC 7617, from the user information of the proxy's URL. */
+function proxyHeaders({ username, password }: URL): Record<string, string> {
+  if (username === '') return {}
+  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  return { 'Proxy-Authorization': `Basic ${Buffer.from(credentials).toString('base64')}` }
 }

@@ -10,8 +10,9 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
+import { countedAddress } from '../domain/rate-limit.ts'
+import { LruMap } from '../shared/lib/caching.ts'
 import { type CheckOutcome, MPIC_PATH, MpicRequest, renderResponse } from './api.ts'
-import { StrangerGate } from './stranger-gate.ts'
 
 export interface PerspectiveServerOptions {
   bind: string
@@ -85,8 +86,8 @@ export async function startPerspectiveServer(options: PerspectiveServerOptions):
     (request, response) => void respond(request, response),
   )
   server.maxConnections = MAX_CONNECTIONS
-  const strangers = new StrangerGate()
-  server.on('connection', (socket: Socket) => strangers.opened(socket))
+  const callers = new UnknownCallers()
+  server.on('connection', (socket: Socket) => callers.opened(socket))
   // Anyone can fail a handshake; the connection is closed already.
   server.on('tlsClientError', () => {})
 
@@ -119,7 +120,7 @@ export async function startPerspectiveServer(options: PerspectiveServerOptions):
 
   async function answer(request: IncomingMessage, facts: Answered): Promise<unknown> {
     requireToken(request, digests)
-    strangers.known(request.socket)
+    callers.known(request.socket)
     if (request.url?.split('?')[0] !== MPIC_PATH) throw new Refusal(404, `there is only ${MPIC_PATH}`)
     if (request.method !== 'POST') throw new Refusal(405, 'the method must be POST')
     if (!/^application\/json(?:\s*;|$)/i.test(request.headers['content-type'] ?? ''))
@@ -202,3 +203,38 @@ function refusalOf(error: unknown): Refusal {
   if (error instanceof Busy) return new Refusal(503, 'too many checks run at the moment')
   return new Refusal(500, 'the check could not be made')
 }
+
+/** A service opens as many before it has shown its token (remote-perspective.ts). */
+const MOST_WITHOUT_TOKEN = 64
+const MOST_KNOWN_ADDRESSES = 1_024
+
+/** Bounds the connections of each address that has shown no token, so that they leave room for the others. */
+class UnknownCallers {
+  readonly #open = new Map<string, number>()
+  readonly #known = new LruMap<string, true>(MOST_KNOWN_ADDRESSES)
+
+  opened(socket: Socket): void {
+    const address = addressOf(socket)
+    const open = this.#open.get(address) ?? 0
+    if (open >= MOST_WITHOUT_TOKEN && !this.#known.get(address)) {
+      socket.destroy()
+      return
+    }
+    this.#open.set(address, open + 1)
+    // The address of a closed socket cannot be read any more.
+    socket.once('close', () => this.#closed(address))
+  }
+
+  /** Its address has shown a token. */
+  known(socket: Socket): void {
+    this.#known.set(addressOf(socket), true)
+  }
+
+  #closed(address: string): void {
+    const open = this.#open.get(address) ?? 0
+    if (open > 1) this.#open.set(address, open - 1)
+    else this.#open.delete(address)
+  }
+}
+
+const addressOf = ({ remoteAddress = '' }: Socket): string => countedAddress(remoteAddress)

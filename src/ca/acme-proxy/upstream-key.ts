@@ -19,7 +19,7 @@ export function upstreamKey(privateKey: KeyObject): UpstreamKey {
 }
 
 /** Members of the protected header beside `alg`; `jwk` is left out when `kid` is there. */
-export interface SignedHeader {
+interface SignedHeader {
   url: string
   nonce: string
   kid?: string | undefined

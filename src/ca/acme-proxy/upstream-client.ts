@@ -5,10 +5,8 @@
 
 import type { JsonObject } from '../../shared/lib/encoding.ts'
 import { parseJsonObject } from '../../shared/lib/encoding.ts'
-import { type HttpAnswer, type HttpClient, Unreachable } from '../outbound/http-client.ts'
-import { retryAfterMs } from '../outbound/retry-after.ts'
-import { signedRequest, type UpstreamKey } from './account-key.ts'
-import { createNoncePool } from './nonce-pool.ts'
+import { type HttpAnswer, type HttpClient, retryAfterMs, Unreachable } from '../http-client.ts'
+import { signedRequest, type UpstreamKey } from './upstream-key.ts'
 import { UpstreamNonsense, UpstreamProblem, upstreamProblem } from './upstream-problem.ts'
 
 export interface Directory {
@@ -39,7 +37,7 @@ export interface Signer {
   kid?: string | undefined
 }
 
-export interface AcmeClientOptions {
+interface AcmeClientOptions {
   directoryUrl: string
   http: HttpClient
   requestTimeoutMs: number
@@ -188,4 +186,23 @@ export function isPassing(error: unknown): boolean {
     error instanceof UpstreamNonsense ||
     (error instanceof UpstreamProblem && error.isPassing)
   )
+}
+
+/** As many as requests at the same time; an older nonce may have expired. */
+const MAX_NONCES = 64
+
+interface NoncePool {
+  take(): string | undefined
+  put(nonce: string | undefined): void
+}
+
+export function createNoncePool(): NoncePool {
+  const nonces: string[] = []
+  return {
+    take: () => nonces.pop(),
+    put(nonce) {
+      if (nonce === undefined || nonce === '' || !/^[\w-]{1,512}$/.test(nonce)) return
+      if (nonces.push(nonce) > MAX_NONCES) nonces.shift()
+    },
+  }
 }

@@ -2,12 +2,12 @@
 
 import { within } from '../shared/lib/time-limit.ts'
 
-export interface Gate {
+export interface BoundedCalls {
   /** @returns undefined, with nothing done, when no place was free in time */
   run<T>(work: () => Promise<T>): Promise<T | undefined>
 }
 
-export function createGate(places: number, waitMs: number): Gate {
+export function createBoundedCalls(places: number, waitMs: number): BoundedCalls {
   let free = places
   const waiting = new Set<(hasPlace: boolean) => void>()
 
