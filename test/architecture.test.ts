@@ -221,7 +221,6 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   // Its types are the vocabulary of the admin stores; the pool is made in one file.
   slonik: [
     'src/store/slonik.ts',
-    'src/store/credential-store.ts',
     'src/store/user-store.ts',
     'src/admin',
     'src/main/admin',
