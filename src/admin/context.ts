@@ -25,7 +25,7 @@ export interface SigningIssuer {
   certificate: Uint8Array
 }
 
-/** Of the configuration. */
+/** The section `tos` of the configuration. */
 export interface TermsSettings {
   url: string | null
   version: string | null

@@ -13,16 +13,7 @@ import { EAB } from './eab/credential-endpoints.ts'
 import { EAB_GRANTS } from './eab/credential-grants.ts'
 import { ALLOWED_IDENTIFIERS } from './eab/identifier-endpoints.ts'
 import { type AnyEndpoint, endpoint, endpointGroup } from './endpoint.ts'
-import { CRLS } from './operation/crl-endpoints.ts'
-import { DEAD_LETTERS } from './operation/dead-letter-endpoints.ts'
-import { ISSUERS } from './operation/issuer-endpoints.ts'
-import { NOTIFICATIONS } from './operation/notification-endpoints.ts'
-import { OVERVIEW } from './operation/overview-endpoints.ts'
-import { SETTINGS } from './operation/settings-endpoints.ts'
-import { EVENT_COUNTS, FAILURES } from './operation/statistics-endpoints.ts'
-import { SWITCHES } from './operation/switch-endpoints.ts'
-import { TERMS } from './operation/terms-endpoints.ts'
-import { WORKERS } from './operation/worker-endpoints.ts'
+import { OPERATION } from './operation/operation-endpoints.ts'
 import { CSR_PROFILE_ASSIGNMENTS } from './profiles/profile-assignments.ts'
 import { CSR_PROFILE_CHECK } from './profiles/profile-check-endpoints.ts'
 import { CSR_PROFILES } from './profiles/profile-endpoints.ts'
@@ -61,16 +52,8 @@ export const OPERATIONS = {
   ...TOKENS,
   ...AUDIT_LOG,
   ...BULK_REVOCATIONS,
-  ...OVERVIEW,
-  ...SWITCHES,
-  ...CRLS,
-  ...SETTINGS,
-  ...WORKERS,
-  ...EVENT_COUNTS,
-  ...FAILURES,
-  ...DEAD_LETTERS,
+  ...OPERATION,
   ...BACKEND_REVOCATIONS,
-  ...NOTIFICATIONS,
   ...EAB,
   ...EAB_CREATION,
   ...EAB_GRANTS,
@@ -80,7 +63,6 @@ export const OPERATIONS = {
   ...CSR_PROFILE_ASSIGNMENTS,
   ...CSR_PROFILE_CHECK,
   ...ACCOUNTS,
-  ...TERMS,
   ...CERTIFICATES,
   ...CERTIFICATE_DETAILS,
   ...CERTIFICATE_REVOCATIONS,
@@ -88,7 +70,6 @@ export const OPERATIONS = {
   ...ORDERS,
   ...RENEWALS,
   ...BLOCKED_KEYS,
-  ...ISSUERS,
 }
 
 /** Without them, for the router and all that is made from the descriptions. */

@@ -13,7 +13,7 @@ import { adminSettings, requireAuditKey } from '../../settings/admin.ts'
 import { addRevocations, type RevocationTally } from '../../store/revocation-tally.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
-import { createAdminContext } from './use-cases.ts'
+import { createAdminContext } from './create-context.ts'
 
 interface LocalApiOptions {
   config: AdminThreadData['config']

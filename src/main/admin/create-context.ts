@@ -1,4 +1,4 @@
-/** Makes the use cases of the Admin API. */
+/** Makes what the handlers of the Admin API work with. */
 
 import { AuditExports } from '../../admin/audit/audit-export.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
@@ -32,7 +32,7 @@ interface AdminParts {
   isCommand?: true
   /** Absent asks the running instance for its issuers. */
   signingIssuers?: () => Promise<readonly SigningIssuer[]>
-  /** Of the supervisor. */
+  /** Asks the supervisor. */
   ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
 }
 
