@@ -22,7 +22,7 @@ import type { ReplyStreams } from './streams.ts'
 import { Turns } from './turns.ts'
 import type { SignedIn } from './users/sign-in.ts'
 
-export interface AdminApplicationOptions {
+interface AdminApplicationOptions {
   endpoints: readonly AnyEndpoint[]
   context: AdminContext
   streams: ReplyStreams

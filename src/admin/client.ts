@@ -44,7 +44,7 @@ export class AdminApiError extends Error {
   }
 }
 
-export interface AdminClientOptions {
+interface AdminClientOptions {
   routes: Routes
   /** The absolute URL of the base path. */
   baseUrl: string

@@ -21,7 +21,7 @@ export interface PageRequest {
 }
 
 /** Where the next page begins: an offset as long as the list was read by offset. */
-export type NextPlace = { offset: number } | { offset?: never; cursor: string }
+type NextPlace = { offset: number } | { offset?: never; cursor: string }
 
 export interface PageOfList<T> {
   rows: readonly T[]

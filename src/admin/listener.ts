@@ -17,7 +17,7 @@ import { ADMIN_REQUEST_HEADERS, type AdminGate } from './gate.ts'
 
 export type AdminServer = Pick<HttpServer, 'drain' | 'close'>
 
-export interface AdminListenerOptions {
+interface AdminListenerOptions {
   gate: AdminGate
   bind: string
   port: number

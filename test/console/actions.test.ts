@@ -1,4 +1,4 @@
-/** What an administrator does in the console, clicked through: each with its confirmation and what comes of it. */
+/** Actions of an administrator in the console, clicked through, each with its confirmation and its effect. */
 
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'

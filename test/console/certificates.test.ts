@@ -24,7 +24,7 @@ const CERTIFICATE_ID = "SELECT id FROM certificates WHERE serial_number = decode
 const CLIPBOARD = { permissions: ['clipboard-read', 'clipboard-write'] }
 /** Rows that a list keeps. */
 const MOST_ROWS = 2_000
-/** Of that many, page by page, on a machine that is busy. */
+/** For that many rows, page by page, on a busy machine. */
 const LOADED_MS = 180_000
 
 describe('certificates in the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {

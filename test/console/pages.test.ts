@@ -124,7 +124,7 @@ describe('pages of the console', { ...requireCommand('chromium-headless-shell'),
     const wildcard = page.getByLabel('Wildcard in an alternative name')
     await until('the form follows', async () => (await wildcard.inputValue()) === 'false')
     await page.getByRole('button', { name: 'Check', exact: true }).click()
-    // Of two names each: the certificate of a client, and one whose common name is none of its SANs.
+    // Two names each: the certificate of a client, and one whose common name is none of its SANs.
     await page.getByText(/^2 of \d certificates would be refused/).waitFor()
     const csr = Buffer.from(await csrFor(['a.shop.test', 'b.shop.test']), 'base64url')
     await page.locator('input[type=file]').setInputFiles({ name: 'x.der', mimeType: 'application/pkcs10', buffer: csr })

@@ -52,7 +52,7 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
     const { page, close } = await browser.as('admin', { place: '/bulk-revocations/new' })
     await page.getByLabel('Exact name').fill('typed.example.test')
     await endSessions()
-    // What the page asks for by itself may have opened the dialog already.
+    // A request that the page sends by itself may have opened the dialog already.
     await page.getByRole('button', { name: 'Preview' }).dispatchEvent('click')
     const dialog = page.getByRole('dialog', { name: 'Sign in again' })
     await dialog.getByText('nothing that you typed is lost', { exact: false }).waitFor()

@@ -1,4 +1,4 @@
-/** What pages say while they do not know, what lists count, and what is lost without a warning. */
+/** Texts of pages that do not know yet, counts of lists, and warnings before something is lost. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

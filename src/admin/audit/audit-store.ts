@@ -6,7 +6,7 @@ import type { AuditAction, AuditEntry } from '../../domain/audit-chain.ts'
 import type { AuditTail } from '../../domain/audit-verdict.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
-export interface ChainHead {
+interface ChainHead {
   sequence: number
   mac: Buffer
 }
@@ -153,7 +153,7 @@ const Checkpoint = z
     cut: { sequence: row.cut_sequence, mac: row.cut_mac, seal: row.cut_seal ?? undefined },
   }))
 /** The head, and where retention has cut the chain; sequence 0 for a whole one. */
-export type AuditCheckpoint = z.output<typeof Checkpoint>
+type AuditCheckpoint = z.output<typeof Checkpoint>
 
 export async function readAuditCheckpoint(db: CommonQueryMethods): Promise<AuditCheckpoint> {
   return db.one(rowsOf(Checkpoint)`

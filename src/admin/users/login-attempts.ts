@@ -27,7 +27,7 @@ const NOBODY = '00000000-0000-0000-0000-000000000000'
 /** Entries of guesses at unknown names: enough to see what is tried, and 14,400 rows a day at most. */
 const MOST_STRANGERS_A_MINUTE = 10
 
-export interface LoginAttempt {
+interface LoginAttempt {
   user: UserForLogin | null
   /** As it was given. */
   username: string

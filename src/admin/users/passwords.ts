@@ -41,7 +41,7 @@ export const HASHING_HERE: PasswordHashing = {
   matches: async (stored, password) => matchesHash(stored, password),
 }
 
-export interface PasswordVerdict {
+interface PasswordVerdict {
   matches: boolean
   /** The hash has other parameters than new ones have. */
   isOutdated: boolean

@@ -28,7 +28,7 @@ import { forgetFailures, noteFailure, noteLoginAddress, requireNoLock, requireUn
 import type { PasswordHasher } from './passwords.ts'
 import { deleteSession, deleteSessionsOf, findApiToken, findSession, insertSession, noLongerGood } from './sessions.ts'
 
-export interface SignInOptions {
+interface SignInOptions {
   db: DatabasePool
   audit: AuditLog
   passwords: PasswordHasher

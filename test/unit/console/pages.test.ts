@@ -1,4 +1,4 @@
-/** What pages of the console work out by themselves: commands, fields, files, words. */
+/** The pure parts of the console's pages: commands, fields, files, words. */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
