@@ -16,7 +16,7 @@ import type {
 } from './csr-backend.ts'
 
 /** How a call ended: a step by its answer, another call by `ok`, and each by `error`. */
-export type CallResult = IssuanceStep['status'] | 'ok' | 'error'
+type CallResult = IssuanceStep['status'] | 'ok' | 'error'
 
 export interface BackendCall {
   backend: string
@@ -37,7 +37,7 @@ export interface GuardedCsrBackend {
   readonly stepTimeoutMs: number
   /** Milliseconds until a step makes sense; 0 when one may be made now. */
   retryAfterMs(): number
-  /** The same of a step that begins an issuance, which a rate limit of the CA keeps back. */
+  /** Milliseconds until a step may begin an issuance; a rate limit of the CA delays those alone. */
   newRetryAfterMs(): number
   /** @throws LeftAlone, CaError */
   advance(

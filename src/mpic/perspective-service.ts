@@ -16,7 +16,7 @@ import { caaSettings } from '../validation/caa-checks.ts'
 import { http01Job, tlsAlpn01Job, txtJob } from '../validation/jobs.ts'
 import type { CheckOutcome, DcvParameters, MpicRequest } from './api.ts'
 import { accountLabelIn } from './checks.ts'
-import { type Answered, Busy, startPerspectiveServer } from './server.ts'
+import { type Answered, Busy, startPerspectiveServer } from './perspective-server.ts'
 
 /**
  * Configuration sections that a perspective reads; other sections of a service's file are allowed.

@@ -9,7 +9,7 @@ import type {
 } from '../store/csr-issuance-store.ts'
 import { isRecordedAfterAll, untilDone } from './late-record.ts'
 
-export interface RecordParts {
+interface RecordParts {
   store: Pick<CsrIssuanceStore, 'record'>
   certificates: Pick<CertificateStore, 'findBySerial'>
   instanceId: number
@@ -32,7 +32,7 @@ export async function recordReceived(
   try {
     return await recordOnce(parts, received, row, until)
   } catch (error) {
-    // Nobody else will know.
+    // No other place learns of it.
     void isRecordedAfterAll(certificates, serialNumber, der).then((isRecorded) => isRecorded && onRecordedAfterAll())
     throw error
   }

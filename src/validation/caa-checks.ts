@@ -63,7 +63,7 @@ export function caaAnswerDeadlineMs(config: Config): number {
   return caaTimeoutMs(config) + corroborationMs(config) + QUEUE_MS
 }
 
-export interface CaaChecksOptions {
+interface CaaChecksOptions {
   jobFor: CaaJobFactory | undefined
   checkCaa(job: CaaJob): Promise<CaaFinding[]>
   metrics: Metrics

@@ -18,7 +18,7 @@ function timeoutMs({ dns }: Config): number {
   return 2 * dns.timeout_seconds * 1000
 }
 
-export interface MailDomainChecksOptions {
+interface MailDomainChecksOptions {
   config: Config
   checkMailDomains(job: MailDomainJob): Promise<MailDomainFinding[]>
   log: Logger

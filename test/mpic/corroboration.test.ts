@@ -6,9 +6,13 @@ import type { AddressInfo } from 'node:net'
 import { before, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CheckOutcome, MpicRequest } from '../../src/mpic/api.ts'
-import { createRemotePerspective, type PerspectiveSettings, type RemotePerspective } from '../../src/mpic/client.ts'
 import { Corroboration, type CorroborationOptions } from '../../src/mpic/corroboration.ts'
-import { type PerspectiveServerOptions, startPerspectiveServer } from '../../src/mpic/server.ts'
+import { type PerspectiveServerOptions, startPerspectiveServer } from '../../src/mpic/perspective-server.ts'
+import {
+  createRemotePerspective,
+  type PerspectiveSettings,
+  type RemotePerspective,
+} from '../../src/mpic/remote-perspective.ts'
 import type { CaaJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import { loopbackCertificate, type TestCertificate } from '../support/certificates.ts'
 import { aJob } from '../workers/scripted-web.ts'

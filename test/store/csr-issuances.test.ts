@@ -416,8 +416,8 @@ describe('issuances from a CSR', () => {
       (row) => row.certificateId === certificateId,
     )
     assert.equal(taken?.isRepeated, true)
-    const progress = { certificateId, backend: 'a', state: undefined, mayHaveIssued: false, failures: 0 }
-    const late = await store.save({ ...progress, isRunning: false, dueInSeconds: 0 }, INSTANCE)
+    const progress = { certificateId, backend: 'a', state: undefined, failures: 0 }
+    const late = await store.save({ ...progress, event: 'open', isRunning: false, dueInSeconds: 0 }, INSTANCE)
     assert.equal(late, false, 'the former holder changes nothing')
     assert.equal(await store.fail(certificateId, INSTANCE, problemDocument('serverInternal', 'late')), false)
   })

@@ -6,7 +6,7 @@ import type { AuditAction, AuditEntry } from '../../domain/audit-chain.ts'
 import type { AuditTail } from '../../domain/audit-verdict.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
-export interface ChainHead {
+interface ChainHead {
   sequence: number
   mac: Buffer
 }
@@ -112,7 +112,7 @@ const Lines = z
 type AuditLines = z.output<typeof Lines>
 
 /**
- * The same as one text, a JSON object a line as the Admin API describes it: as rows, an export would cost ten times as much.
+ * A page as one text, a JSON object a line as the Admin API describes it: as rows, an export would cost ten times as much.
  *
  * @returns `lines` undefined without an entry; `last` is the lowest sequence number
  */
@@ -153,7 +153,7 @@ const Checkpoint = z
     cut: { sequence: row.cut_sequence, mac: row.cut_mac, seal: row.cut_seal ?? undefined },
   }))
 /** The head, and where retention has cut the chain; sequence 0 for a whole one. */
-export type AuditCheckpoint = z.output<typeof Checkpoint>
+type AuditCheckpoint = z.output<typeof Checkpoint>
 
 export async function readAuditCheckpoint(db: CommonQueryMethods): Promise<AuditCheckpoint> {
   return db.one(rowsOf(Checkpoint)`

@@ -2,7 +2,7 @@
  * Failed logins: they lock the username and the address, and the audit log tells of them.
  *
  * The guesses at a user have an entry each: the lock of the username bounds them. Guesses at
- * names that nobody has could fill the log: the first of each minute have an entry, and one entry counts the others.
+ * unknown names could fill the log: the first of each minute have an entry, and one entry counts the others.
  */
 
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
@@ -27,7 +27,7 @@ const NOBODY = '00000000-0000-0000-0000-000000000000'
 /** Entries of guesses at unknown names: enough to see what is tried, and 14,400 rows a day at most. */
 const MOST_STRANGERS_A_MINUTE = 10
 
-export interface LoginAttempt {
+interface LoginAttempt {
   user: UserForLogin | null
   /** As it was given. */
   username: string
@@ -74,7 +74,7 @@ export async function noteFailure(db: DatabasePool, audit: AuditLog, attempt: Lo
     const ofName = await countFailure(tx, name, MOST_OF_USERNAME)
     const locked = [...(ofAddress.locked ? [address] : []), ...(ofName.locked ? [name] : [])]
     if (user || (await countStranger(tx)) <= MOST_STRANGERS_A_MINUTE) {
-      // What is no username may be a password in the wrong field.
+      // A text that is no username may be a password in the wrong field.
       note('auth.login_failed', { username: isUsername(username) ? username : null }, user?.id)
       for (const subject of locked) note('auth.locked', { subject }, user?.id)
     }

@@ -41,13 +41,13 @@ export const HASHING_HERE: PasswordHashing = {
   matches: async (stored, password) => matchesHash(stored, password),
 }
 
-export interface PasswordVerdict {
+interface PasswordVerdict {
   matches: boolean
   /** The hash has other parameters than new ones have. */
   isOutdated: boolean
 }
 
-/** Who is known goes before strangers, whose flood of logins would keep administrators out. */
+/** Known users come before strangers, whose flood of logins would keep administrators out. */
 type Caller = 'known' | 'stranger'
 
 export class PasswordHasher {
@@ -60,7 +60,7 @@ export class PasswordHasher {
     this.#hashing = hashing
   }
 
-  /** Of somebody who has signed in. */
+  /** For a user who has signed in. */
   hash(password: string): Promise<string> {
     return this.#inTurn('known', () => this.#hashing.hash(password))
   }
@@ -125,7 +125,7 @@ export async function startHashing(log: Logger): Promise<PasswordHashing> {
     restart: RESTART,
     onEvent({ type, name, ...facts }) {
       if (type === 'crashed') log.error({ thread: name, ...facts }, 'thread crashed and is restarted')
-      // Without it nobody could sign in; the caller's supervisor decides.
+      // Without it no user could sign in; the caller's supervisor decides.
       if (type === 'escalated') throw new Error('the thread of password hashes crashes again and again')
     },
   })

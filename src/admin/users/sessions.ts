@@ -67,7 +67,7 @@ const roleOfToken = sql.fragment`CASE WHEN t.role = 'admin' AND u.role = 'admin'
 const isTokenGood = sql.fragment`
   t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp()) AND u.enabled`
 
-/** The same for an API token. */
+/** The role of an API token that is still good, until the transaction ends. */
 async function holdApiToken(tx: CommonQueryMethods, id: string): Promise<Role | undefined> {
   const found = await tx.maybeOne(rowsOf(Held)`
     SELECT ${roleOfToken} FROM admin_api_tokens t JOIN admin_users u ON u.id = t.created_by

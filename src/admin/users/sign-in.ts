@@ -28,7 +28,7 @@ import { forgetFailures, noteFailure, noteLoginAddress, requireNoLock, requireUn
 import type { PasswordHasher } from './passwords.ts'
 import { deleteSession, deleteSessionsOf, findApiToken, findSession, insertSession, noLongerGood } from './sessions.ts'
 
-export interface SignInOptions {
+interface SignInOptions {
   db: DatabasePool
   audit: AuditLog
   passwords: PasswordHasher
@@ -67,10 +67,10 @@ export class SignIn {
     const isKnown = await requireUnlocked(db, attempt)
     const caller = isKnown ? 'known' : 'stranger'
     const { matches, isOutdated } = await passwords.verify(user?.password_hash, password, caller)
-    // Of guesses sent at once, those behind the lock count for nothing, right or wrong.
+    // Guesses sent at once may pass the first check together; behind the lock none counts, right or wrong.
     await requireUnlocked(db, attempt)
     if (!user || !matches || !user.enabled) {
-      // What is written differs for an unknown user, and its time must not show.
+      // Writing takes another time for an unknown user, and that must not show.
       const [isSlow] = await Promise.all([noteFailure(db, audit, attempt), sleep(FAILURE_MS)])
       if (isSlow) await sleep(SLOW_MS)
       throw new AdminError('unauthorized', 'the username or the password is wrong')
@@ -150,7 +150,7 @@ export class SignIn {
         if (betterHash !== undefined) await replaceHash(tx, user.id, betterHash)
         await noteLogin(tx, user.id)
         await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
-        // Those of the address stay: who has one password could guess another in between.
+        // Failures of the address stay: the owner of one password could guess another in between.
         await forgetFailures(tx, [usernameSubject(user.username)])
         await insertSession(tx, { id, userId: user.id, ipAddress, expiresAt })
         note('auth.login', { username: user.username })

@@ -201,7 +201,7 @@ export const USERS = endpointGroup('Users', {
       return { body: { ...userBody(user), password } }
     },
   }),
-  // Who may unlock may guess on, so that it needs a login.
+  // It lets a guesser continue, so an API token may not do it.
   unlockUser: endpoint({
     route: 'POST /users/{user_id}/unlock',
     roles: ADMINS,

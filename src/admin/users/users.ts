@@ -23,7 +23,7 @@ import { generatePassword, type PasswordHasher } from './passwords.ts'
 import { endAccess } from './sessions.ts'
 
 /** What a new password needs. */
-export interface UserResources {
+interface UserResources {
   audit: AuditLog
   passwords: PasswordHasher
   policy: { passwordLength: number }

@@ -4,6 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
+import type { UpstreamOrderEvent } from '../../domain/states.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { decodePem } from '../../shared/pki/pem.ts'
 import { keyAuthorization } from '../../shared/protocol/challenge.ts'
@@ -11,10 +12,10 @@ import type { ProblemType } from '../../shared/protocol/problem.ts'
 import { renderCertId } from '../../shared/protocol/renewal-info.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import type { IssuanceRequest, StepOptions } from '../csr-backend.ts'
-import type { UpstreamAccount } from './account.ts'
-import { type AcmeClient, type Answer, isPassing } from './client.ts'
-import type { ChallengeHandler, ChallengeResponse } from './handlers/handler.ts'
-import type { Failure, OrderState, Response, StepEvent } from './order-steps.ts'
+import type { ChallengeHandler, ChallengeResponse } from './challenge-handler.ts'
+import type { OrderState, Response } from './order-steps.ts'
+import type { UpstreamAccount } from './upstream-account.ts'
+import { type AcmeClient, type Answer, isPassing } from './upstream-client.ts'
 import {
   answerChallenges,
   type ChallengeType,
@@ -39,8 +40,7 @@ export interface ActionContext {
 }
 
 export type Outcome =
-  | { event: StepEvent; changes?: Partial<OrderState>; waitMs?: number }
-  | { event: 'failed'; changes: { failure: Failure } }
+  | { event: UpstreamOrderEvent; changes?: Partial<OrderState>; waitMs?: number }
   /** The same step again. */
   | { again: true; changes?: Partial<OrderState>; waitMs?: number }
   | { issued: readonly (readonly Buffer[])[] }
@@ -49,7 +49,7 @@ type Action = (state: OrderState, context: ActionContext) => Promise<Outcome>
 
 /** The order names no profile. */
 const DEFAULT_PROFILE = 'default'
-/** A script that fails to withdraw a response is not asked for ever. */
+/** How often a script is asked to withdraw a response. */
 const REMOVE_TRIES = 3
 const MAX_ALTERNATES = 4
 /** After so many looks at a waiting order, failed challenges are answered again: about four seconds. */
@@ -266,7 +266,7 @@ function chainOf({ body }: Answer): Buffer[] {
     const blocks = decodePem(text)
     if (blocks.length > 0 && blocks.every(({ label }) => label === 'CERTIFICATE')) return blocks.map(({ der }) => der)
   } catch {
-    // Described below: the parser's words are about lines of a text that nobody sees.
+    // The error below is clearer: the parser names lines of a text that the log does not show.
   }
   throw new UpstreamNonsense('a certificate is no PEM chain')
 }

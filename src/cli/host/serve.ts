@@ -10,7 +10,7 @@ import { runService } from '../../main/run-service.ts'
 import { UsageError } from '../../shared/command-line.ts'
 import { serviceConfig } from '../checked-config.ts'
 import { loadConfigFile } from '../config-file.ts'
-import type { CommonOptions } from '../values.ts'
+import { CommandError, type CommonOptions } from '../values.ts'
 
 interface DevOptions extends CommonOptions {
   dev: boolean
@@ -59,7 +59,11 @@ async function serveEmbedded(options: DevOptions): Promise<number> {
     consolePort: options.console ? options['console-port'] : undefined,
     crlPort: options.crl ? options['crl-port'] : undefined,
   } as const
-  return (await import('../../dev/run.ts')).runEmbedded(embedded)
+  const { runEmbedded } = await import('../../dev/run.ts')
+  return runEmbedded(embedded).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new CommandError('--dev without -c needs the development packages: run npm ci', { cause: error })
+  })
 }
 
 /** Log flags on the command line override the file. */
