@@ -1,7 +1,7 @@
 /** What the handlers of the Admin API work with. */
 
 import type { DatabasePool } from 'slonik'
-import type { WorkersStatus } from '../domain/background-run.ts'
+import type { WorkersStatus } from '../domain/alarms.ts'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'

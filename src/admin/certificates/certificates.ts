@@ -3,7 +3,7 @@
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/issuer-key.ts'
+import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/crl-scope.ts'
 import type { WindowPolicy } from '../../domain/renewal-window.ts'
 import { KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
 import type { RevocationEvents } from '../../services/revocation.ts'

@@ -1,7 +1,7 @@
 /** A CRL that one of our issuers has signed (RFC 5280 §5.1), read as a whole. */
 
 import { AdminError } from '../../domain/admin-error.ts'
-import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/issuer-key.ts'
+import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/crl-scope.ts'
 import { readAlgorithmIdentifier } from '../../shared/pki/algorithms.ts'
 import { DerError, readSingle, TAG } from '../../shared/pki/der.ts'
 import { verifySignature } from '../../shared/pki/signature.ts'

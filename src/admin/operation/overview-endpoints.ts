@@ -1,8 +1,8 @@
 /** `/overview`: what administrators look at first. */
 
 import { z } from 'zod/v4'
+import type { InstanceState } from '../../domain/alarms.ts'
 import { ALARM_CODES } from '../../domain/alarms.ts'
-import type { InstanceState } from '../../domain/instance-state.ts'
 import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { time, timestamp } from '../schemas.ts'
 import { Crls, crlsBody, Maintenance, maintenanceBody, Signing, signingBody } from './operation-endpoints.ts'

@@ -1,10 +1,9 @@
 /** What administrators look at first: numbers, state and alarms, for one reply. */
 
 import type { DatabasePool } from 'slonik'
+import type { InstanceState, WorkersStatus } from '../../domain/alarms.ts'
 import { type Alarm, alarmsOf } from '../../domain/alarms.ts'
-import type { WorkersStatus } from '../../domain/background-run.ts'
 import { FAILURE_KINDS } from '../../domain/event.ts'
-import type { InstanceState } from '../../domain/instance-state.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { formatName } from '../../shared/pki/name.ts'
 import { type HourlyCount, readEventCounts } from '../../store/event-statistics-store.ts'

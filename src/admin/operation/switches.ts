@@ -2,7 +2,7 @@
 
 import type { DatabasePool } from 'slonik'
 import type { Actor } from '../../domain/administrator.ts'
-import type { ServerSwitch } from '../../domain/server-switch.ts'
+import type { ServerSwitch } from '../../store/server-settings.ts'
 import { createServerSettings, type SwitchPosition } from '../../store/server-settings.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'

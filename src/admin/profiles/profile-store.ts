@@ -8,7 +8,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import { HISTORY_ANSWERS, type IssuanceHistory, type IssuanceHistoryQuery } from '../../store/csr-profile-store.ts'
+import { HISTORY_ANSWERS, type IssuanceHistory, type IssuanceHistoryQuery } from '../../store/account-rules-store.ts'
 import { ALL_ROWS, pageById, type ReadPage } from '../../store/list-page.ts'
 import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
 

@@ -3,7 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { ROLES, type Role } from '../../domain/administrator.ts'
-import { KNOWN_ADDRESS_HOURS, LOGIN_LIMIT } from '../../domain/login-limit.ts'
+import { KNOWN_ADDRESS_HOURS, LOGIN_LIMIT } from '../../domain/rate-limit.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
 const None = z.object({})

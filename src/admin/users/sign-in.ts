@@ -12,12 +12,12 @@ import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import {
   addressSubject,
+  countedAddress,
   MOST_OF_ADDRESS,
   MOST_OF_USERNAME,
   SLOW_MS,
   usernameSubject,
-} from '../../domain/login-limit.ts'
-import { countedAddress } from '../../domain/rate-limit.ts'
+} from '../../domain/rate-limit.ts'
 import { isUuid, uuidv7 } from '../../shared/lib/uuid.ts'
 import {
   findUserForLogin,

@@ -2,10 +2,8 @@
 
 import { databaseSettings } from '../../settings/server.ts'
 import { openDatabase } from '../../store/database.ts'
-import { durabilityWarnings } from '../../store/durability.ts'
 import { migrate, readSchemaState } from '../../store/migrate.ts'
-import { requireOwnSessions } from '../../store/pooler.ts'
-import { placesOf } from '../../store/session.ts'
+import { durabilityWarnings, placesOf, requireOwnSessions } from '../../store/session.ts'
 import { tell } from '../table.ts'
 import type { Printing } from '../values.ts'
 import { readConfigFile } from './config-file.ts'

@@ -1,6 +1,6 @@
 /** Replies of the Admin API in words for a reader. */
 
-import { isBehind } from '../../domain/background-run.ts'
+import { isBehind } from '../../domain/alarms.ts'
 import type { ReplyBody } from './words.ts'
 
 export const passwordText = ({ username, role, password }: ReplyBody): string =>

@@ -2,7 +2,7 @@
 
 import { isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseHead, renderHead } from '../../domain/audit-verdict.ts'
+import { parseHead, renderHead } from '../../domain/audit-chain.ts'
 import { isGiven, optional, several, UsageError } from '../../shared/command-line.ts'
 import type { OperationCaller } from '../operations/caller.ts'
 import { type SharedCommand, shared } from '../operations/shared-command.ts'

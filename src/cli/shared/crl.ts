@@ -1,7 +1,7 @@
 /** `chancery crl rebuild`: asks the running service for new lists, and waits for them. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { crlName } from '../../domain/crl-shard.ts'
+import { crlName } from '../../domain/crl-scope.ts'
 import type { OperationCaller } from '../operations/caller.ts'
 import { type SharedCommand, shared } from '../operations/shared-command.ts'
 import { CommandError } from '../values.ts'

@@ -1,8 +1,7 @@
 /** `chancery certificates revoke`: by serial number, or all that a CRL of ours lists. */
 
 import { readFile } from 'node:fs/promises'
-import { ADMINISTRATORS_REASONS } from '../../domain/revocation.ts'
-import { parseSerialNumber } from '../../domain/serial-number.ts'
+import { ADMINISTRATORS_REASONS, parseSerialNumber } from '../../domain/revocation.ts'
 import { option, optional, UsageError } from '../../shared/command-line.ts'
 import type { OperationCaller } from '../operations/caller.ts'
 import { Refusal } from '../operations/refusal.ts'

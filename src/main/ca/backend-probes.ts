@@ -4,8 +4,8 @@
  */
 
 import type { Logger } from 'pino'
-import { type Loop, startLoop } from '../../background/loop.ts'
 import type { GuardedCsrBackend } from '../../ca/guarded-csr-backend.ts'
+import { type Loop, startLoop } from '../../runtime/loop.ts'
 
 type Probed = Pick<GuardedCsrBackend, 'name' | 'isUp' | 'checkHealth'>
 

@@ -2,7 +2,6 @@
 
 import type { Logger } from 'pino'
 import { readSharedSecret } from '../../../signer/protocol/shared-secret.ts'
-import { startLoop } from '../../background/loop.ts'
 import { absentSigner } from '../../ca/absent-signer.ts'
 import type { CaBackend } from '../../ca/backend.ts'
 import { type CircuitBreaker, createCircuitBreaker } from '../../ca/circuit-breaker.ts'
@@ -11,7 +10,8 @@ import { SignerBackend } from '../../ca/signer-backend.ts'
 import type { SignerPlace } from '../../ca/signer-place.ts'
 import type { Config } from '../../config/schema.ts'
 import type { Metrics } from '../../ops/metrics.ts'
-import type { SharedFlags } from '../../services/shared-flags.ts'
+import { startLoop } from '../../runtime/loop.ts'
+import type { SharedFlags } from '../../services/shared-state.ts'
 import { breakerSettings, hasOtherBackends, probeIntervalMs } from '../../settings/backends.ts'
 
 const PROBE_TIMEOUT_MS = 5_000

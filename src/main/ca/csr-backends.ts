@@ -13,7 +13,7 @@ import { type BackendCall, type GuardedCsrBackend, guardCsrBackend } from '../..
 import { isModule } from '../../config/ca-module.ts'
 import type { Config } from '../../config/schema.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
-import { openSharedOutages } from '../../services/shared-outages.ts'
+import { openSharedOutages } from '../../services/shared-state.ts'
 import {
   acmeProxySettings,
   challengeHandler,
