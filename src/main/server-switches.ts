@@ -6,7 +6,7 @@
 import type { Logger } from 'pino'
 import { type Loop, startLoop } from '../runtime/loop.ts'
 import type { SharedFlags } from '../services/shared-state.ts'
-import { keysOf } from '../shared/lib/keys.ts'
+import { keysOf } from '../shared/lib/encoding.ts'
 import type { Database } from '../store/database.ts'
 import { createServerSettings, SERVER_SWITCHES, type ServerSwitch } from '../store/server-settings.ts'
 

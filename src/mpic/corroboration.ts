@@ -11,7 +11,7 @@ import { setMaxListeners } from 'node:events'
 import type { CaaFinding, CaaJob, EvidenceStep, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import type { CheckType, MpicRequest } from './api.ts'
 import { caaRequest, dcvRequest } from './checks.ts'
-import type { Answer, RemotePerspective } from './client.ts'
+import type { Answer, RemotePerspective } from './remote-perspective.ts'
 
 /*
  * When remote perspectives corroborate this service's validation (CA/Browser Forum Baseline Requirements 3.2.2.9).

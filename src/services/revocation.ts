@@ -1,7 +1,6 @@
 /** Revocation (RFC 8555 §7.6; docs/decisions/revocation.md). */
 
 import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
-import { revocationRestSeconds } from '../domain/csr-issuance.ts'
 import type { Certificate } from '../domain/records.ts'
 import { checkRevocationReason, KEY_COMPROMISE } from '../domain/revocation.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
@@ -123,4 +122,12 @@ export async function revokeAtBackend(
     }),
   )
   return due.length
+}
+
+const LONGEST_REVOCATION_REST_SECONDS = 3_600
+const FIRST_REVOCATION_REST_SECONDS = 2
+
+/** @param failures attempts that have failed, this one included */
+function revocationRestSeconds(failures: number): number {
+  return Math.min(LONGEST_REVOCATION_REST_SECONDS, FIRST_REVOCATION_REST_SECONDS * 2 ** Math.min(failures - 1, 20))
 }
