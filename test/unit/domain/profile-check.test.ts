@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newestWithinAnswer } from '../../../src/admin/profiles/profile-check.ts'
+import { newestWithinAnswer } from '../../../src/domain/profile-check.ts'
 
 const example = (names: number, serial = 0) => ({
   serial,

@@ -1,0 +1,59 @@
+/**
+ * What issued certificates tell of a CSR profile: who would be refused under it.
+ *
+ * Names and key of a certificate are those of its CSR. Usages and subject are not
+ * (docs/decisions/certificate-content.md), and of the common names it has one at most.
+ */
+
+import { commonNamesOf, formatName } from '../shared/pki/name.ts'
+import type { TbsCertificate } from '../shared/pki/tbs-certificate.ts'
+import type { CsrFacts, CsrProfile } from './csr-profile.ts'
+
+/** Fields that a certificate cannot answer, with the reason. */
+export const UNKNOWABLE: Readonly<Record<string, string>> = {
+  authorized_signature_algorithms: 'a certificate does not show how its CSR was signed',
+  authorized_key_usages: 'the usages of a certificate are those of its CA profile',
+  authorized_extended_key_usages: 'the usages of a certificate are those of its CA profile',
+  common_name_minimum: 'a certificate has no common name when none of those in its CSR fits',
+  subject_regex: 'the subject of a certificate is not the one of its CSR',
+  renewal_window_days: 'it depends on when the next certificate is ordered',
+}
+
+/** The profile without the demands that a certificate cannot answer. */
+export function knowablePart(profile: CsrProfile): CsrProfile {
+  const { commonNames, subjectPattern: _, ...rest } = profile
+  delete rest.authorizedSignatureAlgorithms
+  delete rest.authorizedKeyUsages
+  delete rest.authorizedExtendedKeyUsages
+  return { ...rest, commonNames: { minimum: 0, maximum: commonNames.maximum } }
+}
+
+/** What the CSR of a certificate must have said. */
+export function csrFactsOf(tbs: TbsCertificate): CsrFacts {
+  return {
+    spki: tbs.spki,
+    commonNames: commonNamesOf(tbs.subject),
+    subjectText: formatName(tbs.subject),
+    subjectAltNames: [...tbs.subjectAltNames],
+    signatureAlgorithm: undefined,
+    signatureAlgorithmOid: '',
+    keyUsages: undefined,
+    extendedKeyUsages: undefined,
+  }
+}
+
+/** Characters of names and sentences: a page of them, and the answer stays below 64 KB. */
+const MAX_ANSWER = 48_000
+
+/** The examples that fit in an answer; one with thousands of names does not keep the others out. */
+export function newestWithinAnswer<
+  T extends { certificate: { names: readonly string[] }; violations: readonly string[] },
+>(newestFirst: readonly T[]): T[] {
+  let characters = 0
+  return newestFirst.filter(({ certificate: { names }, violations }) => {
+    const { length } = JSON.stringify([names, violations])
+    if (characters + length > MAX_ANSWER) return false
+    characters += length
+    return true
+  })
+}
