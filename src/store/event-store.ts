@@ -25,7 +25,7 @@ interface DeliveryRow {
   subject: string
   account_id: string | null
   occurred_at: Date
-  data: unknown
+  data: object
   attempts: number
   place?: string
 }
@@ -34,15 +34,18 @@ const deliveryOf = (row: DeliveryRow): Delivery => ({
   sequence: row.sequence,
   attempts: row.attempts,
   place: row.place,
-  event: readEvent({
+  event: eventOf(row),
+})
+
+const eventOf = (row: Pick<DeliveryRow, 'event_id' | 'kind' | 'subject' | 'account_id' | 'occurred_at' | 'data'>) =>
+  readEvent({
     id: row.event_id,
     kind: row.kind,
     subject: row.subject,
     accountId: row.account_id ?? undefined,
     occurredAt: row.occurred_at,
     data: row.data,
-  }),
-})
+  })
 
 const columns = sql.fragment`d.sequence, d.event_id, d.kind, d.subject, d.account_id, d.occurred_at, d.data, d.attempts`
 /** First half of the key of a lock; the name of the consumer makes the second. */
@@ -228,9 +231,10 @@ export async function listDeadLetters(
   limit: number,
   offset: number,
 ): Promise<readonly DeadLetterRow[]> {
-  return db.any(rowsOf(DeadLetter)`
+  const rows = await db.any(rowsOf(DeadLetter)`
     SELECT id, consumer, event_id, kind, subject, account_id, occurred_at, data, attempts, error, failed_at
       FROM event_dead_letters ORDER BY failed_at DESC, id LIMIT ${limit} OFFSET ${offset}`)
+  return rows.map((row) => ({ ...row, data: eventOf(row).data }))
 }
 
 /** Null when there is no such letter; false when its consumer is gone. */
