@@ -22,7 +22,25 @@ import { compilePolicy, type SigningPolicy } from './policy.ts'
 import { PIN_REFUSED_EXIT_CODE } from './protocol/errors.ts'
 import { TEST_MESSAGE } from './protocol/methods.ts'
 import { SignQueue } from './sign-queue.ts'
-import { TokenBucket } from './token-bucket.ts'
+
+export class TokenBucket {
+  readonly #intervalMs: number
+  /** When the bucket will be full again, in the time of `performance.now()`. */
+  #fullAt = 0
+
+  constructor(perSecond: number) {
+    this.#intervalMs = 1000 / perSecond
+  }
+
+  /** Takes one token if there is one. */
+  take(now: number): boolean {
+    const fullAt = Math.max(this.#fullAt, now) + this.#intervalMs
+    // A rate below one per second still allows a burst of one token.
+    if (fullAt - now > Math.max(1000, this.#intervalMs)) return false
+    this.#fullAt = fullAt
+    return true
+  }
+}
 
 export interface Issuer {
   id: string

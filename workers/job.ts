@@ -6,6 +6,38 @@
 import type { IdentifierType } from '../src/shared/protocol/identifier.ts'
 import type { ProblemType } from '../src/shared/protocol/problem.ts'
 
+type WorkerPoolErrorCode = 'full' | 'lost' | 'closed'
+
+/**
+ * Says nothing about the target, so it is no ACME problem. Retry, or drop at shutdown (`closed`).
+ */
+export class WorkerPoolError extends Error {
+  readonly code: WorkerPoolErrorCode
+  readonly retryable = true
+
+  constructor(code: WorkerPoolErrorCode, message: string, options: { cause?: unknown } = {}) {
+    super(message, options)
+    this.name = 'WorkerPoolError'
+    this.code = code
+  }
+}
+
+/** A refusal is final, because a retry finds the same records. A failed look-up is retryable. */
+export function judgedByCaa(
+  verdict: Extract<ValidationVerdict, { ok: true }>,
+  findings: readonly CaaFinding[],
+): ValidationVerdict {
+  const evidence = [...verdict.evidence, ...findings.flatMap((finding) => finding.evidence)]
+  for (const finding of findings) {
+    const { result } = finding
+    if (result === 'forbidden')
+      return { ok: false, problem: 'caa', detail: finding.detail, retryable: false, evidence, caa: result }
+    if (result === 'failed')
+      return { ok: false, problem: 'dns', detail: finding.detail, retryable: true, evidence, caa: result }
+  }
+  return { ...verdict, evidence, caa: findings.some(({ result }) => result === 'excepted') ? 'excepted' : 'permitted' }
+}
+
 /**
  * Settings of name resolution: the method's resolvers or `dns.resolvers`, overridden by `dns.zones`
  * (docs/decisions/dns-settings.md).

@@ -9,7 +9,7 @@
 import { Piscina } from 'piscina'
 import { IdleSignal } from '../src/shared/lib/time-limit.ts'
 import type { CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationJob, ValidationVerdict } from './job.ts'
-import { WorkerPoolError } from './pool-error.ts'
+import { WorkerPoolError } from './job.ts'
 import { WorkerThread } from './worker-thread.ts'
 
 export interface WorkerPoolOptions {

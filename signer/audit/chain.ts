@@ -24,8 +24,7 @@ import { closeSync, fstatSync, fsyncSync, ftruncateSync, renameSync, type Stats,
 import path from 'node:path'
 import { IdleSignal } from '../../src/shared/lib/time-limit.ts'
 import { SignerUnavailable } from '../protocol/errors.ts'
-import { type AuditLine, type AuditRecord, type ChainPlace, sha256Hex } from './line.ts'
-import { segmentName } from './segments.ts'
+import { type AuditLine, type AuditRecord, type ChainPlace, segmentName, sha256Hex } from './line.ts'
 import {
   hasRoom,
   isWantOfRoom,

@@ -2,8 +2,7 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type AuditLine, parseAuditLine } from './line.ts'
-import { auditLines, closedSegments } from './segments.ts'
+import { type AuditLine, auditLines, closedSegments, parseAuditLine } from './line.ts'
 
 export interface AuditSelection {
   /** Both inclusive. */

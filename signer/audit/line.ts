@@ -1,6 +1,63 @@
 /** A line of the audit chain: its content, and its link to the line before. */
 
 import { hash } from 'node:crypto'
+import { createReadStream, existsSync, readdirSync } from 'node:fs'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+
+const DIGITS = 12
+
+/**
+ * The files of one audit chain. The chain writes to `audit.jsonl`; the segments
+ * `audit.jsonl.<first>-<last>` hold older lines, named by sequence number. The current file links
+ * to the newest segment like two lines of one file.
+ */
+interface AuditSegment {
+  file: string
+  first: number
+  last: number
+}
+
+/** The name of the current file after its closing. Names sort by sequence number. */
+export function segmentName(file: string, first: number, last: number): string {
+  const digits = (n: number) => String(n).padStart(DIGITS, '0')
+  return `${file}.${digits(first)}-${digits(last)}`
+}
+
+/** Closed segments in the folder, oldest first. An operator may have moved some elsewhere. */
+export function closedSegments(file: string): AuditSegment[] {
+  const folder = path.dirname(file)
+  const prefix = `${path.basename(file)}.`
+  const names = existsSync(folder) ? readdirSync(folder) : []
+  return names
+    .flatMap((name): AuditSegment[] => {
+      const numbers = name.startsWith(prefix) ? /^(\d{12,})-(\d{12,})$/.exec(name.slice(prefix.length)) : null
+      return numbers ? [{ file: path.join(folder, name), first: Number(numbers[1]), last: Number(numbers[2]) }] : []
+    })
+    .sort((a, b) => a.first - b.first)
+}
+
+interface LocatedLine {
+  text: string
+  file: string
+  /** Within its file, from 1. */
+  number: number
+}
+
+/**
+ * All lines in the folder, oldest first. It skips segments that end before sequence number `from`.
+ */
+export async function* auditLines(file: string, from = 0): AsyncGenerator<LocatedLine> {
+  const closed = closedSegments(file).filter(({ last }) => last >= from)
+  for (const name of [...closed.map((segment) => segment.file), ...(existsSync(file) ? [file] : [])]) {
+    const input = createReadStream(name, 'utf8')
+    let number = 0
+    for await (const text of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      number += 1
+      yield { text, file: name, number }
+    }
+  }
+}
 
 /** The content of a line, without its place in the chain. */
 export interface AuditRecord {

@@ -9,8 +9,15 @@
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
 import path from 'node:path'
-import { type AuditLine, type ChainPlace, follows, NO_PREVIOUS, parseAuditLine, sha256Hex } from './line.ts'
-import { closedSegments } from './segments.ts'
+import {
+  type AuditLine,
+  type ChainPlace,
+  closedSegments,
+  follows,
+  NO_PREVIOUS,
+  parseAuditLine,
+  sha256Hex,
+} from './line.ts'
 
 /** The most that one write holds, and so the most that a crash can damage. */
 export const MAX_GROUP_BYTES = 256 * 1024

@@ -9,27 +9,76 @@ import { createPublicKey } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describeFileError } from '../../src/shared/lib/file-error.ts'
-import type { SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
+import { readAlgorithmIdentifier, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 import { type Certificate, fingerprintSha256 } from '../../src/shared/pki/certificate.ts'
 import { isIssuedBy } from '../../src/shared/pki/certification-path.ts'
-import { lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../../src/shared/pki/crl-lint.ts'
-import { CRL_REASONS } from '../../src/shared/pki/crl-reasons.ts'
-import { DerError } from '../../src/shared/pki/der.ts'
+import { CRL_REASONS, lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../../src/shared/pki/crl-lint.ts'
+import { DerError, readSingle, TAG } from '../../src/shared/pki/der.ts'
 import { decodePem, isPem } from '../../src/shared/pki/pem.ts'
+import { verifySignature } from '../../src/shared/pki/signature.ts'
 import {
   type CrlEntry,
   encodeCrlEntries,
   frameCertificateList,
   frameTbsCertList,
 } from '../../src/shared/pki/tbs-cert-list.ts'
+import {
+  type CrlExtensions,
+  type CrlHeader,
+  type ReadCrlEntry,
+  TbsCertListReader,
+} from '../../src/shared/pki/tbs-cert-list-reader.ts'
 import { serialNumberHex } from '../../src/shared/pki/tbs-certificate.ts'
 import type { KeyConfig } from '../config.ts'
 import { checkIssuerCertificate, findAlgorithm, readCertificates } from '../issuers.ts'
 import { DAY_MS } from './keygen.ts'
 import { CeremonyLog } from './log.ts'
 import { writeNewFile } from './new-key.ts'
-import { signOnce } from './root-key.ts'
-import { readList, type SignedList } from './signed-list.ts'
+import { signOnce } from './sign-request.ts'
+
+interface SignedList {
+  header: CrlHeader
+  extensions: CrlExtensions
+  number: bigint
+  found: readonly ReadCrlEntry[]
+  entries: readonly CrlEntry[]
+}
+
+/** @throws DerError for what is no CRL of this issuer, or has entries that a list of ours cannot repeat */
+function readList(der: Buffer, { tbs: issuer }: Certificate): SignedList {
+  const outer = readSingle(der, TAG.sequence, 'CertificateList')
+  const tbs = outer.any()
+  const { algorithm } = readAlgorithmIdentifier(outer)
+  const signature = outer.bitStringOctets()
+  outer.finish('CertificateList')
+
+  let header: CrlHeader | undefined
+  const found: ReadCrlEntry[] = []
+  const reader = new TbsCertListReader({
+    header: (read) => {
+      header = read
+    },
+    entry: (entry) => found.push({ ...entry, serialNumber: Buffer.from(entry.serialNumber) }),
+  })
+  reader.push(tbs)
+  const extensions = reader.finish()
+  if (!header?.issuerDer.equals(issuer.subjectDer)) throw new DerError('it is of another issuer', 0)
+  if (!verifySignature(algorithm, tbs, issuer.spki, signature)) throw new DerError('its signature does not verify', 0)
+  if (!extensions.number) throw new DerError('it has no number', 0)
+  return {
+    header,
+    extensions,
+    number: BigInt(`0x${extensions.number.toString('hex')}`),
+    found,
+    entries: found.map(entryOf),
+  }
+}
+
+function entryOf({ serialNumber, revokedAt, reason, otherExtensions }: ReadCrlEntry): CrlEntry {
+  const hex = serialNumberHex(serialNumber)
+  if (otherExtensions.length > 0) throw new DerError(`the entry of ${hex} has an extension ${otherExtensions[0]}`, 0)
+  return { serialNumber: Buffer.from(hex, 'hex'), revokedAt: revokedAt.at, reason: reason ?? 0 }
+}
 
 export interface CrlPlan {
   /** PEM of the certificate of `key`. */

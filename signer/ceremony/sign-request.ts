@@ -27,10 +27,27 @@ import { decodePem, encodePem, type PemBlock, PemError } from '../../src/shared/
 import { checkSubjectKey, DEFAULT_SUBJECT_KEY_POLICY } from '../../src/shared/pki/weak-key.ts'
 import type { KeyConfig } from '../config.ts'
 import { checkIssuerCertificate, findAlgorithm, readCertificates } from '../issuers.ts'
+import { type IssuerKeyFacts, KeyLoader, readKeySecret } from '../keys/load-key.ts'
 import { BACKDATE_MS, CEREMONY_FILES, DAY_MS, newSerialNumber } from './keygen.ts'
 import { CeremonyLog } from './log.ts'
 import { writeNewFile } from './new-key.ts'
-import { signOnce } from './root-key.ts'
+
+const KEY_CLOSE_MS = 5000
+
+/** Reads PIN or passphrase, signs, and closes the key. @throws Error in one sentence */
+export async function signOnce(config: KeyConfig, facts: IssuerKeyFacts, tbs: Buffer): Promise<Buffer> {
+  const loader = new KeyLoader()
+  try {
+    const key = await loader.load(config, await readKeySecret(config), facts)
+    try {
+      return await key.sign(tbs)
+    } finally {
+      await key.close()
+    }
+  } finally {
+    await loader.close(KEY_CLOSE_MS)
+  }
+}
 
 export interface SigningPlan {
   /** PEM of the request. */

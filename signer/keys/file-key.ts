@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 import { readPrivateFile } from './secret.ts'
 import type { SigningKey, StreamedSignature } from './signing-key.ts'
-import { poolThreads } from './thread-pool.ts'
+import { poolThreads } from './signing-key.ts'
 
 export interface FileKeyOptions {
   file: string

@@ -5,7 +5,7 @@
 
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { ReadStream, WriteStream } from 'node:tty'
-import { withoutLineEnds } from '../../src/shared/lib/secret-text.ts'
+import { withoutLineEnds } from '../../src/shared/lib/secret-box.ts'
 
 /** At most one is set. */
 export interface SecretSource {

@@ -2,6 +2,17 @@
 
 import type { SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 
+/**
+ * Threads of libuv's pool, which make slow signatures. One stays free, so that the audit chain
+ * never queues.
+ */
+export function poolThreads(): number {
+  return Number(process.env['UV_THREADPOOL_SIZE']) || DEFAULT_THREADS
+}
+
+/** libuv's default without the variable. */
+const DEFAULT_THREADS = 4
+
 export interface StreamedSignature {
   update(piece: Buffer): void
   finish(): Buffer | Promise<Buffer>

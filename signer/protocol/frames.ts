@@ -16,8 +16,8 @@
  * parsing and checking its meta part 2 µs.
  */
 
-import type { z } from 'zod/v4'
-import { SignerProtocolError } from './errors.ts'
+import { z } from 'zod/v4'
+import { NAME_REFUSAL, SignerNameRefusal, SignerProtocolError, SignerRefusal, SignerUnavailable } from './errors.ts'
 
 /**
  * `sun_path` of Linux without its final zero (unix(7)). The kernel cuts off a longer path silently.
@@ -161,4 +161,36 @@ export function decodeMeta<T>(schema: z.ZodType<T>, meta: Buffer): T {
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]
   throw new SignerProtocolError(`meta part: ${issue?.path.join('.') || 'object'}: ${issue?.message ?? 'invalid'}`)
+}
+
+const ErrorMeta = z.strictObject({ message: z.string() })
+
+const ERROR_KINDS = [
+  [SignerRefusal, KIND.refused],
+  [SignerUnavailable, KIND.unavailable],
+  [SignerProtocolError, KIND.protocolError],
+] as const
+
+/**
+ * The frame that reports `error` to a client. An unknown error becomes `unavailable`, and its text
+ * stays in the log.
+ */
+export function encodeError(id: number, error: unknown): Buffer {
+  for (const [type, kind] of ERROR_KINDS) {
+    if (error instanceof type) return encodeFrame({ kind, id, meta: { message: error.message.slice(0, 1000) } })
+  }
+  return encodeFrame({ kind: KIND.unavailable, id, meta: { message: 'internal error of the signer; see its log' } })
+}
+
+/**
+ * The error that a reply carries, or undefined for a frame of another kind.
+ * @throws SignerProtocolError
+ */
+export function decodeError(frame: Frame): Error | undefined {
+  const type = ERROR_KINDS.find(([, kind]) => kind === frame.kind)?.[0]
+  if (!type) return undefined
+  const { message } = decodeMeta(ErrorMeta, frame.meta)
+  if (type === SignerRefusal && message.startsWith(NAME_REFUSAL))
+    return new SignerNameRefusal(message.slice(NAME_REFUSAL.length))
+  return new type(message)
 }

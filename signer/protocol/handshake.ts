@@ -12,10 +12,41 @@
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { z } from 'zod/v4'
-import { decodeError } from './error-frames.ts'
+import { describeFileError } from '../../src/shared/lib/file-error.ts'
+import { secretIn } from '../../src/shared/lib/secret-box.ts'
 import { SecretMismatch, SignerProtocolError } from './errors.ts'
-import { decodeMeta, encodeFrame, type Frame, KIND } from './frames.ts'
+import { decodeError, decodeMeta, encodeFrame, type Frame, KIND } from './frames.ts'
+
+const MIN_SECRET_BYTES = 32
+
+/**
+ * Reads the shared secret. The group may read it, because the two programs may run as two users.
+ * @throws Error in one sentence when it is unreadable, short, or open to others than owner and
+ * group.
+ */
+export function readSharedSecret(file: string): Buffer {
+  let fd: number
+  try {
+    fd = openSync(file, 'r')
+  } catch (cause) {
+    throw new Error(`${file}: cannot be read: ${describeFileError(cause)}`, { cause })
+  }
+  try {
+    const stats = fstatSync(fd)
+    if (!stats.isFile()) throw new Error(`${file}: is not a file`)
+    const { mode } = stats
+    if ((mode & 0o037) !== 0) {
+      throw new Error(`${file}: mode ${(mode & 0o777).toString(8)} is too open for a secret; use 600 or 640`)
+    }
+    const secret = secretIn(readFileSync(fd))
+    if (secret.length >= MIN_SECRET_BYTES) return secret
+    throw new Error(`${file}: ${secret.length} bytes are too few for a secret; use at least ${MIN_SECRET_BYTES}`)
+  } finally {
+    closeSync(fd)
+  }
+}
 
 const PROTOCOL_VERSION = 1
 

@@ -22,7 +22,7 @@ import type { ReplyStreams } from './streams.ts'
 import { Turns } from './turns.ts'
 import type { SignedIn } from './users/sign-in.ts'
 
-export interface AdminApplicationOptions {
+interface AdminApplicationOptions {
   endpoints: readonly AnyEndpoint[]
   context: AdminContext
   streams: ReplyStreams
@@ -37,11 +37,11 @@ export interface AdminApplicationOptions {
 const MOST_AT_ONCE = 64
 const BUSY_RETRY_SECONDS = 1
 const DATABASE_RETRY_SECONDS = 5
-/** Of a body without a token: a username and a password. */
+/** Bytes of a body without a token: a username and a password. */
 const MOST_OF_A_STRANGER = 8 * 1024
 /** The largest bodies of an auditor are a CSR and a CSR profile. */
 const MOST_OF_AN_AUDITOR = 64 * 1024
-/** Requests of one user, so that nobody keeps the others out. */
+/** Requests of one user, so that one user cannot keep the others out. */
 const MOST_OF_ONE = 24
 /**
  * Turns of callers that are not known yet, by address. As many passwords may wait for their hash (`admin/users/passwords.ts`).

@@ -44,9 +44,9 @@ export class AdminApiError extends Error {
   }
 }
 
-export interface AdminClientOptions {
+interface AdminClientOptions {
   routes: Routes
-  /** Of the base path. */
+  /** The absolute URL of the base path. */
   baseUrl: string
   token(): string | undefined
   fetch: typeof fetch

@@ -5,8 +5,8 @@ import type { WorkersStatus } from '../domain/background-run.ts'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
+import type { AuditExports } from './audit/audit-export.ts'
 import type { AuditLog } from './audit/audit-log.ts'
-import type { AuditReader } from './audit/audit-reader.ts'
 import type { AuditVerificationEvents, AuditVerifications } from './audit/audit-verification.ts'
 import type { Accounts } from './certificates/accounts.ts'
 import type { Certificates } from './certificates/certificates.ts'
@@ -29,10 +29,8 @@ import type { BackendRevocations } from './revocations/backend-revocations.ts'
 import type { BlockedKeys } from './revocations/blocked-keys.ts'
 import type { BulkRevocationEvents, BulkRevocations } from './revocations/bulk-revocations.ts'
 import type { Turns } from './turns.ts'
-import type { ApiTokens } from './users/api-tokens.ts'
 import type { PasswordHasher } from './users/passwords.ts'
 import type { SignIn } from './users/sign-in.ts'
-import type { Users } from './users/users.ts'
 
 export interface PageSettings {
   defaultSize: number
@@ -82,10 +80,8 @@ export interface AdminContext {
   openApi(): Uint8Array
   passwords: PasswordHasher
   signIn: SignIn
-  auditReader: AuditReader
+  auditExports: AuditExports
   auditVerifications: AuditVerifications
-  tokens: ApiTokens
-  users: Users
   credentials: Credentials
   identifiers: AllowedIdentifiers
   csrProfiles: CsrProfiles

@@ -21,7 +21,7 @@ export const BOTH_ROLES: readonly Role[] = ROLES
 type Shape = z.ZodType | undefined
 type Output<S extends Shape> = S extends z.ZodType ? z.output<S> : undefined
 
-export interface EndpointRequest<P, Q, B, A> {
+interface EndpointRequest<P, Q, B, A> {
   params: P
   query: Q
   body: B
@@ -47,7 +47,7 @@ export interface Answer<R> {
 }
 
 /** One endpoint; its group gives it name and tag (`endpointGroup`). */
-export interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape, R extends Shape> {
+interface EndpointDescription<P extends Shape, Q extends Shape, B extends Shape, R extends Shape> {
   /** The path is below the base path, with parameters in braces: `GET /users/{user_id}`. */
   route: `${Method} /${string}`
   /** Further paths with the same meaning. */

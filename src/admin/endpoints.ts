@@ -24,9 +24,8 @@ import { CSR_PROFILES } from './profiles/profile-endpoints.ts'
 import { BACKEND_REVOCATIONS } from './revocations/backend-revocation-endpoints.ts'
 import { BLOCKED_KEYS } from './revocations/blocked-key-endpoints.ts'
 import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
-import { SESSION } from './users/session-endpoints.ts'
-import { TOKENS } from './users/token-endpoints.ts'
-import { USERS } from './users/user-endpoints.ts'
+import { TOKENS } from './users/api-tokens.ts'
+import { SESSION, USERS } from './users/user-endpoints.ts'
 
 const SERVICE = endpointGroup('Service', {
   getName: endpoint({

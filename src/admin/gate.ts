@@ -17,7 +17,7 @@ export interface AdminPort {
   cancel(stream: string): void
 }
 
-export interface AdminGateOptions {
+interface AdminGateOptions {
   port: AdminPort
   /** `admin_api.base_path`, without a slash at its end. */
   basePath: string
@@ -33,7 +33,7 @@ export const ADMIN_REQUEST_HEADERS = ['accept-encoding', 'if-none-match'] as con
 const OPEN: readonly unknown[] = [undefined, 'openapi.json', 'console']
 
 /** One request, with the client as the proxies name it. */
-export interface AdminVisit {
+interface AdminVisit {
   http: HttpRequest
   requestId: string
   address: string
@@ -41,7 +41,7 @@ export interface AdminVisit {
 
 type AdminTarget = Pick<AdminRequest, 'method' | 'path' | 'query'>
 
-export interface GateReply {
+interface GateReply {
   reply: HttpReply
   /** What the metrics call the resource. */
   resource: string

@@ -1,6 +1,6 @@
 /**
  * Pages of long lists, by offset or by cursor. The walks below return within a bounded time, full or
- * not; a page here goes on until it is full, the list ends, or SEARCH_MS have passed.
+ * not; a page here is read until it is full, the list ends, or SEARCH_MS have passed.
  */
 
 import { AdminError } from '../domain/admin-error.ts'
@@ -21,7 +21,7 @@ export interface PageRequest {
 }
 
 /** Where the next page begins: an offset as long as the list was read by offset. */
-export type NextPlace = { offset: number } | { offset?: never; cursor: string }
+type NextPlace = { offset: number } | { offset?: never; cursor: string }
 
 export interface PageOfList<T> {
   rows: readonly T[]

@@ -17,7 +17,7 @@ import { ADMIN_REQUEST_HEADERS, type AdminGate } from './gate.ts'
 
 export type AdminServer = Pick<HttpServer, 'drain' | 'close'>
 
-export interface AdminListenerOptions {
+interface AdminListenerOptions {
   gate: AdminGate
   bind: string
   port: number
@@ -105,7 +105,7 @@ export function listenForAdministrators(options: AdminListenerOptions): AdminSer
   }
 }
 
-/** The same budget of failed requests as on the fronts, for this port. */
+/** This port has a budget of failed requests as large as that of the fronts. */
 function guardAgainstFailures({ isGuarded, log }: AdminListenerOptions) {
   const budget = new AbuseBudget({
     isEnabled: isGuarded,

@@ -55,7 +55,7 @@ export interface ShownConfig {
   file: { path: string; errors: readonly string[]; changes: readonly FileChange[] } | undefined
 }
 
-export interface FileChange {
+interface FileChange {
   key: string
   /** What makes it take effect. */
   by: 'SIGHUP' | 'restart'

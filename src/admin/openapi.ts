@@ -82,10 +82,10 @@ const isSearch = ({ query }: AnyEndpoint) =>
   query instanceof z.ZodObject && 'cursor' in query.shape && 'offset' in query.shape
 
 const SEARCH_HEADERS = {
-  Link: { description: 'With rel="next" where the list goes on.', schema: { type: 'string' } },
+  Link: { description: 'With rel="next" where the list has more rows.', schema: { type: 'string' } },
   'Search-Complete': {
     description:
-      '`false` when the search was cut off after 2 seconds: rows may be missing, and Link goes on. Otherwise absent. A search that has found nothing by then is 503, with the same headers.',
+      '`false` when the search was cut off after 2 seconds: rows may be missing, and Link leads to the next ones. Otherwise absent. A search that has found nothing by then is 503, with the same headers.',
     schema: { const: 'false' },
   },
 }

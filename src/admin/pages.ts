@@ -27,7 +27,7 @@ export function requireNear(offset: number): void {
     throw wrong('offset', `must be at most ${MOST_OFFSET}; begin with an empty 'cursor' to read further`)
 }
 
-/** Query of a list that goes on by offset or, begun with an empty value, by cursor. */
+/** Query of a list that is read by offset or, begun with an empty value, by cursor. */
 export const placeParameters = () => ({
   limit: limitParameter(),
   offset: offset().optional(),

@@ -3,7 +3,7 @@
 import { AdminError, notFound } from '../domain/admin-error.ts'
 import type { AnyEndpoint } from './endpoint.ts'
 
-export interface RouteMatch {
+interface RouteMatch {
   endpoint: AnyEndpoint
   params: Record<string, string>
 }

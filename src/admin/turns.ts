@@ -8,7 +8,7 @@ interface Turn {
   begin(): void
 }
 
-export interface TurnsOptions {
+interface TurnsOptions {
   /** Pieces at work. */
   atOnce: number
   atOnceOfOne: number

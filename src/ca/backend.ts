@@ -92,7 +92,7 @@ export interface CaHealth {
 }
 
 /** `refused`: the token rejected the PIN and waits for its operator. */
-export interface TokenState {
+interface TokenState {
   issuer: string
   status: 'ready' | 'away' | 'refused'
   /** RFC 3339. */
@@ -125,7 +125,7 @@ export class CaError extends Error {
   }
 }
 
-export interface CaErrorOptions {
+interface CaErrorOptions {
   retryable: boolean
   cause?: unknown
   nameRefusal?: string | undefined

@@ -28,7 +28,7 @@ export interface CircuitBreaker {
   unknown(): void
 }
 
-export interface CircuitBreakerEvents {
+interface CircuitBreakerEvents {
   opened(): void
   closed(): void
 }

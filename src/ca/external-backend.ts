@@ -13,8 +13,7 @@ import { serialNumberHex } from '../shared/pki/tbs-certificate.ts'
 import { problemDocument } from '../shared/protocol/problem.ts'
 import { CaError } from './backend.ts'
 import type { BackendState, CsrBackend, IssuanceRequest, IssuanceStep, StepOptions } from './csr-backend.ts'
-import { createHttpClient, type HttpAnswer, type HttpClient, Unreachable } from './outbound/http-client.ts'
-import { retryAfterMs } from './outbound/retry-after.ts'
+import { createHttpClient, type HttpAnswer, type HttpClient, retryAfterMs, Unreachable } from './http-client.ts'
 
 export interface ExternalSettings {
   signUrl: string

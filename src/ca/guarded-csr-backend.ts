@@ -16,7 +16,7 @@ import type {
 } from './csr-backend.ts'
 
 /** How a call ended: a step by its answer, another call by `ok`, and each by `error`. */
-export type CallResult = IssuanceStep['status'] | 'ok' | 'error'
+type CallResult = IssuanceStep['status'] | 'ok' | 'error'
 
 export interface BackendCall {
   backend: string

@@ -22,7 +22,7 @@ import { verifySignature } from '../shared/pki/signature.ts'
 import { type CaBackend, CaError, type CaHealth, type CaIssuer, type SignOptions, type StreamedTbs } from './backend.ts'
 import { SignerClient, type SignerClientOptions, type SignerDescription } from './signer-client.ts'
 
-export interface SignerBackendOptions extends Omit<SignerClientOptions, 'onConnect'> {
+interface SignerBackendOptions extends Omit<SignerClientOptions, 'onConnect'> {
   onConnect?(facts: { version: string; issuers: readonly CaIssuer[] }): void
   /** The daemon has read its configuration again and has other issuers now. */
   onIssuersChanged?(issuers: readonly CaIssuer[]): void

@@ -10,7 +10,6 @@
 
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
-import { decodeError } from '../../signer/protocol/error-frames.ts'
 import {
   SecretMismatch,
   SignerAnswerLost,
@@ -20,6 +19,7 @@ import {
 } from '../../signer/protocol/errors.ts'
 import {
   DEFAULT_MAX_FRAME_BYTES,
+  decodeError,
   decodeMeta,
   encodeFrame,
   type Frame,

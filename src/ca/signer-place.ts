@@ -19,7 +19,7 @@ export interface SignerPlace {
   secretFile: string
 }
 
-export interface OwnPlace extends SignerPlace {
+interface OwnPlace extends SignerPlace {
   configFile: string
   remove(): void
 }

@@ -8,7 +8,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { readSharedSecret } from '../../signer/protocol/shared-secret.ts'
+import { readSharedSecret } from '../../signer/protocol/handshake.ts'
 import { signerBackend, usesBackend } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
 import { caModules } from '../settings/ca-module.ts'

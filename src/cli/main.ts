@@ -18,7 +18,7 @@ const isRemote = typed.some((word) => /^--server(?:=|$)/.test(word))
 const [{ runProgram }, program] = await Promise.all([
   import('../shared/command-line.ts'),
   isRemote
-    ? import('./remote/program.ts').then(({ remoteProgram }) => remoteProgram(typed))
+    ? import('./remote/remote-program.ts').then(({ remoteProgram }) => remoteProgram(typed))
     : import('./program.ts').then(({ localProgram }) => localProgram(typed)),
 ])
 await runProgram(program, typed)

@@ -1,11 +1,29 @@
-/** What the command line of chancery means: common options, and checks of values. */
+/** Options that many commands have, and what reads the values of options. */
 
+import { readFileSync } from 'node:fs'
+import type { FieldError } from '../domain/admin-error.ts'
 import { isGiven, optional, type Values } from '../shared/command-line.ts'
 import { isUuid } from '../shared/lib/uuid.ts'
 import { parseTimestamp } from '../shared/protocol/timestamp.ts'
 
 /** Ends a command with sentences for the operator. */
 export class CommandError extends Error {}
+
+/** The Admin API has refused an operation. */
+export class Refusal extends CommandError {
+  /** The HTTP status. */
+  readonly status: number
+  readonly fields: readonly FieldError[]
+  /** A bad request is wrong usage of the command line. */
+  readonly exitCode: 1 | 2
+
+  constructor(message: string, status: number, fields: readonly FieldError[] = []) {
+    super(message)
+    this.status = status
+    this.exitCode = status === 400 ? 2 : 1
+    this.fields = fields
+  }
+}
 
 function check<T>(isRight: boolean, value: T, what: string): T {
   if (!isRight) throw new Error(what)
@@ -26,6 +44,16 @@ export const oneOf = <const K extends readonly string[]>(known: K) => {
   return (value: string): K[number] => check(known.includes(value), value, `is one of ${known.join(', ')}`)
 }
 
+export const flag = (value: string): boolean => oneOf(['true', 'false'])(value) === 'true'
+
+export function json(value: string): unknown {
+  try {
+    return JSON.parse(value.startsWith('@') ? readFileSync(value.slice(1), 'utf8') : value)
+  } catch (error) {
+    throw new Error(`takes JSON, or @ and the name of a file with it: ${(error as Error).message}`)
+  }
+}
+
 /** Hexadecimal as openssl writes it: either case, with or without colons. */
 export function hex(value: string): Buffer {
   const digits = value.replaceAll(':', '')
@@ -41,11 +69,11 @@ export function instant(value: string): Date {
 
 const file = (text: string): string => check(text !== '', text, 'takes one file name')
 
-/** Of every command that needs the host. */
+/** The options of every command with a configuration file. */
 export const COMMON = {
   config: { ...optional('Configuration file (YAML or JSON); SERVICE_CONFIG when absent', file), letter: 'c' },
   debug: isGiven('Print stack traces of errors, and log at DEBUG'),
-  'validate-only': isGiven('Check the configuration file, print what it says in short, and do nothing else'),
+  'validate-only': isGiven('Check the configuration file, print a summary of it, and do nothing else'),
 }
 export const PRINTING = { json: isGiven('Print JSON'), ...COMMON }
 

@@ -7,8 +7,8 @@
  */
 
 import { formatPath, type Path } from '../shared/config-file/notice.ts'
-import { LEAVES } from './reference.ts'
 import type { Config } from './schema.ts'
+import { LEAVES } from './schema.ts'
 
 export interface AbsentFeature {
   /** The key that switches the feature on. */

@@ -2,7 +2,7 @@
 
 import { z } from 'zod/v4'
 import { type ModuleReference, parseModuleReference } from '../shared/lib/module-reference.ts'
-import { pythonClassAdvice } from './python-class.ts'
+import { pythonClassAdvice } from './ca-module.ts'
 
 const seconds = (value: number) => z.int().min(0).max(3600).default(value)
 const variables = z.array(z.string().regex(/^[A-Za-z_]\w*$/, 'must be names of environment variables')).default([])

@@ -89,7 +89,7 @@ export const isUrlPath = (value: string) => /^(?:\/[A-Za-z0-9._~-]+)+$/.test(val
 export const urlPath = (value: string) =>
   z.string().refine(isUrlPath).default(value).meta({ expects: 'a path such as /acme: a slash first, none last' })
 
-export { isMailAddress as isEmail, MAIL_ADDRESS as EMAIL } from '../shared/lib/mail-address.ts'
+export { isMailAddress as isEmail, MAIL_ADDRESS as EMAIL } from '../shared/lib/bounded.ts'
 
 /** LDH labels separated by dots. Sections that allow a leading dot handle it themselves. */
 export const isDomain = (value: string) =>

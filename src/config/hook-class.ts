@@ -2,8 +2,8 @@
 
 import { z } from 'zod/v4'
 import { type ModuleReference, parseModuleReference } from '../shared/lib/module-reference.ts'
+import { pythonClassAdvice } from './ca-module.ts'
 import { isHttpUrl } from './field.ts'
-import { pythonClassAdvice } from './python-class.ts'
 
 export type HookClass =
   /** @property isPlain `{event, data}` instead of a CloudEvent, for the reference's three events by default */

@@ -2,10 +2,26 @@
 
 import { formatPath, splitPath, type Violation } from '../shared/config-file/notice.ts'
 import { ABSENT_FEATURES, type AbsentFeature, keysOfFeature } from './availability.ts'
-import type { IsSet } from './rules/rule.ts'
-import { RULES } from './rules.ts'
+import { ACME_PROXY, CA } from './rules/ca.ts'
+import { CHALLENGES } from './rules/challenges.ts'
+import { CRL, HOOKS, OPERATIONS } from './rules/operations.ts'
+import type { IsSet, Rule } from './rules/rule.ts'
+import { ACME, SERVER, URLS } from './rules/server.ts'
 import type { Config } from './schema.ts'
 import { WARNINGS } from './warnings.ts'
+
+/** What is wrong is told in this order, where the file gives none. */
+export const RULES: readonly Rule[] = [
+  ...SERVER,
+  ...ACME,
+  ...CHALLENGES,
+  ...CA,
+  ...ACME_PROXY,
+  ...CRL,
+  ...OPERATIONS,
+  ...HOOKS,
+  ...URLS,
+]
 
 /** The purpose for which a file is read. */
 export interface Reading {

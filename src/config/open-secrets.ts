@@ -3,7 +3,7 @@
 import { formatPath, type Path, type Violation } from '../shared/config-file/notice.ts'
 import { isSecret } from '../shared/config-file/schema-node.ts'
 import { isSection } from '../shared/config-file/sections.ts'
-import { REFERENCE } from './reference.ts'
+import { REFERENCE } from './schema.ts'
 
 const READABLE_BY_OTHERS = 0o004
 const PERMISSIONS = 0o777

@@ -2,7 +2,7 @@
 
 import { type SchemaNode, withoutNull } from '../shared/config-file/schema-node.ts'
 import { ABSENT_FEATURES } from './availability.ts'
-import { REFERENCE } from './reference.ts'
+import { REFERENCE } from './schema.ts'
 
 /** Marks a key that a reload applies. */
 const LIVE = '↻'

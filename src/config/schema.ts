@@ -6,14 +6,44 @@
  */
 
 import { z } from 'zod/v4'
+import type { Path } from '../shared/config-file/notice.ts'
+import { type SchemaNode, schemaNodeOf } from '../shared/config-file/schema-node.ts'
+import { checkedText, list, optionalText, port, setting, text, whole } from './field.ts'
 import { Account, Acme, Api, Ari, Email, Nonce, Order, Quotas, Tos } from './sections/acme.ts'
 import { Ca, Crl } from './sections/ca.ts'
 import { Challenges, Dns } from './sections/challenges.ts'
 import { Comment, CtLogging, Hooks, Notifications, Smtp } from './sections/events.ts'
 import { AdminApi, AuditExport, AuditRetention, Database, Logging, Metrics, Retention } from './sections/operations.ts'
-import { Perspective } from './sections/perspective.ts'
 import { Security } from './sections/security.ts'
 import { ReverseProxy, Server } from './sections/server.ts'
+
+const MIN_TOKEN = 16
+
+const Perspective = z
+  .strictObject({
+    code: setting(
+      checkedText('a name of letters, digits, ".", "_" and "-"', (value) =>
+        /^[A-Za-z0-9._-]{1,64}$/.test(value),
+      ).default('chancery'),
+      'What it calls itself in its answers (`perspective_code`).',
+    ),
+    bind: setting(text('0.0.0.0'), 'Address to listen on.'),
+    port: setting(port(8444), 'TCP port to listen on.'),
+    cert_path: setting(optionalText(), 'PEM file with its server certificate and chain.'),
+    key_path: setting(optionalText(), 'PEM file with the private key of that certificate.'),
+    tokens: setting(
+      list(checkedText(`a text of at least ${MIN_TOKEN} characters`, (value) => value.length >= MIN_TOKEN)),
+      'Bearer tokens of those who may ask, one each.',
+      { secret: true },
+    ),
+    client_ca_path: setting(
+      optionalText(),
+      'PEM file with the CAs of client certificates; with `tokens` as well, a caller needs both.',
+    ),
+    max_concurrent: setting(whole(1, 500), 'Checks at the same time; as many may wait.'),
+  })
+  .prefault({})
+  .meta({ description: 'A remote perspective for other instances; read by `chancery perspective` only.' })
 
 export const ConfigSchema = z.strictObject({
   _comment: Comment,
@@ -49,3 +79,21 @@ export const ConfigSchema = z.strictObject({
 
 /** The finished configuration: every key present, defaults filled in, names as in the file. */
 export type Config = z.output<typeof ConfigSchema>
+
+/** The schema as plain data. */
+export const REFERENCE = schemaNodeOf(ConfigSchema)
+
+interface Leaf {
+  path: Path
+  node: SchemaNode
+}
+
+/** Lists and tables of names count as one key each. */
+export const LEAVES: readonly Leaf[] = leavesOf(REFERENCE, [])
+
+function leavesOf(node: SchemaNode, path: Path): Leaf[] {
+  if (node.properties === undefined) return [{ path, node }]
+  return Object.entries(node.properties)
+    .filter(([key]) => key !== '_comment')
+    .flatMap(([key, child]) => leavesOf(child, [...path, key]))
+}

@@ -2,8 +2,7 @@
 
 import type { Path } from '../shared/config-file/notice.ts'
 import { isSection, type Section, withSections } from '../shared/config-file/sections.ts'
-import { REFERENCE } from './reference.ts'
-import { ConfigSchema } from './schema.ts'
+import { ConfigSchema, REFERENCE } from './schema.ts'
 
 /** Values for required keys that are wrong or missing, so that the other keys can be checked. */
 const STAND_INS: readonly [Path, string][] = [

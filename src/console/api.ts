@@ -18,7 +18,7 @@ declare const OPERATIONS_OF_BUILD: Readonly<Record<OperationId, Described>>
 /** The service itself waits up to 25 seconds for a job. */
 const TIMEOUT_MS = 60_000
 export const POLL_MS = 5_000
-/** Of a list in the page: more rows make a browser slow. */
+/** Rows of a list that the page keeps: more rows make a browser slow. */
 const MOST_ROWS = 2_000
 const ROWS_A_PAGE = 100
 /** False where `admin_api.max_page_size` is less: pages are then as long as the service likes. */
@@ -63,18 +63,18 @@ export const call = <I extends OperationId>(id: I, input: Input<I>): Promise<Out
   inSession(id, () => client.call(id, input))
 
 /** As `call`, with the status and the place of the next page. */
-export const page = <I extends OperationId>(id: I, input: Input<I>) => inSession(id, () => client.page(id, input))
+const page = <I extends OperationId>(id: I, input: Input<I>) => inSession(id, () => client.page(id, input))
 const follow = <I extends OperationId>(id: I, next: string) => inSession(id, () => client.follow(id, next))
 
 /** The lines of a streamed reply. */
 export const lines = <I extends OperationId>(id: I, input: Input<I>) => client.lines(id, input)
 
 export interface Loaded<T> {
-  /** Of the last good reply; it stays when a later one fails. */
+  /** From the last good reply; it stays when a later one fails. */
   data: T | undefined
   error: unknown
   isLoading: boolean
-  /** Of `data`, in milliseconds. */
+  /** When `data` came, in milliseconds. */
   loadedAt: number | undefined
   /** Milliseconds after which it is asked again. */
   every: number | undefined
@@ -175,7 +175,7 @@ interface ListState<R> {
   isLoading: boolean
 }
 
-/** Of the entries of the history: going back shows the list as it was left. */
+/** The lists of the entries of the history: going back shows a list as it was left. */
 const remembered = new Map<string, ListState<unknown>>()
 const MOST_REMEMBERED = 8
 onForgotten(() => remembered.clear())
@@ -197,7 +197,7 @@ const emptyList = <R>(key: string): ListState<R> => ({
   isLoading: true,
 })
 
-/** A list that goes on by offset or by cursor begins by cursor, which has no end. */
+/** A list that takes an offset or a cursor begins by cursor, which has no end. */
 function firstPlace(id: OperationId): Record<string, string> {
   const paging = OPERATIONS_OF_BUILD[id][3]
   return {

@@ -1,6 +1,4 @@
-/** Times, spans and numbers as text. Times are in UTC, as in logs and mails. */
-
-import { WORDS } from './words.ts'
+/** Times, days, counts and files as text. Pure. */
 
 const UNITS = [
   ['year', 31_556_952],
@@ -20,9 +18,12 @@ export function instantText(at: string | number | Date, seconds = false): string
 export function relativeText(at: string | number | Date, now = Date.now()): string {
   const seconds = (new Date(at).getTime() - now) / 1000
   const span = spanText(Math.abs(seconds))
-  if (span === undefined) return WORDS.time.now
-  return seconds > 0 ? WORDS.time.in(span) : WORDS.time.ago(span)
+  if (span === undefined) return 'now'
+  return seconds > 0 ? `in ${span}` : `${span} ago`
 }
+
+/** `1 account`, `2 accounts`. @param count as `countText` writes it */
+export const plural = (count: string, one: string, many = `${one}s`) => `${count} ${count === '1' ? one : many}`
 
 /** In the largest unit of which there is one. @returns undefined below a second */
 export function spanText(seconds: number): string | undefined {
@@ -30,8 +31,7 @@ export function spanText(seconds: number): string | undefined {
   const unit = UNITS.find(([name, length]) => seconds >= (name === 'year' ? 2 * length : length))
   if (!unit) return undefined
   const count = Math.floor(seconds / unit[1])
-  const [one, several] = WORDS.time.units[unit[0]]
-  return `${count} ${count === 1 ? one : several}`
+  return plural(String(count), unit[0])
 }
 
 /** `1:58`. */
@@ -42,9 +42,7 @@ export function clockText(ms: number): string {
 
 /** `12,345`; an estimate is `about 12,000`, since more digits of it would say nothing. */
 export const countText = (count: number, isEstimate = false): string =>
-  isEstimate && count > 0
-    ? WORDS.common.about(Number(count.toPrecision(2)).toLocaleString('en'))
-    : count.toLocaleString('en')
+  isEstimate && count > 0 ? `about ${Number(count.toPrecision(2)).toLocaleString('en')}` : count.toLocaleString('en')
 
 /** RFC 4180. A cell that a spreadsheet would take for a formula begins with an apostrophe. */
 export function csvOf(rows: readonly (readonly (string | number | null | undefined)[])[]): string {
@@ -56,12 +54,29 @@ export function csvOf(rows: readonly (readonly (string | number | null | undefin
   return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('')
 }
 
-/** Gives a file to the person at the browser. */
-export function saveFile(name: string, type: string, content: string | Uint8Array<ArrayBuffer>): void {
-  const url = URL.createObjectURL(new Blob([content], { type }))
-  const link = document.createElement('a')
-  Object.assign(link, { href: url, download: name })
-  link.click()
-  // The download has begun by then.
-  setTimeout(() => URL.revokeObjectURL(url), 10_000)
+const DAY = /^\d{4}-\d\d-\d\d$/
+export const isDay = (text: string): boolean => DAY.test(text)
+
+/** The last millisecond of a day in UTC; another time stays as it is. */
+export const endOfDay = (text: string): string => (isDay(text) ? `${text}T23:59:59.999Z` : text)
+
+/**
+ * Makes days of a query whole days. `…_before` is exclusive, so its day becomes the next midnight. `until` becomes
+ * the end of its day.
+ */
+export const withWholeDays = <Q extends Readonly<Record<string, string>>>(query: Q): Q =>
+  Object.fromEntries(
+    Object.entries(query).map(([name, value]) => {
+      const end = Date.parse(endOfDay(value)) + 1
+      // The service refuses a day that does not exist.
+      if (!isDay(value) || Number.isNaN(end)) return [name, value]
+      if (name.endsWith('_before')) return [name, new Date(end).toISOString()]
+      return [name, name === 'until' ? endOfDay(value) : value]
+    }),
+  ) as Q
+
+/** The first certificate of a file. */
+export function derOf(pem: string): Uint8Array<ArrayBuffer> {
+  const [, base64 = ''] = /-----BEGIN [^-]+-----([^-]+)-----END/.exec(pem) ?? []
+  return Uint8Array.from(atob(base64.replaceAll(/\s/g, '')), (character) => character.charCodeAt(0))
 }

@@ -1,10 +1,210 @@
-/** Starts the console. */
+/** Starts the console, and draws the frame around its pages: navigation, session, messages, and what a broken page shows. */
 
-import { render } from 'preact'
-import { call } from './api.ts'
-import { App } from './app.tsx'
-import { currentSession, noteUser, watchSession } from './session.ts'
+import { Component, type ComponentChildren, render } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { call, can, useApi } from './api.ts'
+import { Problem } from './components/basics.tsx'
+import { Page, Toast } from './components/page.tsx'
+import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
+import { instantText } from './format.ts'
+import { href, match, type Place, usePlace } from './router.ts'
+import { ROUTES, type Route } from './routes.ts'
+import { currentSession, noteUser, useSession, watchSession } from './session.ts'
 import { watchTheme } from './theme.ts'
+
+function App() {
+  const { user, asks } = useSession()
+  if (user === undefined) return <SignInPage />
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => document.querySelector<HTMLElement>('main h1')?.focus()}>
+        Skip to the content
+      </button>
+      <Frame />
+      {asks !== undefined && <SignInDialog />}
+      <Toast />
+    </>
+  )
+}
+
+/** These say themselves what is stopped. */
+const TELLS_OF_STOPS: readonly string[] = ['/', '/operation']
+
+function Frame() {
+  const place = usePlace()
+  const [isOpen, setOpen] = useState(false)
+  // On a phone, the menu lies over the page.
+  useEffect(() => setOpen(false), [place.path])
+  useScroll(place)
+  useEffect(keepFocus, [])
+  return (
+    <div class={isOpen ? 'frame open' : 'frame'}>
+      <header>
+        <a class="brand" href={href('/')}>
+          Chancery
+        </a>
+        <button type="button" class="menu" aria-expanded={isOpen} aria-controls="side" onClick={() => setOpen(!isOpen)}>
+          Menu
+        </button>
+      </header>
+      <div id="side">
+        <Navigation path={place.path} />
+        <UserMenu />
+      </div>
+      <main id="main">
+        <SessionBar />
+        {!TELLS_OF_STOPS.includes(place.path) && <StopBars />}
+        <Broken key={place.path}>
+          <CurrentPage place={place} />
+        </Broken>
+      </main>
+    </div>
+  )
+}
+
+const isCurrent = ({ path }: Route, now: string) => path === now || (path !== '/' && now.startsWith(`${path}/`))
+
+function Navigation({ path }: { path: string }) {
+  const navigation = useRef<HTMLElement>(null)
+  // On a low screen, the current page would be below the edge of the list.
+  useEffect(() => {
+    navigation.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest' })
+  }, [path])
+  const shown = ROUTES.filter(({ group, needs }) => group !== undefined && can(needs))
+  const groups = [...new Set(shown.map(({ group }) => group))].filter((group) => group !== undefined)
+  return (
+    <nav ref={navigation} aria-label="Pages">
+      {groups.map((group) => (
+        <section key={group} aria-label={group}>
+          <h2>{group}</h2>
+          <ul>
+            {shown
+              .filter((route) => route.group === group)
+              .map((route) => (
+                <li key={route.path}>
+                  <a href={href(route.path)} aria-current={isCurrent(route, path) ? 'page' : undefined}>
+                    {route.name}
+                  </a>
+                </li>
+              ))}
+          </ul>
+        </section>
+      ))}
+    </nav>
+  )
+}
+
+function CurrentPage({ place }: { place: Place }) {
+  for (const route of ROUTES) {
+    const params = match(route.path, place.path)
+    if (!params) continue
+    const { page: Shown, needs, name } = route
+    if (!can(needs)) return <Page title={name}>Your role does not allow this. Ask an administrator.</Page>
+    return <Shown params={params} query={place.query} entry={place.entry} />
+  }
+  return (
+    <Page title="Page not found">
+      <a href={href('/')}>Go to the overview</a>
+    </Page>
+  )
+}
+
+const scrolls = new Map<number, number>()
+/** Events by which the user moves the page. The page then keeps the user's position. */
+const MOVES = ['wheel', 'touchmove', 'keydown', 'pointerdown'] as const
+
+function useScroll({ path, entry }: Place): void {
+  useEffect(() => {
+    history.scrollRestoration = 'manual'
+    const wanted = scrolls.get(entry) ?? 0
+    scrollTo(0, wanted)
+    // The content arrives later and gives the page its former height.
+    const growth = new ResizeObserver(() => {
+      scrollTo(0, wanted)
+      if (Math.ceil(scrollY) >= Math.floor(wanted)) growth.disconnect()
+    })
+    if (wanted > 0) growth.observe(document.body)
+    const leaveAlone = () => growth.disconnect()
+    for (const move of MOVES) addEventListener(move, leaveAlone, { passive: true })
+    // When a shorter page replaces this one, the browser scrolls before this listener is removed.
+    const note = () => {
+      if ((history.state as { entry?: number } | null)?.entry === entry) scrolls.set(entry, scrollY)
+    }
+    addEventListener('scroll', note, { passive: true })
+    return () => {
+      leaveAlone()
+      for (const move of MOVES) removeEventListener(move, leaveAlone)
+      removeEventListener('scroll', note)
+    }
+  }, [entry])
+  useEffect(() => document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true }), [path])
+}
+
+class Broken extends Component<{ children: ComponentChildren }, { error?: unknown }> {
+  static override getDerivedStateFromError(error: unknown) {
+    return { error }
+  }
+
+  override componentDidCatch(error: unknown) {
+    console.error(error)
+  }
+
+  override render() {
+    const { error } = this.state
+    return error === undefined ? this.props.children : <Problem error={error} retry={() => location.reload()} />
+  }
+}
+
+/** Gives the focus to the heading when its element leaves the page, such as a removed filter. @returns what ends it */
+function keepFocus(): () => void {
+  let last: EventTarget | null = null
+  const note = ({ target }: FocusEvent) => {
+    last = target
+  }
+  const observer = new MutationObserver(() => {
+    if (document.activeElement !== document.body || !(last instanceof Element) || last.isConnected) return
+    last = null
+    document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
+  })
+  observer.observe(document.body, { childList: true, subtree: true })
+  addEventListener('focusin', note)
+  return () => {
+    observer.disconnect()
+    removeEventListener('focusin', note)
+  }
+}
+
+const POLL_MS = 30_000
+
+interface Stop {
+  title: string
+  since: { since: string | null; set_by: string | null; reason: string | null }
+}
+
+function StopBars() {
+  const { data } = useApi('getOverview', {}, { every: POLL_MS })
+  if (!data) return null
+  const { maintenance, signing } = data
+  const stops: Stop[] = [
+    ...(signing.signing_stopped
+      ? [{ title: 'Signing is stopped: no certificate and no CRL is signed.', since: signing }]
+      : []),
+    ...(maintenance.maintenance_mode ? [{ title: 'Maintenance: new orders are refused.', since: maintenance }] : []),
+  ]
+  return (
+    <>
+      {stops.map(({ title, since: { since, set_by, reason } }) => (
+        <div key={title} class="bar warn" role="status">
+          <p>
+            <strong>{title}</strong> {since !== null && `Since ${instantText(since)} by ${set_by ?? '–'}.`}{' '}
+            {reason !== null && `“${reason}”`}
+          </p>
+          <a href={href('/operation')}>View</a>
+        </div>
+      ))}
+    </>
+  )
+}
 
 watchTheme()
 watchSession(() => {
@@ -13,5 +213,5 @@ watchSession(() => {
 })
 // The role may have changed since the tab was last loaded. The page's own calls show an error.
 if (currentSession().token !== undefined) call('getMe', {}).then(noteUser, () => undefined)
-const place = document.getElementById('console')
-if (place) render(<App />, place)
+const root = document.getElementById('console')
+if (root) render(<App />, root)

@@ -62,7 +62,7 @@ export function changeQuery(change: Readonly<Record<string, string | undefined>>
   go(path, { ...query, ...change })
 }
 
-export type Params = Readonly<Record<string, string>>
+type Params = Readonly<Record<string, string>>
 
 /** @param pattern such as `/certificates/:serial`. @returns undefined when it does not fit */
 export function match(pattern: string, path: string): Params | undefined {
@@ -85,10 +85,10 @@ function decodeSafely(text: string): string {
   }
 }
 
-/** What every page is given. */
+/** The properties of every page. */
 export interface PageProps {
   params: Params
   query: Query
-  /** Of the history; `useList` remembers its rows under it. */
+  /** The entry of the history; `useList` remembers its rows under it. */
   entry: number
 }

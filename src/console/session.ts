@@ -1,5 +1,5 @@
 /**
- * Who is signed in: the token, in memory and in the session storage of this tab, and when it ends.
+ * The session: its user, the token, in memory and in the session storage of this tab, and when it ends.
  *
  * A token that the service no longer takes opens the sign-in over the page. Requests wait for it
  * and are sent again, so that nothing typed is lost.
@@ -11,15 +11,15 @@ import { createStore, useStore } from './store.ts'
 export type User = Output<'getMe'>
 export type Role = User['role']
 
-export interface Session {
+interface Session {
   token: string
   user: User
   /** By the clock of this machine, in milliseconds. */
   endsAt: number
 }
 
-/** `user` and no token: the session has ended, and its page still stands. */
-export interface SessionState {
+/** `user` and no token: the session has ended, and its page is still shown. */
+interface SessionState {
   token: string | undefined
   user: User | undefined
   endsAt: number

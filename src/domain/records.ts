@@ -27,6 +27,20 @@ export interface Account {
   preapprovedNetworks?: readonly string[]
 }
 
+/** What names an account that this service has at an upstream CA. */
+export interface UpstreamAccountName {
+  directoryUrl: string
+  email: string
+}
+
+export interface StoredUpstreamAccount {
+  id: string
+  /** PKCS #8 DER, sealed under `id`. */
+  sealedKey: Buffer
+  /** Undefined until registered. */
+  url: string | undefined
+}
+
 export interface Order {
   id: string
   accountId: string

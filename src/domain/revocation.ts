@@ -3,7 +3,7 @@
  * (docs/decisions/revocation.md).
  */
 
-import { CRL_REASONS } from '../shared/pki/crl-reasons.ts'
+import { CRL_REASONS } from '../shared/pki/crl-lint.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 
 export const KEY_COMPROMISE = 1

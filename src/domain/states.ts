@@ -1,10 +1,10 @@
 /**
- * Life cycles of accounts, orders, authorizations and challenges (RFC 8555 §7.1.6), and of the
- * administration's jobs, as tables: status → event → next status. Final statuses have empty rows.
+ * Life cycles of accounts, orders, authorizations and challenges (RFC 8555 §7.1.6), of issuances
+ * from a CSR and their upstream orders, and of the administration's jobs, as tables: status → event → next status. Final statuses have empty rows.
  * Pure: no clock, no database.
  */
 
-import { keysOf } from '../shared/lib/keys.ts'
+import { keysOf } from '../shared/lib/encoding.ts'
 import { problemDocument } from '../shared/protocol/problem.ts'
 
 export type StateTable = Readonly<Record<string, Readonly<Record<string, string>>>>
@@ -135,6 +135,106 @@ export function orderStatus(order: OrderFacts, now: Date): OrderStatus {
     ? 'pending'
     : pending.rejected
 }
+
+export type CsrIssuanceStatus =
+  | 'fresh'
+  | 'opened'
+  | 'promised'
+  | 'abandoned'
+  | 'awaited'
+  | 'signer'
+  | 'issued'
+  | 'late'
+  | 'failed'
+
+type CsrIssuanceEvent = 'rest' | 'open' | 'promise' | 'move' | 'give' | 'take' | 'abandon' | 'record' | 'fail'
+
+/** An issuance from a CSR (csr-issuance.ts decides which event comes next). */
+export const CSR_ISSUANCE = {
+  /** No backend has answered. The first one of the profile that is there is asked, the signer among them. */
+  fresh: {
+    rest: 'fresh',
+    open: 'opened',
+    promise: 'promised',
+    move: 'fresh',
+    give: 'signer',
+    // Only where the answer of a step is lost.
+    abandon: 'abandoned',
+    record: 'issued',
+    fail: 'failed',
+  },
+  /**
+   * A backend has answered with a state, and no certificate exists. Its next step is taken while it is
+   * there; else it withdraws what it has published, and the next one is asked.
+   */
+  opened: {
+    rest: 'opened',
+    open: 'opened',
+    promise: 'promised',
+    move: 'fresh',
+    abandon: 'abandoned',
+    record: 'issued',
+    fail: 'failed',
+  },
+  /** A certificate may exist. Only its backend is asked, however long that is away. */
+  promised: {
+    rest: 'promised',
+    open: 'opened',
+    promise: 'promised',
+    abandon: 'awaited',
+    record: 'issued',
+    fail: 'failed',
+  },
+  /** The order has failed. Its backend is asked to clean up, and to say whether a certificate exists. */
+  abandoned: { rest: 'abandoned', open: 'abandoned', promise: 'awaited', record: 'late', fail: 'failed' },
+  /** The order has failed, and a certificate may exist. It is asked for ever more rarely, for a week. */
+  awaited: { rest: 'awaited', open: 'abandoned', promise: 'awaited', record: 'late', fail: 'failed' },
+  /** The row is an intent of the signer. What that has surely not signed comes back. */
+  signer: { take: 'fresh', record: 'issued', fail: 'failed' },
+  issued: {},
+  /** The certificate is recorded as revoked. */
+  late: {},
+  failed: {},
+} as const satisfies Record<CsrIssuanceStatus, Partial<Record<CsrIssuanceEvent, CsrIssuanceStatus>>>
+
+/** Those of a row; in the others it is gone. */
+export type CsrRowStatus = Exclude<CsrIssuanceStatus, 'signer' | 'issued' | 'late' | 'failed'>
+
+export type UpstreamOrderStep = 'order' | 'inspect' | 'place' | 'answer' | 'await' | 'finalize' | 'clean' | 'collect'
+
+export type UpstreamOrderEvent =
+  | 'ordered'
+  | 'unproven'
+  | 'proven'
+  | 'placed'
+  | 'answered'
+  | 'ready'
+  | 'finalized'
+  | 'cleaned'
+  | 'failed'
+
+/**
+ * An order that this service has at an upstream CA (backend `acme_proxy`). Each step is taken from a state that is
+ * committed, so a crash repeats at most one of them.
+ */
+export const UPSTREAM_ORDER = {
+  /** Makes the upstream order. Done twice, it leaves an order that is never finalized. */
+  order: { ordered: 'inspect' },
+  /** Reads which names are still to be proven. */
+  inspect: { unproven: 'place', proven: 'await', failed: 'clean' },
+  /** Publishes one response to a challenge after the other. */
+  place: { placed: 'answer', failed: 'clean' },
+  /** Tells the upstream to look. Done twice, it asks only for challenges that still wait. */
+  answer: { answered: 'await', failed: 'clean' },
+  /** Reads whether the upstream is satisfied. */
+  await: { ready: 'finalize', finalized: 'clean', failed: 'clean' },
+  /** Sends the CSR; from here on a certificate may exist. Done twice, it sends only while the order is ready. */
+  finalize: { finalized: 'clean', failed: 'clean' },
+  /** Withdraws one response after the other. An order that has failed ends here: refused, or begun again. */
+  clean: { cleaned: 'collect' },
+  /** Downloads the certificate, and ends with it. */
+  collect: { ready: 'finalize', failed: 'clean' },
+} as const satisfies Record<UpstreamOrderStep, Partial<Record<UpstreamOrderEvent, UpstreamOrderStep>>>
 
 export type BulkRevocationStatus = 'matching' | 'revoking' | 'done' | 'refused' | 'cancelled'
 

@@ -1,7 +1,7 @@
 /** The messages between front threads and the supervisor: plain data over the actor runtime. */
 
 import type { CaaFinding, MailDomainFinding } from '../../workers/job.ts'
-import type { AdminMessages, AdminReply, AdminRequest } from '../admin/message.ts'
+import type { AdminMessages } from '../admin/message.ts'
 import type { Config } from '../config/schema.ts'
 import type { RefusalCounts } from '../events/abuse-summary.ts'
 import type { RegisteredHook } from '../events/hooks/registered-hook.ts'
@@ -27,13 +27,9 @@ export type SupervisorMessages = {
   metrics: { message: undefined; reply: string }
   /** From a front thread that ends. */
   lastMetrics: { message: { front: number; answer: ThreadAnswer }; reply: undefined }
-  /** For the admin thread. */
-  admin: { message: AdminRequest; reply: AdminReply }
-  adminNext: { message: string; reply: string | undefined }
-  adminCancel: { message: string; reply: undefined }
 }
 
-/** Of the admin thread: requests of the fronts, and what the supervisor asks. */
+/** Messages to the admin thread: requests, which the fronts send directly, and what the supervisor asks. */
 export type AdminThreadMessages = AdminMessages & {
   metrics: { message: undefined; reply: ThreadAnswer }
   /** Deletes entries of the audit log older than this. */
@@ -49,7 +45,7 @@ export interface ReloadChanges {
   needRestart: readonly string[]
 }
 
-/** Of the events thread. */
+/** Messages to the events thread. */
 export type EventsThreadMessages = {
   metrics: { message: undefined; reply: ThreadAnswer }
   /** The configuration after SIGHUP. */

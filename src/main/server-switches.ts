@@ -7,7 +7,7 @@ import type { Logger } from 'pino'
 import { type Loop, startLoop } from '../background/loop.ts'
 import { SERVER_SWITCHES, type ServerSwitch } from '../domain/server-switch.ts'
 import type { SharedFlags } from '../services/shared-flags.ts'
-import { keysOf } from '../shared/lib/keys.ts'
+import { keysOf } from '../shared/lib/encoding.ts'
 import type { Database } from '../store/database.ts'
 import { createServerSettings } from '../store/server-settings.ts'
 

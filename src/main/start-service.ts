@@ -96,7 +96,7 @@ async function start(context: StartContext, stopping: AbortSignal) {
   now.supervisor = supervisor
 
   onStep(`starting ${config.server.workers} front threads`)
-  const fronts = await startFronts(context, parts, crl, supervisor)
+  const fronts = await startFronts(context, parts, crl, { supervisor, admin })
 
   return {
     directoryUrl: `${urlSettings(config).externalUrl}${config.api.base_path}${config.acme.paths.directory}`,

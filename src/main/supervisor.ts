@@ -1,8 +1,8 @@
 /**
  * The supervisor's service to the front threads, in three actors.
  *
- * One takes validations, CAA and MX checks; the others answer health and metrics, and hand over to
- * the admin thread. Frequent requests of one kind therefore cannot block the others.
+ * One takes validations, CAA and MX checks; the others answer health and metrics, and take the steps of issuances
+ * from CSRs. Frequent requests of one kind therefore cannot block the others.
  */
 
 import type { Logger } from 'pino'
@@ -21,7 +21,7 @@ import type { AskForMailDomains } from '../services/mail-domains.ts'
 import type { SharedFlags } from '../services/shared-flags.ts'
 import type { DispatcherEvents, DispatcherLoad, ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import { sharedWork } from '../shared/lib/caching.ts'
-import { keysOf } from '../shared/lib/keys.ts'
+import { keysOf } from '../shared/lib/encoding.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import type { Database } from '../store/database.ts'
 import type { AdminThread } from './admin/start-admin.ts'
@@ -75,16 +75,11 @@ const OPERATIONS_LIMIT = 256
 const EXPOSITION_INTERVAL_MS = 1_000
 
 type Operations = Pick<SupervisorMessages, 'health' | 'metrics' | 'lastMetrics'>
-type Administration = Pick<SupervisorMessages, 'admin' | 'adminNext' | 'adminCancel'>
 type CsrSteps = Pick<SupervisorMessages, 'issueFromCsr'>
-type Work = Omit<SupervisorMessages, keyof Operations | keyof Administration | keyof CsrSteps>
+type Work = Omit<SupervisorMessages, keyof Operations | keyof CsrSteps>
 
-/** Requests for the admin thread from all fronts; each front has fewer open. */
-const ADMIN_LIMIT = 1_024
 /** Issuances that fronts wait for. */
 const ISSUING_LIMIT = 1_024
-/** Exceeds the 25 s that a bulk revocation waits. */
-const ADMIN_DEADLINE_MS = 35_000
 
 export interface Supervisor extends ActorRef<SupervisorMessages> {
   stop(): void
@@ -93,11 +88,13 @@ export interface Supervisor extends ActorRef<SupervisorMessages> {
 export function spawnSupervisor(parts: SupervisorParts): Supervisor {
   const work = spawnWork(parts)
   const operations = spawnOperations(parts)
-  const administration = spawnAdministration(parts)
   const issuing = spawnIssuing(parts)
-  const actors = { health: operations, metrics: operations, lastMetrics: operations } as const
-  const admins = { admin: administration, adminNext: administration, adminCancel: administration } as const
-  const byKind: Partial<Record<keyof SupervisorMessages, unknown>> = { ...actors, ...admins, issueFromCsr: issuing }
+  const byKind: Partial<Record<keyof SupervisorMessages, unknown>> = {
+    health: operations,
+    metrics: operations,
+    lastMetrics: operations,
+    issueFromCsr: issuing,
+  }
   const actorFor = (kind: keyof SupervisorMessages) => (byKind[kind] ?? work) as ActorRef<SupervisorMessages>
   return {
     name: 'supervisor',
@@ -106,7 +103,6 @@ export function spawnSupervisor(parts: SupervisorParts): Supervisor {
     stop() {
       work.stop()
       operations.stop()
-      administration.stop()
       issuing.stop()
     },
   }
@@ -171,25 +167,7 @@ function healthOf({ signer, backends }: SupervisorParts): BackendHealth {
   return { signer, others: names.map((name, i) => ({ name, isUp: isUp[i] === true })) }
 }
 
-/** Hands requests over to the admin thread, and its replies back. */
-function spawnAdministration({ log, admin }: SupervisorParts) {
-  const thread = () => admin?.ref ?? Promise.reject(new Error('the Admin API is off'))
-  return spawn<Administration>({
-    name: 'administration',
-    mailboxLimit: ADMIN_LIMIT,
-    concurrency: ADMIN_LIMIT,
-    restart: RESTART,
-    onFailure: ({ error }) => log.error({ err: error }, 'administration actor failed'),
-    start: () => ({
-      admin: async (request) => (await thread()).ask('request', request, ADMIN_DEADLINE_MS),
-      adminNext: async (stream) => (await thread()).ask('next', stream, ADMIN_DEADLINE_MS),
-      // A failure would restart this actor, for which all others wait; the stream ends by itself.
-      adminCancel: async (stream) => (await thread()).ask('cancel', stream, ADMIN_DEADLINE_MS).catch(() => undefined),
-    }),
-  })
-}
-
-/** Waits as long as a finalize does; what takes longer goes on without it. */
+/** Waits as long as a finalize does; a longer issuance continues without a waiting front. */
 function spawnIssuing({ log, csrIssuances, issueWithinMs }: SupervisorParts) {
   return spawn<CsrSteps>({
     name: 'issuing',

@@ -12,7 +12,7 @@ import type { CaaFinding, CaaJob, EvidenceStep, ValidationJob, ValidationVerdict
 import { judgeQuorum, neededCorroborations, type QuorumPolicy, type Vote } from '../domain/quorum.ts'
 import type { CheckType, MpicRequest } from './api.ts'
 import { caaRequest, dcvRequest } from './checks.ts'
-import type { Answer, RemotePerspective } from './client.ts'
+import type { Answer, RemotePerspective } from './remote-perspective.ts'
 
 export interface CorroborationOptions {
   perspectives: readonly RemotePerspective[]

@@ -7,8 +7,8 @@ import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Logger } from 'pino'
 import type { BuiltInJob, CaaFinding, CaaJob, EvidenceStep, ValidationVerdict } from '../../workers/job.ts'
+import { WorkerPoolError } from '../../workers/job.ts'
 import { WorkerPool } from '../../workers/pool.ts'
-import { WorkerPoolError } from '../../workers/pool-error.ts'
 import type { Config } from '../config/schema.ts'
 import { formatIpAddress, parseIpAddress } from '../shared/pki/ip-address.ts'
 import { type Identifier, normalizeDnsName } from '../shared/protocol/identifier.ts'
@@ -16,7 +16,7 @@ import { caaSettings } from '../validation/caa-checks.ts'
 import { http01Job, tlsAlpn01Job, txtJob } from '../validation/jobs.ts'
 import type { CheckOutcome, DcvParameters, MpicRequest } from './api.ts'
 import { accountLabelIn } from './checks.ts'
-import { type Answered, Busy, startPerspectiveServer } from './server.ts'
+import { type Answered, Busy, startPerspectiveServer } from './perspective-server.ts'
 
 /**
  * Configuration sections that a perspective reads; other sections of a service's file are allowed.

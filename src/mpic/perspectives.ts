@@ -7,10 +7,10 @@ import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { corroborationMs } from '../settings/validation.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import type { ValidationPools } from '../validation/pools.ts'
-import { createRemotePerspective, type RemotePerspective } from './client.ts'
 import { Corroboration } from './corroboration.ts'
+import { createRemotePerspective, type RemotePerspective } from './remote-perspective.ts'
 
-export interface CorroboratedValidators extends Pick<ValidationPools, 'validate' | 'checkCaa'> {
+interface CorroboratedValidators extends Pick<ValidationPools, 'validate' | 'checkCaa'> {
   stop(): void
 }
 

@@ -91,6 +91,35 @@ export function connect<T extends MessageTable>(port: MessagePort, name: string,
   return new PortRef<T>(port, name, limit)
 }
 
+/** Reaches an actor whose thread may be replaced: by the last port, and with `stopped` before the first. */
+export class MovableRef<T extends MessageTable> implements ActorRef<T> {
+  readonly name: string
+  readonly #limit: number
+  #current: RemoteRef<T> | undefined
+
+  constructor(name: string, limit: number) {
+    this.name = name
+    this.#limit = limit
+  }
+
+  moveTo(port: MessagePort): void {
+    this.#current = connect<T>(port, this.name, this.#limit)
+  }
+
+  tell<K extends Kind<T>>(kind: K, message: T[K]['message']): void {
+    this.#require().tell(kind, message)
+  }
+
+  async ask<K extends Kind<T>>(kind: K, message: T[K]['message'], deadlineMs: number): Promise<T[K]['reply']> {
+    return this.#require().ask(kind, message, deadlineMs)
+  }
+
+  #require(): RemoteRef<T> {
+    if (!this.#current) throw new ActorError('stopped', `${this.name} is not there yet`)
+    return this.#current
+  }
+}
+
 interface Waiter {
   resolve(value: unknown): void
   reject(error: unknown): void

@@ -17,6 +17,13 @@ export type ToSupervisor = {
   recycle: { message: { reason: string }; reply: undefined }
 }
 
+/** A port of a channel between two threads; the supervisor makes it and hands each thread its end. */
+export interface HandedPort {
+  /** Whether the thread answers at it or asks through it. */
+  end: 'answers' | 'asks'
+  port: MessagePort
+}
+
 /** The worker data of a supervised thread. */
 export interface ThreadStart {
   name: string

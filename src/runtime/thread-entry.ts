@@ -6,18 +6,22 @@
  * uncaught error (reported to the supervisor first), and on `process.exit`. Only running out of
  * heap skips it.
  */
-import { workerData } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import { within } from '../shared/lib/time-limit.ts'
 import { type ActorRef, type MessageTable, spawn } from './actor.ts'
 import { toErrorData } from './errors.ts'
-import { connect, expose } from './port.ts'
-import { CONTROL_LIMIT, type ThreadStart, type ToSupervisor, type ToThread } from './thread-control.ts'
+import { connect, expose, MovableRef } from './port.ts'
+import { CONTROL_LIMIT, type HandedPort, type ThreadStart, type ToSupervisor, type ToThread } from './thread-control.ts'
 
-export interface ThreadContext<D, S extends MessageTable> {
+type NoMessages = Record<never, never>
+
+export interface ThreadContext<D, S extends MessageTable, P extends MessageTable = NoMessages> {
   name: string
   data: D
   /** The supervisor's actor for its threads. */
   supervisor: ActorRef<S>
+  /** The actor of the thread in `ThreadOptions.peer`, without a way through the supervisor. */
+  peer: ActorRef<P>
   /** Registers a synchronous release. Releases run once, the last registered first. */
   atExit(release: () => void): void
   /**
@@ -40,9 +44,10 @@ const RECYCLE_DEADLINE_MS = 300_000
 /** Called once, at the top of a thread's entry file. An error in `setup` counts as a crash. */
 export function runThread<
   D,
-  T extends MessageTable = Record<never, never>,
-  S extends MessageTable = Record<never, never>,
->(setup: (context: ThreadContext<D, S>) => Promise<ThreadLife<T>>): void {
+  T extends MessageTable = NoMessages,
+  S extends MessageTable = NoMessages,
+  P extends MessageTable = NoMessages,
+>(setup: (context: ThreadContext<D, S, P>) => Promise<ThreadLife<T>>): void {
   const { name, data, control, app, mailboxLimit } = workerData as ThreadStart
   const supervisor = connect<ToSupervisor>(control, 'supervisor', CONTROL_LIMIT)
   const releases = new Releases()
@@ -85,10 +90,18 @@ export function runThread<
   })
   expose(control, controlled, (_kind, error) => crash(error))
 
-  const context: ThreadContext<D, S> = {
+  const peer = new MovableRef<P>('peer', mailboxLimit)
+  parentPort?.on('message', ({ end, port }: HandedPort) => {
+    if (end === 'asks') peer.moveTo(port)
+    // What a peer tells may be lost, as when this thread ends.
+    else if (life?.actor) expose(port, life.actor, () => undefined)
+  })
+
+  const context: ThreadContext<D, S, P> = {
     name,
     data: data as D,
     supervisor: connect<S>(app, 'supervisor', mailboxLimit),
+    peer,
     atExit: (release) => releases.add(release),
     requestRecycle: recycling(supervisor),
   }

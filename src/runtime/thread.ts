@@ -7,13 +7,13 @@
  * not end in time is reported as `stuck` and left running; the caller decides.
  */
 import { once } from 'node:events'
-import { MessageChannel, type TransferListItem, Worker } from 'node:worker_threads'
+import { MessageChannel, type MessagePort, type TransferListItem, Worker } from 'node:worker_threads'
 import { within } from '../shared/lib/time-limit.ts'
 import { type ActorRef, type Kind, type MessageTable, spawn } from './actor.ts'
 import { ActorError, type ErrorData, fromErrorData } from './errors.ts'
 import { connect, expose, type RemoteRef } from './port.ts'
 import { decideRestart, NO_FAILURES, type RestartHistory, type RestartPolicy } from './supervision.ts'
-import { CONTROL_LIMIT, type ThreadStart, type ToSupervisor, type ToThread } from './thread-control.ts'
+import { CONTROL_LIMIT, type HandedPort, type ThreadStart, type ToSupervisor, type ToThread } from './thread-control.ts'
 
 export interface ThreadOptions<S extends MessageTable> {
   name: string
@@ -23,6 +23,8 @@ export interface ThreadOptions<S extends MessageTable> {
   data: unknown
   /** The thread sees it as `context.supervisor`. */
   supervisor?: ActorRef<S>
+  /** The thread reaches this one as `context.peer`, by a port of their own. */
+  peer?: Pick<SupervisedThread<never>, 'openPort' | 'onReady'> | undefined
   /** Outstanding messages in each direction. */
   mailboxLimit: number
   /** The first start waits longer, and reports each time that this has passed. */
@@ -60,6 +62,10 @@ export interface SupervisedThread<T extends MessageTable> {
   readonly threadId: number | undefined
   /** Reaches the current thread. Calls fail with `stopped` while there is none. */
   readonly ref: ActorRef<T>
+  /** A new port to the current thread, for another thread; undefined while there is none. */
+  openPort(): MessagePort | undefined
+  /** Calls back each time that a thread has become the current one. */
+  onReady(listener: () => void): void
   /** Resolves when the thread is ready, however long that takes. A failed first start rejects and is not repeated. */
   start(): Promise<void>
   /** Also ends a thread that is being replaced. @returns false when a thread is stuck */
@@ -89,6 +95,9 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
   readonly ref: ActorRef<T>
   readonly #options: ThreadOptions<S>
   #current: Instance<T, S> | undefined
+  /** All that run, with those that start or end. */
+  readonly #instances = new Set<Instance<T, S>>()
+  readonly #readyListeners: (() => void)[] = []
   /** The successor of a crash or a recycle, until it is ready. */
   #coming: Instance<T, S> | undefined
   #history: RestartHistory = NO_FAILURES
@@ -108,10 +117,24 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
       ask: async <K extends Kind<T>>(kind: K, message: T[K]['message'], deadlineMs: number) =>
         current().ask(kind, message, deadlineMs),
     }
+    options.peer?.onReady(() => {
+      for (const instance of this.#instances) this.#connectToPeer(instance)
+    })
   }
 
   get threadId(): number | undefined {
     return this.#current?.threadId
+  }
+
+  openPort(): MessagePort | undefined {
+    if (!this.#current) return undefined
+    const { port1, port2 } = new MessageChannel()
+    this.#current.hand('answers', port1)
+    return port2
+  }
+
+  onReady(listener: () => void): void {
+    this.#readyListeners.push(listener)
   }
 
   async start(): Promise<void> {
@@ -172,6 +195,9 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
     const isFirst = this.status === 'starting' && this.crashes === 0
     const instance = new Instance<T, S>(this.#options, isFirst, (reason) => this.recycle(reason))
     this.#coming = instance
+    this.#instances.add(instance)
+    void instance.exited.then(() => this.#instances.delete(instance))
+    this.#connectToPeer(instance)
     try {
       await instance.ready
     } catch (error) {
@@ -185,7 +211,14 @@ class Supervised<T extends MessageTable, S extends MessageTable> implements Supe
     this.#current = instance
     this.status = 'running'
     onEvent({ type: 'ready', name, threadId: instance.threadId, afterMs: performance.now() - begin })
+    for (const listener of this.#readyListeners) listener()
     void instance.exited.then((exit) => this.#onExit(instance, exit))
+  }
+
+  /** Without a running peer the thread gets its port later; until then its asks fail with `stopped`. */
+  #connectToPeer(instance: Instance<T, S>): void {
+    const port = this.#options.peer?.openPort()
+    if (port) instance.hand('asks', port)
   }
 
   #onExit(instance: Instance<T, S>, { error, code }: Exit): void {
@@ -319,6 +352,10 @@ class Instance<T extends MessageTable, S extends MessageTable> {
         reject(error ?? new Error(`${name} ended with code ${code} before it was ready`))
       })
     })
+  }
+
+  hand(end: HandedPort['end'], port: MessagePort): void {
+    this.#worker.postMessage({ end, port } satisfies HandedPort, [port as unknown as TransferListItem])
   }
 
   /** @returns whether the thread ended. */

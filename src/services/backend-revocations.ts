@@ -6,7 +6,6 @@
  */
 
 import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
-import { revocationRestSeconds } from '../domain/csr-issuance.ts'
 import type { BackendRevocation, BackendRevocationStore } from '../store/backend-revocation-store.ts'
 
 export interface BackendRevocationsOptions {
@@ -58,4 +57,12 @@ export async function revokeAtBackend(
     }),
   )
   return due.length
+}
+
+const LONGEST_REVOCATION_REST_SECONDS = 3_600
+const FIRST_REVOCATION_REST_SECONDS = 2
+
+/** @param failures attempts that have failed, this one included */
+function revocationRestSeconds(failures: number): number {
+  return Math.min(LONGEST_REVOCATION_REST_SECONDS, FIRST_REVOCATION_REST_SECONDS * 2 ** Math.min(failures - 1, 20))
 }

@@ -14,7 +14,7 @@
 import type { CaBackend, CaIssuer } from '../ca/backend.ts'
 import { COMPLETE, crlName } from '../domain/crl-shard.ts'
 import { issuerKeyOf, issuerKeyOfCertificate } from '../domain/issuer-key.ts'
-import { keysOf } from '../shared/lib/keys.ts'
+import { keysOf } from '../shared/lib/encoding.ts'
 import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
 import { lintCrlExtensions, lintCrlHeader } from '../shared/pki/crl-lint.ts'

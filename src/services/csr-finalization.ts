@@ -29,7 +29,7 @@ export interface CsrFinalizationOptions {
   instanceId: number
 }
 
-export interface CsrOrder {
+interface CsrOrder {
   order: Order
   requester: Requester
   seen: RulesSeen

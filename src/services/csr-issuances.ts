@@ -1,10 +1,10 @@
 /**
  * Issuances from a CSR in the supervisor (docs/decisions/backends.md).
  *
- *   1 claim    the row, for one step; what ended its order is found here
- *   2 choose   the backend: the one that has begun it, else the first of the profile that is there
- *   3 step     the backend answers
- *   4 commit   the answer: a new state, a certificate that has passed its checks, or a failure
+ *   1 claim    the row, for one step
+ *   2 decide   `nextStep` of domain/csr-issuance.ts, from the row and the outcome of the last step
+ *   3 act      ask the backend, withdraw, hand over, record or fail
+ *   4 commit   the outcome; `CSR_ISSUANCE` in domain/states.ts guards each write
  *
  * A crash between 3 and 4 repeats the step with `isRepeated`. An order that fails while a
  * certificate may exist leaves its row, and what comes is recorded as revoked.
@@ -13,17 +13,28 @@
 import { CaError } from '../ca/backend.ts'
 import type { BackendState, IssuanceStep } from '../ca/csr-backend.ts'
 import { type GuardedCsrBackend, LeftAlone } from '../ca/guarded-csr-backend.ts'
-import { abandonedRestSeconds, isSigner, LONGEST_ABANDONED_SECONDS, restSeconds } from '../domain/csr-issuance.ts'
+import {
+  isAbandoned,
+  isRepetition,
+  isSigner,
+  type NextStep,
+  nextStep,
+  type ProgressEvent,
+  type StepOutcome,
+  type Surroundings,
+  statusOnEvent,
+  type Waits,
+} from '../domain/csr-issuance.ts'
 import { within } from '../shared/lib/time-limit.ts'
-import { type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
+import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { ClaimedIssuance, CsrIssuanceStore, Progress } from '../store/csr-issuance-store.ts'
-import { type BackendFacts, type CsrOutcome, factsOf, leaveBackend, requestOf } from './csr-step.ts'
+import { type BackendFacts, type CsrOutcome, factsOf, type Left, leaveBackend, requestOf } from './csr-step.ts'
 import type { ReceivedCertificates } from './received-certificates.ts'
-import { LAPSE_PROBLEMS, OVERDUE } from './recovery.ts'
+import { LAPSE_PROBLEMS } from './recovery.ts'
 import type { SignerTurn } from './signer-turn.ts'
 
 /** None may throw or wait. */
-export interface CsrIssuanceEvents {
+interface CsrIssuanceEvents {
   /** A step has thrown; what follows is in the error. */
   stepFailed(error: CaError, facts: BackendFacts): void
   /** The CA has refused for good; `reason` is its own, for the log. */
@@ -62,11 +73,21 @@ const MOST_RUNNING = 256
 const LEASE_MARGIN_SECONDS = 30
 /** Before the end of a lease, nothing of its row is tried again. */
 const LEASE_RESERVE_SECONDS = 5
-/** Rest of a row whose backend the configuration no longer has, or while the operator stops signing. */
-const LONG_REST_SECONDS = 15
-const REFUSED = problemDocument('serverInternal', 'the CA did not issue this certificate')
 
-type Choice = { backend: GuardedCsrBackend } | 'signer' | { restSeconds: number }
+/** What `nextStep` reads of an outcome, and what its step needs in addition. */
+type Outcome =
+  | Exclude<StepOutcome, { status: 'pending' | 'issued' | 'error' }>
+  | (IssuanceStep & { status: 'pending' })
+  | { status: 'issued'; answer: IssuanceStep & { status: 'issued' }; leaseUntil: number }
+  | (StepOutcome & { status: 'error'; error: CaError })
+
+/** A row, and the outcome that the next step follows. */
+interface Turn {
+  row: ClaimedIssuance
+  outcome: Outcome
+}
+
+type StepOf<D extends NextStep['do']> = NextStep & { do: D }
 
 export class CsrIssuances {
   readonly #options: CsrIssuancesOptions
@@ -120,105 +141,110 @@ export class CsrIssuances {
 
   /** Never throws. */
   async #drive(claimed: ClaimedIssuance): Promise<CsrOutcome> {
-    let row = claimed
     const startedAt = performance.now()
+    let turn: Turn = { row: claimed, outcome: { status: 'claimed' } }
     try {
       for (;;) {
-        const next = await this.#advance(row)
+        const ageSeconds = claimed.ageSeconds + (performance.now() - startedAt) / 1000
+        const row: ClaimedIssuance = { ...turn.row, ageSeconds }
+        const next = await this.#take(nextStep(row, turn.outcome, this.#surroundings(row)), row, turn.outcome)
         if (typeof next === 'string') return next
-        row = { ...next, ageSeconds: claimed.ageSeconds + (performance.now() - startedAt) / 1000 }
+        turn = next
       }
     } catch (error) {
-      this.#options.events.interrupted(error, factsOf(row))
+      this.#options.events.interrupted(error, factsOf(turn.row))
       return 'pending'
     }
   }
 
-  /** One step. @returns the row for the next one when that follows at once */
-  async #advance(row: ClaimedIssuance): Promise<CsrOutcome | ClaimedIssuance> {
-    const ended = row.abandonedSeconds === undefined ? this.#whatEnds(row) : undefined
-    if (ended) return this.#giveUp(row, ended)
-    if ((row.abandonedSeconds ?? 0) > LONGEST_ABANDONED_SECONDS) return this.#forget(row)
-    const choice = this.#choose(row)
-    if (choice === 'signer') return row.state === undefined ? this.#bySigner(row) : this.#goTo(row, choice)
-    if ('restSeconds' in choice) return this.#rest(row, choice.restSeconds)
-    const { backend } = choice
-    return backend.name === row.backend ? this.#step(row, backend) : this.#goTo(row, backend)
-  }
-
-  /** The error of an order that gets no certificate any more. */
-  #whatEnds({ lapse, ageSeconds }: ClaimedIssuance): ProblemDocument | undefined {
-    if (lapse !== undefined) return LAPSE_PROBLEMS[lapse]
-    return ageSeconds > this.#options.timeoutSeconds ? OVERDUE : undefined
-  }
-
-  async #giveUp(row: ClaimedIssuance, error: ProblemDocument): Promise<CsrOutcome | ClaimedIssuance> {
-    const { store, instanceId, events } = this.#options
-    // With a state, the backend may have something to clean up.
-    if (!row.mayHaveIssued && !row.isRepeated && row.state === undefined) {
-      await store.fail(row.certificateId, instanceId, error)
-      return 'failed'
+  #surroundings({ profile, backend, lapse }: ClaimedIssuance): Surroundings {
+    const { candidatesOf, isStopped, timeoutSeconds } = this.#options
+    const candidates = candidatesOf(profile)
+    const waits = new Map<string, Waits>()
+    for (const name of new Set([backend, ...candidates])) {
+      const one = this.#waitsOf(name)
+      if (one) waits.set(name, one)
     }
-    if (!(await store.abandon(row.certificateId, instanceId, error))) return 'pending'
-    events.abandoned(factsOf(row))
-    return { ...row, abandonedSeconds: 0 }
+    const lapsed = lapse === undefined ? undefined : LAPSE_PROBLEMS[lapse]
+    return { candidates, waits, isStopped: isStopped(), isClosing: this.#isClosed, lapsed, timeoutSeconds }
   }
 
-  async #forget(row: ClaimedIssuance): Promise<CsrOutcome> {
-    const { store, instanceId, events } = this.#options
-    if (row.mayHaveIssued || row.isRepeated)
-      events.alarm('a certificate that may exist at the CA has not been fetched; look there', undefined, factsOf(row))
-    await store.fail(row.certificateId, instanceId, OVERDUE)
-    return 'failed'
+  #waitsOf(name: string): Waits | undefined {
+    const { backends, signer } = this.#options
+    if (isSigner(name)) return signer.isUsable() ? { first: 0, next: 0 } : undefined
+    const backend = backends.get(name)
+    return backend && { first: backend.newRetryAfterMs(), next: backend.retryAfterMs() }
   }
 
-  #choose(row: ClaimedIssuance): Choice {
-    const { backends, candidatesOf, isStopped } = this.#options
-    if (isStopped()) return { restSeconds: LONG_REST_SECONDS }
-    const isBound = row.mayHaveIssued || row.isRepeated || row.abandonedSeconds !== undefined
-    const candidates = isBound ? [] : candidatesOf(row.profile)
-    // The backends before the first one of a row were away. What was only opened may be left behind,
-    // but is gone on with where that is possible.
-    const goesOn = candidates.length === 0 || row.failures === 0 || row.state !== undefined
-    const names = goesOn ? [row.backend, ...candidates] : candidates
-    let restMs = LONG_REST_SECONDS * 1000
-    for (const name of names) {
-      if (isSigner(name)) {
-        if (this.#options.signer.isUsable()) return 'signer'
-        continue
+  /** @param outcome the one that `step` follows */
+  #take(step: NextStep, row: ClaimedIssuance, outcome: Outcome): Promise<CsrOutcome | Turn> {
+    switch (step.do) {
+      case 'ask':
+        return this.#ask(row)
+      case 'hand over':
+        return this.#handOver(row, step)
+      case 'give to signer':
+        return this.#giveToSigner(row)
+      case 'take from signer':
+        return this.#takeFromSigner(row, step)
+      case 'commit':
+        return this.#commit(row, step, outcome as Outcome & { status: 'pending' })
+      case 'rest':
+        return this.#rest(row, step)
+      case 'record': {
+        const { answer, leaseUntil } = outcome as Outcome & { status: 'issued' }
+        return this.#options.received.take(row, answer, leaseUntil)
       }
-      const backend = backends.get(name)
-      const isNew = !isBound && row.state === undefined
-      const waitMs = (isNew || name !== row.backend ? backend?.newRetryAfterMs() : backend?.retryAfterMs()) ?? restMs
-      if (backend && waitMs === 0) return { backend }
-      restMs = Math.min(restMs, waitMs)
+      case 'abandon':
+        return this.#abandon(row, step.error)
+      case 'fail':
+        return this.#fail(row, step, outcome)
     }
-    return { restSeconds: restMs / 1000 }
   }
 
-  async #rest(row: ClaimedIssuance, seconds: number): Promise<CsrOutcome> {
-    await this.#save(row, { isRunning: row.isRepeated, dueInSeconds: this.#inTime(row, seconds) })
-    return 'pending'
+  async #ask(row: ClaimedIssuance): Promise<CsrOutcome | Turn> {
+    const backend = this.#options.backends.get(row.backend)
+    if (!backend) throw new Error(`there is no backend ${row.backend}`)
+    // The claim, or the commit of the last step, has begun the lease a moment ago.
+    const leaseUntil = performance.now() + (this.#leaseSeconds - LEASE_RESERVE_SECONDS) * 1000
+    try {
+      const answer = await backend.advance(requestOf(row), row.state as BackendState | undefined, {
+        isRepeated: isRepetition(row),
+        isAbandoned: isAbandoned(row.status),
+      })
+      if (answer.status === 'refused') this.#options.events.refused(answer.reason, factsOf(row))
+      return { row, outcome: answer.status === 'issued' ? { status: 'issued', answer, leaseUntil } : answer }
+    } catch (cause) {
+      if (this.#isCutOff) return 'pending'
+      // Another issuance was let through first; the choice is made again.
+      if (cause instanceof LeftAlone) return { row, outcome: { status: 'claimed' } }
+      const error = asCaError(cause)
+      this.#options.events.stepFailed(error, factsOf(row))
+      const { retryable, mayHaveIssued, retryAfterMs } = error
+      return { row, outcome: { status: 'error', retryable, mayHaveIssued, retryAfterMs, error } }
+    }
   }
 
-  /** Another backend than that of the row goes on. */
-  async #goTo(row: ClaimedIssuance, next: GuardedCsrBackend | 'signer'): Promise<CsrOutcome | ClaimedIssuance> {
-    const ended = await this.#leave(row)
-    if (ended) return ended
-    const moved = await this.#moveTo(row, next === 'signer' ? row.backend : next.name)
-    if (!moved) return 'pending'
-    return next === 'signer' ? this.#bySigner(moved) : this.#step(moved, next)
+  async #handOver(row: ClaimedIssuance, { to, hasFailed }: StepOf<'hand over'>): Promise<CsrOutcome | Turn> {
+    if (hasFailed) this.#options.events.failedOver(row.backend, to, factsOf(row))
+    const left = await this.#leave(row)
+    if (left?.status === 'refused') return { row, outcome: left }
+    if (left?.status === 'held elsewhere') return 'pending'
+    // The signer takes the row from the backend that it had.
+    const moved = { ...row, backend: isSigner(to) ? row.backend : to, state: undefined, isRepeated: false, failures: 0 }
+    const next = await this.#save(moved, 'move', { isRunning: true, dueInSeconds: this.#leaseSeconds })
+    return next ? { row: next, outcome: { status: 'moved', to } } : 'pending'
   }
 
-  /** @returns undefined when nothing keeps the issuance from another backend */
-  async #leave(row: ClaimedIssuance): Promise<CsrOutcome | undefined> {
+  /** Another backend is asked even where something stays published. */
+  async #leave(row: ClaimedIssuance): Promise<Left | undefined> {
     const { backends, events } = this.#options
-    const save = (state: BackendState) =>
-      this.#save({ ...row, state, isRepeated: false }, { isRunning: true, dueInSeconds: this.#leaseSeconds })
+    const lease = { isRunning: true, dueInSeconds: this.#leaseSeconds }
+    const save = async (state: BackendState) => (await this.#save({ ...row, state }, 'open', lease)) !== undefined
     try {
       const left = await leaveBackend(backends.get(row.backend), row, save)
-      if (left.status === 'refused') return await this.#refused(row, left)
-      return left.status === 'left' ? undefined : 'pending'
+      if (left.status === 'refused') events.refused(left.reason, factsOf(row))
+      return left
     } catch (error) {
       if (this.#isCutOff || !(error instanceof CaError)) throw error
       events.notWithdrawn(error, factsOf(row))
@@ -226,133 +252,71 @@ export class CsrIssuances {
     }
   }
 
-  /** @returns undefined when another instance holds the row */
-  async #moveTo(row: ClaimedIssuance, backend: string): Promise<ClaimedIssuance | undefined> {
-    const moved = { ...row, backend, state: undefined, mayHaveIssued: false, isRepeated: false, failures: 0 }
-    const isSaved = await this.#save(moved, { isRunning: true, dueInSeconds: this.#leaseSeconds })
-    return isSaved ? moved : undefined
-  }
-
-  async #step(row: ClaimedIssuance, backend: GuardedCsrBackend): Promise<CsrOutcome | ClaimedIssuance> {
-    // A step that failed while a certificate may exist has left no answer.
-    const isRepeated = row.isRepeated || (row.mayHaveIssued && (row.state === undefined || row.failures > 0))
-    // The claim, or the record of the last step, has begun the lease a moment ago.
-    const leaseUntil = performance.now() + (this.#leaseSeconds - LEASE_RESERVE_SECONDS) * 1000
-    let answer: IssuanceStep
+  async #giveToSigner(row: ClaimedIssuance): Promise<CsrOutcome | Turn> {
     try {
-      answer = await backend.advance(requestOf(row), row.state as BackendState | undefined, {
-        isRepeated,
-        isAbandoned: row.abandonedSeconds !== undefined,
-      })
-    } catch (cause) {
-      if (this.#isCutOff) return 'pending'
-      // Another issuance was let through first; the choice is made again.
-      if (cause instanceof LeftAlone) return row
-      return this.#failed(row, asCaError(cause))
-    }
-    if (answer.status === 'pending') return this.#pending(row, answer)
-    if (answer.status === 'refused') return this.#refused(row, answer)
-    return this.#options.received.take(row, answer, leaseUntil)
-  }
-
-  async #pending(
-    row: ClaimedIssuance,
-    { state, retryAfterMs, mayHaveIssued }: IssuanceStep & { status: 'pending' },
-  ): Promise<CsrOutcome | ClaimedIssuance> {
-    const next = { ...row, state, mayHaveIssued, isRepeated: false, failures: 0 }
-    const isAtOnce = retryAfterMs <= 0 && !this.#isClosed
-    const dueInSeconds = isAtOnce ? this.#leaseSeconds : this.#inTime(row, Math.max(0, retryAfterMs / 1000))
-    const isSaved = await this.#save(next, { isRunning: isAtOnce, dueInSeconds })
-    return isAtOnce && isSaved ? next : 'pending'
-  }
-
-  async #refused(row: ClaimedIssuance, { problem, reason }: IssuanceStep & { status: 'refused' }): Promise<CsrOutcome> {
-    const { store, instanceId, events } = this.#options
-    events.refused(reason, factsOf(row))
-    await store.fail(row.certificateId, instanceId, problem)
-    return 'failed'
-  }
-
-  /** By the table of `CsrBackend`. */
-  async #failed(row: ClaimedIssuance, error: CaError): Promise<CsrOutcome | ClaimedIssuance> {
-    const { store, instanceId, events } = this.#options
-    events.stepFailed(error, factsOf(row))
-    const { retryable } = error
-    // What an earlier step has left open, a later error does not settle.
-    const mayHaveIssued = error.mayHaveIssued || row.mayHaveIssued
-    const isAbandoned = row.abandonedSeconds !== undefined
-    if (!retryable || (isAbandoned && !mayHaveIssued)) {
-      if (mayHaveIssued)
-        events.alarm('an order failed, and the CA may have issued its certificate; look there', error, factsOf(row))
-      await store.fail(row.certificateId, instanceId, REFUSED)
-      return 'failed'
-    }
-    const next = mayHaveIssued ? undefined : this.#nextOf(row)
-    if (next !== undefined) return this.#failOver(row, next)
-    const failures = row.failures + 1
-    await this.#save(
-      { ...row, mayHaveIssued, failures },
-      { isRunning: false, dueInSeconds: this.#inTime(row, restSeconds(failures, error.retryAfterMs)) },
-    )
-    return 'pending'
-  }
-
-  /** Goes on with the next one at once: the first may be asked again only when this one has failed as well. */
-  async #failOver(row: ClaimedIssuance, next: string): Promise<CsrOutcome | ClaimedIssuance> {
-    const { backends, events } = this.#options
-    events.failedOver(row.backend, next, factsOf(row))
-    return this.#goTo(row, backends.get(next) ?? 'signer')
-  }
-
-  async #bySigner(row: ClaimedIssuance): Promise<CsrOutcome | ClaimedIssuance> {
-    try {
-      const turn = await this.#options.signer.issue(row)
-      return turn === 'unsigned' ? await this.#takeBack(row) : turn
+      const ended = await this.#options.signer.issue(row)
+      return ended === 'unsigned' ? { row, outcome: { status: ended } } : ended
     } catch (error) {
       this.#options.events.interrupted(error, factsOf(row))
-      // No backend was asked, so there is nothing to repeat.
-      return this.#rest(row, LONG_REST_SECONDS)
+      return { row, outcome: { status: 'not given' } }
     }
   }
 
-  /** The signer has not signed: the next backend goes on, else the one before it after a rest. */
-  async #takeBack(row: ClaimedIssuance): Promise<CsrOutcome | ClaimedIssuance> {
-    const { store, instanceId, events, candidatesOf } = this.#options
-    const signer = candidatesOf(row.profile).find(isSigner) ?? ''
-    const next = this.#nextOf({ profile: row.profile, backend: signer })
-    const failures = next === undefined ? row.failures + 1 : 0
-    const dueInSeconds = next === undefined ? this.#inTime(row, restSeconds(failures, undefined)) : 0
+  async #takeFromSigner(row: ClaimedIssuance, step: StepOf<'take from signer'>): Promise<CsrOutcome | Turn> {
+    const { store, instanceId, events } = this.#options
+    const { signer, to, failures, restSeconds: dueInSeconds } = step
     const isTaken = await store.takeFromSigner({
       ...row,
-      backend: next ?? row.backend,
+      backend: to ?? row.backend,
       instanceId,
       failures,
       dueInSeconds,
     })
-    if (!isTaken || next === undefined) return 'pending'
-    events.failedOver(signer, next, factsOf(row))
-    return (await store.claim(row.certificateId, this.#holder)) ?? 'pending'
+    if (!isTaken || to === undefined) return 'pending'
+    events.failedOver(signer, to, factsOf(row))
+    const claimed = await store.claim(row.certificateId, this.#holder)
+    return claimed ? { row: claimed, outcome: { status: 'claimed' } } : 'pending'
   }
 
-  /** The next backend of the profile that is there. */
-  #nextOf({ profile, backend }: Pick<ClaimedIssuance, 'profile' | 'backend'>): string | undefined {
-    const { candidatesOf, backends, signer } = this.#options
-    const candidates = candidatesOf(profile)
-    return candidates
-      .slice(candidates.indexOf(backend) + 1)
-      .find((name) => (isSigner(name) ? signer.isUsable() : backends.get(name)?.newRetryAfterMs() === 0))
+  async #commit(
+    row: ClaimedIssuance,
+    { event, restSeconds }: StepOf<'commit'>,
+    { state }: Outcome & { status: 'pending' },
+  ): Promise<CsrOutcome | Turn> {
+    const isRunning = restSeconds === undefined
+    const answered = { ...row, state, isRepeated: false, failures: 0 }
+    const next = await this.#save(answered, event, { isRunning, dueInSeconds: restSeconds ?? this.#leaseSeconds })
+    return next && isRunning ? { row: next, outcome: { status: 'claimed' } } : 'pending'
   }
 
-  /** An order ends in its time, however long a backend is away or wants to be left alone. After it there is no hurry. */
-  #inTime({ ageSeconds, abandonedSeconds }: ClaimedIssuance, seconds: number): number {
-    if (abandonedSeconds !== undefined) return Math.max(seconds, abandonedRestSeconds(abandonedSeconds))
-    return Math.min(seconds, Math.max(0, this.#options.timeoutSeconds - ageSeconds) + 1)
+  async #rest(row: ClaimedIssuance, step: StepOf<'rest'>): Promise<CsrOutcome> {
+    const { event, isRepeated, failures, restSeconds } = step
+    await this.#save({ ...row, failures }, event, { isRunning: isRepeated, dueInSeconds: restSeconds })
+    return 'pending'
   }
 
-  #save(row: ClaimedIssuance, { isRunning, dueInSeconds }: Pick<Progress, 'isRunning' | 'dueInSeconds'>) {
-    const { certificateId, backend, state, mayHaveIssued, failures } = row
-    const progress = { certificateId, backend, state, mayHaveIssued, failures, isRunning, dueInSeconds }
-    return this.#options.store.save(progress, this.#options.instanceId)
+  async #abandon(row: ClaimedIssuance, error: ProblemDocument): Promise<CsrOutcome | Turn> {
+    const { store, instanceId, events } = this.#options
+    if (!(await store.abandon(row.certificateId, instanceId, error))) return 'pending'
+    events.abandoned(factsOf(row))
+    const abandoned = { ...row, status: statusOnEvent(row.status, 'abandon'), abandonedSeconds: 0 }
+    return { row: abandoned, outcome: { status: 'claimed' } }
+  }
+
+  async #fail(row: ClaimedIssuance, { error, alarm }: StepOf<'fail'>, outcome: Outcome): Promise<CsrOutcome> {
+    const { store, instanceId, events } = this.#options
+    if (alarm !== undefined) events.alarm(alarm, outcome.status === 'error' ? outcome.error : undefined, factsOf(row))
+    await store.fail(row.certificateId, instanceId, error)
+    return 'failed'
+  }
+
+  /** @returns the row as it is now; undefined when another instance holds it */
+  async #save(row: ClaimedIssuance, event: ProgressEvent, until: Pick<Progress, 'isRunning' | 'dueInSeconds'>) {
+    const status = statusOnEvent(row.status, event)
+    const { certificateId, backend, state, failures } = row
+    const progress = { certificateId, event, backend, state, failures, ...until }
+    const isSaved = await this.#options.store.save(progress, this.#options.instanceId)
+    return isSaved ? { ...row, status } : undefined
   }
 }
 

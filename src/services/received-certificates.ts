@@ -49,7 +49,7 @@ export interface ReceptionEvents extends Pick<IssuanceEvents, 'issued'> {
   alarm(message: string, cause: unknown, facts: BackendFacts): void
 }
 
-export interface ReceivedCertificatesOptions {
+interface ReceivedCertificatesOptions {
   store: Pick<CsrIssuanceStore, 'saveIssuer' | 'record' | 'fail' | 'disown'>
   certificates: Pick<CertificateStore, 'findBySerial'>
   policy: ReceptionPolicy

@@ -9,7 +9,7 @@ import type {
 } from '../store/csr-issuance-store.ts'
 import { isRecordedAfterAll, untilDone } from './late-record.ts'
 
-export interface RecordParts {
+interface RecordParts {
   store: Pick<CsrIssuanceStore, 'record'>
   certificates: Pick<CertificateStore, 'findBySerial'>
   instanceId: number

@@ -7,6 +7,7 @@
  * serial number is recorded as revoked, unless the signer has surely not signed.
  */
 
+import { OVERDUE } from '../domain/csr-issuance.ts'
 import { uuidTime } from '../shared/lib/uuid.ts'
 import { parseTbsCertificate } from '../shared/pki/tbs-certificate.ts'
 import { type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
@@ -50,8 +51,6 @@ export const LAPSE_PROBLEMS: Record<Lapse, ProblemDocument> = {
     'an authorization of the order was deactivated or revoked before the certificate could be issued',
   ),
 }
-
-export const OVERDUE = problemDocument('serverInternal', 'the CA did not issue the certificate in time')
 
 /** Intents signed concurrently in one round; the next round takes more. */
 const BATCH = 64

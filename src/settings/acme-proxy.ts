@@ -13,16 +13,16 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
-import type { AcmeProxySettings } from '../ca/acme-proxy/backend.ts'
-import { fileHttp } from '../ca/acme-proxy/handlers/file-http.ts'
-import type { ChallengeHandler } from '../ca/acme-proxy/handlers/handler.ts'
+import type { AcmeProxySettings } from '../ca/acme-proxy/acme-proxy-backend.ts'
+import type { ChallengeHandler } from '../ca/acme-proxy/challenge-handler.ts'
 import {
+  fileHttp,
   MODULE_METHODS,
   type ModuleSettings,
   moduleHandler,
   requireHandlerModule,
-} from '../ca/acme-proxy/handlers/module.ts'
-import { callbackDns, callbackHttp, type ScriptSettings } from '../ca/acme-proxy/handlers/scripts.ts'
+} from '../ca/acme-proxy/challenge-handler.ts'
+import { callbackDns, callbackHttp, type ScriptSettings } from '../ca/acme-proxy/challenge-scripts.ts'
 import { type ChallengeHandlerConfig, readChallengeHandler } from '../config/challenge-handler.ts'
 import type { Config } from '../config/schema.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'

@@ -1,7 +1,7 @@
 /** Settings of CA modules (`ext:` backends). */
 
-import type { ModuleBackendOptions } from '../ca/module/backend.ts'
-import { CA_METHODS } from '../ca/module/load.ts'
+import type { ModuleBackendOptions } from '../ca/module/module-backend.ts'
+import { CA_METHODS } from '../ca/module/module-backend.ts'
 import { type CaModuleConfig, caModuleConfig, keyOfBackend, usedModules } from '../config/ca-module.ts'
 import type { Config } from '../config/schema.ts'
 import { urlOfModule } from '../shared/lib/module-reference.ts'

@@ -6,8 +6,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Config } from '../config/schema.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
-import { createSecretBox, type SecretBox } from '../shared/lib/secret-box.ts'
-import { secretIn, withoutLineEnds } from '../shared/lib/secret-text.ts'
+import { createSecretBox, type SecretBox, secretIn, withoutLineEnds } from '../shared/lib/secret-box.ts'
 
 /** A shorter file is a mistake, such as a truncated file or a password. */
 const MIN_EAB_SECRET_BYTES = 32

@@ -6,6 +6,8 @@
  * Every later write names the holder, so the late answer of a former one changes nothing.
  */
 
+import type { HeldIssuance, ProgressEvent } from '../domain/csr-issuance.ts'
+import { CSR_ISSUANCE, type CsrRowStatus, statusesAllowing } from '../domain/states.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { Database, Statement } from './database.ts'
@@ -13,9 +15,9 @@ import { beginsByHistory, type HistoryDemands } from './history-guard.ts'
 import { LAPSE, LATE_REASON, type Lapse, movedToProcessing } from './issuance-guards.ts'
 import { type BeginningOrder, rulesOf } from './issuance-store.ts'
 import pg from './pg.ts'
-import { order } from './status-sql.ts'
+import { csrIssuance, order } from './status-sql.ts'
 
-export interface CsrIntent {
+interface CsrIntent {
   certificateId: string
   order: BeginningOrder
   /** DER */
@@ -28,14 +30,14 @@ export interface CsrIntent {
 }
 
 /** Of one that was a row before, its age and its failures go on. */
-export interface TakenIntent extends Omit<CsrIntent, 'order' | 'spkiSha256'> {
+interface TakenIntent extends Omit<CsrIntent, 'order' | 'spkiSha256'> {
   ageSeconds?: number
   failures?: number
   dueInSeconds?: number
 }
 
 /** A row for one step. */
-export interface ClaimedIssuance {
+export interface ClaimedIssuance extends HeldIssuance {
   certificateId: string
   accountId: string
   orderId: string
@@ -48,18 +50,10 @@ export interface ClaimedIssuance {
   notAfter: Date
   /** What the client has asked for; empty for an order that retention has deleted. */
   requested: { notBefore?: Date; notAfter?: Date }
-  backend: string
+  /** Undefined where the backend has begun nothing. */
   state: unknown
-  mayHaveIssued: boolean
-  /** A step was begun before whose answer is not recorded. */
-  isRepeated: boolean
   /** An answer of this step or any earlier one was not recorded. */
   wasInterrupted: boolean
-  /** Steps in a row that have failed. */
-  failures: number
-  ageSeconds: number
-  /** Seconds since the order failed; undefined while it is processing. */
-  abandonedSeconds: number | undefined
   lapse: Lapse | undefined
 }
 
@@ -96,10 +90,7 @@ export interface CsrIssuanceStore {
   claim(certificateId: string, holder: Holder): Promise<ClaimedIssuance | undefined>
   /** Claims due rows, and those whose holder's instance has ended in a step. */
   claimDue(holder: Holder, limit: number): Promise<ClaimedIssuance[]>
-  /**
-   * What a step has answered. With `leaseSeconds` the next step follows at once.
-   * @returns false when another instance holds the row
-   */
+  /** @returns false when another instance holds the row, or its status does not allow the event */
   save(progress: Progress, instanceId: number): Promise<boolean>
   /** The order processing → invalid with this error; the row stays, to fetch what comes too late. */
   abandon(certificateId: string, instanceId: number, error: ProblemDocument): Promise<boolean>
@@ -131,22 +122,30 @@ export interface Holder {
 
 export interface Progress {
   certificateId: string
+  event: ProgressEvent
   backend: string
   state: unknown
-  mayHaveIssued: boolean
   /** Whether a step is under way; then `dueInSeconds` is a lease. */
   isRunning: boolean
   failures: number
   dueInSeconds: number
 }
 
-export interface ReceivedIssuer {
+interface ReceivedIssuer {
   fingerprint: Buffer
   certificate: Buffer
   /** From the issuer upwards, itself included. */
   chain: readonly Buffer[]
   alternateChains: readonly (readonly Buffer[])[]
 }
+
+/** The status as the columns of a row say it. */
+const STATUS = `
+  CASE WHEN abandoned_at IS NULL AND may_have_issued THEN ${csrIssuance.of('promised')}
+       WHEN may_have_issued THEN ${csrIssuance.of('awaited')}
+       WHEN abandoned_at IS NOT NULL THEN ${csrIssuance.of('abandoned')}
+       WHEN state IS NULL OR state = 'null' THEN ${csrIssuance.of('fresh')}
+       ELSE ${csrIssuance.of('opened')} END`
 
 const BEGIN: Statement = {
   name: 'csr-issuance-begin',
@@ -178,7 +177,7 @@ const GIVE_TO_SIGNER: Statement = {
   name: 'csr-issuance-give-to-signer',
   text: `
     WITH taken AS (
-      DELETE FROM csr_issuances WHERE certificate_id = $1 AND instance_id = $6 AND NOT may_have_issued
+      DELETE FROM csr_issuances WHERE certificate_id = $1 AND instance_id = $6 AND ${STATUS} ${csrIssuance.allows('give')}
       RETURNING order_id, account_id, spki_sha256
     )
     INSERT INTO issuance_intents (certificate_id, order_id, account_id, serial_number, issuer_id, issuer_fingerprint, tbs,
@@ -196,7 +195,7 @@ const claimStatement = (name: string, chosen: string): Statement => ({
     UPDATE csr_issuances n SET instance_id = $1, due_at = now() + make_interval(secs => $2), is_running = true,
            was_interrupted = n.was_interrupted OR due.is_running
       FROM due WHERE n.certificate_id = due.certificate_id
-    RETURNING n.certificate_id, n.account_id, n.order_id, n.csr, n.not_before, n.not_after, n.backend, n.state, n.may_have_issued,
+    RETURNING n.certificate_id, n.account_id, n.order_id, n.csr, n.not_before, n.not_after, n.backend, n.state, ${STATUS} AS status,
               due.is_running AS is_repeated, n.was_interrupted, n.failures, extract(epoch FROM now() - n.created_at)::float8 AS age,
               extract(epoch FROM now() - n.abandoned_at)::float8 AS abandoned,
               (SELECT jsonb_build_object('identifiers', o.identifiers, 'profile', o.profile, 'replaces', o.replaces,
@@ -212,11 +211,12 @@ const CLAIM_DUE = claimStatement(
 
 const SAVE: Statement = {
   name: 'csr-issuance-save',
+  // csr_issuances_pkey
   text: `
     UPDATE csr_issuances
-       SET backend = $3, state = $4, may_have_issued = $5, is_running = $6, failures = $7,
+       SET backend = $3, state = $4, may_have_issued = coalesce($5, may_have_issued), is_running = $6, failures = $7,
            due_at = now() + make_interval(secs => $8)
-     WHERE certificate_id = $1 AND instance_id = $2 RETURNING certificate_id`,
+     WHERE certificate_id = $1 AND instance_id = $2 AND ${STATUS} = ANY ($9) RETURNING certificate_id`,
 }
 
 const ABANDON: Statement = {
@@ -224,7 +224,7 @@ const ABANDON: Statement = {
   text: `
     WITH kept AS (
       UPDATE csr_issuances SET abandoned_at = now()
-       WHERE certificate_id = $1 AND instance_id = $2 AND abandoned_at IS NULL RETURNING order_id
+       WHERE certificate_id = $1 AND instance_id = $2 AND ${STATUS} ${csrIssuance.allows('abandon')} RETURNING order_id
     ), moved AS (
       UPDATE orders o SET status = ${order.after('failed')}, error = $3
         FROM kept WHERE o.id = kept.order_id AND o.status ${order.allows('failed')}
@@ -335,9 +335,11 @@ export function createCsrIssuanceStore(db: Database): CsrIssuanceStore {
     async claimDue({ instanceId, leaseSeconds }, limit) {
       return (await db.query<ClaimRow>(CLAIM_DUE, [instanceId, leaseSeconds, limit])).map(decode)
     },
-    save({ certificateId, backend, state, mayHaveIssued, isRunning, failures, dueInSeconds }, instanceId) {
+    save({ certificateId, event, backend, state, isRunning, failures, dueInSeconds }, instanceId) {
       const json = state === undefined ? null : JSON.stringify(state)
-      return done(SAVE, [certificateId, instanceId, backend, json, mayHaveIssued, isRunning, failures, dueInSeconds])
+      const mayHaveIssued = event === 'rest' ? null : event === 'promise'
+      const row = [certificateId, instanceId, backend, json, mayHaveIssued, isRunning, failures, dueInSeconds]
+      return done(SAVE, [...row, statusesAllowing(CSR_ISSUANCE, event)])
     },
     abandon: (certificateId, instanceId, error) => done(ABANDON, [certificateId, instanceId, error]),
     async record({ certificateId, serialNumber, issuerFingerprint, names, notBefore, notAfter, der }, instanceId) {
@@ -376,7 +378,7 @@ interface ClaimRow {
   not_after: Date
   backend: string
   state: unknown
-  may_have_issued: boolean
+  status: CsrRowStatus
   is_repeated: boolean
   was_interrupted: boolean
   failures: number
@@ -410,7 +412,7 @@ function decode(row: ClaimRow): ClaimedIssuance {
     },
     backend: row.backend,
     state: row.state ?? undefined,
-    mayHaveIssued: row.may_have_issued,
+    status: row.status,
     isRepeated: row.is_repeated,
     wasInterrupted: row.was_interrupted,
     failures: row.failures,

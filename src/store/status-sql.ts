@@ -10,6 +10,7 @@ import {
   AUTHORIZATION,
   BULK_REVOCATION,
   CHALLENGE,
+  CSR_ISSUANCE,
   type EventOf,
   STORED_ORDER,
   type StateTable,
@@ -47,5 +48,6 @@ export const account = statusSql(ACCOUNT)
 export const order = statusSql(STORED_ORDER)
 export const authorization = statusSql(AUTHORIZATION)
 export const challenge = statusSql(CHALLENGE)
+export const csrIssuance = statusSql(CSR_ISSUANCE)
 export const bulkRevocation = statusSql(BULK_REVOCATION)
 export const auditVerification = statusSql(AUDIT_VERIFICATION)

@@ -1,25 +1,7 @@
 /** SQL of the account that this service has at an upstream ACME service (backend `acme_proxy`). */
 
+import type { StoredUpstreamAccount, UpstreamAccountName } from '../domain/records.ts'
 import type { Database, Statement } from './database.ts'
-
-export interface UpstreamAccountRow {
-  id: string
-  sealedKey: Buffer
-  url: string | undefined
-}
-
-/** What names an account. */
-export interface UpstreamAccountName {
-  directoryUrl: string
-  email: string
-}
-
-export interface UpstreamAccountStore {
-  find(name: UpstreamAccountName): Promise<UpstreamAccountRow | undefined>
-  /** Keeps an account that is there already. @returns the one that is there now */
-  add(name: UpstreamAccountName, id: string, sealedKey: Buffer): Promise<UpstreamAccountRow>
-  saveUrl(id: string, url: string | undefined): Promise<void>
-}
 
 const FIND: Statement = {
   name: 'upstream-account-find',
@@ -45,19 +27,20 @@ interface Row {
   url: string | null
 }
 
-export function createUpstreamAccountStore(db: Pick<Database, 'query'>): UpstreamAccountStore {
-  async function find({ directoryUrl, email }: UpstreamAccountName): Promise<UpstreamAccountRow | undefined> {
+/** The store of ca/acme-proxy/upstream-account.ts. */
+export function createUpstreamAccountStore(db: Pick<Database, 'query'>) {
+  async function find({ directoryUrl, email }: UpstreamAccountName): Promise<StoredUpstreamAccount | undefined> {
     const [row] = await db.query<Row>(FIND, [directoryUrl, email])
     return row && { id: row.id, sealedKey: row.sealed_key, url: row.url ?? undefined }
   }
 
   return {
     find,
-    async add(name, id, sealedKey) {
+    async add(name: UpstreamAccountName, id: string, sealedKey: Buffer): Promise<StoredUpstreamAccount> {
       await db.query(ADD, [name.directoryUrl, name.email, id, sealedKey])
-      return (await find(name)) as UpstreamAccountRow
+      return (await find(name)) as StoredUpstreamAccount
     },
-    async saveUrl(id, url) {
+    async saveUrl(id: string, url: string | undefined): Promise<void> {
       await db.query(SAVE_URL, [id, url ?? null])
     },
   }

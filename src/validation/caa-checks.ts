@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { CaaFinding, CaaJob } from '../../workers/job.ts'
-import { WorkerPoolError } from '../../workers/pool-error.ts'
+import { WorkerPoolError } from '../../workers/job.ts'
 import { caaIdentities } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
 import { boundSteps } from '../domain/validation-evidence.ts'
@@ -63,7 +63,7 @@ export function caaAnswerDeadlineMs(config: Config): number {
   return caaTimeoutMs(config) + corroborationMs(config) + QUEUE_MS
 }
 
-export interface CaaChecksOptions {
+interface CaaChecksOptions {
   jobFor: CaaJobFactory | undefined
   checkCaa(job: CaaJob): Promise<CaaFinding[]>
   metrics: Metrics

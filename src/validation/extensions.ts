@@ -3,7 +3,7 @@
  * docs/decisions/module-references.md).
  */
 
-import type { ValidatorModule } from '../../workers/extension/module.ts'
+import type { ValidatorModule } from '../../workers/extension/contract.ts'
 import { BrokenValidator, probeValidators } from '../../workers/extension/probe.ts'
 import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { Config } from '../config/schema.ts'

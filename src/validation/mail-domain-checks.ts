@@ -2,7 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { MailDomainFinding, MailDomainJob } from '../../workers/job.ts'
-import { WorkerPoolError } from '../../workers/pool-error.ts'
+import { WorkerPoolError } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
 import type { AskForMailDomains } from '../services/mail-domains.ts'
 import { dnsSettings } from './jobs.ts'
@@ -18,7 +18,7 @@ function timeoutMs({ dns }: Config): number {
   return 2 * dns.timeout_seconds * 1000
 }
 
-export interface MailDomainChecksOptions {
+interface MailDomainChecksOptions {
   config: Config
   checkMailDomains(job: MailDomainJob): Promise<MailDomainFinding[]>
   log: Logger

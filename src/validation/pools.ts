@@ -3,11 +3,10 @@
  * any.
  */
 
-import { judgedByCaa } from '../../workers/caa-verdict.ts'
 import { EXTENSION_LIMITS } from '../../workers/extension/probe.ts'
 import type { ExtensionJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
+import { judgedByCaa, WorkerPoolError } from '../../workers/job.ts'
 import { WorkerPool, type WorkerPoolOptions } from '../../workers/pool.ts'
-import { WorkerPoolError } from '../../workers/pool-error.ts'
 import type { ChallengeMethods } from './extensions.ts'
 
 export interface ValidationPools extends Pick<WorkerPool, 'checkCaa' | 'checkMailDomains'> {

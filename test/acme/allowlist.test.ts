@@ -45,7 +45,7 @@ describe('allowlists of accounts', () => {
   })
 
   const allow = (client: AcmeClient, ...patterns: string[]) =>
-    operate(service, 'account', 'allow', idOf(client), ...patterns)
+    operate(service, 'accounts', 'allow', idOf(client), ...patterns)
 
   test('an account without entries may order nothing', async () => {
     const client = await registeredClient(service.directoryUrl)
@@ -107,7 +107,7 @@ describe('allowlists of accounts', () => {
     await allow(client, 'late.test')
     const order = await client.newOrder(['late.test'])
     await client.authorize(order, responder)
-    await operate(service, 'account', 'disallow', idOf(client), 'late.test')
+    await operate(service, 'accounts', 'disallow', idOf(client), 'late.test')
     const csr = await csrFor(['late.test'])
     assertRejected(await client.post(order.json.finalize, { csr }), /^late\.test is not among/)
     assert.equal((await client.post(String(order.headers.location))).json.status, 'ready')
@@ -128,7 +128,7 @@ describe('allowlists of accounts', () => {
     await client.newAccount({ externalAccountBinding: bindingFor(client, credential) })
     assert.equal((await client.newOrder(['a.copied.test', '192.0.2.7'])).status, 201)
     assertRejected(await client.newOrder(['a.other.test']), /not among/)
-    const printed = await operate(service, 'account', 'allowed', idOf(client))
+    const printed = await operate(service, 'accounts', 'allowed', idOf(client))
     assert.match(printed, /^ip +192\.0\.2\.0\/24 .*\ndns +\*\.copied\.test /m)
   })
 
@@ -147,7 +147,7 @@ describe('allowlists of accounts', () => {
       assert.equal(code, /there is no account/.test(stderr) ? 1 : 2, words.join(' '))
       assert.match(stderr, message)
     }
-    const { code, stdout } = await chancery(service, 'account', 'disallow', idOf(client), 'a.test')
+    const { code, stdout } = await chancery(service, 'accounts', 'disallow', idOf(client), 'a.test')
     assert.equal(code, 1)
     assert.match(stdout, /missing {2}a\.test was not allowed/)
   })

@@ -25,7 +25,7 @@ describe('auto_accept', () => {
 
   async function aClient(...allowed: string[]) {
     const client = await registeredClient(service.directoryUrl)
-    await operate(service, 'account', 'allow', client.kid.split('/').at(-1) as string, ...allowed)
+    await operate(service, 'accounts', 'allow', client.kid.split('/').at(-1) as string, ...allowed)
     return client
   }
 
@@ -51,7 +51,7 @@ describe('auto_accept', () => {
     assert.deepEqual([line['event'], line['by']], ['identifiers_approved', 'auto_accept'])
   })
 
-  test('so are pre-authorizations', async () => {
+  test('a pre-authorization is valid at once', async () => {
     const client = await aClient('pre.auto.test')
     const identifier = { type: 'dns', value: 'pre.auto.test' }
     assert.equal((await client.post(client.directory['newAuthz'] as string, { identifier })).json.status, 'valid')
@@ -90,7 +90,7 @@ test('switched on, it accepts challenges of orders from before; switched off, no
     await service.dispose()
   })
   const client = await registeredClient(service.directoryUrl)
-  await operate(service, 'account', 'allow', client.kid.split('/').at(-1) as string, '*.before.test')
+  await operate(service, 'accounts', 'allow', client.kid.split('/').at(-1) as string, '*.before.test')
   const before = await client.newOrder(['a.before.test'])
   assert.equal(before.json.status, 'pending')
   await service.stop()

@@ -1540,7 +1540,7 @@ describe('refused requests', () => {
     assert.equal((await send({ url: orders.pending, headers: JOSE, body: text })).status, 200)
   })
 
-  test('members of a JWS that nobody has defined are ignored, in the inner one of a key change as well (RFC 7515 §7.2.1)', async () => {
+  test('unknown members of a JWS, and of the one inside a key change, are ignored (RFC 7515 §7.2.1)', async () => {
     const { service, alice, orders } = world
     const jws = { ...(await alice.jws(orders.pending)), comment: 'hello', extra: [{}] }
     assert.equal((await send({ url: orders.pending, headers: JOSE, body: JSON.stringify(jws) })).status, 200)

@@ -21,7 +21,8 @@ import {
 import { certIdOf } from '../support/certificate-id.ts'
 import { readCrl } from '../support/crl.ts'
 import { chancery, operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { aCertificate } from '../unit/shared/pki/support.ts'
 
 describe('a certificate that the database has forgotten', { timeout: 900_000 }, () => {
@@ -30,7 +31,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
   let client: AcmeClient
   let database: pg.Client
   before(async () => {
-    service = await startTestService({ fronts: 1, config: { crl: { enabled: true }, ari: { enabled: true } } })
+    service = await sharedService('acme')
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
     database = new pg.Client(service.database.connection)
@@ -40,7 +41,6 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
     closeConnections()
     await database.end()
     await responder.close()
-    await service.dispose()
   })
 
   const fileOf = (name: string, pem: string) => {
@@ -73,7 +73,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
 
     const account = client.kid.split('/').at(-1) as string
     assert.match(
-      await operate(service, 'certificate', 'import', file, '--account', account),
+      await operate(service, 'certificates', 'import', file, '--account', account),
       /^recorded {2}[0-9a-f]+ {2}/,
     )
     assert.equal((await renewalInfo(der)).status, 200)
@@ -90,7 +90,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
 
   test('that was revoked is revoked again from the last CRL, and an import completes its record', async () => {
     const { der, file, serial } = await forgotten('listed.test')
-    await operate(service, 'certificate', 'import', file)
+    await operate(service, 'certificates', 'import', file)
     assert.match(await operate(service, 'certificates', 'revoke', serial, '--reason', '4'), /revoked/)
     assert.equal((await chancery(service, 'certificates', 'revoke', serial)).code, 1)
     await operate(service, 'crl', 'rebuild')
@@ -107,7 +107,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
     const after = entryOf((await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body)
     assert.deepEqual(after, entryOf(list))
 
-    assert.match(await operate(service, 'certificate', 'import', file), /^recorded/)
+    assert.match(await operate(service, 'certificates', 'import', file), /^recorded/)
     const shown = JSON.parse(await operate(service, 'inspect', 'certificate', serial, '--json'))
     assert.deepEqual([shown.san_values, shown.status], [['listed.test'], 'revoked'])
     writeFileSync(crlFile, der)
@@ -117,7 +117,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
 
   test('without an account is revoked by whoever controls its names, and by nobody else', async () => {
     const { der, file } = await forgotten('nobodys.test')
-    await operate(service, 'certificate', 'import', file)
+    await operate(service, 'certificates', 'import', file)
     const stranger = await registeredClient(service.directoryUrl)
     assert.equal((await revoke(stranger, der)).status, 403)
     assert.equal((await revoke(client, der)).status, 200)
@@ -125,8 +125,8 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
 
   test('is recorded once, among several files', async () => {
     const [one, two] = [await forgotten('one.test'), await forgotten('two.test')]
-    assert.match(await operate(service, 'certificate', 'import', one.file), /^recorded/)
-    const lines = (await operate(service, 'certificate', 'import', one.file, two.file)).trim().split('\n')
+    assert.match(await operate(service, 'certificates', 'import', one.file), /^recorded/)
+    const lines = (await operate(service, 'certificates', 'import', one.file, two.file)).trim().split('\n')
     assert.deepEqual(
       lines.map((line) => line.split(' ')[0]),
       ['known', 'recorded'],
@@ -135,9 +135,9 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
 
   test('whose serial number is that of another one is refused', async () => {
     const { der, file } = await forgotten('twice.test')
-    await operate(service, 'certificate', 'import', file)
+    await operate(service, 'certificates', 'import', file)
     await database.query("UPDATE certificates SET der = '\\x00' WHERE der = $1", [der])
-    const { code, stderr } = await chancery(service, 'certificate', 'import', file)
+    const { code, stderr } = await chancery(service, 'certificates', 'import', file)
     assert.equal(code, 1)
     assert.match(stderr, /is that of another certificate/)
   })
@@ -155,7 +155,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
     )
     const file = fileOf('caught', chain)
     assert.match(
-      await operate(service, 'certificate', 'import', file),
+      await operate(service, 'certificates', 'import', file),
       new RegExp(`^completed {2}${tbs.serialNumber.toString('hex')}`),
     )
     assert.equal((await client.post(orderUrl)).json.status, 'valid')
@@ -174,7 +174,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
       [['--account', 'me'], /--account me: takes a UUID/, 2],
     ]
     for (const [words, complaint, code] of cases) {
-      const result = await chancery(service, 'certificate', 'import', file, ...words)
+      const result = await chancery(service, 'certificates', 'import', file, ...words)
       assert.deepEqual([result.code, result.stdout], [code, ''])
       assert.match(result.stderr, complaint)
     }

@@ -14,7 +14,8 @@ import {
 } from '../support/acme-client.ts'
 import { readCrl, verifyWithOpenssl } from '../support/crl.ts'
 import { operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { startRunningClock } from '../support/until.ts'
 
 const SUPERSEDED = 4
@@ -26,7 +27,7 @@ describe('the CRL', () => {
   let responder: Responder
   let client: AcmeClient
   before(async () => {
-    service = await startTestService({ fronts: 1, config: { crl: { enabled: true } } })
+    service = await sharedService('acme')
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
     await service.waitForLog('CRL published')
@@ -34,7 +35,6 @@ describe('the CRL', () => {
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
   })
 
   const fetchCrl = (headers: Record<string, string> = {}, method = 'GET', name = '') =>

@@ -39,14 +39,14 @@ async function createProfile(data: object, on = service): Promise<string> {
   const name = `profile-${++profiles}`
   const file = path.join(on.folder, `${name}.json`)
   writeFileSync(file, JSON.stringify({ name, profile_data: data }))
-  await operate(on, 'csr-profile', 'create', file)
+  await operate(on, 'profiles', 'create', file)
   return name
 }
 
 async function profiledClient(data: object): Promise<AcmeClient> {
   const name = await createProfile(data)
   const client = await registeredClient(service.directoryUrl)
-  await operate(service, 'csr-profile', 'assign', name, '--account', idOf(client))
+  await operate(service, 'profiles', 'assign', name, '--account', idOf(client))
   return client
 }
 
@@ -118,7 +118,7 @@ describe('CSR profiles', () => {
     const client = await profiledClient({ san_regex: 'no.*' })
     const order = await readyOrder(client, ['changed.test'])
     assertViolations(await order.finalize(), [/does not match no\.\*$/])
-    await operate(service, 'csr-profile', 'assign', await createProfile({}), '--account', idOf(client))
+    await operate(service, 'profiles', 'assign', await createProfile({}), '--account', idOf(client))
     assert.equal((await order.finalize()).status, 200)
   })
 
@@ -207,8 +207,8 @@ describe('CSR profiles', () => {
     await client.newAccount({ externalAccountBinding: bindingFor(client, credential) })
     const order = await readyOrder(client, ['by-credential.test'])
     assertViolations(await order.finalize(), [/1 subject alternative names; the maximum is 0/])
-    await operate(service, 'csr-profile', 'assign', await createProfile({}), '--account', idOf(client))
-    await operate(service, 'csr-profile', 'assign', profile, '--eab', 'profiled')
+    await operate(service, 'profiles', 'assign', await createProfile({}), '--account', idOf(client))
+    await operate(service, 'profiles', 'assign', profile, '--eab', 'profiled')
     assert.equal((await order.finalize()).status, 200)
   })
 
@@ -216,7 +216,7 @@ describe('CSR profiles', () => {
     const credential = await createCredential(service, 'later')
     const client = await createAcmeClient(service.directoryUrl)
     await client.newAccount({ externalAccountBinding: bindingFor(client, credential) })
-    await operate(service, 'csr-profile', 'assign', await createProfile({ san_maximum: 0 }), '--eab', 'later')
+    await operate(service, 'profiles', 'assign', await createProfile({ san_maximum: 0 }), '--eab', 'later')
     const order = await readyOrder(client, ['later.test'])
     assertViolations(await order.finalize(), [/the maximum is 0/])
   })
@@ -241,7 +241,7 @@ describe('CSR profiles, required', () => {
     assert.equal(answer.json.type, BAD_CSR)
     assert.match(answer.json.detail, /this account has no CSR profile/)
     assert.equal(await order.status(), 'ready')
-    await operate(strict, 'csr-profile', 'assign', await createProfile({}, strict), '--account', idOf(client))
+    await operate(strict, 'profiles', 'assign', await createProfile({}, strict), '--account', idOf(client))
     assert.equal((await order.finalize()).status, 200)
   })
 })
@@ -250,15 +250,15 @@ describe('the command line of CSR profiles', () => {
   const create = async (text: string, name = 'wrong.yaml') => {
     const file = path.join(service.folder, name)
     writeFileSync(file, text)
-    return chancery(service, 'csr-profile', 'create', file)
+    return chancery(service, 'profiles', 'create', file)
   }
 
   test('reads YAML and JSON, and lists what is there', async () => {
     assert.equal((await create('name: from-yaml\nprofile_data:\n  san_maximum: 3\n')).code, 0)
     assert.equal((await create('{"name": "from-json", "description": "d", "profile_data": {}}', 'p.json')).code, 0)
-    const shown = JSON.parse(await operate(service, 'csr-profile', 'show', 'from-yaml', '--json'))
+    const shown = JSON.parse(await operate(service, 'profiles', 'show', 'from-yaml', '--json'))
     assert.deepEqual([shown.account_ids, shown.profile_data], [[], { san_maximum: 3 }])
-    assert.match(await operate(service, 'csr-profile', 'list'), /^\S+ +from-json +d /m)
+    assert.match(await operate(service, 'profiles', 'list'), /^\S+ +from-json +d /m)
   })
 
   test('names every fault of a file', async () => {
@@ -282,7 +282,7 @@ describe('the command line of CSR profiles', () => {
     assert.match((await create('name: [\n')).stderr, /line/)
     await create('name: twice\nprofile_data: {}\n')
     assert.match((await create('name: twice\nprofile_data: {}\n')).stderr, /"twice" already/)
-    const assign = (...words: string[]) => chancery(service, 'csr-profile', 'assign', ...words)
+    const assign = (...words: string[]) => chancery(service, 'profiles', 'assign', ...words)
     assert.match((await assign('nothing', '--eab', 'x')).stderr, /no CSR profile "nothing"/)
     assert.match((await assign('twice', '--eab', 'nobody')).stderr, /no credential with the kid "nobody"/)
     assert.match((await assign('twice')).stderr, /name one of --account, --eab/)

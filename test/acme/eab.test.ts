@@ -245,7 +245,7 @@ describe('external account binding, required', () => {
       })
     }
 
-    test('and then the right binding is accepted', async () => {
+    test('after all the refusals the right binding is accepted', async () => {
       await boundAccount(credential)
     })
   })

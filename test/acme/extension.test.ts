@@ -78,7 +78,7 @@ describe('methods of validator modules', () => {
     return { order, authorization, challenge: await client.post(challenge.url) }
   }
 
-  test('they are offered in the order of the configuration, where the module says that it can', async () => {
+  test('methods are offered in the order of the configuration, if their module can validate the identifier', async () => {
     assert.deepEqual(await typesFor('offer.test'), ['http-01', 'faulty-01', 'accept-all-01'])
     assert.deepEqual(await typesFor('*.offer.test'), ['accept-all-01'])
     assert.deepEqual(await typesFor('192.0.2.1'), ['http-01', 'accept-all-01'])

@@ -70,7 +70,7 @@ describe('a finding of the lint with ca.received_lint: refuse', { timeout: 900_0
   })
 
   // RFC 8555 §7.4: no content other than that requested.
-  test('so does a certificate of another period than the client has requested', async () => {
+  test('a certificate whose period is not the one requested fails the order with an alarm', async () => {
     place.ca().behave('issue')
     const notAfter = new Date(Date.now() + 5 * 86_400_000).toISOString()
     const { order, url } = await place.finalized({ notAfter })

@@ -122,7 +122,7 @@ describe('a service behind an external CA', { timeout: 900_000 }, () => {
       assert.deepEqual(await query('SELECT FROM csr_issuances'), [])
     })
 
-  test('a CSR that asks for a CA certificate or another name is refused before the CA is asked, which may copy from it', async () => {
+  test('a CSR for a CA certificate or another name is refused before the CA, which may copy it, is asked', async () => {
     const { order, name } = await ready()
     const csr = await aCsr(P256_KEY, {
       names: [{ type: 'dns', value: name }],
@@ -232,7 +232,7 @@ describe('a service behind an external CA', { timeout: 900_000 }, () => {
   })
 
   for (const isRevoked of [false, true])
-    test(`one that a restored database lacks is imported once, and its revocation ${isRevoked ? 'before' : 'after'} that reaches the CA`, async () => {
+    test(`a certificate that a restored database lacks is imported, and its revocation ${isRevoked ? 'before' : 'after'} the import reaches the CA`, async () => {
       ca.behave('serial with a sign octet')
       const { order, url } = await finalized()
       const { text } = await client.post(order.json.certificate)

@@ -187,7 +187,7 @@ describe('a service behind a proxy, with paths of its own', () => {
     }
   })
 
-  test('a URL of more than 8,000 bytes is 414, with a path in the log that is cut (RFC 9110 §15.5.15)', async () => {
+  test('a URL of more than 8,000 bytes is 414, and the log cuts its path (RFC 9110 §15.5.15)', async () => {
     for (const path of [`/${'a'.repeat(9_000)}`, `/acme/v2/start?${'a'.repeat(9_000)}`]) {
       const answer = await get(path)
       assert.equal(answer.status, 414, path)

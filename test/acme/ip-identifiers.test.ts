@@ -11,7 +11,8 @@ import {
   registeredClient,
   startResponder,
 } from '../support/acme-client.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { x509 } from '../unit/shared/pki/support.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
@@ -22,7 +23,7 @@ describe('IP identifiers', () => {
   let onIpv6: Responder
   let client: AcmeClient
   before(async () => {
-    service = await startTestService({ fronts: 1, config: { security: { identifier_policy: { allow_ip: true } } } })
+    service = await sharedService('acme')
     onIpv4 = await startResponder(service.http01Port)
     onIpv6 = await startResponder(service.http01Port, '::1')
     client = await registeredClient(service.directoryUrl)
@@ -31,7 +32,6 @@ describe('IP identifiers', () => {
     closeConnections()
     await onIpv4.close()
     await onIpv6.close()
-    await service.dispose()
   })
 
   const cases = [

@@ -19,7 +19,8 @@ import {
   registeredClient,
   startResponder,
 } from '../support/acme-client.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { P256_KEY, P384_KEY, P521_KEY, RSA_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
@@ -40,28 +41,18 @@ function subjectNames(der: Buffer): { values: string[]; critical: boolean } {
   return { values: extension.names.toJSON().map(({ value }) => String(value)), critical: extension.critical }
 }
 
-/** The built-in profile, and P-521, which it leaves out. */
-const EVERY_CURVE = {
-  key_usages: ['digital_signature', 'key_encipherment'],
-  extended_key_usages: ['server_auth'],
-  key_types: ['RSA', 'P-256', 'P-384', 'P-521'],
-}
-
 describe('issuance and revocation', () => {
   let service: TestService
   let responder: Responder
   let client: AcmeClient
   before(async () => {
-    service = await startTestService({
-      config: { security: { identifier_policy: { allow_ip: true } }, ca: { profiles: { default: EVERY_CURVE } } },
-    })
+    service = await sharedService('acme')
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
   })
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
   })
 
   async function readyOrder(names: readonly string[], more: object = {}): Promise<Answer> {

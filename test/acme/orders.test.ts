@@ -16,7 +16,8 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/
@@ -32,27 +33,13 @@ describe('orders and authorizations', () => {
   let responder: Responder
   let client: AcmeClient
   before(async () => {
-    service = await startTestService({
-      config: {
-        acme: { orders_page_size: 3 },
-        challenges: { http01: { max_retries: 2 } },
-        dns: {
-          zones: [
-            { zone: 'test', addresses: ['127.0.0.1'] },
-            { zone: 'closed.test', addresses: ['127.0.0.2'] },
-            { zone: 'unresolved.test', resolvers: ['127.0.0.1:9'] },
-          ],
-          timeout_seconds: 1,
-        },
-      },
-    })
+    service = await sharedService('acme')
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
   })
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
   })
 
   async function httpChallenge(order: Answer): Promise<{ url: string; token: string; authorization: string }> {

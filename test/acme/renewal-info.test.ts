@@ -15,6 +15,7 @@ import {
 import { certIdOf } from '../support/certificate-id.ts'
 import { chancery } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 /** What counts as now, of windows of days; the machine may stand still between two looks at the clock. */
 const NOW_MS = 300_000
@@ -28,7 +29,7 @@ describe('renewal information', () => {
   let renewalInfo: string
   let certificate: { der: Buffer; certId: string }
   before(async () => {
-    service = await startTestService({ config: { ari: { enabled: true } } })
+    service = await sharedService('acme')
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
     renewalInfo = client.directory['renewalInfo'] as string
@@ -37,7 +38,6 @@ describe('renewal information', () => {
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
   })
 
   async function issue(name: string) {
@@ -143,7 +143,7 @@ describe('renewal information', () => {
     const { certId, serial } = await issue('advised.test')
     const usual = await windowOf(certId)
     const why = 'https://ca.example/incident'
-    const advised = await chancery(service, 'renewal', 'advise', '--serial', serial, '--explanation', why)
+    const advised = await chancery(service, 'renewals', 'advise', '--serial', serial, '--explanation', why)
     assert.equal(advised.code, 0, advised.stderr)
     assert.match(advised.stdout, /^1 certificate/m)
     const answer = await get(certId)
@@ -152,7 +152,7 @@ describe('renewal information', () => {
     assert.equal(answer.json.retryAfter, 3600)
     assert.notDeepEqual((await windowOf(certificate.certId)).end, (await windowOf(certId)).end)
 
-    const cleared = await chancery(service, 'renewal', 'clear', '--serial', serial)
+    const cleared = await chancery(service, 'renewals', 'clear', '--serial', serial)
     assert.equal(cleared.code, 0, cleared.stderr)
     assert.deepEqual(await windowOf(certId), usual)
     assert.equal('explanationURL' in (await get(certId)).json, false)
@@ -165,7 +165,7 @@ describe('renewal information', () => {
     )
     const advised = await chancery(
       service,
-      'renewal',
+      'renewals',
       'advise',
       '--issuer',
       issuer.fingerprint256,
@@ -176,7 +176,7 @@ describe('renewal information', () => {
     const window = await windowOf(certificate.certId)
     assert.ok(Math.abs(window.start.getTime() - Date.now()) < NOW_MS)
     assert.equal(Math.floor(end.getTime() / 1000), window.end.getTime() / 1000)
-    assert.equal((await chancery(service, 'renewal', 'clear', '--all')).code, 0)
+    assert.equal((await chancery(service, 'renewals', 'clear', '--all')).code, 0)
   })
 
   const wrongUsage: Record<string, string[]> = {
@@ -191,7 +191,7 @@ describe('renewal information', () => {
   for (const [what, words] of Object.entries(wrongUsage)) {
     test(`"renewal advise" with ${what} changes nothing and says so`, async () => {
       const usual = await windowOf(certificate.certId)
-      const { code, stderr } = await chancery(service, 'renewal', 'advise', ...words)
+      const { code, stderr } = await chancery(service, 'renewals', 'advise', ...words)
       assert.notEqual(code, 0)
       assert.match(stderr, /^chancery: /m)
       assert.deepEqual(await windowOf(certificate.certId), usual)

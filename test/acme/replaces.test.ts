@@ -18,6 +18,7 @@ import {
 import { age } from '../support/aged-certificate.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const PROBLEM = 'urn:ietf:params:acme:error:'
 
@@ -28,13 +29,12 @@ describe('replaces', () => {
   let service: TestService
   let responder: Responder
   before(async () => {
-    service = await startTestService({ config: { ari: { enabled: true } } })
+    service = await sharedService('acme')
     responder = await startResponder(service.http01Port)
   })
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
   })
 
   async function withCertificate(...names: string[]): Promise<{ client: AcmeClient; certId: string }> {

@@ -113,7 +113,7 @@ describe('a signer that dies after it has signed', { timeout: 900_000 }, () => {
       )
     )[0]
 
-  test('and comes back goes on with the order; no other CA is asked', async () => {
+  test('and comes back completes the order, and no other CA is asked', async () => {
     const { url, serial } = await lost()
     daemon = await startDaemon(files.config)
     await until('the order is valid', async () => (await statusOf(url)) === 'valid', ENDED_MS)
@@ -122,7 +122,7 @@ describe('a signer that dies after it has signed', { timeout: 900_000 }, () => {
     assert.deepEqual(ca.requests, [])
   })
 
-  test('and stays away: the order ends in its time, with an alarm, and what was signed is revoked', async () => {
+  test('and stays away fails the order in time with an alarm, and what it signed is revoked', async () => {
     const { url, serial } = await lost()
     await until('the order is invalid', async () => (await statusOf(url)) === 'invalid', ENDED_MS)
     const { json } = await client.post(url)

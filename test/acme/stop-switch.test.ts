@@ -13,6 +13,7 @@ import {
 } from '../support/acme-client.ts'
 import { operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { startRunningClock, until } from '../support/until.ts'
 
 /** As docs/operations/deploy.md promises. */
@@ -36,14 +37,13 @@ describe('the stop switch', () => {
   let responder: Responder
   let client: AcmeClient
   before(async () => {
-    service = await startTestService()
+    service = await sharedService('acme')
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
   })
   after(async () => {
     closeConnections()
     await responder.close()
-    await service.dispose()
   })
 
   const signing = (action: string) => operate(service, 'signing', action)

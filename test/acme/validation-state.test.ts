@@ -59,7 +59,7 @@ describe('a challenge in processing', { timeout: 900_000 }, () => {
   const row = async (token: string) =>
     (await db.query('SELECT status, validating_by, evidence FROM authorizations WHERE token = $1', [token])).rows[0]
 
-  test('or rather over within a moment: the response to the trigger says how it ended (§7.5.1)', async () => {
+  test('that ends within a moment is answered to the trigger with its outcome (§7.5.1)', async () => {
     responder.hold(false)
     const client = await registeredClient(service.directoryUrl)
     // A machine that stands still for a tenth of a second has the challenge claimed, and that is all the difference.

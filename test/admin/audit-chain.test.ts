@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { AuditLog } from '../../src/admin/audit/audit-log.ts'
-import { AuditRetention } from '../../src/admin/audit/audit-retention.ts'
+import { cutAuditLog } from '../../src/admin/audit/audit-retention.ts'
 import { verifyAuditLog } from '../../src/admin/audit/audit-verification.ts'
 import { AuditWatch } from '../../src/admin/audit/audit-watch.ts'
 import { parseHead, renderHead } from '../../src/domain/audit-verdict.ts'
@@ -43,7 +43,7 @@ describe('the chain of the audit log', () => {
         (head?.split(',') ?? []).flatMap((one) => parseHead(one) ?? []),
       )
     ).faults
-  const retention = () => new AuditRetention({ db, key: KEY, audit: new AuditLog(db, KEY) })
+  const cut = (before: Date) => cutAuditLog({ db, key: KEY, audit: new AuditLog(db, KEY) }, before)
   const record = async (count: number) => {
     const audit = new AuditLog(db, KEY)
     for (let i = 0; i < count; i++) await audit.record(AUTHOR, 'maintenance.set', { b: i, a: { d: 1.5, c: ['ü'] } })
@@ -142,24 +142,24 @@ describe('the chain of the audit log', () => {
   test('retention deletes what is old, says so, and the rest verifies', async () => {
     const { head } = await verifyAuditLog(db, KEY, [])
     await tamper("UPDATE admin_audit_log SET created_at = '2020-01-01' WHERE sequence <= 4")
-    assert.equal(await retention().cut(new Date('2021-01-01')), 4)
+    assert.equal(await cut(new Date('2021-01-01')), 4)
     const verdict = await verifyAuditLog(db, KEY, [head])
     assert.deepEqual([verdict.entries, verdict.cutSequence, verdict.faults], [3, 4, []])
     await withQuery(database.connection, async (query) => {
       const [entry] = await query("SELECT details FROM admin_audit_log WHERE action = 'audit.cut'")
       assert.deepEqual(entry?.details, { entries: 4, last_sequence: 4, before: '2021-01-01T00:00:00.000Z' })
     })
-    assert.equal(await retention().cut(new Date('2021-01-01')), 0)
+    assert.equal(await cut(new Date('2021-01-01')), 0)
     assert.equal((await verifyAuditLog(db, KEY, [])).head.sequence, 7)
   })
 
   test('an old entry behind a young one stays, for the chain has no holes', async () => {
     await tamper("UPDATE admin_audit_log SET created_at = '2020-01-01' WHERE sequence IN (1, 2, 5)")
-    assert.equal(await retention().cut(new Date('2021-01-01')), 2)
+    assert.equal(await cut(new Date('2021-01-01')), 2)
   })
 
   test('retention of everything leaves its own entry', async () => {
-    assert.equal(await retention().cut(FAR), 6)
+    assert.equal(await cut(FAR), 6)
     const verdict = await verifyAuditLog(db, KEY, [])
     assert.deepEqual([verdict.entries, verdict.head.sequence, verdict.faults], [1, 7, []])
   })
@@ -211,7 +211,7 @@ describe('the chain of the audit log', () => {
     })
 
     test('retention raises no alarm, and an invented cut does', async () => {
-      await retention().cut(FAR)
+      await cut(FAR)
       await watch.look()
       assert.deepEqual(told, [])
       await tamper("UPDATE admin_audit_head SET cut_sequence = sequence, cut_mac = mac, cut_seal = 'x'")

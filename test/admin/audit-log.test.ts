@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { AuditExports } from '../../src/admin/audit/audit-export.ts'
 import { AuditLog } from '../../src/admin/audit/audit-log.ts'
-import { AuditReader } from '../../src/admin/audit/audit-reader.ts'
 import { AdminError } from '../../src/domain/admin-error.ts'
 import type { Actor } from '../../src/domain/administrator.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
@@ -195,8 +195,8 @@ describe('the audit log', () => {
         `SELECT s.id, s.user_id FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id WHERE username = '${name}'`,
       )
       const author = { userId: session?.user_id ?? '', sessionId: session?.id ?? '', username: name, role: 'admin' }
-      const reader = new AuditReader(db, new AuditLog(db, undefined))
-      const pages = reader.export({ ...author, ipAddress: '192.0.2.1' } as Actor, { action: 'crl.rebuild' })
+      const exports = new AuditExports(db, new AuditLog(db, undefined))
+      const pages = exports.read({ ...author, ipAddress: '192.0.2.1' } as Actor, { action: 'crl.rebuild' })
       assert.equal((await pages.next()).done, false)
       await ending(client)
       await assert.rejects(pages.next(), AdminError, name)

@@ -109,7 +109,7 @@ describe('the authority of a request under way', () => {
     }
   })
 
-  test('nor does one who has just been disabled, or deleted', async () => {
+  test('an administrator who has just been disabled or deleted changes nothing', async () => {
     for (const id of REPRESENTATIVES) {
       const client = await sessionOf('alice')
       const change = "UPDATE admin_users SET enabled = false WHERE username = 'alice'"
@@ -123,7 +123,7 @@ describe('the authority of a request under way', () => {
     assert.equal(gone.status, 401)
   })
 
-  test('nor does an API token that has just been revoked', async () => {
+  test('an API token that has just been revoked changes nothing', async () => {
     alice = await sessionOf('alice')
     for (const id of ['setMaintenance', 'updateUser', 'bulkRevoke', 'createEabCredential']) {
       const { id: tokenId, token } = await made<{ id: string; token: string }>(alice, '/tokens', {

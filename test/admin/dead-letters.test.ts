@@ -26,7 +26,7 @@ describe('dead letters', () => {
     return row?.id ?? ''
   }
 
-  test('they are listed with their payload, and sent again once', async () => {
+  test('a dead letter is listed with its payload, and sent again once', async () => {
     await rowsIn(service.database, `INSERT INTO event_consumers (name, kinds) VALUES ('away', '{alarm}')`, [])
     const id = await bury('away')
     const [letter] = (await admin.get('/events/dead')).json

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
-import { renderAdminApi } from '../../src/admin/render.ts'
+import { renderAdminApi } from '../../src/admin/manual.ts'
 
 /** Seen from the compiled file. */
 const manual = readFileSync(new URL('../../../docs/admin-api.md', import.meta.url), 'utf8')

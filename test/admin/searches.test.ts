@@ -107,7 +107,7 @@ describe('searches in long lists', () => {
     }
   }
 
-  test('one that was cut off with some rows says so in a header, and its Link goes on to the end', async () => {
+  test('a search cut off after some rows says so in a header, and its Link leads to the rest', async () => {
     const cut = await whileTableIsLocked(() => admin.get('/accounts?contact=newest@search.test'))
     assert.deepEqual([cut.status, cut.json.length, cut.headers.get('search-complete')], [200, 1, 'false'])
     const rest = await admin.get(linkOf(cut.headers) ?? '')

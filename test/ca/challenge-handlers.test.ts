@@ -6,10 +6,14 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { fileHttp } from '../../src/ca/acme-proxy/handlers/file-http.ts'
-import type { ChallengeResponse } from '../../src/ca/acme-proxy/handlers/handler.ts'
-import { MODULE_METHODS, moduleHandler, requireHandlerModule } from '../../src/ca/acme-proxy/handlers/module.ts'
-import { callbackDns } from '../../src/ca/acme-proxy/handlers/scripts.ts'
+import type { ChallengeResponse } from '../../src/ca/acme-proxy/challenge-handler.ts'
+import {
+  fileHttp,
+  MODULE_METHODS,
+  moduleHandler,
+  requireHandlerModule,
+} from '../../src/ca/acme-proxy/challenge-handler.ts'
+import { callbackDns } from '../../src/ca/acme-proxy/challenge-scripts.ts'
 import { until } from '../support/until.ts'
 
 const RESPONSE: ChallengeResponse = {

@@ -88,12 +88,4 @@ describe('commands about grants', () => {
     await run('profiles', 'delete', 'servers')
     assert.equal((await chancery(service, 'profiles', 'list')).stderr, 'none\n')
   })
-
-  test('the former names mean the same, and are not in the help', async () => {
-    assert.equal((await chancery(service, 'csr-profile', 'list')).stderr, 'none\n')
-    assert.equal((await chancery(service, 'account', 'allowed', account)).stderr, 'none\n')
-    const help = await run('--help')
-    assert.match(help, /profiles assign/)
-    assert.doesNotMatch(help, /csr-profile (create|list|assign)|\baccount allow/)
-  })
 })

@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { WORDS } from '../../src/cli/operations/word-list.ts'
-import { NEEDS_USER } from '../../src/cli/operations/words.ts'
+import type { AnyEndpoint } from '../../src/admin/endpoint.ts'
+import { ENDPOINTS } from '../../src/admin/endpoints.ts'
+import { OPERATION_ROWS } from '../../src/cli/admin/operation-table.ts'
 import { localProgram } from '../../src/cli/program.ts'
 import type { Command } from '../../src/shared/command-line.ts'
 import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
@@ -19,14 +20,38 @@ const nameOf = ({ usage }: { usage: string }) => usage.replaceAll(/ <[^>]+>/g, '
 describe('the commands', () => {
   let commands: readonly Command[]
   before(async () => {
-    // Every word, so that every command is made whole.
-    commands = (await localProgram(WORDS.flatMap(({ usage }) => usage.split(' ')))).commands
+    commands = (await localProgram([])).commands
   })
 
-  test('what can be done from another machine can be done here, but for what is about the user of a session', () => {
+  test('each argument and option of a row is a path parameter or member of all its operations', () => {
+    const wrong = OPERATION_ROWS.flatMap(({ usage, operation, ofEab, ofAll, query = {}, body = {}, fixed = {} }) =>
+      [operation, ofEab, ofAll].flatMap((id) => {
+        const found = ENDPOINTS.find((one) => one.id === id)
+        if (!found) return id === undefined ? [] : [`${usage}: there is no ${id}`]
+        const inPath = [...found.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+        const positional = [...usage.matchAll(/<(\w+)>/g)].map(([, name]) => name ?? '')
+        const inBody = [...positional.filter((name) => !inPath.includes(name)), ...Object.keys({ ...body, ...fixed })]
+        const unknown = (names: readonly string[], schema: AnyEndpoint['body']) =>
+          names.filter((name) => !(schema && 'shape' in schema && name in (schema.shape as object)))
+        return [...unknown(Object.keys(query), found.query), ...unknown(inBody, found.body)].map(
+          (name) => `${usage}: ${id} has no ${name}`,
+        )
+      }),
+    )
+    assert.deepEqual(wrong, [])
+  })
+
+  test('every list can be read page by page', () => {
+    const lists = OPERATION_ROWS.filter(({ columns }) => columns !== undefined)
+    assert.deepEqual(
+      lists.filter(({ query = {} }) => !('limit' in query)).map(({ usage }) => usage),
+      [],
+    )
+  })
+
+  test('every operation from another machine is a local command, except those about the user of a session', () => {
     const here = new Set(commands.map(nameOf))
-    for (const words of WORDS)
-      if (!words.operations.some((id) => NEEDS_USER.includes(id))) assert.ok(here.has(nameOf(words)), words.usage)
+    for (const row of OPERATION_ROWS) assert.equal(here.has(nameOf(row)), !row.needsSession, row.usage)
   })
 
   test('each has one name, and those of a group stand together', () => {

@@ -14,7 +14,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 
 const RULES = {
   all: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
-  /** Of them, those that ask for colours: enough for a page that was seen in another scheme. */
+  /** The rules about colours: enough for a page that was seen in another scheme. */
   colours: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] },
 }
 
@@ -30,7 +30,7 @@ export interface TabOptions extends BrowserContextOptions {
 
 export interface ConsoleTab {
   page: Page
-  /** What the browser complained about: errors of scripts, and of the content security policy. */
+  /** The browser's complaints: errors of scripts, and of the content security policy. */
   complaints: string[]
   close(): Promise<void>
 }
@@ -124,7 +124,7 @@ export async function visit(page: Page, place: string): Promise<void> {
   await settled(page)
 }
 
-/** What the page shows soon: it draws after the event that a test caused. */
+/** Waits for a value: the page draws after the event that a test caused. */
 export async function becomes<T>(read: () => Promise<T>, expected: T): Promise<void> {
   await until(`${expected}`, async () => (await read()) === expected).catch(async () =>
     assert.equal(await read(), expected),
@@ -148,7 +148,7 @@ export const hasFocus = async (target: Locator): Promise<boolean> =>
 
 /** More than a page has stops. */
 const MOST_STOPS = 120
-/** That of a heading is for screen readers: no key does anything there. */
+/** The focus of a heading is for screen readers: no key does anything there. */
 const SHOWS_FOCUS = `(() => {
   const one = document.activeElement
   const { top, bottom } = one.getBoundingClientRect()

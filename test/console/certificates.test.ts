@@ -24,7 +24,7 @@ const CERTIFICATE_ID = "SELECT id FROM certificates WHERE serial_number = decode
 const CLIPBOARD = { permissions: ['clipboard-read', 'clipboard-write'] }
 /** Rows that a list keeps. */
 const MOST_ROWS = 2_000
-/** Of that many, page by page, on a machine that is busy. */
+/** For that many rows, page by page, on a busy machine. */
 const LOADED_MS = 180_000
 
 describe('certificates in the console', { ...requireCommand('chromium-headless-shell'), timeout: 900_000 }, () => {
@@ -45,7 +45,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
 
   test('an empty service says how to begin', async () => {
     const { page, close } = await browser.as('auditor', { place: '/certificates' })
-    await page.getByText('No certificate has been issued yet.').waitFor()
+    await page.getByText('No certificates yet').waitFor()
     await page.getByRole('link', { name: 'Overview', exact: true }).click()
     await page.getByRole('heading', { name: 'The first certificate' }).waitFor()
     await page.getByText(service.directoryUrl, { exact: true }).waitFor()
@@ -58,7 +58,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     async () => {
       const { page, complaints, close } = await browser.as('admin', CLIPBOARD)
       await page.getByRole('link', { name: 'Create an EAB credential', exact: false }).click()
-      await page.getByText('There is no credential yet.').waitFor()
+      await page.getByText('No credentials yet').waitFor()
       await page.getByRole('button', { name: 'Create a credential' }).first().click()
       const dialog = page.getByRole('dialog')
       await dialog.getByLabel('Key identifier').fill('first')
@@ -68,7 +68,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
       await lego.getByRole('button', { name: 'Copy' }).click()
       await page.getByText('Copied', { exact: true }).waitFor()
       const copied = String(await page.evaluate('navigator.clipboard.readText()'))
-      await dialog.getByRole('button', { name: 'I have kept it' }).click()
+      await dialog.getByRole('button', { name: 'I have copied it' }).click()
       await page.getByRole('link', { name: 'Overview', exact: true }).click()
       await page.getByText('Waiting for the first certificate.', { exact: false }).waitFor()
       await mustRun('sh', ['-ec', inThisTest(copied)])
@@ -98,7 +98,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
       await page.getByRole('searchbox', { name: 'Search' }).fill(text)
       await page.keyboard.press('Enter')
       await until(`${text} finds ${expected}`, async () => (await page.locator('tbody tr').count()) === expected)
-      await page.locator('.chips').getByRole('link', { name: 'Clear the filters' }).click()
+      await page.locator('.chips').getByRole('link', { name: 'Clear filters' }).click()
       await page.locator('.chips').waitFor({ state: 'detached' })
     }
     await search('example.test', hosts.length)
@@ -117,13 +117,13 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     const { page, complaints, close } = await browser.as('auditor', { place: '/issuers' })
     const shows = (expected: string, isExpected: (names: string[]) => boolean) =>
       until(expected, async () => isExpected(await page.locator('tbody th a').allInnerTexts()))
-    await page.getByRole('link', { name: 'Its certificates' }).click()
+    await page.getByRole('link', { name: 'View certificates' }).click()
     await shows(
       'those of the issuer',
       (names) => names.includes('www.shop.test') && names.includes('host-1.example.test'),
     )
     await visit(page, `/certificates?issuer=${'ab'.repeat(32)}`)
-    await page.getByText('Nothing fits these filters.').waitFor()
+    await page.getByText('No matches').waitFor()
     await visit(page, '/certificates')
     const apply = async (label: string, value: string) => {
       await page.getByLabel(label, { exact: true }).fill(value)
@@ -136,12 +136,12 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
       (names) => names.includes('www.shop.test') && !names.includes('host-1.example.test'),
     )
     await apply('Profile', 'nobodys')
-    await page.getByText('Nothing fits these filters.').waitFor()
+    await page.getByText('No matches').waitFor()
     await visit(page, '/certificates')
     await apply('Jump to: issued until (UTC)', longAgo)
     await shows('what was issued before', ([first]) => first === 'long-ago.example.test')
     await apply('Jump to: issued until (UTC)', '2024-05-16')
-    await page.getByText('Nothing fits these filters.').waitFor()
+    await page.getByText('No matches').waitFor()
     await page.getByRole('button', { name: 'Remove the filter Issued until' }).click()
     await shows(
       'all, the newest first',
@@ -155,7 +155,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     // The first name has got a second certificate, which ends later.
     await addRows(service, issued, ['renewed-again.example.test', ...hosts.slice(0, 1)])
     const { page, complaints, close } = await browser.as('auditor', { place: '/' })
-    await page.getByRole('link', { name: 'Which of them are not renewed yet' }).click()
+    await page.getByRole('link', { name: 'View certificates not renewed yet' }).click()
     await page.getByRole('heading', { name: 'Certificates', level: 1 }).waitFor()
     const names = () => page.locator('tbody th a').allInnerTexts()
     await until('the later one of two, and what has no other', async () => {
@@ -247,7 +247,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     await page.getByRole('button', { name: 'Revoke …' }).click()
     await dialog.getByLabel('Reason').selectOption('4')
     await dialog.getByRole('button', { name: 'Revoke', exact: true }).click()
-    await page.getByText('superseded; in the lists', { exact: false }).waitFor()
+    await page.getByText('superseded; in the CRLs', { exact: false }).waitFor()
     await becomes(() => page.getByRole('button', { name: 'Revoke …' }).count(), 0)
     await close()
   })
@@ -302,7 +302,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     })
     await reach(page, dialog.getByRole('button', { name: 'Revoke', exact: true }))
     await keyboard.press('Enter')
-    await page.getByText('superseded; in the lists', { exact: false }).waitFor()
+    await page.getByText('superseded; in the CRLs', { exact: false }).waitFor()
     await until('the heading has the focus of what is gone', () => hasFocus(heading('keys.shop.test')))
 
     await reach(page, page.getByRole('link', { name: 'Certificates', exact: true }), 'Shift+Tab')
@@ -331,8 +331,8 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
   test('many are revoked by a filter: first what it hits, then the number typed, then the outcome', async () => {
     const { page, complaints, close } = await browser.as('admin', { place: '/certificates?domain=host-7.example.test' })
     await page.getByRole('link', { name: 'Revoke many …' }).click()
-    await becomes(() => page.getByLabel('Exactly this name').inputValue(), 'host-7.example.test')
-    await page.getByRole('button', { name: 'Show what this hits' }).click()
+    await becomes(() => page.getByLabel('Exact name').inputValue(), 'host-7.example.test')
+    await page.getByRole('button', { name: 'Preview' }).click()
     await page.getByText('1 certificate would be revoked', { exact: false }).waitFor()
     await page.getByRole('button', { name: 'Revoke them …' }).click()
     const dialog = page.getByRole('dialog')
@@ -371,7 +371,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     const { page, complaints, close } = await browser.as('admin', { place: `/bulk-revocations/${job}` })
     await page.getByRole('button', { name: 'Cancel the rest' }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByText('1,500 certificates are revoked already', { exact: false }).waitFor()
+    await dialog.getByText('1,500 certificates are already revoked', { exact: false }).waitFor()
     await assertAccessible(page, 'cancelling a bulk revocation')
     await dialog.getByRole('button', { name: 'Cancel the rest' }).click()
     await page.getByText('Cancelled', { exact: true }).waitFor()
@@ -416,7 +416,7 @@ describe('certificates in the console', { ...requireCommand('chromium-headless-s
     }
     await until('rows have left the page', isLong, LOADED_MS)
     await becomes(() => page.locator('tbody tr').count(), MOST_ROWS)
-    await page.getByRole('button', { name: 'Back to the beginning' }).click()
+    await page.getByRole('button', { name: 'Back to the top' }).click()
     await until('it begins again', async () => (await page.locator('tbody tr').count()) < MOST_ROWS)
     assert.deepEqual(complaints, [])
     await close()

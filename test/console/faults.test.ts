@@ -14,18 +14,18 @@ const FAILURE = { error: 'internal', message: 'the server failed', status: 500, 
 /** With what each shows only when its figures are there. */
 const PLACES = [
   ['/audit-log', 'user.create'],
-  ['/notifications', 'There is no notification.'],
-  ['/events', 'No event was given up.'],
+  ['/notifications', 'No notifications'],
+  ['/events', 'No undelivered events'],
   ['/users', 'ada@example.com'],
   ['/tokens', 'metrics'],
   ['/settings', 'server.external_url'],
   ['/identifiers', '*.shop.test'],
   ['/csr-profiles', 'web servers'],
-  ['/blocked-keys', 'No key is blocked.'],
-  ['/operation', 'Begin maintenance'],
+  ['/blocked-keys', 'No blocked keys'],
+  ['/operation', 'Start maintenance'],
   ['/crl', 'No CRL is published.'],
   ['/profile', 'ada@example.com'],
-  ['/eab', 'There is no credential yet.'],
+  ['/eab', 'No credentials yet'],
 ] as const
 
 const ANSWER_MS = 5_000
@@ -99,7 +99,7 @@ describe('faults beneath the console', { ...requireCommand('chromium-headless-sh
       await page.evaluate(`location.hash = ${JSON.stringify(place)}`)
       await page.getByText('Loading …').first().waitFor()
       await page.goBack()
-      await page.getByText('There is no such page.').waitFor()
+      await page.getByText('Page not found').waitFor()
       isSlow = false
       for (const release of held.splice(0)) release()
       await page.goForward()
@@ -125,7 +125,7 @@ describe('faults beneath the console', { ...requireCommand('chromium-headless-sh
     // Two presses are one token.
     await create.dblclick()
     await page.getByRole('dialog', { name: 'The token backups' }).waitFor()
-    await page.getByRole('button', { name: 'I have kept it' }).click()
+    await page.getByRole('button', { name: 'I have copied it' }).click()
     const { json } = await admin.get('/tokens')
     assert.equal(json.filter(({ name }: { name: string }) => name === 'backups').length, 1)
     await page.locator('tbody tr', { hasText: 'backups' }).waitFor()
@@ -145,7 +145,7 @@ describe('faults beneath the console', { ...requireCommand('chromium-headless-sh
     }
     await second.page.getByRole('button', { name: 'Delete *.shop.test' }).waitFor()
     await remove(first)
-    await first.page.getByText('There is no identifier yet.').waitFor()
+    await first.page.getByText('No identifiers yet').waitFor()
     await remove(second)
     await second.page.getByRole('dialog').getByRole('alert').waitFor()
     await second.page.getByRole('button', { name: 'Cancel' }).click()
@@ -161,8 +161,8 @@ describe('faults beneath the console', { ...requireCommand('chromium-headless-sh
     await becomes(() => second.page.getByLabel('Description').inputValue(), 'typed meanwhile')
 
     for (const { page } of [first, second]) await visit(page, '/operation')
-    await first.page.getByRole('button', { name: 'Begin maintenance' }).click()
-    await first.page.getByRole('dialog').getByRole('button', { name: 'Begin maintenance' }).click()
+    await first.page.getByRole('button', { name: 'Start maintenance' }).click()
+    await first.page.getByRole('dialog').getByRole('button', { name: 'Start maintenance' }).click()
     // It looks by itself.
     await second.page.getByRole('button', { name: 'End maintenance' }).waitFor()
     for (const { complaints, close } of [first, second]) {
@@ -177,7 +177,7 @@ describe('faults beneath the console', { ...requireCommand('chromium-headless-sh
     await page.waitForURL(/status=failed/)
     await visit(page, '/settings?part=crl')
     await becomes(() => page.getByLabel('Search').inputValue(), 'crl')
-    await page.getByLabel('From').selectOption('default')
+    await page.getByLabel('Source').selectOption('default')
     await page.waitForURL(/source=default/)
     await visit(page, '/audit-log')
     await page.getByLabel('Action').fill('user.create')
@@ -192,9 +192,9 @@ describe('faults beneath the console', { ...requireCommand('chromium-headless-sh
     await becomes(() => page.getByLabel('Action').inputValue(), '')
     await went('Settings', /part=crl&source=default$/)
     await went('Settings', /part=crl$/)
-    await becomes(() => page.getByLabel('From').inputValue(), '')
+    await becomes(() => page.getByLabel('Source').inputValue(), '')
     await went('Notifications', /status=failed$/)
-    await page.getByText('Nothing fits these filters.').waitFor()
+    await page.getByText('No matches').waitFor()
     await becomes(() => page.getByLabel('Status').inputValue(), 'failed')
     await went('Notifications', /#\/notifications$/)
     assert.deepEqual(complaints, [])

@@ -14,7 +14,7 @@ export const HOSTILE = '"><img src=x onerror="window.hacked=1"><script>window.ha
 export const HOSTILE_LINK = 'javascript:window.hacked=1'
 /** Short enough for a common name. */
 export const HOSTILE_NAME = '"><img src=x onerror=window.hacked=1>'
-/** Of it, what names and quotes leave as it is. */
+/** The part of it that names and quotes leave as it is. */
 export const HOSTILE_TAG = '<img src=x onerror=window.hacked=1'
 export const HOSTILE_SERIAL = 'bad'.padEnd(32, '0')
 
@@ -25,9 +25,7 @@ export interface Populated {
   authorizationId: string
   credentialId: string
   profileId: string
-  /** Of a certificate. */
   serial: string
-  /** Of a bulk revocation. */
   jobId: string
 }
 
@@ -86,7 +84,7 @@ async function requestAll(client: AcmeClient, responder: Responder) {
   return { orderId: lastPart(String(failing.headers.location)), authorizationId: lastPart(authorizationUrl) }
 }
 
-/** What the service itself would refuse may be in a database that another server has written. */
+/** A database that another server has written may hold text that the service itself would refuse. */
 async function poison(
   service: TestService,
   accountId: string,

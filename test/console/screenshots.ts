@@ -85,7 +85,7 @@ async function fill(service: TestService) {
   }
 }
 
-/** What a service with mail and a longer history has: notifications, and a bulk revocation that was cancelled. */
+/** The rows of a service with mail and a longer history: notifications, and a bulk revocation that was cancelled. */
 async function notifications(service: TestService, job: string): Promise<void> {
   const subjects = [
     ['expiration_warning', 'Certificates expire soon: blog.shop.test', 'sent', null],

@@ -9,7 +9,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
   "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-/** Of the first load; the console has no other. */
+/** For the first load; the console has no other. */
 const MOST_BYTES = 150_000
 
 for (const where of ['the public port, below a path', 'a port of its own'] as const) {

@@ -50,10 +50,10 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
 
   test('a session that ends during work is renewed over the page, and the work goes on', async () => {
     const { page, close } = await browser.as('admin', { place: '/bulk-revocations/new' })
-    await page.getByLabel('Exactly this name').fill('typed.example.test')
+    await page.getByLabel('Exact name').fill('typed.example.test')
     await endSessions()
-    // What the page asks for by itself may have opened the dialog already.
-    await page.getByRole('button', { name: 'Show what this hits' }).dispatchEvent('click')
+    // A request that the page sends by itself may have opened the dialog already.
+    await page.getByRole('button', { name: 'Preview' }).dispatchEvent('click')
     const dialog = page.getByRole('dialog', { name: 'Sign in again' })
     await dialog.getByText('nothing that you typed is lost', { exact: false }).waitFor()
     await assertAccessible(page, 'sign-in over the page')
@@ -61,21 +61,21 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
     await dialog.getByLabel('Password').fill(password())
     await dialog.getByRole('button', { name: 'Sign in' }).click()
     // The request that was refused is sent again.
-    await page.getByText('Nothing: no certificate fits', { exact: false }).waitFor()
-    await becomes(() => page.getByLabel('Exactly this name').inputValue(), 'typed.example.test')
+    await page.getByText('No matches that are neither', { exact: false }).waitFor()
+    await becomes(() => page.getByLabel('Exact name').inputValue(), 'typed.example.test')
     await close()
   })
 
   test('another user who signs in gets a page of its own', async () => {
     const { page, close } = await browser.as('admin', { place: '/bulk-revocations/new' })
     await endSessions()
-    await page.getByLabel('Exactly this name').fill('typed.example.test')
-    await page.getByRole('button', { name: 'Show what this hits' }).dispatchEvent('click')
+    await page.getByLabel('Exact name').fill('typed.example.test')
+    await page.getByRole('button', { name: 'Preview' }).dispatchEvent('click')
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Username').fill('otto')
     await dialog.getByLabel('Password').fill(browser.passwords.get('auditor') as string)
     await dialog.getByRole('button', { name: 'Sign in' }).click()
-    await page.getByText('Your role may not do this', { exact: false }).waitFor()
+    await page.getByText('Your role does not allow this', { exact: false }).waitFor()
     await close()
   })
 
@@ -101,16 +101,16 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
   test('half an hour without a sign of the user ends the session, also at the service; what was typed stays', async () => {
     const { page, complaints, close } = await browser.as('admin', { place: '/bulk-revocations/new', hasClock: true })
     const token = await page.evaluate(`JSON.parse(sessionStorage.getItem('chancery.session')).token`)
-    await page.getByLabel('Exactly this name').fill('typed.example.test')
+    await page.getByLabel('Exact name').fill('typed.example.test')
     await page.clock.fastForward('28:05')
-    const warning = page.getByText(/Without a sign of you, you are signed out in 1:\d\d\./)
+    const warning = page.getByText(/You are inactive and will be signed out in 1:\d\d\./)
     await warning.waitFor()
     await assertAccessible(page, 'the warning before idleness ends the session')
     await page.getByRole('button', { name: 'Stay signed in' }).click()
     await warning.waitFor({ state: 'detached' })
     await page.clock.fastForward('30:01')
     const dialog = page.getByRole('dialog', { name: 'Sign in again' })
-    await dialog.getByText('signed out after 30 minutes without a sign of you', { exact: false }).waitFor()
+    await dialog.getByText('signed out after 30 minutes of inactivity', { exact: false }).waitFor()
     await until('the service refuses the token', async () => {
       const { status } = await adminRequest(service.baseUrl, 'GET', '/me', { token: String(token) })
       return status === 401
@@ -118,9 +118,9 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
     await dialog.getByLabel('Password').fill(password())
     await dialog.getByRole('button', { name: 'Sign in' }).click()
     await dialog.waitFor({ state: 'detached' })
-    await becomes(() => page.getByLabel('Exactly this name').inputValue(), 'typed.example.test')
-    await page.getByRole('button', { name: 'Show what this hits' }).click()
-    await page.getByText('Nothing: no certificate fits', { exact: false }).waitFor()
+    await becomes(() => page.getByLabel('Exact name').inputValue(), 'typed.example.test')
+    await page.getByRole('button', { name: 'Preview' }).click()
+    await page.getByText('No matches that are neither', { exact: false }).waitFor()
     assert.deepEqual(complaints, [])
     await close()
   })
@@ -141,7 +141,7 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
     const { page, complaints, close } = await browser.as('admin', { hasClock: true })
     // Every part of the page has asked for the first time: that it does hidden, too.
     await page.getByText(service.directoryUrl, { exact: true }).waitFor()
-    await page.getByRole('heading', { name: 'Certificates that end soon, by account' }).waitFor()
+    await page.getByRole('heading', { name: 'Expirations by account' }).waitFor()
     await page.evaluate(`{
       window.asked = 0
       const ask = window.fetch
@@ -200,7 +200,7 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
     await page.getByRole('heading', { name: 'Bulk revocations', level: 1 }).waitFor()
     answer()
     await page.getByRole('link', { name: 'Certificates', exact: true }).click()
-    await page.getByText('No certificate has been issued yet.').waitFor()
+    await page.getByText('No certificates yet').waitFor()
     assert.deepEqual(complaints, [])
     await close()
   })

@@ -11,9 +11,9 @@ import { until } from '../support/until.ts'
 import { assertAccessible, becomes, ConsoleBrowser, NARROW, visit, WIDE } from './browser.ts'
 import { type Populated, populate } from './populated.ts'
 
-/** What an auditor must not be offered, as the names of buttons begin. */
+/** Beginnings of the names of buttons that an auditor must not be offered. */
 const CHANGES =
-  /^(?:Create|Delete|Revoke|Deactivate|Allow|Take back|Add|Save$|Retry|Purge|Deliver|Begin|Stop|End|Let|Rebuild|Block|Unblock|Unlock|Enable|Disable|Make (?:administrator|auditor)|Change|New|Ask)/
+  /^(?:Create|Delete|Revoke|Deactivate|Allow|Remove|Add|Save$|Retry|Purge|Redeliver|Start|Stop|End|Resume|Rebuild|Block|Unblock|Unlock|Enable|Disable|Make (?:administrator|auditor)|Change|New|Ask)/
 const LOOKS = [
   { viewport: WIDE, colorScheme: 'light', rules: 'all' },
   { viewport: WIDE, colorScheme: 'dark', rules: 'colours' },
@@ -123,7 +123,7 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
       for (let index = 0; index < (await buttons.count()); index++) {
         if ((await buttons.nth(index).textContent()) === COPY) continue
         await buttons.nth(index).click()
-        // What it opens lies over the page, or is another place.
+        // It opens a dialog over the page, or another place.
         await visit(page, '/nothing')
         await visit(page, place)
       }
@@ -142,7 +142,7 @@ function refusalsOf(page: Page): string[] {
   return refused
 }
 
-/** What asks and changes nothing. */
+/** Requests that ask and change nothing. */
 const QUESTIONS = /\/(?:validate|check|export|verifications)$/
 
 function changesOf(page: Page): string[] {

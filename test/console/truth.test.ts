@@ -1,4 +1,4 @@
-/** What pages say while they do not know, what lists count, and what is lost without a warning. */
+/** Texts of pages that do not know yet, counts of lists, and warnings before something is lost. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -14,7 +14,7 @@ import { assertAccessible, becomes, ConsoleBrowser, visit } from './browser.ts'
 import { type Populated, populate } from './populated.ts'
 import { addMany } from './seed.ts'
 
-const NOTHING_ENDS = 'No unrevoked certificate ends within'
+const NOTHING_ENDS = 'No unrevoked certificate expires within'
 /** All at once: each button leaves with its problem. */
 const PRESS_TRY_AGAIN = `for (const button of document.querySelectorAll('main button'))
   if (button.textContent === 'Try again') button.click()`
@@ -76,7 +76,7 @@ describe('what the console knows', { ...requireCommand('chromium-headless-shell'
     })
     await page.evaluate(`location.hash = '/certificates?domain_suffix=x.test'`)
     await until('it looks further', async () => asked > 1)
-    assert.equal(await page.getByText('Nothing fits these filters.').count(), 0)
+    assert.equal(await page.getByText('No matches').count(), 0)
     await close()
   })
 
@@ -99,7 +99,7 @@ describe('what the console knows', { ...requireCommand('chromium-headless-shell'
     const today = new Date().toISOString().slice(0, 10)
     await dialog.getByLabel('Expires (UTC)').fill(today)
     await dialog.getByRole('button', { name: 'Create a token' }).click()
-    await page.getByRole('button', { name: 'I have kept it' }).click()
+    await page.getByRole('button', { name: 'I have copied it' }).click()
     const tokens: { name: string; expires_at: string }[] = (await data.admin.get('/tokens')).json
     assert.equal(tokens.find(({ name }) => name === 'until tonight')?.expires_at, `${today}T23:59:59.999Z`)
     await close()
@@ -162,7 +162,7 @@ describe('what the console knows', { ...requireCommand('chromium-headless-shell'
     )
     const { page, close } = await browser.as('admin', { place: `/certificates?spki_sha256=${row?.spki}` })
     await page.getByRole('link', { name: 'Revoke many …' }).click()
-    await page.getByRole('button', { name: 'Show what this hits' }).click()
+    await page.getByRole('button', { name: 'Preview' }).click()
     await becomes(() => page.getByLabel('Reason').inputValue(), '1')
     await page.getByText('Their keys are blocked for good', { exact: false }).waitFor()
     await page.getByLabel('Reason').selectOption('4')
@@ -181,7 +181,7 @@ describe('what the console knows', { ...requireCommand('chromium-headless-shell'
     )
     const { page, close } = await browser.as('auditor', { place: `/bulk-revocations/${job}` })
     await page.getByRole('alert').getByText('the disk is full', { exact: false }).waitFor()
-    await page.getByText('They are listed when it has ended.').waitFor()
+    await page.getByText('Listed when the job has finished.').waitFor()
     await assertAccessible(page, 'a bulk revocation that does not get on')
     await close()
   })
@@ -192,7 +192,7 @@ describe('what the console knows', { ...requireCommand('chromium-headless-shell'
     await page.getByRole('button', { name: 'Create a token' }).first().click()
     await page.getByRole('dialog').getByLabel('Name').fill('kept')
     await page.getByRole('dialog').getByRole('button', { name: 'Create a token' }).click()
-    const kept = page.getByRole('button', { name: 'I have kept it' })
+    const kept = page.getByRole('button', { name: 'I have copied it' })
     await kept.waitFor()
     const asked: string[] = []
     page.on('dialog', (dialog) => {
@@ -203,7 +203,7 @@ describe('what the console knows', { ...requireCommand('chromium-headless-shell'
     await until('the browser asks', async () => asked.length > 0)
     assert.deepEqual(asked, ['beforeunload'])
     await page.evaluate('history.back()')
-    await page.getByText('on another page it is lost', { exact: false }).waitFor()
+    await page.getByText('it is lost when you leave this page', { exact: false }).waitFor()
     assert.ok(await kept.isVisible())
     assert.match(page.url(), /#\/tokens$/)
     await kept.click()
@@ -242,7 +242,7 @@ describe('what the console knows', { ...requireCommand('chromium-headless-shell'
     const open = ['#/']
     for (let place = open.pop(); place !== undefined; place = open.pop()) {
       await visit(page, place.slice(1))
-      assert.equal(await page.getByText('Your role may not do this', { exact: false }).count(), 0, place)
+      assert.equal(await page.getByText('Your role does not allow this', { exact: false }).count(), 0, place)
       const links = (await page.evaluate(
         `[...document.querySelectorAll('a[href^="#/"]')].map((link) => link.getAttribute('href'))`,
       )) as string[]

@@ -32,14 +32,14 @@ describe('the units', requireCommand('systemd-analyze'), () => {
     assert.deepEqual(analyze('verify', '--recursive-errors=no', signer, service), { status: 0, errors: '' })
   })
 
-  test('with the drop-in for a token neither', () => {
+  test('with the drop-in for a token hold nothing that systemd does not know', () => {
     // Sections of one unit may stand in one file, as systemd joins them.
     const joined = `${read('systemd/chancery-signer.service')}\n${read('systemd/hsm.conf')}`
     const file = written('chancery-token.service', joined)
     assert.deepEqual(analyze('verify', '--recursive-errors=no', file), { status: 0, errors: '' })
   })
 
-  test('nor with the parts of the drop-in that are commented out', () => {
+  test('with the commented parts of the drop-in hold nothing that systemd does not know', () => {
     const dropIn = read('systemd/hsm.conf').replaceAll(/^#(?=[A-Z]\w+=)/gm, '')
     assert.match(dropIn, /^Environment=SOFTHSM2_CONF=\//m)
     const file = written('chancery-other-token.service', `${read('systemd/chancery-signer.service')}\n${dropIn}`)

@@ -264,7 +264,9 @@ describe('embedded PostgreSQL', () => {
     assert.deepEqual(await query(server, 'SELECT 1 AS one'), [{ one: 1 }])
   })
 
-  test('and so is one that the server’s user had begun', { skip: !isRoot && 'needs root' }, async () => {
+  test('an interrupted initialisation by the server’s user is begun anew', {
+    skip: !isRoot && 'needs root',
+  }, async () => {
     const dataDir = newFolder()
     const half = path.join(dataDir, 'cluster.new')
     mkdirSync(path.join(half, 'base'), { recursive: true })

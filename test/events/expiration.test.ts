@@ -123,7 +123,7 @@ describe('warnings of expiry', () => {
     assert.equal(await warn(), 0)
   })
 
-  test('a later certificate of the account for all its names replaces it; for some of them, or of another account, not', async () => {
+  test('only a later certificate of the same account for all names of the old one ends its warnings', async () => {
     await aCertificate({ days: 5, names: ['a.test', 'b.test'] })
     await aCertificate({ days: 80, names: ['a.test', 'b.test', 'c.test'] })
     assert.equal(await warn(), 0)

@@ -1,6 +1,6 @@
 /** The configuration keys of events, and which test shows what each does. */
 
-import { LEAVES } from '../../src/config/reference.ts'
+import { LEAVES } from '../../src/config/schema.ts'
 import { formatPath } from '../../src/shared/config-file/notice.ts'
 
 const OF_EVENTS =

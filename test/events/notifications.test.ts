@@ -312,7 +312,7 @@ describe('notifications', () => {
     )
   })
 
-  test('a warning says how long the certificate is valid still, not which threshold it has passed; only the last says 1 day', async () => {
+  test('a warning says how long the certificate is still valid, not which threshold it has passed', async () => {
     const account = await anAccount('ops@example.com')
     const subjects: string[] = []
     for (const hours of [20.4 * 24, 6 * 24 - 1, 30, 24.005, 5]) {

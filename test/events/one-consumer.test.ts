@@ -71,7 +71,7 @@ describe('a service without consumers beside one with a webhook', () => {
     assert.equal(told.get('first.test')?.length, 1)
   })
 
-  test('it neither takes nor loses what waits for the other, which was killed and comes back', async () => {
+  test('the service without consumers neither takes nor loses events of the other, which was killed and returns', async () => {
     held = []
     await issue('second.test')
     await until('the receiver has the event', () => held?.length === 1)
@@ -96,7 +96,7 @@ describe('a service without consumers beside one with a webhook', () => {
     assert.deepEqual([told.get('third.test')?.length, told.get('fourth.test')?.length], [1, 1])
   })
 
-  test('nor while the other was stopped', async () => {
+  test('the service without consumers neither takes nor loses events of the other while that is stopped', async () => {
     assert.equal(await telling.stop(), 0)
     await issue('fifth.test')
     telling = await startTestService({ fronts: 1, config, continueFrom: firstTelling })

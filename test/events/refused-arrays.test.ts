@@ -135,7 +135,7 @@ describe('an array that is refused', () => {
     assert.deepEqual([requests[0]?.status, new Set(taken())], [429, new Set([0, 1, 2, 3, 4])])
   })
 
-  test('and whose events the end of the service interrupts leaves the others without a failed attempt', async () => {
+  test('when the service ends in the middle leaves its other events without a failed attempt', async () => {
     let hasBegun = false
     let go = (): void => undefined
     const gate = new Promise<void>((resolve) => {

@@ -126,7 +126,7 @@ describe('a service with consumers', () => {
     assert.deepEqual([checks.smtp, checks.workers.expiration], [{ status: 'ok' }, true])
   })
 
-  test('SIGTERM in the middle of a mail, a hook and an upload ends in time; all three come again under their names', async () => {
+  test('SIGTERM during a mail, a hook and an upload ends in time, and the three are delivered later', async () => {
     held = []
     log.answers = ['hang']
     writeFileSync(`${calls()}.hold`, '')

@@ -607,7 +607,7 @@ describe('a client that asks and does not read', () => {
     })
   }
 
-  test('and resets its connection is not answered any more: its address is not known', async () => {
+  test('and resets its connection is not answered any more, since its address is unknown', async () => {
     const seen: string[] = []
     const server = serve((request) => {
       seen.push(request.path, request.peerAddress)

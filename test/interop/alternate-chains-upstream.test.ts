@@ -101,7 +101,7 @@ describe('a service behind an upstream with alternate chains', {
 
   test('the default chain names them, and each leads to its own root', checkChains)
 
-  test('they are there after a restart', async () => {
+  test('the alternate chains are offered after a restart', async () => {
     await service.stop()
     service = await startTestService({ continueFrom: first, config: configured() })
     await checkChains()

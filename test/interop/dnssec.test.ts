@@ -95,10 +95,10 @@ describe('DNSSEC', { skip, timeout: 900_000 }, () => {
   test('a record in a signed zone is accepted', async () => {
     assert.equal((await outcome('signed')).json.status, 'valid')
   })
-  test('and so is one of two records', async () => {
+  test('a signed name with one right record of two is accepted', async () => {
     assert.equal((await outcome('wildcard')).json.status, 'valid')
   })
-  test('the same record in an unsigned zone is not', async () => {
+  test('the same record in an unsigned zone is refused', async () => {
     const { json } = await outcome('unsigned')
     assert.deepEqual(
       [json.status, json.error.type, json.error.detail],

@@ -9,7 +9,7 @@ import { freePort } from '../support/free-port.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService } from '../support/service.ts'
 
-test('they open no debugger and end nothing; a log line names each and what to send instead', async () => {
+test('SIGUSR1 and SIGUSR2 open no debugger and end nothing, and a log line says what to send instead', async () => {
   const port = await freePort()
   // Of this file alone, and of what it starts.
   process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ''} --inspect-port=${port}`
@@ -44,7 +44,7 @@ const SIGNALS_AT_ONCE = `
   })`
 
 // To load the modules is most of a start: more than a second on a slow machine.
-test('they do nothing while the modules are being loaded either, by when no package is there yet', async () => {
+test('SIGUSR1 and SIGUSR2 do nothing while the modules are being loaded', async () => {
   const port = await freePort()
   const cli = path.resolve(import.meta.dirname, '../../src/cli/main.js')
   const preload = `data:text/javascript,${encodeURIComponent(SIGNALS_AT_ONCE)}`

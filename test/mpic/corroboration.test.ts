@@ -6,9 +6,13 @@ import type { AddressInfo } from 'node:net'
 import { before, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CheckOutcome, MpicRequest } from '../../src/mpic/api.ts'
-import { createRemotePerspective, type PerspectiveSettings, type RemotePerspective } from '../../src/mpic/client.ts'
 import { Corroboration, type CorroborationOptions } from '../../src/mpic/corroboration.ts'
-import { type PerspectiveServerOptions, startPerspectiveServer } from '../../src/mpic/server.ts'
+import { type PerspectiveServerOptions, startPerspectiveServer } from '../../src/mpic/perspective-server.ts'
+import {
+  createRemotePerspective,
+  type PerspectiveSettings,
+  type RemotePerspective,
+} from '../../src/mpic/remote-perspective.ts'
 import type { CaaJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import { loopbackCertificate, type TestCertificate } from '../support/certificates.ts'
 import { aJob } from '../workers/scripted-web.ts'
@@ -326,13 +330,13 @@ describe('a perspective does not corroborate when it', () => {
 describe('time', () => {
   /** Beyond the time of the file: who waited for it would not come to an end. */
   const FOR_EVER_MS = 3_600_000
-  test('those that hang when the quorum is met cost a moment, and are told of', async (t) => {
+  test('perspectives that hang when the quorum is met cost a moment and are reported', async (t) => {
     const list = await perspectives(t, { a: () => YES, b: () => YES, c: never })
     const verdict = await corroboration(list, { graceMs: 200, timeoutMs: FOR_EVER_MS }).verdict(job, good())
     assert.ok(verdict.ok)
     assert.deepEqual(results(verdict), { a: 'corroborated', b: 'corroborated', c: 'failed' })
   })
-  test('those that are slow but within that moment are heard', async (t) => {
+  test('perspectives that answer within that moment are counted', async (t) => {
     const slow = async () => {
       await sleep(150)
       return no()

@@ -239,7 +239,7 @@ describe('a perspective looks at CAA records', () => {
     assert.equal(outcome(await asked({ ...right, x_account_uri: 'https://ca.test/acct/2' })).valid, false)
     assert.equal(outcome(await asked({ ...right, x_validation_method: 'dns-01' })).valid, false)
   })
-  test('not of addresses, nor for mail', async (t) => {
+  test('and completes no check for addresses or for mail', async (t) => {
     const running = await withRecords(t, {})
     assert.equal(outcome(await ask(running, check('127.0.0.1', { caa_domains: ['ca.test'] }))).completed, false)
     const mail = { caa_domains: ['ca.test'], certificate_type: 's-mime' }

@@ -9,7 +9,7 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect } from 'node:tls'
 import { MPIC_PATH } from '../../src/mpic/api.ts'
-import { Busy, type PerspectiveServer, startPerspectiveServer } from '../../src/mpic/server.ts'
+import { Busy, type PerspectiveServer, startPerspectiveServer } from '../../src/mpic/perspective-server.ts'
 import { loopbackCertificate, type TestCertificate } from '../support/certificates.ts'
 import { until } from '../support/until.ts'
 

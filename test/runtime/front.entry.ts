@@ -24,6 +24,8 @@ export type NumbersMessages = {
 export type FrontMessages = {
   port: { message: undefined; reply: number }
   crash: { message: 'throw' | 'reject' | 'exit' | 'silent'; reply: undefined }
+  /** Is never answered. */
+  wait: { message: undefined; reply: undefined }
   /** Says so in the first place of `state`, and keeps the event loop until the second is not 0 any more. */
   block: { message: { state: Int32Array<SharedArrayBuffer> }; reply: undefined }
 }
@@ -35,7 +37,8 @@ function die(how: FrontMessages['crash']['message']): void {
   else setTimeout(() => process.exit(0), 0)
 }
 
-runThread<FrontData, FrontMessages, NumbersMessages>(async ({ name, data, supervisor, atExit, requestRecycle }) => {
+runThread<FrontData, FrontMessages, NumbersMessages, FrontMessages>(async (thread) => {
+  const { name, data, supervisor, peer, atExit, requestRecycle } = thread
   const server = listen({
     host: '127.0.0.1',
     port: data.port,
@@ -49,6 +52,8 @@ runThread<FrontData, FrontMessages, NumbersMessages>(async ({ name, data, superv
         if (data.slowBegun) Atomics.add(data.slowBegun, 0, 1)
         await sleep(300)
       }
+      if (path === '/peer') return { status: 200, headers: [], body: String(await peer.ask('port', undefined, 30_000)) }
+      if (path === '/peer-waits') await peer.ask('wait', undefined, 30_000)
       if (path === '/recycle') requestRecycle('a request said so')
       const body = path === '/supervisor' ? String(await supervisor.ask('next', 41, 30_000)) : name
       return { status: 200, headers: [], body }
@@ -66,6 +71,7 @@ runThread<FrontData, FrontMessages, NumbersMessages>(async ({ name, data, superv
   const actor = spawn<FrontMessages>({
     name: `${name} actor`,
     mailboxLimit: 100,
+    concurrency: 10,
     restart: { initialDelayMs: 1, maxDelayMs: 1, maxRestarts: 1, windowMs: 1000 },
     onFailure: ({ error }) => {
       throw error
@@ -73,6 +79,7 @@ runThread<FrontData, FrontMessages, NumbersMessages>(async ({ name, data, superv
     start: () => ({
       port: () => server.port,
       crash: (how) => void die(how),
+      wait: () => new Promise<undefined>(() => undefined),
       block: ({ state }) => {
         Atomics.store(state, 0, 1)
         Atomics.wait(state, 1, 0)

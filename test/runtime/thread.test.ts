@@ -283,3 +283,38 @@ describe('a supervised thread', () => {
     }
   })
 })
+
+describe('a thread that another one reaches by a port of their own', () => {
+  test('is reached again after the end of either; what is under way when it ends is told so', async () => {
+    const peer = front('peer', { port: 0 })
+    await peer.thread.start()
+    const { thread, seen } = front('asking', { port: 0 }, { peer: peer.thread })
+    await thread.start()
+    const port = await portOf(thread)
+    assert.equal(await request(port, '/peer'), String(await portOf(peer.thread)))
+
+    const waiting = request(port, '/peer-waits')
+    await sleep(100)
+    peer.thread.ref.tell('crash', 'throw')
+    assert.match((await waiting) ?? '', /ActorError: peer is gone/)
+    await until(() => peer.seen('ready').length === 2)
+    await until(async () => (await request(port, '/peer')) === String(await portOf(peer.thread)))
+
+    await thread.recycle('for the test')
+    assert.equal(seen('ready').length, 2)
+    assert.equal(await request(await portOf(thread), '/peer'), String(await portOf(peer.thread)))
+    thread.ref.tell('crash', 'throw')
+    await until(() => seen('ready').length === 3)
+    assert.equal(await request(await portOf(thread), '/peer'), String(await portOf(peer.thread)))
+  })
+
+  test('is not there before its start', async () => {
+    const peer = front('peer', { port: 0 })
+    const { thread } = front('asking', { port: 0 }, { peer: peer.thread })
+    await thread.start()
+    const port = await portOf(thread)
+    assert.match((await request(port, '/peer')) ?? '', /ActorError: peer is not there yet/)
+    await peer.thread.start()
+    await until(async () => (await request(port, '/peer')) === String(await portOf(peer.thread)))
+  })
+})

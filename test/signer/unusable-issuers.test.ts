@@ -105,7 +105,7 @@ describe('an issuer that cannot issue', { concurrency: 2, timeout: 900_000 }, ()
         policy,
       ))
 
-  test('under an id of its own, beside one of the same name and key, is refused: their CRL has one URL', () => {
+  test('because another id has its name and key is refused, since the CRL of both has one URL', () => {
     const authority = makeAuthority('P-256')
     return withFiles({ default: authority, renewed: authority }, [], async (files) => {
       const { code, text } = await validate(files)
@@ -117,7 +117,7 @@ describe('an issuer that cannot issue', { concurrency: 2, timeout: 900_000 }, ()
     })
   })
 
-  test('and is the only one: the start fails with the same sentence', () =>
+  test('fails the start with the same sentence when it is the only one', () =>
     withFiles({ default: makeAuthority('P-256', { daysAhead: -1 }) }, [], async ({ config }) => {
       await assert.rejects(startDaemon(config), /issuer default: its certificate expired since/)
     }))

@@ -241,7 +241,7 @@ describe('accounts', () => {
       assert.deepEqual(taken, [{ taken: holder?.id }])
     })
 
-    test('and new-account with the same key at the same time give the key to one account', async () => {
+    test('at the same time as new-account with that key gives the key to one account', async () => {
       const { account } = await anAccount(store)
       const wanted = aNewAccount()
       const [changed, made] = await Promise.all([

@@ -515,7 +515,7 @@ describe('authorizations', () => {
       assert.equal(await statusOf(id), 'deactivated')
     })
 
-    test('nor when both happen at once, whichever comes first', async () => {
+    test('gets no valid authorization when validation and deactivation happen at once', async () => {
       for (let i = 0; i < 20; i++) {
         const { requester: holder } = await anAccount(store)
         const { id } = await anAuthorization({}, holder)
@@ -642,7 +642,7 @@ describe('authorizations', () => {
       assert.equal((await store.authorizations.adopt(me.instanceId, { types: ['dns-01'], limit: 10 })).length, 1)
     })
 
-    test('takes those of a live instance without news for too long where it is told to, and that one records nothing more', async () => {
+    test('takes validations of a live but silent instance on request, and that instance records nothing more', async () => {
       const [me, silent] = (await instances(2)) as [InstancePresence, InstancePresence]
       const { id } = await anAuthorization()
       await trigger(id, { instanceId: silent.instanceId })

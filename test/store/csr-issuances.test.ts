@@ -166,7 +166,7 @@ describe('issuances from a CSR', () => {
     assert.deepEqual(asked, ['a -', 'a {"placed":1}', 'a leaves {"placed":1}', 'a leaves {"placed":0}', 'b -'])
   })
 
-  test('also when its circuit breaker has opened meanwhile, and the signer is asked', async () => {
+  test('what a backend has published is withdrawn before the signer is asked, even with its circuit breaker open', async () => {
     let isAway = false
     const a: Script = (state, step) => (isAway ? away() : placing(state, step))
     const signer = {
@@ -416,8 +416,8 @@ describe('issuances from a CSR', () => {
       (row) => row.certificateId === certificateId,
     )
     assert.equal(taken?.isRepeated, true)
-    const progress = { certificateId, backend: 'a', state: undefined, mayHaveIssued: false, failures: 0 }
-    const late = await store.save({ ...progress, isRunning: false, dueInSeconds: 0 }, INSTANCE)
+    const progress = { certificateId, backend: 'a', state: undefined, failures: 0 }
+    const late = await store.save({ ...progress, event: 'open', isRunning: false, dueInSeconds: 0 }, INSTANCE)
     assert.equal(late, false, 'the former holder changes nothing')
     assert.equal(await store.fail(certificateId, INSTANCE, problemDocument('serverInternal', 'late')), false)
   })

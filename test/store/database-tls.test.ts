@@ -117,7 +117,7 @@ describe('a real server', () => {
         assert.equal(await tls(over(sslmode)), true, `${name}, ${sslmode}`)
   })
 
-  test('they go on without where it offers none', async () => {
+  test('prefer and allow connect without TLS where the server offers none', async () => {
     await offerTls(false)
     for (const sslmode of PREFERRED)
       for (const [name, tls] of Object.entries(WAYS))

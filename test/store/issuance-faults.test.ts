@@ -422,7 +422,7 @@ describe('issuance under faults', () => {
   })
 
   describe('begin', () => {
-    test('not done: the order stays ready and the next finalize issues', async () => {
+    test('a begin that is not done leaves the order ready, and the next finalize issues', async () => {
       const order = await ready()
       const issuance = anIssuance({
         store: { ...store.issuance, begin: failingOnce(store.issuance.begin, 'before', LOST) },
@@ -759,7 +759,7 @@ describe('issuance under faults', () => {
   })
 
   describe('record', () => {
-    test('not done: nothing is delivered, and recovery records', async () => {
+    test('a record that is not done delivers nothing, and recovery records the certificate', async () => {
       const order = await ready()
       const complete = failingOnce(store.issuance.complete, 'before', LOST)
       const issuance = anIssuance({ store: { ...store.issuance, complete } })
@@ -774,7 +774,7 @@ describe('issuance under faults', () => {
       assert.equal(announced.length, 1)
     })
 
-    test('not done, and the database comes back: it is recorded with the signature at hand', async () => {
+    test('a record that is not done is repeated with the signature at hand once the database is back', async () => {
       const order = await ready()
       const complete = failingOnce(store.issuance.complete, 'before', LOST)
       const issuance = anIssuance({ store: { ...store.issuance, complete } })
@@ -785,7 +785,7 @@ describe('issuance under faults', () => {
       assert.deepEqual(await recover(issuance), [])
     })
 
-    test('not done, and another instance records its own signature meanwhile: it alone has a line', async () => {
+    test('a record that is not done yields to the signature that another instance has recorded meanwhile', async () => {
       const order = await ready()
       let isAsked = false
       const findBySerial: typeof store.certificates.findBySerial = async (...asked) => {
@@ -869,7 +869,7 @@ describe('issuance under faults', () => {
   describe('fail', () => {
     const refusing = () => aCa(() => Promise.reject(new CaError('refused', { retryable: false })))
 
-    test('not done: the order stays processing, and recovery fails it', async () => {
+    test('a fail that is not done leaves the order processing, and recovery fails it', async () => {
       const order = await ready()
       const fail = failingOnce(store.issuance.fail, 'before', LOST)
       const issuance = anIssuance({ ca: refusing(), store: { ...store.issuance, fail } })

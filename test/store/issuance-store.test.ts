@@ -309,7 +309,7 @@ describe('issuance', () => {
       assert.equal(await find(intent.certificateId), undefined)
     })
 
-    test('and complete by two instances: one wins, and the order says which', async () => {
+    test('at the same time as complete by another instance has one winner, which the order shows', async () => {
       for (let round = 0; round < 5; round++) {
         const { order, intent } = await begun()
         const outcomes = await store.meetAt(lockIntent(intent.certificateId), 2, () =>

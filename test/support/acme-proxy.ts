@@ -2,14 +2,15 @@
 
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { StoredUpstreamAccount, UpstreamAccountStore } from '../../src/ca/acme-proxy/account.ts'
 import {
   type AcmeProxyOptions,
   type AcmeProxySettings,
   createAcmeProxyBackend,
-} from '../../src/ca/acme-proxy/backend.ts'
-import type { ChallengeHandler } from '../../src/ca/acme-proxy/handlers/handler.ts'
+} from '../../src/ca/acme-proxy/acme-proxy-backend.ts'
+import type { ChallengeHandler } from '../../src/ca/acme-proxy/challenge-handler.ts'
+import type { UpstreamAccountStore } from '../../src/ca/acme-proxy/upstream-account.ts'
 import type { CsrBackend } from '../../src/ca/csr-backend.ts'
+import type { StoredUpstreamAccount } from '../../src/domain/records.ts'
 import { createSecretBox } from '../../src/shared/lib/secret-box.ts'
 
 export interface TestProxy {

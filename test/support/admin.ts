@@ -2,7 +2,7 @@
 
 import { AuditLog } from '../../src/admin/audit/audit-log.ts'
 import { HASHING_HERE, PasswordHasher } from '../../src/admin/users/passwords.ts'
-import { Users } from '../../src/admin/users/users.ts'
+import { createUser } from '../../src/admin/users/users.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Role } from '../../src/domain/administrator.ts'
 import { requireAuditKey } from '../../src/settings/admin.ts'
@@ -93,8 +93,9 @@ export async function createAdministrator(
   try {
     const key = requireAuditKey({ admin_api: { audit_key_file: null, token_secret: TOKEN_SECRET } } as Config)
     const passwords = new PasswordHasher(HASHING_HERE)
-    const users = new Users({ db, audit: new AuditLog(db, key), passwords, passwordLength: 20 })
-    const { password } = await users.create(COMMAND_LINE, { username, email: `${username}@example.com`, role })
+    const resources = { audit: new AuditLog(db, key), passwords, policy: { passwordLength: 20 } }
+    const wanted = { username, email: `${username}@example.com`, role }
+    const { password } = await createUser(resources, COMMAND_LINE, wanted)
     return password
   } finally {
     await db.end()

@@ -4,7 +4,7 @@
  */
 
 import { localProgram } from '../../src/cli/program.ts'
-import { remoteProgram } from '../../src/cli/remote/program.ts'
+import { remoteProgram } from '../../src/cli/remote/remote-program.ts'
 import { runProgram } from '../../src/shared/command-line.ts'
 
 export interface CommandRequest {
@@ -44,7 +44,7 @@ async function run({ id, words, env }: CommandRequest): Promise<CommandEnd> {
   process.exitCode = 0
   const isRemote = words.some((word) => /^--server(?:=|$)/.test(word))
   try {
-    await runProgram(isRemote ? remoteProgram(words) : await localProgram(words), words)
+    await runProgram(await (isRemote ? remoteProgram(words) : localProgram(words)), words)
     return { id, code: Number(process.exitCode), stdout: stdout(), stderr: stderr() }
   } finally {
     process.exitCode = 0

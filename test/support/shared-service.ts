@@ -15,6 +15,13 @@ import { startTestService, type TestService, type TestServiceOptions } from './s
 
 export const TERMS_URL = 'https://ca.example.test/terms'
 
+/** The built-in profile, and P-521, which it leaves out. */
+const EVERY_CURVE = {
+  key_usages: ['digital_signature', 'key_encipherment'],
+  extended_key_usages: ['server_auth'],
+  key_types: ['RSA', 'P-256', 'P-384', 'P-521'],
+}
+
 /** Their configurations hold what any of the files needs and none of them minds. */
 const SHARED = {
   admin: {
@@ -27,14 +34,40 @@ const SHARED = {
       tos: { url: TERMS_URL, version: '2', require_agreement: true },
     },
   },
+  acme: {
+    config: {
+      acme: { orders_page_size: 3 },
+      ari: { enabled: true },
+      ca: { profiles: { default: EVERY_CURVE } },
+      challenges: { http01: { max_retries: 2 } },
+      crl: { enabled: true },
+      dns: {
+        zones: [
+          { zone: 'test', addresses: ['127.0.0.1'] },
+          { zone: 'closed.test', addresses: ['127.0.0.2'] },
+          { zone: 'unresolved.test', resolvers: ['127.0.0.1:9'] },
+        ],
+        timeout_seconds: 1,
+      },
+      security: { identifier_policy: { allow_ip: true } },
+    },
+  },
 } as const satisfies Record<string, TestServiceOptions>
 
 type SharedServiceName = keyof typeof SHARED
 
 /** What threads of a running service rely on, and what an audit log does not allow. */
 const KEPT = [
-  ...['schema_migrations', 'server_settings', 'issuers', 'nonce_%', 'crl%', 'event_consumers', 'background_runs'],
-  ...['admin_audit_%', 'audit_verifications', '%_progress'],
+  'schema_migrations',
+  'server_settings',
+  'issuers',
+  'nonce_%',
+  'crl%',
+  'event_consumers',
+  'background_runs',
+  'admin_audit_%',
+  'audit_verifications',
+  '%_progress',
 ]
 
 const started = new Map<SharedServiceName, Promise<TestService>>()

@@ -10,8 +10,8 @@ import { accountLabel } from '../../src/shared/protocol/account-labels.ts'
 import { type Deadline, startDeadline } from '../../workers/deadline.ts'
 import { lookUntilFound } from '../../workers/dns/method.ts'
 import type { DnsAccount01Job, ValidationVerdict } from '../../workers/job.ts'
+import validate from '../../workers/task.ts'
 import { validateDns01, validateDnsAccount01 } from '../../workers/validate/dns-01.ts'
-import validate from '../../workers/validate.ts'
 import { undisturbed } from '../support/until.ts'
 import {
   type Asked,

@@ -260,7 +260,7 @@ describe('draft 02', () => {
   test('the hash for the name counts, and no TTL', async (t) => {
     assertValid(await run(t, zone({ [AT]: [uri(NAME)] }, 30), { hashed }), 'without bound')
   })
-  test('so does the one of a former key, for any name', async (t) => {
+  test('the hash of a former key for any name counts', async (t) => {
     assertValid(await run(t, zone({ [AT]: [uri('*', hashed.thumbprints[1])] }), { hashed }), 'without bound')
   })
   test('a name above has the hash of its own name', async (t) => {

@@ -603,7 +603,7 @@ describe('behind the step to https, under the same name and path', () => {
     const verdict = await validateHttp01(await jobOf(t, secure.port))
     assertInvalid(verdict, 'unauthorized', true, /: status 404 instead of 200 \(after a redirect within the site\)$/)
   })
-  test('and nothing of where that leads on to', async (t) => {
+  test('the client reads nothing of a further redirect', async (t) => {
     const secure = await kept(
       t,
       startSecureWeb((request, response) => {

@@ -7,10 +7,9 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { type DnsData, type DnsType, readData, readTarget } from './record-data.ts'
-import { type Frame, type RawRecord, readFrame } from './wire.ts'
+import { type DnsData, type DnsType, type Frame, type RawRecord, readData, readFrame, readTarget } from './wire.ts'
 
-export { type DnsData, type DnsType, isQueryableName } from './record-data.ts'
+export { type DnsData, type DnsType, isQueryableName } from './wire.ts'
 
 export interface DnsRecord<T extends DnsType = DnsType> {
   ttlSeconds: number

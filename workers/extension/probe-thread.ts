@@ -1,7 +1,7 @@
 /** Entry of the thread that loads validator modules once at start and describes them (probe.ts). */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { describeThrown, loadValidator } from './module.ts'
+import { describeThrown, loadValidator } from './contract.ts'
 import type { ProbeData, ProbeReport } from './probe.ts'
 
 const { modules, settings } = workerData as ProbeData

@@ -9,8 +9,14 @@
 import { workerData } from 'node:worker_threads'
 import { oncePerKey } from '../../src/shared/lib/caching.ts'
 import type { ExtensionJob, ValidationVerdict } from '../job.ts'
-import { requireVerdict, type Validator } from './contract.ts'
-import { describeThrown, loadValidator, type ValidatorModule, type ValidatorSettings } from './module.ts'
+import {
+  describeThrown,
+  loadValidator,
+  requireVerdict,
+  type Validator,
+  type ValidatorModule,
+  type ValidatorSettings,
+} from './contract.ts'
 
 /** Worker data of these threads. */
 export interface ExtensionThreadData {

@@ -2,7 +2,7 @@
 
 import { serialize } from 'node:v8'
 import { parentPort, workerData } from 'node:worker_threads'
-import { describeThrown } from '../extension/module.ts'
+import { describeThrown } from '../extension/contract.ts'
 import { createInstance, type LoadableModule, type ModuleInstance, RefusedSettings } from './contract.ts'
 
 export interface ModuleCall {

@@ -7,7 +7,7 @@ import { boundedArray } from '../../shared/lib/bounded.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { limitOf, limitParameter } from '../pages.ts'
 import { instantParameter, line, text, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
-import type { AuditFilter, StoredAuditEntry } from './audit-store.ts'
+import { type AuditFilter, readAuditPage, type StoredAuditEntry } from './audit-store.ts'
 import type { AuditVerification as StoredVerification } from './audit-verification-store.ts'
 
 /** Its members are also those of `readAuditLines`. */
@@ -113,9 +113,9 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
     summary: 'Lists what administrators did, the newest first.',
     query: z.strictObject({ ...filters, cursor: cursor.optional(), limit: limitParameter() }),
     reply: { status: 200, schema: z.array(AuditLogEntry) },
-    async handle({ query }, { auditReader, pages }) {
+    async handle({ query }, { db, pages }) {
       const limit = limitOf(query.limit, pages)
-      const { entries, next } = await auditReader.page(filterOf(query), query.cursor, limit)
+      const { entries, next } = await readAuditPage(db, filterOf(query), query.cursor, limit)
       return {
         body: entries.map(entryBody),
         next: next === undefined ? undefined : { cursor: String(next), limit: String(limit) },
@@ -131,8 +131,8 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
     reply: { status: 200, schema: AuditLogEntry, contentType: 'application/x-ndjson' },
     errors: ['unavailable'],
     audit: 'audit.export',
-    async handle({ body, author }, { auditReader }) {
-      return { lines: auditReader.export(author, filterOf(body)) }
+    async handle({ body, author }, { auditExports }) {
+      return { lines: auditExports.read(author, filterOf(body)) }
     },
   }),
   listAuditVerifications: endpoint({

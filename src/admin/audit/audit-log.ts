@@ -10,7 +10,7 @@ import type { Actor } from '../../domain/administrator.ts'
 import { type AuditAction, type AuditDetails, type AuditEntry, auditMac } from '../../domain/audit-chain.ts'
 import type { NotedHead } from '../../domain/audit-verdict.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import { requireAuthority } from '../users/authority.ts'
+import { requireAuthority } from '../users/sessions.ts'
 import { appendAuditEntry, lockAuditHead, moveAuditHead } from './audit-store.ts'
 import type { AuditWatch } from './audit-watch.ts'
 
@@ -22,7 +22,7 @@ export type Note = (action: AuditAction, details?: AuditDetails, targetUserId?: 
 export type Work<T> = (tx: Transaction, note: Note) => Promise<T>
 
 /** `userId` is undefined for a failed login of an unknown user. */
-export type AuditAuthor = Pick<Actor, 'userId' | 'ipAddress'> &
+type AuditAuthor = Pick<Actor, 'userId' | 'ipAddress'> &
   Pick<Partial<Actor>, 'role' | 'sessionId' | 'apiTokenId' | 'operator'>
 
 type Noted = { action: AuditAction; details: AuditDetails; targetUserId: string | undefined }
@@ -52,7 +52,7 @@ export class AuditLog {
     })
   }
 
-  /** The same for what was begun with authority and goes on without its author, such as a job. */
+  /** For work that was begun with authority and continues without its author, such as a job. */
   onward<T>(author: AuditAuthor, work: Work<T>): Promise<T> {
     return this.#commit(author, work, async () => undefined)
   }

@@ -11,7 +11,7 @@ import { cutSeal } from '../../domain/audit-chain.ts'
 import type { AuditLog } from './audit-log.ts'
 import { deleteCutEntries, findAuditCut, lockAuditHead, moveAuditCut, readAuditCheckpoint } from './audit-store.ts'
 
-export interface AuditRetentionOptions {
+interface AuditRetentionResources {
   db: DatabasePool
   audit: AuditLog
   key: Buffer
@@ -21,33 +21,24 @@ const PAGE = 2_000
 
 const RETENTION: Actor = { userId: undefined, username: 'retention', role: 'admin', ipAddress: undefined }
 
-export class AuditRetention {
-  readonly #options: AuditRetentionOptions
-
-  constructor(options: AuditRetentionOptions) {
-    this.#options = options
+/** @returns the number of deleted entries */
+export async function cutAuditLog(resources: AuditRetentionResources, before: Date): Promise<number> {
+  await moveCut(resources, before)
+  let total = 0
+  for (;;) {
+    const deleted = await resources.db.transaction((tx) => deleteCutEntries(tx, PAGE))
+    total += deleted
+    if (deleted < PAGE) return total
   }
+}
 
-  /** @returns the number of deleted entries */
-  async cut(before: Date): Promise<number> {
-    await this.#cutAt(before)
-    let total = 0
-    for (;;) {
-      const deleted = await this.#options.db.transaction((tx) => deleteCutEntries(tx, PAGE))
-      total += deleted
-      if (deleted < PAGE) return total
-    }
-  }
-
-  #cutAt(before: Date): Promise<void> {
-    const { audit, key } = this.#options
-    return audit.transaction(RETENTION, async (tx, note) => {
-      await lockAuditHead(tx)
-      const { cut: former } = await readAuditCheckpoint(tx)
-      const cut = await findAuditCut(tx, before)
-      if (!cut || cut.sequence <= former.sequence) return
-      await moveAuditCut(tx, cut, cutSeal(key, cut.sequence, cut.mac))
-      note('audit.cut', { entries: cut.sequence - former.sequence, last_sequence: cut.sequence, before })
-    })
-  }
+function moveCut({ audit, key }: AuditRetentionResources, before: Date): Promise<void> {
+  return audit.transaction(RETENTION, async (tx, note) => {
+    await lockAuditHead(tx)
+    const { cut: former } = await readAuditCheckpoint(tx)
+    const cut = await findAuditCut(tx, before)
+    if (!cut || cut.sequence <= former.sequence) return
+    await moveAuditCut(tx, cut, cutSeal(key, cut.sequence, cut.mac))
+    note('audit.cut', { entries: cut.sequence - former.sequence, last_sequence: cut.sequence, before })
+  })
 }

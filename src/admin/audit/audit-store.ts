@@ -6,7 +6,7 @@ import type { AuditAction, AuditEntry } from '../../domain/audit-chain.ts'
 import type { AuditTail } from '../../domain/audit-verdict.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
-export interface ChainHead {
+interface ChainHead {
   sequence: number
   mac: Buffer
 }
@@ -89,22 +89,30 @@ function pageOf({ action, userId, ipAddress, since, until }: AuditFilter, { befo
     FROM admin_audit_log WHERE ${sql.join(conditions, sql.fragment` AND `)} ORDER BY sequence DESC LIMIT ${limit}`
 }
 
-/** The newest first. */
+/**
+ * The newest first.
+ * @param before undefined for the first page
+ * @returns `next` for the next page; undefined on the last
+ */
 export async function readAuditPage(
   db: CommonQueryMethods,
   filter: AuditFilter,
-  page: AuditPage,
-): Promise<readonly StoredAuditEntry[]> {
-  return db.any(rowsOf(Entry)`SELECT ${columns} ${pageOf(filter, page)}`)
+  before: number | undefined,
+  limit: number,
+): Promise<{ entries: readonly StoredAuditEntry[]; next: number | undefined }> {
+  const page = pageOf(filter, { before: before ?? Number.MAX_SAFE_INTEGER, limit: limit + 1 })
+  const found = await db.any(rowsOf(Entry)`SELECT ${columns} ${page}`)
+  const entries = found.slice(0, limit)
+  return { entries, next: found.length > limit ? entries.at(-1)?.sequence : undefined }
 }
 
 const Lines = z
   .object({ lines: z.string().nullable(), entries: z.int(), last: z.coerce.number() })
   .transform(({ lines, entries, last }) => ({ lines: lines ?? undefined, entries, last }))
-export type AuditLines = z.output<typeof Lines>
+type AuditLines = z.output<typeof Lines>
 
 /**
- * The same as one text, a JSON object a line as the Admin API describes it: as rows, an export would cost ten times as much.
+ * A page as one text, a JSON object a line as the Admin API describes it: as rows, an export would cost ten times as much.
  *
  * @returns `lines` undefined without an entry; `last` is the lowest sequence number
  */
@@ -145,7 +153,7 @@ const Checkpoint = z
     cut: { sequence: row.cut_sequence, mac: row.cut_mac, seal: row.cut_seal ?? undefined },
   }))
 /** The head, and where retention has cut the chain; sequence 0 for a whole one. */
-export type AuditCheckpoint = z.output<typeof Checkpoint>
+type AuditCheckpoint = z.output<typeof Checkpoint>
 
 export async function readAuditCheckpoint(db: CommonQueryMethods): Promise<AuditCheckpoint> {
   return db.one(rowsOf(Checkpoint)`

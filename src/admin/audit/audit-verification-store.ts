@@ -80,7 +80,7 @@ export async function failVerification(db: CommonQueryMethods, id: string, failu
      WHERE id = ${id} AND status ${isRunning}`)
 }
 
-/** Fails those that nobody has moved for so long. */
+/** Fails checks without progress for so long. */
 export async function failAbandoned(db: CommonQueryMethods, seconds: number, failure: string): Promise<void> {
   await db.query(rowsOf(None)`
     UPDATE audit_verifications SET status = ${failed}, failure = ${failure}, finished_at = clock_timestamp()

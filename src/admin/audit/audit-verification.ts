@@ -65,7 +65,7 @@ export interface AuditVerificationEvents {
   failed: (error: unknown) => void
 }
 
-export interface AuditVerificationsOptions {
+interface AuditVerificationsOptions {
   db: DatabasePool
   /** @throws Error where there is none */
   key(): Buffer

@@ -16,7 +16,7 @@ export interface AuditWatchEvents {
   found(): void
 }
 
-export interface AuditWatchOptions {
+interface AuditWatchOptions {
   db: DatabasePool
   key: Buffer
   events: AuditWatchEvents

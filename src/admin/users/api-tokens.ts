@@ -1,59 +1,176 @@
-/** API tokens: for machines, which have no password. A token acts for its maker and ends with that user. */
+/** `/tokens`: API tokens, for machines, which have no password. A token acts for its maker and ends with that user. */
 
 import { randomBytes } from 'node:crypto'
-import type { DatabasePool } from 'slonik'
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
-import type { Role } from '../../domain/administrator.ts'
+import { ROLES, type Role } from '../../domain/administrator.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { pageById, type ReadPage } from '../../store/list-page.ts'
+import { rowsOf, sql } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import { type PageOfList, type PageRequest, readPageOf } from '../list-pages.ts'
+import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
+import { readPageOf } from '../list-pages.ts'
+import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
+import { futureInstant, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 import { API_TOKEN_PREFIX, hashApiToken, type SignedIn } from './sign-in.ts'
-import { type ApiTokenRow, findApiTokenById, insertApiToken, pagesOfApiTokens, revokeApiToken } from './token-store.ts'
 
 const TOKEN_BYTES = 32
 
-export interface WantedApiToken {
+const Token = z.object({
+  id: z.string(),
+  name: z.string(),
+  role: z.enum(ROLES),
+  created_by: z.string(),
+  created_at: z.date(),
+  expires_at: z.date().nullable(),
+  last_used_at: z.date().nullable(),
+  revoked_at: z.date().nullable(),
+})
+/** Without its hash. */
+type ApiTokenRow = z.infer<typeof Token>
+
+const columns = sql.fragment`id, name, role, created_by, created_at, expires_at, last_used_at, revoked_at`
+
+const ApiToken = z
+  .strictObject({
+    id: z.uuid(),
+    name: z.string(),
+    role: z.enum(ROLES),
+    created_by: z.uuid(),
+    created_at: timestamp(),
+    expires_at: timestamp().nullable(),
+    last_used_at: timestamp().nullable(),
+    revoked_at: timestamp().nullable(),
+  })
+  .meta({ id: 'ApiToken' })
+
+const ApiTokenWithSecret = z
+  .strictObject({ ...ApiToken.shape, token: z.string().meta({ description: 'Shown once; it cannot be read again.' }) })
+  .meta({ id: 'ApiTokenWithSecret' })
+
+function tokenBody(row: ApiTokenRow): z.input<typeof ApiToken> {
+  const { id, name, role, created_by, created_at, expires_at, last_used_at, revoked_at } = row
+  return {
+    id,
+    name,
+    role,
+    created_by,
+    created_at: time(created_at),
+    expires_at: timeOrNull(expires_at),
+    last_used_at: timeOrNull(last_used_at),
+    revoked_at: timeOrNull(revoked_at),
+  }
+}
+
+export const TOKENS = endpointGroup('API tokens', {
+  listTokens: endpoint({
+    route: 'GET /tokens',
+    roles: ADMINS,
+    summary: 'Lists all API tokens, the newest first, revoked ones included.',
+    reply: { status: 200, schema: z.array(ApiToken) },
+    query: z.strictObject(placeParameters()),
+    async handle({ query }, { db, pages }) {
+      const page = await readPageOf(pagesOfApiTokens(db), longPageRequest(query, pages))
+      return { body: page.rows.map(tokenBody), next: nextOf(page) }
+    },
+  }),
+  createToken: endpoint({
+    route: 'POST /tokens',
+    roles: ADMINS,
+    needsSession: true,
+    summary: 'Makes an API token, which never has more rights than its maker, and shows it once.',
+    body: z.strictObject({
+      name: line(128),
+      role: z.enum(ROLES).default('auditor'),
+      expires_at: futureInstant().nullable().default(null),
+    }),
+    reply: { status: 201, schema: ApiTokenWithSecret },
+    audit: 'token.create',
+    async handle({ body, author }, { audit }) {
+      const { name, role, expires_at } = body
+      const { token, ...row } = await createApiToken(audit, author, { name, role, expiresAt: expires_at ?? undefined })
+      return { body: { ...tokenBody(row), token } }
+    },
+  }),
+  revokeToken: endpoint({
+    route: 'DELETE /tokens/{token_id}',
+    roles: ADMINS,
+    summary: 'Revokes an API token, at once.',
+    params: z.strictObject({ token_id: uuid() }),
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'token.revoke',
+    async handle({ params, author }, { audit }) {
+      await revokeApiToken(audit, author, params.token_id)
+      return {}
+    },
+  }),
+})
+
+interface WantedApiToken {
   name: string
   role: Role
   /** Undefined for a token without an end. */
   expiresAt: Date | undefined
 }
 
-export class ApiTokens {
-  readonly #db: DatabasePool
-  readonly #audit: AuditLog
+/** @returns the token, which cannot be read again */
+function createApiToken(
+  audit: AuditLog,
+  author: SignedIn,
+  wanted: WantedApiToken,
+): Promise<ApiTokenRow & { token: string }> {
+  const { name, role, expiresAt } = wanted
+  const token = API_TOKEN_PREFIX + randomBytes(TOKEN_BYTES).toString('base64url')
+  return audit.transaction(author, async (tx, note) => {
+    const id = uuidv7(Date.now())
+    const hash = hashApiToken(token)
+    const made = await insertApiToken(tx, { id, name, role, hash, createdBy: author.userId, expiresAt })
+    if (!made) throw new AdminError('unauthorized', 'the user of this token was deleted')
+    note('token.create', { token_id: id, name, role, ...(expiresAt && { expires_at: expiresAt }) })
+    return { ...made, token }
+  })
+}
 
-  constructor(db: DatabasePool, audit: AuditLog) {
-    this.#db = db
-    this.#audit = audit
-  }
+/** May be repeated. @throws AdminError not_found */
+function revokeApiToken(audit: AuditLog, author: SignedIn, id: string): Promise<void> {
+  return audit.transaction(author, async (tx, note) => {
+    const found = await findApiTokenById(tx, id)
+    if (!found) throw notFound('API token')
+    if (found.revoked_at) return
+    await markRevoked(tx, id)
+    note('token.revoke', { token_id: id, name: found.name }, found.created_by)
+  })
+}
 
-  /** Revoked ones too, so that a list shows who had access. */
-  list(request: PageRequest): Promise<PageOfList<ApiTokenRow>> {
-    return readPageOf(pagesOfApiTokens(this.#db), request)
-  }
+interface NewApiToken extends WantedApiToken {
+  id: string
+  hash: Buffer
+  createdBy: string
+}
 
-  /** @returns the token, which cannot be read again */
-  async create(author: SignedIn, { name, role, expiresAt }: WantedApiToken): Promise<ApiTokenRow & { token: string }> {
-    const token = API_TOKEN_PREFIX + randomBytes(TOKEN_BYTES).toString('base64url')
-    return this.#audit.transaction(author, async (tx, note) => {
-      const id = uuidv7(Date.now())
-      const hash = hashApiToken(token)
-      const made = await insertApiToken(tx, { id, name, role, hash, createdBy: author.userId, expiresAt })
-      if (!made) throw new AdminError('unauthorized', 'the user of this token was deleted')
-      note('token.create', { token_id: id, name, role, ...(expiresAt && { expires_at: expiresAt }) })
-      return { ...made, token }
-    })
-  }
+/** Null when its maker has just been deleted. */
+function insertApiToken(tx: CommonQueryMethods, token: NewApiToken): Promise<ApiTokenRow | null> {
+  const { id, name, role, hash, createdBy, expiresAt } = token
+  return tx.maybeOne(rowsOf(Token)`
+    INSERT INTO admin_api_tokens (id, name, role, token_hash, created_by, expires_at)
+    SELECT ${id}, ${name}, ${role}, ${sql.binary(hash)}, u.id, ${expiresAt?.toISOString() ?? null}::timestamptz
+      FROM admin_users u WHERE u.id = ${createdBy} FOR SHARE
+    RETURNING ${columns}`)
+}
 
-  /** May be repeated. @throws AdminError not_found */
-  revoke(author: SignedIn, id: string): Promise<void> {
-    return this.#audit.transaction(author, async (tx, note) => {
-      const found = await findApiTokenById(tx, id)
-      if (!found) throw notFound('API token')
-      if (found.revoked_at) return
-      await revokeApiToken(tx, id)
-      note('token.revoke', { token_id: id, name: found.name }, found.created_by)
-    })
-  }
+/** Along admin_api_tokens_pkey. */
+function pagesOfApiTokens(db: CommonQueryMethods): ReadPage<ApiTokenRow> {
+  return pageById(sql.fragment`id`, (condition, limit) =>
+    db.any(rowsOf(Token)`SELECT ${columns} FROM admin_api_tokens WHERE ${condition} ORDER BY id DESC LIMIT ${limit}`),
+  )
+}
+
+function findApiTokenById(tx: CommonQueryMethods, id: string): Promise<ApiTokenRow | null> {
+  return tx.maybeOne(rowsOf(Token)`SELECT ${columns} FROM admin_api_tokens WHERE id = ${id} FOR UPDATE`)
+}
+
+async function markRevoked(tx: CommonQueryMethods, id: string): Promise<void> {
+  await tx.query(rowsOf(z.object({}))`UPDATE admin_api_tokens SET revoked_at = now() WHERE id = ${id}`)
 }

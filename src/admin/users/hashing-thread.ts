@@ -1,9 +1,9 @@
-/** The thread of password hashes: one at a time, at the priority of the thread that started it (hashing.ts). */
+/** The thread of password hashes: one at a time, at the priority of the thread that started it (passwords.ts). */
 
 import { spawn } from '../../runtime/actor.ts'
 import { runThread } from '../../runtime/thread-entry.ts'
-import type { HashingMessages } from './hashing.ts'
 import { hashPassword, matchesHash } from './password-hash.ts'
+import type { HashingMessages } from './passwords.ts'
 
 runThread<undefined, HashingMessages>(async ({ name }) => {
   const actor = spawn<HashingMessages>({

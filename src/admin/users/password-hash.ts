@@ -1,5 +1,5 @@
 /**
- * Hashes of passwords: Argon2id. Those of werkzeug (scrypt) are verified, so that its users can be imported.
+ * Hashes of passwords: Argon2id. Werkzeug's (scrypt) are verified, so that its users can be imported.
  *
  * Each call keeps its thread busy for some 30 ms, and longer for an imported hash.
  */
@@ -27,7 +27,7 @@ const WERKZEUG =
 const MOST_SCRYPT_BYTES = 128 * 1024 * 1024
 
 /** `scrypt:N:r:p$salt$hex`; the salt's own characters are the salt. */
-export function isWerkzeugHash(text: string): boolean {
+function isWerkzeugHash(text: string): boolean {
   const { cost, block } = WERKZEUG.exec(text)?.groups ?? {}
   const n = Number(cost)
   return n > 1 && (n & (n - 1)) === 0 && Number(block) > 0 && 128 * n * Number(block) <= MOST_SCRYPT_BYTES

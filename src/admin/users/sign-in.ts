@@ -10,13 +10,7 @@ import { errors, jwtVerify, SignJWT } from 'jose'
 import type { DatabasePool } from 'slonik'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import {
-  addressSubject,
-  MOST_OF_ADDRESS,
-  MOST_OF_USERNAME,
-  SLOW_MS,
-  usernameSubject,
-} from '../../domain/login-limit.ts'
+import { SLOW_MS, usernameSubject } from '../../domain/login-limit.ts'
 import { countedAddress } from '../../domain/rate-limit.ts'
 import { isUuid, uuidv7 } from '../../shared/lib/uuid.ts'
 import {
@@ -30,24 +24,11 @@ import {
   type UserRow,
 } from '../../store/user-store.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import { noLongerGood } from './authority.ts'
-import { noteFailedLogin } from './failed-logins.ts'
+import { forgetFailures, noteFailure, noteLoginAddress, requireNoLock, requireUnlocked } from './login-attempts.ts'
 import type { PasswordHasher } from './passwords.ts'
-import {
-  countFailure,
-  deleteSession,
-  deleteSessionsOf,
-  findApiToken,
-  findSession,
-  forgetFailures,
-  forgetOldFailures,
-  insertSession,
-  isKnownAddress,
-  lockedFor,
-  noteLoginAddress,
-} from './session-store.ts'
+import { deleteSession, deleteSessionsOf, findApiToken, findSession, insertSession, noLongerGood } from './sessions.ts'
 
-export interface SignInOptions {
+interface SignInOptions {
   db: DatabasePool
   audit: AuditLog
   passwords: PasswordHasher
@@ -62,8 +43,6 @@ const ISSUER = 'chancery'
 /** An API token: this, then 256 random bits in base64url. */
 export const API_TOKEN_PREFIX = 'chancery_'
 
-/** An id that no user has. */
-const NOBODY = '00000000-0000-0000-0000-000000000000'
 /** Longer than a failure takes to write. */
 const FAILURE_MS = 50
 
@@ -82,17 +61,17 @@ export class SignIn {
 
   /** @throws AdminError unauthorized, rate_limited */
   async login(username: string, password: string, ipAddress: string): Promise<{ token: string; user: UserRow }> {
-    const { db, passwords } = this.#options
+    const { db, audit, passwords } = this.#options
     const user = await findUserForLogin(db, username)
     const attempt = { user, username, ipAddress }
-    const isKnown = await this.#requireUnlocked(attempt)
+    const isKnown = await requireUnlocked(db, attempt)
     const caller = isKnown ? 'known' : 'stranger'
     const { matches, isOutdated } = await passwords.verify(user?.password_hash, password, caller)
-    // Of guesses sent at once, those behind the lock count for nothing, right or wrong.
-    await this.#requireUnlocked(attempt)
+    // Guesses sent at once may pass the first check together; behind the lock none counts, right or wrong.
+    await requireUnlocked(db, attempt)
     if (!user || !matches || !user.enabled) {
-      // What is written differs for an unknown user, and its time must not show.
-      const [isSlow] = await Promise.all([this.#failed(attempt), sleep(FAILURE_MS)])
+      // Writing takes another time for an unknown user, and that must not show.
+      const [isSlow] = await Promise.all([noteFailure(db, audit, attempt), sleep(FAILURE_MS)])
       if (isSlow) await sleep(SLOW_MS)
       throw new AdminError('unauthorized', 'the username or the password is wrong')
     }
@@ -107,14 +86,14 @@ export class SignIn {
    * @throws AdminError forbidden, rate_limited
    */
   async requirePassword({ username, ipAddress = '' }: SignedIn, password: string): Promise<void> {
-    const { db, passwords } = this.#options
+    const { db, audit, passwords } = this.#options
     const user = await findUserForLogin(db, username)
     const attempt = { user, username, ipAddress }
-    await requireFree(db, subjectsOf(attempt))
+    await requireNoLock(db, attempt)
     const { matches } = await passwords.verify(user?.password_hash, password, 'known')
-    await requireFree(db, subjectsOf(attempt))
+    await requireNoLock(db, attempt)
     if (matches) return
-    await this.#failed(attempt)
+    await noteFailure(db, audit, attempt)
     throw new AdminError('forbidden', 'the current password is wrong')
   }
 
@@ -171,7 +150,7 @@ export class SignIn {
         if (betterHash !== undefined) await replaceHash(tx, user.id, betterHash)
         await noteLogin(tx, user.id)
         await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
-        // Those of the address stay: who has one password could guess another in between.
+        // Failures of the address stay: the owner of one password could guess another in between.
         await forgetFailures(tx, [usernameSubject(user.username)])
         await insertSession(tx, { id, userId: user.id, ipAddress, expiresAt })
         note('auth.login', { username: user.username })
@@ -197,54 +176,4 @@ export class SignIn {
       throw error
     }
   }
-
-  /**
-   * Locked means locked, with the right password too.
-   * @returns whether the user has signed in from the address lately
-   */
-  async #requireUnlocked(attempt: Attempt): Promise<boolean> {
-    const { db } = this.#options
-    const { user, ipAddress } = attempt
-    // Asked for an unknown user as well, who must cost the same time.
-    const isKnown = await isKnownAddress(db, user?.id ?? NOBODY, countedAddress(ipAddress))
-    await requireFree(db, isKnown ? [addressSubject(ipAddress)] : subjectsOf(attempt))
-    return isKnown
-  }
-
-  /** @returns whether the address has failed so often that it is answered slowly */
-  async #failed(attempt: Attempt): Promise<boolean> {
-    const { audit, db } = this.#options
-    const { user, username, ipAddress } = attempt
-    await forgetOldFailures(db)
-    const [address, name] = subjectsOf(attempt)
-    return audit.transaction({ userId: user?.id, ipAddress }, async (tx, note) => {
-      const ofAddress = await countFailure(tx, address, MOST_OF_ADDRESS)
-      const ofName = await countFailure(tx, name, MOST_OF_USERNAME)
-      const locked = [...(ofAddress.locked ? [address] : []), ...(ofName.locked ? [name] : [])]
-      await noteFailedLogin(tx, note, { username, userId: user?.id, locked })
-      return ofAddress.failures >= MOST_OF_USERNAME
-    })
-  }
-}
-
-interface Attempt {
-  user: UserForLogin | null
-  /** As it was given. */
-  username: string
-  ipAddress: string
-}
-
-/** By the stored name: all spellings that the database takes for one user share one lock. */
-const subjectsOf = ({ user, username, ipAddress }: Attempt): readonly [address: string, name: string] => [
-  addressSubject(ipAddress),
-  usernameSubject(user?.username ?? username),
-]
-
-/** @throws AdminError rate_limited while one of the subjects is locked */
-async function requireFree(db: DatabasePool, subjects: readonly string[]): Promise<void> {
-  const seconds = await lockedFor(db, subjects)
-  if (seconds === 0) return
-  throw new AdminError('rate_limited', `too many failed logins; try again in ${seconds} seconds`, {
-    retryAfterSeconds: seconds,
-  })
 }

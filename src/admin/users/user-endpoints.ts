@@ -1,16 +1,18 @@
-/** `/users` and `/me`: administrators. */
+/** `/auth`, `/users` and `/me`: administrators, and how they sign in. */
 
 import { isIP } from 'node:net'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { isUsername, ROLES, USERNAME_RULE } from '../../domain/administrator.ts'
-import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/mail-address.ts'
-import type { UserRow } from '../../store/user-store.ts'
+import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
+import { pagesOfUsers, type UserRow } from '../../store/user-store.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { readPageOf } from '../list-pages.ts'
 import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
 import { line, password, text, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
+import { changeUser, createUser, removeUser, requireUser, resetPassword, unlockAddress, unlockUser } from './users.ts'
 
-export const User = z
+const User = z
   .strictObject({
     id: z.uuid(),
     username: z.string(),
@@ -27,7 +29,7 @@ const UserWithPassword = z
   .strictObject({ ...User.shape, password: z.string().meta({ description: 'Shown once; it cannot be read again.' }) })
   .meta({ id: 'UserWithPassword' })
 
-export function userBody(user: UserRow): z.input<typeof User> {
+function userBody(user: UserRow): z.input<typeof User> {
   const { id, username, email, role, enabled, created_at, updated_at, last_login_at } = user
   return {
     id,
@@ -40,6 +42,50 @@ export function userBody(user: UserRow): z.input<typeof User> {
     last_login_at: timeOrNull(last_login_at),
   }
 }
+
+export const SESSION = endpointGroup('Sessions', {
+  login: endpoint({
+    route: 'POST /auth/login',
+    roles: 'none',
+    summary: 'Gives a bearer token for a username and password.',
+    body: z.strictObject({
+      username: z
+        .string()
+        .min(1)
+        .max(128)
+        .regex(/^\P{Cc}+$/u, { error: 'must have no control characters' }),
+      password: password(),
+    }),
+    reply: { status: 200, schema: z.strictObject({ token: z.string(), user: User }) },
+    errors: ['unauthorized', 'rate_limited'],
+    audit: 'auth.login',
+    async handle({ body, address }, { signIn }) {
+      const { token, user } = await signIn.login(body.username, body.password, address)
+      return { body: { token, user: userBody(user) } }
+    },
+  }),
+  logout: endpoint({
+    route: 'POST /auth/logout',
+    roles: BOTH_ROLES,
+    summary: 'Ends the session of the token, on every instance.',
+    reply: { status: 200, schema: z.strictObject({ status: z.literal('logged_out') }) },
+    audit: 'auth.logout',
+    async handle({ author }, { signIn }) {
+      await signIn.logout(author)
+      return { body: { status: 'logged_out' as const } }
+    },
+  }),
+  logoutEverywhere: endpoint({
+    route: 'POST /auth/logout-everywhere',
+    roles: BOTH_ROLES,
+    needsSession: true,
+    summary: 'Ends all sessions of the user, on every instance; API tokens stay.',
+    reply: { status: 200, schema: z.strictObject({ sessions: z.int() }) },
+    errors: ['forbidden'],
+    audit: 'auth.logout',
+    handle: async ({ author }, { signIn }) => ({ body: { sessions: await signIn.logoutEverywhere(author) } }),
+  }),
+})
 
 const trimmed = (rule: string) => text(1_000, rule).transform((text) => text.trim())
 const USERNAME = trimmed(USERNAME_RULE).refine(isUsername, { error: USERNAME_RULE })
@@ -55,8 +101,8 @@ export const USERS = endpointGroup('Users', {
     summary: 'Lists all users, the newest first.',
     reply: { status: 200, schema: z.array(User) },
     query: z.strictObject({ username: line(255).optional(), ...placeParameters() }),
-    async handle({ query: { username, ...place } }, { users, pages }) {
-      const page = await users.page(longPageRequest(place, pages), username)
+    async handle({ query: { username, ...place } }, { db, pages }) {
+      const page = await readPageOf(pagesOfUsers(db, username), longPageRequest(place, pages))
       return { body: page.rows.map(userBody), next: nextOf(page) }
     },
   }),
@@ -69,8 +115,8 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 201, schema: UserWithPassword },
     errors: ['conflict', 'rate_limited'],
     audit: 'user.create',
-    async handle({ body, author }, { users }) {
-      const { password, ...user } = await users.create(author, body)
+    async handle({ body, author }, context) {
+      const { password, ...user } = await createUser(context, author, body)
       return { body: { ...userBody(user), password } }
     },
   }),
@@ -81,7 +127,7 @@ export const USERS = endpointGroup('Users', {
     params,
     reply: { status: 200, schema: User },
     errors: ['not_found'],
-    handle: async ({ params }, { users }) => ({ body: userBody(await users.find(params.user_id)) }),
+    handle: async ({ params }, { db }) => ({ body: userBody(await requireUser(db, params.user_id)) }),
   }),
   updateUser: endpoint({
     route: 'PATCH /users/{user_id}',
@@ -97,11 +143,11 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 200, schema: User },
     errors: ['not_found', 'conflict'],
     audit: 'user.update',
-    async handle({ params, body, author }, { users }) {
+    async handle({ params, body, author }, { audit }) {
       const gives = body.role === 'admin' || body.enabled === true
       if (gives && author.apiTokenId !== undefined)
         throw new AdminError('forbidden', 'giving rights needs a login; an API token may only take them away')
-      return { body: userBody(await users.update(author, params.user_id, body)) }
+      return { body: userBody(await changeUser(audit, author, params.user_id, body)) }
     },
   }),
   deleteUser: endpoint({
@@ -112,8 +158,8 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 204 },
     errors: ['not_found', 'conflict'],
     audit: 'user.delete',
-    async handle({ params, author }, { users }) {
-      await users.delete(author, params.user_id)
+    async handle({ params, author }, { audit }) {
+      await removeUser(audit, author, params.user_id)
       return {}
     },
   }),
@@ -122,7 +168,7 @@ export const USERS = endpointGroup('Users', {
     roles: BOTH_ROLES,
     summary: 'Shows the user of the token.',
     reply: { status: 200, schema: User },
-    handle: async ({ author }, { users }) => ({ body: userBody(await users.find(author.userId)) }),
+    handle: async ({ author }, { db }) => ({ body: userBody(await requireUser(db, author.userId)) }),
   }),
   resetMyPassword: endpoint({
     route: 'POST /me/reset-password',
@@ -133,9 +179,9 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 200, schema: UserWithPassword },
     errors: ['forbidden', 'rate_limited'],
     audit: 'user.reset_password',
-    async handle({ body, author }, { users, signIn }) {
-      await signIn.requirePassword(author, body.current_password)
-      const { password, ...user } = await users.resetPassword(author, author.userId)
+    async handle({ body, author }, context) {
+      await context.signIn.requirePassword(author, body.current_password)
+      const { password, ...user } = await resetPassword(context, author, author.userId)
       return { body: { ...userBody(user), password } }
     },
   }),
@@ -148,14 +194,14 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 200, schema: UserWithPassword },
     errors: ['not_found', 'rate_limited'],
     audit: 'user.reset_password',
-    async handle({ params, author }, { users }) {
+    async handle({ params, author }, context) {
       if (params.user_id === author.userId)
         throw new AdminError('forbidden', 'one gives oneself a new password with POST /me/reset-password')
-      const { password, ...user } = await users.resetPassword(author, params.user_id)
+      const { password, ...user } = await resetPassword(context, author, params.user_id)
       return { body: { ...userBody(user), password } }
     },
   }),
-  // Who may unlock may guess on, so that it needs a login.
+  // It lets a guesser continue, so an API token may not do it.
   unlockUser: endpoint({
     route: 'POST /users/{user_id}/unlock',
     roles: ADMINS,
@@ -165,7 +211,7 @@ export const USERS = endpointGroup('Users', {
     reply: { status: 200, schema: z.strictObject({ username: z.string(), unlocked }) },
     errors: ['not_found'],
     audit: 'user.unlock',
-    handle: async ({ params, author }, { users }) => ({ body: await users.unlock(author, params.user_id) }),
+    handle: async ({ params, author }, { audit }) => ({ body: await unlockUser(audit, author, params.user_id) }),
   }),
   unlockAddress: endpoint({
     route: 'POST /users/unlock-address',
@@ -177,8 +223,8 @@ export const USERS = endpointGroup('Users', {
     }),
     reply: { status: 200, schema: z.strictObject({ address: z.string(), unlocked }) },
     audit: 'user.unlock',
-    handle: async ({ body: { address }, author }, { users }) => ({
-      body: { address, unlocked: await users.unlockAddress(author, address) },
+    handle: async ({ body: { address }, author }, { audit }) => ({
+      body: { address, unlocked: await unlockAddress(audit, author, address) },
     }),
   }),
 })

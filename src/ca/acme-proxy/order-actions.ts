@@ -4,6 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
+import type { UpstreamOrderEvent } from '../../domain/states.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { decodePem } from '../../shared/pki/pem.ts'
 import { keyAuthorization } from '../../shared/protocol/challenge.ts'
@@ -11,10 +12,10 @@ import type { ProblemType } from '../../shared/protocol/problem.ts'
 import { renderCertId } from '../../shared/protocol/renewal-info.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import type { IssuanceRequest, StepOptions } from '../csr-backend.ts'
-import type { UpstreamAccount } from './account.ts'
-import { type AcmeClient, type Answer, isPassing } from './client.ts'
-import type { ChallengeHandler, ChallengeResponse } from './handlers/handler.ts'
-import type { Failure, OrderState, Response, StepEvent } from './order-steps.ts'
+import type { ChallengeHandler, ChallengeResponse } from './challenge-handler.ts'
+import type { OrderState, Response } from './order-steps.ts'
+import type { UpstreamAccount } from './upstream-account.ts'
+import { type AcmeClient, type Answer, isPassing } from './upstream-client.ts'
 import {
   answerChallenges,
   type ChallengeType,
@@ -39,8 +40,7 @@ export interface ActionContext {
 }
 
 export type Outcome =
-  | { event: StepEvent; changes?: Partial<OrderState>; waitMs?: number }
-  | { event: 'failed'; changes: { failure: Failure } }
+  | { event: UpstreamOrderEvent; changes?: Partial<OrderState>; waitMs?: number }
   /** The same step again. */
   | { again: true; changes?: Partial<OrderState>; waitMs?: number }
   | { issued: readonly (readonly Buffer[])[] }

@@ -7,11 +7,9 @@
 
 import { problemDocument } from '../../shared/protocol/problem.ts'
 import { CaError } from '../backend.ts'
+import type { BoundedCalls } from '../bounded-calls.ts'
 import type { BackendState, IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
-import type { Gate } from '../gate.ts'
-import type { UpstreamAccounts } from './account.ts'
-import { type AcmeClient, isPassing } from './client.ts'
-import type { ChallengeHandler } from './handlers/handler.ts'
+import type { ChallengeHandler } from './challenge-handler.ts'
 import {
   ACTIONS,
   type ActionContext,
@@ -24,26 +22,30 @@ import {
 } from './order-actions.ts'
 import type { OrderAdmission } from './order-admission.ts'
 import {
-  after,
+  afterError,
   type Failure,
+  follow,
+  leaving,
   lookPauseMs,
   mayHaveIssued,
+  nextTurn,
   type OrderLimits,
   type OrderState,
   orderedState,
-  overdue,
   retryPauseMs,
   withinBounds,
 } from './order-steps.ts'
+import type { UpstreamAccounts } from './upstream-account.ts'
+import { type AcmeClient, isPassing } from './upstream-client.ts'
 import type { ChallengeType } from './upstream-order.ts'
 import { UpstreamProblem } from './upstream-problem.ts'
 
-export interface OrderRunOptions {
+interface OrderRunOptions {
   client: AcmeClient
   accounts: UpstreamAccounts
   handler: ChallengeHandler
   /** Of the handler's calls. */
-  gate: Gate
+  gate: BoundedCalls
   admission: OrderAdmission
   challengeType: ChallengeType
   limits: OrderLimits
@@ -131,30 +133,34 @@ export class OrderRun {
   }
 
   async #proceed(state: OrderState, request: IssuanceRequest, step: StepOptions): Promise<IssuanceStep> {
-    const { admission, accounts, client, handler, challengeType, limits } = this.#options
-    if (isToBeginAgain(state) && !step.isAbandoned) return this.#beginAgain(state.failure, request, step)
+    const { admission, limits } = this.#options
+    const turn = nextTurn(state, step.isAbandoned, limits, this.#now())
+    if (turn.do === 'begin again') return this.#beginAgain(turn.failure, request, step)
     admission.admit(request.certificateId)
-    const givenUp = step.isAbandoned && !mayHaveIssued(state)
-    const reason = givenUp ? 'the order was given up' : overdue(state, limits, this.#now())
-    // Where this service stood still, the upstream order may be ready all the same.
-    const looksFirst = state.step === 'await' && !givenUp
-    if (reason !== undefined && state.step !== 'clean' && !looksFirst)
-      return unasked(this.#follow(state, failed('serverInternal', reason), request))
+    if (turn.do === 'fail') return unasked(this.#follow(state, failed('serverInternal', turn.reason), request))
     if (!this.#claimRecords(state, request)) return unasked(pending(state, BUSY_WAIT_MS))
+    const taken = await this.#takeStep(state, turn.lateReason, request, step)
+    return usesHandler(state) ? unasked(taken) : taken
+  }
+
+  async #takeStep(
+    state: OrderState,
+    lateReason: string | undefined,
+    request: IssuanceRequest,
+    step: StepOptions,
+  ): Promise<IssuanceStep> {
+    const { accounts, client, handler, challengeType } = this.#options
     const account = await accounts.current(step.signal).catch((error) => {
       throw retryable(error, mayHaveIssued(state))
     })
     try {
-      const note = this.#noting(request)
-      const context = { client, account, handler, challengeType, request, step, note }
+      const context = { client, account, handler, challengeType, request, step, note: this.#noting(request) }
       const outcome = await this.#act(state, context)
       if (!outcome) return unasked(pending(state, 0))
-      const isLate = reason !== undefined && looksFirst && 'again' in outcome
-      const next = this.#follow(state, isLate ? await lateOrder(reason, state, context) : outcome, request)
-      return usesHandler(state) ? unasked(next) : next
+      const isLate = lateReason !== undefined && 'again' in outcome
+      return this.#follow(state, isLate ? await lateOrder(lateReason, state, context) : outcome, request)
     } catch (error) {
       const next = await this.#survive(state, error, request, step)
-      if (usesHandler(state)) return unasked(next)
       return isPassing(error) && !isRateLimit(error) ? { ...next, contact: 'failed' } : next
     }
   }
@@ -190,22 +196,9 @@ export class OrderRun {
       const next = { ...state, looks: state.looks + 1, ...outcome.changes }
       return this.#pause(next, outcome.waitMs ?? lookPauseMs(state.looks))
     }
-    const next = after(state, outcome.event, this.#now(), outcome.changes)
-    if (next.step === 'collect' && next.failure) {
-      // The state says that all is clean, and the next call goes on from there.
-      if (next.failure.isPassing) return pending({ ...state, ...outcome.changes }, 0)
-      return this.#refuse(request, next.failure)
-    }
-    if (next.step === 'clean') return this.#toCleaning(next, request)
-    return pending(next, outcome.event === 'answered' ? lookPauseMs(0) : (waitOf(outcome) ?? 0))
-  }
-
-  /** Responses that may be out there: those placed, and the one that was being placed. */
-  #toCleaning(state: OrderState, request: IssuanceRequest): IssuanceStep {
-    const responses = state.responses.slice(0, state.placed + 1)
-    if (responses.length > state.removed) return pending({ ...state, responses }, 0)
-    if (state.failure?.isPassing) return pending({ ...state, responses }, 0)
-    return state.failure ? this.#refuse(request, state.failure) : pending(after(state, 'cleaned', this.#now()), 0)
+    const next = follow(state, outcome.event, this.#now(), outcome.changes)
+    if ('refused' in next) return this.#refuse(request, next.refused)
+    return pending(next, outcome.event === 'answered' ? lookPauseMs(0) : (outcome.waitMs ?? 0))
   }
 
   /**
@@ -226,24 +219,24 @@ export class OrderRun {
   ): Promise<IssuanceStep> {
     if (signal.aborted) throw retryable(error, mayHaveIssued(state))
     await this.#forgetLostAccount(error)
-    const failures = state.failures + 1
-    const isOver = failures > this.#options.maxRetries && !mayHaveIssued(state)
-    if (isPassing(error) && !isOver) {
-      this.#noting(request)('a step of an upstream order failed and is tried again', error)
-      const asked = error instanceof UpstreamProblem ? (error.retryAfterMs ?? 0) : 0
-      return this.#pause({ ...state, failures }, Math.max(asked, retryPauseMs(failures)))
+    const { maxRetries } = this.#options
+    const event = afterError(state, { isPassing: isPassing(error), isRepeated }, maxRetries)
+    switch (event) {
+      case 'again': {
+        this.#noting(request)('a step of an upstream order failed and is tried again', error)
+        const failures = state.failures + 1
+        const asked = error instanceof UpstreamProblem ? (error.retryAfterMs ?? 0) : 0
+        return this.#pause({ ...state, failures }, Math.max(asked, retryPauseMs(failures)))
+      }
+      case 'finalized':
+        return this.#follow(state, { event }, request)
+      case 'failed': {
+        const failure = { ...failureFrom(error), isPassing: isPassing(error) }
+        return this.#follow(state, { event, changes: { failure } }, request)
+      }
+      case 'unknown':
+        throw new CaError(messageOf(error), { retryable: false, cause: error, mayHaveIssued: true })
     }
-    // An earlier try may have been heard, so `collect` reads what became of it, or raises an alarm.
-    if (state.step === 'finalize' && (isRepeated || state.failures > 0))
-      return this.#follow(state, { event: 'finalized' }, request)
-    // The CSR was refused or not sent: nothing was issued.
-    if (state.step !== 'collect')
-      return this.#follow(
-        state,
-        { event: 'failed', changes: { failure: { ...failureFrom(error), isPassing: isPassing(error) } } },
-        request,
-      )
-    throw new CaError(messageOf(error), { retryable: false, cause: error, mayHaveIssued: true })
   }
 
   #pause(state: OrderState, pauseMs: number): IssuanceStep {
@@ -274,21 +267,7 @@ function pending(state: OrderState, retryAfterMs: number): IssuanceStep {
   return { status: 'pending', state, retryAfterMs, mayHaveIssued: mayHaveIssued(state) }
 }
 
-/** The state that only withdraws what may be out there. */
-function leaving(state: OrderState): OrderState {
-  if (state.step === 'clean') return state
-  const failure: Failure = { problem: 'serverInternal', reason: 'another backend has taken over', isPassing: true }
-  return { ...state, step: 'clean', responses: state.responses.slice(0, state.placed + 1), failure, failures: 0 }
-}
-
-type CleanedState = OrderState & { failure: Failure }
-
-function isToBeginAgain(state: OrderState): state is CleanedState {
-  return state.step === 'clean' && state.failure?.isPassing === true && state.removed >= state.responses.length
-}
-
 const isRateLimit = (error: unknown) => error instanceof UpstreamProblem && error.isRateLimit
-const waitOf = (outcome: Outcome) => ('waitMs' in outcome ? outcome.waitMs : undefined)
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 function failureFrom(error: unknown): Failure {

@@ -1,36 +1,10 @@
 /**
- * The steps of an upstream order, as a table (docs/decisions/upstream-orders.md). Pure: no clock,
- * no network.
- *
- * Each step is taken from a state that is committed, so a crash repeats at most one of them:
- *
- * | step | does | done twice it |
- * | --- | --- | --- |
- * | order | makes the upstream order | leaves an order that nobody finalizes |
- * | inspect | reads which names are still to be proven | reads again |
- * | place | publishes one response to a challenge | publishes the same once more |
- * | answer | tells the upstream to look | asks only for challenges that still wait |
- * | await | reads whether the upstream is satisfied | reads again |
- * | finalize | sends the CSR | reads first, and sends only while the order is ready |
- * | clean | withdraws one response | withdraws nothing |
- * | collect | downloads the certificate | reads again |
+ * What follows in an upstream order (`UPSTREAM_ORDER` in domain/states.ts): what a state does next, and what an
+ * event, an error or its time makes of it (docs/decisions/upstream-orders.md). Pure: no clock, no network.
  */
 
+import { UPSTREAM_ORDER, type UpstreamOrderEvent, type UpstreamOrderStep } from '../../domain/states.ts'
 import type { ProblemType } from '../../shared/protocol/problem.ts'
-
-export const STEPS = {
-  order: { ordered: 'inspect' },
-  inspect: { unproven: 'place', proven: 'await', failed: 'clean' },
-  place: { placed: 'answer', failed: 'clean' },
-  answer: { answered: 'await', failed: 'clean' },
-  await: { ready: 'finalize', finalized: 'clean', failed: 'clean' },
-  finalize: { finalized: 'clean', failed: 'clean' },
-  clean: { cleaned: 'collect' },
-  collect: { ready: 'finalize', failed: 'clean' },
-} as const
-
-export type Step = keyof typeof STEPS
-export type StepEvent = { [S in Step]: keyof (typeof STEPS)[S] }[Step]
 
 /** A challenge that the order needs answered. */
 export type Response = {
@@ -49,7 +23,7 @@ export type Failure = { problem: ProblemType; reason: string; isPassing?: boolea
 
 /** Plain JSON; kept by issuance between two steps. Times are milliseconds since the epoch. */
 export type OrderState = {
-  step: Step
+  step: UpstreamOrderStep
   /** URL of the upstream order. */
   order: string
   startedAt: number
@@ -81,10 +55,94 @@ export function orderedState(order: string, nowMs: number): OrderState {
 }
 
 /** @throws Error for an event that the step does not know */
-export function after(state: OrderState, event: StepEvent, nowMs: number, changes: Partial<OrderState> = {}) {
-  const next = (STEPS[state.step] as Partial<Record<StepEvent, Step>>)[event]
+export function after(
+  state: OrderState,
+  event: UpstreamOrderEvent,
+  nowMs: number,
+  changes: Partial<OrderState> = {},
+): OrderState {
+  const next = (UPSTREAM_ORDER[state.step] as Partial<Record<UpstreamOrderEvent, UpstreamOrderStep>>)[event]
   if (next === undefined) throw new Error(`the step ${state.step} has no event ${event}`)
   return { ...state, ...changes, step: next, stepSince: nowMs, failures: 0, looks: 0 }
+}
+
+/** An order that has ended without a certificate, and left nothing behind. */
+export type Refused = { refused: Failure }
+
+/** @returns the state after the event, its cleaning included where nothing has to be withdrawn */
+export function follow(
+  state: OrderState,
+  event: UpstreamOrderEvent,
+  nowMs: number,
+  changes: Partial<OrderState> = {},
+): OrderState | Refused {
+  if (event === 'cleaned') return cleaned({ ...state, ...changes }, nowMs)
+  const next = after(state, event, nowMs, changes)
+  return next.step === 'clean' ? cleaned({ ...next, responses: mayBePublished(next) }, nowMs) : next
+}
+
+/** A passing failure leaves the state as it is: the next turn begins again. */
+function cleaned(state: OrderState, nowMs: number): OrderState | Refused {
+  const { failure } = state
+  if (hasToWithdraw(state) || failure?.isPassing) return state
+  return failure ? { refused: failure } : after(state, 'cleaned', nowMs)
+}
+
+const hasToWithdraw = ({ removed, responses }: OrderState) => removed < responses.length
+
+/** Those placed, and the one that was being placed. */
+const mayBePublished = ({ responses, placed }: OrderState) => responses.slice(0, placed + 1)
+
+/** The state that only withdraws what may be out there. */
+export function leaving(state: OrderState): OrderState {
+  if (state.step === 'clean') return state
+  const failure: Failure = { problem: 'serverInternal', reason: 'another backend has taken over', isPassing: true }
+  return { ...state, step: 'clean', responses: mayBePublished(state), failure, failures: 0 }
+}
+
+export type Turn =
+  /** The order was given up and cleaned: another backend may take over, else a new upstream order is made. */
+  | { do: 'begin again'; failure: Failure }
+  | { do: 'fail'; reason: string }
+  /** @param lateReason the order fails with it, unless the step finds something new */
+  | { do: 'act'; lateReason: string | undefined }
+
+export function nextTurn(state: OrderState, isAbandoned: boolean, limits: OrderLimits, nowMs: number): Turn {
+  if (state.step === 'clean') return cleaningTurn(state, isAbandoned)
+  if (isAbandoned && !mayHaveIssued(state)) return { do: 'fail', reason: 'the order was given up' }
+  const reason = overdue(state, limits, nowMs)
+  // Where this service stood still, the upstream order may be ready all the same.
+  return reason === undefined || state.step === 'await' ? { do: 'act', lateReason: reason } : { do: 'fail', reason }
+}
+
+function cleaningTurn(state: OrderState, isAbandoned: boolean): Turn {
+  const { failure } = state
+  const beginsAgain = failure?.isPassing && !hasToWithdraw(state) && !isAbandoned
+  return beginsAgain ? { do: 'begin again', failure } : { do: 'act', lateReason: undefined }
+}
+
+interface StepError {
+  isPassing: boolean
+  /** An earlier try of the step left no answer. */
+  isRepeated: boolean
+}
+
+/**
+ * What an error makes of a state: the step is tried again, or ends by an event. `unknown` when a certificate may
+ * exist that the upstream does not give.
+ */
+export function afterError(
+  state: OrderState,
+  { isPassing, isRepeated }: StepError,
+  maxRetries: number,
+): 'again' | 'finalized' | 'failed' | 'unknown' {
+  const isTriedAgain = mayHaveIssued(state) || state.failures < maxRetries
+  if (isPassing && isTriedAgain) return 'again'
+  if (state.step === 'collect') return 'unknown'
+  // An earlier try may have been heard, so `collect` reads what became of it, or raises an alarm.
+  const wasHeard = state.step === 'finalize' && (isRepeated || state.failures > 0)
+  // Otherwise the CSR was refused or not sent: nothing was issued.
+  return wasHeard ? 'finalized' : 'failed'
 }
 
 /** Whether the CSR may have reached the upstream, so that a certificate may exist. */

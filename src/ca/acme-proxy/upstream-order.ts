@@ -2,8 +2,8 @@
 
 import type { JsonObject } from '../../shared/lib/encoding.ts'
 import { authorizedIdentifier, type Identifier } from '../../shared/protocol/identifier.ts'
-import { type AcmeClient, type Answer, absolute, type Signer } from './client.ts'
 import type { Response } from './order-steps.ts'
+import { type AcmeClient, type Answer, absolute, type Signer } from './upstream-client.ts'
 import { describeError, UpstreamNonsense, UpstreamProblem } from './upstream-problem.ts'
 
 export interface UpstreamOrder {

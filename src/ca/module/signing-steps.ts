@@ -15,8 +15,17 @@ import { verifySignature } from '../../shared/pki/signature.ts'
 import type { Spki } from '../../shared/pki/spki.ts'
 import { parseTbsCertificate } from '../../shared/pki/tbs-certificate.ts'
 import type { IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
-import { type ModuleIssuer, readIssuer, readSignature, refusal, WrongAnswer } from './answers.ts'
-import { asCaError, type Held, type ModuleCaller, nothingToCome } from './step.ts'
+import {
+  asCaError,
+  type Held,
+  type ModuleCaller,
+  type ModuleIssuer,
+  nothingToCome,
+  readIssuer,
+  readSignature,
+  refusal,
+  WrongAnswer,
+} from './module-answers.ts'
 
 /** What an issuer contributes to a TBSCertificate. */
 export interface SigningIssuer extends Validity, Pick<ModuleIssuer, 'caIssuersUrls' | 'crlUrls'> {
@@ -29,7 +38,7 @@ export interface SigningIssuer extends Validity, Pick<ModuleIssuer, 'caIssuersUr
 /** @throws Error in a sentence when the issuer or the profile cannot serve the order */
 export type BuildContent = (request: IssuanceRequest, issuer: SigningIssuer) => Promise<CertificateContent>
 
-export interface SigningModule {
+interface SigningModule {
   name: string
   call: ModuleCaller
   build: BuildContent

@@ -6,7 +6,7 @@
 import { z } from 'zod/v4'
 import { SUBJECT_KEY_TYPES } from '../../domain/subject-key.ts'
 import { isCronExpression } from '../../shared/lib/cron.ts'
-import { keysOf } from '../../shared/lib/keys.ts'
+import { keysOf } from '../../shared/lib/encoding.ts'
 import { ATTRIBUTE_SHORT_NAMES, DOMAIN_VALIDATED, EXTENDED_KEY_USAGES, KEY_USAGES } from '../../shared/pki/oids.ts'
 import {
   checkedText,

@@ -2,7 +2,7 @@
 
 import { z } from 'zod/v4'
 import { PUBLIC_SUFFIX_LISTS } from '../../domain/public-suffix.ts'
-import { keysOf } from '../../shared/lib/keys.ts'
+import { keysOf } from '../../shared/lib/encoding.ts'
 import { SIGNATURE_ALGORITHMS } from '../../shared/pki/algorithms.ts'
 import { MAX_LIST_LENGTH } from '../../shared/pki/der.ts'
 import { normalizeDnsName } from '../../shared/protocol/identifier.ts'

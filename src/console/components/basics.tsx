@@ -3,8 +3,8 @@
 import type { ComponentChildren } from 'preact'
 import { AdminApiError, can, type Loaded, type OperationId } from '../api.ts'
 import { instantText, relativeText } from '../format.ts'
-import { WORDS } from '../words.ts'
-import { tell } from './toast.tsx'
+import { href } from '../router.ts'
+import { tell } from './page.tsx'
 
 /** A time in UTC, with the distance from now. */
 export function Time({ at, relative = true }: { at: string | number | Date | null | undefined; relative?: boolean }) {
@@ -26,15 +26,15 @@ export const Badge = ({ tone = 'plain', children }: { tone?: Tone; children: Com
   <span class={`badge ${tone}`}>{children}</span>
 )
 
-export function CopyButton({ text, label = WORDS.app.copy }: { text: string; label?: string }) {
+function CopyButton({ text }: { text: string }) {
   const copy = () =>
     navigator.clipboard.writeText(text).then(
-      () => tell(WORDS.app.copied),
-      () => tell(WORDS.app.copyFailed, 'bad'),
+      () => tell('Copied'),
+      () => tell('The browser refuses to copy; select the text instead.', 'bad'),
     )
   return (
     <button type="button" class="small" onClick={copy}>
-      {label}
+      Copy
     </button>
   )
 }
@@ -88,30 +88,43 @@ export const LinkTo = ({
     <span {...rest}>{children}</span>
   )
 
-/** Shown only to those whose role may call the operation. */
+/** The end of an id is random; its beginning is the time. */
+export const AccountLink = ({ id, short = false }: { id: string; short?: boolean }) => (
+  <a class="mono" href={href(`/accounts/${id}`)} title={id}>
+    {short ? id.slice(-12) : id}
+  </a>
+)
+
+/** A link that looks like a button, for roles that may call the operation of its page. */
+export const ButtonLink = ({ needs, to, children }: { needs: OperationId; to: string; children: string }) =>
+  can(needs) ? (
+    <a class="button" href={to}>
+      {children}
+    </a>
+  ) : null
+
+/** Shown only to roles that may call the operation. */
 export const Allowed = ({ to, children }: { to: OperationId; children: ComponentChildren }) => (
   <>{can(to) && children}</>
 )
 
 const ADVICE: Readonly<Record<number, string>> = {
-  403: WORDS.problem.forbidden,
-  409: WORDS.problem.conflict,
-  500: WORDS.problem.internal,
-  503: WORDS.problem.unavailable,
+  403: 'Your role does not allow this. Ask an administrator.',
+  409: 'Another user may have changed it: reload the page and check.',
+  500: 'The log of the service has the details under this request number.',
+  503: 'This is usually temporary; try again in a moment.',
 }
 
-/** What went wrong, in the service's sentence, and what to do about it. */
+/** An error in the service's sentence, and the advice that helps. */
 export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
   if (error === undefined || error === null) return null
   return (
     <div class="problem" role="alert">
       <p>{sentenceOf(error)}</p>
-      {error instanceof AdminApiError && error.body.request_id && (
-        <p class="quiet">{WORDS.problem.request(error.body.request_id)}</p>
-      )}
+      {error instanceof AdminApiError && error.body.request_id && <p class="quiet">Request {error.body.request_id}</p>}
       {retry && (
         <button type="button" onClick={retry}>
-          {WORDS.problem.retry}
+          Try again
         </button>
       )}
     </div>
@@ -124,18 +137,20 @@ function sentenceOf(error: unknown): string {
     const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}${/[.!?]$/.test(message) ? '' : '.'}`
     return [sentence, ADVICE[error.status]].filter(Boolean).join(' ')
   }
-  if (error instanceof DOMException && error.name === 'TimeoutError') return WORDS.problem.slow
-  if (error instanceof TypeError && /fetch|network|load/i.test(error.message)) return WORDS.problem.unreachable
-  return WORDS.problem.unexpected
+  if (error instanceof DOMException && error.name === 'TimeoutError')
+    return 'The service took more than a minute. It may have done what you asked: check before you try again.'
+  if (error instanceof TypeError && /fetch|network|load/i.test(error.message))
+    return 'The service does not answer. Check the connection.'
+  return 'This page has failed. Reload it; if it fails again, report what the browser console says.'
 }
 
-/** What the service says of one field of a form. @param field as in the body, with dots */
+/** The service's error of one field of a form. @param field as in the body, with dots */
 export function fieldError(error: unknown, field: string): string | undefined {
   if (!(error instanceof AdminApiError)) return undefined
   return error.body.fields?.find((one) => one.field === field)?.message
 }
 
-/** What an empty list says: how to begin. */
+/** Shown instead of an empty list; says how to begin. */
 export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
   <div class="empty">
     <p>
@@ -151,7 +166,7 @@ export function Ready<T>({ loaded, children }: { loaded: Loaded<T>; children: (d
   return (
     <>
       {error !== undefined && <Problem error={error} retry={reload} />}
-      {data !== undefined ? children(data) : isLoading && <p class="quiet">{WORDS.table.loading}</p>}
+      {data !== undefined ? children(data) : isLoading && <p class="quiet">Loading …</p>}
     </>
   )
 }
@@ -159,10 +174,10 @@ export function Ready<T>({ loaded, children }: { loaded: Loaded<T>; children: (d
 /** Whether what is shown is of now. */
 export function Freshness({ loaded }: { loaded: Loaded<unknown> }) {
   const { error, loadedAt, every = 0 } = loaded
-  if (error === undefined) return <span class="quiet">{WORDS.fresh.every(every / 1000)}</span>
+  if (error === undefined) return <span class="quiet">Live, every {every / 1000} s</span>
   return (
     <span class="badge warn" role="status">
-      {loadedAt === undefined ? WORDS.fresh.never : WORDS.fresh.stale(instantText(loadedAt, true))}
+      {loadedAt === undefined ? 'No answer yet.' : `Stale: the last answer is from ${instantText(loadedAt, true)}.`}
     </span>
   )
 }

@@ -5,12 +5,11 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import uPlot from 'uplot'
 import type { Loaded } from '../api.ts'
 import { countText, instantText } from '../format.ts'
 import { useTheme } from '../theme.ts'
-import { WORDS } from '../words.ts'
 import { Ready } from './basics.tsx'
-import { drawPlot, type PlotData } from './plot.ts'
 import { Table } from './table.tsx'
 
 interface ChartProps extends PlotData {
@@ -27,7 +26,7 @@ export function Chart({ title, summary, isEstimate = false, ...data }: ChartProp
       <figcaption>
         <h2>{title}</h2>
         <button type="button" class="small" aria-pressed={asTable} onClick={() => setAsTable(!asTable)}>
-          {asTable ? WORDS.chart.asChart : WORDS.chart.asTable}
+          {asTable ? 'Show as chart' : 'Show as table'}
         </button>
       </figcaption>
       <p>{summary}</p>
@@ -55,13 +54,13 @@ export const ChartFrame = <T,>(props: {
     </div>
   )
 
-/** Says nothing to a screen reader: the figures stand beside it. */
+/** Says nothing to a screen reader: the figures are beside it. */
 export function Plot({ data }: { data: PlotData }) {
   const place = useRef<HTMLDivElement>(null)
   const theme = useTheme()
   const key = JSON.stringify(data)
   useEffect(() => (place.current ? drawPlot(place.current, data) : undefined), [key, theme])
-  // Else a window that becomes narrower could not make the canvas smaller.
+  // The canvas could not become smaller with the window otherwise.
   return <div class="plot" ref={place} aria-hidden="true" style={{ contain: 'inline-size' }} />
 }
 
@@ -74,7 +73,7 @@ function Figures({ title, data, isEstimate }: { title: string; data: PlotData; i
       rows={at.map((seconds, index) => ({ seconds, index }))}
       rowKey={({ seconds }) => seconds}
       columns={[
-        { head: byDay ? WORDS.chart.day : WORDS.chart.time, cell: ({ seconds }) => text(seconds) },
+        { head: byDay ? 'Day' : 'Time', cell: ({ seconds }) => text(seconds) },
         ...series.map(({ label, values }) => ({
           head: label,
           kind: 'number' as const,
@@ -83,4 +82,106 @@ function Figures({ title, data, isEstimate }: { title: string; data: PlotData; i
       ]}
     />
   )
+}
+
+interface Series {
+  label: string
+  /** A custom property of styles.css, such as `--series-1`. */
+  color: string
+  values: readonly (number | null)[]
+}
+
+interface PlotData {
+  /** Seconds since 1970. */
+  at: readonly number[]
+  series: readonly Series[]
+  /** Where hours say nothing. */
+  byDay?: boolean
+  /** Names of the points, when `at` counts from 0 and is no time. */
+  names?: readonly string[]
+  /** Bars are drawn upon each other, the first series below. */
+  isStacked?: boolean
+}
+
+const HEIGHT = 180
+const DAY_SECONDS = 86_400
+
+/** Draws bars on a canvas by uPlot. @returns what removes it; the width follows that of its parent */
+function drawPlot(parent: HTMLElement, data: PlotData): () => void {
+  const { at, byDay, names, isStacked } = data
+  const series = isStacked ? stacked(data.series) : data.series
+  const ink = resolved(parent, '--quiet')
+  const axis = { stroke: ink, grid: { stroke: resolved(parent, '--line'), width: 1 }, ticks: { show: false } }
+  const step = (at[1] ?? DAY_SECONDS) - (at[0] ?? 0)
+  // A bar without height would be drawn as a line.
+  const drawn = (value: number | null) => (value === 0 ? null : value)
+  const bars = uPlot.paths.bars?.({ size: [0.7, 40] })
+  const plot = new uPlot(
+    {
+      width: Math.max(200, parent.clientWidth),
+      height: HEIGHT,
+      legend: { show: series.length > 1 && !isStacked },
+      cursor: { drag: { x: false, y: false } },
+      scales: {
+        // Bars of the first and last time are whole.
+        x: {
+          time: names === undefined,
+          range: (_, min, max) => [min - step / 2, max + step / 2],
+        },
+        y: { range: (_, _min, max) => [0, Math.max(1, (max ?? 0) * 1.1)] },
+      },
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+      axes: [
+        {
+          ...axis,
+          ...(names && { splits: () => [...at] }),
+          values: (_, ticks) =>
+            ticks.map((tick) => names?.[tick] ?? (byDay || tick % DAY_SECONDS === 0 ? dayText(tick) : hourText(tick))),
+        },
+        { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6] },
+      ],
+      series: [
+        {},
+        ...series.map(({ label, color }) => ({
+          label,
+          stroke: resolved(parent, color),
+          width: 2,
+          points: { show: false },
+          fill: resolved(parent, color),
+          ...(bars && { paths: bars }),
+        })),
+      ],
+    },
+    [[...at], ...series.map(({ values }) => values.map(drawn))] as uPlot.AlignedData,
+    parent,
+  )
+  const observer = new ResizeObserver(() => plot.setSize({ width: Math.max(200, parent.clientWidth), height: HEIGHT }))
+  observer.observe(parent)
+  return () => {
+    observer.disconnect()
+    plot.destroy()
+  }
+}
+
+/** The sums from below, the highest first: each lower one is drawn over it. */
+function stacked(series: readonly Series[]): Series[] {
+  const sums: Series[] = []
+  for (const one of series) {
+    const below = sums.at(-1)?.values ?? []
+    sums.push({ ...one, values: one.values.map((value, index) => (value ?? 0) + (below[index] ?? 0)) })
+  }
+  return sums.reverse()
+}
+
+const hourText = (seconds: number) => new Date(seconds * 1000).toISOString().slice(11, 16)
+const dayText = (seconds: number) => new Date(seconds * 1000).toISOString().slice(5, 10)
+
+/** A custom property as the canvas takes it: `light-dark()` is decided. */
+function resolved(parent: HTMLElement, name: string): string {
+  const probe = document.createElement('span')
+  probe.style.color = `var(${name})`
+  parent.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
 }

@@ -1,10 +1,12 @@
-/** Dialogs over the page: `Dialog` for anything, `Confirm` for what changes something. */
+/** Dialogs over the page: `Dialog` for anything, `Confirm` for a change, `ShownOnce` for a secret. */
 
 import type { ComponentChildren } from 'preact'
-import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { WORDS } from '../words.ts'
-import { Problem } from './basics.tsx'
-import { TextField } from './form.tsx'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { can, type OperationId } from '../api.ts'
+import { holdPlace } from '../router.ts'
+import { Copyable, Problem } from './basics.tsx'
+import { TextField, useSubmit } from './form.tsx'
+import { tell } from './page.tsx'
 
 interface DialogProps {
   title: string
@@ -41,46 +43,35 @@ export function Dialog({ title, onClose, wide = false, children }: DialogProps) 
 }
 
 interface ConfirmProps {
-  title: string
-  /** What it does, to whom, and whether it can be undone. */
-  consequence: ComponentChildren
+  /** On the button that sends it; the title, too, unless there is another one. */
   action: string
+  title?: string
+  /** What it does, to whom, and whether it can be undone. */
+  consequence?: ComponentChildren
   danger?: boolean
   /** Has to be typed first. */
   typed?: string
   onConfirm: () => Promise<unknown>
   onClose: () => void
-  /** Fields, such as a reason. */
-  children?: ComponentChildren
+  /** Fields, such as a reason, with the error of the last attempt. */
+  children?: ComponentChildren | ((error: unknown) => ComponentChildren)
 }
 
 /** Closes when the work is done, and shows its error otherwise. */
-export function Confirm({ title, consequence, action, danger, typed, onConfirm, onClose, children }: ConfirmProps) {
+export function Confirm({ action, title = action, consequence, danger, typed, onClose, ...props }: ConfirmProps) {
+  const { children, onConfirm } = props
   const [text, setText] = useState('')
-  const [error, setError] = useState<unknown>()
-  const [isBusy, setBusy] = useState(false)
-  const run = async (event: Event) => {
-    event.preventDefault()
-    setBusy(true)
-    setError(undefined)
-    try {
-      await onConfirm()
-      onClose()
-    } catch (cause) {
-      setError(cause)
-      setBusy(false)
-    }
-  }
+  const { submit, error, isBusy } = useSubmit(() => onConfirm().then(onClose))
   return (
     <Dialog title={title} onClose={isBusy ? undefined : onClose}>
-      <form onSubmit={run}>
-        <div class="consequence">{consequence}</div>
-        {children}
-        {typed !== undefined && <TextField label={WORDS.confirm.typed(typed)} value={text} onChange={setText} />}
+      <form onSubmit={submit}>
+        {consequence !== undefined && <div class="consequence">{consequence}</div>}
+        {typeof children === 'function' ? children(error) : children}
+        {typed !== undefined && <TextField label={`Type ${typed} to confirm`} value={text} onChange={setText} />}
         <Problem error={error} />
         <div class="actions">
           <button type="button" onClick={onClose} disabled={isBusy}>
-            {WORDS.app.cancel}
+            Cancel
           </button>
           <button
             type="submit"
@@ -91,6 +82,77 @@ export function Confirm({ title, consequence, action, danger, typed, onConfirm, 
           </button>
         </div>
       </form>
+    </Dialog>
+  )
+}
+
+interface ActionProps extends Omit<ConfirmProps, 'onClose'> {
+  /** The operation without which the button is not shown. */
+  needs?: OperationId
+  /** On the button, when it is not the action. */
+  text?: string
+  /** `danger` asks in the same colour. */
+  kind?: 'primary' | 'danger' | 'small'
+  disabled?: boolean
+  /** Says to a screen reader what the button of a row concerns. */
+  label?: string
+  onOpen?: () => void
+}
+
+/** A button that asks in a dialog before it does anything. */
+export function Action({ needs, text, kind, disabled, label, onOpen, ...confirm }: ActionProps) {
+  const [isAsking, setAsking] = useState(false)
+  if (needs !== undefined && !can(needs)) return null
+  const open = () => {
+    onOpen?.()
+    setAsking(true)
+  }
+  return (
+    <>
+      <button type="button" class={kind} disabled={disabled} aria-label={label} onClick={open}>
+        {text ?? confirm.action}
+      </button>
+      {isAsking && <Confirm danger={kind === 'danger'} {...confirm} onClose={() => setAsking(false)} />}
+    </>
+  )
+}
+
+interface ShownOnceProps {
+  title: string
+  secrets: readonly (readonly [label: string, text: string])[]
+  onClose: () => void
+  children?: ComponentChildren
+}
+
+/** A secret that the service shows once: the dialog closes only when its reader says so. */
+export function ShownOnce({ title, secrets, onClose, children }: ShownOnceProps) {
+  useEffect(() => {
+    // The browser asks before it loads the page again or leaves it.
+    const ask = (event: Event) => event.preventDefault()
+    addEventListener('beforeunload', ask)
+    const release = holdPlace(() =>
+      tell('Copy it first, then press “I have copied it”: it is lost when you leave this page.', 'bad'),
+    )
+    return () => {
+      removeEventListener('beforeunload', ask)
+      release()
+    }
+  }, [])
+  return (
+    <Dialog title={title} wide>
+      <p>Copy it now: it is shown only once.</p>
+      {secrets.map(([label, text]) => (
+        <section class="section" key={label}>
+          <h3>{label}</h3>
+          <Copyable text={text} block />
+        </section>
+      ))}
+      {children}
+      <div class="actions">
+        <button type="button" class="primary" onClick={onClose}>
+          I have copied it
+        </button>
+      </div>
     </Dialog>
   )
 }

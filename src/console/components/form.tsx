@@ -1,9 +1,10 @@
-/** Fields of forms: label, help and error belong to the control by their ids. */
+/** Forms: fields whose label, help and error belong to them by their ids, and the filters of a list. */
 
 import type { ComponentChildren } from 'preact'
-import { useId, useState } from 'preact/hooks'
-import { isDay } from '../days.ts'
-import { WORDS } from '../words.ts'
+import { useEffect, useId, useState } from 'preact/hooks'
+import { isDay } from '../format.ts'
+import { changeQuery, type Query } from '../router.ts'
+import { fieldError } from './basics.tsx'
 
 interface FieldProps {
   label: string
@@ -81,12 +82,7 @@ export function TextField({
 
 /** A day, in UTC as all times here. A link may bring an instant, which a field for days could not show. */
 export const DayField = ({ label, value, ...field }: Omit<TextProps, 'type' | 'rows'>) => (
-  <TextField
-    {...field}
-    label={WORDS.app.inUtc(label)}
-    value={value}
-    type={value === '' || isDay(value) ? 'date' : 'text'}
-  />
+  <TextField {...field} label={`${label} (UTC)`} value={value} type={value === '' || isDay(value) ? 'date' : 'text'} />
 )
 
 interface SelectProps extends FieldProps {
@@ -141,4 +137,80 @@ export function useSubmit(work: () => Promise<unknown>) {
     }
   }
   return { submit, error, isBusy }
+}
+
+/** The texts of a form; `field` gives a control its value, its change and its error. @param onChange told of each */
+export function useForm<T extends Readonly<Record<string, string>>>(initial: T, onChange?: () => void) {
+  const [values, setValues] = useState(initial)
+  /** @param member of the body, where it has another name than the field */
+  const field = (name: keyof T & string, error: unknown, member: string = name) => ({
+    value: values[name] ?? '',
+    onChange: (value: string) => {
+      setValues({ ...values, [name]: value })
+      onChange?.()
+    },
+    error: fieldError(error, member),
+  })
+  return { values, field, reset: () => setValues(initial) }
+}
+
+export interface Filter {
+  name: string
+  label: string
+  type?: 'text' | 'date' | 'search'
+  placeholder?: string
+  /** Value and text; makes it a choice. */
+  options?: readonly (readonly [value: string, text: string])[]
+}
+
+/** The query, and what is typed over it until it is applied; another query begins anew. */
+export function useTyped(query: Query): readonly [Query, (typed: Query) => void] {
+  const [typed, setTyped] = useState<Query>({})
+  // By the event: two quick changes of the query may be drawn as one, and look like none.
+  useEffect(() => {
+    const forget = () => setTyped({})
+    addEventListener('hashchange', forget)
+    return () => removeEventListener('hashchange', forget)
+  }, [])
+  return [{ ...query, ...typed }, (more) => setTyped({ ...typed, ...more })]
+}
+
+export function FilterBar({ query, filters }: { query: Query; filters: readonly Filter[] }) {
+  const [values, type] = useTyped(query)
+  const apply = (wanted: Query) =>
+    changeQuery(Object.fromEntries(filters.map(({ name }) => [name, wanted[name]?.trim()])))
+  const isFiltered = filters.some(({ name }) => query[name])
+  return (
+    <form
+      class="filters"
+      onSubmit={(event) => {
+        event.preventDefault()
+        apply(values)
+      }}
+    >
+      {filters.map(({ name, label, options, type: kind = 'text', placeholder }) => {
+        const shared = { label, value: values[name] ?? '' }
+        const onChange = (value: string) => type({ [name]: value })
+        if (kind === 'date') return <DayField {...shared} key={name} onChange={onChange} />
+        return options ? (
+          <SelectField
+            {...shared}
+            key={name}
+            options={[['', 'All'], ...options]}
+            onChange={(value) => apply({ ...values, [name]: value })}
+          />
+        ) : (
+          <TextField {...shared} key={name} type={kind} {...(placeholder ? { placeholder } : {})} onChange={onChange} />
+        )
+      })}
+      <div class="actions">
+        <button type="submit">Apply</button>
+        {isFiltered && (
+          <button type="button" onClick={() => apply({})}>
+            Clear filters
+          </button>
+        )}
+      </div>
+    </form>
+  )
 }

@@ -1,8 +1,8 @@
-/** The frame of one page: its heading, its title in the browser, its buttons. */
+/** The frame of one page: its heading, its buttons, its sections, and the line that says what has just happened. */
 
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { WORDS } from '../words.ts'
+import { createStore, useStore } from '../store.ts'
 
 interface PageFrame {
   title: string
@@ -14,7 +14,7 @@ interface PageFrame {
 /** The heading gets the focus when the page is opened, so that a screen reader begins there. */
 export function Page({ title, actions, children }: PageFrame) {
   useEffect(() => {
-    document.title = `${title} · ${WORDS.app.name}`
+    document.title = `${title} · Chancery`
   }, [title])
   return (
     <>
@@ -24,5 +24,37 @@ export function Page({ title, actions, children }: PageFrame) {
       </div>
       {children}
     </>
+  )
+}
+
+/** A part of a page under a heading of its own. */
+export const Section = ({ title, children }: { title: ComponentChildren; children: ComponentChildren }) => (
+  <section class="section">
+    <h2>{title}</h2>
+    {children}
+  </section>
+)
+
+interface Told {
+  text: string
+  tone: 'good' | 'bad'
+}
+
+const SHOWN_MS = 6_000
+const told = createStore<Told | undefined>(undefined)
+let timer: ReturnType<typeof setTimeout> | undefined
+
+export function tell(text: string, tone: Told['tone'] = 'good'): void {
+  told.set({ text, tone })
+  clearTimeout(timer)
+  timer = setTimeout(() => told.set(undefined), SHOWN_MS)
+}
+
+export function Toast() {
+  const now = useStore(told)
+  return (
+    <div class="toast" role="status" aria-live="polite">
+      {now && <p class={now.tone}>{now.text}</p>}
+    </div>
   )
 }

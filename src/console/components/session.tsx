@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { BASE_URL, call } from '../api.ts'
 import { clockText } from '../format.ts'
+import { ROLES } from '../labels.ts'
 import {
   askToSignIn,
   begin,
@@ -16,16 +17,14 @@ import {
   WARNING_MS,
 } from '../session.ts'
 import { chooseTheme, THEMES, type Theme, useChosenTheme } from '../theme.ts'
-import { WORDS } from '../words.ts'
 import { Problem } from './basics.tsx'
-import { Confirm, Dialog } from './dialog.tsx'
-import { SelectField, TextField, useSubmit } from './form.tsx'
+import { Action, Dialog } from './dialog.tsx'
+import { SelectField, TextField, useForm, useSubmit } from './form.tsx'
 
 function SignInForm({ username: known = '' }: { username?: string }) {
-  const [username, setUsername] = useState(known)
-  const [password, setPassword] = useState('')
+  const { values, field } = useForm({ username: known, password: '' })
   const { submit, error, isBusy } = useSubmit(async () => {
-    const { token, user } = await call('login', { body: { username: username.trim(), password } })
+    const { token, user } = await call('login', { body: { ...values, username: values.username.trim() } })
     begin(token, user)
   })
   const form = useRef<HTMLFormElement>(null)
@@ -34,24 +33,17 @@ function SignInForm({ username: known = '' }: { username?: string }) {
   }, [known])
   return (
     <form ref={form} onSubmit={submit} class="narrow">
+      <TextField label="Username" required autoComplete="username" {...field('username', error)} />
       <TextField
-        label={WORDS.session.username}
-        value={username}
-        onChange={setUsername}
-        required
-        autoComplete="username"
-      />
-      <TextField
-        label={WORDS.session.password}
-        value={password}
-        onChange={setPassword}
-        required
+        label="Password"
         type="password"
+        required
         autoComplete="current-password"
+        {...field('password', error)}
       />
       <Problem error={error} />
       <button type="submit" class="primary" disabled={isBusy}>
-        {isBusy ? WORDS.session.busy : WORDS.session.submit}
+        {isBusy ? 'Signing in …' : 'Sign in'}
       </button>
     </form>
   )
@@ -59,36 +51,44 @@ function SignInForm({ username: known = '' }: { username?: string }) {
 
 export function SignInPage() {
   useEffect(() => {
-    document.title = `${WORDS.session.title} · ${WORDS.app.name}`
+    document.title = 'Sign in · Chancery'
   }, [])
   return (
     <main class="signin">
-      <h1>{WORDS.app.name}</h1>
+      <h1>Chancery</h1>
       <p class="quiet">{BASE_URL}</p>
       <SignInForm />
-      <p class="quiet">{WORDS.session.forgotten}</p>
+      <p class="quiet">
+        Forgot your password? Another administrator can reset it, or an operator can run chancery users reset-password.
+      </p>
     </main>
   )
+}
+
+const WHY_SIGN_IN = {
+  ended: 'Your session has ended. Sign in to continue; nothing that you typed is lost.',
+  idle: 'You were signed out after 30 minutes of inactivity. Nothing that you typed is lost.',
+  wanted: 'A new sign-in starts a new session. Nothing that you typed is lost.',
 }
 
 /** Over the page, which stays as it is. */
 export function SignInDialog() {
   const { asks = 'ended', user } = useSession()
   return (
-    <Dialog title={WORDS.session.again} onClose={asks === 'wanted' ? cancelSignIn : undefined}>
-      <p>{WORDS.session[asks]}</p>
+    <Dialog title="Sign in again" onClose={asks === 'wanted' ? cancelSignIn : undefined}>
+      <p>{WHY_SIGN_IN[asks]}</p>
       <SignInForm username={user?.username ?? ''} />
-      <p class="quiet">{WORDS.session.otherUser(user?.username ?? '')}</p>
+      <p class="quiet">A user other than {user?.username ?? ''} starts with a fresh page.</p>
       {asks !== 'wanted' && (
         <button type="button" class="small" onClick={forget}>
-          {WORDS.session.leave}
+          Leave this page
         </button>
       )}
     </Dialog>
   )
 }
 
-/** Two minutes before the session ends, by its own age or because nobody is there. */
+/** Two minutes before the session ends, by its age or by the user's absence. */
 export function SessionBar() {
   const [ending, setEnding] = useState<Ending>()
   useEffect(() => {
@@ -103,18 +103,19 @@ export function SessionBar() {
   const isIdle = ending.kind === 'idle'
   return (
     <div class="bar warn" role="status">
-      <p>{isIdle ? WORDS.session.idleIn(left) : WORDS.session.endsIn(left)}</p>
+      <p>{isIdle ? `You are inactive and will be signed out in ${left}.` : `Your session ends in ${left}.`}</p>
       <button type="button" onClick={isIdle ? stayActive : askToSignIn}>
-        {isIdle ? WORDS.session.stay : WORDS.session.again}
+        {isIdle ? 'Stay signed in' : 'Sign in again'}
       </button>
     </div>
   )
 }
 
+const THEME_NAMES = { auto: 'System', light: 'Light', dark: 'Dark' }
+
 export function UserMenu() {
   const { user } = useSession()
   const theme = useChosenTheme()
-  const [asksEverywhere, setAsksEverywhere] = useState(false)
   if (!user) return null
   const signOut = async () => {
     // The browser forgets the session in any case. Without an answer the service ends it by its age.
@@ -122,34 +123,28 @@ export function UserMenu() {
     forget()
   }
   return (
-    <section class="user" aria-label={WORDS.session.yours}>
+    <section class="user" aria-label="Your session">
       <p>
         <strong>{user.username}</strong>
         <br />
-        <span class="quiet">{WORDS.session.roles[user.role]}</span>
+        <span class="quiet">{ROLES[user.role]}</span>
       </p>
       <SelectField
-        label={WORDS.app.theme}
+        label="Theme"
         value={theme}
         onChange={(value: string) => chooseTheme(value as Theme)}
-        options={THEMES.map((one) => [one, WORDS.app.themes[one]])}
+        options={THEMES.map((one) => [one, THEME_NAMES[one]])}
       />
       <button type="button" class="small" onClick={signOut}>
-        {WORDS.session.signOut}
+        Sign out
       </button>
-      <button type="button" class="small" onClick={() => setAsksEverywhere(true)}>
-        {WORDS.session.signOutEverywhere}
-      </button>
-      <p class="quiet">{WORDS.app.utc}</p>
-      {asksEverywhere && (
-        <Confirm
-          title={WORDS.session.signOutEverywhere}
-          action={WORDS.session.signOutEverywhere}
-          consequence={<p>{WORDS.session.signOutConsequence}</p>}
-          onConfirm={() => call('logoutEverywhere', {}).then(forget)}
-          onClose={() => setAsksEverywhere(false)}
-        />
-      )}
+      <Action
+        kind="small"
+        action="Sign out everywhere"
+        consequence={<p>Ends all your sessions, in this browser and in others. API tokens stay.</p>}
+        onConfirm={() => call('logoutEverywhere', {}).then(forget)}
+      />
+      <p class="quiet">All times are UTC.</p>
     </section>
   )
 }

@@ -1,24 +1,24 @@
-/** Tables: `Table` for rows that are there, `List` for those of `useList`, which loads on. */
+/** Tables: `Table` for rows that are there, `List` for rows of `useList`, which loads on and can be saved as a file. */
 
-import type { ComponentChildren } from 'preact'
+import { Component, type ComponentChildren, type ComponentType, h } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Listed } from '../api.ts'
-import { countText } from '../format.ts'
-import { WORDS } from '../words.ts'
-import { Problem } from './basics.tsx'
-import { type CsvFile, SaveAsCsv } from './csv.tsx'
-import { memo } from './memo.ts'
+import { countText, csvOf, plural } from '../format.ts'
+import type { Query } from '../router.ts'
+import { Empty, Problem } from './basics.tsx'
+import { type Filter, FilterBar } from './form.tsx'
+import { Page } from './page.tsx'
 
 export interface Column<R> {
   head: string
   cell: (row: R) => ComponentChildren
-  /** What `onSort` is told; without it the column cannot be sorted. */
+  /** Passed to `onSort`; without it the column cannot be sorted. */
   sort?: string
   /** `number` is aligned to the right, `wide` takes what is left, `word` breaks no word, `fixed` no line. */
   kind?: 'number' | 'wide' | 'word' | 'fixed'
 }
 
-export interface Sorting {
+interface Sorting {
   by: string
   direction: 'ascending' | 'descending'
   onSort: (by: string, direction: 'ascending' | 'descending') => void
@@ -30,13 +30,16 @@ interface TableProps<R> {
   showCaption?: boolean
   columns: readonly Column<R>[]
   rows: readonly R[]
-  rowKey: (row: R) => string | number
+  /** The id of the row, unless it says otherwise. */
+  rowKey?: (row: R) => string | number
   sorting?: Sorting
   /** Shown instead of a table without rows. */
   empty?: ComponentChildren
 }
 
-export function Table<R>({ caption, showCaption, columns, rows, rowKey, sorting, empty }: TableProps<R>) {
+const idOf = (row: unknown) => String((row as { id?: unknown }).id)
+
+export function Table<R>({ caption, showCaption, columns, rows, rowKey = idOf, sorting, empty }: TableProps<R>) {
   if (rows.length === 0 && empty !== undefined) return <>{empty}</>
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard
@@ -108,9 +111,9 @@ export function List<R>({ list, empty, csv, ...table }: ListProps<R>) {
     <>
       {dropped > 0 && (
         <p class="quiet">
-          {WORDS.table.dropped(countText(dropped))}{' '}
+          {plural(countText(dropped), 'row')} at the top left the page to keep it fast.{' '}
           <button type="button" class="small" onClick={reload}>
-            {WORDS.table.begin}
+            Back to the top
           </button>
         </p>
       )}
@@ -125,23 +128,59 @@ export function List<R>({ list, empty, csv, ...table }: ListProps<R>) {
       {rows.length > 0 && (
         <p class="quiet foot" role="status">
           {isLoading
-            ? WORDS.table.loading
+            ? 'Loading …'
             : isCut
-              ? WORDS.table.cut(countText(rows.length))
+              ? `${countText(rows.length)} shown; the search stopped after 2 seconds. Narrow it, or continue.`
               : foot(rows.length, hasMore)}
         </p>
       )}
-      {rows.length === 0 && isLoading && <p class="quiet">{WORDS.table.loading}</p>}
+      {rows.length === 0 && isLoading && <p class="quiet">Loading …</p>}
       {hasMore && !isLoading && error === undefined && <More more={more} />}
     </>
   )
 }
 
 /** The service cut the search off before it found a row. */
-const SEARCHING = <p class="quiet">{WORDS.table.searching}</p>
+const SEARCHING = (
+  <p class="quiet">The search stopped after 2 seconds and has found nothing so far. Narrow it, or continue.</p>
+)
 
 const foot = (shown: number, hasMore: boolean) =>
-  hasMore ? WORDS.table.shownMore(countText(shown)) : WORDS.table.shown(countText(shown))
+  hasMore ? `${countText(shown)} shown, there are more` : `${countText(shown)} shown`
+
+interface ListPageProps<R> extends Omit<ListProps<R>, 'caption'> {
+  title: string
+  /** One sentence below the title. */
+  about?: string
+  /** Buttons beside the title. */
+  actions?: ComponentChildren
+  query?: Query
+  filters?: readonly Filter[]
+  /** Between the title and the list. */
+  children?: ComponentChildren
+}
+
+/** A page that is one list, with its filters. */
+export function ListPage<R>({
+  title,
+  about,
+  actions,
+  query = {},
+  filters,
+  children,
+  empty,
+  ...list
+}: ListPageProps<R>) {
+  const isFiltered = Object.values(query).some((value) => value !== '')
+  return (
+    <Page title={title} actions={actions}>
+      {about !== undefined && <p class="quiet">{about}</p>}
+      {children}
+      {filters && <FilterBar query={query} filters={filters} />}
+      <List caption={title} empty={isFiltered ? <Empty title="No matches" /> : empty} {...list} />
+    </Page>
+  )
+}
 
 function More({ more }: { more: () => void }) {
   const button = useRef<HTMLButtonElement>(null)
@@ -157,7 +196,55 @@ function More({ more }: { more: () => void }) {
   }, [more])
   return (
     <button type="button" ref={button} onClick={more}>
-      {WORDS.table.more}
+      Load more
     </button>
   )
+}
+
+function memo<P extends object>(draw: (props: P) => ComponentChildren): ComponentType<P> {
+  return class extends Component<P> {
+    override shouldComponentUpdate(next: Readonly<P>): boolean {
+      const former = this.props as Record<string, unknown>
+      return Object.entries(next).some(([name, value]) => former[name] !== value)
+    }
+
+    override render() {
+      return h(draw as ComponentType<P>, this.props as P & { children?: never })
+    }
+  }
+}
+
+export interface CsvFile<R> {
+  name: string
+  members: readonly (keyof R & string)[]
+}
+
+const SaveAsCsv = <R,>({ rows, name, members }: CsvFile<R> & { rows: readonly R[] }) => (
+  <div class="actions">
+    <button
+      type="button"
+      class="small"
+      onClick={() =>
+        saveFile(name, 'text/csv', csvOf([members, ...rows.map((row) => members.map((member) => cellOf(row[member])))]))
+      }
+    >
+      Save as CSV
+    </button>
+  </div>
+)
+
+function cellOf(value: unknown): string {
+  if (Array.isArray(value)) return value.map((one) => cellOf((one as { value?: unknown }).value ?? one)).join(' ')
+  if (value === null || value === undefined) return ''
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+/** Gives a file to the person at the browser. */
+export function saveFile(name: string, type: string, content: string | Uint8Array<ArrayBuffer>): void {
+  const url = URL.createObjectURL(new Blob([content], { type }))
+  const link = document.createElement('a')
+  Object.assign(link, { href: url, download: name })
+  link.click()
+  // The download has begun by then.
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }

@@ -1,36 +1,40 @@
-/** ACME accounts. */
+/** ACME accounts: the list, and one with its failures, its orders, and what it may request. */
 
-import type { Input, Output } from '../api.ts'
-import { useList } from '../api.ts'
-import { Allowed, Badge, Empty, Time, type Tone } from '../components/basics.tsx'
-import type { CsvFile } from '../components/csv.tsx'
-import { type Filter, FilterBar } from '../components/filter-bar.tsx'
-import { Page } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
-import { withWholeDays } from '../days.ts'
+import { call, can, type Input, type Output, useApi, useList } from '../api.ts'
+import {
+  AccountLink,
+  Badge,
+  ButtonLink,
+  Copyable,
+  Empty,
+  Facts,
+  Ready,
+  Time,
+  type Tone,
+} from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
+import type { Filter } from '../components/form.tsx'
+import { Page, Section, tell } from '../components/page.tsx'
+import { type Column, type CsvFile, List, ListPage } from '../components/table.tsx'
+import { countText, withWholeDays } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
+import { FailureList } from './failures.tsx'
+import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
+import { ORDER_COLUMNS } from './orders.tsx'
 
-type Account = Output<'listAccounts'>[number]
+type ListedAccount = Output<'listAccounts'>[number]
 
-const TONES: Readonly<Record<Account['status'], Tone>> = { valid: 'good', deactivated: 'plain', revoked: 'bad' }
-export const AccountStatus = ({ status }: Pick<Account, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
+const TONES: Readonly<Record<ListedAccount['status'], Tone>> = { valid: 'good', deactivated: 'plain', revoked: 'bad' }
+const AccountStatus = ({ status }: Pick<ListedAccount, 'status'>) => <Badge tone={TONES[status]}>{status}</Badge>
 
-/** The end of an id is random; its beginning is the time. */
-export const AccountLink = ({ id, short = false }: { id: string; short?: boolean }) => (
-  <a class="mono" href={href(`/accounts/${id}`)} title={id}>
-    {short ? id.slice(-12) : id}
-  </a>
-)
-
-const COLUMNS: readonly Column<Account>[] = [
-  { head: WORDS.pages.account, kind: 'wide', cell: ({ id }) => <AccountLink id={id} /> },
-  { head: WORDS.common.status, cell: (account) => <AccountStatus {...account} /> },
-  { head: WORDS.common.kid, kind: 'wide', cell: ({ eab_kid }) => eab_kid ?? <span class="quiet">–</span> },
-  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+const COLUMNS: readonly Column<ListedAccount>[] = [
+  { head: 'Account', kind: 'wide', cell: ({ id }) => <AccountLink id={id} /> },
+  { head: 'Status', cell: (account) => <AccountStatus {...account} /> },
+  { head: 'Key identifier', kind: 'wide', cell: ({ eab_kid }) => eab_kid ?? <span class="quiet">–</span> },
+  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
 ]
 
-const CSV: CsvFile<Account> = {
+const CSV: CsvFile<ListedAccount> = {
   name: 'accounts.csv',
   members: ['id', 'status', 'eab_kid', 'jwk_thumbprint', 'tos_agreed', 'created_at', 'updated_at'],
 }
@@ -38,41 +42,137 @@ const CSV: CsvFile<Account> = {
 const FILTERS: readonly Filter[] = [
   {
     name: 'status',
-    label: WORDS.common.status,
+    label: 'Status',
     options: (['valid', 'deactivated', 'revoked'] as const).map((status) => [status, status] as const),
   },
-  { name: 'contact', label: WORDS.accounts.contact, placeholder: 'admin@example.com' },
-  { name: 'eab_kid', label: WORDS.common.kid },
-  { name: 'created_after', label: WORDS.common.createdAfter, type: 'date' },
+  { name: 'contact', label: 'Contact contains', placeholder: 'admin@example.com' },
+  { name: 'eab_kid', label: 'Key identifier' },
+  { name: 'created_after', label: 'Created from', type: 'date' },
 ]
 
 export function AccountsPage({ query, entry }: PageProps) {
   const list = useList('listAccounts', { query: withWholeDays(query) } as Input<'listAccounts'>, entry)
-  const isFiltered = Object.keys(query).length > 0
   return (
-    <Page title={WORDS.pages.accounts}>
-      <FilterBar query={query} filters={FILTERS} />
-      <List
-        caption={WORDS.pages.accounts}
-        list={list}
-        columns={COLUMNS}
-        rowKey={({ id }) => id}
-        csv={CSV}
-        empty={
-          isFiltered ? (
-            <Empty title={WORDS.table.noMatch} />
-          ) : (
-            <Empty title={WORDS.accounts.empty}>
-              <p>{WORDS.accounts.begin}</p>
-              <Allowed to="listEabCredentials">
-                <a class="button" href={href('/eab')}>
-                  {WORDS.pages.eab}
-                </a>
-              </Allowed>
+    <ListPage
+      title="Accounts"
+      query={query}
+      filters={FILTERS}
+      list={list}
+      columns={COLUMNS}
+      csv={CSV}
+      empty={
+        <Empty title="No accounts yet">
+          <p>An account appears when a client registers. Create a credential, and copy a command from it.</p>
+          <ButtonLink needs="listEabCredentials" to={href('/eab')}>
+            EAB credentials
+          </ButtonLink>
+        </Empty>
+      }
+    />
+  )
+}
+
+type Account = Output<'getAccount'>
+
+export function AccountPage({ params }: PageProps) {
+  const id = params['account'] ?? ''
+  const loaded = useApi('getAccount', { params: { account_id: id } })
+  const { data } = loaded
+  return (
+    <Page
+      title={`Account ${id.slice(-12)}`}
+      actions={
+        data?.status === 'valid' && (
+          <Action
+            needs="deactivateAccount"
+            kind="danger"
+            action="Deactivate"
+            consequence={
+              <p>
+                The client can no longer order, renew or revoke with this account. It cannot be undone. Its certificates
+                stay valid.
+              </p>
+            }
+            typed={id.slice(-12)}
+            onConfirm={async () => {
+              await call('deactivateAccount', { params: { account_id: id } })
+              tell('The account is deactivated.')
+              loaded.reload()
+            }}
+          />
+        )
+      }
+    >
+      <Ready loaded={loaded}>{(account) => <AccountFacts account={account} />}</Ready>
+      {data && (
+        <>
+          <Failures id={id} />
+          <Orders id={id} />
+          <div class="columns">
+            {can('listIdentifiersOfAccount') && <GrantedIdentifiers owner="account" id={id} />}
+            <GrantedProfile owner="account" id={id} />
+          </div>
+        </>
+      )}
+    </Page>
+  )
+}
+
+const AccountFacts = ({ account }: { account: Account }) => (
+  <>
+    <Facts
+      rows={[
+        ['Status', <AccountStatus key="status" {...account} />],
+        ['Id', <Copyable key="id" text={account.id} />],
+        ['Contacts', account.contacts.join(', ') || 'none'],
+        ['Key thumbprint', <Copyable key="thumbprint" text={account.jwk_thumbprint} />],
+        ['Key identifier', account.eab_kid ?? 'none'],
+        ['Agreed to the terms', account.tos_agreed ? 'yes' : 'no'],
+        ['Created', <Time key="created" at={account.created_at} />],
+        ['Changed', <Time key="changed" at={account.updated_at} />],
+      ]}
+    />
+    <p>
+      <a href={href('/certificates', { account_id: account.id })}>Certificates of this account</a>
+    </p>
+  </>
+)
+
+function Failures({ id }: { id: string }) {
+  const loaded = useApi('listFailuresOfAccount', { params: { account_id: id } })
+  return (
+    <Section title="Recent failures">
+      <Ready loaded={loaded}>
+        {(failures) =>
+          failures.length === 0 ? (
+            <Empty title="No failures within 30 days">
+              <p>Refused orders, requests and validations appear here within a second.</p>
             </Empty>
+          ) : (
+            <>
+              <FailureList failures={failures.slice(0, NEWEST)} />
+              {failures.length > NEWEST && (
+                <details>
+                  <summary>{countText(failures.length - NEWEST)} older</summary>
+                  <FailureList failures={failures.slice(NEWEST)} />
+                </details>
+              )}
+            </>
           )
         }
-      />
-    </Page>
+      </Ready>
+    </Section>
+  )
+}
+
+/** The newest say what is wrong now. */
+const NEWEST = 10
+
+function Orders({ id }: { id: string }) {
+  const list = useList('listOrders', { query: { account_id: id } } as Input<'listOrders'>)
+  return (
+    <Section title="Orders">
+      <List caption="Orders" list={list} columns={ORDER_COLUMNS} empty={<Empty title="No orders of this account" />} />
+    </Section>
   )
 }

@@ -3,14 +3,10 @@
 import { useState } from 'preact/hooks'
 import { call, type Input, lines, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'
-import { type Filter, FilterBar } from '../components/filter-bar.tsx'
-import { useSubmit } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
-import { withWholeDays } from '../days.ts'
-import { countText, saveFile } from '../format.ts'
+import { type Filter, useSubmit } from '../components/form.tsx'
+import { type Column, ListPage, saveFile } from '../components/table.tsx'
+import { countText, plural, withWholeDays } from '../format.ts'
 import type { PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Entry = Output<'listAuditLog'>[number]
 type User = Output<'listUsers'>[number]
@@ -19,13 +15,13 @@ type User = Output<'listUsers'>[number]
 function columnsOf(users: readonly User[]): Column<Entry>[] {
   const names = new Map(users.map(({ id, username }) => [id, username]))
   const nameOf = (id: string | null, details: Entry['details']) =>
-    id === null ? String(details['operator'] ?? WORDS.audit.commandLine) : (names.get(id) ?? id)
+    id === null ? String(details['operator'] ?? 'command line') : (names.get(id) ?? id)
   return [
-    { head: WORDS.audit.at, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
-    { head: WORDS.audit.user, kind: 'fixed', cell: ({ user_id, details }) => nameOf(user_id, details) },
-    { head: WORDS.audit.action, kind: 'fixed', cell: ({ action }) => <code>{action}</code> },
+    { head: 'Time', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
+    { head: 'User', kind: 'fixed', cell: ({ user_id, details }) => nameOf(user_id, details) },
+    { head: 'Action', kind: 'fixed', cell: ({ action }) => <code>{action}</code> },
     {
-      head: WORDS.audit.target,
+      head: 'Details',
       kind: 'wide',
       cell: ({ target_user_id, details }) => (
         <>
@@ -34,7 +30,7 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
         </>
       ),
     },
-    { head: WORDS.audit.address, kind: 'fixed', cell: ({ ip_address }) => ip_address },
+    { head: 'Address', kind: 'fixed', cell: ({ ip_address }) => ip_address },
   ]
 }
 
@@ -44,11 +40,11 @@ const detailsText = (details: Entry['details']): string =>
     .join(', ')
 
 const filtersOf = (users: readonly User[]): Filter[] => [
-  { name: 'action', label: WORDS.audit.action, placeholder: 'eab.create' },
-  { name: 'user_id', label: WORDS.audit.user, options: users.map(({ id, username }) => [id, username] as const) },
-  { name: 'ip_address', label: WORDS.audit.address },
-  { name: 'since', label: WORDS.audit.since, type: 'date' },
-  { name: 'until', label: WORDS.audit.until, type: 'date' },
+  { name: 'action', label: 'Action', placeholder: 'eab.create' },
+  { name: 'user_id', label: 'User', options: users.map(({ id, username }) => [id, username] as const) },
+  { name: 'ip_address', label: 'Address' },
+  { name: 'since', label: 'Since', type: 'date' },
+  { name: 'until', label: 'Until', type: 'date' },
 ]
 
 export function AuditPage({ query, entry }: PageProps) {
@@ -56,27 +52,24 @@ export function AuditPage({ query, entry }: PageProps) {
   const list = useList('listAuditLog', { query: withWholeDays(query) } as Input<'listAuditLog'>, entry)
   const { submit, error, isBusy } = useSubmit(() => exportAll(withWholeDays(query)))
   return (
-    <Page
-      title={WORDS.pages.audit}
+    <ListPage
+      title="Audit log"
       actions={
         <Allowed to="exportAuditLog">
           <button type="button" disabled={isBusy} onClick={() => submit()}>
-            {isBusy ? WORDS.audit.exporting : WORDS.audit.export}
+            {isBusy ? 'Reading …' : 'Save all as NDJSON'}
           </button>
         </Allowed>
       }
+      query={query}
+      filters={filtersOf(users.data ?? [])}
+      list={list}
+      columns={columnsOf(users.data ?? [])}
+      empty={<Empty title="No matches" />}
     >
       <Problem error={error} />
       <Chain />
-      <FilterBar query={query} filters={filtersOf(users.data ?? [])} />
-      <List
-        caption={WORDS.pages.audit}
-        list={list}
-        columns={columnsOf(users.data ?? [])}
-        rowKey={({ id }) => id}
-        empty={<Empty title={WORDS.table.noMatch} />}
-      />
-    </Page>
+    </ListPage>
   )
 }
 
@@ -99,32 +92,41 @@ function Chain() {
   })
   if (last && (last.status === 'running') !== isRunning) setRunning(!isRunning)
   return (
-    <section class="bar" aria-label={WORDS.audit.chain}>
+    <section class="bar" aria-label="Audit log chain">
       <Ready loaded={loaded}>
-        {() => <div role="status">{last ? <Check {...last} /> : WORDS.audit.chainHelp}</div>}
+        {() => (
+          <div role="status">
+            {last ? <Check {...last} /> : 'Each entry is chained to the one before. Checking reads the whole log.'}
+          </div>
+        )}
       </Ready>
       <Problem error={error} />
       <button type="button" disabled={isBusy || isRunning} onClick={() => submit()}>
-        {isBusy || isRunning ? WORDS.audit.checking : WORDS.audit.check}
+        {isBusy || isRunning ? 'Checking …' : 'Check the chain'}
       </button>
     </section>
   )
 }
 
 function Check({ status, checked, total, whole, entries, head, cut_sequence: cut, ...others }: Verification) {
-  if (status === 'running') return <>{WORDS.audit.progress(countText(checked), countText(total))}</>
+  if (status === 'running')
+    return (
+      <>
+        {countText(checked)} of {countText(total)} entries checked
+      </>
+    )
   const at = <Time at={others.finished_at ?? others.created_at} />
   if (status === 'failed')
     return (
       <>
-        {WORDS.audit.failed} {others.failure} ({at})
+        The last check did not finish: {others.failure} ({at})
       </>
     )
   return (
     <>
-      <Badge tone={whole ? 'good' : 'bad'}>{whole ? WORDS.audit.whole : WORDS.audit.broken}</Badge>{' '}
-      {WORDS.audit.entries(countText(entries ?? 0))} {cut !== null && cut > 0 && WORDS.audit.cut(countText(cut))}{' '}
-      <Copyable text={head ?? ''} /> ({at})
+      <Badge tone={whole ? 'good' : 'bad'}>{whole ? 'intact' : 'BROKEN'}</Badge>{' '}
+      {plural(countText(entries ?? 0), 'entry', 'entries')}, head{' '}
+      {cut !== null && cut > 0 && `cut by retention at ${countText(cut)}, `} <Copyable text={head ?? ''} /> ({at})
       <ul>
         {others.faults.map((fault) => (
           <li key={fault}>{fault}</li>

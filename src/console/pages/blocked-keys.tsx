@@ -1,21 +1,19 @@
 /** Keys that are never certified again. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Output, useList } from '../api.ts'
+import { call, type Output, useList } from '../api.ts'
 import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
+import { Action, Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
-import { tell } from '../components/toast.tsx'
+import { tell } from '../components/page.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Key = Output<'listBlockedKeys'>[number]
 
-const columnsOf = (unblock: (key: Key) => void): Column<Key>[] => [
+const columnsOf = (reload: () => void): Column<Key>[] => [
   {
-    head: WORDS.blockedKeys.key,
+    head: 'SHA-256 of the public key',
     kind: 'wide',
     cell: ({ spki_sha256 }) => (
       <a class="mono" href={href('/certificates', { spki_sha256 })}>
@@ -23,17 +21,21 @@ const columnsOf = (unblock: (key: Key) => void): Column<Key>[] => [
       </a>
     ),
   },
-  { head: WORDS.blockedKeys.source, cell: ({ source }) => <Badge>{WORDS.blockedKeys.sources[source]}</Badge> },
-  { head: WORDS.blockedKeys.at, kind: 'fixed', cell: ({ blocked_at }) => <Time at={blocked_at} /> },
+  { head: 'Source', cell: ({ source }) => <Badge>{source}</Badge> },
+  { head: 'Since', kind: 'fixed', cell: ({ blocked_at }) => <Time at={blocked_at} /> },
   {
-    head: WORDS.common.actions,
-    // Those of a file are taken out there.
-    cell: (key) =>
-      can('unblockKey') &&
-      key.source !== 'file' && (
-        <button type="button" class="small" onClick={() => unblock(key)}>
-          {WORDS.blockedKeys.unblock}
-        </button>
+    head: 'Actions',
+    // Keys of a file are unblocked in the file.
+    cell: ({ source, spki_sha256 }) =>
+      source !== 'file' && (
+        <Action
+          needs="unblockKey"
+          kind="small"
+          action="Unblock"
+          danger
+          consequence={<p>Certificates may be issued for this key again.</p>}
+          onConfirm={() => call('unblockKey', { params: { spki_sha256 } }).then(reload)}
+        />
       ),
   },
 ]
@@ -41,18 +43,23 @@ const columnsOf = (unblock: (key: Key) => void): Column<Key>[] => [
 export function BlockedKeysPage({ entry }: PageProps) {
   const list = useList('listBlockedKeys', {}, entry)
   const [spki, setSpki] = useState('')
-  const [freed, setFreed] = useState<Key>()
   const [isAsking, setAsking] = useState(false)
   const { submit, error } = useSubmit(async () => {
     setAsking(false)
     await call('blockKey', { body: { spki_sha256: spki.trim() } })
-    tell(WORDS.blockedKeys.blocked)
+    tell('The key is blocked.')
     setSpki('')
     list.reload()
   })
   return (
-    <Page title={WORDS.pages.blockedKeys}>
-      <p class="quiet">{WORDS.blockedKeys.about}</p>
+    <ListPage
+      title="Blocked keys"
+      about="No certificate is issued for a blocked key. Revocation for key compromise blocks a key by itself."
+      list={list}
+      columns={columnsOf(list.reload)}
+      rowKey={({ spki_sha256 }) => spki_sha256}
+      empty={<Empty title="No blocked keys" />}
+    >
       <Allowed to="blockKey">
         <form
           class="narrow"
@@ -62,8 +69,8 @@ export function BlockedKeysPage({ entry }: PageProps) {
           }}
         >
           <TextField
-            label={WORDS.blockedKeys.key}
-            help={WORDS.blockedKeys.help}
+            label="SHA-256 of the public key"
+            help="Hash of the SubjectPublicKeyInfo, in hexadecimal."
             value={spki}
             onChange={setSpki}
             error={fieldError(error, 'spki_sha256')}
@@ -71,63 +78,50 @@ export function BlockedKeysPage({ entry }: PageProps) {
           {fieldError(error, 'spki_sha256') === undefined && <Problem error={error} />}
           <div class="actions left">
             <button type="submit" disabled={spki.trim() === ''}>
-              {WORDS.blockedKeys.block}
+              Block the key
             </button>
           </div>
         </form>
       </Allowed>
-      <List
-        caption={WORDS.pages.blockedKeys}
-        list={list}
-        columns={columnsOf(setFreed)}
-        rowKey={({ spki_sha256 }) => spki_sha256}
-        empty={<Empty title={WORDS.blockedKeys.empty} />}
-      />
       {isAsking && (
         <Confirm
-          title={WORDS.blockedKeys.block}
+          title="Block the key"
           consequence={
             <>
-              <p>{WORDS.blockedKeys.blockConsequence}</p>
+              <p>Clients with this key get no new certificates. Existing certificates stay valid.</p>
               <Hits spki={spki.trim()} />
             </>
           }
-          action={WORDS.blockedKeys.block}
+          action="Block the key"
           danger
           onClose={() => setAsking(false)}
           onConfirm={() => submit()}
         />
       )}
-      {freed && (
-        <Confirm
-          title={WORDS.blockedKeys.unblock}
-          consequence={<p>{WORDS.blockedKeys.unblockConsequence}</p>}
-          action={WORDS.blockedKeys.unblock}
-          danger
-          onClose={() => setFreed(undefined)}
-          onConfirm={async () => {
-            await call('unblockKey', { params: { spki_sha256: freed.spki_sha256 } })
-            list.reload()
-          }}
-        />
-      )}
-    </Page>
+    </ListPage>
   )
 }
 
 const HITS_SHOWN = 10
 
-/** Whom the block would stop from renewing. */
+/** Certificates that could no longer be renewed. */
 function Hits({ spki }: { spki: string }) {
   const { rows, error, isLoading, hasMore, reload } = useList('listCertificates', {
     query: { spki_sha256: spki, status: 'active', limit: String(HITS_SHOWN) },
   })
   if (error !== undefined) return <Problem error={error} retry={reload} />
-  if (isLoading) return <p class="quiet">{WORDS.table.loading}</p>
-  if (rows.length === 0) return <p>{hasMore ? WORDS.blockedKeys.hitsCut : WORDS.blockedKeys.hitsNone}</p>
+  if (isLoading) return <p class="quiet">Loading …</p>
+  if (rows.length === 0)
+    return (
+      <p>
+        {hasMore
+          ? 'The search stopped before it found an active certificate with this key; there may be some.'
+          : 'No active certificate has this key.'}
+      </p>
+    )
   return (
     <>
-      <p>{WORDS.blockedKeys.hits}</p>
+      <p>Active certificates with this key</p>
       <ul>
         {rows.map(({ id, san_values, not_after }) => (
           <li key={id}>
@@ -135,7 +129,7 @@ function Hits({ spki }: { spki: string }) {
           </li>
         ))}
       </ul>
-      <a href={href('/certificates', { spki_sha256: spki })}>{WORDS.blockedKeys.hitsMore}</a>
+      <a href={href('/certificates', { spki_sha256: spki })}>All certificates with this key</a>
     </>
   )
 }

@@ -1,63 +1,211 @@
-/** All bulk revocations, the newest first. */
+/** Bulk revocations: the list, and one job with its progress and its results. */
 
-import { type Output, useList } from '../api.ts'
-import { Allowed, Badge, Empty, Time } from '../components/basics.tsx'
-import { Page } from '../components/page.tsx'
-import { List } from '../components/table.tsx'
-import { countText } from '../format.ts'
+import { useState } from 'preact/hooks'
+import { allRows, call, type Output, useApi, useList } from '../api.ts'
+import { Badge, ButtonLink, Empty, Facts, Freshness, Problem, Ready, Time } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
+import { useSubmit } from '../components/form.tsx'
+import { Page, Section, tell } from '../components/page.tsx'
+import { type Column, List, ListPage, saveFile } from '../components/table.tsx'
+import { countText, csvOf, plural } from '../format.ts'
+import { REVOCATION_REASONS } from '../labels.ts'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 
-type Job = Output<'listBulkRevocations'>[number]
+type ListedJob = Output<'listBulkRevocations'>[number]
 
-const words = WORDS.bulk
-export const jobTone = ({ status, finished_at }: Job) => (status === 'done' ? 'good' : finished_at ? 'plain' : 'warn')
+const STATUSES = {
+  matching: 'Searching',
+  revoking: 'Revoking',
+  done: 'Done',
+  refused: 'Refused: more match than were confirmed',
+  cancelled: 'Cancelled',
+}
 
-const COLUMNS = [
+const jobTone = ({ status, finished_at }: ListedJob) => (status === 'done' ? 'good' : finished_at ? 'plain' : 'warn')
+
+const COLUMNS: readonly Column<ListedJob>[] = [
   {
-    head: words.begun,
+    head: 'Started',
     kind: 'fixed',
-    cell: ({ id, created_at }: Job) => (
+    cell: ({ id, created_at }) => (
       <a href={href(`/bulk-revocations/${id}`)}>
         <Time at={created_at} relative={false} />
       </a>
     ),
   },
   {
-    head: words.status,
+    head: 'Status',
     kind: 'fixed',
-    cell: (job: Job) => <Badge tone={jobTone(job)}>{words.statuses[job.status]}</Badge>,
+    cell: (job) => <Badge tone={jobTone(job)}>{STATUSES[job.status]}</Badge>,
   },
-  { head: words.by, cell: ({ created_by }: Job) => created_by },
-  { head: words.matched, kind: 'number', cell: ({ total_matched }: Job) => countText(total_matched) },
-  { head: words.revokedCount, kind: 'number', cell: ({ revoked }: Job) => countText(revoked) },
-  { head: words.errors, kind: 'number', cell: ({ errors_total }: Job) => countText(errors_total) },
-] as const
+  { head: 'By', cell: ({ created_by }) => created_by },
+  { head: 'Certificates', kind: 'number', cell: ({ total_matched }) => countText(total_matched) },
+  { head: 'Revoked', kind: 'number', cell: ({ revoked }) => countText(revoked) },
+  { head: 'Not revoked', kind: 'number', cell: ({ errors_total }) => countText(errors_total) },
+]
 
 export function BulkRevocationsPage({ entry }: PageProps) {
   const jobs = useList('listBulkRevocations', {}, entry)
   return (
-    <Page
-      title={WORDS.pages.bulk}
+    <ListPage
+      title="Bulk revocations"
       actions={
-        <Allowed to="bulkRevoke">
-          <a class="button" href={href('/bulk-revocations/new')}>
-            {words.start}
-          </a>
-        </Allowed>
+        <ButtonLink needs="bulkRevoke" to={href('/bulk-revocations/new')}>
+          New bulk revocation
+        </ButtonLink>
+      }
+      columns={COLUMNS}
+      list={jobs}
+      empty={
+        <Empty title="No bulk revocations yet">
+          <p>Start on the page Certificates, with the button “Revoke many …”.</p>
+        </Empty>
+      }
+    />
+  )
+}
+
+type Job = Output<'getBulkRevocation'>
+type Result = Output<'listBulkRevocationCertificates'>[number]
+
+const RESULT_COLUMNS: readonly Column<Result>[] = [
+  {
+    head: 'Serial number',
+    cell: ({ serial_number }) => <a href={href(`/certificates/${serial_number}`)}>{serial_number}</a>,
+  },
+  { head: 'Outcome', kind: 'wide', cell: ({ outcome }) => outcome ?? 'waiting' },
+]
+
+export function BulkRevocationPage({ params, entry }: PageProps) {
+  const job = { params: { job_id: params['job'] ?? '' } }
+  const [isOver, setOver] = useState(false)
+  const loaded = useApi('getBulkRevocation', job, isOver ? {} : { every: 1_000 })
+  if (loaded.data && loaded.data.finished_at !== null && !isOver) setOver(true)
+  return (
+    <Page
+      title="Bulk revocation"
+      actions={
+        !isOver && (
+          <>
+            <Freshness loaded={loaded} />
+            {loaded.data && <Cancel job={loaded.data} onCancelled={loaded.reload} />}
+          </>
+        )
       }
     >
-      <List
-        caption={words.caption}
-        columns={COLUMNS}
-        list={jobs}
-        rowKey={({ id }: Job) => id}
-        empty={
-          <Empty title={words.empty}>
-            <p>{words.emptyHow}</p>
-          </Empty>
-        }
-      />
+      <Ready loaded={loaded}>{(data) => <Progress job={data} />}</Ready>
+      <Section title="Results">
+        {isOver ? <Results job={job} entry={entry} /> : <p class="quiet">Listed when the job has finished.</p>}
+      </Section>
     </Page>
   )
+}
+
+/** Shown when the job has ended; earlier they would be outdated at once. */
+function Results({ job, entry }: { job: { params: { job_id: string } }; entry: number }) {
+  const list = useList('listBulkRevocationCertificates', job, entry)
+  return (
+    <>
+      <List caption="Results" columns={RESULT_COLUMNS} list={list} rowKey={({ certificate_id }) => certificate_id} />
+      <SaveResults job={job} />
+    </>
+  )
+}
+
+const FILTER_WORDS: Readonly<Record<string, string>> = {
+  account_id: 'Account id',
+  domain: 'Exact name',
+  spki_sha256: 'SHA-256 of the public key',
+  issued_after: 'Issued from',
+  issued_before: 'Issued until',
+  serial_numbers: 'Serial numbers',
+}
+const filterName = (name: string) => FILTER_WORDS[name] ?? name
+
+/** Serial numbers are in the list below. Midnight is shown as the day that begins or ends then. */
+function filterText(name: string, value: unknown): string {
+  if (Array.isArray(value)) return countText(value.length)
+  const text = String(value)
+  if (!/T00:00:00(?:\.0+)?Z$/.test(text)) return text
+  return new Date(Date.parse(text) - (name === 'issued_before' ? 1 : 0)).toISOString().slice(0, 10)
+}
+
+const Cancel = ({ job: { id, revoked }, onCancelled }: { job: Job; onCancelled: () => void }) => (
+  <Action
+    needs="cancelBulkRevocation"
+    kind="danger"
+    action="Cancel the rest"
+    consequence={
+      <p>
+        Stops after the current batch. {plural(countText(revoked), 'certificate is', 'certificates are')} already
+        revoked and stay so; the next CRL lists them.
+      </p>
+    }
+    onConfirm={async () => {
+      await call('cancelBulkRevocation', { params: { job_id: id } })
+      tell('The bulk revocation is cancelled.')
+      onCancelled()
+    }}
+  />
+)
+
+function Progress({ job }: { job: Job }) {
+  const { status, total_matched, revoked, errors_total, reason, created_by, created_at, finished_at, filter } = job
+  const { obstacle } = job
+  const done = revoked + errors_total
+  return (
+    <div class="section">
+      <progress
+        max={Math.max(1, total_matched)}
+        value={status === 'done' ? Math.max(1, total_matched) : done}
+        aria-label="Status"
+      />
+      <p role="status">
+        <Badge tone={jobTone(job)}>{STATUSES[status]}</Badge>{' '}
+        {status === 'matching'
+          ? `${plural(countText(total_matched), 'certificate')} found so far`
+          : `${countText(done)} of ${countText(total_matched)}`}
+      </p>
+      {obstacle !== null && (
+        <p class="bar bad" role="alert">
+          It is stuck, and will be retried: {obstacle}
+        </p>
+      )}
+      <Facts
+        rows={[
+          ['Revoked', countText(revoked)],
+          ['Not revoked', countText(errors_total)],
+          ['Reason', REVOCATION_REASONS[reason] ?? String(reason)],
+          ...Object.entries(filter).map(([name, value]) => [filterName(name), filterText(name, value)] as const),
+          ['By', created_by],
+          ['Started', <Time at={created_at} />],
+          ['Finished', finished_at && <Time at={finished_at} />],
+        ]}
+      />
+    </div>
+  )
+}
+
+/** All of them, page after page: the list on the screen may hold a part. */
+function SaveResults({ job }: { job: { params: { job_id: string } } }) {
+  const { submit, error, isBusy } = useSubmit(async () =>
+    saveFile(`bulk-revocation-${job.params.job_id}.csv`, 'text/csv', csvOf(await allResults(job))),
+  )
+  return (
+    <>
+      <Problem error={error} />
+      <p>
+        <button type="button" class="small" disabled={isBusy} onClick={submit}>
+          {isBusy ? 'Loading …' : 'Save all results as CSV'}
+        </button>
+      </p>
+    </>
+  )
+}
+
+async function allResults(job: { params: { job_id: string } }): Promise<(string | null)[][]> {
+  const rows: (string | null)[][] = [['serial_number', 'outcome']]
+  for await (const { serial_number, outcome } of allRows('listBulkRevocationCertificates', job))
+    rows.push([serial_number, outcome])
+  return rows
 }

@@ -1,25 +1,19 @@
-/** What can be done with one certificate: save it, ask its client to renew it, revoke it. */
+/** Actions on one certificate: save it, ask its client to renew it, revoke it. */
 
 import { useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
-import { Allowed } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
+import { Action } from '../components/dialog.tsx'
 import { SelectField } from '../components/form.tsx'
-import { tell } from '../components/toast.tsx'
-import { saveFile } from '../format.ts'
-import { derOf } from '../pem.ts'
-import { WORDS } from '../words.ts'
+import { tell } from '../components/page.tsx'
+import { saveFile } from '../components/table.tsx'
+import { derOf } from '../format.ts'
+import { KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
 
 type Certificate = Output<'getCertificate'>
 
-const words = WORDS.certificate
-const KEY_COMPROMISE = '1'
-
 export function CertificateActions({ certificate, onChange }: { certificate: Certificate; onChange: () => void }) {
-  const [asks, setAsks] = useState<'revoke' | 'renew'>()
   const serial = certificate.serial_number
   const isAlive = certificate.revoked_at === null && Date.parse(certificate.not_after) > Date.now()
-  const close = () => setAsks(undefined)
   const save = (name: string, content: Promise<string | Uint8Array<ArrayBuffer>>) =>
     content.then(
       (bytes) => saveFile(name, 'application/octet-stream', bytes),
@@ -29,65 +23,55 @@ export function CertificateActions({ certificate, onChange }: { certificate: Cer
   const chain = () => call('getCertificateChain', { params: { serial } })
   return (
     <div class="actions">
-      <button type="button" onClick={() => save(words.fileName(serial), pem())}>
-        {words.downloadPem}
+      <button type="button" onClick={() => save(`${serial}.pem`, pem())}>
+        Save PEM
       </button>
-      <button type="button" onClick={() => save(words.derName(serial), pem().then(derOf))}>
-        {words.downloadDer}
+      <button type="button" onClick={() => save(`${serial}.der`, pem().then(derOf))}>
+        Save DER
       </button>
-      <button type="button" onClick={() => save(words.chainName(serial), chain())}>
-        {words.downloadChain}
+      <button type="button" onClick={() => save(`${serial}-chain.pem`, chain())}>
+        Save chain
       </button>
       {isAlive && (
-        <Allowed to="adviseRenewal">
-          <button type="button" onClick={() => setAsks('renew')}>
-            {words.renew}
-          </button>
-        </Allowed>
-      )}
-      {certificate.revoked_at === null && (
-        <Allowed to="revokeCertificate">
-          <button type="button" class="danger" onClick={() => setAsks('revoke')}>
-            {WORDS.certificates.revoke} …
-          </button>
-        </Allowed>
-      )}
-      {asks === 'revoke' && <Revoke certificate={certificate} onDone={onChange} onClose={close} />}
-      {asks === 'renew' && (
-        <Confirm
-          title={words.renewTitle}
-          action={words.renew}
-          onClose={close}
-          consequence={<p>{words.renewConsequence}</p>}
+        <Action
+          needs="adviseRenewal"
+          action="Ask to renew now"
+          title="Ask the client to renew now"
+          consequence={
+            <p>
+              Renewal information (RFC 9773) then says that the window is open. Clients that ask for it, every six hours
+              or so, renew the certificate; others do not notice. Nothing is revoked.
+            </p>
+          }
           onConfirm={async () => {
             await call('adviseRenewal', { body: { filter: { serial_numbers: [serial] } } })
-            tell(words.renewed)
+            tell('Renewal information now asks the client to renew.')
             onChange()
           }}
         />
       )}
+      {certificate.revoked_at === null && <Revoke certificate={certificate} onDone={onChange} />}
     </div>
   )
 }
 
-interface RevokeProps {
-  certificate: Certificate
-  onDone: () => void
-  onClose: () => void
-}
-
-function Revoke({ certificate, onDone, onClose }: RevokeProps) {
+function Revoke({ certificate, onDone }: { certificate: Certificate; onDone: () => void }) {
   const [reason, setReason] = useState('0')
   const { serial_number: serial, san_values } = certificate
   return (
-    <Confirm
-      title={words.revokeTitle}
-      action={WORDS.certificates.revoke}
-      danger
-      onClose={onClose}
+    <Action
+      needs="revokeCertificate"
+      kind="danger"
+      text="Revoke …"
+      title="Revoke this certificate"
+      action="Revoke"
+      onOpen={() => setReason('0')}
       consequence={
         <>
-          <p>{words.revokeConsequence(san_values.join(', '))}</p>
+          <p>
+            Clients that check the CRL refuse {san_values.join(', ')} once the next CRL is out. This cannot be undone.
+            The ACME client is not told, unless it asks for renewal information.
+          </p>
           <p class="quiet">
             <code>{serial}</code>
           </p>
@@ -95,17 +79,21 @@ function Revoke({ certificate, onDone, onClose }: RevokeProps) {
       }
       onConfirm={async () => {
         await call('revokeCertificate', { params: { serial }, body: { reason: Number(reason) } })
-        tell(words.revoked(serial))
+        tell(`The certificate ${serial} is revoked.`)
         onDone()
       }}
     >
       <SelectField
-        label={words.reason}
+        label="Reason"
         value={reason}
         onChange={setReason}
-        options={Object.entries(WORDS.reasons)}
-        help={reason === KEY_COMPROMISE ? words.blocksKey : words.keepsKey}
+        options={Object.entries(REVOCATION_REASONS)}
+        help={
+          reason === KEY_COMPROMISE
+            ? 'The key is blocked for good: the client needs a new one for its next certificate.'
+            : 'The key is not blocked: only keyCompromise does that.'
+        }
       />
-    </Confirm>
+    </Action>
   )
 }

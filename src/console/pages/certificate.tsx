@@ -2,17 +2,14 @@
 
 import { AdminApiError, type Output, useApi } from '../api.ts'
 import { Badge, Copyable, Empty, Facts, Problem, Ready, Time } from '../components/basics.tsx'
-import { CertificateStatus, shortId } from '../components/certificates.tsx'
-import { Page } from '../components/page.tsx'
-import { Table } from '../components/table.tsx'
+import { Page, Section } from '../components/page.tsx'
+import { type Column, Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { CertificateActions } from './certificate-actions.tsx'
-import { Evidence } from './evidence.tsx'
+import { CertificateStatus, shortId } from './certificates.tsx'
+import { Evidence } from './orders.tsx'
 
 type Details = Output<'getCertificateDetails'>
-
-const words = WORDS.certificate
 
 export function CertificatePage({ params }: PageProps) {
   const serial = params['serial'] ?? ''
@@ -21,7 +18,7 @@ export function CertificatePage({ params }: PageProps) {
   if (isNotFound(error)) return <WithoutDetails serial={serial} />
   return (
     <Page
-      title={data?.certificate.san_values[0] ?? WORDS.pages.certificate}
+      title={data?.certificate.san_values[0] ?? 'Certificate'}
       actions={data && <CertificateActions certificate={data.certificate} onChange={reload} />}
     >
       <Ready loaded={loaded}>
@@ -44,23 +41,23 @@ const isNotFound = (error: unknown) => error instanceof AdminApiError && error.s
 function WithoutDetails({ serial }: { serial: string }) {
   const { data, error } = useApi('getCertificate', { params: { serial } })
   return (
-    <Page title={WORDS.pages.certificate}>
+    <Page title="Certificate">
       {isNotFound(error) ? (
-        <Empty title={words.notFound}>
-          <a href={href('/certificates')}>{WORDS.pages.certificates}</a>
+        <Empty title="The database knows no certificate with this serial number.">
+          <a href={href('/certificates')}>Certificates</a>
         </Empty>
       ) : (
         <Problem error={error} />
       )}
       {data && (
         <>
-          <p>{words.unusable}</p>
+          <p>Only issuer and serial number are known: the certificate itself is lost.</p>
           <Facts
             rows={[
-              [WORDS.certificates.serial, <Copyable key="serial" text={data.serial_number} />],
-              [WORDS.certificates.status, <CertificateStatus key="status" certificate={data} />],
-              [words.until, <Time key="until" at={data.not_after} />],
-              [words.issuerName, data.issuer_fingerprint],
+              ['Serial number', <Copyable key="serial" text={data.serial_number} />],
+              ['Status', <CertificateStatus key="status" certificate={data} />],
+              ['Until', <Time key="until" at={data.not_after} />],
+              ['Issuer', data.issuer_fingerprint],
             ]}
           />
         </>
@@ -72,12 +69,16 @@ function WithoutDetails({ serial }: { serial: string }) {
 function Summary({ details }: { details: Details }) {
   const { certificate, profile, subject, issuer, public_key, signature_algorithm, renewal } = details
   const { account_id, san_values, revoked_at, revocation_reason, fingerprint } = certificate
-  const source = renewal.advised ? words.renewalAdvised : revoked_at ? words.renewalRevoked : words.renewalByLifetime
+  const source = renewal.advised
+    ? 'set by an administrator'
+    : revoked_at
+      ? 'open, since it is revoked'
+      : 'from its lifetime'
   return (
     <Facts
       rows={[
         [
-          WORDS.certificates.status,
+          'Status',
           <>
             <CertificateStatus certificate={certificate} />{' '}
             {revoked_at && (
@@ -87,111 +88,102 @@ function Summary({ details }: { details: Details }) {
             )}
           </>,
         ],
-        [WORDS.certificates.names, san_values.join(', ')],
-        [words.from, <Time at={certificate.not_before} />],
-        [words.until, <Time at={certificate.not_after} />],
-        [WORDS.certificates.serial, <Copyable text={certificate.serial_number} />],
-        [WORDS.certificates.fingerprint, fingerprint && <Copyable text={fingerprint} />],
-        [words.subject, subject],
-        [words.issuerName, issuer],
-        [WORDS.certificates.profile, profile],
-        [words.key, public_key.type],
+        ['Names', san_values.join(', ')],
+        ['From', <Time at={certificate.not_before} />],
+        ['Until', <Time at={certificate.not_after} />],
+        ['Serial number', <Copyable text={certificate.serial_number} />],
+        ['Fingerprint (SHA-256)', fingerprint && <Copyable text={fingerprint} />],
+        ['Subject', subject],
+        ['Issuer', issuer],
+        ['Profile', profile],
+        ['Key', public_key.type],
         [
-          words.keyHash,
+          'SPKI (SHA-256)',
           <>
             <Copyable text={public_key.spki_sha256} />{' '}
-            <a href={href('/certificates', { spki_sha256: public_key.spki_sha256 })}>{words.sameKey}</a>{' '}
-            {public_key.blocked && <Badge tone="bad">{words.keyBlocked}</Badge>}
+            <a href={href('/certificates', { spki_sha256: public_key.spki_sha256 })}>Certificates with this key</a>{' '}
+            {public_key.blocked && (
+              <Badge tone="bad">This key is blocked: no certificate is issued for it any more.</Badge>
+            )}
           </>,
         ],
-        [words.signature, signature_algorithm],
-        [WORDS.certificates.account, account_id && <a href={href(`/accounts/${account_id}`)}>{account_id}</a>],
+        ['Signature', signature_algorithm],
+        ['Account', account_id && <a href={href(`/accounts/${account_id}`)}>{account_id}</a>],
         [
-          words.renewal,
+          'Renewal window',
           <>
             <Time at={renewal.window_start} relative={false} /> – <Time at={renewal.window_end} />{' '}
-            <span class="quiet">({source})</span> {renewal.replaced && words.replaced}
+            <span class="quiet">({source})</span> {renewal.replaced && 'A newer order of the account replaces it.'}
           </>,
         ],
-        [words.explanation, renewal.explanation_url],
-        [words.crl, revoked_at ? words.crlEntry(revocation_reason ?? '') : words.crlNone],
+        ['Explanation', renewal.explanation_url],
+        [
+          'CRL entry',
+          revoked_at ? `${revocation_reason ?? ''}; in the CRLs built after the revocation` : 'none: not revoked',
+        ],
       ]}
     />
   )
 }
 
-const EXTENSION_COLUMNS = [
-  { head: words.extension, kind: 'fixed', cell: ({ name }: Details['extensions'][number]) => name },
+const EXTENSION_COLUMNS: readonly Column<Details['extensions'][number]>[] = [
+  { head: 'Extension', kind: 'fixed', cell: ({ name }) => name },
+  { head: 'Critical', kind: 'fixed', cell: ({ critical }) => (critical ? 'yes' : 'no') },
   {
-    head: words.critical,
-    kind: 'fixed',
-    cell: ({ critical }: Details['extensions'][number]) => (critical ? WORDS.app.yes : WORDS.app.no),
-  },
-  {
-    head: words.values,
+    head: 'Values',
     kind: 'wide',
-    cell: ({ values }: Details['extensions'][number]) =>
+    cell: ({ values }) =>
       values.map((value) => (
         <div key={value}>
           <code>{value}</code>
         </div>
       )),
   },
-] as const
+]
 
 function Extensions({ details: { extensions } }: { details: Details }) {
   return (
-    <section class="section">
-      <h2>{words.extensions}</h2>
-      <Table caption={words.extensions} columns={EXTENSION_COLUMNS} rows={extensions} rowKey={({ name }) => name} />
-    </section>
+    <Section title="Extensions">
+      <Table caption="Extensions" columns={EXTENSION_COLUMNS} rows={extensions} rowKey={({ name }) => name} />
+    </Section>
   )
 }
 
-const CHAIN_COLUMNS = [
-  { head: words.subject, kind: 'wide', cell: ({ subject }: Details['chain'][number]) => subject },
+const CHAIN_COLUMNS: readonly Column<Details['chain'][number]>[] = [
+  { head: 'Subject', kind: 'wide', cell: ({ subject }) => subject },
+  { head: 'Until', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
   {
-    head: words.until,
-    kind: 'fixed',
-    cell: ({ not_after }: Details['chain'][number]) => <Time at={not_after} />,
+    head: 'Fingerprint (SHA-256)',
+    cell: ({ fingerprint }) => <code>{fingerprint}</code>,
   },
-  {
-    head: WORDS.certificates.fingerprint,
-    cell: ({ fingerprint }: Details['chain'][number]) => <code>{fingerprint}</code>,
-  },
-] as const
+]
 
-const LOG_COLUMNS = [
-  { head: words.log, kind: 'wide', cell: ({ log_url }: Details['timestamps'][number]) => log_url },
-  {
-    head: words.signedAt,
-    kind: 'fixed',
-    cell: ({ signed_at }: Details['timestamps'][number]) => <Time at={signed_at} />,
-  },
-  {
-    head: words.verified,
-    kind: 'fixed',
-    cell: ({ verified }: Details['timestamps'][number]) => (verified ? WORDS.app.yes : WORDS.app.no),
-  },
-] as const
+const LOG_COLUMNS: readonly Column<Details['timestamps'][number]>[] = [
+  { head: 'Log', kind: 'wide', cell: ({ log_url }) => log_url },
+  { head: 'Signed', kind: 'fixed', cell: ({ signed_at }) => <Time at={signed_at} /> },
+  { head: 'Signature checked', kind: 'fixed', cell: ({ verified }) => (verified ? 'yes' : 'no') },
+]
 
 function Chain({ details: { chain, timestamps } }: { details: Details }) {
   return (
     <>
-      <section class="section">
-        <h2>{words.chain}</h2>
+      <Section title="Chain">
         <Table
-          caption={words.chainHelp}
+          caption="From the issuer upwards."
           columns={CHAIN_COLUMNS}
           rows={chain}
           rowKey={({ fingerprint }) => fingerprint}
         />
-      </section>
+      </Section>
       {timestamps.length > 0 && (
-        <section class="section">
-          <h2>{words.timestamps}</h2>
-          <Table caption={words.timestamps} columns={LOG_COLUMNS} rows={timestamps} rowKey={({ log_url }) => log_url} />
-        </section>
+        <Section title="Signed timestamps of transparency logs">
+          <Table
+            caption="Signed timestamps of transparency logs"
+            columns={LOG_COLUMNS}
+            rows={timestamps}
+            rowKey={({ log_url }) => log_url}
+          />
+        </Section>
       )}
     </>
   )
@@ -200,36 +192,33 @@ function Chain({ details: { chain, timestamps } }: { details: Details }) {
 /** Orders are pruned before certificates; then nothing is known of the validation. */
 function OrderOf({ id }: { id: string }) {
   const loaded = useApi('getOrder', { params: { order_id: id } })
-  if (isNotFound(loaded.error)) return <p class="quiet">{words.evidenceNone}</p>
+  if (isNotFound(loaded.error))
+    return (
+      <p class="quiet">No evidence is kept: the authorization was deleted by retention, or the order was imported.</p>
+    )
   return (
-    <section class="section">
-      <h2>{words.evidence}</h2>
+    <Section title="How the names were validated">
       <p class="quiet">
-        {words.order} <a href={href(`/orders/${id}`)}>{shortId(id)}</a>
+        Order <a href={href(`/orders/${id}`)}>{shortId(id)}</a>
       </p>
       <Ready loaded={loaded}>
         {({ authorizations }) =>
           authorizations.map((authorization) => <Validation key={authorization.id} authorization={authorization} />)
         }
       </Ready>
-    </section>
+    </Section>
   )
 }
 
-type Authorization = Output<'getOrder'>['authorizations'][number]
-
-function Validation({
-  authorization: { id, wildcard, identifier, status, evidence },
-}: {
-  authorization: Authorization
-}) {
+function Validation({ authorization }: { authorization: Output<'getAuthorization'> }) {
+  const { id, wildcard, identifier, status, evidence } = authorization
   return (
     <div class="section">
       <h3>
-        <a href={href(`/authorizations/${id}`)}>{words.authorization(`${wildcard ? '*.' : ''}${identifier.value}`)}</a>{' '}
+        <a href={href(`/authorizations/${id}`)}>Validation of {`${wildcard ? '*.' : ''}${identifier.value}`}</a>{' '}
         <Badge tone={status === 'valid' ? 'good' : 'plain'}>{status}</Badge>
       </h3>
-      {evidence ? <Evidence record={evidence} /> : <p class="quiet">{words.noneRecorded}</p>}
+      {evidence ? <Evidence record={evidence} /> : <p class="quiet">No attempt is recorded.</p>}
     </div>
   )
 }

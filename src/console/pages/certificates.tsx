@@ -1,20 +1,23 @@
 /** All certificates: search, filters in the URL, and a list that loads on by cursor. */
 
-import { type Input, useList } from '../api.ts'
-import { Allowed, Empty } from '../components/basics.tsx'
-import { CERTIFICATE_COLUMNS, CERTIFICATES_CSV, type ListedCertificate } from '../components/certificates.tsx'
-import { useTyped } from '../components/filter-bar.tsx'
-import { DayField, SelectField, TextField } from '../components/form.tsx'
+import { type Input, type Output, useList } from '../api.ts'
+import { Badge, ButtonLink, Empty, Time } from '../components/basics.tsx'
+import { DayField, SelectField, TextField, useTyped } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
-import { List } from '../components/table.tsx'
-import { withWholeDays } from '../days.ts'
+import { type Column, type CsvFile, List } from '../components/table.tsx'
+import { withWholeDays } from '../format.ts'
+import { CERTIFICATE_FILTERS } from '../labels.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
-import { WORDS } from '../words.ts'
 
-const words = WORDS.certificates
-const FILTERS = Object.keys(words.chip) as (keyof typeof words.chip)[]
+const RENEWALS: Readonly<Record<string, string>> = { false: 'Not renewed yet', true: 'Renewed' }
+const STATUSES = [
+  ['active', 'Active'],
+  ['revoked', 'Revoked'],
+  ['expired', 'Expired'],
+] as const
+const FILTERS = Object.keys(CERTIFICATE_FILTERS) as (keyof typeof CERTIFICATE_FILTERS)[]
 
-/** What somebody typed, as the filter that finds it. */
+/** The filter that finds the typed text. */
 function filterFor(text: string): Record<string, string> {
   const typed = text.trim()
   const digits = typed.replaceAll(/[:\s]/g, '')
@@ -30,7 +33,7 @@ function inputOf(query: Query): Input<'listCertificates'> {
   return { query: withWholeDays(Object.fromEntries(known)) }
 }
 
-/** Of the operation, where the query does not say: by expiry where the filter is one. */
+/** The operation sorts by expiry when a filter is about expiry. */
 const usualSort = ({ expiring_after, expiring_before, status, account_id, domain }: Query): string =>
   (expiring_after ?? expiring_before ?? (status === 'expired' || undefined)) && !account_id && !domain
     ? '-not_after'
@@ -42,22 +45,19 @@ export function CertificatesPage({ query, entry }: PageProps) {
   const sort = query['sort'] ?? usualSort(query)
   return (
     <Page
-      title={WORDS.pages.certificates}
+      title="Certificates"
       actions={
-        <Allowed to="bulkRevoke">
-          <a class="button" href={href('/bulk-revocations/new', bulkQuery(query))}>
-            {words.revokeMany}
-          </a>
-        </Allowed>
+        <ButtonLink needs="bulkRevoke" to={href('/bulk-revocations/new', bulkQuery(query))}>
+          Revoke many …
+        </ButtonLink>
       }
     >
       <Search query={query} />
       <Chips query={query} />
       <List<ListedCertificate>
-        caption={words.caption}
+        caption="Issued certificates"
         columns={CERTIFICATE_COLUMNS}
         list={certificates}
-        rowKey={({ id }) => id}
         csv={CERTIFICATES_CSV}
         sorting={{
           by: sort.replace('-', ''),
@@ -70,13 +70,13 @@ export function CertificatesPage({ query, entry }: PageProps) {
         }}
         empty={
           isFiltered ? (
-            <Empty title={WORDS.table.noMatch}>
-              <a href={href('/certificates')}>{WORDS.table.clear}</a>
+            <Empty title="No matches">
+              <a href={href('/certificates')}>Clear filters</a>
             </Empty>
           ) : (
-            <Empty title={words.empty}>
+            <Empty title="No certificates yet">
               <p>
-                <a href={href('/')}>{words.emptyHow}</a>
+                <a href={href('/')}>Point an ACME client at the directory of this service; the overview shows how.</a>
               </p>
             </Empty>
           )
@@ -86,7 +86,7 @@ export function CertificatesPage({ query, entry }: PageProps) {
   )
 }
 
-/** What the filters of a bulk revocation know of these; `without` names the others, which its page tells. */
+/** The filters that a bulk revocation has; `without` names the others, which its page shows. */
 function bulkQuery(query: Query): Record<string, string | undefined> {
   const { account_id, domain, serial, spki_sha256, issued_after, issued_before } = query
   const known = { account_id, domain, serial_numbers: serial, spki_sha256, issued_after, issued_before }
@@ -103,31 +103,23 @@ function Search({ query }: { query: Query }) {
     const { search = '', ...filters } = values
     go('/certificates', { ...filters, ...filterFor(search) })
   }
-  const field = (name: 'search' | keyof typeof words.chip) => ({
+  const field = (name: 'search' | keyof typeof CERTIFICATE_FILTERS) => ({
     value: values[name] ?? '',
     onChange: (value: string) => type({ [name]: value }),
   })
   return (
     <search>
       <form class="filters" onSubmit={submit}>
-        <TextField label={words.search} type="search" placeholder={words.searchPlaceholder} {...field('search')} />
-        <SelectField
-          label={words.status}
-          {...field('status')}
-          options={[['', words.anyStatus], ...Object.entries(words.statuses)]}
-        />
-        <SelectField
-          label={words.renewed}
-          {...field('renewed')}
-          options={[['', words.anyRenewal], ...Object.entries(words.renewals)]}
-        />
-        <DayField label={words.expiringAfter} {...field('expiring_after')} />
-        <DayField label={words.expiringBefore} {...field('expiring_before')} />
-        <DayField label={words.issuedBefore} {...field('issued_before')} />
-        <TextField label={words.profile} {...field('profile')} />
+        <TextField label="Search" type="search" placeholder="host.example.com, serial number …" {...field('search')} />
+        <SelectField label="Status" {...field('status')} options={[['', 'Any'], ...STATUSES]} />
+        <SelectField label="Renewal" {...field('renewed')} options={[['', 'Any'], ...Object.entries(RENEWALS)]} />
+        <DayField label="Expires from" {...field('expiring_after')} />
+        <DayField label="Expires until" {...field('expiring_before')} />
+        <DayField label="Jump to: issued until" {...field('issued_before')} />
+        <TextField label="Profile" {...field('profile')} />
         <div class="actions">
           <button type="submit" class="primary">
-            {WORDS.table.filter}
+            Search
           </button>
         </div>
       </form>
@@ -143,18 +135,82 @@ function Chips({ query }: { query: Query }) {
     <div class="chips">
       {shown.map((name) => (
         <span key={name} class="badge">
-          {words.chip[name]}: {name === 'renewed' ? words.renewals[query[name] ?? ''] : query[name]}{' '}
+          {CERTIFICATE_FILTERS[name]}: {name === 'renewed' ? RENEWALS[query[name] ?? ''] : query[name]}{' '}
           <button
             type="button"
             class="small"
-            aria-label={WORDS.table.remove(words.chip[name])}
+            aria-label={`Remove the filter ${CERTIFICATE_FILTERS[name]}`}
             onClick={() => changeQuery({ [name]: undefined })}
           >
             ×
           </button>
         </span>
       ))}
-      <a href={href('/certificates')}>{WORDS.table.clear}</a>
+      <a href={href('/certificates')}>Clear filters</a>
     </div>
   )
+}
+
+export type ListedCertificate = Output<'listCertificates'>[number]
+type Dated = Pick<ListedCertificate, 'revoked_at' | 'not_after'>
+
+/** Names in a row of a list; the page of the certificate has all. */
+const NAMES_SHOWN = 4
+/** Days before its end that somebody should look. */
+const SOON_DAYS = 14
+const DAY_MS = 86_400_000
+
+export function CertificateStatus({ certificate }: { certificate: Dated }) {
+  if (certificate.revoked_at !== null) return <Badge tone="bad">Revoked</Badge>
+  const left = Date.parse(certificate.not_after) - Date.now()
+  if (left <= 0) return <Badge>Expired</Badge>
+  return <Badge tone={left < SOON_DAYS * DAY_MS ? 'warn' : 'good'}>Active</Badge>
+}
+
+function Names({ certificate: { serial_number, san_values } }: { certificate: ListedCertificate }) {
+  const [first = serial_number, ...others] = san_values
+  const shown = others.slice(0, NAMES_SHOWN - 1)
+  return (
+    <span class="names">
+      <a href={href(`/certificates/${serial_number}`)}>{first}</a>
+      {shown.map((name) => (
+        <span key={name}>{name}</span>
+      ))}
+      {others.length > shown.length && <span class="quiet">+{others.length - shown.length}</span>}
+    </span>
+  )
+}
+
+const CERTIFICATE_COLUMNS: readonly Column<ListedCertificate>[] = [
+  { head: 'Names', kind: 'wide', cell: (row) => <Names certificate={row} /> },
+  { head: 'Status', kind: 'fixed', cell: (row) => <CertificateStatus certificate={row} /> },
+  { head: 'Expires', kind: 'fixed', sort: 'not_after', cell: ({ not_after }) => <Time at={not_after} /> },
+  {
+    head: 'Issued',
+    kind: 'fixed',
+    sort: 'issued_at',
+    cell: ({ created_at }) => <Time at={created_at} relative={false} />,
+  },
+  {
+    head: 'Account',
+    kind: 'fixed',
+    cell: ({ account_id }) => account_id && <a href={href(`/accounts/${account_id}`)}>{shortId(account_id)}</a>,
+  },
+  {
+    head: 'Serial number',
+    kind: 'fixed',
+    cell: ({ serial_number }) => <code title={serial_number}>{shortSerial(serial_number)}</code>,
+  },
+]
+
+/** The end of a UUID of version 7 differs; the beginning is its time. */
+export const shortId = (id: string) => `…${id.slice(-8)}`
+const shortSerial = (serial: string) => (serial.length > 16 ? `${serial.slice(0, 8)}…${serial.slice(-6)}` : serial)
+
+const CERTIFICATES_CSV: CsvFile<ListedCertificate> = {
+  name: 'certificates.csv',
+  members: [
+    ...(['serial_number', 'san_values', 'not_before', 'not_after', 'revoked_at', 'revocation_reason'] as const),
+    ...(['account_id', 'order_id', 'fingerprint', 'issuer_fingerprint'] as const),
+  ],
 }

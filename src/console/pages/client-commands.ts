@@ -1,13 +1,13 @@
 /** Command lines and files of ACME clients for a binding credential (RFC 8555 §7.3.4). Pure. */
 
-export interface Binding {
+interface Binding {
   directoryUrl: string
   kid: string
   /** base64url. */
   hmacKey: string
 }
 
-export interface ClientCommands {
+interface ClientCommands {
   client: string
   /** Where the text goes, such as a shell or the name of a file. */
   place: string
@@ -51,7 +51,7 @@ acme.sh --issue --server ${url} --ca-bundle ${ROOT} --standalone -d ${NAME}`,
 /** POSIX shell: only an apostrophe ends the quotes. */
 export const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** In a Caddyfile a quote is escaped, and a backslash before anything else stands for itself. */
+/** In a Caddyfile a quote is escaped, and a backslash before anything else is plain. */
 const caddyQuoted = (text: string) => `"${text.replaceAll('"', '\\"')}"`
 
 const caddyfile = ({ directoryUrl, kid, hmacKey }: Binding) => `{

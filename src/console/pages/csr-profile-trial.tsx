@@ -2,15 +2,13 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
-import { Badge, Problem } from '../components/basics.tsx'
+import { AccountLink, Badge, Problem } from '../components/basics.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
+import { Section } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
-import { countText } from '../format.ts'
+import { countText, plural } from '../format.ts'
 import { href } from '../router.ts'
-import { WORDS } from '../words.ts'
-import { AccountLink } from './accounts.tsx'
-import { type ReadCsr, readCsrFile, readCsrText } from './csr-file.ts'
-import type { ProfileData } from './profile-fields.ts'
+import { type ProfileData, type ReadCsr, readCsrFile, readCsrText } from './profile-fields.ts'
 
 type Verdict = Output<'validateCsrAgainst'>
 type Check = Output<'checkCsrProfile'>
@@ -38,8 +36,7 @@ export function CsrTrial({ data }: { data: ProfileData }) {
     await validate(csr).catch((cause: Error) => setUnread(cause.message))
   }
   return (
-    <section class="section">
-      <h2>{WORDS.csrProfiles.tryCsr}</h2>
+    <Section title="Test a CSR">
       <form
         class={isOver ? 'drop over' : 'drop'}
         onSubmit={submit}
@@ -54,8 +51,8 @@ export function CsrTrial({ data }: { data: ProfileData }) {
         }}
       >
         <TextField
-          label={WORDS.csrProfiles.csr}
-          help={WORDS.csrProfiles.csrHelp}
+          label="Certificate signing request (CSR)"
+          help="Paste PEM or base64, or drop a file here. Nothing is issued."
           rows={4}
           value={text}
           onChange={(typed) => {
@@ -65,7 +62,7 @@ export function CsrTrial({ data }: { data: ProfileData }) {
         />
         <div class="actions left">
           <label class="file">
-            {WORDS.csrProfiles.file}
+            Choose a file
             <input
               type="file"
               accept=".csr,.pem,.der,.req,.txt"
@@ -73,7 +70,7 @@ export function CsrTrial({ data }: { data: ProfileData }) {
             />
           </label>
           <button type="submit" disabled={isBusy}>
-            {WORDS.csrProfiles.validate}
+            Validate
           </button>
         </div>
         {unread && (
@@ -84,7 +81,7 @@ export function CsrTrial({ data }: { data: ProfileData }) {
         <Problem error={error} />
       </form>
       <div role="status">{verdict?.of === tried && <VerdictOf verdict={verdict} />}</div>
-    </section>
+    </Section>
   )
 }
 
@@ -94,14 +91,14 @@ const MOST_BYTES = 100_000
 const VerdictOf = ({ verdict: { valid, violations, unchecked } }: { verdict: Verdict }) => (
   <>
     <p>
-      <Badge tone={valid ? 'good' : 'bad'}>{valid ? WORDS.csrProfiles.fits : WORDS.csrProfiles.fitsNot}</Badge>
+      <Badge tone={valid ? 'good' : 'bad'}>{valid ? 'The request matches.' : 'The request would be refused.'}</Badge>
     </p>
     <ul>
       {violations.map((violation) => (
         <li key={violation}>{violation}</li>
       ))}
     </ul>
-    {unchecked && <p class="quiet">{WORDS.csrProfiles.unchecked(unchecked.join(', '))}</p>}
+    {unchecked && <p class="quiet">Checked only after the profile is saved: {unchecked.join(', ')}.</p>}
   </>
 )
 
@@ -113,17 +110,20 @@ export function ProfileTrial({ data, profileId }: { data: ProfileData; profileId
     setFound({ ...(await call('checkCsrProfile', { body })), of: tried })
   })
   return (
-    <section class="section">
-      <h2>{WORDS.csrProfiles.who}</h2>
-      <p class="quiet">{profileId === undefined ? WORDS.csrProfiles.whoAll : WORDS.csrProfiles.whoOfProfile}</p>
+    <Section title="Who would be affected?">
+      <p class="quiet">
+        {profileId === undefined
+          ? 'Checks this draft on the last 1,000 certificates of all accounts.'
+          : 'Checks this draft on the last 1,000 certificates of its accounts.'}
+      </p>
       <div class="actions left">
         <button type="button" disabled={isBusy} onClick={() => submit()}>
-          {isBusy ? WORDS.csrProfiles.checking : WORDS.csrProfiles.check}
+          {isBusy ? 'Checking …' : 'Check'}
         </button>
       </div>
       <Problem error={error} />
       <div role="status">{found?.of === tried && <Found found={found} />}</div>
-    </section>
+    </Section>
   )
 }
 
@@ -131,14 +131,14 @@ const Found = ({ found }: { found: Check }) => (
   <>
     <p>
       <Badge tone={found.refused === 0 ? 'good' : 'warn'}>
-        {WORDS.csrProfiles.refusedOf(countText(found.refused), countText(found.checked))}
+        {countText(found.refused)} of {plural(countText(found.checked), 'certificate')} would be refused
       </Badge>{' '}
-      {found.refused > 0 && WORDS.csrProfiles.ofAccounts(countText(found.accounts))}
-      {!found.complete && WORDS.csrProfiles.incomplete}
+      {found.refused > 0 && `to ${plural(countText(found.accounts), 'account')}. `}
+      {!found.complete && 'The check stopped after two seconds because the expressions are slow.'}
     </p>
     {found.not_checked.length > 0 && (
       <>
-        <p>{WORDS.csrProfiles.notKnown}</p>
+        <p>Not checked, because a certificate does not show it:</p>
         <ul>
           {found.not_checked.map(({ field, reason }) => (
             <li key={field}>
@@ -150,19 +150,19 @@ const Found = ({ found }: { found: Check }) => (
     )}
     {found.examples.length > 0 && (
       <Table
-        caption={WORDS.csrProfiles.examples}
+        caption="Certificates that would be refused"
         rows={found.examples}
         rowKey={({ serial_number }) => serial_number}
         columns={[
           {
-            head: WORDS.orders.names,
+            head: 'Names',
             kind: 'wide',
             cell: ({ serial_number, san_values }) => (
               <a href={href(`/certificates/${serial_number}`)}>{san_values.join(', ')}</a>
             ),
           },
-          { head: WORDS.csrProfiles.violations, kind: 'wide', cell: ({ violations }) => violations.join('; ') },
-          { head: WORDS.pages.account, kind: 'fixed', cell: ({ account_id }) => <AccountLink id={account_id} short /> },
+          { head: 'Reasons', kind: 'wide', cell: ({ violations }) => violations.join('; ') },
+          { head: 'Account', kind: 'fixed', cell: ({ account_id }) => <AccountLink id={account_id} short /> },
         ]}
       />
     )}

@@ -1,42 +1,39 @@
-/** Binding credentials (RFC 8555 §7.3.4): the list, and a new one with its ready command lines. */
+/** External account binding (RFC 8555 §7.3.4): the credentials, and one with its grants and its revocation. */
 
 import { useState } from 'preact/hooks'
 import { call, type Input, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Badge, Copyable, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
-import type { CsvFile } from '../components/csv.tsx'
-import { Dialog } from '../components/dialog.tsx'
-import { type Filter, FilterBar } from '../components/filter-bar.tsx'
-import { DayField, TextField, useSubmit } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
-import { ShownOnce } from '../components/shown-once.tsx'
-import { type Column, List } from '../components/table.tsx'
-import { endOfDay } from '../days.ts'
+import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time } from '../components/basics.tsx'
+import { Action, ShownOnce } from '../components/dialog.tsx'
+import { DayField, type Filter, TextField, useForm } from '../components/form.tsx'
+import { Page, tell } from '../components/page.tsx'
+import { type Column, type CsvFile, ListPage } from '../components/table.tsx'
+import { countText, endOfDay, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { clientCommands, directoryUrlOf } from './client-commands.ts'
+import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
 import { linesOf } from './profile-fields.ts'
 
 type Credential = Output<'listEabCredentials'>[number]
 type WithKey = Output<'createEabCredential'>
 
-export function CredentialState({ credential }: { credential: Credential }) {
+function CredentialState({ credential }: { credential: Credential }) {
   const { revoked, used, expires_at } = credential
-  if (revoked) return <Badge tone="bad">{WORDS.eab.revoked}</Badge>
-  if (expires_at !== null && Date.parse(expires_at) < Date.now()) return <Badge>{WORDS.eab.expired}</Badge>
-  return used ? <Badge tone="good">{WORDS.eab.used}</Badge> : <Badge>{WORDS.eab.unused}</Badge>
+  if (revoked) return <Badge tone="bad">revoked</Badge>
+  if (expires_at !== null && Date.parse(expires_at) < Date.now()) return <Badge>expired</Badge>
+  return used ? <Badge tone="good">used</Badge> : <Badge>not used yet</Badge>
 }
 
 const COLUMNS: readonly Column<Credential>[] = [
-  { head: WORDS.common.kid, kind: 'wide', cell: ({ id, kid }) => <a href={href(`/eab/${id}`)}>{kid}</a> },
-  { head: WORDS.eab.label, cell: ({ label }) => label },
-  { head: WORDS.common.status, cell: (credential) => <CredentialState credential={credential} /> },
+  { head: 'Key identifier', kind: 'wide', cell: ({ id, kid }) => <a href={href(`/eab/${id}`)}>{kid}</a> },
+  { head: 'Label', cell: ({ label }) => label },
+  { head: 'Status', cell: (credential) => <CredentialState credential={credential} /> },
   {
-    head: WORDS.eab.uses,
+    head: 'Uses',
     kind: 'fixed',
     cell: ({ uses, max_uses }) => (max_uses === null ? uses : `${uses} / ${max_uses}`),
   },
-  { head: WORDS.common.expires, kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
-  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
+  { head: 'Expires', kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
+  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
 ]
 
 const CSV: CsvFile<Credential> = {
@@ -47,66 +44,54 @@ const CSV: CsvFile<Credential> = {
   ],
 }
 
-const FILTERS: readonly Filter[] = [
-  { name: 'status', label: WORDS.common.status, options: Object.entries(WORDS.eab.statuses) },
-]
+const STATUSES = [
+  ['open', 'Active'],
+  ['expired', 'Expired'],
+  ['revoked', 'Revoked'],
+] as const
+const FILTERS: readonly Filter[] = [{ name: 'status', label: 'Status', options: STATUSES }]
 
 export function EabPage({ query, entry }: PageProps) {
   const list = useList('listEabCredentials', { query } as Input<'listEabCredentials'>, entry)
-  const [isOpen, setOpen] = useState(false)
   const [made, setMade] = useState<WithKey>()
   const create = (
-    <Allowed to="createEabCredential">
-      <button type="button" class="primary" onClick={() => setOpen(true)}>
-        {WORDS.eab.create}
-      </button>
-    </Allowed>
+    <CreateCredential
+      onMade={(credential) => {
+        setMade(credential)
+        list.reload()
+      }}
+    />
   )
   return (
-    <Page title={WORDS.pages.eab} actions={create}>
-      <p class="quiet">{WORDS.eab.about}</p>
-      <FilterBar query={query} filters={FILTERS} />
-      <List
-        caption={WORDS.pages.eab}
-        list={list}
-        columns={COLUMNS}
-        rowKey={({ id }) => id}
-        csv={CSV}
-        empty={
-          query['status'] ? (
-            <Empty title={WORDS.table.noMatch} />
-          ) : (
-            <Empty title={WORDS.eab.empty}>
-              <ol>
-                {WORDS.eab.begin.map((step) => (
-                  <li key={step}>{step}</li>
-                ))}
-              </ol>
-              {create}
-            </Empty>
-          )
-        }
-      />
-      {isOpen && (
-        <CreateDialog
-          onClose={() => setOpen(false)}
-          onMade={(credential) => {
-            setOpen(false)
-            setMade(credential)
-            list.reload()
-          }}
-        />
-      )}
+    <ListPage
+      title="EAB credentials"
+      actions={create}
+      about="A client registers its account with a credential. The grants of a credential apply to all its accounts."
+      query={query}
+      filters={FILTERS}
+      list={list}
+      columns={COLUMNS}
+      csv={CSV}
+      empty={
+        <Empty title="No credentials yet">
+          <ol>
+            <li>Create a credential; its key is shown once.</li>
+            <li>Copy a ready command for certbot, lego, acme.sh, Caddy or cert-manager, and run it on the machine.</li>
+            <li>Its account appears under Accounts, and the first certificate under Certificates.</li>
+          </ol>
+          {create}
+        </Empty>
+      }
+    >
       {made && <MadeDialog credential={made} onClose={() => setMade(undefined)} />}
-    </Page>
+    </ListPage>
   )
 }
 
-function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made: WithKey) => void }) {
-  const [form, setForm] = useState({ kid: '', label: '', maxUses: '', expires: '', networks: '' })
-  const change = (name: keyof typeof form) => (value: string) => setForm({ ...form, [name]: value })
-  const { submit, error, isBusy } = useSubmit(async () => {
-    const { kid, label, maxUses, expires, networks } = form
+function CreateCredential({ onMade }: { onMade: (made: WithKey) => void }) {
+  const { values, field, reset } = useForm({ kid: '', label: '', maxUses: '', expires: '', networks: '' })
+  const create = async () => {
+    const { kid, label, maxUses, expires, networks } = values
     const allowed_networks = linesOf(networks)
     const body = {
       kid,
@@ -116,41 +101,34 @@ function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made:
       ...(allowed_networks && { allowed_networks }),
     }
     onMade(await call('createEabCredential', { body }))
-  })
-  const field = (name: keyof typeof form, member: string) => ({
-    value: form[name],
-    onChange: change(name),
-    error: fieldError(error, member),
-  })
+  }
   return (
-    <Dialog title={WORDS.eab.create} onClose={onClose}>
-      <form onSubmit={submit}>
-        <TextField label={WORDS.common.kid} help={WORDS.eab.kidHelp} required {...field('kid', 'kid')} />
-        <TextField label={WORDS.eab.label} help={WORDS.eab.labelHelp} {...field('label', 'label')} />
-        <TextField
-          label={WORDS.eab.maxUses}
-          help={WORDS.eab.maxUsesHelp}
-          type="number"
-          {...field('maxUses', 'max_uses')}
-        />
-        <DayField label={WORDS.common.expires} help={WORDS.common.endOfDay} {...field('expires', 'expires_at')} />
-        <TextField
-          label={WORDS.eab.networks}
-          help={WORDS.eab.networksHelp}
-          rows={2}
-          {...field('networks', 'allowed_networks')}
-        />
-        <Problem error={error} />
-        <div class="actions">
-          <button type="button" onClick={onClose}>
-            {WORDS.app.cancel}
-          </button>
-          <button type="submit" class="primary" disabled={isBusy}>
-            {WORDS.eab.create}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <Action needs="createEabCredential" kind="primary" action="Create a credential" onOpen={reset} onConfirm={create}>
+      {(error) => (
+        <>
+          <TextField
+            label="Key identifier"
+            help="A name for the client to send, such as the name of a team or a machine."
+            required
+            {...field('kid', error)}
+          />
+          <TextField label="Label" help="For you; clients do not see it." {...field('label', error)} />
+          <TextField
+            label="Maximum accounts"
+            help="Empty: acme.eab_reusable decides."
+            type="number"
+            {...field('maxUses', error, 'max_uses')}
+          />
+          <DayField label="Expires" help="At the end of that day." {...field('expires', error, 'expires_at')} />
+          <TextField
+            label="Allowed networks"
+            help="One a line, such as 10.1.0.0/16. Empty: all."
+            rows={2}
+            {...field('networks', error, 'allowed_networks')}
+          />
+        </>
+      )}
+    </Action>
   )
 }
 
@@ -159,14 +137,14 @@ function MadeDialog({ credential, onClose }: { credential: WithKey; onClose: () 
   const { kid, hmac_key: hmacKey } = credential
   return (
     <ShownOnce
-      title={WORDS.eab.made(kid)}
+      title={`The credential ${kid}`}
       secrets={[
-        [WORDS.common.kid, kid],
-        [WORDS.eab.key, hmacKey],
+        ['Key identifier', kid],
+        ['HMAC key', hmacKey],
       ]}
       onClose={onClose}
     >
-      <p>{WORDS.eab.commands}</p>
+      <p>Replace the host name and the path of the root certificate in these commands.</p>
       <Ready loaded={settings}>
         {({ settings: shown }) =>
           clientCommands({ directoryUrl: directoryUrlOf(shown), kid, hmacKey }).map(({ client, place, text }) => (
@@ -180,5 +158,92 @@ function MadeDialog({ credential, onClose }: { credential: WithKey; onClose: () 
         }
       </Ready>
     </ShownOnce>
+  )
+}
+
+export function EabCredentialPage({ params }: PageProps) {
+  const cred_id = params['credential'] ?? ''
+  const loaded = useApi('getEabCredential', { params: { cred_id } })
+  const { data } = loaded
+  return (
+    <Page
+      title={data?.kid ?? 'EAB credential'}
+      actions={
+        data &&
+        !data.revoked && (
+          <Action
+            needs="revokeEabCredential"
+            kind="danger"
+            action="Revoke"
+            title={`Revoke ${data.kid}`}
+            consequence={<Cascade id={cred_id} />}
+            typed={data.kid}
+            onConfirm={async () => {
+              await call('revokeEabCredential', { params: { cred_id } })
+              tell('The credential and its accounts are revoked.')
+              loaded.reload()
+            }}
+          />
+        )
+      }
+    >
+      <Ready loaded={loaded}>
+        {(credential) => (
+          <Facts
+            rows={[
+              ['Status', <CredentialState key="state" credential={credential} />],
+              ['Label', credential.label],
+              ['Id', <Copyable key="id" text={credential.id} />],
+              ['Uses', String(credential.uses)],
+              ['Maximum accounts', credential.max_uses ?? 'set by acme.eab_reusable'],
+              ['CA profiles', credential.profiles?.join(', ')],
+              ['Allowed networks', credential.allowed_networks?.join(', ')],
+              ['Pre-approved networks', credential.preapproved_networks?.join(', ')],
+              ['Expires', <Time key="expires" at={credential.expires_at} />],
+              ['First used', <Time key="used" at={credential.used_at} />],
+              ['Created', <Time key="created" at={credential.created_at} />],
+              credential.account_id !== null && [
+                'Last account',
+                <AccountLink key="account" id={credential.account_id} />,
+              ],
+            ]}
+          />
+        )}
+      </Ready>
+      {data && (
+        <>
+          <p>
+            <a href={href('/accounts', { eab_kid: data.kid })}>Accounts of this credential</a>
+          </p>
+          <div class="columns">
+            <GrantedIdentifiers owner="credential" id={cred_id} />
+            <GrantedProfile owner="credential" id={cred_id} />
+          </div>
+        </>
+      )}
+    </Page>
+  )
+}
+
+/** Accounts, orders and certificates are counted before the button can be pressed. */
+function Cascade({ id }: { id: string }) {
+  const loaded = useApi('getCascadeOfEab', { params: { cred_id: id } })
+  return (
+    <>
+      <p>It cannot be undone. It affects, as counted now:</p>
+      <Ready loaded={loaded}>
+        {({ accounts, authorizations, orders, certificates }) => (
+          <ul>
+            <li>{plural(countText(accounts), 'account')}, which can no longer do anything</li>
+            <li>{plural(countText(authorizations), 'valid authorization')}</li>
+            <li>{plural(countText(orders), 'open order')}</li>
+            <li>
+              {plural(countText(certificates), 'certificate stays', 'certificates stay')} valid; revoke under
+              Certificates
+            </li>
+          </ul>
+        )}
+      </Ready>
+    </>
   )
 }

@@ -4,12 +4,10 @@ import { useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
 import { Badge, Copyable, Empty, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
 import { Dialog } from '../components/dialog.tsx'
-import { Page } from '../components/page.tsx'
+import { Page, Section, tell } from '../components/page.tsx'
 import { type Column, List, Table } from '../components/table.tsx'
-import { tell } from '../components/toast.tsx'
 import { countText, spanText } from '../format.ts'
 import type { PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Letter = Output<'listDeadLetters'>[number]
 /** As the service judges it (`behind` of /healthz). */
@@ -19,39 +17,36 @@ const POLL_MS = 10_000
 export function EventsPage({ entry }: PageProps) {
   const workers = useApi('getWorkers', {}, { every: POLL_MS })
   return (
-    <Page title={WORDS.pages.events} actions={<Freshness loaded={workers} />}>
-      <section class="section">
-        <h2>{WORDS.events.consumers}</h2>
+    <Page title="Events" actions={<Freshness loaded={workers} />}>
+      <Section title="Consumers">
         <Ready loaded={workers}>
           {({ consumers }) => (
             <Table
-              caption={WORDS.events.consumers}
+              caption="Consumers"
               rows={consumers}
               rowKey={({ name }) => name}
-              empty={<Empty title={WORDS.events.noConsumers} />}
+              empty={<Empty title="No consumers: no hook and no export is configured." />}
               columns={[
-                { head: WORDS.events.consumer, kind: 'wide', cell: ({ name }) => name },
+                { head: 'Consumer', kind: 'wide', cell: ({ name }) => name },
                 {
-                  head: WORDS.events.waiting,
+                  head: 'Waiting',
                   kind: 'number',
                   cell: ({ waiting }) => (waiting >= 1000 ? '1,000+' : countText(waiting)),
                 },
                 {
-                  head: WORDS.events.oldest,
+                  head: 'Oldest',
                   cell: ({ waiting, oldest_seconds: seconds }) =>
                     waiting === 0 ? (
                       <span class="quiet">–</span>
                     ) : (
-                      <Badge tone={seconds > BEHIND_SECONDS ? 'warn' : 'good'}>
-                        {spanText(seconds) ?? WORDS.time.now}
-                      </Badge>
+                      <Badge tone={seconds > BEHIND_SECONDS ? 'warn' : 'good'}>{spanText(seconds) ?? 'now'}</Badge>
                     ),
                 },
               ]}
             />
           )}
         </Ready>
-      </section>
+      </Section>
       {can('listDeadLetters') && <DeadLetters entry={entry} />}
       <Counts />
     </Page>
@@ -63,20 +58,20 @@ function DeadLetters({ entry }: { entry: number }) {
   const [opened, setOpened] = useState<Letter>()
   const retry = async ({ id }: Letter) => {
     await call('retryDeadLetter', { params: { dead_letter_id: id } })
-    tell(WORDS.events.retried)
+    tell('The event will be redelivered.')
     list.reload()
   }
   const columns: Column<Letter>[] = [
-    { head: WORDS.events.kind, cell: ({ kind }) => <code>{kind}</code> },
-    { head: WORDS.events.consumer, cell: ({ consumer }) => consumer },
-    { head: WORDS.orders.error, kind: 'wide', cell: ({ error }) => error },
-    { head: WORDS.events.failed, kind: 'fixed', cell: ({ failed_at }) => <Time at={failed_at} /> },
+    { head: 'Event', cell: ({ kind }) => <code>{kind}</code> },
+    { head: 'Consumer', cell: ({ consumer }) => consumer },
+    { head: 'Error', kind: 'wide', cell: ({ error }) => error },
+    { head: 'Failed', kind: 'fixed', cell: ({ failed_at }) => <Time at={failed_at} /> },
     {
-      head: WORDS.common.actions,
+      head: 'Actions',
       cell: (letter) => (
         <div class="actions left">
           <button type="button" class="small" onClick={() => setOpened(letter)}>
-            {WORDS.events.show}
+            View
           </button>
           {can('retryDeadLetter') && (
             <button
@@ -84,7 +79,7 @@ function DeadLetters({ entry }: { entry: number }) {
               class="small"
               onClick={() => retry(letter).catch((cause: Error) => tell(cause.message, 'bad'))}
             >
-              {WORDS.events.retry}
+              Redeliver
             </button>
           )}
         </div>
@@ -92,57 +87,54 @@ function DeadLetters({ entry }: { entry: number }) {
     },
   ]
   return (
-    <section class="section">
-      <h2>{WORDS.events.dead}</h2>
+    <Section title="Undelivered events">
       <List
-        caption={WORDS.events.dead}
+        caption="Undelivered events"
         list={list}
         columns={columns}
-        rowKey={({ id }) => id}
-        empty={<Empty title={WORDS.events.noDead} />}
+        empty={<Empty title="No undelivered events" />}
       />
       {opened && (
         <Dialog title={opened.kind} wide onClose={() => setOpened(undefined)}>
           <Facts
             rows={[
-              [WORDS.events.consumer, opened.consumer],
-              [WORDS.events.event, opened.event_id],
-              [WORDS.events.attempts, String(opened.attempts)],
-              [WORDS.orders.error, opened.error],
+              ['Consumer', opened.consumer],
+              ['Event id', opened.event_id],
+              ['Attempts', String(opened.attempts)],
+              ['Error', opened.error],
             ]}
           />
           <Copyable text={JSON.stringify(opened.data, null, 2)} block />
           <div class="actions">
             <button type="button" onClick={() => setOpened(undefined)}>
-              {WORDS.app.close}
+              Close
             </button>
           </div>
         </Dialog>
       )}
-    </section>
+    </Section>
   )
 }
 
 function Counts() {
   const loaded = useApi('getEventCounts', { query: { hours: '24' } })
   return (
-    <section class="section">
-      <h2>{WORDS.events.counts}</h2>
+    <Section title="The last 24 hours">
       <Ready loaded={loaded}>
         {(counts) => (
           <Table
-            caption={WORDS.events.counts}
+            caption="The last 24 hours"
             rows={totalsOf(counts)}
             rowKey={([kind]) => kind}
-            empty={<Empty title={WORDS.events.noCounts} />}
+            empty={<Empty title="No events" />}
             columns={[
-              { head: WORDS.events.kind, kind: 'wide', cell: ([kind]) => <code>{kind}</code> },
-              { head: WORDS.events.events, kind: 'number', cell: ([, events]) => countText(events) },
+              { head: 'Event', kind: 'wide', cell: ([kind]) => <code>{kind}</code> },
+              { head: 'Count', kind: 'number', cell: ([, events]) => countText(events) },
             ]}
           />
         )}
       </Ready>
-    </section>
+    </Section>
   )
 }
 

@@ -1,16 +1,14 @@
-/** Whose certificates end within 1, 7, 14 and 30 days: a plot, and the figures with the list behind each account. */
+/** Accounts whose certificates expire within 1, 7, 14 and 30 days: a plot, and the figures with the list behind each account. */
 
 import { type Output, useApi } from '../api.ts'
 import { ChartFrame, Plot } from '../components/chart.tsx'
 import { type Column, Table } from '../components/table.tsx'
-import { countText } from '../format.ts'
+import { countText, plural } from '../format.ts'
 import { href } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Expiring = Output<'getExpiringByAccount'>
 type Counts = Expiring['others']
 
-const words = WORDS.overview
 /** It is counted from many rows, and days change slowly. */
 const POLL_MS = 60_000
 const DAY_MS = 86_400_000
@@ -29,7 +27,7 @@ interface Share {
 export function ExpiringAccounts() {
   const loaded = useApi('getExpiringByAccount', {}, { every: POLL_MS })
   return (
-    <ChartFrame title={words.accountsChart} loaded={loaded}>
+    <ChartFrame title="Expirations by account" loaded={loaded}>
       {(data) => <Shares data={data} />}
     </ChartFrame>
   )
@@ -41,17 +39,16 @@ function Shares({ data }: { data: Expiring }) {
   return (
     <figure class="chart">
       <figcaption>
-        <h2>{words.accountsChart}</h2>
+        <h2>Expirations by account</h2>
       </figcaption>
       <p>
-        {summaryOf(data)} {data.is_estimate && words.estimate}
+        {summaryOf(data)} {data.is_estimate && 'There are many: the numbers are estimated from a sample.'}
       </p>
       <Plot
         data={{
-          kind: 'bars',
           isStacked: true,
           at: others.map((_, index) => index),
-          names: others.map(({ days }) => words.days(days)),
+          names: others.map(({ days }) => (days === 1 ? '1 day' : `${days} days`)),
           series: shares.map(({ name, color, counts }) => ({
             label: name,
             color,
@@ -61,9 +58,9 @@ function Shares({ data }: { data: Expiring }) {
       />
       {shares.length > 0 && (
         <>
-          <Table caption={words.accountsChart} columns={columnsOf(data)} rows={shares} rowKey={({ key }) => key} />
+          <Table caption="Expirations by account" columns={columnsOf(data)} rows={shares} rowKey={({ key }) => key} />
           <p>
-            <a href={toNotRenewed(others.at(-1)?.days ?? 0)}>{words.notRenewed}</a>
+            <a href={toNotRenewed(others.at(-1)?.days ?? 0)}>View certificates not renewed yet</a>
           </p>
         </>
       )}
@@ -73,7 +70,7 @@ function Shares({ data }: { data: Expiring }) {
 
 const columnsOf = ({ others, is_estimate }: Expiring): Column<Share>[] => [
   {
-    head: WORDS.pages.account,
+    head: 'Account',
     cell: ({ name, color, to }) => (
       <>
         <span aria-hidden="true" style={{ color: `var(${color})` }}>
@@ -84,7 +81,7 @@ const columnsOf = ({ others, is_estimate }: Expiring): Column<Share>[] => [
     ),
   },
   ...others.map(({ days }, index) => ({
-    head: words.days(days),
+    head: days === 1 ? '1 day' : `${days} days`,
     kind: 'number' as const,
     cell: ({ counts }: Share) => countText(counts[index]?.certificates ?? 0, is_estimate),
   })),
@@ -107,7 +104,7 @@ function sharesOf({ accounts, others }: Expiring): Share[] {
     certificates: rest.reduce((sum, expiring) => sum + (expiring[index]?.certificates ?? 0), certificates),
   }))
   if (totalOf(counts) === 0) return named
-  const all = { key: 'others', name: words.otherAccounts, color: COLOR_OF_OTHERS, counts }
+  const all = { key: 'others', name: 'all others', color: COLOR_OF_OTHERS, counts }
   return [...named, { ...all, to: href('/certificates', ENDING) }]
 }
 
@@ -122,16 +119,16 @@ const toNotRenewed = (days: number) => {
 const toCertificatesOf = (account_id: string | null) =>
   account_id === null ? undefined : href('/certificates', { ...ENDING, account_id })
 
-/** What people know it by. */
+/** A name that people know. */
 function nameOf({ account_id, contacts, eab_kid }: Expiring['accounts'][number]): string {
-  if (account_id === null) return words.noAccount
+  if (account_id === null) return 'no known account'
   return eab_kid ?? contacts[0]?.replace(/^mailto:/, '') ?? account_id.slice(-12)
 }
 
 function summaryOf({ accounts, others, is_estimate }: Expiring): string {
   const [first] = accounts
   const all = accounts.reduce((sum, { expiring }) => sum + totalOf(expiring), totalOf(others))
-  if (!first) return words.accountsNone
+  if (!first) return 'No unrevoked certificate expires within 30 days.'
   const text = (count: number) => countText(count, is_estimate)
-  return words.accountsSummary(text(all), text(totalOf(first.expiring)), nameOf(first))
+  return `Within 30 days, ${plural(text(all), 'unrevoked certificate expires', 'unrevoked certificates expire')}; most of them, ${text(totalOf(first.expiring))}, of ${nameOf(first)}.`
 }

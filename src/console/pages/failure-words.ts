@@ -7,7 +7,7 @@ export interface Failure {
 
 export interface Explanation {
   title: string
-  /** What the client was told, or what the validation found. */
+  /** The answer to the client, or the finding of the validation. */
   detail: string
   /** Names that were concerned. */
   names: string[]
@@ -60,7 +60,7 @@ const ADVICE_BY_KIND: Readonly<Record<string, string>> = {
   'order.csr_refused': 'Change the request in the client, or the CSR profile of the account.',
   'order.quota_exceeded': 'Wait until the quota is free again, or raise it under quotas in the configuration.',
   'certificate.issuance_failed': 'Look at the signer and at the log of the service; then let the client try again.',
-  'challenge.on_failure': 'Open the authorization: its evidence shows what was asked, of whom, and what was found.',
+  'challenge.on_failure': 'Open the authorization: its evidence shows each request and its answer.',
 }
 
 const ADVICE_BY_PROBLEM: Readonly<Record<string, string>> = {

@@ -1,24 +1,19 @@
 /** Lists what clients of all accounts could not do, and why. */
 
 import { type Input, type Output, useList } from '../api.ts'
-import { Badge, Empty, Time } from '../components/basics.tsx'
-import { Page } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
+import { AccountLink, Badge, Empty, Time } from '../components/basics.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
 import { instantText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
-import { AccountLink } from './accounts.tsx'
 import { type Explanation, explainFailure } from './failure-words.ts'
 
 type Failure = Output<'listFailures'>[number]
 
-const words = WORDS.failures
-
 /** The page with more details. */
-export const FailureLinks = ({ authorizationId, orderId }: Pick<Explanation, 'authorizationId' | 'orderId'>) => (
+const FailureLinks = ({ authorizationId, orderId }: Pick<Explanation, 'authorizationId' | 'orderId'>) => (
   <>
-    {authorizationId && <a href={href(`/authorizations/${authorizationId}`)}>{WORDS.orders.toEvidence}</a>}
-    {orderId && <a href={href(`/orders/${orderId}`)}>{WORDS.orders.toOrder}</a>}
+    {authorizationId && <a href={href(`/authorizations/${authorizationId}`)}>Evidence</a>}
+    {orderId && <a href={href(`/orders/${orderId}`)}>Order</a>}
   </>
 )
 
@@ -34,9 +29,9 @@ function Why({ failure }: { failure: Failure }) {
 }
 
 const COLUMNS: readonly Column<Failure>[] = [
-  { head: words.at, kind: 'fixed', cell: ({ occurred_at }) => <Time at={occurred_at} relative={false} /> },
+  { head: 'Time', kind: 'fixed', cell: ({ occurred_at }) => <Time at={occurred_at} relative={false} /> },
   {
-    head: words.what,
+    head: 'What failed',
     kind: 'wide',
     cell: (failure) => {
       const { title, names } = explainFailure(failure)
@@ -47,30 +42,51 @@ const COLUMNS: readonly Column<Failure>[] = [
       )
     },
   },
-  { head: words.why, kind: 'wide', cell: (failure) => <Why failure={failure} /> },
-  { head: WORDS.pages.account, kind: 'fixed', cell: ({ account_id }) => <AccountLink id={account_id} short /> },
+  { head: 'Reason', kind: 'wide', cell: (failure) => <Why failure={failure} /> },
+  { head: 'Account', kind: 'fixed', cell: ({ account_id }) => <AccountLink id={account_id} short /> },
 ]
 
 export function FailuresPage({ query, entry }: PageProps) {
   const { since } = query
   const list = useList('listFailures', { query: since === undefined ? {} : { since } } as Input<'listFailures'>, entry)
   return (
-    <Page title={WORDS.pages.failures}>
-      <p class="quiet">
-        {words.about} {words.kept}
-      </p>
+    <ListPage
+      title="Failures"
+      about="Refused orders and requests, failed validations and issuances, within a second. Each account keeps its last 50 failures, for 30 days."
+      list={list}
+      columns={COLUMNS}
+      empty={<Empty title="No failures" />}
+    >
       {since !== undefined && !Number.isNaN(Date.parse(since)) && (
         <p>
-          {words.since(instantText(since))} <a href={href('/failures')}>{words.all}</a>
+          Since {instantText(since)} UTC. <a href={href('/failures')}>Show all</a>
         </p>
       )}
-      <List
-        caption={WORDS.pages.failures}
-        list={list}
-        columns={COLUMNS}
-        rowKey={({ id }) => id}
-        empty={<Empty title={words.empty} />}
-      />
-    </Page>
+    </ListPage>
+  )
+}
+
+export const FailureList = ({ failures }: { failures: Output<'listFailuresOfAccount'> }) => (
+  <ul class="failures">
+    {failures.map((failure) => (
+      <FailureItem key={failure.id} failure={failure} />
+    ))}
+  </ul>
+)
+
+function FailureItem({ failure }: { failure: Output<'listFailuresOfAccount'>[number] }) {
+  const { title, detail, names, advice, ...places } = explainFailure(failure)
+  return (
+    <li class="failure">
+      <h3>
+        <Badge tone="bad">{title}</Badge> {names.slice(0, 5).join(', ')}
+      </h3>
+      <p>
+        <Time at={failure.occurred_at} />
+      </p>
+      {detail !== '' && <p>{detail}</p>}
+      <p class="quiet">{advice}</p>
+      <FailureLinks {...places} />
+    </li>
   )
 }

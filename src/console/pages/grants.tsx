@@ -1,14 +1,13 @@
-/** What an account or a credential may request: allowed identifiers and the CSR profile. */
+/** Grants of an account or a credential: allowed identifiers and the CSR profile. */
 
 import { useEffect, useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Empty, fieldError, Problem, Ready } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
-import { Enforcement } from '../components/enforcement.tsx'
-import { SelectField, TextField, useSubmit } from '../components/form.tsx'
-import { tell } from '../components/toast.tsx'
+import { Allowed, Empty, Problem, Ready } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
+import { SelectField } from '../components/form.tsx'
+import { Section, tell } from '../components/page.tsx'
 import { href } from '../router.ts'
-import { WORDS } from '../words.ts'
+import { Enforcement, IdentifierForm } from './identifiers.tsx'
 
 interface Owner {
   owner: 'account' | 'credential'
@@ -16,7 +15,7 @@ interface Owner {
 }
 
 type Profile = Pick<Output<'listCsrProfiles'>[number], 'id' | 'name'>
-/** Those of a credential do not say whose they are. */
+/** Identifiers of a credential do not name their owner. */
 type Identifier = Output<'listIdentifiersOfEab'>[number] & { eab_credential_id?: string | null }
 
 /** As typed: the service knows other spellings, takes what is in the list already, and makes what is missing. */
@@ -25,36 +24,34 @@ const allow = ({ owner, id }: Owner, typed: string) =>
     ? call('changeIdentifiersOfAccount', { params: { account_id: id }, body: { allow: [typed] } })
     : call('changeIdentifiersOfEab', { params: { cred_id: id }, body: { allow: [typed] } })
 
-const takeBack = ({ owner, id }: Owner, identifier_id: string) =>
+const remove = ({ owner, id }: Owner, identifier_id: string) =>
   owner === 'account'
     ? call('removeAccountFromIdentifier', { params: { identifier_id, account_id: id } })
     : call('removeIdentifierFromEab', { params: { identifier_id, cred_id: id } })
 
 export function GrantedIdentifiers({ owner, id }: Owner) {
   const granted = useGranted(owner, id)
-  const [value, setValue] = useState('')
-  const { submit, error, isBusy } = useSubmit(async () => {
-    const [allowed] = await allow({ owner, id }, value)
-    tell(WORDS.identifiers.allowed(allowed?.identifier ?? value))
-    setValue('')
-    granted.reload()
-  })
-  const [doomed, setDoomed] = useState<Identifier>()
   return (
-    <section class="section">
-      <h2>{WORDS.pages.identifiers}</h2>
+    <Section title="Allowed identifiers">
       <Enforcement />
       <Problem error={granted.error} retry={granted.reload} />
-      {granted.rows.length === 0 && granted.isLoading && <p class="quiet">{WORDS.table.loading}</p>}
+      {granted.rows.length === 0 && granted.isLoading && <p class="quiet">Loading …</p>}
       {granted.rows.length === 0 && !granted.isLoading && granted.error === undefined && (
-        <Empty title={WORDS.identifiers.noneGranted} />
+        <Empty title="No identifiers allowed" />
       )}
       {granted.rows.length > 0 && (
         <ul class="rows">
           {granted.rows.map((identifier) => (
             <li key={identifier.id}>
               <code>{identifier.identifier_value}</code>
-              <GrantEnd identifier={identifier} takeBack={() => setDoomed(identifier)} />
+              <GrantEnd
+                identifier={identifier}
+                onRemove={async () => {
+                  await remove({ owner, id }, identifier.id)
+                  tell(`${identifier.identifier_value} is removed.`)
+                  granted.reload()
+                }}
+              />
             </li>
           ))}
         </ul>
@@ -62,71 +59,51 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
       {granted.hasMore && (
         <p>
           <button type="button" class="small" disabled={granted.isLoading} onClick={granted.more}>
-            {WORDS.table.more}
+            Load more
           </button>
         </p>
       )}
-      {doomed && (
-        <Confirm
-          title={WORDS.identifiers.takeBackOf(doomed.identifier_value)}
-          action={WORDS.identifiers.takeBack}
-          consequence={
-            <>
-              <p>{WORDS.identifiers.takeBackConsequence(doomed.identifier_value)}</p>
-              <Enforcement />
-            </>
-          }
-          danger
-          onClose={() => setDoomed(undefined)}
-          onConfirm={async () => {
-            await takeBack({ owner, id }, doomed.id)
-            tell(WORDS.identifiers.takenBack(doomed.identifier_value))
+      <Allowed to="changeIdentifiersOfAccount">
+        <IdentifierForm
+          action="Allow"
+          field="allow"
+          onSubmit={async (value) => {
+            const [allowed] = await allow({ owner, id }, value)
+            tell(`${allowed?.identifier ?? value} is allowed.`)
             granted.reload()
           }}
         />
-      )}
-      <Allowed to="changeIdentifiersOfAccount">
-        <form class="narrow" onSubmit={submit}>
-          <TextField
-            label={WORDS.identifiers.add}
-            help={WORDS.identifiers.forms}
-            value={value}
-            onChange={setValue}
-            error={fieldError(error, 'allow')}
-          />
-          {fieldError(error, 'allow') === undefined && <Problem error={error} />}
-          <div class="actions left">
-            <button type="submit" disabled={isBusy || value.trim() === ''}>
-              {WORDS.identifiers.allow}
-            </button>
-          </div>
-        </form>
       </Allowed>
-    </section>
+    </Section>
   )
 }
 
-/** What its credential grants to an account is taken back there. */
-function GrantEnd({ identifier, takeBack }: { identifier: Identifier; takeBack: () => void }) {
-  const { identifier_value, eab_credential_id: credential } = identifier
+/** A grant of the account's credential is removed from the credential, not here. */
+function GrantEnd({ identifier, onRemove }: { identifier: Identifier; onRemove: () => Promise<void> }) {
+  const { identifier_value: value, eab_credential_id: credential } = identifier
   if (credential) return <FromCredential id={credential} />
   return (
-    <Allowed to="removeAccountFromIdentifier">
-      <button
-        type="button"
-        class="small"
-        aria-label={WORDS.identifiers.takeBackOf(identifier_value)}
-        onClick={takeBack}
-      >
-        {WORDS.identifiers.takeBack}
-      </button>
-    </Allowed>
+    <Action
+      needs="removeAccountFromIdentifier"
+      kind="small"
+      label={`Remove ${value}`}
+      title={`Remove ${value}`}
+      action="Remove"
+      danger
+      consequence={
+        <>
+          <p>No new certificate for {value}, unless something else allows it. Existing certificates stay valid.</p>
+          <Enforcement />
+        </>
+      }
+      onConfirm={onRemove}
+    />
   )
 }
 
 const FromCredential = ({ id }: { id: string }) => (
   <span class="quiet">
-    {can('getEabCredential') ? <a href={href(`/eab/${id}`)}>{WORDS.eab.fromCredential}</a> : WORDS.eab.fromCredential}
+    {can('getEabCredential') ? <a href={href(`/eab/${id}`)}>through its credential</a> : 'through its credential'}
   </span>
 )
 
@@ -143,11 +120,9 @@ export function GrantedProfile({ owner, id }: Owner) {
   const profiles = useAll('listCsrProfiles')
   const isAccount = owner === 'account'
   const [chosen, setChosen] = useState<string>()
-  const [isAsking, setAsking] = useState(false)
-  const nameOf = (wanted: string) => profiles.rows.find((one) => one.id === wanted)?.name ?? WORDS.app.none
+  const nameOf = (wanted: string) => profiles.rows.find((one) => one.id === wanted)?.name ?? 'none'
   return (
-    <section class="section">
-      <h2>{WORDS.pages.csrProfile}</h2>
+    <Section title="CSR profile">
       <Ready loaded={loaded}>
         {(profile) => (
           <>
@@ -155,47 +130,46 @@ export function GrantedProfile({ owner, id }: Owner) {
               {profile ? (
                 <a href={href(`/csr-profiles/${profile.id}`)}>{profile.name}</a>
               ) : (
-                WORDS.csrProfiles.noneAssigned
+                'None: a CSR only has to match its order.'
               )}{' '}
               {profile?.eab_credential_id && <FromCredential id={profile.eab_credential_id} />}
             </p>
             <Allowed to="assignCsrProfile">
               <SelectField
-                label={isAccount ? WORDS.csrProfiles.assign : WORDS.csrProfiles.assignToCredential}
-                help={isAccount ? WORDS.csrProfiles.assignHelp : WORDS.csrProfiles.assignToCredentialHelp}
+                label={isAccount ? 'Own profile' : 'Profile for its accounts'}
+                help={
+                  isAccount
+                    ? 'Takes precedence over the profile of the credential.'
+                    : 'Applies to accounts without their own profile.'
+                }
                 value={chosen ?? ownOf(profile) ?? ''}
                 options={optionsOf(profiles.rows, profile && ownOf(profile) ? profile : undefined)}
                 onChange={setChosen}
               />
               <div class="actions left">
-                <button
-                  type="button"
+                <Action
+                  action="Change the profile"
                   disabled={chosen === undefined || chosen === (ownOf(profile) ?? '')}
-                  onClick={() => setAsking(true)}
-                >
-                  {WORDS.csrProfiles.change}
-                </button>
+                  consequence={
+                    <p>
+                      From now on, this profile applies: {nameOf(chosen ?? '')}. Clients whose CSRs do not match get no
+                      certificate.
+                    </p>
+                  }
+                  onConfirm={async () => {
+                    await assignProfile({ owner, id }, ownOf(profile), chosen ?? '')
+                    tell('The profile is changed.')
+                    setChosen(undefined)
+                    loaded.reload()
+                  }}
+                />
               </div>
               <Problem error={profiles.error} retry={profiles.rows.length > 0 ? profiles.more : profiles.reload} />
             </Allowed>
           </>
         )}
       </Ready>
-      {isAsking && chosen !== undefined && (
-        <Confirm
-          title={WORDS.csrProfiles.change}
-          action={WORDS.csrProfiles.change}
-          consequence={<p>{WORDS.csrProfiles.changeConsequence(nameOf(chosen))}</p>}
-          onClose={() => setAsking(false)}
-          onConfirm={async () => {
-            await assignProfile({ owner, id }, ownOf(loaded.data), chosen)
-            tell(WORDS.csrProfiles.assigned)
-            setChosen(undefined)
-            loaded.reload()
-          }}
-        />
-      )}
-    </section>
+    </Section>
   )
 }
 
@@ -212,10 +186,10 @@ function useAll(operation: 'listCsrProfiles') {
 /** With the assigned one, which may be on a page that has not come yet. */
 function optionsOf(profiles: readonly Profile[], own: Profile | undefined): (readonly [string, string])[] {
   const rest = own && !profiles.some(({ id }) => id === own.id) ? [own] : []
-  return [['', WORDS.app.none], ...[...profiles, ...rest].map(({ id, name }) => [id, name] as const)]
+  return [['', 'none'], ...[...profiles, ...rest].map(({ id, name }) => [id, name] as const)]
 }
 
-/** That of its credential is not the account's own. */
+/** The profile of its credential is not the account's own. */
 const ownOf = (profile: Output<'getCsrProfileOfAccount'> | undefined): string | undefined =>
   profile?.eab_credential_id ? undefined : profile?.id
 

@@ -1,18 +1,14 @@
 /** Allowed identifiers, whom they are allowed to, and new ones. */
 
 import { useState } from 'preact/hooks'
-import { call, type Output, useList } from '../api.ts'
-import { Allowed, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
-import { Enforcement } from '../components/enforcement.tsx'
+import { call, type Output, useApi, useList } from '../api.ts'
+import { AccountLink, Allowed, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
-import { tell } from '../components/toast.tsx'
-import { countText } from '../format.ts'
+import { tell } from '../components/page.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
+import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
-import { AccountLink } from './accounts.tsx'
 
 type Identifier = Output<'listAllowedIdentifiers'>[number]
 const SHOWN_ACCOUNTS = 3
@@ -23,88 +19,65 @@ const typeOf = (value: string): 'dns' | 'ip' =>
 
 export function IdentifiersPage({ entry }: PageProps) {
   const list = useList('listAllowedIdentifiers', {}, entry)
-  const [value, setValue] = useState('')
-  const [doomed, setDoomed] = useState<Identifier>()
-  const { submit, error, isBusy } = useSubmit(async () => {
-    await call('createAllowedIdentifier', { body: { type: typeOf(value), value } })
-    tell(WORDS.identifiers.made(value))
-    setValue('')
-    list.reload()
-  })
   return (
-    <Page title={WORDS.pages.identifiers}>
+    <ListPage
+      title="Allowed identifiers"
+      list={list}
+      columns={columnsOf(list.reload)}
+      empty={
+        <Empty title="No identifiers yet">
+          <p>Add a name or network here, then allow it to a credential or an account on their pages.</p>
+        </Empty>
+      }
+    >
       <Enforcement />
       <Allowed to="createAllowedIdentifier">
-        <form class="narrow" onSubmit={submit}>
-          <TextField
-            label={WORDS.identifiers.add}
-            help={WORDS.identifiers.forms}
-            value={value}
-            onChange={setValue}
-            error={fieldError(error, 'value')}
-          />
-          {fieldError(error, 'value') === undefined && <Problem error={error} />}
-          <div class="actions left">
-            <button type="submit" class="primary" disabled={isBusy || value.trim() === ''}>
-              {WORDS.identifiers.create}
-            </button>
-          </div>
-        </form>
-      </Allowed>
-      <List
-        caption={WORDS.pages.identifiers}
-        list={list}
-        columns={columnsOf(setDoomed)}
-        rowKey={({ id }) => id}
-        empty={
-          <Empty title={WORDS.identifiers.empty}>
-            <p>{WORDS.identifiers.begin}</p>
-          </Empty>
-        }
-      />
-      {doomed && (
-        <Confirm
-          title={WORDS.identifiers.deleteOf(doomed.identifier_value)}
-          consequence={
-            <>
-              <p>{WORDS.identifiers.deleteConsequence(accountsText(doomed))}</p>
-              <Enforcement />
-            </>
-          }
-          action={WORDS.common.delete}
-          danger
-          onClose={() => setDoomed(undefined)}
-          onConfirm={async () => {
-            await call('deleteAllowedIdentifier', { params: { identifier_id: doomed.id } })
-            tell(WORDS.identifiers.deleted(doomed.identifier_value))
+        <IdentifierForm
+          action="Add"
+          field="value"
+          onSubmit={async (value) => {
+            await call('createAllowedIdentifier', { body: { type: typeOf(value), value } })
+            tell(`${value} is in the list. Allow it to an account or a credential.`)
             list.reload()
           }}
         />
-      )}
-    </Page>
+      </Allowed>
+    </ListPage>
   )
 }
 
 const accountsText = ({ account_ids, more_accounts }: Identifier) =>
   countText(account_ids.length) + (more_accounts ? '+' : '')
 
-const columnsOf = (remove: (identifier: Identifier) => void): Column<Identifier>[] => [
-  { head: WORDS.identifiers.value, kind: 'wide', cell: (one) => <code>{one.identifier_value}</code> },
-  { head: WORDS.identifiers.accounts, kind: 'wide', cell: (one) => <AccountsOf identifier={one} /> },
-  { head: WORDS.common.created, kind: 'fixed', cell: (one) => <Time at={one.created_at} /> },
+const columnsOf = (reload: () => void): Column<Identifier>[] => [
+  { head: 'Identifier', kind: 'wide', cell: ({ identifier_value }) => <code>{identifier_value}</code> },
+  { head: 'Accounts', kind: 'wide', cell: (one) => <AccountsOf identifier={one} /> },
+  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
   {
-    head: WORDS.common.actions,
+    head: 'Actions',
     cell: (one) => (
-      <Allowed to="deleteAllowedIdentifier">
-        <button
-          type="button"
-          class="small"
-          aria-label={WORDS.identifiers.deleteOf(one.identifier_value)}
-          onClick={() => remove(one)}
-        >
-          {WORDS.common.delete}
-        </button>
-      </Allowed>
+      <Action
+        needs="deleteAllowedIdentifier"
+        kind="small"
+        label={`Delete ${one.identifier_value}`}
+        title={`Delete ${one.identifier_value}`}
+        action="Delete"
+        danger
+        consequence={
+          <>
+            <p>
+              It is removed from {plural(accountsText(one), 'account')} and all credentials. Existing certificates stay
+              valid.
+            </p>
+            <Enforcement />
+          </>
+        }
+        onConfirm={async () => {
+          await call('deleteAllowedIdentifier', { params: { identifier_id: one.id } })
+          tell(`${one.identifier_value} is deleted.`)
+          reload()
+        }}
+      />
     ),
   },
 ]
@@ -115,10 +88,63 @@ const AccountsOf = ({ identifier: { account_ids: ids, more_accounts } }: { ident
       <AccountLink key={id} id={id} short />
     ))}
     {ids.length > SHOWN_ACCOUNTS && (
-      <span class="quiet">
-        {WORDS.common.more(countText(ids.length - SHOWN_ACCOUNTS) + (more_accounts ? '+' : ''))}
-      </span>
+      <span class="quiet">and {countText(ids.length - SHOWN_ACCOUNTS) + (more_accounts ? '+' : '')} more</span>
     )}
-    {ids.length === 0 && <span class="quiet">{WORDS.app.none}</span>}
+    {ids.length === 0 && <span class="quiet">none</span>}
   </span>
 )
+
+const KEY = 'security.identifier_policy.enforce_account_allowlist'
+
+/** Says whether the service enforces allowed identifiers. Without enforcement they protect nothing. */
+export function Enforcement() {
+  const loaded = useApi('getSettings', {})
+  return (
+    <Ready loaded={loaded}>
+      {({ settings }) =>
+        settings.find(({ key }) => key === KEY)?.value === true ? (
+          <p class="quiet">Enforced: an account gets certificates for these only.</p>
+        ) : (
+          <p class="bar warn">
+            Not enforced: security.identifier_policy.enforce_account_allowlist is off, so accounts may also request
+            other names.
+          </p>
+        )
+      }
+    </Ready>
+  )
+}
+
+interface IdentifierFormProps {
+  action: string
+  /** The member of the request that its error names. */
+  field: string
+  onSubmit: (value: string) => Promise<void>
+}
+
+/** One identifier, which is taken as it is typed. */
+export function IdentifierForm({ action, field, onSubmit }: IdentifierFormProps) {
+  const [value, setValue] = useState('')
+  const { submit, error, isBusy } = useSubmit(async () => {
+    await onSubmit(value)
+    setValue('')
+  })
+  const said = fieldError(error, field)
+  return (
+    <form class="narrow" onSubmit={submit}>
+      <TextField
+        label="Name, address or network"
+        help="A name, *.name for it and all below, an address, or a network such as 10.1.0.0/16."
+        value={value}
+        onChange={setValue}
+        error={said}
+      />
+      {said === undefined && <Problem error={error} />}
+      <div class="actions left">
+        <button type="submit" class="primary" disabled={isBusy || value.trim() === ''}>
+          {action}
+        </button>
+      </div>
+    </form>
+  )
+}

@@ -1,27 +1,24 @@
-/** The CAs: how long they live, their chains to save, and how clients come to trust them. */
+/** Issuers with their chains, and the CRLs that they sign. */
 
-import { call, type Output, useList } from '../api.ts'
-import { Badge, Copyable, Empty, Time } from '../components/basics.tsx'
-import { Page } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
-import { tell } from '../components/toast.tsx'
-import { saveFile } from '../format.ts'
+import { call, type Output, useApi, useList } from '../api.ts'
+import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'
+import { useSubmit } from '../components/form.tsx'
+import { Page, tell } from '../components/page.tsx'
+import { type Column, List, saveFile, Table } from '../components/table.tsx'
+import { countText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Issuer = Output<'listIssuers'>[number]
 
-const words = WORDS.issuers
-
 const saveChain = (fingerprint: string) =>
   call('getIssuerChain', { params: { fingerprint } }).then(
-    (pem) => saveFile(words.chainName(fingerprint), 'application/x-pem-file', pem),
+    (pem) => saveFile(`chain-${fingerprint.slice(0, 8)}.pem`, 'application/x-pem-file', pem),
     (error: Error) => tell(error.message, 'bad'),
   )
 
 const COLUMNS: readonly Column<Issuer>[] = [
   {
-    head: words.subject,
+    head: 'Subject',
     kind: 'wide',
     cell: ({ subject, fingerprint, public_key }) => (
       <>
@@ -32,20 +29,20 @@ const COLUMNS: readonly Column<Issuer>[] = [
     ),
   },
   {
-    head: words.use,
-    cell: ({ id }) => (id === null ? <Badge>{words.retired}</Badge> : <Badge tone="good">{id}</Badge>),
+    head: 'Signs as',
+    cell: ({ id }) => (id === null ? <Badge>retired</Badge> : <Badge tone="good">{id}</Badge>),
   },
-  { head: words.until, kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
-  { head: words.above, cell: ({ above }) => above.map(({ subject }) => subject).join(' ← ') },
+  { head: 'Until', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
+  { head: 'Chain', cell: ({ above }) => above.map(({ subject }) => subject).join(' ← ') },
   {
-    head: WORDS.common.actions,
+    head: 'Actions',
     kind: 'fixed',
     cell: ({ fingerprint }) => (
       <div class="actions left">
         <button type="button" class="small" onClick={() => saveChain(fingerprint)}>
-          {words.chain}
+          Save chain
         </button>
-        <a href={href('/certificates', { issuer: fingerprint })}>{words.certificates}</a>
+        <a href={href('/certificates', { issuer: fingerprint })}>View certificates</a>
       </div>
     ),
   },
@@ -57,32 +54,105 @@ const TRUST: readonly (readonly [where: string, command: string])[] = [
   ['Windows', 'certutil -addstore Root root.pem'],
   ['certbot', 'REQUESTS_CA_BUNDLE=root.pem certbot …'],
   ['lego', 'LEGO_CA_CERTIFICATES=root.pem lego …'],
-  [words.fingerprint, 'openssl x509 -in root.pem -noout -fingerprint -sha256'],
+  ['Fingerprint (SHA-256)', 'openssl x509 -in root.pem -noout -fingerprint -sha256'],
 ]
 
 export function IssuersPage({ entry }: PageProps) {
   const list = useList('listIssuers', {}, entry)
   return (
-    <Page title={WORDS.pages.issuers}>
-      <p class="quiet">{words.about}</p>
+    <Page title="Issuers">
+      <p class="quiet">
+        The CAs that have signed, retired ones included. Clients have to trust the last one of a chain.
+      </p>
       <List
-        caption={WORDS.pages.issuers}
+        caption="Issuers"
         list={list}
         columns={COLUMNS}
         rowKey={({ fingerprint }) => fingerprint}
-        empty={<Empty title={words.empty} />}
+        empty={<Empty title="No issuers yet" />}
       />
       <details>
-        <summary>{words.trust}</summary>
-        <p>{words.trustAbout}</p>
+        <summary>How clients trust the root</summary>
+        <p>Save the chain, and give the last certificate of it to the clients, as root.pem:</p>
         {TRUST.map(([where, command]) => (
           <div key={where} class="section">
             <h3>{where}</h3>
             <Copyable text={command} block />
           </div>
         ))}
-        <p class="quiet">{words.trustAfter}</p>
+        <p class="quiet">Compare its fingerprint over a second channel, such as the telephone, before you trust it.</p>
       </details>
+    </Page>
+  )
+}
+
+type Crl = Output<'listCrls'>['lists'][number]
+
+const CRL_COLUMNS: readonly Column<Crl>[] = [
+  {
+    head: 'Issuer',
+    cell: ({ issuer, shard, shards }) => (shards > 1 ? `${issuer}, ${shard + 1} / ${shards}` : issuer),
+  },
+  { head: 'Number', kind: 'fixed', cell: ({ number }) => <code>{number}</code> },
+  { head: 'Entries', kind: 'number', cell: ({ entries }) => countText(entries) },
+  { head: 'Bytes', kind: 'number', cell: ({ bytes }) => countText(bytes) },
+  { head: 'This update', kind: 'fixed', cell: ({ this_update }) => <Time at={this_update} relative={false} /> },
+  { head: 'Next update', kind: 'fixed', cell: ({ next_update }) => <Time at={next_update} /> },
+]
+
+const POLL_MS = 10_000
+
+export function CrlPage() {
+  const loaded = useApi('listCrls', {}, { every: POLL_MS })
+  const { submit, error, isBusy } = useSubmit(async () => {
+    const built = await call('rebuildCrl', {})
+    tell(built.error === null ? 'The CRLs are rebuilt.' : built.error, built.error === null ? 'good' : 'bad')
+    loaded.reload()
+  })
+  const { data } = loaded
+  return (
+    <Page
+      title="CRL"
+      actions={
+        <Allowed to="rebuildCrl">
+          {data?.enabled && (
+            <button type="button" disabled={isBusy} onClick={() => submit()}>
+              Rebuild now
+            </button>
+          )}
+        </Allowed>
+      }
+    >
+      {isBusy && (
+        <p role="status">
+          The CRLs are being rebuilt. This takes up to 20 seconds, and may continue in the background.{' '}
+          <progress aria-label="The CRLs are being rebuilt. This takes up to 20 seconds, and may continue in the background." />
+        </p>
+      )}
+      <Problem error={error} />
+      <Ready loaded={loaded}>
+        {({ enabled, stale, error: obstacle, lists }) =>
+          enabled ? (
+            <>
+              <p>
+                {stale ? <Badge tone="bad">stale</Badge> : lists.length > 0 && <Badge tone="good">up to date</Badge>}{' '}
+                {obstacle}
+              </p>
+              <Table
+                caption="CRL"
+                rows={lists}
+                columns={CRL_COLUMNS}
+                rowKey={({ issuer, shard, shards }) => `${issuer} ${shard} ${shards}`}
+                empty={<Empty title="No CRL yet" />}
+              />
+            </>
+          ) : (
+            <Empty title="No CRL is published.">
+              <p>Set crl.enabled and ca.crl_url in the configuration.</p>
+            </Empty>
+          )
+        }
+      </Ready>
     </Page>
   )
 }

@@ -2,30 +2,18 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Input, type Output } from '../api.ts'
-import { fieldError, Problem } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
-import { DayField, SelectField, TextField, useSubmit } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
-import { withWholeDays } from '../days.ts'
-import { countText } from '../format.ts'
+import { Problem } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
+import { DayField, SelectField, TextField, useForm, useSubmit } from '../components/form.tsx'
+import { Page, Section } from '../components/page.tsx'
+import { countText, plural, withWholeDays } from '../format.ts'
+import { CERTIFICATE_FILTERS, KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
 import { go, href, type PageProps, type Query } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Filter = NonNullable<Input<'bulkRevoke'>['body']>['filter']
 type DryRun = Extract<Output<'bulkRevoke'>, { dry_run: true }>
-interface Wanted {
-  account: string
-  domain: string
-  key: string
-  after: string
-  before: string
-  serials: string
-}
 
-const words = WORDS.bulk
-const KEY_COMPROMISE = '1'
-
-const wantedBy = (query: Query): Wanted => ({
+const wantedBy = (query: Query) => ({
   account: query['account_id'] ?? '',
   domain: query['domain'] ?? '',
   key: query['spki_sha256'] ?? '',
@@ -36,11 +24,11 @@ const wantedBy = (query: Query): Wanted => ({
 
 /** Filters of the list that led here and that a bulk revocation lacks. */
 const lacking = (query: Query): string[] =>
-  Object.entries(WORDS.certificates.chip).flatMap(([name, label]) =>
+  Object.entries(CERTIFICATE_FILTERS).flatMap(([name, label]) =>
     query['without']?.split(' ').includes(name) ? [label] : [],
   )
 
-function filterOf({ account, domain, key, after, before, serials }: Wanted): Filter {
+function filterOf({ account, domain, key, after, before, serials }: ReturnType<typeof wantedBy>): Filter {
   const numbers = serials.split(/[\s,]+/).filter((serial) => serial !== '')
   return {
     ...withWholeDays({ ...(after && { issued_after: after }), ...(before && { issued_before: before }) }),
@@ -52,59 +40,42 @@ function filterOf({ account, domain, key, after, before, serials }: Wanted): Fil
 }
 
 export function NewBulkRevocationPage({ query }: PageProps) {
-  const [wanted, setWanted] = useState(() => wantedBy(query))
+  const { values: wanted, field } = useForm(wantedBy(query), () => setFound(undefined))
   const [found, setFound] = useState<DryRun>()
   const { submit, error, isBusy } = useSubmit(async () => {
     const reply = await call('bulkRevoke', { body: { filter: filterOf(wanted), dry_run: true } })
     if ('dry_run' in reply) setFound(reply)
   })
-  const change = (name: keyof Wanted) => (value: string) => {
-    setWanted({ ...wanted, [name]: value })
-    setFound(undefined)
-  }
   return (
-    <Page title={words.start}>
+    <Page title="New bulk revocation">
       <form onSubmit={submit}>
-        <h2>{words.step1}</h2>
-        <p class="quiet">{words.step1Help}</p>
+        <h2>1. Select certificates</h2>
+        <p class="quiet">A certificate has to match all filters. Expired certificates are left out.</p>
         {lacking(query).length > 0 && (
           <div class="problem" role="alert">
-            <p>{words.lacking(lacking(query).join(', '))}</p>
+            <p>
+              A bulk revocation cannot filter by: {lacking(query).join(', ')}. It may match more than the list that you
+              came from.
+            </p>
           </div>
         )}
         <div class="filters two-ids">
-          <TextField
-            label={words.account}
-            value={wanted.account}
-            onChange={change('account')}
-            error={fieldError(error, 'filter.account_id')}
-          />
-          <TextField
-            label={words.key}
-            value={wanted.key}
-            onChange={change('key')}
-            error={fieldError(error, 'filter.spki_sha256')}
-          />
-          <TextField
-            label={words.domain}
-            value={wanted.domain}
-            onChange={change('domain')}
-            error={fieldError(error, 'filter.domain')}
-          />
-          <DayField label={words.issuedAfter} value={wanted.after} onChange={change('after')} />
-          <DayField label={words.issuedBefore} value={wanted.before} onChange={change('before')} />
+          <TextField label="Account id" {...field('account', error, 'filter.account_id')} />
+          <TextField label="SHA-256 of the public key" {...field('key', error, 'filter.spki_sha256')} />
+          <TextField label="Exact name" {...field('domain', error, 'filter.domain')} />
+          <DayField label="Issued from" {...field('after', error, 'filter.issued_after')} />
+          <DayField label="Issued until" {...field('before', error, 'filter.issued_before')} />
         </div>
         <TextField
-          label={words.serials}
-          help={words.serialsHelp}
-          value={wanted.serials}
-          onChange={change('serials')}
+          label="Serial numbers"
+          help="In hexadecimal, one a line; colons do no harm. At most 10,000."
           rows={4}
+          {...field('serials', error, 'filter.serial_numbers')}
         />
         <Problem error={error} />
         <div class="actions left">
           <button type="submit" class="primary" disabled={isBusy}>
-            {words.preview}
+            Preview
           </button>
         </div>
       </form>
@@ -116,16 +87,16 @@ export function NewBulkRevocationPage({ query }: PageProps) {
 function Found({ found, filter }: { found: DryRun; filter: Filter }) {
   // A key is named because it has leaked, and no other reason blocks it.
   const [reason, setReason] = useState(filter.spki_sha256 === undefined ? '0' : KEY_COMPROMISE)
-  const [asks, setAsks] = useState(false)
   const { matching_certificates: count, already_revoked: already, serial_numbers } = found
+  const hits = `${plural(countText(count), 'certificate')} would be revoked; ${plural(countText(already), 'more is', 'more are')} already revoked.`
   return (
     <>
       <section class="section" aria-live="polite">
-        <h2>{words.step2}</h2>
-        <p>{count === 0 ? words.hitsNone : words.hits(countText(count), countText(already))}</p>
+        <h2>2. Preview</h2>
+        <p>{count === 0 ? 'No matches that are neither revoked nor expired.' : hits}</p>
         {count > 0 && (
           <details>
-            <summary>{words.sample(serial_numbers.length)}</summary>
+            <summary>The first {serial_numbers.length} of them</summary>
             <p class="names">
               {serial_numbers.map((serial) => (
                 <a key={serial} href={href(`/certificates/${serial}`)}>
@@ -137,37 +108,37 @@ function Found({ found, filter }: { found: DryRun; filter: Filter }) {
         )}
       </section>
       {count > 0 && (
-        <section class="section">
-          <h2>{words.step3}</h2>
-          <form class="narrow" onSubmit={(event) => event.preventDefault()}>
+        <Section title="3. Reason">
+          <div class="narrow">
             <SelectField
-              label={words.reason}
+              label="Reason"
               value={reason}
               onChange={setReason}
-              options={Object.entries(WORDS.reasons)}
-              help={reason === KEY_COMPROMISE ? words.blocksKeys : words.keepsKeys}
+              options={Object.entries(REVOCATION_REASONS)}
+              help={
+                reason === KEY_COMPROMISE
+                  ? 'Their keys are blocked for good: the clients need new ones for their next certificates.'
+                  : 'Their keys are not blocked: only keyCompromise does that.'
+              }
             />
-            <button type="button" class="danger" onClick={() => setAsks(true)}>
-              {words.confirm} …
-            </button>
-          </form>
-        </section>
-      )}
-      {asks && (
-        <Confirm
-          title={words.confirm}
-          action={words.confirm}
-          danger
-          typed={String(count)}
-          onClose={() => setAsks(false)}
-          consequence={
-            <>
-              <p>{words.hits(countText(count), countText(already))}</p>
-              <p>{words.consequence}</p>
-            </>
-          }
-          onConfirm={() => revoke(filter, Number(reason), count)}
-        />
+            <Action
+              kind="danger"
+              text="Revoke them …"
+              action="Revoke them"
+              typed={String(count)}
+              consequence={
+                <>
+                  <p>{hits}</p>
+                  <p>
+                    Clients that check the CRL refuse all of them once the next CRL is out. This cannot be undone. The
+                    accounts stay: their clients can order again.
+                  </p>
+                </>
+              }
+              onConfirm={() => revoke(filter, Number(reason), count)}
+            />
+          </div>
+        </Section>
       )}
     </>
   )

@@ -2,16 +2,13 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Input, type Output, useApi, useList } from '../api.ts'
-import { Allowed, Badge, Empty, Facts, fieldError, Ready, Time, type Tone } from '../components/basics.tsx'
-import { Confirm, Dialog } from '../components/dialog.tsx'
-import { type Filter, FilterBar } from '../components/filter-bar.tsx'
-import { TextField } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
-import { type Column, List } from '../components/table.tsx'
-import { tell } from '../components/toast.tsx'
-import { countText } from '../format.ts'
+import { Badge, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import { Action, Dialog } from '../components/dialog.tsx'
+import { type Filter, TextField, useForm } from '../components/form.tsx'
+import { tell } from '../components/page.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
+import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Notification = Output<'listNotifications'>[number]
 
@@ -20,7 +17,7 @@ const State = ({ status }: { status: string }) => <Badge tone={TONES[status] ?? 
 
 const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
   {
-    head: WORDS.notifications.subject,
+    head: 'Subject',
     kind: 'wide',
     cell: ({ id, subject }) => (
       <button type="button" class="link" onClick={() => open(id)}>
@@ -29,20 +26,20 @@ const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
     ),
   },
   {
-    head: WORDS.notifications.type,
+    head: 'Type',
     kind: 'word',
     cell: ({ notification_type }) => notification_type.replaceAll('_', ' '),
   },
-  { head: WORDS.notifications.recipient, kind: 'wide', cell: ({ recipient }) => recipient },
-  { head: WORDS.common.status, cell: ({ status }) => <State status={status} /> },
-  { head: WORDS.orders.error, kind: 'wide', cell: ({ error_detail }) => error_detail },
-  { head: WORDS.common.created, kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
+  { head: 'Recipient', kind: 'wide', cell: ({ recipient }) => recipient },
+  { head: 'Status', cell: ({ status }) => <State status={status} /> },
+  { head: 'Error', kind: 'wide', cell: ({ error_detail }) => error_detail },
+  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
 ]
 
 const FILTERS: readonly Filter[] = [
   {
     name: 'status',
-    label: WORDS.common.status,
+    label: 'Status',
     options: (['pending', 'sent', 'failed'] as const).map((status) => [status, status] as const),
   },
 ]
@@ -50,54 +47,36 @@ const FILTERS: readonly Filter[] = [
 export function NotificationsPage({ query, entry }: PageProps) {
   const list = useList('listNotifications', { query } as Input<'listNotifications'>, entry)
   const [opened, setOpened] = useState<string>()
-  const [isPurging, setPurging] = useState(false)
-  const [isRetrying, setRetrying] = useState(false)
   return (
-    <Page
-      title={WORDS.pages.notifications}
+    <ListPage
+      title="Notifications"
       actions={
         <>
-          <Allowed to="retryNotifications">
-            <button type="button" onClick={() => setRetrying(true)}>
-              {WORDS.notifications.retry}
-            </button>
-          </Allowed>
-          <Allowed to="purgeNotifications">
-            <button type="button" onClick={() => setPurging(true)}>
-              {WORDS.notifications.purge}
-            </button>
-          </Allowed>
+          <Action
+            needs="retryNotifications"
+            action="Retry all failed"
+            consequence={<p>All failed notifications are mailed again, old ones too.</p>}
+            onConfirm={async () => {
+              const { retried } = await call('retryNotifications', {})
+              tell(`${plural(countText(retried), 'notification is', 'notifications are')} queued again.`)
+              list.reload()
+            }}
+          />
+          <Purge onPurged={list.reload} />
         </>
       }
+      query={query}
+      filters={FILTERS}
+      list={list}
+      columns={columnsOf(setOpened)}
+      empty={
+        <Empty title="No notifications">
+          <p>They are recorded while notifications.enabled is on, and mailed while smtp.enabled is on.</p>
+        </Empty>
+      }
     >
-      <FilterBar query={query} filters={FILTERS} />
-      <List
-        caption={WORDS.pages.notifications}
-        list={list}
-        columns={columnsOf(setOpened)}
-        rowKey={({ id }) => id}
-        empty={
-          <Empty title={query['status'] ? WORDS.table.noMatch : WORDS.notifications.empty}>
-            <p>{WORDS.notifications.begin}</p>
-          </Empty>
-        }
-      />
       {opened !== undefined && <Body id={opened} onClose={() => setOpened(undefined)} />}
-      {isRetrying && (
-        <Confirm
-          title={WORDS.notifications.retry}
-          action={WORDS.notifications.retry}
-          consequence={<p>{WORDS.notifications.retryConsequence}</p>}
-          onClose={() => setRetrying(false)}
-          onConfirm={async () => {
-            const { retried } = await call('retryNotifications', {})
-            tell(WORDS.notifications.retried(countText(retried)))
-            list.reload()
-          }}
-        />
-      )}
-      {isPurging && <Purge onClose={() => setPurging(false)} onPurged={list.reload} />}
-    </Page>
+    </ListPage>
   )
 }
 
@@ -105,17 +84,17 @@ export function NotificationsPage({ query, entry }: PageProps) {
 function Body({ id, onClose }: { id: string; onClose: () => void }) {
   const loaded = useApi('getNotification', { params: { notification_id: id } })
   return (
-    <Dialog title={loaded.data?.subject ?? WORDS.pages.notifications} wide onClose={onClose}>
+    <Dialog title={loaded.data?.subject ?? 'Notifications'} wide onClose={onClose}>
       <Ready loaded={loaded}>
         {(one) => (
           <>
             <Facts
               rows={[
-                [WORDS.notifications.recipient, one.recipient],
-                [WORDS.common.status, <State key="state" status={one.status} />],
-                [WORDS.orders.error, one.error_detail],
-                [WORDS.notifications.retries, String(one.retry_count)],
-                [WORDS.notifications.sent, <Time key="sent" at={one.sent_at} />],
+                ['Recipient', one.recipient],
+                ['Status', <State key="state" status={one.status} />],
+                ['Error', one.error_detail],
+                ['Retries', String(one.retry_count)],
+                ['Sent', <Time key="sent" at={one.sent_at} />],
               ]}
             />
             {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard */}
@@ -127,39 +106,29 @@ function Body({ id, onClose }: { id: string; onClose: () => void }) {
       </Ready>
       <div class="actions">
         <button type="button" onClick={onClose}>
-          {WORDS.app.close}
+          Close
         </button>
       </div>
     </Dialog>
   )
 }
 
-function Purge({ onClose, onPurged }: { onClose: () => void; onPurged: () => void }) {
-  const [days, setDays] = useState('30')
-  const [error, setError] = useState<unknown>()
+function Purge({ onPurged }: { onPurged: () => void }) {
+  const { values, field, reset } = useForm({ days: '30' })
   return (
-    <Confirm
-      title={WORDS.notifications.purge}
-      consequence={<p>{WORDS.notifications.purgeConsequence}</p>}
-      action={WORDS.notifications.purge}
+    <Action
+      needs="purgeNotifications"
+      action="Purge"
       danger
-      onClose={onClose}
+      consequence={<p>Deletes notifications that were sent or have failed for good. It cannot be undone.</p>}
+      onOpen={reset}
       onConfirm={async () => {
-        const { purged } = await call('purgeNotifications', { body: { days: Number(days) } }).catch((cause) => {
-          setError(cause)
-          throw cause
-        })
-        tell(WORDS.notifications.purged(countText(purged)))
+        const { purged } = await call('purgeNotifications', { body: { days: Number(values.days) } })
+        tell(`${plural(countText(purged), 'notification is', 'notifications are')} deleted.`)
         onPurged()
       }}
     >
-      <TextField
-        label={WORDS.notifications.days}
-        type="number"
-        value={days}
-        onChange={setDays}
-        error={fieldError(error, 'days')}
-      />
-    </Confirm>
+      {(error) => <TextField label="Older than (days)" type="number" {...field('days', error)} />}
+    </Action>
   )
 }

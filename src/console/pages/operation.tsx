@@ -2,20 +2,41 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Output, useApi } from '../api.ts'
-import { Allowed, Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
-import { Confirm } from '../components/dialog.tsx'
+import { Badge, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
 import { TextField } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
+import { Page, Section } from '../components/page.tsx'
 import { Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
-import { WORDS } from '../words.ts'
 
 const POLL_MS = 5_000
 
 type Overview = Output<'getOverview'>
 
+const MAINTENANCE = {
+  title: 'Maintenance',
+  about: 'Refuses new orders on all instances. Orders in progress continue; certificates stay available.',
+  on: 'on',
+  off: 'off',
+  begin: 'Start maintenance',
+  end: 'End maintenance',
+  beginConsequence: 'Clients that order are told to come back later, on all instances, within two seconds.',
+  endConsequence: 'New orders are accepted again.',
+}
+
+const SIGNING: typeof MAINTENANCE = {
+  title: 'Signing',
+  about: 'The emergency stop: no instance signs a certificate or a CRL.',
+  on: 'stopped',
+  off: 'running',
+  begin: 'Stop signing',
+  end: 'Resume signing',
+  beginConsequence: 'All instances stop signing within two seconds. CRLs age; revocations wait for the next CRL.',
+  endConsequence: 'Certificates and CRLs are signed again.',
+}
+
 interface Switch {
-  words: typeof WORDS.operation.maintenance | typeof WORDS.operation.signing
+  words: typeof MAINTENANCE
   isOn: boolean
   since: Overview['maintenance']
   operation: 'setMaintenance' | 'setSigning'
@@ -24,14 +45,14 @@ interface Switch {
 
 const switchesOf = ({ maintenance, signing }: Overview): Switch[] => [
   {
-    words: WORDS.operation.maintenance,
+    words: MAINTENANCE,
     operation: 'setMaintenance',
     isOn: maintenance.maintenance_mode,
     since: maintenance,
     set: (enabled, reason) => call('setMaintenance', { body: { enabled, ...(reason && { reason }) } }),
   },
   {
-    words: WORDS.operation.signing,
+    words: SIGNING,
     operation: 'setSigning',
     isOn: signing.signing_stopped,
     since: { ...signing, maintenance_mode: false },
@@ -42,7 +63,7 @@ const switchesOf = ({ maintenance, signing }: Overview): Switch[] => [
 export function OperationPage() {
   const loaded = useApi('getOverview', {}, { every: POLL_MS })
   return (
-    <Page title={WORDS.pages.operation} actions={<Freshness loaded={loaded} />}>
+    <Page title="Maintenance and signing" actions={<Freshness loaded={loaded} />}>
       <Ready loaded={loaded}>
         {(overview) => (
           <div class="columns">
@@ -58,36 +79,29 @@ export function OperationPage() {
 }
 
 function SwitchSection({ words, isOn, since, operation, set, reload }: Switch & { reload: () => void }) {
-  const [isAsking, setAsking] = useState(false)
   const [reason, setReason] = useState('')
-  const action = isOn ? words.end : words.begin
   return (
-    <section class="section">
-      <h2>
-        {words.title} <Badge tone={isOn ? 'warn' : 'good'}>{isOn ? words.on : words.off}</Badge>
-      </h2>
+    <Section
+      title={
+        <>
+          {words.title} <Badge tone={isOn ? 'warn' : 'good'}>{isOn ? words.on : words.off}</Badge>
+        </>
+      }
+    >
       <p class="quiet">{words.about}</p>
       <Facts
         rows={[
-          [WORDS.operation.since, since.since && <Time at={since.since} />],
-          [WORDS.operation.by, since.set_by],
-          [WORDS.operation.reason, since.reason],
+          ['Since', since.since && <Time at={since.since} />],
+          ['By', since.set_by],
+          ['Reason', since.reason],
         ]}
       />
-      <Allowed to={operation}>
-        <div class="actions left">
-          <button type="button" class={isOn ? 'primary' : 'danger'} onClick={() => setAsking(true)}>
-            {action}
-          </button>
-        </div>
-      </Allowed>
-      {isAsking && (
-        <Confirm
-          title={action}
+      <div class="actions left">
+        <Action
+          needs={operation}
+          kind={isOn ? 'primary' : 'danger'}
+          action={isOn ? words.end : words.begin}
           consequence={<p>{isOn ? words.endConsequence : words.beginConsequence}</p>}
-          action={action}
-          danger={!isOn}
-          onClose={() => setAsking(false)}
           onConfirm={async () => {
             await set(!isOn, reason)
             setReason('')
@@ -95,52 +109,50 @@ function SwitchSection({ words, isOn, since, operation, set, reload }: Switch & 
           }}
         >
           <TextField
-            label={WORDS.operation.reason}
-            help={WORDS.operation.reasonHelp}
+            label="Reason"
+            help="Others read it here and in the audit log."
             value={reason}
             onChange={setReason}
           />
-        </Confirm>
-      )}
-    </section>
+        </Action>
+      </div>
+    </Section>
   )
 }
 
 function Tasks() {
   const loaded = useApi('getWorkers', {}, { every: POLL_MS })
   return (
-    <section class="section">
-      <h2>{WORDS.operation.tasks}</h2>
+    <Section title="Background tasks">
       <Ready loaded={loaded}>
         {({ tasks }) => (
           <Table
-            caption={WORDS.operation.tasks}
+            caption="Background tasks"
             rows={tasks}
             rowKey={({ name }) => name}
             columns={[
-              { head: WORDS.operation.task, kind: 'fixed', cell: ({ name }) => name },
+              { head: 'Task', kind: 'fixed', cell: ({ name }) => name },
               {
-                head: WORDS.operation.leader,
+                head: 'Instance',
                 kind: 'fixed',
-                cell: ({ leader, leader_is_alive }) =>
-                  leader_is_alive ? leader : WORDS.operation.gone(String(leader)),
+                cell: ({ leader, leader_is_alive }) => (leader_is_alive ? leader : `${String(leader)}, gone`),
               },
               {
-                head: WORDS.operation.last,
+                head: 'Last run',
                 kind: 'fixed',
                 cell: ({ last_run }) => <Time at={last_run} relative={false} />,
               },
               {
-                head: WORDS.operation.next,
+                head: 'Next run',
                 kind: 'fixed',
                 cell: ({ next_run }) => <Time at={next_run} relative={false} />,
               },
-              { head: WORDS.operation.errors, kind: 'number', cell: ({ errors }) => countText(errors) },
-              { head: WORDS.orders.error, kind: 'wide', cell: ({ last_error }) => last_error },
+              { head: 'Failures', kind: 'number', cell: ({ errors }) => countText(errors) },
+              { head: 'Error', kind: 'wide', cell: ({ last_error }) => last_error },
             ]}
           />
         )}
       </Ready>
-    </section>
+    </Section>
   )
 }

@@ -1,21 +1,19 @@
-/** What an operator looks at in the morning: alarms first, then figures, each with the list behind it. */
+/** The overview for an operator's morning: alarms first, then figures, each with the list behind it. */
 
 import { can, type OperationId, type Output, POLL_MS, useApi } from '../api.ts'
 import { Badge, Facts, Freshness, LinkTo, Ready, Time } from '../components/basics.tsx'
 import { Chart, ChartFrame } from '../components/chart.tsx'
-import { FirstSteps } from '../components/first-steps.tsx'
-import { Page } from '../components/page.tsx'
-import { Table } from '../components/table.tsx'
-import { countText, instantText } from '../format.ts'
+import { Page, Section } from '../components/page.tsx'
+import { type Column, Table } from '../components/table.tsx'
+import { countText, instantText, plural } from '../format.ts'
 import { href } from '../router.ts'
-import { WORDS } from '../words.ts'
 import { ExpiringAccounts } from './expiring-accounts.tsx'
 import { titleOfFailure } from './failure-words.ts'
+import { FirstSteps } from './first-steps.tsx'
 
 type Overview = Output<'getOverview'>
 type Alarm = Overview['alarms'][number]
 
-const words = WORDS.overview
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const CHART_DAYS = 60
@@ -45,7 +43,7 @@ export function OverviewPage() {
   const overview = useApi('getOverview', {}, { every: POLL_MS })
   const newest = useApi('listCertificates', { query: { limit: '1' } }, { every: POLL_MS })
   return (
-    <Page title={WORDS.pages.overview} actions={<Freshness loaded={overview} />}>
+    <Page title="Overview" actions={<Freshness loaded={overview} />}>
       {newest.data && <FirstSteps newest={newest.data[0]} />}
       <Ready loaded={overview}>
         {(data) => (
@@ -73,14 +71,14 @@ export function OverviewPage() {
 
 function Alarms({ alarms }: { alarms: readonly Alarm[] }) {
   return (
-    <section class="section" aria-label={words.alarms} aria-live="polite">
-      {alarms.length === 0 && <p>{words.calm}</p>}
+    <section class="section" aria-label="Alarms" aria-live="polite">
+      {alarms.length === 0 && <p>No alarms: all parts are healthy.</p>}
       {alarms.map(({ severity, code, message }) => (
         <div key={code + message} class={severity === 'error' ? 'bar bad' : 'bar warn'}>
           <p>
-            <strong>{words.severity[severity]}:</strong> {message}
+            <strong>{severity === 'error' ? 'Error' : 'Warning'}:</strong> {message}
           </p>
-          {helpWith(code) && <a href={href(helpWith(code) ?? '')}>{words.look}</a>}
+          {helpWith(code) && <a href={href(helpWith(code) ?? '')}>View</a>}
         </div>
       ))}
     </section>
@@ -101,7 +99,7 @@ interface FigureProps {
 
 const Figure = ({ value, more, label, to, needs = 'listCertificates', tone }: FigureProps) => (
   <LinkTo needs={needs} to={to} class={tone || undefined}>
-    <strong>{more ? words.atLeast(countText(value)) : countText(value)}</strong>
+    <strong>{more ? `${countText(value)}+` : countText(value)}</strong>
     {label}
   </LinkTo>
 )
@@ -120,27 +118,37 @@ function Figures({ data }: { data: Overview }) {
       expiring_before: new Date(Date.parse(data.at) + days * DAY_MS).toISOString().replace(/:\d\d\.\d+Z$/, ':00Z'),
     })
   return (
-    <nav class="figures" aria-label={words.figures}>
-      <Figure value={data.issued_of_day} label={words.issuedDay} to={href('/certificates', { issued_after: since })} />
+    <nav class="figures" aria-label="Figures">
+      <Figure
+        value={data.issued_of_day}
+        label="issued in 24 hours"
+        to={href('/certificates', { issued_after: since })}
+      />
       <Figure
         value={failures}
-        label={words.failuresDay}
+        label="failed in 24 hours"
         tone={failures > 0 && 'warn'}
         to={href('/failures', { since })}
         needs="listFailures"
       />
       {data.expiring.map(({ days, certificates, more }) => (
-        <Figure key={days} value={certificates} more={more} label={words.expiring(days)} to={ending(days)} />
+        <Figure
+          key={days}
+          value={certificates}
+          more={more}
+          label={days === 1 ? 'expiring within a day' : `expiring within ${days} days`}
+          to={ending(days)}
+        />
       ))}
       <Figure
         value={data.revoked_of_day}
-        label={words.revokedDay}
+        label="revoked in 24 hours"
         to={href('/certificates', { revoked_after: since })}
       />
-      <Figure value={data.revoked} label={words.revokedAll} to={href('/certificates', { status: 'revoked' })} />
+      <Figure value={data.revoked} label="revoked in total" to={href('/certificates', { status: 'revoked' })} />
       <Figure
         value={notifications.failed}
-        label={words.failed}
+        label="mails not delivered"
         tone={notifications.failed > 0 && 'bad'}
         more={notifications.failed >= MOST_COUNTED}
         needs="listNotifications"
@@ -148,7 +156,7 @@ function Figures({ data }: { data: Overview }) {
       />
       <Figure
         value={dead_letters}
-        label={words.dead}
+        label="events not delivered"
         tone={dead_letters > 0 && 'bad'}
         more={dead_letters >= MOST_COUNTED}
         to={href('/events')}
@@ -166,19 +174,14 @@ function IssuedChart({ data: { at, issued, issued_of_day } }: { data: Overview }
   const most = [...issued].sort((a, b) => b.certificates - a.certificates)[0]
   return (
     <Chart
-      title={words.issuedChart}
+      title="Issued per hour"
       summary={
         most
-          ? words.issuedSummary(
-              countText(issued_of_day),
-              countText(most.certificates),
-              instantText(most.hour).slice(11),
-            )
-          : words.issuedNone
+          ? `${plural(countText(issued_of_day), 'certificate')} in the last 24 hours, at most ${countText(most.certificates)} in an hour (${instantText(most.hour).slice(11)}).`
+          : 'No certificate was issued in the last 24 hours.'
       }
-      kind="bars"
       at={hours.map((hour) => hour / 1000)}
-      series={[{ label: words.issued, color: '--series-1', values: hours.map((hour) => counts.get(hour) ?? 0) }]}
+      series={[{ label: 'Certificates', color: '--series-1', values: hours.map((hour) => counts.get(hour) ?? 0) }]}
     />
   )
 }
@@ -186,7 +189,7 @@ function IssuedChart({ data: { at, issued, issued_of_day } }: { data: Overview }
 function ExpiryChart() {
   const loaded = useApi('getExpiryHistogram', { query: { days: String(CHART_DAYS) } }, { every: CHART_POLL_MS })
   return (
-    <ChartFrame title={words.expiryChart} loaded={loaded}>
+    <ChartFrame title="Expirations by day" loaded={loaded}>
       {(data) => <ExpiryPlot data={data} />}
     </ChartFrame>
   )
@@ -201,85 +204,84 @@ function ExpiryPlot({ data: { is_estimate: isEstimate, buckets } }: { data: Outp
   const most = days.reduce((best, day) => (countOf(day) > countOf(best) ? day : best), days[0] ?? '')
   const summary =
     all === 0
-      ? words.expiryNone
-      : words.expirySummary(countText(all, isEstimate), countText(countOf(most), isEstimate), most)
+      ? 'No unrevoked certificate expires within 60 days.'
+      : `Within 60 days, ${plural(countText(all, isEstimate), 'unrevoked certificate expires', 'unrevoked certificates expire')}, at most ${countText(countOf(most), isEstimate)} on a day (${most}).`
   return (
     <Chart
-      title={words.expiryChart}
-      summary={isEstimate ? `${summary} ${words.estimate}` : summary}
+      title="Expirations by day"
+      summary={isEstimate ? `${summary} There are many: the numbers are estimated from a sample.` : summary}
       isEstimate={isEstimate}
-      kind="bars"
       byDay
       at={days.map((day) => Date.parse(day) / 1000)}
-      series={[{ label: words.issued, color: '--series-2', values: days.map(countOf) }]}
+      series={[{ label: 'Certificates', color: '--series-2', values: days.map(countOf) }]}
     />
   )
 }
 
-const FAILURE_COLUMNS = [
-  { head: words.kind, kind: 'wide', cell: ({ kind }: Overview['failures'][number]) => titleOfFailure(kind) },
-  { head: words.count, kind: 'number', cell: ({ events }: Overview['failures'][number]) => countText(events) },
-] as const
+const FAILURE_COLUMNS: readonly Column<Overview['failures'][number]>[] = [
+  { head: 'Kind', kind: 'wide', cell: ({ kind }) => titleOfFailure(kind) },
+  { head: 'Count', kind: 'number', cell: ({ events }) => countText(events) },
+]
 
 const Failures = ({ data: { failures } }: { data: Overview }) => (
-  <section class="section">
-    <h2>{words.failures}</h2>
+  <Section title="Failures by kind, 24 hours">
     <Table
-      caption={words.failures}
+      caption="Failures by kind, 24 hours"
       columns={FAILURE_COLUMNS}
       rows={failures.filter(({ events }) => events > 0)}
       rowKey={({ kind }) => kind}
-      empty={<p class="quiet">{words.failureNone}</p>}
+      empty={<p class="quiet">No failures</p>}
     />
-  </section>
+  </Section>
 )
 
-const ISSUER_COLUMNS = [
-  { head: words.issuer, kind: 'fixed', cell: ({ id }: Overview['issuers'][number]) => id },
-  { head: words.subject, cell: ({ subject }: Overview['issuers'][number]) => subject },
-  { head: words.ends, kind: 'fixed', cell: ({ not_after }: Overview['issuers'][number]) => <Time at={not_after} /> },
-] as const
+const ISSUER_COLUMNS: readonly Column<Overview['issuers'][number]>[] = [
+  { head: 'Issuer', kind: 'fixed', cell: ({ id }) => id },
+  { head: 'Subject', cell: ({ subject }) => subject },
+  { head: 'Expires', kind: 'fixed', cell: ({ not_after }) => <Time at={not_after} /> },
+]
 
 const Issuers = ({ data: { issuers, instance } }: { data: Overview }) => (
-  <section class="section">
-    <h2>{words.issuers}</h2>
+  <Section title="Issuers">
     <Table
-      caption={words.issuers}
+      caption="Issuers"
       columns={ISSUER_COLUMNS}
       rows={issuers}
       rowKey={({ fingerprint }) => fingerprint}
-      empty={<p class="quiet">{instance ? WORDS.app.none : words.unknown}</p>}
+      empty={<p class="quiet">{instance ? 'none' : 'unknown'}</p>}
     />
-  </section>
+  </Section>
 )
 
-const state = (status: string) => (
-  <Badge tone={status === 'ok' || status === 'ready' ? 'good' : 'bad'}>{status === 'ok' ? words.good : status}</Badge>
-)
+const state = (status: string) => <Badge tone={status === 'ok' || status === 'ready' ? 'good' : 'bad'}>{status}</Badge>
 
 function Parts({ data }: { data: Overview }) {
   const { instance, maintenance, signing, version } = data
   const since = (at: string | null, by: string | null) =>
-    at !== null && <span class="quiet"> {words.since(instantText(at), by ?? '–')}</span>
+    at !== null && (
+      <span class="quiet">
+        {' '}
+        since {instantText(at)} by {by ?? '–'}
+      </span>
+    )
   return (
-    <section class="section">
-      <h2>{words.parts}</h2>
+    <Section title="Health of this instance">
       <Facts
         rows={[
-          [words.version, version],
-          [words.database, instance ? <DatabaseState instance={instance} /> : words.unknown],
+          ['Version', version],
+          ['Database', instance ? <DatabaseState instance={instance} /> : 'unknown'],
           [
-            words.backend,
+            'Signer',
             instance ? (
               <>
                 {state(instance.ca_backend.status)} <span class="quiet">{instance.ca_backend.reason}</span>
               </>
             ) : (
-              words.unknown
+              'unknown'
             ),
           ],
           [
-            words.tokens,
+            'HSM tokens',
             instance !== null &&
               instance.ca_backend.tokens.length > 0 &&
               instance.ca_backend.tokens.map(({ issuer, status }) => (
@@ -288,42 +290,45 @@ function Parts({ data }: { data: Overview }) {
                 </span>
               )),
           ],
-          [words.dns, instance?.dns_resolver && state(instance.dns_resolver)],
-          [words.crl, <CrlState crl={data.crl} />],
+          ['Name servers', instance?.dns_resolver && state(instance.dns_resolver)],
+          ['CRL', <CrlState crl={data.crl} />],
           [
-            words.maintenance,
+            'Maintenance',
             <a href={href('/operation')}>
-              {maintenance.maintenance_mode ? words.on : words.off}
+              {maintenance.maintenance_mode ? 'on' : 'off'}
               {maintenance.maintenance_mode && since(maintenance.since, maintenance.set_by)}
             </a>,
           ],
           [
-            words.signing,
+            'Signing',
             <a href={href('/operation')}>
-              {signing.signing_stopped ? words.stopped : words.running}
+              {signing.signing_stopped ? 'stopped' : 'running'}
               {signing.signing_stopped && since(signing.since, signing.set_by)}
             </a>,
           ],
         ]}
       />
-    </section>
+    </Section>
   )
 }
 
 const DatabaseState = ({ instance }: { instance: NonNullable<Overview['instance']> }) => (
   <>
-    {state(instance.database)} <span class="quiet">{words.pool(instance.pool.available, instance.pool.max)}</span>
+    {state(instance.database)}{' '}
+    <span class="quiet">
+      {instance.pool.available} of {instance.pool.max} connections free
+    </span>
   </>
 )
 
 function CrlState({ crl }: { crl: Overview['crl'] }) {
-  if (!crl.enabled) return <>{words.crlOff}</>
+  if (!crl.enabled) return <>not published</>
   const oldest = [...crl.lists].sort((a, b) => a.this_update.localeCompare(b.this_update))[0]
   return (
     <>
-      {crl.stale ? <Badge tone="bad">{words.stale}</Badge> : oldest && state('ok')}{' '}
-      <a href={href('/crl')}>{oldest ? <Time at={oldest.this_update} relative={false} /> : words.crlNone}</a>{' '}
-      <span class="quiet">{words.crlEntries(countText(crl.lists.reduce((sum, { entries }) => sum + entries, 0)))}</span>
+      {crl.stale ? <Badge tone="bad">stale</Badge> : oldest && state('ok')}{' '}
+      <a href={href('/crl')}>{oldest ? <Time at={oldest.this_update} relative={false} /> : 'no CRL yet'}</a>{' '}
+      <span class="quiet">{countText(crl.lists.reduce((sum, { entries }) => sum + entries, 0))} revoked</span>
     </>
   )
 }

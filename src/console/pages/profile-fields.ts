@@ -1,4 +1,4 @@
-/** The fields of a CSR profile, from its JSON Schema, and the JSON beside the form. Pure. */
+/** Input of the page of a CSR profile: its fields from the schema, its JSON, and a CSR from text or a file. Pure. */
 
 export interface FieldSchema {
   type?: string | readonly string[]
@@ -13,19 +13,19 @@ export interface FieldSchema {
   properties?: Readonly<Record<string, FieldSchema>>
 }
 
-export type FieldKind = 'flag' | 'number' | 'pattern' | 'choices' | 'texts' | 'sizes' | 'json'
+type FieldKind = 'flag' | 'number' | 'pattern' | 'choices' | 'texts' | 'sizes' | 'json'
 
 export interface ProfileField {
   name: string
   label: string
   help: string
   kind: FieldKind
-  /** Of `choices` and `sizes`. */
+  /** For `choices` and `sizes`. */
   options: readonly string[]
   minimum: number
 }
 
-/** What a field asks, for those who do not know its name. A field without an entry shows its name. */
+/** The labels of fields. A field without an entry shows its name. */
 const WORDS: Readonly<Record<string, readonly [label: string, help: string]>> = {
   authorized_keys: ['Key types', 'With the least size in bits; 0 asks for no size.'],
   authorized_signature_algorithms: ['Signature algorithms of the request', ''],
@@ -92,7 +92,7 @@ export function linesOf(text: string): string[] | undefined {
   return lines.length > 0 ? lines : undefined
 }
 
-/** What is sent: without lines that are still empty. */
+/** The data to send, without lines that are still empty. */
 export const withoutEmptyLines = (data: ProfileData): ProfileData =>
   Object.fromEntries(
     Object.entries(data).map(([name, value]) => [
@@ -101,9 +101,9 @@ export const withoutEmptyLines = (data: ProfileData): ProfileData =>
     ]),
   )
 
-export type ReadJson = { ok: true; data: ProfileData } | { ok: false; message: string }
+type ReadJson = { ok: true; data: ProfileData } | { ok: false; message: string }
 
-/** What is typed beside the form. */
+/** Reads the JSON beside the form. */
 export function readJson(text: string): ReadJson {
   try {
     const data: unknown = JSON.parse(text)
@@ -112,4 +112,42 @@ export function readJson(text: string): ReadJson {
   } catch (error) {
     return { ok: false, message: error instanceof Error ? error.message : String(error) }
   }
+}
+
+/** The limit of the Admin API, in characters of base64. */
+const MOST_CHARACTERS = 65_536
+const PEM = /-----BEGIN (?:NEW )?CERTIFICATE REQUEST-----([^-]+)-----END (?:NEW )?CERTIFICATE REQUEST-----/
+const OTHER_PEM = /-----BEGIN ([^-]+)-----/
+
+export type ReadCsr = { ok: true; csr: string } | { ok: false; message: string }
+
+export function readCsrText(text: string): ReadCsr {
+  const pem = PEM.exec(text)?.[1]
+  const other = OTHER_PEM.exec(text)?.[1]
+  if (pem === undefined && other !== undefined)
+    return {
+      ok: false,
+      message: other.includes('KEY') ? PRIVATE_KEY : `This is a ${other.toLowerCase()}, not a request.`,
+    }
+  const csr = (pem ?? text).replaceAll(/\s/g, '')
+  if (csr === '') return { ok: false, message: 'There is no request in it.' }
+  if (!/^[A-Za-z0-9+/_-]+={0,2}$/.test(csr)) return { ok: false, message: 'It is neither PEM nor base64.' }
+  return bounded(csr)
+}
+
+const PRIVATE_KEY = 'This is a key. Keep it to yourself; drop the certification request instead.'
+
+/** PEM or DER. */
+export function readCsrFile(bytes: Uint8Array): ReadCsr {
+  const isDer = bytes[0] === 0x30
+  if (!isDer) return readCsrText(new TextDecoder().decode(bytes))
+  // In pieces: so many arguments at once overflow the stack.
+  const pieces = Array.from({ length: Math.ceil(bytes.length / 8_192) }, (_, index) =>
+    String.fromCharCode(...bytes.subarray(index * 8_192, (index + 1) * 8_192)),
+  )
+  return bounded(btoa(pieces.join('')))
+}
+
+function bounded(csr: string): ReadCsr {
+  return csr.length <= MOST_CHARACTERS ? { ok: true, csr } : { ok: false, message: 'It is longer than any request.' }
 }

@@ -2,7 +2,6 @@
 
 import { fieldError } from '../components/basics.tsx'
 import { CheckField, SelectField, TextField } from '../components/form.tsx'
-import { WORDS } from '../words.ts'
 import { linesOf, numberOf, type ProfileData, type ProfileField, withField } from './profile-fields.ts'
 
 interface FormProps {
@@ -43,9 +42,9 @@ function FieldOf({ field, value, error, onChange }: FieldProps) {
         {...shared}
         value={text}
         options={[
-          ['', WORDS.csrProfiles.notAsked],
-          ['true', WORDS.csrProfiles.allowed],
-          ['false', WORDS.csrProfiles.forbidden],
+          ['', 'no rule'],
+          ['true', 'allowed'],
+          ['false', 'forbidden'],
         ]}
         onChange={(chosen) => onChange(chosen === '' ? undefined : chosen === 'true')}
       />
@@ -124,7 +123,7 @@ function Sizes({ label, help, error, options, value, onChange }: ManyProps) {
               <input
                 type="number"
                 min={0}
-                aria-label={WORDS.csrProfiles.bitsOf(option)}
+                aria-label={`Minimum size of ${option} in bits`}
                 value={sizes[option] ?? 0}
                 onInput={(event) => change(withField(sizes, option, numberOf(event.currentTarget.value) ?? 0))}
               />

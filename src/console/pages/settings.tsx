@@ -2,12 +2,11 @@
 
 import { type Output, useApi } from '../api.ts'
 import { Badge, Empty, Ready } from '../components/basics.tsx'
-import { type Filter, FilterBar } from '../components/filter-bar.tsx'
+import { type Filter, FilterBar } from '../components/form.tsx'
 import { Page } from '../components/page.tsx'
 import { type Column, Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import type { PageProps, Query } from '../router.ts'
-import { WORDS } from '../words.ts'
 
 type Settings = Output<'getSettings'>
 type Setting = Settings['settings'][number]
@@ -16,11 +15,11 @@ const valueText = (value: unknown): string =>
   value === null || value === undefined ? '–' : typeof value === 'string' ? value : JSON.stringify(value)
 
 const sourceText = ({ source, variable }: Setting): string =>
-  variable === null ? (source ?? '') : `${WORDS.settings.sources.variable} ${variable}`
+  variable === null ? (source ?? '') : `variable ${variable}`
 
 const COLUMNS: readonly Column<Setting>[] = [
   {
-    head: WORDS.settings.key,
+    head: 'Key',
     kind: 'wide',
     cell: ({ key, description }) => (
       <>
@@ -31,7 +30,7 @@ const COLUMNS: readonly Column<Setting>[] = [
     ),
   },
   {
-    head: WORDS.settings.value,
+    head: 'Value',
     kind: 'wide',
     cell: ({ value, unit }) => (
       <>
@@ -39,18 +38,18 @@ const COLUMNS: readonly Column<Setting>[] = [
       </>
     ),
   },
-  { head: WORDS.settings.source, cell: (setting) => sourceText(setting) },
-  { head: WORDS.settings.takesEffect, cell: ({ reload }) => WORDS.settings.reload[reload] },
+  { head: 'Source', cell: (setting) => sourceText(setting) },
+  { head: 'Takes effect', cell: ({ reload }) => (reload === 'live' ? 'SIGHUP' : 'restart') },
 ]
 
 const FILTERS: readonly Filter[] = [
-  { name: 'part', label: WORDS.table.filter, type: 'search', placeholder: 'rate_limits' },
+  { name: 'part', label: 'Search', type: 'search', placeholder: 'rate_limits' },
   {
     name: 'source',
-    label: WORDS.settings.source,
+    label: 'Source',
     options: [
-      ['set', WORDS.settings.sources.set],
-      ['default', WORDS.settings.sources.default],
+      ['set', 'Set in the file'],
+      ['default', 'Default'],
     ],
   },
 ]
@@ -63,14 +62,14 @@ export function SettingsPage({ query }: PageProps) {
   const loaded = useApi('getSettings', {})
   return (
     <Page
-      title={WORDS.pages.settings}
+      title="Settings"
       actions={
         <button type="button" onClick={loaded.reload}>
-          {WORDS.settings.again}
+          Reload
         </button>
       }
     >
-      <p class="quiet">{WORDS.settings.about}</p>
+      <p class="quiet">The settings in force on this instance. Secrets are hidden. Change them in the file.</p>
       <Ready loaded={loaded}>
         {({ settings, file }) => {
           const shown = settings.filter((setting) => fits(query, setting))
@@ -79,13 +78,13 @@ export function SettingsPage({ query }: PageProps) {
               <FileState file={file} />
               <FilterBar query={query} filters={FILTERS} />
               <Table
-                caption={WORDS.pages.settings}
+                caption="Settings"
                 rows={shown}
                 columns={COLUMNS}
                 rowKey={({ key }) => key}
-                empty={<Empty title={WORDS.table.noMatch} />}
+                empty={<Empty title="No matches" />}
               />
-              <p class="quiet foot">{WORDS.table.shown(countText(shown.length))}</p>
+              <p class="quiet foot">{countText(shown.length)} shown</p>
             </>
           )
         }}
@@ -95,12 +94,12 @@ export function SettingsPage({ query }: PageProps) {
 }
 
 function FileState({ file }: Pick<Settings, 'file'>) {
-  if (file === null) return <p class="bar">{WORDS.settings.noFile}</p>
+  if (file === null) return <p class="bar">The service runs without a configuration file.</p>
   if (file.errors.length > 0)
     return (
       <div class="bar bad" role="alert">
         <div>
-          <strong>{WORDS.settings.broken}</strong>
+          <strong>The file is invalid: a SIGHUP would change nothing, and a restart would fail.</strong>
           <ul>
             {file.errors.map((error) => (
               <li key={error}>{error}</li>
@@ -109,19 +108,23 @@ function FileState({ file }: Pick<Settings, 'file'>) {
         </div>
       </div>
     )
-  if (file.changes.length === 0) return <p class="bar">{WORDS.settings.same(file.path)}</p>
+  if (file.changes.length === 0) return <p class="bar">{file.path} matches the settings in force.</p>
   return (
     <Table
-      caption={WORDS.settings.changes(file.path)}
+      caption={`${file.path} differs from the settings in force`}
       showCaption
       rows={file.changes}
       rowKey={({ key }) => key}
       columns={[
-        { head: WORDS.settings.key, kind: 'wide', cell: ({ key }) => <code>{key}</code> },
-        { head: WORDS.settings.inFile, kind: 'wide', cell: ({ value }) => <code>{valueText(value)}</code> },
+        { head: 'Key', kind: 'wide', cell: ({ key }) => <code>{key}</code> },
+        { head: 'In the file', kind: 'wide', cell: ({ value }) => <code>{valueText(value)}</code> },
         {
-          head: WORDS.settings.takesEffect,
-          cell: ({ by }) => <Badge tone={by === 'SIGHUP' ? 'good' : 'warn'}>{WORDS.settings.by[by]}</Badge>,
+          head: 'Takes effect',
+          cell: ({ by }) => (
+            <Badge tone={by === 'SIGHUP' ? 'good' : 'warn'}>
+              {by === 'SIGHUP' ? 'at the next SIGHUP' : 'at the next start'}
+            </Badge>
+          ),
         },
       ]}
     />

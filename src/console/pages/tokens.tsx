@@ -1,158 +1,118 @@
 /** API tokens for machines. */
 
 import { useState } from 'preact/hooks'
-import { call, can, type Output, useList } from '../api.ts'
-import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
-import { Confirm, Dialog } from '../components/dialog.tsx'
-import { DayField, SelectField, TextField, useSubmit } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
-import { ShownOnce } from '../components/shown-once.tsx'
-import { type Column, List } from '../components/table.tsx'
-import { tell } from '../components/toast.tsx'
-import { endOfDay } from '../days.ts'
+import { call, type Output, useList } from '../api.ts'
+import { Badge, Empty, Time } from '../components/basics.tsx'
+import { Action, ShownOnce } from '../components/dialog.tsx'
+import { DayField, SelectField, TextField, useForm } from '../components/form.tsx'
+import { tell } from '../components/page.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
+import { endOfDay } from '../format.ts'
+import { ROLE_OPTIONS, ROLES } from '../labels.ts'
 import type { PageProps } from '../router.ts'
 import type { Role } from '../session.ts'
-import { WORDS } from '../words.ts'
-import { ROLE_OPTIONS } from './users.tsx'
 
 type Token = Output<'listTokens'>[number]
 type WithSecret = Output<'createToken'>
 
-const isOver = ({ expires_at }: Token) => expires_at !== null && Date.parse(expires_at) < Date.now()
+function Status({ revoked_at, expires_at }: Token) {
+  if (revoked_at !== null) return <Badge tone="bad">revoked</Badge>
+  if (expires_at !== null && Date.parse(expires_at) < Date.now()) return <Badge>expired</Badge>
+  return <Badge tone="good">active</Badge>
+}
 
-const columnsOf = (revoke: (token: Token) => void): Column<Token>[] => [
-  { head: WORDS.tokens.name, kind: 'wide', cell: ({ name }) => name },
-  { head: WORDS.users.role, cell: ({ role }) => WORDS.session.roles[role] },
+const columnsOf = (reload: () => void): Column<Token>[] => [
+  { head: 'Name', kind: 'wide', cell: ({ name }) => name },
+  { head: 'Role', cell: ({ role }) => ROLES[role] },
+  { head: 'Status', cell: (token) => <Status {...token} /> },
+  { head: 'Expires', kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
+  { head: 'Last used', kind: 'fixed', cell: ({ last_used_at }) => <Time at={last_used_at} /> },
   {
-    head: WORDS.common.status,
-    cell: (token) =>
-      token.revoked_at !== null ? (
-        <Badge tone="bad">{WORDS.tokens.revoked}</Badge>
-      ) : isOver(token) ? (
-        <Badge>{WORDS.eab.expired}</Badge>
-      ) : (
-        <Badge tone="good">{WORDS.tokens.good}</Badge>
-      ),
-  },
-  { head: WORDS.common.expires, kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
-  { head: WORDS.tokens.lastUsed, kind: 'fixed', cell: ({ last_used_at }) => <Time at={last_used_at} /> },
-  {
-    head: WORDS.common.actions,
-    cell: (token) =>
-      can('revokeToken') &&
-      token.revoked_at === null && (
-        <button
-          type="button"
-          class="small"
-          aria-label={WORDS.tokens.revokeOf(token.name)}
-          onClick={() => revoke(token)}
-        >
-          {WORDS.tokens.revoke}
-        </button>
+    head: 'Actions',
+    cell: ({ id, name, revoked_at }) =>
+      revoked_at === null && (
+        <Action
+          needs="revokeToken"
+          kind="small"
+          label={`Revoke ${name}`}
+          title={`Revoke ${name}`}
+          action="Revoke"
+          danger
+          consequence={<p>Scripts that use it are refused from now on. It cannot be undone.</p>}
+          onConfirm={async () => {
+            await call('revokeToken', { params: { token_id: id } })
+            tell('The token is revoked.')
+            reload()
+          }}
+        />
       ),
   },
 ]
 
 export function TokensPage({ entry }: PageProps) {
   const list = useList('listTokens', {}, entry)
-  const [isOpen, setOpen] = useState(false)
   const [made, setMade] = useState<WithSecret>()
-  const [doomed, setDoomed] = useState<Token>()
   const create = (
-    <Allowed to="createToken">
-      <button type="button" class="primary" onClick={() => setOpen(true)}>
-        {WORDS.tokens.create}
-      </button>
-    </Allowed>
+    <CreateToken
+      onMade={(token) => {
+        setMade(token)
+        list.reload()
+      }}
+    />
   )
   return (
-    <Page title={WORDS.pages.tokens} actions={create}>
-      <p class="quiet">{WORDS.tokens.about}</p>
-      <List
-        caption={WORDS.pages.tokens}
-        list={list}
-        columns={columnsOf(setDoomed)}
-        rowKey={({ id, revoked_at }) => `${id} ${revoked_at}`}
-        empty={<Empty title={WORDS.tokens.empty}>{create}</Empty>}
-      />
-      {isOpen && (
-        <CreateDialog
-          onClose={() => setOpen(false)}
-          onMade={(token) => {
-            setOpen(false)
-            setMade(token)
-            list.reload()
-          }}
-        />
-      )}
+    <ListPage
+      title="API tokens"
+      actions={create}
+      about="For scripts and metrics: a token has the rights of its role, and never more than its maker."
+      list={list}
+      columns={columnsOf(list.reload)}
+      rowKey={({ id, revoked_at }) => `${id} ${revoked_at}`}
+      empty={<Empty title="No API tokens">{create}</Empty>}
+    >
       {made && (
         <ShownOnce
-          title={WORDS.tokens.made(made.name)}
-          secrets={[[WORDS.tokens.token, made.token]]}
+          title={`The token ${made.name}`}
+          secrets={[['Token', made.token]]}
           onClose={() => setMade(undefined)}
         >
-          <p>{WORDS.tokens.use}</p>
+          <p>Send it as Authorization: Bearer …</p>
         </ShownOnce>
       )}
-      {doomed && (
-        <Confirm
-          title={WORDS.tokens.revokeOf(doomed.name)}
-          consequence={<p>{WORDS.tokens.revokeConsequence}</p>}
-          action={WORDS.tokens.revoke}
-          danger
-          onClose={() => setDoomed(undefined)}
-          onConfirm={async () => {
-            await call('revokeToken', { params: { token_id: doomed.id } })
-            tell(WORDS.tokens.revoked)
-            list.reload()
-          }}
-        />
-      )}
-    </Page>
+    </ListPage>
   )
 }
 
-function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made: WithSecret) => void }) {
-  const [name, setName] = useState('')
-  const [role, setRole] = useState<Role>('auditor')
-  const [expires, setExpires] = useState('')
-  const { submit, error, isBusy } = useSubmit(async () =>
-    onMade(await call('createToken', { body: { name, role, ...(expires && { expires_at: endOfDay(expires) }) } })),
-  )
+function CreateToken({ onMade }: { onMade: (made: WithSecret) => void }) {
+  const { values, field, reset } = useForm({ name: '', role: 'auditor', expires: '' })
+  const { name, role, expires } = values
   return (
-    <Dialog title={WORDS.tokens.create} onClose={onClose}>
-      <form onSubmit={submit}>
-        <TextField
-          label={WORDS.tokens.name}
-          value={name}
-          onChange={setName}
-          required
-          error={fieldError(error, 'name')}
-        />
-        <SelectField
-          label={WORDS.users.role}
-          help={WORDS.users.roleHelp}
-          value={role}
-          options={ROLE_OPTIONS}
-          onChange={(chosen) => setRole(chosen as Role)}
-        />
-        <DayField
-          label={WORDS.common.expires}
-          help={WORDS.tokens.expiresHelp}
-          value={expires}
-          onChange={setExpires}
-          error={fieldError(error, 'expires_at')}
-        />
-        <Problem error={error} />
-        <div class="actions">
-          <button type="button" onClick={onClose}>
-            {WORDS.app.cancel}
-          </button>
-          <button type="submit" class="primary" disabled={isBusy}>
-            {WORDS.tokens.create}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <Action
+      needs="createToken"
+      kind="primary"
+      action="Create a token"
+      onOpen={reset}
+      onConfirm={async () => {
+        const expiry = expires && { expires_at: endOfDay(expires) }
+        onMade(await call('createToken', { body: { name, role: role as Role, ...expiry } }))
+      }}
+    >
+      {(error) => (
+        <>
+          <TextField label="Name" required {...field('name', error)} />
+          <SelectField
+            label="Role"
+            help="Auditors can read; administrators can also change."
+            options={ROLE_OPTIONS}
+            {...field('role', error)}
+          />
+          <DayField
+            label="Expires"
+            help="At the end of that day. Empty: it does not expire."
+            {...field('expires', error, 'expires_at')}
+          />
+        </>
+      )}
+    </Action>
   )
 }

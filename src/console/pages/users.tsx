@@ -1,182 +1,246 @@
-/** Administrators and auditors. */
+/** Administrators and auditors, and the profile of the user who is signed in. */
 
 import { useState } from 'preact/hooks'
-import { call, can, useList } from '../api.ts'
-import { Allowed, Badge, fieldError, Problem, Time } from '../components/basics.tsx'
-import { Dialog } from '../components/dialog.tsx'
-import { SelectField, TextField, useSubmit } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
-import { ShownOnce } from '../components/shown-once.tsx'
-import { type Column, List } from '../components/table.tsx'
+import { call, can, type Output, useApi, useList } from '../api.ts'
+import { Badge, Facts, Ready, Time } from '../components/basics.tsx'
+import { Action, ShownOnce } from '../components/dialog.tsx'
+import { SelectField, TextField, useForm } from '../components/form.tsx'
+import { Page, tell } from '../components/page.tsx'
+import { type Column, ListPage } from '../components/table.tsx'
+import { ROLE_OPTIONS, ROLES } from '../labels.ts'
 import type { PageProps } from '../router.ts'
-import { type Role, useSession } from '../session.ts'
-import { WORDS } from '../words.ts'
-import {
-  otherRole,
-  UnlockAddressDialog,
-  type User,
-  type UserDeed,
-  UserDialog,
-  type WithPassword,
-} from './user-dialogs.tsx'
+import { forget, type Role, useSession } from '../session.ts'
 
-export const ROLE_OPTIONS = (['auditor', 'admin'] as const).map((role) => [role, WORDS.session.roles[role]] as const)
+type User = Output<'listUsers'>[number]
+/** A password that is shown once, and above it whose it is. */
+type Show = (title: string, password: string) => void
 
 export function UsersPage({ entry }: PageProps) {
   const list = useList('listUsers', {}, entry)
-  const [open, setOpen] = useState<'create' | 'address'>()
   const [shown, setShown] = useState<{ title: string; password: string }>()
-  const [chosen, setChosen] = useState<{ user: User; deed: UserDeed }>()
   const { user: me } = useSession()
+  const show: Show = (title, password) => {
+    setShown({ title, password })
+    list.reload()
+  }
   return (
-    <Page
-      title={WORDS.pages.users}
+    <ListPage
+      title="Users"
       actions={
-        <Allowed to="createUser">
-          <button type="button" onClick={() => setOpen('address')}>
-            {WORDS.users.unlockAddress}
-          </button>
-          <button type="button" class="primary" onClick={() => setOpen('create')}>
-            {WORDS.users.create}
-          </button>
-        </Allowed>
+        can('createUser') && (
+          <>
+            <UnlockAddress />
+            <CreateUser show={show} />
+          </>
+        )
       }
+      list={list}
+      rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
+      columns={columnsOf(me?.id, list.reload, show)}
     >
-      <List
-        caption={WORDS.pages.users}
-        list={list}
-        rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
-        columns={columnsOf(me?.id, (user, deed) => setChosen({ user, deed }))}
-      />
-      {open === 'address' && <UnlockAddressDialog onClose={() => setOpen(undefined)} />}
-      {open === 'create' && (
-        <CreateDialog
-          onClose={() => setOpen(undefined)}
-          onMade={({ username, password }) => {
-            setOpen(undefined)
-            setShown({ title: WORDS.users.made(username), password })
-            list.reload()
-          }}
-        />
-      )}
-      {chosen && (
-        <UserDialog
-          {...chosen}
-          onClose={() => setChosen(undefined)}
-          onChanged={list.reload}
-          onPassword={({ username, password }) => setShown({ title: WORDS.users.resetMade(username), password })}
-        />
-      )}
       {shown && (
-        <ShownOnce
-          title={shown.title}
-          secrets={[[WORDS.session.password, shown.password]]}
-          onClose={() => setShown(undefined)}
-        />
+        <ShownOnce title={shown.title} secrets={[['Password', shown.password]]} onClose={() => setShown(undefined)} />
       )}
-    </Page>
+    </ListPage>
   )
 }
 
-/** Nobody changes or deletes the own user. */
-function columnsOf(me: string | undefined, choose: (user: User, deed: UserDeed) => void): Column<User>[] {
-  const isOther = ({ id }: User) => id !== me
-  return [
-    { head: WORDS.users.username, cell: ({ username }) => username },
-    { head: WORDS.users.email, kind: 'word', cell: ({ email }) => email },
-    {
-      head: WORDS.users.role,
-      cell: ({ role }) => WORDS.session.roles[role],
-    },
-    {
-      head: WORDS.common.status,
-      cell: ({ enabled }) => (
-        <Badge tone={enabled ? 'good' : 'plain'}>{enabled ? WORDS.users.enabled : WORDS.users.disabled}</Badge>
+/** Users do not change or delete themselves here. */
+const columnsOf = (me: string | undefined, reload: () => void, show: Show): Column<User>[] => [
+  { head: 'Username', cell: ({ username }) => username },
+  { head: 'Mail address', kind: 'word', cell: ({ email }) => email },
+  { head: 'Role', cell: ({ role }) => ROLES[role] },
+  {
+    head: 'Status',
+    cell: ({ enabled }) => <Badge tone={enabled ? 'good' : 'plain'}>{enabled ? 'enabled' : 'disabled'}</Badge>,
+  },
+  { head: 'Last login', kind: 'fixed', cell: ({ last_login_at }) => <Time at={last_login_at} relative={false} /> },
+  {
+    head: 'Actions',
+    cell: (user) =>
+      can('updateUser') &&
+      user.id !== me && (
+        <div class="actions left">
+          {actionsOn(user, reload, show).map(({ action, title, does, ...confirm }) => (
+            <Action
+              key={action}
+              kind="small"
+              action={action}
+              label={title}
+              title={title}
+              consequence={<p>{does}</p>}
+              {...confirm}
+            />
+          ))}
+        </div>
       ),
+  },
+]
+
+interface UserAction {
+  action: string
+  title: string
+  /** The consequence, as a sentence. */
+  does: string
+  danger?: boolean
+  typed?: string
+  onConfirm: () => Promise<unknown>
+}
+
+const ROLE_CHANGES = {
+  admin: {
+    action: 'Make administrator',
+    does: 'May then change everything: revoke certificates, stop signing, make and delete users.',
+  },
+  auditor: {
+    action: 'Make auditor',
+    does: 'May then read only. Operations that the user has started continue.',
+  },
+}
+
+function actionsOn({ id, username, role, enabled }: User, reload: () => void, show: Show): UserAction[] {
+  const params = { user_id: id }
+  const other = role === 'admin' ? 'auditor' : 'admin'
+  const update = (body: { role: Role } | { enabled: boolean }) => call('updateUser', { params, body }).then(reload)
+  return [
+    {
+      action: 'New password',
+      title: `New password for ${username}`,
+      does: 'The old password, all sessions and all API tokens of the user end at once.',
+      danger: true,
+      onConfirm: async () =>
+        show(`The new password of ${username}`, (await call('resetPassword', { params })).password),
     },
     {
-      head: WORDS.users.lastLogin,
-      kind: 'fixed',
-      cell: ({ last_login_at }) => <Time at={last_login_at} relative={false} />,
+      action: 'Unlock',
+      title: `Unlock ${username}`,
+      does: 'Forgets the failed logins under this name, so that the user may sign in again at once.',
+      onConfirm: async () => tellUnlocked(username, await call('unlockUser', { params })),
     },
     {
-      head: WORDS.common.actions,
-      cell: (user) =>
-        can('updateUser') && isOther(user) && <RowActions user={user} choose={(deed) => choose(user, deed)} />,
+      ...ROLE_CHANGES[other],
+      title: `${ROLE_CHANGES[other].action}: ${username}`,
+      danger: other === 'admin',
+      onConfirm: () => update({ role: other }),
+    },
+    {
+      action: enabled ? 'Disable' : 'Enable',
+      title: `${enabled ? 'Disable' : 'Enable'} ${username}`,
+      does: enabled
+        ? 'The user can no longer sign in; sessions and API tokens are refused at once.'
+        : 'The user may sign in again, with the rights of the role.',
+      danger: enabled,
+      onConfirm: () => update({ enabled: !enabled }),
+    },
+    {
+      action: 'Delete',
+      title: `Delete ${username}`,
+      does: 'All sessions and API tokens of the user end. It cannot be undone; the audit log stays.',
+      danger: true,
+      typed: username,
+      onConfirm: () => call('deleteUser', { params }).then(reload),
     },
   ]
 }
 
-interface RowActionsProps {
-  user: User
-  choose: (deed: UserDeed) => void
-}
+const tellUnlocked = (subject: string, { unlocked }: { unlocked: boolean }) =>
+  tell(unlocked ? `${subject} is unlocked.` : `${subject} was not locked: no failed login is counted.`)
 
-function RowActions({ user: { username, enabled, role }, choose }: RowActionsProps) {
-  const other = otherRole(role)
-  const access = enabled
-    ? ([WORDS.users.disable, WORDS.users.disableOf] as const)
-    : ([WORDS.users.enable, WORDS.users.enableOf] as const)
-  const actions = [
-    [WORDS.users.reset, WORDS.users.resetOf, () => choose('reset')],
-    [WORDS.users.unlock, WORDS.users.unlockOf, () => choose('unlock')],
-    [WORDS.users.roles[other], (name: string) => WORDS.users.roleOf(name, other), () => choose('role')],
-    [...access, () => choose('access')],
-    [WORDS.common.delete, WORDS.users.deleteOf, () => choose('delete')],
-  ] as const
+/** Failed logins lock their address, too, for every user behind it. */
+function UnlockAddress() {
+  const { values, field, reset } = useForm({ address: '' })
+  const address = values.address.trim()
   return (
-    <div class="actions left">
-      {actions.map(([text, of, onClick]) => (
-        <button type="button" class="small" key={text} aria-label={of(username)} onClick={onClick}>
-          {text}
-        </button>
-      ))}
-    </div>
+    <Action
+      text="Unlock an address"
+      title="Unlock an address"
+      action="Unlock"
+      consequence={<p>Forgets the failed logins from an address, so that users behind it may sign in again.</p>}
+      onOpen={reset}
+      onConfirm={async () => tellUnlocked(address, await call('unlockAddress', { body: { address } }))}
+    >
+      {(error) => (
+        <TextField
+          label="IP address"
+          help="An IPv6 address counts as its /64 network."
+          required
+          {...field('address', error)}
+        />
+      )}
+    </Action>
   )
 }
 
-function CreateDialog({ onClose, onMade }: { onClose: () => void; onMade: (made: WithPassword) => void }) {
-  const [username, setUsername] = useState('')
-  const [email, setEmail] = useState('')
-  const [role, setRole] = useState<Role>('auditor')
-  const { submit, error, isBusy } = useSubmit(async () =>
-    onMade(await call('createUser', { body: { username, email, role } })),
-  )
+function CreateUser({ show }: { show: Show }) {
+  const { values, field, reset } = useForm({ username: '', email: '', role: 'auditor' })
   return (
-    <Dialog title={WORDS.users.create} onClose={onClose}>
-      <form onSubmit={submit}>
-        <TextField
-          label={WORDS.users.username}
-          value={username}
-          onChange={setUsername}
-          required
-          error={fieldError(error, 'username')}
-        />
-        <TextField
-          label={WORDS.users.email}
-          type="email"
-          value={email}
-          onChange={setEmail}
-          required
-          error={fieldError(error, 'email')}
-        />
-        <SelectField
-          label={WORDS.users.role}
-          help={WORDS.users.roleHelp}
-          value={role}
-          options={ROLE_OPTIONS}
-          onChange={(chosen) => setRole(chosen as Role)}
-        />
-        <Problem error={error} />
-        <div class="actions">
-          <button type="button" onClick={onClose}>
-            {WORDS.app.cancel}
-          </button>
-          <button type="submit" class="primary" disabled={isBusy}>
-            {WORDS.users.create}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <Action
+      kind="primary"
+      action="Create a user"
+      onOpen={reset}
+      onConfirm={async () => {
+        const { username, password } = await call('createUser', { body: { ...values, role: values.role as Role } })
+        show(`The user ${username}`, password)
+      }}
+    >
+      {(error) => (
+        <>
+          <TextField label="Username" required {...field('username', error)} />
+          <TextField label="Mail address" type="email" required {...field('email', error)} />
+          <SelectField
+            label="Role"
+            help="Auditors can read; administrators can also change."
+            options={ROLE_OPTIONS}
+            {...field('role', error)}
+          />
+        </>
+      )}
+    </Action>
+  )
+}
+
+/** The profile of the user who is signed in. */
+export function ProfilePage() {
+  const loaded = useApi('getMe', {})
+  const { values, field, reset } = useForm({ current: '' })
+  const [made, setMade] = useState<Output<'resetMyPassword'>>()
+  return (
+    <Page title="Your profile">
+      <Ready loaded={loaded}>
+        {(me) => (
+          <Facts
+            rows={[
+              ['Username', me.username],
+              ['Mail address', me.email],
+              ['Role', ROLES[me.role]],
+              ['Last login', <Time key="login" at={me.last_login_at} />],
+              ['Created', <Time key="created" at={me.created_at} />],
+            ]}
+          />
+        )}
+      </Ready>
+      <div class="actions left">
+        <Action
+          action="Generate a new password"
+          danger
+          consequence={
+            <p>The old password and all your sessions end, this one included. You sign in with the new one.</p>
+          }
+          onOpen={reset}
+          onConfirm={async () => setMade(await call('resetMyPassword', { body: { current_password: values.current } }))}
+        >
+          {(error) => (
+            <TextField
+              label="Current password"
+              type="password"
+              autoComplete="current-password"
+              required
+              {...field('current', error, 'current_password')}
+            />
+          )}
+        </Action>
+      </div>
+      {made && <ShownOnce title="Your new password" secrets={[['Password', made.password]]} onClose={forget} />}
+    </Page>
   )
 }

@@ -10,7 +10,8 @@ import { type AdminServer, listenForAdministrators } from '../../admin/listener.
 import type { AdminQuestions, AdminRequest } from '../../admin/message.ts'
 import { bulkRevocationEvents, revocationEvents } from '../../admin/revocations/revocation-events.ts'
 import { ReplyStreams } from '../../admin/streams.ts'
-import { startHashing } from '../../admin/users/hashing.ts'
+import { startHashing } from '../../admin/users/passwords.ts'
+import { createFirstUser } from '../../admin/users/users.ts'
 import { createLogger } from '../../ops/logging.ts'
 import { createMetrics, type Metrics } from '../../ops/metrics.ts'
 import { answerOf } from '../../ops/thread-metrics.ts'
@@ -20,9 +21,9 @@ import { runThread } from '../../runtime/thread-entry.ts'
 import { adminDatabaseSettings, adminSettings, adminTls } from '../../settings/admin.ts'
 import { proxySettings } from '../../settings/server.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
+import { listUsers } from '../../store/user-store.ts'
 import type { AdminThreadData, AdminThreadMessages } from '../messages.ts'
-import { AuditUpkeep } from './audit-upkeep.ts'
-import { createAudit } from './audit-wiring.ts'
+import { AuditUpkeep, createAudit } from './audit-upkeep.ts'
 import { createAdminContext } from './use-cases.ts'
 
 /** Requests of all fronts together; the application answers what exceeds its own bound. */
@@ -119,17 +120,17 @@ const eventsFor = (reporting: { log: Logger; metrics: Metrics }): AdminEvents =>
 /** A password must not reach a log, so that only a terminal is told one. */
 async function makeFirstAdministrator(
   { config, isInteractive }: AdminThreadData,
-  { users }: AdminContext,
+  context: AdminContext,
   log: Logger,
 ): Promise<void> {
   const email = config.admin_api.initial_admin_email
   if (!isInteractive || email === null) {
-    if ((await users.list()).length === 0)
+    if ((await listUsers(context.db)).length === 0)
       log.warn({ event: 'no_administrator' }, 'there is no administrator; make one with: chancery admin create-user')
     return
   }
   const service = { userId: undefined, username: 'bootstrap', role: 'admin', ipAddress: undefined } as const
-  const made = await users.bootstrap(service, email)
+  const made = await createFirstUser(context, service, email)
   if (made)
     process.stderr.write(
       `\nThe first administrator:\n  username  admin\n  password  ${made.password}\nIt is not shown again.\n\n`,

@@ -1,22 +1,66 @@
 /**
- * What the admin thread does for the audit log without being asked: it watches its end, writes its
- * head to the service's log, sums up failed logins, and lets retention cut it.
+ * The audit log of the admin thread, and what the thread does for it without being asked: it watches the log's end,
+ * writes its head to the service's log, sums up failed logins, and lets retention cut it.
  */
 
 import type { Logger } from 'pino'
-import type { AuditLog } from '../../admin/audit/audit-log.ts'
-import { AuditRetention } from '../../admin/audit/audit-retention.ts'
-import type { AuditWatch } from '../../admin/audit/audit-watch.ts'
-import { noteStrangers } from '../../admin/users/failed-logins.ts'
+import { AuditLog } from '../../admin/audit/audit-log.ts'
+import { cutAuditLog } from '../../admin/audit/audit-retention.ts'
+import { AuditWatch, type AuditWatchEvents } from '../../admin/audit/audit-watch.ts'
+import { noteStrangers } from '../../admin/users/login-attempts.ts'
 import { type Loop, startLoop } from '../../background/loop.ts'
 import { renderHead } from '../../domain/audit-verdict.ts'
-import type { DatabasePool } from '../../store/slonik.ts'
-import type { ReloadChanges } from '../messages.ts'
+import type { EventWriter } from '../../events/event-writer.ts'
+import type { Metrics } from '../../ops/metrics.ts'
+import { requireAuditKey } from '../../settings/admin.ts'
+import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
+import { createEventWriter } from '../event-writer.ts'
+import type { AdminThreadData, ReloadChanges } from '../messages.ts'
 
 const LOOK_MS = 5_000
 const HEAD_EVERY_MS = 60_000
 
-export interface AuditUpkeepOptions {
+/** @returns its parts; the event writer is closed before the database */
+export function createAudit(
+  { config, auditState }: AdminThreadData,
+  db: DatabasePool,
+  { log, metrics }: { log: Logger; metrics: Metrics },
+) {
+  const eventWriter = createEventWriter(queriesOf(db), log, metrics)
+  const key = requireAuditKey(config)
+  const watch = new AuditWatch({ db, key, events: auditAlarm(auditState, { log, metrics, eventWriter }) })
+  return { key, watch, eventWriter, audit: new AuditLog(db, key, watch) }
+}
+
+/**
+ * Log and events tell of it once; health and metrics show it until the log is whole again.
+ * @param state one Int32, which the supervisor reads for its health
+ */
+function auditAlarm(
+  state: SharedArrayBuffer,
+  { log, metrics, eventWriter }: { log: Logger; metrics: Metrics; eventWriter: Pick<EventWriter, 'write'> },
+): AuditWatchEvents {
+  function show(isBroken: 0 | 1): void {
+    Atomics.store(new Int32Array(state), 0, isBroken)
+    metrics.auditLogBroken.set(isBroken)
+  }
+  show(0)
+  const message = 'the end of the audit log was cut or changed'
+  return {
+    missing(fault) {
+      show(1)
+      metrics.alarms.inc()
+      log.fatal({ event: 'alarm', reason: fault }, message)
+      eventWriter.write({ kind: 'alarm', subject: 'audit_log', accountId: undefined, data: { message, reason: fault } })
+    },
+    found() {
+      show(0)
+      log.warn({ event: 'audit_log_restored' }, 'the audit log has its end again')
+    },
+  }
+}
+
+interface AuditUpkeepOptions {
   db: DatabasePool
   key: Buffer
   audit: AuditLog
@@ -26,7 +70,6 @@ export interface AuditUpkeepOptions {
 
 export class AuditUpkeep {
   readonly #options: AuditUpkeepOptions
-  readonly #retention: AuditRetention
   readonly #rounds: Loop
   /** `performance.now()` of the next line. */
   #lineAt = 0
@@ -34,7 +77,6 @@ export class AuditUpkeep {
   constructor(options: AuditUpkeepOptions) {
     const { log } = options
     this.#options = options
-    this.#retention = new AuditRetention(options)
     this.#rounds = startLoop({
       name: 'audit_head',
       intervalMs: LOOK_MS,
@@ -45,7 +87,7 @@ export class AuditUpkeep {
 
   /** @returns the number of deleted entries */
   cut(before: Date): Promise<number> {
-    return this.#retention.cut(before)
+    return cutAuditLog(this.#options, before)
   }
 
   async noteReload({ applied, needRestart }: ReloadChanges): Promise<undefined> {

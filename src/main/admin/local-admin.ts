@@ -16,7 +16,7 @@ import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
 import { createAdminContext } from './use-cases.ts'
 
-export interface LocalApiOptions {
+interface LocalApiOptions {
   config: AdminThreadData['config']
   version: string
   db: DatabasePool

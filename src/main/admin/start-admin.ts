@@ -1,4 +1,4 @@
-/** The admin thread, the way from the fronts to it, and the supervisor's answers to its questions. */
+/** The admin thread, and the supervisor's answers to its questions. */
 
 import type { AdminQuestions, ShownConfig } from '../../admin/message.ts'
 import type { CaBackend } from '../../ca/backend.ts'

@@ -1,7 +1,7 @@
 /** Makes the use cases of the Admin API. */
 
+import { AuditExports } from '../../admin/audit/audit-export.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
-import { AuditReader } from '../../admin/audit/audit-reader.ts'
 import { AuditVerifications } from '../../admin/audit/audit-verification.ts'
 import { Accounts } from '../../admin/certificates/accounts.ts'
 import { Certificates } from '../../admin/certificates/certificates.ts'
@@ -28,10 +28,8 @@ import { BackendRevocations } from '../../admin/revocations/backend-revocations.
 import { BlockedKeys } from '../../admin/revocations/blocked-keys.ts'
 import { BulkRevocations } from '../../admin/revocations/bulk-revocations.ts'
 import { Turns } from '../../admin/turns.ts'
-import { ApiTokens } from '../../admin/users/api-tokens.ts'
 import { PasswordHasher, type PasswordHashing } from '../../admin/users/passwords.ts'
 import { SignIn } from '../../admin/users/sign-in.ts'
-import { Users } from '../../admin/users/users.ts'
 import { adminSettings } from '../../settings/admin.ts'
 import { eabSecretBox } from '../../settings/eab-secret.ts'
 import { renewalPolicy, staleCrlAfterMs } from '../../settings/issuance.ts'
@@ -41,7 +39,7 @@ import { readWorkers } from '../../store/background-run-store.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
 
-export interface AdminParts {
+interface AdminParts {
   db: DatabasePool
   audit: AuditLog
   /** @throws Error where there is none */
@@ -68,7 +66,7 @@ export function createAdminContext(
   { db, audit, auditKey, events, hashing, isCommand, signingIssuers, ask }: AdminParts,
 ): AdminContext {
   const settings = adminSettings(config)
-  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, passwordLength, confirmAbove } = settings
+  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, confirmAbove } = settings
   const policy = policyOf(config)
   const switches = new Switches(db, audit)
   const workers = () => readWorkers(queriesOf(db))
@@ -96,7 +94,6 @@ export function createAdminContext(
       return description
     },
     signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
-    users: new Users({ db, audit, passwords, passwordLength }),
     switches,
     workers,
     crls,
@@ -109,8 +106,7 @@ export function createAdminContext(
     deadLetters: new DeadLetters(db, audit),
     backendRevocations: new BackendRevocations(db, audit),
     statistics: new EventStatistics(db),
-    tokens: new ApiTokens(db, audit),
-    auditReader: new AuditReader(db, audit),
+    auditExports: new AuditExports(db, audit),
     auditVerifications: new AuditVerifications({
       db,
       key: auditKey,

@@ -4,8 +4,9 @@
  */
 
 import type { Logger } from 'pino'
-import { createAcmeProxyBackend } from '../../ca/acme-proxy/backend.ts'
-import { readReferenceKey } from '../../ca/acme-proxy/reference-account.ts'
+import { type Loop, startLoop } from '../../background/loop.ts'
+import { createAcmeProxyBackend } from '../../ca/acme-proxy/acme-proxy-backend.ts'
+import { readReferenceKey } from '../../ca/acme-proxy/upstream-account.ts'
 import { createCircuitBreaker } from '../../ca/circuit-breaker.ts'
 import type { CsrBackend } from '../../ca/csr-backend.ts'
 import { createExternalBackend } from '../../ca/external-backend.ts'
@@ -24,11 +25,10 @@ import { breakerSettings, csrBackendNames, externalSettings, probeIntervalMs } f
 import type { Database } from '../../store/database.ts'
 import { createUpstreamAccountStore } from '../../store/upstream-account-store.ts'
 import type { StartContext } from '../start-context.ts'
-import { startBackendProbes } from './backend-probes.ts'
 import { createCaModule } from './start-ca-module.ts'
 
 /** What a backend is made from. */
-export interface BackendParts {
+interface BackendParts {
   config: Config
   db: Database
   log: Logger
@@ -131,5 +131,48 @@ async function createAcmeProxy({ config, db, log }: AcmeProxyParts): Promise<Csr
     box: upstreamAccountBox(config),
     readFormerKey: () => readReferenceKey(proxy.storage_path, directoryUrl, email),
     note: (message, facts) => log.warn({ event: 'upstream_order', ...facts }, message),
+  })
+}
+
+type Probed = Pick<GuardedCsrBackend, 'name' | 'isUp' | 'checkHealth'>
+
+/** The first answer may need a TLS handshake, an upstream account and the load of a module. */
+const FIRST_ANSWER_MS = 15_000
+const ANSWER_MS = 5_000
+/** Some CAs limit the number of requests. */
+const UP_INTERVAL_MS = 15_000
+
+/**
+ * Asks each backend before the service is ready, then in the background; an answer ends the pause of one that was away.
+ * A backend that does not answer is only logged, since it may be back before the first order.
+ */
+async function startBackendProbes(backends: readonly Probed[], intervalMs: number, log: Logger): Promise<Loop> {
+  const askedAt = new Map<Probed, number>()
+  const away = new Set<Probed>()
+
+  async function ask(backend: Probed, timeoutMs: number): Promise<void> {
+    const { name } = backend
+    askedAt.set(backend, performance.now())
+    try {
+      await backend.checkHealth(timeoutMs)
+      if (away.delete(backend))
+        log.warn({ event: 'backend_reachable', backend: name }, 'a CA backend answers its probe again')
+    } catch (error) {
+      if (away.has(backend)) return
+      away.add(backend)
+      const reason = error instanceof Error ? error.message : String(error)
+      log.error({ event: 'backend_unreachable', backend: name, reason }, 'a CA backend fails its probe')
+    }
+  }
+
+  const isDue = (backend: Probed) =>
+    !backend.isUp() || performance.now() - (askedAt.get(backend) ?? 0) >= UP_INTERVAL_MS
+
+  await Promise.all(backends.map((backend) => ask(backend, FIRST_ANSWER_MS)))
+  return startLoop({
+    name: 'backend_probes',
+    intervalMs,
+    round: async () => void (await Promise.all(backends.filter(isDue).map((backend) => ask(backend, ANSWER_MS)))),
+    onError: (_, error) => log.error({ err: error }, 'a probe of the CA backends failed'),
   })
 }

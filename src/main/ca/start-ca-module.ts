@@ -2,8 +2,7 @@
 
 import type { Logger } from 'pino'
 import type { CsrBackend } from '../../ca/csr-backend.ts'
-import { createModuleBackend } from '../../ca/module/backend.ts'
-import { type LoadableModule, loadCaModule } from '../../ca/module/load.ts'
+import { createModuleBackend, type LoadableModule, loadCaModule } from '../../ca/module/module-backend.ts'
 import type { Config } from '../../config/schema.ts'
 import { moduleContent } from '../../services/module-content.ts'
 import { caModules } from '../../settings/ca-module.ts'

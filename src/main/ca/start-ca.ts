@@ -20,8 +20,8 @@ import type { StartContext } from '../start-context.ts'
 import type { DatabasePart } from '../start-database.ts'
 import { createStores, type Stores } from '../stores.ts'
 import { refreshServerCertificate, warnOfOwnNames } from '../tls.ts'
-import { connectCa } from './ca.ts'
 import { type CsrBackends, startCsrBackends } from './csr-backends.ts'
+import { connectCa } from './signer-connection.ts'
 import { createCsrIssuances } from './start-csr-issuances.ts'
 import { createThreadIssuance } from './start-issuance.ts'
 
@@ -30,7 +30,7 @@ const SIGNER_FIRST_ANSWER_MS = 15_000
 const SIGNER_TURN_MS = 30_000
 const SIGNER_STOP_MS = 10_000
 
-export interface SignerPart extends SignerPlace {
+interface SignerPart extends SignerPlace {
   pid(): number | undefined
 }
 

@@ -22,7 +22,7 @@ import type { PublishedCrl } from '../../store/crl-store.ts'
 import type { SharedCrl } from '../messages.ts'
 import type { Stores } from '../stores.ts'
 
-export interface CrlParts {
+interface CrlParts {
   config: Config
   stores: Pick<Stores, 'crls' | 'certificates'>
   ca: CaBackend

@@ -26,7 +26,7 @@ import type { StartContext } from '../start-context.ts'
 import type { CsrBackends } from './csr-backends.ts'
 import { issuanceEvents, orderRecovered } from './start-issuance.ts'
 
-export interface CsrIssuanceParts {
+interface CsrIssuanceParts {
   backends: CsrBackends
   db: Database
   ca: CaBackend

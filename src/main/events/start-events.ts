@@ -1,6 +1,6 @@
 /** The events thread, where somebody wants events. */
 
-import { wantsEvents } from '../../config/consumers.ts'
+import { wantsEvents } from '../../config/connections.ts'
 import type { Config } from '../../config/schema.ts'
 import type { RegisteredHook } from '../../events/hooks/registered-hook.ts'
 import type { CheckStatus } from '../../ops/health.ts'

@@ -6,6 +6,7 @@
 import type { Logger } from 'pino'
 import { createAcmeApplication } from '../../acme/application.ts'
 import { AdminGate, type AdminPort } from '../../admin/gate.ts'
+import type { AdminMessages } from '../../admin/message.ts'
 import { RefusalTally } from '../../events/abuse-summary.ts'
 import { AnswerEvents, overloadEvents } from '../../front/events.ts'
 import { createDeadlines } from '../../front/exchange.ts'
@@ -36,7 +37,7 @@ import { type Database, openDatabase } from '../../store/database.ts'
 import { GROUP_DISTANCE_MS } from '../../store/pipeline.ts'
 import { caaAnswerDeadlineMs } from '../../validation/caa-checks.ts'
 import { mailDomainsThrough } from '../../validation/mail-domain-checks.ts'
-import { connectCa } from '../ca/ca.ts'
+import { connectCa } from '../ca/signer-connection.ts'
 import { createEventWriter } from '../event-writer.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../messages.ts'
 import { createStores } from '../stores.ts'
@@ -54,16 +55,16 @@ const SUPERVISOR_DEADLINE_MS = 4_000
  * Any client may request health and metrics, and they share the port of the validation hand-over.
  */
 const OPERATIONS = { intervalMs: 0, mostWaiting: 1_024 }
-/** Exceeds the supervisor's own deadline. */
-const ADMIN_DEADLINE_MS = 40_000
+/** Exceeds the 25 s that a bulk revocation waits. */
+const ADMIN_DEADLINE_MS = 35_000
 /** Exceeds the longest wait of a finalize. */
 const ISSUING_DEADLINE_MS = 120_000
 const POOL_REPORT_MS = 100
 const REFUSALS_REPORT_MS = 5_000
-type Context = ThreadContext<FrontThreadData, SupervisorMessages>
+type Context = ThreadContext<FrontThreadData, SupervisorMessages, AdminMessages>
 type Parts = Awaited<ReturnType<typeof assemble>>
 
-runThread<FrontThreadData, FrontMessages, SupervisorMessages>(async (thread) => {
+runThread<FrontThreadData, FrontMessages, SupervisorMessages, AdminMessages>(async (thread) => {
   const parts = await assemble(thread)
   const servers = await startServers(thread, parts)
   startTicks(parts, servers)
@@ -148,14 +149,14 @@ const sumOf = (servers: readonly HttpServer[], value: (server: HttpServer) => nu
 
 /** @returns the server of the service, and that of `crl.http_port` where there is one */
 async function startServers(
-  { data, supervisor, atExit, requestRecycle }: Context,
+  { data, supervisor, peer, atExit, requestRecycle }: Context,
   parts: Parts,
 ): Promise<HttpServer[]> {
   const { config, version, tls } = data
   const { flags, overload, metrics, log, eventWriter, refusals, proxy, isTrustedProxy, context, crls, live } = parts
   const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
   const acme = createAcmeApplication(context, securityHeaders)
-  const gate = adminGate(config, supervisor, log)
+  const gate = adminGate(config, peer, log)
   const frontOptions: FrontOptions = {
     acme,
     flags,
@@ -213,16 +214,16 @@ function startTicks({ db, overload }: Parts, servers: readonly HttpServer[]): vo
 /** @returns undefined when there is no Admin API */
 function adminGate(
   config: FrontThreadData['config'],
-  supervisor: ActorRef<SupervisorMessages>,
+  admin: ActorRef<AdminMessages>,
   log: Logger,
 ): AdminGate | undefined {
   if (!config.admin_api.enabled) return undefined
   const port: AdminPort = {
-    request: (request) => supervisor.ask('admin', request, ADMIN_DEADLINE_MS),
-    next: (stream) => supervisor.ask('adminNext', stream, ADMIN_DEADLINE_MS),
+    request: (request) => admin.ask('request', request, ADMIN_DEADLINE_MS),
+    next: (stream) => admin.ask('next', stream, ADMIN_DEADLINE_MS),
     cancel(stream) {
       try {
-        supervisor.tell('adminCancel', stream)
+        admin.tell('cancel', stream)
       } catch (error) {
         // A stream that nobody reads ends by itself.
         log.debug({ err: error }, 'a stream could not be cancelled')

@@ -7,6 +7,7 @@ import { superviseThread } from '../../runtime/thread.ts'
 import { liveSettings } from '../../settings/server.ts'
 import { allocateSharedTable } from '../../shared/lib/shared-memory.ts'
 import { allocateReplayWindow } from '../../shared/protocol/nonce.ts'
+import type { AdminThread } from '../admin/start-admin.ts'
 import type { Crls } from '../ca/start-crl.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../messages.ts'
 import { threadEvents } from '../service-events.ts'
@@ -22,11 +23,18 @@ export interface Fronts {
   apply(config: Config): Promise<void>
 }
 
+/** What the fronts send messages to. */
+interface Reached {
+  supervisor: ActorRef<SupervisorMessages>
+  /** Undefined when the Admin API is off. */
+  admin: AdminThread | undefined
+}
+
 export async function startFronts(
   context: StartContext,
   parts: EarlierParts,
   crl: Crls | undefined,
-  supervisor: ActorRef<SupervisorMessages>,
+  { supervisor, admin }: Reached,
 ): Promise<Fronts> {
   const { config, fronts, now, teardown } = context
   // uWebSockets.js reads this when the first thread loads it. 16 KiB also fits a proxy's headers.
@@ -39,7 +47,7 @@ export async function startFronts(
     void Promise.allSettled(fronts.map(({ ref }) => ref.ask('crls', crls, FRONT_APPLY_MS)))
   })
   const gracefulMs = config.server.graceful_timeout * 1000
-  for (const data of threads) fronts.push(superviseFront(context, data, supervisor))
+  for (const data of threads) fronts.push(superviseFront(context, data, { supervisor, admin }))
   teardown.add(async () => {
     now.stopping = true
     await Promise.all(fronts.map((front) => front.stop(gracefulMs)))
@@ -80,13 +88,14 @@ function threadData(
 function superviseFront(
   { config, log, onBroken }: StartContext,
   data: FrontThreadData,
-  supervisor: ActorRef<SupervisorMessages>,
+  { supervisor, admin }: Reached,
 ) {
   return superviseThread<FrontMessages, SupervisorMessages>({
     name: `front-${data.front + 1}`,
     entry: new URL('./front-thread.js', import.meta.url),
     data,
     supervisor,
+    peer: asksAdmin(config) ? admin : undefined,
     mailboxLimit: 4096,
     readyTimeoutMs: THREAD_READY_TIMEOUT_MS,
     stopTimeoutMs: config.server.graceful_timeout * 1000,
@@ -94,6 +103,9 @@ function superviseFront(
     onEvent: threadEvents(log, onBroken),
   })
 }
+
+/** Whether a front serves the Admin API, or the metrics to those who sign in there. */
+const asksAdmin = ({ admin_api, metrics }: Config) => admin_api.listen === null || metrics.auth_required
 
 /**
  * A front reads its certificate only at its start, so a renewal replaces the threads one by one.

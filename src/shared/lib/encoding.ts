@@ -5,6 +5,10 @@
 
 import { isUtf8 } from 'node:buffer'
 
+export function keysOf<K extends string>(table: Readonly<Record<K, unknown>>): [K, ...K[]] {
+  return Object.keys(table) as [K, ...K[]]
+}
+
 /* base64url without padding (RFC 4648 §5, RFC 7515 §2): one text for one value. */
 
 const ALPHABET = /^[A-Za-z0-9_-]*$/

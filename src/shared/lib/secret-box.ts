@@ -9,6 +9,21 @@
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 
+const BYTE_ORDER_MARK = '\uFEFF'
+
+export function withoutLineEnds(text: string): string {
+  return (text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text).replace(/[\r\n]+$/, '')
+}
+
+/** Printable ASCII, as base64 and hexadecimal are. */
+const IS_TEXT = /^[\x20-\x7e]*$/
+
+/** The secret in a file. Random bytes stay as they are: one in 128 ends with a line end. */
+export function secretIn(file: Buffer): Buffer {
+  const text = withoutLineEnds(file.toString('utf8'))
+  return IS_TEXT.test(text) ? Buffer.from(text) : file
+}
+
 export interface SecretBox {
   seal(plain: Buffer, name: string): Buffer
   /** Undefined for another key, another name, or damaged bytes. */

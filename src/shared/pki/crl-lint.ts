@@ -8,6 +8,20 @@ import type { CrlExtensions, CrlHeader, ReadCrlEntry } from './tbs-cert-list-rea
 import { MAX_SERIAL_OCTETS } from './tbs-certificate.ts'
 import { timeFormOf } from './time.ts'
 
+/** CRLReason by number (RFC 5280 §5.3.1); 7 is not used. */
+export const CRL_REASONS: Readonly<Record<number, string>> = {
+  0: 'unspecified',
+  1: 'keyCompromise',
+  2: 'cACompromise',
+  3: 'affiliationChanged',
+  4: 'superseded',
+  5: 'cessationOfOperation',
+  6: 'certificateHold',
+  8: 'removeFromCRL',
+  9: 'privilegeWithdrawn',
+  10: 'aACompromise',
+}
+
 export function lintCrlHeader(header: CrlHeader): string | undefined {
   const { version, signatureAlgorithm, issuer, thisUpdate, nextUpdate } = header
   if (version !== 2) return `the version is ${version}, not 2`

@@ -4,8 +4,7 @@
  */
 
 import { constants, type KeyObject, type VerifyKeyObjectInput, verify } from 'node:crypto'
-import { encodeEcdsaSignature } from '../lib/encoding.ts'
-import { keysOf } from '../lib/keys.ts'
+import { encodeEcdsaSignature, keysOf } from '../lib/encoding.ts'
 
 interface AlgorithmRow {
   /** Digest name of node:crypto; null where the algorithm hashes by itself. */

@@ -79,7 +79,7 @@ describe('many requests at once', () => {
     await Promise.all(flood)
   })
 
-  test('nor does one user with many requests', async () => {
+  test('one user with many requests keeps no other user out', async () => {
     const { ask, answer, application } = anApplication()
     const own: Promise<{ status: number }>[] = []
     for (let n = 0; n < 100; n++) {

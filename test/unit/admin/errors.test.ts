@@ -31,7 +31,7 @@ function refusal(id: string, where: 'query' | 'body', value: unknown): string {
   return invalid(where, error, schema).message
 }
 
-test('an unknown key of a table is named with those that are known, and no text is longer than a reader wants', () => {
+test('an unknown key of a table is named with the known ones, in a text of bounded length', () => {
   const profile = (authorized_keys: object) => ({ name: 'p', profile_data: { authorized_keys } })
   assert.equal(
     refusal('createCsrProfile', 'body', profile({ DSA: 1024 })),

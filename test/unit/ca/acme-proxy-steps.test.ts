@@ -2,23 +2,25 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createNoncePool } from '../../../src/ca/acme-proxy/nonce-pool.ts'
 import { createOrderAdmission } from '../../../src/ca/acme-proxy/order-admission.ts'
 import {
   after,
+  afterError,
+  follow,
   mayHaveIssued,
+  nextTurn,
   type OrderState,
   orderedState,
   overdue,
   retryPauseMs,
-  STEPS,
-  type Step,
   withinBounds,
 } from '../../../src/ca/acme-proxy/order-steps.ts'
-import { createGate } from '../../../src/ca/gate.ts'
+import { createNoncePool } from '../../../src/ca/acme-proxy/upstream-client.ts'
+import { createBoundedCalls } from '../../../src/ca/bounded-calls.ts'
+import { UPSTREAM_ORDER, type UpstreamOrderStep } from '../../../src/domain/states.ts'
 
 const LIMITS = { totalMs: 300_000, readyMs: 30_000 }
-const at = (step: Step, more: Partial<OrderState> = {}): OrderState => ({
+const at = (step: UpstreamOrderStep, more: Partial<OrderState> = {}): OrderState => ({
   ...orderedState('https://ca.test/order/1', 0),
   step,
   ...more,
@@ -27,8 +29,9 @@ const FAILURE = { problem: 'serverInternal', reason: 'test' } as const
 
 describe('the steps of an upstream order', () => {
   test('each leads to a step of the table, and only finalize and what follows may have issued', () => {
-    for (const row of Object.values(STEPS)) for (const next of Object.values(row)) assert.ok(next in STEPS)
-    const steps = Object.keys(STEPS) as Step[]
+    for (const row of Object.values(UPSTREAM_ORDER))
+      for (const next of Object.values(row)) assert.ok(next in UPSTREAM_ORDER)
+    const steps = Object.keys(UPSTREAM_ORDER) as UpstreamOrderStep[]
     assert.deepEqual(
       steps.filter((step) => mayHaveIssued(at(step))),
       ['finalize', 'clean', 'collect'],
@@ -43,6 +46,47 @@ describe('the steps of an upstream order', () => {
   test('a new step counts its failures and looks from zero', () => {
     const next = after(at('await', { failures: 3, looks: 9 }), 'ready', 17)
     assert.deepEqual([next.step, next.stepSince, next.failures, next.looks], ['finalize', 17, 0, 0])
+  })
+
+  test('what may be published is withdrawn before an order ends; a passing failure begins it again', () => {
+    const responses = ['a', 'b', 'c'].map((domain) => ({
+      challenge: `https://ca.test/${domain}`,
+      domain,
+      token: domain,
+    }))
+    const passing = { ...FAILURE, isPassing: true }
+    const withdrawing = follow(at('place', { responses, placed: 1 }), 'failed', 0, { failure: FAILURE })
+    assert.ok('step' in withdrawing)
+    assert.deepEqual([withdrawing.step, withdrawing.responses.length], ['clean', 2])
+    assert.deepEqual(follow(withdrawing, 'cleaned', 0, { removed: 2 }), { refused: FAILURE })
+    assert.deepEqual(follow(at('inspect'), 'failed', 0, { failure: FAILURE }), { refused: FAILURE })
+    const left = follow({ ...withdrawing, failure: passing }, 'cleaned', 0, { removed: 2 })
+    assert.ok('step' in left)
+    assert.deepEqual(nextTurn(left, false, LIMITS, 0), { do: 'begin again', failure: passing })
+    assert.deepEqual(nextTurn(left, true, LIMITS, 0), { do: 'act', lateReason: undefined })
+    assert.equal((follow(at('finalize'), 'finalized', 0) as OrderState).step, 'collect')
+  })
+
+  test('an order that is given up or late fails before the CSR, and is looked at once more where it waits', () => {
+    const turn = (step: UpstreamOrderStep, isAbandoned: boolean, nowMs: number) =>
+      nextTurn(at(step), isAbandoned, LIMITS, nowMs)
+    for (const step of ['inspect', 'place', 'answer', 'await'] as const) {
+      assert.equal(turn(step, true, 0).do, 'fail', step)
+      assert.deepEqual(turn(step, false, 0), { do: 'act', lateReason: undefined })
+      assert.equal(turn(step, false, 300_001).do, step === 'await' ? 'act' : 'fail', step)
+    }
+    for (const step of ['finalize', 'clean', 'collect'] as const)
+      assert.deepEqual(turn(step, true, 9_999_999), { do: 'act', lateReason: undefined })
+  })
+
+  test('an error is tried again while it passes, and for as long as a certificate may exist', () => {
+    const by = (step: UpstreamOrderStep, failures: number, isPassing: boolean, isRepeated = false) =>
+      afterError(at(step, { failures }), { isPassing, isRepeated }, 2)
+    for (const step of ['inspect', 'place', 'answer', 'await'] as const)
+      assert.deepEqual([by(step, 1, true), by(step, 2, true), by(step, 0, false)], ['again', 'failed', 'failed'], step)
+    assert.deepEqual([by('finalize', 9, true), by('finalize', 0, false)], ['again', 'failed'])
+    assert.deepEqual([by('finalize', 1, false), by('finalize', 0, false, true)], ['finalized', 'finalized'])
+    assert.deepEqual([by('collect', 9, true), by('collect', 0, false)], ['again', 'unknown'])
   })
 
   test('timeout_seconds bounds what comes before the CSR, order_ready_timeout the wait for ready', () => {
@@ -94,7 +138,7 @@ describe('which orders may go on', () => {
 
 describe('the gate of a handler', () => {
   test('lets in as many as it has places, then in turn', async () => {
-    const gate = createGate(1, 60_000)
+    const gate = createBoundedCalls(1, 60_000)
     const order: string[] = []
     let finishFirst = () => {}
     const finished = new Promise<void>((resolve) => {
@@ -111,7 +155,7 @@ describe('the gate of a handler', () => {
   })
 
   test('gives up a wait that is too long, and loses no place by it', async () => {
-    const gate = createGate(1, 10)
+    const gate = createBoundedCalls(1, 10)
     let finish = () => {}
     const finished = new Promise<void>((resolve) => {
       finish = resolve

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, test } from 'node:test'
-import type { AcmeClient, Answer, Signer } from '../../../src/ca/acme-proxy/client.ts'
+import type { AcmeClient, Answer, Signer } from '../../../src/ca/acme-proxy/upstream-client.ts'
 import { readAuthorizations, readOrder } from '../../../src/ca/acme-proxy/upstream-order.ts'
 import { UpstreamNonsense } from '../../../src/ca/acme-proxy/upstream-problem.ts'
 

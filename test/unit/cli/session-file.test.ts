@@ -33,19 +33,19 @@ test('a file that others can read is refused', () => {
   chmodSync(file, 0o600)
 })
 
-test('so is one in a folder in which others may put another', () => {
+test('a file in a folder that others can write to is refused', () => {
   chmodSync(folder, 0o777)
   assert.throws(() => tokenFor(URL), /can be written by others/)
   chmodSync(folder, 0o700)
 })
 
-test('so is the file of another user', { skip: process.getuid?.() !== 0 && 'needs root' }, () => {
+test('a file of another user is refused', { skip: process.getuid?.() !== 0 && 'needs root' }, () => {
   chownSync(file, 65_534, 65_534)
   assert.throws(() => tokenFor(URL), /belongs to another user/)
   chownSync(file, 0, 0)
 })
 
-test('so is a link to a file elsewhere', () => {
+test('a link to a file elsewhere is refused', () => {
   renameSync(file, `${file}.kept`)
   symlinkSync(`${file}.kept`, file)
   assert.throws(() => tokenFor(URL), /cannot be read/)

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { workersText } from '../../../src/cli/operations/texts.ts'
+import { workersText } from '../../../src/cli/admin/reply-texts.ts'
 
 const MINUTE_MS = 60_000
 const at = (minutes: number) => new Date(Date.now() + minutes * MINUTE_MS).toISOString()

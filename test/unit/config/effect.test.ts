@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { ABSENT_FEATURES, isInert, keysOfFeature, WITHOUT_EFFECT } from '../../../src/config/availability.ts'
-import { LEAVES } from '../../../src/config/reference.ts'
+import { LEAVES } from '../../../src/config/schema.ts'
 import { formatPath, type Path } from '../../../src/shared/config-file/notice.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../../..')

@@ -1,14 +1,21 @@
-/** What pages of the console work out by themselves: commands, fields, files, words. */
+/** The pure parts of the console's pages: commands, fields, files, words. */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
-import { endOfDay, withWholeDays } from '../../../src/console/days.ts'
+import { endOfDay, withWholeDays } from '../../../src/console/format.ts'
 import { clientCommands, directoryUrlOf, shellQuoted } from '../../../src/console/pages/client-commands.ts'
-import { readCsrFile, readCsrText } from '../../../src/console/pages/csr-file.ts'
 import { explainFailure } from '../../../src/console/pages/failure-words.ts'
-import { fieldsOf, linesOf, numberOf, readJson, withField } from '../../../src/console/pages/profile-fields.ts'
+import {
+  fieldsOf,
+  linesOf,
+  numberOf,
+  readCsrFile,
+  readCsrText,
+  readJson,
+  withField,
+} from '../../../src/console/pages/profile-fields.ts'
 
 describe('commands of ACME clients', () => {
   const NASTY = `it's "$(touch /tmp/x)" \`id\` \\ {x} # %`

@@ -35,7 +35,7 @@ describe('renewal window', () => {
     assert.deepEqual(window, { start: NOW, end: FACTS.notAfter })
   })
 
-  test('of a revoked certificate is near as a whole where that is set, and ends with the certificate at the latest', () => {
+  test('of a revoked certificate is near where that is configured, and ends with the certificate at the latest', () => {
     const policy = { ...POLICY, revokedWindowSeconds: 3600 }
     const revoked = { ...FACTS, revokedAt: at('2026-01-05T00:00:00Z') }
     assert.deepEqual(renewalWindow(revoked, policy, NOW), { start: NOW, end: at('2026-01-10T01:00:00Z') })

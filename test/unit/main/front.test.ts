@@ -137,7 +137,7 @@ for (const status of [401, 403])
     assert.equal(overload.isHeldBack(ADDRESS), true)
   })
 
-test('a refusal is charged for the body that was read: seven of 60 KB use up what a thousand small ones may', async () => {
+test('a refusal is charged for the body that was read: seven of 60 KB cost like a thousand small ones', async () => {
   const { front, overload } = aFront(0)
   let refused = 0
   for (; !overload.isHeldBack(ADDRESS); refused++) await front.handle(aRequest('/new-order', ADDRESS, 60_000).http)

@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import { type SupervisorParts, spawnSupervisor } from '../../../src/main/supervisor.ts'
 import { createMetrics, takeSnapshot } from '../../../src/ops/metrics.ts'
-import { ActorError } from '../../../src/runtime/errors.ts'
 
 const SCRAPES = 200
 
@@ -62,21 +61,5 @@ test('scrapes that come at a time share one exposition, and a validation does no
   const texts = await Promise.all(scrapes)
   assert.match(texts[0] as string, /^service_front_threads 1$/m)
   assert.deepEqual([new Set(texts).size, counted.front], [1, 1])
-  supervisor.stop()
-})
-
-test('a stream that cannot be cancelled lets no administrator wait', async () => {
-  const ref = {
-    ask: async (kind: string) => {
-      if (kind === 'cancel') throw new ActorError('stopped', 'the admin thread is started again')
-      return { status: 200 }
-    },
-  }
-  const failures: string[] = []
-  const log = pino({ level: 'error' }, { write: (line: string) => void failures.push(line) })
-  const { supervisor } = aSupervisor({ admin: { ref }, log })
-  supervisor.tell('adminCancel', 'a stream')
-  assert.deepEqual(await supervisor.ask('admin', {} as never, 60_000), { status: 200 })
-  assert.deepEqual(failures, [])
   supervisor.stop()
 })

@@ -62,7 +62,7 @@ describe('admission', () => {
     assert.equal(ask('newOrder'), undefined)
   })
 
-  test('turns new orders away when so many are under way that one more would take too long, and lets orders go on', () => {
+  test('turns new orders away when one more would take too long, and lets open orders continue', () => {
     const { ticks, begin, end, ask, said, counted, began } = admission()
     begin(400)
     ticks(40, { answered: 2 * TICK_MS })
@@ -170,7 +170,7 @@ describe('admission', () => {
     assert.equal(starved.ask('newOrder'), undefined)
   })
 
-  test('an address that takes far more than others yields to them on a busy thread, and is refused first and late', () => {
+  test('an address that takes far more than others is served last on a busy thread, and refused first', () => {
     const { subject, ticks, begin, end, ask, come } = admission()
     const traffic = () => {
       for (let i = 0; i < 100; i++) come('directory', '192.0.2.66')

@@ -17,7 +17,7 @@ import {
   TICK_MS,
   WORK_CLASS,
 } from '../../../src/overload/overload.ts'
-import { keysOf } from '../../../src/shared/lib/keys.ts'
+import { keysOf } from '../../../src/shared/lib/encoding.ts'
 
 const after = (state: OverloadState, ...pressures: number[]) =>
   pressures.reduce((now, pressure) => nextState(now, pressure), state)

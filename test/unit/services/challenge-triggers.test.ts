@@ -94,7 +94,7 @@ describe('a challenge that is triggered', () => {
     return authorization.attempts[type]?.status ?? 'pending'
   }
 
-  test('and recorded at once is answered with how it ended, and never claimed', async () => {
+  test('and recorded at once is answered with its outcome, and never claimed', async () => {
     supervisor = () => setTimeout(tell, 5, VALID)
     assert.equal(await triggered(), 'valid')
     assert.deepEqual(claims, [])

@@ -37,7 +37,7 @@ const ROW: ClaimedIssuance = {
   backend: 'external',
   requested: {},
   state: undefined,
-  mayHaveIssued: true,
+  status: 'promised',
   isRepeated: false,
   failures: 0,
   ageSeconds: 0,

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { wantsEvents } from '../../../src/config/consumers.ts'
+import { wantsEvents } from '../../../src/config/connections.ts'
 import { auditFile, syslogTarget, transparencyLogs } from '../../../src/main/events/event-settings.ts'
 import { parseTree, type Tree } from '../config/support.ts'
 

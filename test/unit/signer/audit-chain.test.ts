@@ -17,10 +17,9 @@ import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openAuditChain } from '../../../signer/audit/chain.ts'
+import { verifyAuditChain } from '../../../signer/audit/commands.ts'
 import { exportAudit, followLines, lastLines } from '../../../signer/audit/export.ts'
-import { type AuditLine, type AuditRecord, NO_PREVIOUS } from '../../../signer/audit/line.ts'
-import { closedSegments } from '../../../signer/audit/segments.ts'
-import { verifyAuditChain } from '../../../signer/audit/verify.ts'
+import { type AuditLine, type AuditRecord, closedSegments, NO_PREVIOUS } from '../../../signer/audit/line.ts'
 import { SignerUnavailable } from '../../../signer/protocol/errors.ts'
 
 const record = (serial: string): AuditRecord => ({

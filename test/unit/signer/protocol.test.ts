@@ -4,14 +4,21 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { decodeError, encodeError } from '../../../signer/protocol/error-frames.ts'
 import {
   SignerNameRefusal,
   SignerProtocolError,
   SignerRefusal,
   SignerUnavailable,
 } from '../../../signer/protocol/errors.ts'
-import { decodeMeta, encodeFrame, type Frame, FrameReader, KIND } from '../../../signer/protocol/frames.ts'
+import {
+  decodeError,
+  decodeMeta,
+  encodeError,
+  encodeFrame,
+  type Frame,
+  FrameReader,
+  KIND,
+} from '../../../signer/protocol/frames.ts'
 import {
   checkProof,
   checkWelcome,
@@ -19,9 +26,9 @@ import {
   encodeHello,
   encodeProof,
   encodeWelcome,
+  readSharedSecret,
 } from '../../../signer/protocol/handshake.ts'
 import { METHODS, TEST_MESSAGE } from '../../../signer/protocol/methods.ts'
-import { readSharedSecret } from '../../../signer/protocol/shared-secret.ts'
 import { parseTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
 
 function readAll(bytes: Buffer, maxFrameBytes = 1 << 20): Frame[] {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { TokenBucket } from '../../../signer/issuers.ts'
 import { SignerUnavailable } from '../../../signer/protocol/errors.ts'
 import { SignQueue } from '../../../signer/sign-queue.ts'
-import { TokenBucket } from '../../../signer/token-bucket.ts'
 
 describe('the queue of a key', () => {
   test('never runs more tasks at once than it has slots, and keeps their order', async () => {

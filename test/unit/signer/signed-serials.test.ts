@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { SerialSet } from '../../../signer/crl-policy.ts'
 import { SignerRefusal } from '../../../signer/protocol/errors.ts'
-import { SerialSet } from '../../../signer/serial-set.ts'
-import { SignedSerials } from '../../../signer/signed-serials.ts'
+import { SignedSerials } from '../../../signer/signing.ts'
 
 describe('serial numbers that were signed', () => {
   test('go with one content each, issuer by issuer', () => {

@@ -7,7 +7,7 @@ import { MAX_RECORD_LENGTH } from '../../../src/domain/validation-evidence.ts'
 import { createMetrics } from '../../../src/ops/metrics.ts'
 import { createCaaChecks, createCaaJobFactory } from '../../../src/validation/caa-checks.ts'
 import type { CaaFinding, CaaJob } from '../../../workers/job.ts'
-import { WorkerPoolError } from '../../../workers/pool-error.ts'
+import { WorkerPoolError } from '../../../workers/job.ts'
 import { aConfig } from '../config/support.ts'
 
 const SUBJECTS = [{ name: 'a.example', wildcard: false, method: 'http-01' }]
@@ -92,7 +92,7 @@ describe('checks for finalize', () => {
       assert.equal(looks, 10)
     }
   })
-  test('at most 24 run at once, and 6 of one account; the others are told so, and places are given back', async () => {
+  test('at most 24 run at once, and 6 of one account; further ones are refused until one ends', async () => {
     const waiting: (() => void)[] = []
     const { check } = checksWith(() => new Promise((resolve) => waiting.push(() => resolve([]))))
     const of = (accountId: string) => check({ ...REQUEST, accountId })

@@ -204,7 +204,7 @@ interface Keyed {
 const keyOf = ({ key }: Keyed) => key
 const keyed = (text: string): Keyed[] => [...text].map((key, n) => ({ key, n }))
 
-test('commands of one key go one after the other in the order they came, and those of others do not wait for them', async () => {
+test('commands of one key run one after the other in their order, and those of other keys do not wait', async () => {
   const batches: string[] = []
   const batched = batchedBy<Keyed, number>(
     async (commands) => {
@@ -219,7 +219,7 @@ test('commands of one key go one after the other in the order they came, and tho
   assert.deepEqual(batches, ['a1 b0 c3', 'a2 b5', 'a4'])
 })
 
-test('a key that is stuck holds up only its own: others neither wait nor take it for a queue that does not move', async () => {
+test('a stuck key holds up only its own commands, and the queue does not count as stuck', async () => {
   let release: () => void = () => undefined
   const batched = batchedBy<Keyed, number>(
     async (commands) => {
@@ -257,7 +257,7 @@ test('what lines up behind its key is bounded by itself, and takes up no room of
   await twice()
 })
 
-test('what nobody waits for any more is dropped, in line and at its head, and what comes behind it is done', async () => {
+test('a command that nobody waits for any more is dropped, and the commands behind it are done', async () => {
   const gone = new Set([1, 2, 4])
   const batches: string[] = []
   const batched = batchedBy<Keyed, number>(

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { secretIn, withoutLineEnds } from '../../../../src/shared/lib/secret-text.ts'
+import { secretIn, withoutLineEnds } from '../../../../src/shared/lib/secret-box.ts'
 
 test('line ends behind and a byte order mark before a text are cut, and nothing else', () => {
   for (const text of ['a b', 'a b\n', 'a b\r\n', 'a b\n\n', '\uFEFFa b\n']) assert.equal(withoutLineEnds(text), 'a b')

@@ -27,7 +27,7 @@ describe('work that is shared', () => {
     assert.equal(begins.length, 1)
   })
 
-  test('is done once more, afterwards, for those who ask while it is done: their answer is no older than their question', async () => {
+  test('is done once more for those who ask meanwhile, so that no answer is older than its question', async () => {
     const { work, ends, begins } = aWork()
     const ask = sharedWork(work, { intervalMs: 0, mostWaiting: 10 })
     const first = ask()

@@ -6,7 +6,7 @@ import { admitsAnyName, checkNameConstraints } from '../../../../src/shared/pki/
 import { DerError, DerReader } from '../../../../src/shared/pki/der.ts'
 import { encodeDer } from '../../../../src/shared/pki/der-writer.ts'
 import { readExtensions } from '../../../../src/shared/pki/extensions.ts'
-import { encodeCommonName, parseName } from '../../../../src/shared/pki/name.ts'
+import { encodeCommonName, encodeNameText, parseName } from '../../../../src/shared/pki/name.ts'
 import {
   type NameConstraints,
   NO_SUBTREES,
@@ -15,7 +15,6 @@ import {
   parseNetwork,
   writeNameConstraints,
 } from '../../../../src/shared/pki/name-constraints.ts'
-import { encodeNameText } from '../../../../src/shared/pki/name-text.ts'
 import { constraintsOn } from '../../../signer/authority.ts'
 import { hex } from './support.ts'
 

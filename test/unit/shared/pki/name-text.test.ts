@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { encodeCommonName, formatName, parseName } from '../../../../src/shared/pki/name.ts'
-import { encodeNameText } from '../../../../src/shared/pki/name-text.ts'
+import { encodeCommonName, encodeNameText, formatName, parseName } from '../../../../src/shared/pki/name.ts'
 import { anyCharacter } from '../../../support/any-character.ts'
 
 describe('a name from its text', () => {

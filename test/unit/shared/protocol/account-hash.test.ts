@@ -18,7 +18,7 @@ test('the example of §10.2 is computed', () => {
   )
 })
 
-test('so is the one for any domain', () => {
+test('the example for any domain is computed', () => {
   assert.equal(
     hashedAccountUri(PREFIX, { domainName: ANY_DOMAIN, ...ACCOUNT }),
     `${PREFIX}sha-256/NpDnSwUthQK8zCgFdefYxAdAVPnygMLbs9US6oO-5ug`,

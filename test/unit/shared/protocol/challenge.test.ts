@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { offeredChallengeTypes } from '../../../../src/domain/identifier-policy.ts'
-import { keysOf } from '../../../../src/shared/lib/keys.ts'
+import { keysOf } from '../../../../src/shared/lib/encoding.ts'
 import {
   CHALLENGE_TYPES,
   type ChallengeType,

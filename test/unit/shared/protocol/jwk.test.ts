@@ -49,7 +49,7 @@ test('leading zeros do not change an RSA key', () => {
   }
 })
 
-test('a coordinate that starts with a zero byte may be spelled short or long, and is kept long (RFC 7518 §6.2.1.2)', () => {
+test('a coordinate with a leading zero byte may be spelled short or long, and is kept long (RFC 7518 §6.2.1.2)', () => {
   for (let found = 0; found < 2; ) {
     const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     const jwk = publicJwk(publicKey) as Record<string, string>

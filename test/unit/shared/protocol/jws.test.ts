@@ -128,7 +128,7 @@ test('of 5,000 mutated requests each is parsed or refused, and what is parsed re
   assert.ok(parsed > 50, `some mutations are harmless to the form: ${parsed}`)
 })
 
-test('the same holds for what stands inside a key change, and for payloads', () => {
+test('mutated payloads and inner requests of key changes are parsed or refused, and re-encode to what was sent', () => {
   const { url } = HEADER
   const originals = [
     bodyOf({ alg: 'ES256', url, jwk: KEY.jwk }, { account: HEADER.kid, oldKey: KEY.jwk }),

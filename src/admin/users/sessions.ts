@@ -1,0 +1,117 @@
+/**
+ * Sessions and API tokens as the database has them, and whether an author may still do what the gate has let in.
+ *
+ * That is read in the transaction that does it, and held until its commit: a logout, a revocation or a
+ * change of role that comes first wins, and one that comes later waits.
+ */
+
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import { AdminError } from '../../domain/admin-error.ts'
+import { type Actor, ROLES, type Role } from '../../domain/administrator.ts'
+import { rowsOf, sql } from '../../store/slonik.ts'
+
+const None = z.object({})
+const Author = z.object({ user_id: z.string(), username: z.string(), role: z.enum(ROLES) })
+type SessionAuthor = z.infer<typeof Author>
+
+export async function insertSession(
+  tx: CommonQueryMethods,
+  session: { id: string; userId: string; ipAddress: string; expiresAt: Date },
+): Promise<void> {
+  const { id, userId, ipAddress, expiresAt } = session
+  await tx.query(rowsOf(None)`
+    INSERT INTO admin_sessions (id, user_id, ip_address, expires_at)
+    VALUES (${id}, ${userId}, ${ipAddress}, ${expiresAt.toISOString()}::timestamptz)`)
+  await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE expires_at < now()`)
+}
+
+/** One indexed read: the session, its user and the role of this moment. */
+export function findSession(db: CommonQueryMethods, id: string): Promise<SessionAuthor | null> {
+  return db.maybeOne(rowsOf(Author)`
+    SELECT u.id AS user_id, u.username, u.role FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id
+     WHERE s.id = ${id} AND s.expires_at > now() AND u.enabled`)
+}
+
+/** @returns false when it has ended already */
+export async function deleteSession(tx: CommonQueryMethods, id: string): Promise<boolean> {
+  const { rowCount } = await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE id = ${id} AND expires_at > now()`)
+  return rowCount > 0
+}
+
+/** Ends every session and API token of a user. @returns how many API tokens it revoked */
+export async function endAccess(tx: CommonQueryMethods, userId: string): Promise<number> {
+  await deleteSessionsOf(tx, userId)
+  const { rowCount } = await tx.query(rowsOf(None)`
+    UPDATE admin_api_tokens SET revoked_at = now() WHERE created_by = ${userId} AND revoked_at IS NULL`)
+  return rowCount
+}
+
+/** @returns how many there were */
+export async function deleteSessionsOf(tx: CommonQueryMethods, userId: string): Promise<number> {
+  const { rowCount } = await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE user_id = ${userId}`)
+  return rowCount
+}
+
+const Held = Author.pick({ role: true })
+
+/** The role of a session that is still good, and stays so until the transaction ends. */
+async function holdSession(tx: CommonQueryMethods, id: string): Promise<Role | undefined> {
+  const found = await tx.maybeOne(rowsOf(Held)`
+    SELECT u.role FROM admin_sessions s JOIN admin_users u ON u.id = s.user_id
+     WHERE s.id = ${id} AND s.expires_at > clock_timestamp() AND u.enabled FOR SHARE`)
+  return found?.role
+}
+
+const roleOfToken = sql.fragment`CASE WHEN t.role = 'admin' AND u.role = 'admin' THEN 'admin' ELSE 'auditor' END AS role`
+const isTokenGood = sql.fragment`
+  t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp()) AND u.enabled`
+
+/** The role of an API token that is still good, until the transaction ends. */
+async function holdApiToken(tx: CommonQueryMethods, id: string): Promise<Role | undefined> {
+  const found = await tx.maybeOne(rowsOf(Held)`
+    SELECT ${roleOfToken} FROM admin_api_tokens t JOIN admin_users u ON u.id = t.created_by
+     WHERE t.id = ${id} AND ${isTokenGood} FOR SHARE`)
+  return found?.role
+}
+
+const TokenAuthor = Author.extend({ token_id: z.string() })
+
+/**
+ * The lesser of the token's role and its maker's. Last use is noted once a minute, and later when
+ * another request of the token is at work.
+ */
+export function findApiToken(db: CommonQueryMethods, hash: Buffer) {
+  return db.maybeOne(rowsOf(TokenAuthor)`
+    WITH found AS (
+      SELECT t.id, t.last_used_at, u.id AS user_id, u.username, ${roleOfToken}
+        FROM admin_api_tokens t JOIN admin_users u ON u.id = t.created_by
+       WHERE t.token_hash = ${sql.binary(hash)} AND ${isTokenGood}
+    ), unused AS (
+      SELECT t.id FROM admin_api_tokens t JOIN found ON found.id = t.id
+       WHERE found.last_used_at IS NULL OR found.last_used_at < now() - interval '1 minute'
+         FOR NO KEY UPDATE OF t SKIP LOCKED
+    ), used AS (
+      UPDATE admin_api_tokens t SET last_used_at = now() FROM unused WHERE t.id = unused.id
+    )
+    SELECT id AS token_id, user_id, username, role FROM found`)
+}
+
+/**
+ * Authors without session and token are the command line and the service itself.
+ *
+ * @throws AdminError unauthorized, forbidden
+ */
+export async function requireAuthority(
+  tx: CommonQueryMethods,
+  author: Pick<Partial<Actor>, 'role' | 'sessionId' | 'apiTokenId'>,
+): Promise<void> {
+  const { role, sessionId, apiTokenId } = author
+  if (sessionId === undefined && apiTokenId === undefined) return
+  const current =
+    sessionId === undefined ? await holdApiToken(tx, apiTokenId as string) : await holdSession(tx, sessionId)
+  if (current === undefined) throw noLongerGood()
+  if (role === 'admin' && current !== 'admin') throw new AdminError('forbidden', 'this needs the role admin')
+}
+
+export const noLongerGood = () => new AdminError('unauthorized', 'the token has expired, or was logged out or revoked')

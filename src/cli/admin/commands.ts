@@ -1,0 +1,72 @@
+/** All commands on the Admin API: rows of the operation table, and those that do more than one operation. */
+
+import type { Command } from '../../shared/command-line.ts'
+import type { AdminCommand } from './admin-command.ts'
+import { AUDIT_VERIFY, TERMS_ACCEPT, USER_COMMANDS } from './administration-commands.ts'
+import { BULK_REVOKE } from './bulk-revoke.ts'
+import { CERTIFICATE_COMMANDS } from './certificate-commands.ts'
+import { CRL_REBUILD } from './crl-commands.ts'
+import { EAB_CREATE } from './eab-commands.ts'
+import { IDENTIFIER_COMMANDS } from './identifier-commands.ts'
+import { operationCommand } from './operation-command.ts'
+import { OPERATION_ROWS } from './operation-table.ts'
+import { PROFILE_COMMANDS } from './profile-commands.ts'
+
+export const ADMIN_COMMANDS: readonly AdminCommand[] = [
+  ...OPERATION_ROWS.filter(({ needsSession }) => !needsSession).map(operationCommand),
+  ...CERTIFICATE_COMMANDS,
+  BULK_REVOKE,
+  CRL_REBUILD,
+  EAB_CREATE,
+  ...IDENTIFIER_COMMANDS,
+  ...PROFILE_COMMANDS,
+  TERMS_ACCEPT,
+  ...USER_COMMANDS,
+  AUDIT_VERIFY,
+]
+
+/** About the user of a session, and so only with `--server`. */
+export const SESSION_COMMANDS: readonly AdminCommand[] = OPERATION_ROWS.filter(({ needsSession }) => needsSession).map(
+  operationCommand,
+)
+
+/** First words of the commands in the order of the help. */
+const GROUPS = [
+  'login',
+  'logout',
+  'serve',
+  'perspective',
+  'db',
+  'maintenance',
+  'signing',
+  'workers',
+  'mail',
+  'ca',
+  'crl',
+  'certificates',
+  'bulk-revocations',
+  'renewals',
+  'keys',
+  'issuers',
+  'orders',
+  'accounts',
+  'inspect',
+  'terms',
+  'eab',
+  'identifiers',
+  'profiles',
+  'admin',
+  'users',
+  'me',
+  'tokens',
+  'audit',
+  'notifications',
+  'events',
+  'api',
+]
+
+/** Commands of one first word stay together. */
+export function inHelpOrder(commands: readonly Command[]): Command[] {
+  const placeOf = ({ usage }: Command) => GROUPS.indexOf(usage.split(' ', 1)[0] ?? '')
+  return [...commands].sort((one, other) => placeOf(one) - placeOf(other))
+}

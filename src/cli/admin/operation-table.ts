@@ -1,0 +1,440 @@
+/** The commands for single operations of the Admin API, one row each. */
+
+import { ACCOUNT_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
+import { optional } from '../../shared/command-line.ts'
+import { flag, oneOf, text, whole } from '../values.ts'
+import { type OperationRow, row } from './operation-command.ts'
+import { maintenanceText, passwordText, revokedText, signingText, userText, workersText } from './reply-texts.ts'
+
+/** The service checks the number, and the query has it as text. */
+const number = (value: string) => String(whole(0, Number.MAX_SAFE_INTEGER, 'takes a whole number')(value))
+const trueOrFalse = oneOf(['true', 'false'])
+
+const LIMIT = { limit: optional('Rows of a page', number) }
+const OFFSET = { ...LIMIT, offset: optional('Rows to skip', number) }
+const CURSOR = {
+  cursor: optional('Where the page before ended, as its last line says; empty for the first page', String),
+}
+const PLACE = { ...LIMIT, offset: optional('Rows to skip; --cursor goes further', number), ...CURSOR }
+
+const SERIAL = 'Serial number in hexadecimal'
+const ISSUER = { issuer: optional("SHA-256 of the issuer's certificate, where several issuers use the number", text) }
+const AUDIT_FILTER = {
+  action: optional('Only this action, such as certificate.revoke', text),
+  user_id: optional('Only of the user with this id', text),
+  since: optional('Entries of this time and later', text),
+  until: optional('Entries of this time and earlier', text),
+  ip_address: optional('Only from this address', text),
+}
+const ROLE = { role: optional('admin or auditor', oneOf(['admin', 'auditor'])) }
+const EMAIL = {
+  email: optional('E-mail address of the user; with -c FILE, admin_api.initial_admin_email when absent', text),
+}
+const REASON = { reason: optional('Why; the status shows it', text) }
+const PASSWORD = { text: passwordText, remark: 'The password is not shown again.' }
+const MAINTENANCE = { text: maintenanceText, anySchema: true } as const
+const SIGNING = { text: signingText, anySchema: true } as const
+
+export const OPERATION_ROWS: readonly OperationRow[] = [
+  row({
+    ...MAINTENANCE,
+    usage: 'maintenance on',
+    operation: 'setMaintenance',
+    about: 'Refuse new orders and pre-authorizations on all instances; orders that exist can be finished',
+    fixed: { enabled: true },
+    body: REASON,
+  }),
+  row({
+    ...MAINTENANCE,
+    usage: 'maintenance off',
+    operation: 'setMaintenance',
+    about: 'Take new orders again',
+    fixed: { enabled: false },
+    body: REASON,
+  }),
+  row({
+    ...MAINTENANCE,
+    usage: 'maintenance status',
+    operation: 'getMaintenance',
+    about: 'Say whether the service is in maintenance',
+  }),
+  row({
+    ...SIGNING,
+    usage: 'signing stop',
+    operation: 'setSigning',
+    about: 'Stop all signing on all instances within two seconds: certificates and CRLs',
+    fixed: { stopped: true },
+    body: REASON,
+  }),
+  row({
+    ...SIGNING,
+    usage: 'signing resume',
+    operation: 'setSigning',
+    about: 'Resume signing; orders that were interrupted are finished',
+    fixed: { stopped: false },
+    body: REASON,
+  }),
+  row({ ...SIGNING, usage: 'signing status', operation: 'getSigning', about: 'Say whether signing is stopped' }),
+  row({
+    usage: 'workers status',
+    operation: 'getWorkers',
+    about: 'Say which instance runs each background task, when, and what waits for consumers of events',
+    text: workersText,
+  }),
+
+  row({
+    usage: 'certificates list',
+    operation: 'listCertificates',
+    about: 'List certificates by filters, newest first',
+    query: {
+      account_id: optional('Only of the account with this id', text),
+      serial: optional(SERIAL, text),
+      fingerprint: optional('SHA-256 of the certificate, in hexadecimal', text),
+      domain: optional('One of its names exactly, such as *.example.com', text),
+      domain_suffix: optional('One of its names, or a domain above one', text),
+      status: optional('active, revoked or expired', oneOf(['active', 'revoked', 'expired'])),
+      profile: optional('Only of this CA profile', text),
+      issuer: optional("SHA-256 of the issuer's certificate", text),
+      spki_sha256: optional('SHA-256 of the SubjectPublicKeyInfo', text),
+      issued_before: optional('Only issued before this date or time', text),
+      issued_after: optional('Only issued after this date or time', text),
+      expiring_before: optional('Only those that expire before this date or time', text),
+      expiring_after: optional('Only those that expire after this date or time', text),
+      revoked_after: optional('Only revoked after this date or time', text),
+      renewed: optional(
+        'true or false: whether an order replaced it, or a later certificate of its account has all its names',
+        trueOrFalse,
+      ),
+      sort: optional('-issued_at, not_after or -not_after', oneOf(['-issued_at', 'not_after', '-not_after'])),
+      ...PLACE,
+    },
+    columns: ['serial_number', 'san_values', 'not_after', 'revoked_at'],
+  }),
+  row({
+    usage: 'certificates show <serial>',
+    operation: 'getCertificate',
+    about: 'Show a certificate',
+    query: ISSUER,
+  }),
+  row({
+    usage: 'certificates by-fingerprint <fingerprint>',
+    operation: 'getCertificateByFingerprint',
+    about: 'Show the certificate with a SHA-256 fingerprint',
+  }),
+  row({
+    usage: 'certificates pem <serial>',
+    operation: 'getCertificatePem',
+    about: 'Print a certificate as PEM',
+    query: ISSUER,
+  }),
+  row({
+    usage: 'certificates chain <serial>',
+    operation: 'getCertificateChain',
+    about: 'Print a certificate and its issuers as PEM',
+    query: ISSUER,
+  }),
+  row({
+    usage: 'certificates unconfirmed',
+    operation: 'listBackendRevocations',
+    about: 'List revocations that another CA has not confirmed, oldest first',
+    query: OFFSET,
+    columns: ['certificate_id', 'backend', 'serial_number', 'attempts', 'error'],
+  }),
+  row({
+    usage: 'certificates give-up <certificate_id>',
+    operation: 'giveUpBackendRevocation',
+    about: 'Stop asking the other CA to revoke this certificate',
+  }),
+  row({
+    usage: 'bulk-revocations list',
+    operation: 'listBulkRevocations',
+    about: 'List bulk revocations, newest first',
+    query: OFFSET,
+    columns: ['id', 'status', 'created_by', 'created_at', 'total_matched', 'revoked', 'errors_total'],
+  }),
+  row({
+    usage: 'bulk-revocations show <job_id>',
+    operation: 'getBulkRevocation',
+    about: 'Show the progress of a bulk revocation',
+  }),
+  row({
+    usage: 'bulk-revocations cancel <job_id>',
+    operation: 'cancelBulkRevocation',
+    about: 'Stop a bulk revocation after its current page; revoked certificates stay revoked',
+  }),
+  row({
+    usage: 'bulk-revocations results <job_id>',
+    operation: 'listBulkRevocationCertificates',
+    about: 'List the outcome for each of its certificates',
+    query: { ...LIMIT, ...CURSOR },
+    columns: ['serial_number', 'outcome', 'certificate_id'],
+  }),
+  row({
+    usage: 'keys list',
+    operation: 'listBlockedKeys',
+    about: 'List the blocked keys, newest first',
+    query: PLACE,
+    columns: ['spki_sha256', 'blocked_at', 'certificate_id'],
+  }),
+  row({
+    usage: 'keys block <spki_sha256>',
+    operation: 'blockKey',
+    about: 'Block a key by the SHA-256 of its SubjectPublicKeyInfo, so that no certificate is issued for it',
+    body: {},
+  }),
+  row({ usage: 'keys unblock <spki_sha256>', operation: 'unblockKey', about: 'Unblock a key' }),
+  row({
+    usage: 'issuers list',
+    operation: 'listIssuers',
+    about: 'List the CAs whose certificates the database has, newest first',
+    query: OFFSET,
+    columns: ['fingerprint', 'id', 'subject', 'not_after'],
+  }),
+  row({
+    usage: 'issuers chain <fingerprint>',
+    operation: 'getIssuerChain',
+    about: 'Print the certificate of a CA and those above it as PEM',
+  }),
+
+  row({
+    usage: 'orders list',
+    operation: 'listOrders',
+    about: 'List orders by filters, newest first',
+    query: {
+      account_id: optional('Only of the account with this id', text),
+      status: optional(ORDER_STATUSES.join(', '), oneOf(ORDER_STATUSES)),
+      domain: optional('One of its names', text),
+      created_before: optional('Only created before this date or time', text),
+      created_after: optional('Only created after this date or time', text),
+      ...PLACE,
+    },
+    columns: ['id', 'status', 'created_at', 'identifiers', 'certificate_id'],
+  }),
+  row({
+    usage: 'orders show <order_id>',
+    operation: 'getOrder',
+    about: 'Show an order with its authorizations and their evidence',
+  }),
+  row({
+    usage: 'accounts list',
+    operation: 'listAccounts',
+    about: 'List ACME accounts by filters, newest first',
+    query: {
+      status: optional(ACCOUNT_STATUSES.join(', '), oneOf(ACCOUNT_STATUSES)),
+      contact: optional('Only with this contact', text),
+      eab_kid: optional('Only of the EAB credential with this key id', text),
+      eab_only: optional('true for accounts with an EAB credential only', trueOrFalse),
+      created_before: optional('Only created before this date or time', text),
+      created_after: optional('Only created after this date or time', text),
+      ...PLACE,
+    },
+    columns: ['id', 'status', 'eab_kid', 'created_at', 'jwk_thumbprint'],
+  }),
+  row({
+    usage: 'accounts show <account_id>',
+    operation: 'getAccount',
+    about: 'Show an account with its contacts',
+  }),
+  row({
+    usage: 'accounts deactivate <account_id>',
+    operation: 'deactivateAccount',
+    about: 'Deactivate an account and its authorizations, permanently',
+  }),
+  row({
+    usage: 'accounts allowed <account_id>',
+    operation: 'listIdentifiersOfAccount',
+    about: 'List the identifiers allowed to an account',
+    query: PLACE,
+    columns: ['identifier_type', 'identifier_value', 'created_at', 'id'],
+  }),
+  row({
+    usage: 'terms show',
+    operation: 'getTerms',
+    about: 'Show the current terms of service, and how many accounts have agreed to them',
+  }),
+
+  row({
+    usage: 'eab list',
+    operation: 'listEabCredentials',
+    about: 'List the credentials of external account binding, newest first',
+    query: {
+      status: optional('open, expired or revoked; open ones may be used up', oneOf(['open', 'expired', 'revoked'])),
+      ...PLACE,
+    },
+    columns: ['id', 'kid', 'label', 'revoked', 'used', 'created_at'],
+  }),
+  row({
+    usage: 'eab show <cred_id>',
+    operation: 'getEabCredential',
+    about: 'Show a credential of external account binding',
+  }),
+  row({
+    usage: 'eab revoke <cred_id>',
+    operation: 'revokeEabCredential',
+    about: 'Revoke a credential, the accounts registered with it and their authorizations',
+    text: revokedText,
+  }),
+  row({
+    usage: 'identifiers list',
+    operation: 'listIdentifiersOfAccount',
+    ofEab: 'listIdentifiersOfEab',
+    ofAll: 'listAllowedIdentifiers',
+    about: 'List the identifiers that may be allowed, or those of an account or credential',
+    query: PLACE,
+    columns: ['identifier_type', 'identifier_value', 'created_at', 'id'],
+  }),
+  row({
+    usage: 'identifiers show <identifier_id>',
+    operation: 'getAllowedIdentifier',
+    about: 'Show an identifier and which accounts and credentials may request it',
+  }),
+  row({
+    usage: 'profiles list',
+    operation: 'listCsrProfiles',
+    about: 'List the CSR profiles, newest first',
+    query: PLACE,
+    columns: ['id', 'name', 'description', 'created_at'],
+  }),
+  row({
+    usage: 'profiles show <profile_id>',
+    operation: 'getCsrProfile',
+    about: 'Show a CSR profile and the accounts and credentials that have it',
+  }),
+  row({
+    usage: 'profiles delete <profile_id>',
+    operation: 'deleteCsrProfile',
+    about: 'Delete a CSR profile; its accounts get the profile of their credential, or none',
+  }),
+  row({
+    usage: 'profiles assign <profile_id>',
+    operation: 'assignCsrProfile',
+    ofEab: 'assignCsrProfileToEab',
+    about: 'Assign a CSR profile to an account, or to a credential and its accounts',
+  }),
+  row({
+    usage: 'profiles unassign <profile_id>',
+    operation: 'unassignCsrProfile',
+    ofEab: 'unassignCsrProfileFromEab',
+    about: 'Take a CSR profile away from an account, or from a credential and its accounts',
+  }),
+  row({
+    usage: 'profiles assigned',
+    operation: 'getCsrProfileOfAccount',
+    ofEab: 'getCsrProfileOfEab',
+    about: 'Show the CSR profile of an account or credential',
+  }),
+
+  row({
+    ...PASSWORD,
+    usage: 'admin create-user',
+    operation: 'createUser',
+    about: 'Create an administrator and print the generated password, once',
+    body: {
+      username: optional('Name of the user (default admin)', text),
+      ...EMAIL,
+      role: optional('admin or auditor (default admin)', oneOf(['admin', 'auditor'])),
+    },
+    defaults: (config) => ({
+      username: 'admin',
+      role: 'admin' as const,
+      email: config?.admin_api.initial_admin_email ?? undefined,
+    }),
+    further: '--username',
+  }),
+  row({
+    usage: 'users list',
+    operation: 'listUsers',
+    about: 'List the users of the Admin API, newest first',
+    query: PLACE,
+    columns: ['id', 'username', 'email', 'role', 'enabled'],
+  }),
+  row({
+    ...PASSWORD,
+    usage: 'users create <username>',
+    operation: 'createUser',
+    about: 'Create a user of the Admin API and print the generated password, once',
+    body: { ...EMAIL, ...ROLE },
+    defaults: (config) => ({ email: config?.admin_api.initial_admin_email ?? undefined }),
+  }),
+  row({ usage: 'users show <user_id>', operation: 'getUser', about: 'Show a user' }),
+  row({
+    usage: 'users update <user_id>',
+    operation: 'updateUser',
+    about: 'Change role or access of a user, at once',
+    body: { enabled: optional('true or false: whether the user may log in', flag), ...ROLE },
+    text: userText,
+  }),
+  row({
+    usage: 'users delete <user_id>',
+    operation: 'deleteUser',
+    about: 'Delete a user with all sessions and API tokens',
+  }),
+  row({
+    ...PASSWORD,
+    usage: 'users reset-password <user_id>',
+    operation: 'resetPassword',
+    about: 'Generate a new password, print it once, and end all sessions and API tokens of the user',
+  }),
+  row({ usage: 'me show', operation: 'getMe', about: 'Show who is logged in', needsSession: true }),
+  row({
+    usage: 'tokens list',
+    operation: 'listTokens',
+    about: 'List the API tokens, newest first',
+    query: PLACE,
+    columns: ['id', 'name', 'role', 'expires_at', 'last_used_at', 'revoked_at'],
+  }),
+  row({
+    usage: 'tokens create <name>',
+    operation: 'createToken',
+    about: 'Create an API token for a machine and print it, once',
+    body: { ...ROLE, expires_at: optional('Date or time from which it is refused; never when absent', text) },
+    remark: 'The token is not shown again.',
+    needsSession: true,
+  }),
+  row({ usage: 'tokens revoke <token_id>', operation: 'revokeToken', about: 'Revoke an API token' }),
+  row({
+    usage: 'audit list',
+    operation: 'listAuditLog',
+    about: 'List the actions of administrators, newest first',
+    query: { ...AUDIT_FILTER, ...LIMIT, ...CURSOR },
+    columns: ['id', 'action', 'user_id', 'created_at', 'details'],
+  }),
+  row({
+    usage: 'audit export',
+    operation: 'exportAuditLog',
+    about: 'Print all entries of the audit log that match, one JSON object a line',
+    body: AUDIT_FILTER,
+    isStream: true,
+  }),
+
+  row({
+    usage: 'notifications list',
+    operation: 'listNotifications',
+    about: 'List notifications, newest first',
+    query: { status: optional('pending, sent or failed', oneOf(['pending', 'sent', 'failed'])), ...OFFSET },
+    columns: ['id', 'status', 'created_at', 'notification_type', 'recipient', 'error_detail'],
+  }),
+  row({
+    usage: 'notifications retry',
+    operation: 'retryNotifications',
+    about: 'Queue all failed notifications again',
+  }),
+  row({
+    usage: 'notifications purge',
+    operation: 'purgeNotifications',
+    about: 'Delete notifications that were sent or have failed',
+    body: { days: optional('Only those older than this many days', whole(0, 1_000_000, 'takes a whole number')) },
+  }),
+  row({
+    usage: 'events dead',
+    operation: 'listDeadLetters',
+    about: 'List events whose delivery has failed for good, newest first',
+    query: OFFSET,
+    columns: ['id', 'failed_at', 'consumer', 'kind', 'attempts', 'error'],
+  }),
+  row({
+    usage: 'events retry <dead_letter_id>',
+    operation: 'retryDeadLetter',
+    about: 'Deliver such an event again',
+  }),
+]

@@ -1,0 +1,71 @@
+/** Replies of the Admin API in words for a reader. */
+
+import type { Output } from '../../admin/client.ts'
+import { isBehind } from '../../domain/background-run.ts'
+
+export const passwordText = ({ username, role, password }: Output<'createUser'>): string =>
+  `username  ${username}\nrole      ${role}\npassword  ${password}`
+
+export const userText = ({ username, role, enabled }: Output<'updateUser'>): string =>
+  `${username} is ${role}, ${enabled ? 'enabled' : 'disabled'}`
+
+/** A credential may have any number of accounts; the reply names the first. */
+export function revokedText(reply: Output<'revokeEabCredential'>): string {
+  const { kid, revoked_accounts: total, revoked_account_ids: ids } = reply
+  const further = total - ids.length
+  return [
+    `${kid} is revoked`,
+    ...ids.map((id) => `account ${id} is revoked`),
+    ...(further > 0 ? [`${further} more accounts are revoked`] : []),
+  ].join('\n')
+}
+
+export const maintenanceText = (reply: Output<'getMaintenance'>): string =>
+  reply.maintenance_mode
+    ? switchText('maintenance is on', 'new-order and new-authz answer 503; orders that exist can be finished', reply)
+    : switchText('maintenance is off', undefined, reply)
+
+export const signingText = (reply: Output<'getSigning'>): string =>
+  reply.signing_stopped
+    ? switchText(
+        'signing is stopped',
+        'no certificate and no CRL is signed; finalize answers 503 and its order stays ready',
+        reply,
+      )
+    : switchText('signing is not stopped', undefined, reply)
+
+function switchText(
+  position: string,
+  meaning: string | undefined,
+  { since, set_by: by, reason }: Pick<Output<'getSigning'>, 'since' | 'set_by' | 'reason'>,
+): string {
+  const author = by === null ? '' : ` by ${by}`
+  return [
+    `${position}${since === null ? '' : ` since ${since}${author}`}`,
+    ...(reason === null ? [] : [`reason: ${reason}`]),
+    ...(meaning === undefined ? [] : [meaning]),
+  ].join('\n')
+}
+
+type Workers = Output<'getWorkers'>
+
+export function workersText({ tasks, consumers }: Workers): string {
+  const lines = [...tasks.map(taskLine), ...consumers.map(consumerLine)]
+  return tasks.length === 0 ? ['no background task has run yet', ...lines].join('\n') : lines.join('\n')
+}
+
+/** Runs are reported a few seconds after they end. */
+const LATE_MS = 60_000
+
+function taskLine(task: Workers['tasks'][number]): string {
+  const { name, leader, leader_is_alive: isAlive, last_run, next_run, errors, last_error, failed_at } = task
+  const where = `instance ${leader}${isAlive ? '' : ' (gone)'}`
+  const trouble = errors === 0 ? '' : `  errors ${errors}, at ${failed_at}: ${last_error}`
+  const isLate = Date.now() - Date.parse(next_run) > LATE_MS
+  return `${name.padEnd(28)} ${where}  last ${last_run}  ${isLate ? 'due since' : 'next'} ${next_run}${trouble}`
+}
+
+function consumerLine({ name, waiting, oldest_seconds: oldestSeconds }: Workers['consumers'][number]): string {
+  const age = waiting > 0 ? `, the oldest for ${oldestSeconds} s` : ''
+  return `consumer ${name}: ${waiting} waiting${age}${isBehind({ name, waiting, oldestSeconds }) ? '  BEHIND' : ''}`
+}

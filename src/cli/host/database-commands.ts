@@ -1,0 +1,47 @@
+/** `chancery db status` and `chancery db migrate`. */
+
+import { databaseSettings } from '../../settings/server.ts'
+import { openDatabase } from '../../store/database.ts'
+import { durabilityWarnings } from '../../store/durability.ts'
+import { migrate, readSchemaState } from '../../store/migrate.ts'
+import { requireOwnSessions } from '../../store/pooler.ts'
+import { placesOf } from '../../store/session.ts'
+import { readConfigFile } from '../config-file.ts'
+import { tell } from '../printing.ts'
+import type { Printing } from '../values.ts'
+
+/** @returns 0 when the schema matches this release, else 1 */
+export async function databaseStatus({ config: file, json }: Printing): Promise<number> {
+  const settings = databaseSettings(await readConfigFile(file))
+  await requireOwnSessions(settings)
+  const { applied, pending, unknown } = await readSchemaState(settings)
+  const current = pending.length === 0 && unknown.length === 0
+  const db = openDatabase({ ...settings, maxConnections: 1 }, () => undefined)
+  const warnings = await durabilityWarnings(db).finally(() => db.close())
+  const { database, hosts, port } = settings
+  const [done, missing] = [applied.map(({ name }) => name), pending.map(({ name }) => name)]
+  tell(
+    json,
+    { current, database, host: hosts.join(','), port, applied: done, missing, unknown, warnings },
+    `database ${database} at ${placesOf(settings)}`,
+    ...done.map((name) => `  applied  ${name}`),
+    ...missing.map((name) => `  missing  ${name}`),
+    ...unknown.map((version) => `  unknown  ${String(version).padStart(4, '0')}, from a newer release`),
+    ...warnings.map((warning) => `warning: ${warning}`),
+    current ? 'the schema is current' : 'the schema is not the one of this release',
+  )
+  return current ? 0 : 1
+}
+
+export async function databaseMigrate({ config: file, json }: Printing): Promise<number> {
+  const settings = databaseSettings(await readConfigFile(file))
+  await requireOwnSessions(settings)
+  const applied = (await migrate(settings)).map(({ name }) => name)
+  tell(
+    json,
+    { applied },
+    ...applied.map((name) => `applied ${name}`),
+    applied.length === 0 ? 'nothing to do: the schema is current' : `${applied.length} migration(s) applied`,
+  )
+  return 0
+}

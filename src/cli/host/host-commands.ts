@@ -1,0 +1,197 @@
+/** All commands that need the host of the service. Their modules are loaded when they run. */
+
+import { NOTIFICATION_TYPES } from '../../domain/notification.ts'
+import {
+  type Command,
+  command,
+  isGiven,
+  type Options,
+  option,
+  optional,
+  UsageError,
+} from '../../shared/command-line.ts'
+import { COMMON, oneOf, PRINTING, port, text, uuid, whole } from '../values.ts'
+
+export interface HostCommand extends Command {
+  /** Why it does not work from another machine. */
+  why: string
+}
+
+/** The help and the refusal from another machine both say why the command needs the host. */
+function onHost<O extends Options>(why: string, one: Command<O>): HostCommand {
+  const about = [...[one.about].flat(), `Works on the host only, with -c FILE: ${why}.`]
+  return { ...command({ ...one, about }), why }
+}
+
+const DEV_OPTIONS = {
+  dev: isGiven('Development: without -c, an embedded PostgreSQL and a CA of its own'),
+  'data-dir': option('With --dev: where the CA and the database live', text, process.env.CHANCERY_DATA ?? 'data'),
+  port: option('With --dev: port of the ACME interface', port, 8443),
+  'http01-port': option('With --dev: port that http-01 asks', port, 5002),
+  'dns01-port': optional(
+    'With --dev: offer dns-01 and dns-account-01, and ask a name server at this port of 127.0.0.1 about .test',
+    port,
+  ),
+  'dns-persist': isGiven('With --dev and --dns01-port: offer dns-persist-01'),
+  validator: optional('With --dev: offer the method of a validator module, ./path/file.js#ExportName', text),
+  'tlsalpn01-port': option('With --dev: port that tls-alpn-01 asks', port, 5001),
+  workers: optional('With --dev: number of front threads', whole(1, 1024)),
+  console: isGiven('With --dev: offer the Admin API and the console'),
+  'console-port': option('With --dev and --console: their port on 127.0.0.1', port, 8444),
+  crl: isGiven('With --dev: publish a CRL, and name it in certificates'),
+  'crl-port': option('With --dev and --crl: port that serves the CRL over plain HTTP', port, 5003),
+  'log-level': option(
+    'With --dev: DEBUG, INFO, WARNING, ERROR or CRITICAL',
+    oneOf(['DEBUG', 'INFO', 'WARNING', 'ERROR', 'CRITICAL']),
+    'WARNING',
+  ),
+}
+
+/** What runs until a signal. */
+const SERVE = [
+  onHost('it is the service itself', {
+    usage: 'serve',
+    about: 'Run the service',
+    isDefault: true,
+    options: { ...DEV_OPTIONS, ...COMMON },
+    examples: ['-c /etc/chancery/config.yaml serve', '-c config.yaml --validate-only', '--dev'],
+    run: async (options) => (await import('./serve.ts')).serve(options),
+  }),
+  onHost('it is a server of its own', {
+    usage: 'perspective',
+    about: 'Corroborate for other instances: an HTTPS server that speaks the Open MPIC API',
+    options: COMMON,
+    examples: ['-c perspective.yaml perspective'],
+    run: async (options) => (await import('./perspective.ts')).runPerspective(options),
+  }),
+]
+
+const OF_DATABASE = 'it speaks to the database, whose password the configuration has'
+
+/** The schema of the database, and indexes that searches want. */
+const DATABASE = [
+  onHost(OF_DATABASE, {
+    usage: 'db status',
+    about: 'Check the database: reachable, and at the schema of this release',
+    options: PRINTING,
+    examples: ['-c config.yaml db status'],
+    run: async (options) => (await import('./database-commands.ts')).databaseStatus(options),
+  }),
+  onHost(OF_DATABASE, {
+    usage: 'db migrate',
+    about: 'Bring the database to the schema of this release',
+    options: PRINTING,
+    examples: ['-c config.yaml db migrate'],
+    run: async (options) => (await import('./database-commands.ts')).databaseMigrate(options),
+  }),
+  onHost(OF_DATABASE, {
+    usage: 'db search-indexes',
+    about:
+      'Make the indexes with which lists of certificates by issuer and key, of revoked ones by expiry, of orders by name and of accounts by contact are quick',
+    options: {
+      drop: isGiven('Drop them'),
+      history: isGiven('Also the one that CSR profiles with reuse_key or renewal_window_days need'),
+      ...PRINTING,
+    },
+    examples: ['-c config.yaml db search-indexes'],
+    run: async (options) => (await import('./search-indexes.ts')).searchIndexes(options),
+  }),
+]
+
+const OF_MAIL = 'it reads the mail settings and templates of that host'
+
+const MAIL = [
+  onHost(OF_MAIL, {
+    usage: 'mail test',
+    about: 'Send a mail through the configured server, and say what the server answers',
+    options: { to: optional('Recipient', text), ...PRINTING },
+    examples: ['-c config.yaml mail test --to ops@example.com'],
+    async run({ to, ...options }) {
+      if (to === undefined) throw new UsageError('--to: is missing; name the recipient')
+      return (await import('./mail.ts')).sendTestMail(options, to)
+    },
+  }),
+  onHost(OF_MAIL, {
+    usage: 'mail preview <type>',
+    about: `Print a mail with sample values. Types: ${NOTIFICATION_TYPES.join(', ')}`,
+    options: { html: isGiven('The HTML part instead of the text'), ...PRINTING },
+    examples: ['-c config.yaml mail preview expiration_warning'],
+    run: async (options, [type = '']) => (await import('./mail.ts')).previewMail(options, type),
+  }),
+]
+
+const CERTIFICATE = [
+  onHost('it speaks to the signer and to other CAs with the secrets of that host', {
+    usage: 'ca test-sign',
+    about: [
+      'Test every CA backend: an ephemeral key, its CSR, profile, build, lint and signature',
+      'The signer signs a certificate for test-sign.invalid, of one hour, which is recorded and revoked.',
+      'Others are asked for one with --issue only; it is recorded and revoked as well.',
+    ],
+    options: {
+      issue: isGiven('Ask the backends that are not the signer for a real certificate, and have it revoked'),
+      name: optional('With --issue: its DNS name; test-sign.invalid when absent', text),
+      profile: optional('Profile of the certificate; the first that a backend serves when absent', text),
+      backend: optional('Only this one, as ca.backend or ca.failover.backends names it', text),
+      ...PRINTING,
+    },
+    examples: ['-c config.yaml ca test-sign', '-c config.yaml ca test-sign --issue --backend external'],
+    run: async (options) => (await import('./test-sign.ts')).testSign(options),
+  }),
+  onHost('it is a step of restoring a database, before the service starts', {
+    usage: 'certificates import <file>',
+    about: 'Record certificates (PEM) that a restored database has forgotten; several may follow',
+    options: { account: optional('Account id: whose they are', uuid), ...PRINTING },
+    examples: ['-c config.yaml certificates import www.pem mail.pem --account 01938c4e-…'],
+    further: true,
+    run: async (options, files) => (await import('./import-certificates.ts')).importCertificates(options, files),
+  }),
+]
+
+/** What needs the secrets of the host. */
+const ADMINISTRATION = [
+  onHost('hashes of passwords do not go over the network', {
+    usage: 'users import <file>',
+    about: 'Take users over with their password hashes: a JSON array, or one JSON object a line',
+    options: PRINTING,
+    examples: ['-c config.yaml users import users.json'],
+    run: async (options, [file = '']) => (await import('./import-users.ts')).importUserFile(options, file),
+  }),
+  onHost('both secrets stay on that host', {
+    usage: 'eab reseal',
+    about: 'Seal the stored HMAC keys under the secret of the configuration, after that has changed',
+    options: {
+      'old-secret-file': optional('File with the former admin_api.token_secret or acme.eab_key_file', text),
+      ...PRINTING,
+    },
+    examples: ['-c config.yaml eab reseal --old-secret-file former-secret'],
+    async run({ 'old-secret-file': file, ...options }) {
+      if (file === undefined) throw new UsageError('eab reseal needs --old-secret-file')
+      return (await import('./eab-reseal.ts')).resealKeys(options, file)
+    },
+  }),
+]
+
+const inspect = (usage: string, about: string, inspector: 'inspectOrder' | 'inspectCertificate' | 'inspectAccount') =>
+  onHost('it reads the database without the Admin API; elsewhere use orders, certificates or accounts with show', {
+    usage: `inspect ${usage}`,
+    about: `Show ${about}`,
+    options: PRINTING,
+    examples: [`-c config.yaml inspect ${usage}`],
+    run: async (options, [key = '']) => (await import('./inspect.ts'))[inspector](options, key),
+  })
+
+const INSPECT = [
+  inspect('order <uuid>', 'an order with its authorizations and challenges', 'inspectOrder'),
+  inspect('certificate <uuid-or-serial>', 'a certificate', 'inspectCertificate'),
+  inspect('account <uuid>', 'an account with its contacts and order counts', 'inspectAccount'),
+]
+
+export const HOST_COMMANDS: readonly HostCommand[] = [
+  ...SERVE,
+  ...DATABASE,
+  ...MAIL,
+  ...CERTIFICATE,
+  ...ADMINISTRATION,
+  ...INSPECT,
+]

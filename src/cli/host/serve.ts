@@ -1,0 +1,74 @@
+/**
+ * `chancery serve`: the service of a configuration. With --dev and without a configuration, the
+ * embedded mode.
+ */
+
+import path from 'node:path'
+import type { Config } from '../../config/schema.ts'
+import { requireUws } from '../../http/start-checks.ts'
+import { runService } from '../../main/run-service.ts'
+import { UsageError } from '../../shared/command-line.ts'
+import { serviceConfig } from '../checked-config.ts'
+import { loadConfigFile } from '../config-file.ts'
+import { CommandError, type CommonOptions } from '../values.ts'
+
+interface DevOptions extends CommonOptions {
+  dev: boolean
+  'data-dir': string
+  port: number
+  'http01-port': number
+  'dns01-port': number | undefined
+  'dns-persist': boolean
+  validator: string | undefined
+  'tlsalpn01-port': number
+  'log-level': Config['logging']['level']
+  workers: number | undefined
+  console: boolean
+  'console-port': number
+  crl: boolean
+  'crl-port': number
+}
+
+/** @returns the exit code. @throws CommandError */
+export async function serve(options: DevOptions): Promise<number> {
+  await requireUws()
+  if (options.dev && options.config === undefined) return serveEmbedded(options)
+  const config = await serviceConfig(options)
+  return runService(withFlags(config, options), {
+    async reread() {
+      const loaded = await loadConfigFile(options.config, options.dev)
+      return loaded.ok ? { ...loaded, config: withFlags(loaded.config, options) } : loaded
+    },
+  })
+}
+
+/** Loads the embedded database, which a service with a configuration does not need. */
+async function serveEmbedded(options: DevOptions): Promise<number> {
+  if (options['dns-persist'] && options['dns01-port'] === undefined)
+    throw new UsageError('--dns-persist: needs --dns01-port, where its records are looked up')
+  const embedded = {
+    dataDir: path.resolve(options['data-dir']),
+    port: options.port,
+    http01Port: options['http01-port'],
+    validator: options.validator,
+    dns01Port: options['dns01-port'],
+    dnsPersist: options['dns-persist'],
+    tlsAlpn01Port: options['tlsalpn01-port'],
+    logLevel: options.debug ? 'DEBUG' : options['log-level'],
+    workers: options.workers,
+    consolePort: options.console ? options['console-port'] : undefined,
+    crlPort: options.crl ? options['crl-port'] : undefined,
+  } as const
+  const { runEmbedded } = await import('../../dev/run.ts')
+  return runEmbedded(embedded).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new CommandError('--dev without -c needs the development packages: run npm ci', { cause: error })
+  })
+}
+
+/** Log flags on the command line override the file. */
+function withFlags(config: Config, { debug, dev }: DevOptions): Config {
+  const level = debug ? ('DEBUG' as const) : config.logging.level
+  const format = dev ? ('human' as const) : config.logging.format
+  return { ...config, logging: { ...config.logging, level, format } }
+}

@@ -1,0 +1,35 @@
+/** Names that several pages show: roles, statuses, reasons, filters. */
+
+export const ROLES = { admin: 'Administrator', auditor: 'Auditor' }
+export const ROLE_OPTIONS = Object.entries(ROLES).reverse()
+
+/** The reasons of RFC 5280 §5.3.1 that an administrator may give, by their codes. */
+export const REVOCATION_REASONS: Readonly<Record<string, string>> = {
+  0: 'unspecified',
+  1: 'keyCompromise: somebody else has the key',
+  3: 'affiliationChanged: the names belong to somebody else',
+  4: 'superseded: a newer certificate takes its place',
+  5: 'cessationOfOperation: the names are no longer served',
+  9: 'privilegeWithdrawn: the account may no longer have it',
+}
+/** The only reason that blocks the key. */
+export const KEY_COMPROMISE = '1'
+
+/** The filters of the list of certificates, in the order in which they are shown. */
+export const CERTIFICATE_FILTERS = {
+  status: 'Status',
+  domain: 'Name',
+  domain_suffix: 'Below',
+  serial: 'Serial number',
+  fingerprint: 'Fingerprint',
+  spki_sha256: 'Key',
+  account_id: 'Account',
+  issuer: 'Issuer',
+  profile: 'Profile',
+  renewed: 'Renewal',
+  expiring_after: 'Expires from',
+  expiring_before: 'Expires until',
+  issued_after: 'Issued from',
+  issued_before: 'Issued until',
+  revoked_after: 'Revoked from',
+}
