@@ -11,7 +11,7 @@
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -76,7 +76,9 @@ async function runFiles(files: readonly string[], environment: NodeJS.ProcessEnv
     const countsFile = path.join(folder, 'counts.json')
     const entries = processes.map(({ entry }) => entry)
     const exitCode = await finish(startRunner(entries, countsFile, environment))
-    const counts = JSON.parse(readFileSync(countsFile, 'utf8')) as TestCounts
+    const written = existsSync(countsFile) ? readFileSync(countsFile, 'utf8') : ''
+    // A runner that was ended by a signal writes none.
+    const counts = written === '' ? sum([]) : (JSON.parse(written) as TestCounts)
     // A process that ends early fails as its entry.
     const failedFiles = counts.failedFiles.flatMap((name) => {
       const files = processes.find(({ entry }) => entry === name)?.files

@@ -22,7 +22,7 @@ export function createBoundedCalls(places: number, waitMs: number): BoundedCalls
       waiting.add(resolve)
     })
     const hasPlace = await within(turn, waitMs, false)
-    // False: nobody has been asked to hand a place to this call, and nobody will.
+    // No longer waiting: another call is handing its place over at this moment.
     if (!hasPlace && !waiting.delete(take)) return turn
     return hasPlace
   }

@@ -3,7 +3,7 @@
  * serial number, validity and issuer themselves. `backend.ts` has those that sign what we build.
  *
  * A backend works in steps, and issuance commits what a step has answered before the next one. So
- * a crash at any step goes on where it stood (docs/decisions/backends.md).
+ * a crash repeats one step at most (docs/decisions/backends.md).
  */
 
 import type { Identifier } from '../shared/protocol/identifier.ts'
@@ -18,7 +18,7 @@ export type BackendState =
   | readonly BackendState[]
   | { readonly [member: string]: BackendState }
 
-/** What is to be issued. The same for every step of one issuance. */
+/** What is to be issued; it is equal in every step of one issuance. */
 export interface IssuanceRequest {
   /** A UUID, unique to the issuance; serves as idempotency key. */
   certificateId: string
@@ -55,7 +55,7 @@ export interface StepOptions {
 }
 
 /**
- * What a step says of the CA, for the circuit breaker: `failed` where the CA did not do what was asked,
+ * What a step tells the circuit breaker about the CA: `failed` where the CA did not do what was asked
  * and is asked again; `none` where it was not asked. Without it the CA has answered.
  */
 export interface Contact {
@@ -80,7 +80,7 @@ export type IssuanceStep = Contact &
         retryAfterMs: number
         /**
          * From the next step on a certificate may exist. Then the order stays with this backend, and
-         * what comes too late is fetched all the same.
+         * a certificate that comes too late is still fetched.
          */
         mayHaveIssued: boolean
       }
@@ -98,7 +98,7 @@ export type IssuanceStep = Contact &
 export interface UpstreamRevocation {
   /** DER */
   certificate: Buffer
-  /** CRLReason (RFC 5280 §5.3.1); 0 when nobody named one. */
+  /** CRLReason (RFC 5280 §5.3.1); 0 when none was given. */
   reason: number
 }
 
@@ -139,8 +139,8 @@ export interface CsrBackend {
    */
   advance(request: IssuanceRequest, state: BackendState | undefined, step: StepOptions): Promise<IssuanceStep>
   /**
-   * One step away from an issuance that goes on with another backend: withdraws something of what
-   * was published for it. `pending` with the state `null` when nothing is left.
+   * Called when another backend takes the issuance over: withdraws one part of what was published
+   * for it. `pending` with the state `null` when nothing is left.
    * @throws CaError; then what is left stays
    */
   leave?(request: IssuanceRequest, state: BackendState, signal: AbortSignal): Promise<IssuanceStep>

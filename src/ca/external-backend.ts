@@ -27,7 +27,7 @@ export interface ExternalSettings {
   proxyUrl: string | undefined
   /** Whether a repeated idempotency key gets the same certificate. */
   isIdempotent: boolean
-  /** Of one request. */
+  /** For one request. */
   timeoutMs: number
   /** Attempts after the first. */
   maxRetries: number
@@ -40,7 +40,7 @@ const NAME = 'external'
 const MAX_ANSWER_BYTES = 262_144
 const MAX_CONNECTIONS = 32
 const LONGEST_RETRY_MS = 30_000
-/** Each request ends by its own time limits first, of which the wait for a connection has one. */
+/** Each request ends first by its own two limits: the wait for a connection, and the exchange. */
 const STEP_MARGIN_MS = 5_000
 /** How often a CA that issues later is asked, when it does not say. */
 const POLL_MS = 5_000
@@ -191,7 +191,7 @@ function poster(client: HttpClient, settings: ExternalSettings) {
   }
 }
 
-/** 408 among them: the CA may have read the request all the same. */
+/** 408, too: the CA may have read the request. */
 const isBusy = (status: number) => status === 408 || status === 429 || status >= 500
 const isRefusal = (status: number) => status >= 400 && status < 500
 /** From a proxy in front of a CA that is away. */
@@ -245,7 +245,7 @@ function read(answer: HttpAnswer): IssuanceStep {
       retryAfterMs: pollAfterMs(answer),
       mayHaveIssued: true,
     }
-  // A redirect among them: it is never followed.
+  // Redirects end here, too: they are never followed.
   throw new CaError(`${NAME} answered what is neither a chain nor a promise: ${shown(answer)}`, {
     retryable: false,
     mayHaveIssued: true,

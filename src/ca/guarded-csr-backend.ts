@@ -37,7 +37,7 @@ export interface GuardedCsrBackend {
   readonly stepTimeoutMs: number
   /** Milliseconds until a step makes sense; 0 when one may be made now. */
   retryAfterMs(): number
-  /** The same of a step that begins an issuance, which a rate limit of the CA keeps back. */
+  /** Milliseconds until a step may begin an issuance; a rate limit of the CA delays those alone. */
   newRetryAfterMs(): number
   /** @throws LeftAlone, CaError */
   advance(

@@ -44,7 +44,7 @@ export interface HttpAnswer {
 
 /** No whole answer came. The message names no URL, since one may hold a secret. */
 export class Unreachable extends Error {
-  /** False when the request never got a connection, so that nobody has heard it. */
+  /** False when the request never got a connection, so the other side has not heard it. */
   readonly hadConnection: boolean
 
   constructor(message: string, cause?: unknown, hadConnection = true) {
@@ -142,7 +142,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 
 type Limit = ReturnType<typeof createLimit>
 
-/** Begins anew with the connection, so that a request that has waited does not end half heard. */
+/** Starts again with the connection: a request that waited for one is not cut off while it is sent. */
 function createLimit(timeoutMs: number) {
   const overdue = new AbortController()
   const start = () => setTimeout(() => overdue.abort(), timeoutMs)

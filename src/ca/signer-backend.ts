@@ -40,7 +40,7 @@ interface KnownIssuer extends CaIssuer {
   publicKey: KeyObject
 }
 
-/** Starts connecting at once; `issuers()` is empty until the first connection stands. */
+/** Starts connecting at once; `issuers()` is empty until the first connection is made. */
 export class SignerBackend implements CaBackend {
   readonly kind = 'signer'
   readonly #options: SignerBackendOptions

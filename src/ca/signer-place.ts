@@ -112,7 +112,7 @@ interface PlaceBeside extends ProcessIdentity {
   folder: string
 }
 
-/** Folders beside the audit chain. Those of release 0.1 name a process id alone. */
+/** Folders beside the audit chain. Release 0.1 put only a process id into their names. */
 function placesBeside(auditFile: string): PlaceBeside[] {
   const [parent, prefix] = [path.dirname(auditFile), `${path.basename(auditFile)}${FOLDER_INFIX}`]
   const names = existsSync(parent) ? readdirSync(parent).filter((name) => name.startsWith(prefix)) : []

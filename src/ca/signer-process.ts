@@ -17,7 +17,7 @@ import { makePlace, type SignerPlace } from './signer-place.ts'
 
 /** What the signer starts with (`src/settings/signer.ts`). */
 export interface SignerProgram {
-  /** The audit chain; beside it stands the folder of the signer (signer-place.ts). */
+  /** The audit chain; the folder of the signer is beside it (signer-place.ts). */
   auditFile: string
   environment: NodeJS.ProcessEnv
   configFor(place: SignerPlace): object

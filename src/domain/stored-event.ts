@@ -141,7 +141,9 @@ export function readEvent(stored: StoredEvent): OccurredEvent {
   return { ...stored, data, ...(misfit !== undefined && { misfit }) } as OccurredEvent
 }
 
-function payloadOf({ kind, subject, accountId, data }: StoredEvent): object {
+type Facts = Pick<StoredEvent, 'kind' | 'subject' | 'accountId' | 'data'>
+
+export function payloadOf({ kind, subject, accountId, data }: Facts): object {
   const { row, ...others } = data as { row?: Row }
   if (row === undefined) return others
   const rendered = FROM_ROW[kind as EventKind]?.(row, { subject, account: accountId ?? null })

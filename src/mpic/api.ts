@@ -64,7 +64,7 @@ const CheckResponse = z.object({
   errors: boundedList(CheckError, 100).nullish(),
 })
 
-/** The members we read of an answer. Those that decide are required. */
+/** The members of an answer that we read. The members that decide are required. */
 export const MpicResponse = z.object({
   check_type: z.enum(['dcv', 'caa']),
   domain_or_ip_target: z.string(),

@@ -119,8 +119,8 @@ export class CsrIssuances {
   }
 
   /**
-   * Begins nothing more, and resolves when the steps under way have ended. Those that are cut off
-   * after the deadline are repeated by the next start.
+   * Begins nothing more, and resolves when the steps under way have ended. The next start repeats
+   * a step that the deadline has cut off.
    */
   async drain(deadlineMs: number): Promise<void> {
     this.#isClosed = true

@@ -19,7 +19,7 @@ export type Left = { status: 'left' } | { status: 'held elsewhere' } | (Issuance
 
 /**
  * Withdraws what a backend has published for an issuance that another one takes over. Each answer is
- * committed, so that a crash leaves a state that goes on with the withdrawal.
+ * committed, so that the withdrawal continues after a crash.
  *
  * @param save false when another instance holds the row
  * @throws CaError; then something stays published

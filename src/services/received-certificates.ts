@@ -1,6 +1,6 @@
 /**
  * What a backend has issued: checked as if a stranger had sent it, then recorded. What fails the
- * check reaches nobody, raises an alarm, and is to be revoked.
+ * check is not delivered: it raises an alarm, and is to be revoked.
  */
 
 import type { IssuanceStep } from '../ca/csr-backend.ts'

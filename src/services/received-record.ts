@@ -32,7 +32,7 @@ export async function recordReceived(
   try {
     return await recordOnce(parts, received, row, until)
   } catch (error) {
-    // Nobody else will know.
+    // No other place learns of it.
     void isRecordedAfterAll(certificates, serialNumber, der).then((isRecorded) => isRecorded && onRecordedAfterAll())
     throw error
   }

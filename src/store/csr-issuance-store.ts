@@ -2,7 +2,7 @@
  * SQL of issuances from a CSR: begun with the order, claimed for one step at a time, and ended by a
  * certificate or a failure (docs/decisions/backends.md).
  *
- * A claim is a lease: until `due_at` nobody else claims the row, unless the holder's instance ends.
+ * A claim is a lease: until `due_at` no other instance claims the row, unless the holder's instance ends.
  * Every later write names the holder, so the late answer of a former one changes nothing.
  */
 
@@ -29,7 +29,7 @@ interface CsrIntent {
   instanceId: number
 }
 
-/** Of one that was a row before, its age and its failures go on. */
+/** The last three keep the age and the failures of an issuance that was a row before. */
 interface TakenIntent extends Omit<CsrIntent, 'order' | 'spkiSha256'> {
   ageSeconds?: number
   failures?: number

@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import type { EventData, EventKind, OccurredEvent } from '../domain/event.ts'
+import type { EventKind, OccurredEvent } from '../domain/event.ts'
 import { readEvent } from '../domain/stored-event.ts'
 import { rowsOf, sql } from './slonik.ts'
 
@@ -34,18 +34,15 @@ const deliveryOf = (row: DeliveryRow): Delivery => ({
   sequence: row.sequence,
   attempts: row.attempts,
   place: row.place,
-  event: eventOf(row),
-})
-
-const eventOf = (row: Pick<DeliveryRow, 'event_id' | 'kind' | 'subject' | 'account_id' | 'occurred_at' | 'data'>) =>
-  readEvent({
+  event: readEvent({
     id: row.event_id,
     kind: row.kind,
     subject: row.subject,
     accountId: row.account_id ?? undefined,
     occurredAt: row.occurred_at,
     data: row.data,
-  })
+  }),
+})
 
 const columns = sql.fragment`d.sequence, d.event_id, d.kind, d.subject, d.account_id, d.occurred_at, d.data, d.attempts`
 /** First half of the key of a lock; the name of the consumer makes the second. */
@@ -208,45 +205,4 @@ export async function buryDelivery(
     )
     INSERT INTO event_dead_letters (consumer, event_id, kind, subject, account_id, occurred_at, data, attempts, error)
     SELECT consumer, event_id, kind, subject, account_id, occurred_at, data, attempts + 1, ${error} FROM gone`)
-}
-
-const DeadLetter = z.object({
-  id: z.string(),
-  consumer: z.string(),
-  event_id: z.string(),
-  kind: z.string(),
-  subject: z.string(),
-  account_id: z.string().nullable(),
-  occurred_at: z.date(),
-  data: z.custom<EventData>(),
-  attempts: z.int(),
-  error: z.string(),
-  failed_at: z.date(),
-})
-export type DeadLetterRow = z.infer<typeof DeadLetter>
-
-/** Newest first. */
-export async function listDeadLetters(
-  db: CommonQueryMethods,
-  limit: number,
-  offset: number,
-): Promise<readonly DeadLetterRow[]> {
-  const rows = await db.any(rowsOf(DeadLetter)`
-    SELECT id, consumer, event_id, kind, subject, account_id, occurred_at, data, attempts, error, failed_at
-      FROM event_dead_letters ORDER BY failed_at DESC, id LIMIT ${limit} OFFSET ${offset}`)
-  return rows.map((row) => ({ ...row, data: eventOf(row).data }))
-}
-
-/** Null when there is no such letter; false when its consumer is gone. */
-export async function reviveDeadLetter(tx: CommonQueryMethods, id: string): Promise<boolean | null> {
-  const Letter = z.object({ is_wanted: z.boolean() })
-  const letter = await tx.maybeOne(rowsOf(Letter)`
-    SELECT EXISTS (SELECT FROM event_consumers c WHERE c.name = d.consumer) AS is_wanted
-      FROM event_dead_letters d WHERE id = ${id} FOR UPDATE`)
-  if (!letter?.is_wanted) return letter && false
-  await tx.query(rowsOf(None)`
-    WITH letter AS (DELETE FROM event_dead_letters WHERE id = ${id} RETURNING *)
-    INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
-    SELECT consumer, event_id, kind, subject, account_id, occurred_at, data FROM letter`)
-  return true
 }

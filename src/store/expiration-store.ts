@@ -28,7 +28,7 @@ const PAGE_SIZE = 2_000
 const WARN: Statement = {
   name: 'expiration-warn',
   // expiration_progress_pkey, one range of certificates_not_after, replacements_pkey; certificates_names, forced as
-  // in certificate-list.ts.
+  // in certificate-ways.ts.
   text: `
     WITH place AS MATERIALIZED (
       SELECT coalesce(max(not_after), $2::timestamptz) AS not_after,

@@ -16,7 +16,7 @@ export const HISTORY_INDEXES: IndexDefinitions = {
 
 /**
  * Used by lists filtered by issuer, key or contact, lists of orders filtered by name, and lists of revoked
- * certificates by expiry (certificate-list.ts, order-list.ts, account-list.ts).
+ * certificates by expiry (certificate-ways.ts, order-list.ts, account-list.ts).
  */
 export const SEARCH_INDEXES: IndexDefinitions = {
   certificates_issuer: 'certificates (issuer_fingerprint, id)',

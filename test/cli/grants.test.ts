@@ -6,12 +6,13 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { registeredClient } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
 import { accountIdOf, newestEntries } from '../support/bound.ts'
 import { plainCsr } from '../support/csr.ts'
 import { P256_KEY } from '../support/keys.ts'
 import { chancery, operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 describe('commands about grants', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-grants-'))
@@ -19,12 +20,11 @@ describe('commands about grants', () => {
   let admin: AdminClient
   let account: string
   before(async () => {
-    service = await startTestService({ config: adminConfig() })
+    service = await sharedService('admin')
     admin = await administrator(service, 'alice')
     account = accountIdOf(await registeredClient(service.directoryUrl))
   })
   after(async () => {
-    await service.dispose()
     rmSync(folder, { recursive: true })
   })
 

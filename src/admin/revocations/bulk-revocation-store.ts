@@ -55,7 +55,7 @@ const columns = sql.fragment`
   id, filter, reason, author, status, after_id, at_most, total_matched, revoked, failed, obstacle, created_at,
   finished_at`
 
-const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+export const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 /** About 20 ms where no row fits. */
 const WINDOW_ROWS = 10_000
@@ -78,7 +78,7 @@ export function findJob(db: CommonQueryMethods, id: string): Promise<RevocationJ
 }
 
 /** Newest first. */
-export async function listJobs(db: CommonQueryMethods, limit: number, offset: number) {
+export async function listJobs(db: CommonQueryMethods, { limit, offset }: { limit: number; offset: number }) {
   return db.any(rowsOf(Job)`
     SELECT ${columns} FROM bulk_revocations ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`)
 }
@@ -248,7 +248,11 @@ export type RevocationResult = z.infer<typeof Result>
 export async function listResults(
   db: CommonQueryMethods,
   jobId: string,
-  { afterId = FIRST_ID, limit, onlyFailed = false }: { afterId?: string; limit: number; onlyFailed?: boolean },
+  {
+    afterId = FIRST_ID,
+    limit,
+    onlyFailed = false,
+  }: { afterId?: string | undefined; limit: number; onlyFailed?: boolean },
 ) {
   return db.any(rowsOf(Result)`
     SELECT b.certificate_id, encode(b.serial_number, 'hex') AS serial_number,
@@ -262,5 +266,3 @@ export async function listResults(
        AND (NOT ${onlyFailed}::boolean OR b.outcome IS NOT NULL)
      ORDER BY b.certificate_id LIMIT ${limit}`)
 }
-
-export { FIRST_ID }

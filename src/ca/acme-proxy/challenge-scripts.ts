@@ -125,7 +125,7 @@ function ended(
       signal.removeEventListener('abort', kill)
       reject(new Error(`${file} cannot be started: ${(error as NodeJS.ErrnoException).code ?? error.message}`))
     })
-    // Not 'close': a child that it left in the background may hold its output for ever.
+    // Not 'close': a child that it left in the background may hold its output open.
     child.on('exit', (code, killedBy) => {
       signal.removeEventListener('abort', kill)
       child.stdout.destroy()
@@ -139,6 +139,6 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // It has ended by itself.
+    // The group has ended already.
   }
 }

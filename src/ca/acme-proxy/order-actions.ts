@@ -49,7 +49,7 @@ type Action = (state: OrderState, context: ActionContext) => Promise<Outcome>
 
 /** The order names no profile. */
 const DEFAULT_PROFILE = 'default'
-/** A script that fails to withdraw a response is not asked for ever. */
+/** How often a script is asked to withdraw a response. */
 const REMOVE_TRIES = 3
 const MAX_ALTERNATES = 4
 /** After so many looks at a waiting order, failed challenges are answered again: about four seconds. */
@@ -266,7 +266,7 @@ function chainOf({ body }: Answer): Buffer[] {
     const blocks = decodePem(text)
     if (blocks.length > 0 && blocks.every(({ label }) => label === 'CERTIFICATE')) return blocks.map(({ der }) => der)
   } catch {
-    // Described below: the parser's words are about lines of a text that nobody sees.
+    // The error below is clearer: the parser names lines of a text that the log does not show.
   }
   throw new UpstreamNonsense('a certificate is no PEM chain')
 }

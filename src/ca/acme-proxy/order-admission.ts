@@ -1,8 +1,8 @@
 /**
- * Which upstream orders may go on at the moment: a bound on open orders, and one order at a time for a
+ * Which upstream orders may take a step at the moment: a bound on open orders, and one order at a time for a
  * DNS record.
  *
- * Kept in memory by the leading instance. A claim that nobody renews lapses, as when the lead has
+ * Kept in memory by the leading instance. A claim that is not renewed lapses, as when the lead has
  * moved to another instance.
  */
 

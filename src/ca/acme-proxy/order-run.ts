@@ -86,7 +86,7 @@ export class OrderRun {
 
   /**
    * Withdraws one response of an order that another backend takes over. The upstream order is left
-   * behind, and nobody finalizes it.
+   * behind, and is never finalized.
    * @throws CaError
    */
   async leave(request: IssuanceRequest, state: BackendState, signal: AbortSignal): Promise<IssuanceStep> {

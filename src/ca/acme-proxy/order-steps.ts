@@ -111,7 +111,7 @@ export function nextTurn(state: OrderState, isAbandoned: boolean, limits: OrderL
   if (state.step === 'clean') return cleaningTurn(state, isAbandoned)
   if (isAbandoned && !mayHaveIssued(state)) return { do: 'fail', reason: 'the order was given up' }
   const reason = overdue(state, limits, nowMs)
-  // Where this service stood still, the upstream order may be ready all the same.
+  // After a standstill of this service the upstream order may be ready by now.
   return reason === undefined || state.step === 'await' ? { do: 'act', lateReason: reason } : { do: 'fail', reason }
 }
 
@@ -168,7 +168,7 @@ export function overdue(state: OrderState, limits: OrderLimits, nowMs: number): 
   return undefined
 }
 
-/** Pause that ends soon after the bound of the state, since nobody else looks at it before. */
+/** A pause that ends soon after the bound of the state, since nothing else ends the state. */
 export function withinBounds(state: OrderState, pauseMs: number, limits: OrderLimits, nowMs: number): number {
   if (mayHaveIssued(state) || state.step === 'clean') return pauseMs
   const restMs = state.startedAt + limits.totalMs - nowMs

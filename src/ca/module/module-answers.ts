@@ -58,7 +58,7 @@ export function readStep(answer: unknown): IssuanceStep {
         status: 'pending',
         state: readState(members['state']),
         retryAfterMs: readRetry(members['retryAfterSeconds']),
-        // Wrongly true costs a question too many, wrongly false a certificate that nobody knows.
+        // A wrong `true` costs one more question; a wrong `false` hides a certificate.
         mayHaveIssued: members['mayHaveIssued'] !== false,
       }
     case 'refused':

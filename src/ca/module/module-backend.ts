@@ -2,7 +2,7 @@
  * Backend `ext:`: a module of the operator in threads of its own (docs/ca-modules.md). It issues from
  * the CSR, or signs the TBSCertificate that this service builds.
  *
- * A thread makes one call at a time. A call that does not end takes its thread along and no other.
+ * A thread makes one call at a time. A call that does not end costs its own thread, and no other.
  */
 
 import type { LoadableModule } from '../../../workers/module/contract.ts'
@@ -37,7 +37,7 @@ export interface ModuleBackendOptions {
   name: string
   /** Its methods are those that the module has. */
   module: LoadableModule
-  /** Of one call. */
+  /** For one call. */
   timeoutMs: number
   /** Calls at the same time. */
   concurrency: number
@@ -93,7 +93,7 @@ export function createModuleBackend(options: ModuleBackendOptions): CsrBackend {
       const wanted = { serialNumber, certificate: encodePem('CERTIFICATE', certificate), reason }
       await asked(() => call('revoke', wanted, {}, signal))
     },
-    // It passes the gate by: a module at work is not away.
+    // Probes are not bounded: a module at work is not away.
     checkHealth: (signal) =>
       asked(async () => {
         if (has('issuer')) signingIssuer(readIssuer(await call('issuer', undefined, {}, signal)))

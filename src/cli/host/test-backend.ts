@@ -144,7 +144,7 @@ async function record(
   })
   if (!isRecorded) throw new Error(`its serial number ${serialNumber.toString('hex')} was given before`)
   const revoked = await withAdministration(config, (administration) =>
-    revokeTestCertificate(config, administration, { serialNumber, issuerFingerprint: fingerprint.toString('hex') }),
+    revokeTestCertificate(administration, { serialNumber, issuerFingerprint: fingerprint.toString('hex') }),
   )
   report.fact('certificate', { serial_number: revoked, revoked: true })
   report.passed(`recorded without an account, and revoked here: ${revoked}`)

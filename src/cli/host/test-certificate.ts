@@ -1,8 +1,6 @@
 /** The certificate of a test in the database: recorded without an account, and revoked at once. */
 
-import { Certificates } from '../../admin/certificates/certificates.ts'
-import type { Config } from '../../config/schema.ts'
-import { renewalPolicy } from '../../settings/issuance.ts'
+import { revokeBySerial } from '../../admin/revocations/certificate-revocations.ts'
 import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
 import type { Database } from '../../store/database.ts'
 import { createServerSettings } from '../../store/server-settings.ts'
@@ -25,13 +23,12 @@ export async function requireRunning(db: Database): Promise<void> {
 
 /** With an entry in the audit log. @returns its serial number in hexadecimal */
 export async function revokeTestCertificate(
-  config: Config,
-  { db, audit, actor }: Administration,
+  { audit, actor }: Administration,
   certificate: { serialNumber: Buffer; issuerFingerprint: string },
 ): Promise<string> {
-  const certificates = new Certificates({ db, audit, events: NO_EVENTS, renewal: renewalPolicy(config) })
   const serialNumber = serialNumberHex(certificate.serialNumber)
   const { issuerFingerprint } = certificate
-  await certificates.revoke(actor, serialNumber, { reason: TEST_REASON, issuerFingerprint })
+  const wanted = { reason: TEST_REASON, issuerFingerprint }
+  await revokeBySerial({ audit, events: NO_EVENTS }, actor, serialNumber, wanted)
   return serialNumber
 }

@@ -174,7 +174,7 @@ async function testCertificate(parts: Parts, profileName: string, report: TestRe
     }
     if (!der) throw new Error(`no certificate was signed: ${reasonOf(error ?? seen.interruption)}`)
     report.passed(`signed by issuer ${built.issuer.id}, verified and recorded without an account`)
-    const serialNumber = await revokeTestCertificate(config, administration, {
+    const serialNumber = await revokeTestCertificate(administration, {
       serialNumber: parseCertificate(der).tbs.serialNumber,
       issuerFingerprint: fingerprintSha256(built.issuer.certificate),
     })

@@ -24,7 +24,7 @@ import { openCheckedDatabase } from '../../store/slonik.ts'
 import { listUsers } from '../../store/user-store.ts'
 import type { AdminThreadData, AdminThreadMessages } from '../messages.ts'
 import { AuditUpkeep, createAudit } from './audit-upkeep.ts'
-import { createAdminContext } from './use-cases.ts'
+import { createAdminContext } from './create-context.ts'
 
 /** Requests of all fronts together; the application answers what exceeds its own bound. */
 const MAILBOX_LIMIT = 1_024

@@ -171,7 +171,7 @@ export function backendTasks(
                   { event: 'backend_revocation_failed', reason: (error as Error).message, ...factsOf(revocation) },
                   'the CA has not confirmed a revocation; it is asked again',
                 )
-                // Of each revocation the first failure is told.
+                // Only the first failure of a revocation is an event.
                 if (revocation.failures === 0) eventWriter.write(revocationFailed(revocation, error))
               },
             },
@@ -196,7 +196,7 @@ function revocationFailed({ certificateId, backend, reason }: BackendRevocation,
   return { kind: 'certificate.revocation_failed', subject: certificateId, accountId: undefined, data }
 }
 
-/** For each backend one, so that a CA which hangs keeps no other waiting. */
+/** One task for each backend, so that a CA which hangs delays no other. */
 function renewalTasks(backends: CsrBackends, db: Database, log: Logger, signal: AbortSignal): BackgroundTask[] {
   const store = createUpstreamRenewalStore(db)
   return [...backends.keys()].map((name) => ({

@@ -7,11 +7,21 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import { constantSql, rowsOf, sql } from './slonik.ts'
-import { account, authorization, order } from './status-sql.ts'
+import {
+  allOf,
+  behind,
+  type Fragment,
+  type ReadPage,
+  readPage,
+  unbounded,
+  upTo,
+  type Walk,
+} from '../../store/list-page.ts'
+import { constantSql, type DatabasePool, rowsOf, sql } from '../../store/slonik.ts'
+import { account, authorization, order } from '../../store/status-sql.ts'
 
 /** Without its key. */
-export const Credential = z.object({
+const Credential = z.object({
   id: z.string(),
   kid: z.string(),
   label: z.string().nullable(),
@@ -36,7 +46,7 @@ export const Credential = z.object({
 export type CredentialRow = z.infer<typeof Credential>
 
 const Id = z.object({ id: z.string() })
-export const credentialColumns = sql.fragment`id, kid, label, created_by, account_id, used, used_at, revoked, created_at, profiles,
+const columns = sql.fragment`id, kid, label, created_by, account_id, used, used_at, revoked, created_at, profiles,
   preapproved_networks::text[] AS preapproved_networks, expires_at, max_uses, uses,
   allowed_networks::text[] AS allowed_networks`
 
@@ -63,14 +73,50 @@ export function insertCredential(tx: CommonQueryMethods, wanted: NewCredential):
     VALUES (${id}, ${kid}, ${label ?? null}, ${sql.binary(sealedKey)}, ${createdBy ?? null}, ${textsOrNull(profiles)},
             ${textsOrNull(preapprovedNetworks)}::cidr[], ${expiresAt?.toISOString() ?? null}::timestamptz,
             ${maxUses ?? null}, ${textsOrNull(allowedNetworks)}::cidr[])
-    ON CONFLICT (kid) DO NOTHING RETURNING ${credentialColumns}`)
+    ON CONFLICT (kid) DO NOTHING RETURNING ${columns}`)
 }
 
 const textsOrNull = (texts: readonly string[] | undefined) =>
   texts ? sql.fragment`${sql.array([...texts], 'text')}` : sql.fragment`NULL`
 
 export function findCredential(db: CommonQueryMethods, id: string): Promise<CredentialRow | null> {
-  return db.maybeOne(rowsOf(Credential)`SELECT ${credentialColumns} FROM eab_credentials WHERE id = ${id}`)
+  return db.maybeOne(rowsOf(Credential)`SELECT ${columns} FROM eab_credentials WHERE id = ${id}`)
+}
+
+/** Of a credential itself: a used one is open or not by `max_uses` and `acme.eab_reusable`. */
+export const CREDENTIAL_STATUSES = ['open', 'expired', 'revoked'] as const
+type CredentialStatus = (typeof CREDENTIAL_STATUSES)[number]
+
+const HAS_STATUS: Readonly<Record<CredentialStatus, Fragment>> = {
+  open: sql.fragment`NOT revoked AND coalesce(expires_at > now(), true)`,
+  expired: sql.fragment`NOT revoked AND expires_at <= now()`,
+  revoked: sql.fragment`revoked`,
+}
+const id = sql.fragment`id`
+
+/** The newest first, along eab_credentials_pkey. @param kid undefined for all, as `status` */
+export function pagesOfCredentials(db: DatabasePool, kid?: string, status?: CredentialStatus): ReadPage<CredentialRow> {
+  const fits = [
+    ...(kid === undefined ? [] : [sql.fragment`kid = ${kid}`]),
+    ...(status === undefined ? [] : [HAS_STATUS[status]]),
+  ]
+  const walk: Walk<CredentialRow> = {
+    cursorOf: (row) => row.id,
+    async windowEnd(from, rows) {
+      const row = await db.maybeOne(rowsOf(Id)`
+        SELECT id FROM eab_credentials WHERE ${behind(id, from)} ORDER BY id DESC OFFSET ${rows - 1} LIMIT 1`)
+      return row?.id
+    },
+    async read(from, end, limit) {
+      return [
+        ...(await db.any(rowsOf(Credential)`
+          SELECT ${columns} FROM eab_credentials WHERE ${allOf([behind(id, from), upTo(id, end), ...fits])}
+           ORDER BY id DESC LIMIT ${limit}`)),
+      ]
+    },
+  }
+  const isFound = status === undefined || kid !== undefined
+  return (after, limit) => readPage(isFound ? unbounded(walk) : walk, after, limit)
 }
 
 /**
@@ -95,10 +141,6 @@ export async function lockGrantsOfAccount(tx: CommonQueryMethods, accountId: str
   return true
 }
 
-export async function accountExists(db: CommonQueryMethods, accountId: string): Promise<boolean> {
-  return db.exists(rowsOf(Id)`SELECT id FROM accounts WHERE id = ${accountId}`)
-}
-
 const Cascade = z.object({
   accounts: z.int(),
   account_ids: z.array(z.string()),
@@ -106,7 +148,7 @@ const Cascade = z.object({
   orders: z.int(),
   certificates: z.int(),
 })
-export type Cascade = z.infer<typeof Cascade>
+type Cascade = z.infer<typeof Cascade>
 
 /** Each number is counted up to this. */
 export const MOST_COUNTED = 10_000
@@ -146,7 +188,7 @@ const Linked = z.object({ id: z.string(), revoked: z.boolean() })
 /** May be repeated. Null when there is no such credential. */
 export async function revokeCredential(tx: CommonQueryMethods, id: string): Promise<Revocation | null> {
   const credential = await tx.maybeOne(rowsOf(Credential)`
-    UPDATE eab_credentials SET revoked = true WHERE id = ${id} RETURNING ${credentialColumns}`)
+    UPDATE eab_credentials SET revoked = true WHERE id = ${id} RETURNING ${columns}`)
   if (!credential) return null
   // A separate statement: only one that starts after the lock sees what a registration has just
   // made. Along accounts_eab_credential; authorizations_reusable for valid authorizations, the open
