@@ -24,8 +24,14 @@ import { createCertificateImport } from '../../store/certificate-import.ts'
 import { createCsrIssuanceStore } from '../../store/csr-issuance-store.ts'
 import type { Database } from '../../store/database.ts'
 import { withAdministration, withDatabase } from '../operator-database.ts'
-import { requireRunning, revokeTestCertificate, SIGNER_TEST_NAME, TEST_REASON } from './test-certificate.ts'
-import type { TestReport, TestTarget } from './test-report.ts'
+import {
+  requireRunning,
+  revokeTestCertificate,
+  SIGNER_TEST_NAME,
+  TEST_REASON,
+  type TestReport,
+  type TestTarget,
+} from './test-report.ts'
 
 const ANSWER_MS = 15_000
 const REVOCATION_MS = 120_000
@@ -150,7 +156,7 @@ async function record(
   report.passed(`recorded without an account, and revoked here: ${revoked}`)
 }
 
-/** The row of the revocation stays until the CA has confirmed, so a service goes on asking. */
+/** The row of the revocation stays until the CA has confirmed, so a running service asks again. */
 async function confirmRevocation({ db, backend, report }: Parts, certificateId: string, certificate: Buffer) {
   try {
     await backend.revoke({ certificate, reason: TEST_REASON }, AbortSignal.timeout(REVOCATION_MS))
