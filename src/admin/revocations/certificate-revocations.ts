@@ -94,9 +94,9 @@ interface Means {
 interface WantedRevocation {
   /** CRLReason; keyCompromise blocks the key for good. */
   reason: number
-  /** Of a certificate that the database may have lost, in lower-case hexadecimal. */
+  /** The issuer of a certificate that the database may have lost, in lower-case hexadecimal. */
   issuerFingerprint?: string | undefined
-  /** Of such a certificate; its issuer's when undefined. */
+  /** The end of such a certificate; its issuer's when undefined. */
   notAfter?: Date | undefined
   revokedAt?: Date | undefined
 }

@@ -8,7 +8,7 @@ import { verifySignature } from '../../shared/pki/signature.ts'
 import { TbsCertListReader } from '../../shared/pki/tbs-cert-list-reader.ts'
 import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
 
-export interface OwnCrl {
+interface OwnCrl {
   issuer: KnownIssuer
   /** Decimal; undefined where the list has none. */
   number: string | undefined
