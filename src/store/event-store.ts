@@ -25,7 +25,7 @@ interface DeliveryRow {
   subject: string
   account_id: string | null
   occurred_at: Date
-  data: unknown
+  data: object
   attempts: number
   place?: string
 }

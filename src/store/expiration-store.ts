@@ -57,8 +57,8 @@ const WARN: Statement = {
       ON CONFLICT DO NOTHING RETURNING certificate_id
     ), event AS MATERIALIZED (
       SELECT gen_random_uuid() AS event_id, p.id, p.account_id, p.not_after, jsonb_build_object(
-               'certificate_id', p.id, 'account_id', p.account_id, 'serial_number', encode(p.serial_number, 'hex'),
-               'domains', p.names, 'not_after', rfc3339(p.not_after), 'warning_days', $1::integer) AS data
+               'warning_days', $1::integer,
+               'row', jsonb_build_object('serial_number', p.serial_number, 'names', p.names, 'not_after', p.not_after)) AS data
         FROM marked m JOIN open p ON p.id = m.certificate_id
     ), told AS (
       INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)

@@ -13,7 +13,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/post
 import { type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
 import { announceInstance } from '../../src/store/instance-presence.ts'
 import { readSchemaState } from '../../src/store/migrate.ts'
-import type { SslMode } from '../../src/store/pg-tls.ts'
+import type { SslMode } from '../../src/store/pg.ts'
 import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
 import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'

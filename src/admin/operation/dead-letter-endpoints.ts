@@ -4,7 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import type { EventData } from '../../domain/event.ts'
+import { payloadOf } from '../../domain/stored-event.ts'
 import { rowsOf } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
@@ -35,7 +35,7 @@ const Row = z.object({
   subject: z.string(),
   account_id: z.string().nullable(),
   occurred_at: z.date(),
-  data: z.custom<EventData>(),
+  data: z.custom<object>(),
   attempts: z.int(),
   error: z.string(),
   failed_at: z.date(),
@@ -44,6 +44,7 @@ type DeadLetterRow = z.infer<typeof Row>
 
 const bodyOf = (row: DeadLetterRow): z.input<typeof DeadLetter> => ({
   ...row,
+  data: { ...payloadOf({ ...row, accountId: row.account_id ?? undefined }) },
   occurred_at: time(row.occurred_at),
   failed_at: time(row.failed_at),
 })
