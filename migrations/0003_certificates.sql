@@ -87,7 +87,7 @@ END
 $$;
 -- Certificates by a name and all below it.
 CREATE INDEX certificates_suffixes ON certificates USING gin (name_suffixes(names));
--- The share of a suffix is counted in a sample (certificate-suffix.ts).
+-- The share of a suffix is counted in a sample (certificate-filter.ts).
 ALTER INDEX certificates_suffixes ALTER COLUMN 1 SET STATISTICS 0;
 
 -- Keys that must never be certified again, by SHA-256 of the SubjectPublicKeyInfo.

@@ -19,6 +19,8 @@ CREATE TABLE event_deliveries (
   subject text NOT NULL, -- Events of one subject are delivered in their order.
   account_id uuid,
   occurred_at timestamptz NOT NULL,
+  -- The payload. Below "row" is the row that has changed; its columns become members when the event is read
+  -- (src/domain/stored-event.ts).
   data jsonb NOT NULL,
   attempts integer NOT NULL DEFAULT 0,
   due_at timestamptz NOT NULL DEFAULT now(),
@@ -47,16 +49,6 @@ CREATE TABLE event_dead_letters (
 );
 CREATE INDEX event_dead_letters_age ON event_dead_letters (failed_at);
 
-CREATE FUNCTION rfc3339(at timestamptz) RETURNS text LANGUAGE sql STABLE AS $$
-  SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-$$;
-
--- RFC 5280 §5.3.1.
-CREATE FUNCTION revocation_reason_name(code smallint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
-  SELECT coalesce((ARRAY['unspecified', 'keyCompromise', 'cACompromise', 'affiliationChanged', 'superseded',
-    'cessationOfOperation', 'certificateHold', NULL, 'removeFromCRL', 'privilegeWithdrawn', 'aACompromise'])[code + 1], 'unspecified')
-$$;
-
 -- One event that no trigger writes, for each consumer that wants it.
 CREATE FUNCTION emit_event(new_kind text, new_subject text, new_account uuid, new_data jsonb) RETURNS void
 LANGUAGE sql AS $$
@@ -66,48 +58,8 @@ LANGUAGE sql AS $$
     FROM event_consumers c, event WHERE new_kind = ANY (c.kinds)
 $$;
 
--- The two events of each certificate have functions of their own: where no consumer wants them, they cost one short look.
-CREATE FUNCTION emit_order_created() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  new_id uuid;
-BEGIN
-  IF EXISTS (SELECT FROM event_consumers c WHERE 'order.creation' = ANY (c.kinds)) THEN
-    new_id := gen_random_uuid();
-    INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
-    SELECT c.name, new_id, 'order.creation', NEW.id::text, NEW.account_id, clock_timestamp(), jsonb_build_object(
-             'order_id', NEW.id, 'account_id', NEW.account_id, 'identifiers', NEW.identifiers, 'authz_ids', NEW.authorization_ids)
-      FROM event_consumers c WHERE 'order.creation' = ANY (c.kinds);
-  END IF;
-  RETURN NULL;
-END $$;
-
-CREATE FUNCTION emit_certificate_issued() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE
-  has_contact boolean;
-  new_id uuid;
-  body jsonb;
-BEGIN
-  IF EXISTS (
-    SELECT FROM event_consumers c
-     WHERE 'certificate.issuance' = ANY (c.kinds)
-       AND ('certificate.issuance' <> ALL (c.holder_kinds)
-            OR EXISTS (SELECT FROM accounts h WHERE h.id = NEW.account_id AND h.contacts <> '{}'))) THEN
-    has_contact := EXISTS (SELECT FROM accounts h WHERE h.id = NEW.account_id AND h.contacts <> '{}');
-    new_id := gen_random_uuid();
-    body := jsonb_build_object(
-      'certificate_id', NEW.id, 'order_id', NEW.order_id, 'account_id', NEW.account_id,
-      'serial_number', encode(NEW.serial_number, 'hex'), 'domains', NEW.names, 'not_after', rfc3339(NEW.not_after));
-    -- Present only where the certificate was already revoked when it became known.
-    IF NEW.revoked_at IS NOT NULL THEN body := body || jsonb_build_object('revoked_at', rfc3339(NEW.revoked_at)); END IF;
-    INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
-    SELECT c.name, new_id, 'certificate.issuance', NEW.id::text, NEW.account_id, clock_timestamp(), body
-      FROM event_consumers c
-     WHERE 'certificate.issuance' = ANY (c.kinds) AND ('certificate.issuance' <> ALL (c.holder_kinds) OR has_contact);
-  END IF;
-  RETURN NULL;
-END $$;
-
--- All other kinds: writes the event whose kind is the trigger's argument, for each consumer that wants it.
+-- Writes the event whose kind is the trigger's argument, for each consumer that wants it. To choose columns here would cost
+-- more than to write the row as it is.
 CREATE FUNCTION emit_change() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   new_kind text := TG_ARGV[0];
@@ -115,51 +67,37 @@ DECLARE
   account uuid;
   consumers text[];
   new_id uuid;
-  body jsonb;
+  facts jsonb;
 BEGIN
-  CASE TG_TABLE_NAME
-    WHEN 'accounts' THEN about := NEW.id; account := NEW.id;
-    WHEN 'admin_audit_log' THEN about := NEW.id;
-    WHEN 'crls' THEN about := NEW.issuer_id || ' ' || NEW.shard;
-    ELSE about := NEW.id; account := NEW.account_id;
-  END CASE;
+  IF TG_TABLE_NAME IN ('certificates', 'orders', 'authorizations') THEN account := NEW.account_id;
+  ELSIF TG_TABLE_NAME = 'accounts' THEN account := NEW.id;
+  END IF;
   consumers := ARRAY(
     SELECT c.name FROM event_consumers c
      WHERE new_kind = ANY (c.kinds)
        AND (new_kind <> ALL (c.holder_kinds) OR EXISTS (SELECT FROM accounts h WHERE h.id = account AND h.contacts <> '{}')));
   IF consumers = '{}' THEN RETURN NULL; END IF;
-  CASE new_kind
-    WHEN 'account.registration' THEN body := jsonb_build_object(
-      'account_id', NEW.id, 'contacts', NEW.contacts, 'jwk_thumbprint', NEW.thumbprint, 'tos_agreed', NEW.terms_agreed);
-    WHEN 'account.key_change' THEN body := jsonb_build_object(
-      'account_id', NEW.id, 'old_thumbprint', OLD.thumbprint, 'new_thumbprint', NEW.thumbprint);
-    WHEN 'account.deactivation', 'account.revocation' THEN body := jsonb_build_object(
-      'account_id', NEW.id, 'deactivated_authorizations', (
-        SELECT count(*) FROM authorizations z WHERE z.account_id = NEW.id AND z.status = 'valid' AND z.expires_at > now()));
-    WHEN 'authorization.deactivation' THEN body := jsonb_build_object(
-      'authorization_id', NEW.id, 'account_id', account, 'identifier', NEW.identifier_value,
-      'identifier_type', NEW.identifier_type,
-      -- Both ids begin with their time, and no order is older than an authorization that was made for it. The last digits
-      -- of the time, about a minute, are left out, for clocks of other instances.
-      'invalidated_orders', (
-        SELECT coalesce(jsonb_agg(o.id ORDER BY o.id), '[]') FROM orders o
-         WHERE o.account_id = NEW.account_id AND o.id >= (left(NEW.id::text, 8) || '-0000-0000-0000-000000000000')::uuid
-           AND o.status = 'open' AND o.expires_at > now() AND NEW.id = ANY (o.authorization_ids)));
-    WHEN 'certificate.issuance_failed' THEN body := jsonb_build_object(
-      'order_id', NEW.id, 'account_id', account, 'identifiers', NEW.identifiers, 'error', NEW.error);
-    WHEN 'certificate.revocation' THEN body := jsonb_build_object(
-      'certificate_id', NEW.id, 'account_id', account, 'serial_number', encode(NEW.serial_number, 'hex'),
-      'domains', NEW.names, 'reason', revocation_reason_name(NEW.revocation_reason));
-    WHEN 'crl.publication' THEN body := jsonb_build_object(
-      'issuer', NEW.issuer_id, 'shard', NEW.shard, 'number', NEW.number, 'entries', NEW.entries,
-      'this_update', rfc3339(NEW.this_update), 'next_update', rfc3339(NEW.next_update));
-    WHEN 'admin.action' THEN body := jsonb_build_object(
-      'id', NEW.id, 'user_id', NEW.user_id, 'action', NEW.action, 'target_user_id', NEW.target_user_id,
-      'details', NEW.details, 'ip_address', NEW.ip_address, 'created_at', rfc3339(NEW.created_at));
-  END CASE;
+  IF TG_TABLE_NAME = 'crls' THEN about := NEW.issuer_id || ' ' || NEW.shard; ELSE about := NEW.id; END IF;
+  -- No event has the certificate itself, and it is the largest column.
+  IF TG_TABLE_NAME = 'certificates' THEN NEW.der := ''; END IF;
+  facts := jsonb_build_object('row', to_jsonb(NEW));
+  -- What other rows and the former one say.
+  IF new_kind = 'account.key_change' THEN
+    facts := facts || jsonb_build_object('old_thumbprint', OLD.thumbprint);
+  ELSIF new_kind IN ('account.deactivation', 'account.revocation') THEN
+    facts := facts || jsonb_build_object('deactivated_authorizations', (
+      SELECT count(*) FROM authorizations z WHERE z.account_id = NEW.id AND z.status = 'valid' AND z.expires_at > now()));
+  ELSIF new_kind = 'authorization.deactivation' THEN
+    -- Both ids begin with their time, and no order is older than an authorization that was made for it. The last digits
+    -- of the time, about a minute, are left out, for clocks of other instances.
+    facts := facts || jsonb_build_object('invalidated_orders', (
+      SELECT coalesce(jsonb_agg(o.id ORDER BY o.id), '[]') FROM orders o
+       WHERE o.account_id = NEW.account_id AND o.id >= (left(NEW.id::text, 8) || '-0000-0000-0000-000000000000')::uuid
+         AND o.status = 'open' AND o.expires_at > now() AND NEW.id = ANY (o.authorization_ids)));
+  END IF;
   new_id := gen_random_uuid();
   INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
-  SELECT name, new_id, new_kind, about, account, clock_timestamp(), body FROM unnest(consumers) AS name;
+  SELECT name, new_id, new_kind, about, account, clock_timestamp(), facts FROM unnest(consumers) AS name;
   RETURN NULL;
 END $$;
 
@@ -177,7 +115,7 @@ CREATE TRIGGER authorizations_emit_deactivated AFTER UPDATE ON authorizations
   FOR EACH ROW WHEN (NEW.status = 'deactivated' AND OLD.status <> 'deactivated')
   EXECUTE FUNCTION emit_change('authorization.deactivation');
 CREATE TRIGGER orders_emit_created AFTER INSERT ON orders
-  FOR EACH ROW EXECUTE FUNCTION emit_order_created();
+  FOR EACH ROW EXECUTE FUNCTION emit_change('order.creation');
 CREATE TRIGGER orders_emit_failed AFTER UPDATE ON orders
   FOR EACH ROW WHEN (NEW.status = 'invalid' AND OLD.status = 'processing')
   EXECUTE FUNCTION emit_change('certificate.issuance_failed');
@@ -189,9 +127,9 @@ CREATE TRIGGER admin_audit_log_emit AFTER INSERT ON admin_audit_log
 -- A serial number that is recorded without a certificate gives the revocation alone, and the issuance when an import brings
 -- the certificate. Triggers of one row run in the order of their names, so the issuance comes before its revocation.
 CREATE TRIGGER certificates_emit_issued AFTER INSERT ON certificates
-  FOR EACH ROW WHEN (NEW.der <> '') EXECUTE FUNCTION emit_certificate_issued();
+  FOR EACH ROW WHEN (NEW.der <> '') EXECUTE FUNCTION emit_change('certificate.issuance');
 CREATE TRIGGER certificates_emit_known AFTER UPDATE ON certificates
-  FOR EACH ROW WHEN (OLD.der = '' AND NEW.der <> '') EXECUTE FUNCTION emit_certificate_issued();
+  FOR EACH ROW WHEN (OLD.der = '' AND NEW.der <> '') EXECUTE FUNCTION emit_change('certificate.issuance');
 CREATE TRIGGER certificates_emit_revoked AFTER INSERT OR UPDATE ON certificates
   FOR EACH ROW WHEN (NEW.revoked_at IS NOT NULL) EXECUTE FUNCTION emit_change('certificate.revocation');
 

@@ -1,32 +1,14 @@
 /** What the handlers of the Admin API work with. */
 
 import type { DatabasePool } from 'slonik'
-import type { WorkersStatus } from '../domain/background-run.ts'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import type { AuditExports } from './audit/audit-export.ts'
 import type { AuditLog } from './audit/audit-log.ts'
 import type { AuditVerificationEvents, AuditVerifications } from './audit/audit-verification.ts'
-import type { Accounts } from './certificates/accounts.ts'
-import type { Certificates } from './certificates/certificates.ts'
-import type { Orders } from './certificates/orders.ts'
-import type { Renewals } from './certificates/renewals.ts'
-import type { AllowedIdentifiers } from './eab/allowed-identifiers.ts'
-import type { CredentialEvents, Credentials } from './eab/credentials.ts'
 import type { AdminQuestions } from './message.ts'
-import type { CrlLists } from './operation/crl-lists.ts'
-import type { DeadLetters } from './operation/dead-letters.ts'
-import type { EventStatistics } from './operation/event-statistics.ts'
-import type { Issuers, SigningIssuer } from './operation/issuers.ts'
-import type { NotificationList } from './operation/notification-list.ts'
-import type { Overview } from './operation/overview.ts'
-import type { Switches } from './operation/switches.ts'
-import type { Terms, TermsSettings } from './operation/terms.ts'
-import type { CsrProfiles } from './profiles/csr-profiles.ts'
-import type { CheckProfile } from './profiles/profile-check.ts'
-import type { BackendRevocations } from './revocations/backend-revocations.ts'
-import type { BlockedKeys } from './revocations/blocked-keys.ts'
+import type { HistoryIndexes } from './profiles/history-indexes.ts'
 import type { BulkRevocationEvents, BulkRevocations } from './revocations/bulk-revocations.ts'
 import type { Turns } from './turns.ts'
 import type { PasswordHasher } from './users/passwords.ts'
@@ -35,6 +17,19 @@ import type { SignIn } from './users/sign-in.ts'
 export interface PageSettings {
   defaultSize: number
   maxSize: number
+}
+
+/** An issuer that a signer uses now. */
+export interface SigningIssuer {
+  id: string
+  certificate: Uint8Array
+}
+
+/** The section `tos` of the configuration. */
+export interface TermsSettings {
+  url: string | null
+  version: string | null
+  require_agreement: boolean
 }
 
 /** What the configuration says about administration. */
@@ -56,7 +51,7 @@ export interface AdminPolicy {
 export interface AdminEvents {
   certificates: RevocationEvents
   bulkRevocations: BulkRevocationEvents
-  credentials: CredentialEvents
+  credentials: { accountsRevoked(count: number): void }
   auditVerifications: AuditVerificationEvents
 }
 
@@ -82,27 +77,10 @@ export interface AdminContext {
   signIn: SignIn
   auditExports: AuditExports
   auditVerifications: AuditVerifications
-  credentials: Credentials
-  identifiers: AllowedIdentifiers
-  csrProfiles: CsrProfiles
-  checkProfile: CheckProfile
+  historyIndexes: HistoryIndexes
   /** Turns by user, for requests that run the expressions of CSR profiles. */
   profileTrials: Turns
-  switches: Switches
-  terms: Terms
-  overview(): Promise<Overview>
-  settings(): Promise<AdminQuestions['settings']['reply']>
-  workers(): Promise<WorkersStatus>
-  deadLetters: DeadLetters
-  statistics: EventStatistics
-  crls: CrlLists
+  /** The reply of `/overview` as JSON, in shared memory. All who ask at one time share it. */
+  overview(): Promise<Uint8Array>
   bulkRevocations: BulkRevocations
-  backendRevocations: BackendRevocations
-  accounts: Accounts
-  certificates: Certificates
-  orders: Orders
-  notifications: NotificationList
-  renewals: Renewals
-  blockedKeys: BlockedKeys
-  issuers: Issuers
 }

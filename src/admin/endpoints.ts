@@ -3,27 +3,25 @@
 import { z } from 'zod/v4'
 import { AUDIT_LOG } from './audit/audit-endpoints.ts'
 import { ACCOUNTS } from './certificates/account-endpoints.ts'
+import { CERTIFICATE_DETAILS } from './certificates/certificate-details.ts'
 import { CERTIFICATES } from './certificates/certificate-endpoints.ts'
 import { EXPIRY } from './certificates/expiry-endpoints.ts'
 import { ORDERS } from './certificates/order-endpoints.ts'
 import { RENEWALS } from './certificates/renewal-endpoints.ts'
+import { EAB_CREATION } from './eab/credential-creation.ts'
 import { EAB } from './eab/credential-endpoints.ts'
+import { EAB_GRANTS } from './eab/credential-grants.ts'
 import { ALLOWED_IDENTIFIERS } from './eab/identifier-endpoints.ts'
 import { type AnyEndpoint, endpoint, endpointGroup } from './endpoint.ts'
-import { DEAD_LETTERS } from './operation/dead-letter-endpoints.ts'
-import { ISSUERS } from './operation/issuer-endpoints.ts'
-import { NOTIFICATIONS } from './operation/notification-endpoints.ts'
 import { OPERATION } from './operation/operation-endpoints.ts'
-import { OVERVIEW } from './operation/overview-endpoints.ts'
-import { SETTINGS } from './operation/settings-endpoints.ts'
-import { EVENT_COUNTS, FAILURES } from './operation/statistics-endpoints.ts'
-import { TERMS } from './operation/terms-endpoints.ts'
-import { WORKERS } from './operation/worker-endpoints.ts'
+import { CSR_PROFILE_ASSIGNMENTS } from './profiles/profile-assignments.ts'
 import { CSR_PROFILE_CHECK } from './profiles/profile-check-endpoints.ts'
 import { CSR_PROFILES } from './profiles/profile-endpoints.ts'
+import { CSR_PROFILE_TRIALS } from './profiles/profile-trial-endpoints.ts'
 import { BACKEND_REVOCATIONS } from './revocations/backend-revocation-endpoints.ts'
 import { BLOCKED_KEYS } from './revocations/blocked-key-endpoints.ts'
 import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
+import { CERTIFICATE_REVOCATIONS } from './revocations/certificate-revocations.ts'
 import { TOKENS } from './users/api-tokens.ts'
 import { SESSION, USERS } from './users/user-endpoints.ts'
 
@@ -54,27 +52,24 @@ export const OPERATIONS = {
   ...TOKENS,
   ...AUDIT_LOG,
   ...BULK_REVOCATIONS,
-  ...OVERVIEW,
   ...OPERATION,
-  ...SETTINGS,
-  ...WORKERS,
-  ...EVENT_COUNTS,
-  ...FAILURES,
-  ...DEAD_LETTERS,
   ...BACKEND_REVOCATIONS,
-  ...NOTIFICATIONS,
   ...EAB,
+  ...EAB_CREATION,
+  ...EAB_GRANTS,
   ...ALLOWED_IDENTIFIERS,
   ...CSR_PROFILES,
+  ...CSR_PROFILE_TRIALS,
+  ...CSR_PROFILE_ASSIGNMENTS,
   ...CSR_PROFILE_CHECK,
   ...ACCOUNTS,
-  ...TERMS,
   ...CERTIFICATES,
+  ...CERTIFICATE_DETAILS,
+  ...CERTIFICATE_REVOCATIONS,
   ...EXPIRY,
   ...ORDERS,
   ...RENEWALS,
   ...BLOCKED_KEYS,
-  ...ISSUERS,
 }
 
 /** Without them, for the router and all that is made from the descriptions. */

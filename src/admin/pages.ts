@@ -13,7 +13,6 @@ export const limitParameter = () =>
     .meta({ type: 'integer', minimum: 1 })
     .optional()
 const offset = () => wholeParameter(0, 999_999_999, 'must be a whole number, 0 or more')
-export const offsetParameter = () => offset().default(0)
 
 export function limitOf(limit: number | undefined, { defaultSize, maxSize }: PageSettings): number {
   if (limit === undefined) return defaultSize
@@ -22,7 +21,7 @@ export function limitOf(limit: number | undefined, { defaultSize, maxSize }: Pag
 }
 
 /** @throws AdminError for an offset too far; a cursor goes further */
-export function requireNear(offset: number): void {
+function requireNear(offset: number): void {
   if (offset > MOST_OFFSET)
     throw wrong('offset', `must be at most ${MOST_OFFSET}; begin with an empty 'cursor' to read further`)
 }
@@ -60,8 +59,23 @@ export function nextOf({ next, limit }: PageOfList<unknown> & { limit: number })
   return { limit: String(limit), ...place }
 }
 
-/** The rows of a page of which one more than `limit` was read. */
-export function offsetPage<T>(rows: readonly T[], limit: number, offset: number) {
+/** Query of a list that goes on by offset alone. */
+export const offsetParameters = () => ({ limit: limitParameter(), offset: offset().default(0) })
+
+export interface OffsetPage {
+  limit: number
+  offset: number
+}
+
+/** @param read is asked for one row more than the page has, which tells whether there is another page */
+export async function readByOffset<T>(
+  { limit: wanted, offset }: { limit?: number | undefined; offset: number },
+  settings: PageSettings,
+  read: (page: OffsetPage) => Promise<readonly T[]>,
+) {
+  requireNear(offset)
+  const limit = limitOf(wanted, settings)
+  const rows = await read({ limit: limit + 1, offset })
   const next = rows.length > limit ? { limit: String(limit), offset: String(offset + limit) } : undefined
   return { rows: rows.slice(0, limit), next }
 }

@@ -36,7 +36,7 @@ const BUNDLER = path.join('src', 'dev', 'build-console.mjs')
 const CONSOLE_PAGE = path.join(ROOT, 'dist', 'console', 'index.html')
 const MINIMUM_NODE = [20, 19, 0]
 
-/** What each npm script runs after the build: arguments for Node, relative to the root. */
+/** The arguments for Node, relative to the root, that each npm script runs after the build. */
 const PROGRAMS = {
   start: (args) => ['dist/src/cli/main.js', '--dev', '--console', ...args],
   test: (args) => ['dist/test/run.js', ...args],

@@ -19,7 +19,7 @@ const TARGET = path.join(ROOT, 'dist/console')
 
 const PAGING = ['limit', 'offset', 'cursor']
 
-/** Method, path and roles of each operation (`none` needs no token), and how a list goes on. */
+/** Method, path and roles of each operation (`none` needs no token), and how a list is paged. */
 async function operations() {
   const { ENDPOINTS } = await import(path.join(ROOT, 'dist/src/admin/endpoints.js'))
   return Object.fromEntries(

@@ -61,7 +61,7 @@ export const EVENT_SAMPLES: { readonly [K in EventKind]: EventData<K> } = {
     authorization_id,
     account_id,
     identifier_type: 'dns',
-    identifier: 'www.example.com',
+    identifier_value: 'www.example.com',
     invalidated_orders: [order_id],
   },
   'certificate.issuance': { ...certificate, order_id, not_after },
@@ -121,7 +121,7 @@ export function sampleEvent(kind: EventKind): OccurredEvent {
   const event = {
     id: '5f0c3c5e-8d8b-4d5b-9d0a-2f4f0f1f7f11',
     kind,
-    subject: 'sample',
+    subject: certificate_id,
     accountId: account_id,
     occurredAt: new Date('2026-11-23T12:00:00Z'),
     data: EVENT_SAMPLES[kind],

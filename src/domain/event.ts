@@ -80,7 +80,10 @@ export const EVENTS = {
     refused: count.describe('how many since the last event'),
   }),
   'account.deactivation': kind('Its holder has deactivated an account.', deactivated),
-  'account.revocation': kind('An administrator has revoked an account.', deactivated),
+  'account.revocation': kind(
+    'An administrator has revoked an account, or the credential that it was registered with.',
+    deactivated,
+  ),
   'account.key_change': kind('An account has another key.', {
     account_id: id,
     old_thumbprint: text,
@@ -137,7 +140,7 @@ export const EVENTS = {
     authorization_id: id,
     account_id: id,
     identifier_type: text,
-    identifier: text,
+    identifier_value: text,
     invalidated_orders: z.array(id).readonly(),
   }),
   'certificate.issuance': kind(
@@ -267,4 +270,13 @@ export const FAILURE_KINDS = kindsThat(({ isFailure = false }) => isFailure)
 export function severityOf(name: EventKind): number {
   const { severity = NOTICE }: Kind = EVENTS[name]
   return severity
+}
+
+/** Members of a payload, with what docs/hooks.md says beside some. */
+export function membersOf(name: EventKind): { name: string; note: string | undefined }[] {
+  const shape: Readonly<Record<string, z.ZodType>> = EVENTS[name].payload.shape
+  return Object.entries(shape).map(([member, schema]) => ({
+    name: member,
+    note: schema.description ?? (schema.isOptional() ? 'may be absent' : undefined),
+  }))
 }

@@ -1,9 +1,8 @@
 /** Audit export: what happened, for a webhook and a syslog daemon. */
 
 import { hostname } from 'node:os'
-import { renderAuditRecord } from '../domain/audit-record.ts'
 import { AUDIT_KINDS } from '../domain/event.ts'
-import { renderSyslogMessage } from '../domain/syslog-message.ts'
+import { renderAuditRecord, renderSyslogMessage } from '../domain/syslog-message.ts'
 import type { ExternalConsumer } from './consumer.ts'
 import { jsonPoster, type ReceiverGuard } from './http-post.ts'
 import { patientConsumer, ReceiverBusy, Refused } from './patience.ts'

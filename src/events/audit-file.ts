@@ -6,8 +6,8 @@
  */
 
 import { type FileHandle, open, rename } from 'node:fs/promises'
-import { renderAuditRecord } from '../domain/audit-record.ts'
 import { AUDIT_KINDS, type OccurredEvent } from '../domain/event.ts'
+import { renderAuditRecord } from '../domain/syslog-message.ts'
 import type { ExternalConsumer } from './consumer.ts'
 import { patientDelayMs } from './patience.ts'
 

@@ -1,4 +1,4 @@
-/** Programs of commands: sade parses them and answers --help. What is wrong is one sentence and an exit code. */
+/** Programs of commands: sade parses them and answers --help. An error is one sentence and an exit code. */
 
 import sade from 'sade'
 import { printable } from './lib/terminal.ts'
@@ -51,8 +51,6 @@ export interface Program {
   version: string
   about?: readonly string[]
   commands: readonly Command[]
-  /** Former first words → today's. */
-  aliases?: ReadonlyMap<string, string>
 }
 
 const QUESTIONS = ['-h', '--help', '-v', '--version']
@@ -92,7 +90,7 @@ export async function runProgram(program: Program, typed: readonly string[]): Pr
 }
 
 /** Flags with their values: the parser takes `-1` for an option, and a word behind a switch for its value. */
-function wordsAndFlags({ commands, aliases }: Program, typed: readonly string[]): [words: string[], flags: string[]] {
+function wordsAndFlags({ commands }: Program, typed: readonly string[]): [words: string[], flags: string[]] {
   const all: Options = Object.assign({}, ...commands.map((one) => one.options))
   const known = Object.entries(all).flatMap(([name, { letter }]) => [`--${name}`, `-${letter}`])
   const firstWords = commands.map((one) => wordsOf(one)[0])
@@ -107,7 +105,7 @@ function wordsAndFlags({ commands, aliases }: Program, typed: readonly string[])
     const isValue = /^--?[a-z][^=]*$/i.test(flag) && isFree && /^(?:[^-]|-\d|-?$)/.test(word)
     if (isValue) flags.push(`${flags.pop()}=${word}`)
     else if (word.startsWith('-')) flags.push(word)
-    else words.push((words.length === 0 && aliases?.get(word)) || word)
+    else words.push(word)
   }
   return [words, flags]
 }

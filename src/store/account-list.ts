@@ -63,6 +63,10 @@ export function findAccount(db: CommonQueryMethods, id: string): Promise<FoundAc
       FROM accounts a WHERE a.id = ${id}`)
 }
 
+export async function accountExists(db: CommonQueryMethods, id: string): Promise<boolean> {
+  return db.exists(rowsOf(z.object({}))`SELECT FROM accounts WHERE id = ${id}`)
+}
+
 /** @param after the cursor of the previous page */
 export async function listAccounts(
   db: DatabasePool,

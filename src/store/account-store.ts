@@ -121,52 +121,6 @@ export async function agreeToTerms(db: Pick<Database, 'query'>, accountId: strin
   return (await db.query(AGREE_TO_TERMS, [accountId, version])).length > 0
 }
 
-/** Rows a statement, so that other writers wait for milliseconds only. */
-const TERMS_PAGE = 5000
-
-const AGREE_PAGE_TO_TERMS: Statement = {
-  name: 'account-agree-page-to-terms',
-  // accounts_pkey, one range. A page returns its last id even when it changed no row.
-  text: `
-    WITH page AS (
-      SELECT id FROM accounts WHERE id > $2 ORDER BY id LIMIT ${TERMS_PAGE}
-    ), agreed AS (
-      UPDATE accounts a SET terms_agreed = true, terms_version = $1, updated_at = now()
-        FROM page WHERE a.id = page.id AND a.status ${account.is('valid')} AND a.terms_version IS DISTINCT FROM $1
-      RETURNING a.id
-    )
-    SELECT (SELECT count(*)::integer FROM agreed) AS agreed, (SELECT id FROM page ORDER BY id DESC LIMIT 1) AS last_id`,
-}
-
-/** Of valid accounts that lack this version. @param after undefined for the first page */
-export async function agreePageToTerms(
-  db: Pick<Database, 'query'>,
-  version: string,
-  after: string | undefined,
-): Promise<{ agreed: number; last: string | undefined }> {
-  const values = [version, after ?? '00000000-0000-0000-0000-000000000000']
-  const [page] = await db.query<{ agreed: number; last_id: string | null }>(AGREE_PAGE_TO_TERMS, values)
-  return { agreed: page?.agreed ?? 0, last: page?.last_id ?? undefined }
-}
-
-const COUNT_AGREEMENTS: Statement = {
-  name: 'account-count-agreements',
-  // accounts is read whole
-  text: `
-    SELECT count(*)::integer AS accounts,
-           (count(*) FILTER (WHERE terms_agreed AND ($1::text IS NULL OR terms_version = $1)))::integer AS agreed
-      FROM accounts WHERE status ${account.is('valid')}`,
-}
-
-/** Of valid accounts. @param version null counts any agreement */
-export async function countAgreements(
-  db: Pick<Database, 'query'>,
-  version: string | null,
-): Promise<{ accounts: number; agreed: number }> {
-  const [counted] = await db.query<{ accounts: number; agreed: number }>(COUNT_AGREEMENTS, [version])
-  return counted ?? { accounts: 0, agreed: 0 }
-}
-
 const DEACTIVATE: Statement = {
   name: 'account-deactivate',
   // accounts_pkey, one row each; authorizations_reusable for the account's valid authorizations, authorizations_validating for

@@ -2,7 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import type { EventData, EventKind, OccurredEvent } from '../domain/event.ts'
+import type { EventKind, OccurredEvent } from '../domain/event.ts'
 import { readEvent } from '../domain/stored-event.ts'
 import { rowsOf, sql } from './slonik.ts'
 
@@ -25,10 +25,12 @@ interface DeliveryRow {
   subject: string
   account_id: string | null
   occurred_at: Date
-  data: unknown
+  data: object
   attempts: number
   place?: string
 }
+
+const UncheckedRow = z.custom<DeliveryRow>()
 
 const deliveryOf = (row: DeliveryRow): Delivery => ({
   sequence: row.sequence,
@@ -119,7 +121,7 @@ export async function takeDeliveries(
   limit: number,
 ): Promise<readonly Delivery[]> {
   await tx.query(ALONG_THE_KEY)
-  const rows: readonly DeliveryRow[] = await tx.any(sql.unsafe`
+  const rows = await tx.any(rowsOf(UncheckedRow)`
     DELETE FROM event_deliveries d WHERE d.ctid = ANY (ARRAY(
       SELECT n.ctid FROM event_deliveries n
        WHERE n.consumer = ${consumer} AND ${isAlone(consumer)}
@@ -135,9 +137,9 @@ export async function claimDeliveries(
   instanceId: number,
   limit: number,
 ): Promise<readonly Delivery[]> {
-  const rows: readonly DeliveryRow[] = await db.transaction(async (tx) => {
+  const rows = await db.transaction(async (tx) => {
     await tx.query(ALONG_THE_KEY)
-    return tx.any(sql.unsafe`
+    return tx.any(rowsOf(UncheckedRow)`
     UPDATE event_deliveries d SET claimed_by = ${instanceId} WHERE d.ctid = ANY (ARRAY(
       SELECT n.ctid FROM event_deliveries n
        WHERE n.consumer = ${consumer} AND ${isAlone(consumer)} AND ${isNext}
@@ -205,44 +207,4 @@ export async function buryDelivery(
     )
     INSERT INTO event_dead_letters (consumer, event_id, kind, subject, account_id, occurred_at, data, attempts, error)
     SELECT consumer, event_id, kind, subject, account_id, occurred_at, data, attempts + 1, ${error} FROM gone`)
-}
-
-const DeadLetter = z.object({
-  id: z.string(),
-  consumer: z.string(),
-  event_id: z.string(),
-  kind: z.string(),
-  subject: z.string(),
-  account_id: z.string().nullable(),
-  occurred_at: z.date(),
-  data: z.custom<EventData>(),
-  attempts: z.int(),
-  error: z.string(),
-  failed_at: z.date(),
-})
-export type DeadLetterRow = z.infer<typeof DeadLetter>
-
-/** Newest first. */
-export async function listDeadLetters(
-  db: CommonQueryMethods,
-  limit: number,
-  offset: number,
-): Promise<readonly DeadLetterRow[]> {
-  return db.any(rowsOf(DeadLetter)`
-    SELECT id, consumer, event_id, kind, subject, account_id, occurred_at, data, attempts, error, failed_at
-      FROM event_dead_letters ORDER BY failed_at DESC, id LIMIT ${limit} OFFSET ${offset}`)
-}
-
-/** Null when there is no such letter; false when its consumer is gone. */
-export async function reviveDeadLetter(tx: CommonQueryMethods, id: string): Promise<boolean | null> {
-  const Letter = z.object({ is_wanted: z.boolean() })
-  const letter = await tx.maybeOne(rowsOf(Letter)`
-    SELECT EXISTS (SELECT FROM event_consumers c WHERE c.name = d.consumer) AS is_wanted
-      FROM event_dead_letters d WHERE id = ${id} FOR UPDATE`)
-  if (!letter?.is_wanted) return letter && false
-  await tx.query(rowsOf(None)`
-    WITH letter AS (DELETE FROM event_dead_letters WHERE id = ${id} RETURNING *)
-    INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
-    SELECT consumer, event_id, kind, subject, account_id, occurred_at, data FROM letter`)
-  return true
 }

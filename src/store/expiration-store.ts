@@ -28,7 +28,7 @@ const PAGE_SIZE = 2_000
 const WARN: Statement = {
   name: 'expiration-warn',
   // expiration_progress_pkey, one range of certificates_not_after, replacements_pkey; certificates_names, forced as
-  // in certificate-list.ts.
+  // in certificate-ways.ts.
   text: `
     WITH place AS MATERIALIZED (
       SELECT coalesce(max(not_after), $2::timestamptz) AS not_after,
@@ -57,8 +57,8 @@ const WARN: Statement = {
       ON CONFLICT DO NOTHING RETURNING certificate_id
     ), event AS MATERIALIZED (
       SELECT gen_random_uuid() AS event_id, p.id, p.account_id, p.not_after, jsonb_build_object(
-               'certificate_id', p.id, 'account_id', p.account_id, 'serial_number', encode(p.serial_number, 'hex'),
-               'domains', p.names, 'not_after', rfc3339(p.not_after), 'warning_days', $1::integer) AS data
+               'warning_days', $1::integer,
+               'row', jsonb_build_object('serial_number', p.serial_number, 'names', p.names, 'not_after', p.not_after)) AS data
         FROM marked m JOIN open p ON p.id = m.certificate_id
     ), told AS (
       INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)

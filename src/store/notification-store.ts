@@ -1,14 +1,8 @@
-/** SQL of notifications: recording, claims of the mailer, and the list of the Admin API. */
+/** SQL of notifications: recording, and claims of the mailer. */
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import {
-  COUNTED_APART,
-  NEVER_SENT,
-  NOTIFICATION_STATUSES,
-  type NotificationStatus,
-  type NotificationType,
-} from '../domain/notification.ts'
+import { COUNTED_APART, type NotificationType } from '../domain/notification.ts'
 import { lowestUuidv7 } from '../shared/lib/uuid.ts'
 import { rowsOf, sql } from './slonik.ts'
 
@@ -167,57 +161,4 @@ export async function failOverdue(
     UPDATE notifications n SET status = 'failed', due_at = NULL, claimed_by = NULL, error_detail = ${error}
       FROM overdue WHERE n.id = overdue.id RETURNING n.id`)
   return rows.length
-}
-
-const Listed = z.object({
-  id: z.string(),
-  notification_type: z.string(),
-  recipient: z.string(),
-  subject: z.string(),
-  status: z.enum(NOTIFICATION_STATUSES),
-  account_id: z.string().nullable(),
-  error_detail: z.string().nullable(),
-  retry_count: z.int(),
-  created_at: z.date(),
-  sent_at: z.date().nullable(),
-})
-export type ListedNotification = z.infer<typeof Listed>
-
-/** The newest first. */
-export function listNotifications(
-  db: CommonQueryMethods,
-  { status, limit, offset }: { status: NotificationStatus | undefined; limit: number; offset: number },
-): Promise<readonly ListedNotification[]> {
-  const ofStatus = status ? sql.fragment`WHERE status = ${status}` : sql.fragment``
-  return db.any(rowsOf(Listed)`
-    SELECT id, notification_type, recipient, subject, status, account_id, error_detail, retry_count, created_at, sent_at
-      FROM notifications ${ofStatus} ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`)
-}
-
-const WithBody = Listed.extend({ body_text: z.string(), body_html: z.string() })
-export type NotificationWithBody = z.infer<typeof WithBody>
-
-export function findNotification(db: CommonQueryMethods, id: string): Promise<NotificationWithBody | null> {
-  return db.maybeOne(rowsOf(WithBody)`
-    SELECT id, notification_type, recipient, subject, status, account_id, error_detail, retry_count, created_at, sent_at,
-           body_text, body_html
-      FROM notifications WHERE id = ${id}`)
-}
-
-/** Queues all failed ones again, but for those that are recorded only. @returns how many */
-export async function requeueFailed(tx: CommonQueryMethods): Promise<number> {
-  const { rowCount } = await tx.query(rowsOf(None)`
-    UPDATE notifications SET status = 'pending', retry_count = 0, due_at = now(), error_detail = NULL
-     WHERE status = 'failed' AND notification_type <> ${NEVER_SENT}
-       AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT live_instances()))`)
-  return rowCount
-}
-
-/** Deletes a page of sent and failed ones older than this. @returns how many */
-export async function purgeNotifications(tx: CommonQueryMethods, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await tx.query(rowsOf(None)`
-    DELETE FROM notifications WHERE id IN (
-      SELECT id FROM notifications
-       WHERE status IN ('sent', 'failed') AND id < ${lowestUuidv7(before.getTime())} LIMIT ${limit})`)
-  return rowCount
 }

@@ -8,19 +8,16 @@ const WANTED: Statement = {
   text: 'SELECT DISTINCT unnest(kinds) AS kind FROM event_consumers',
 }
 
-/** Writers on the request path know ids; what else consumers are told is read here, once a batch. */
+/** Writers on the request path know ids; the columns of the row that consumers are told of are read here, once a batch. */
 const WRITE: Statement = {
   name: 'events-write',
   // certificates_pkey, orders_pkey; accounts_pkey for each consumer that wants holders with a contact
   text: `
     WITH e AS MATERIALIZED (
       SELECT gen_random_uuid() AS event_id, u.*, u.given || CASE
-        WHEN u.kind = 'certificate.delivery' THEN coalesce(
-          (SELECT jsonb_build_object('serial_number', encode(c.serial_number, 'hex'), 'domains', c.names)
-             FROM certificates c WHERE c.id = u.subject::uuid), '{}')
-        WHEN u.kind = 'certificate.revocation_failed' THEN coalesce(
-          (SELECT jsonb_build_object('serial_number', encode(c.serial_number, 'hex'), 'domains', c.names,
-                                     'account_id', c.account_id)
+        WHEN u.kind IN ('certificate.delivery', 'certificate.revocation_failed') THEN coalesce(
+          (SELECT jsonb_build_object('row', jsonb_build_object(
+                    'serial_number', c.serial_number, 'names', c.names, 'account_id', c.account_id))
              FROM certificates c WHERE c.id = u.subject::uuid), '{}')
         WHEN u.kind IN ('order.csr_refused', 'order.recovered') THEN coalesce(
           (SELECT jsonb_build_object('identifiers', o.identifiers) FROM orders o WHERE o.id = u.subject::uuid), '{}')

@@ -9,14 +9,14 @@ import { type CommonQueryMethods, constantSql, type DatabasePool, rowsOf, sql } 
 /** Name → table and columns or expressions. */
 export type IndexDefinitions = Readonly<Record<string, string>>
 
-/** Read before issuance for profiles with `reuse_key` or `renewal_window_days` (csr-profile-store.ts). */
+/** Read before issuance for profiles with `reuse_key` or `renewal_window_days` (account-rules-store.ts). */
 export const HISTORY_INDEXES: IndexDefinitions = {
   certificates_spki: 'certificates (spki_sha256)',
 }
 
 /**
  * Used by lists filtered by issuer, key or contact, lists of orders filtered by name, and lists of revoked
- * certificates by expiry (certificate-list.ts, order-list.ts, account-list.ts).
+ * certificates by expiry (certificate-ways.ts, order-list.ts, account-list.ts).
  */
 export const SEARCH_INDEXES: IndexDefinitions = {
   certificates_issuer: 'certificates (issuer_fingerprint, id)',

@@ -2,6 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
+import type { EventData } from '../domain/event.ts'
 import { rowsOf, sql } from './slonik.ts'
 
 const Chain = z.object({ der: z.instanceof(Buffer), chain: z.array(z.instanceof(Buffer)) })
@@ -33,18 +34,25 @@ export async function recordTimestamp(
   { certificateId, logUrl, sct, verified }: RecordedTimestamp,
 ): Promise<void> {
   const { logId, timestamp, extensions, signature } = sct
+  const told: Pick<EventData<'ct.submission'>, 'ct_log_url' | 'sct'> = {
+    ct_log_url: logUrl,
+    sct: {
+      id: logId.toString('base64'),
+      timestamp,
+      extensions: extensions.toString('base64'),
+      signature: signature.toString('base64'),
+      verified,
+    },
+  }
   await db.query(rowsOf(None)`
     WITH added AS (
       INSERT INTO signed_certificate_timestamps
         (certificate_id, log_url, log_id, signed_at, extensions, signature, verified)
       VALUES (${certificateId}, ${logUrl}, ${sql.binary(logId)}, to_timestamp(${timestamp}::float8 / 1000),
         ${sql.binary(extensions)}, ${sql.binary(signature)}, ${verified})
-      ON CONFLICT DO NOTHING RETURNING *
+      ON CONFLICT DO NOTHING RETURNING certificate_id
     )
-    SELECT emit_event('ct.submission', c.id::text, c.account_id, jsonb_build_object(
-      'certificate_id', c.id, 'serial_number', encode(c.serial_number, 'hex'), 'ct_log_url', a.log_url,
-      'sct', jsonb_build_object('id', encode(a.log_id, 'base64'), 'timestamp', ${timestamp}::bigint,
-        'extensions', translate(encode(a.extensions, 'base64'), E'\n', ''), 'signature', translate(encode(a.signature, 'base64'), E'\n', ''),
-        'verified', a.verified)))
+    SELECT emit_event('ct.submission', c.id::text, c.account_id,
+                      ${JSON.stringify(told)}::jsonb || jsonb_build_object('row', jsonb_build_object('serial_number', c.serial_number)))
       FROM added a JOIN certificates c ON c.id = a.certificate_id`)
 }

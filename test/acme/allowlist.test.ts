@@ -143,7 +143,7 @@ describe('allowlists of accounts', () => {
       [['allow', '01938c4e-0000-7000-8000-000000000000', 'a.test'], /there is no account/],
     ]
     for (const [words, message] of wrong) {
-      const { code, stderr } = await chancery(service, 'account', ...words)
+      const { code, stderr } = await chancery(service, 'accounts', ...words)
       assert.equal(code, /there is no account/.test(stderr) ? 1 : 2, words.join(' '))
       assert.match(stderr, message)
     }

@@ -15,6 +15,7 @@ import { type DatabasePool, openCheckedDatabase, rowsOf } from '../../src/store/
 import { settingsFor } from '../store/support.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
+import { eventsFor } from './support.ts'
 
 const None = z.object({})
 const Count = z.object({ rows: z.int() })
@@ -97,10 +98,7 @@ describe('events', () => {
         throw new Error('taken back')
       })
       .catch(() => undefined)
-    const Kind = z.object({ kind: z.string(), data: z.record(z.string(), z.unknown()) })
-    const rows = await db.any(
-      rowsOf(Kind)`SELECT kind, data FROM event_deliveries WHERE consumer = 'accounts' ORDER BY sequence`,
-    )
+    const rows = await eventsFor(db, 'accounts')
     assert.deepEqual(
       rows.map(({ kind }) => kind),
       ['account.registration', 'account.key_change', 'account.deactivation'],
@@ -158,9 +156,14 @@ describe('events', () => {
         INSERT INTO orders (id, account_id, status, identifiers, authorization_ids, profile, expires_at)
         VALUES (${id}, ${account}, ${status}, '[]', ARRAY[${of}]::uuid[], 'default', now() + interval '1 day')`)
     await run(rowsOf(None)`UPDATE authorizations SET status = 'deactivated' WHERE id = ${authorization}`)
-    const Told = z.object({ data: z.record(z.string(), z.unknown()) })
-    const { data } = await db.one(rowsOf(Told)`SELECT data FROM event_deliveries WHERE consumer = 'authorizations'`)
-    assert.deepEqual(data.invalidated_orders, [order])
+    const [event] = await eventsFor(db, 'authorizations')
+    assert.deepEqual(event?.data, {
+      authorization_id: authorization,
+      account_id: account,
+      identifier_type: 'dns',
+      identifier_value: 'a.test',
+      invalidated_orders: [order],
+    })
     await run(rowsOf(None)`DELETE FROM event_consumers WHERE name = 'authorizations'`)
   })
 

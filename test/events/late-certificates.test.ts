@@ -25,9 +25,9 @@ describe('a certificate that nobody has seen', () => {
   const told = async (serialNumber: Buffer) =>
     (
       await store.sql<{ kind: string; domains: string[]; revoked: boolean }>(
-        `SELECT kind, data -> 'domains' AS domains, data ? 'revoked_at' AS revoked FROM event_deliveries
-          WHERE data ->> 'serial_number' = $1 ORDER BY sequence`,
-        [serialNumber.toString('hex')],
+        `SELECT kind, data #> '{row,names}' AS domains, kind = 'certificate.issuance' AND data #>> '{row,revoked_at}' IS NOT NULL AS revoked
+           FROM event_deliveries WHERE data #>> '{row,serial_number}' = $1 ORDER BY sequence`,
+        [`\\x${serialNumber.toString('hex')}`],
       )
     ).map(({ kind, domains, revoked }) => [kind.replace('certificate.', ''), domains.join(), revoked])
 

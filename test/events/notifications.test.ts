@@ -262,7 +262,7 @@ describe('notifications', () => {
       ['account.key_change', { account_id: account }, 'key_rollover_succeeded', 'ACME account key changed'],
       [
         'authorization.deactivation',
-        { identifier: 'a.test' },
+        { identifier_value: 'a.test' },
         'authorization_deactivated',
         'Authorization deactivated for a.test',
       ],

@@ -61,7 +61,7 @@ describe('a service without consumers beside one with a webhook', () => {
   const waiting = () =>
     rowsIn<{ name: string; claimed_by: number | null; attempts: number }>(
       telling.database,
-      "SELECT data->'domains'->>0 AS name, claimed_by, attempts FROM event_deliveries ORDER BY sequence",
+      "SELECT data #>> '{row,names,0}' AS name, claimed_by, attempts FROM event_deliveries ORDER BY sequence",
     )
   const nothingWaits = () => until('nothing waits', async () => (await waiting()).length === 0)
 

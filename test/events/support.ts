@@ -1,16 +1,42 @@
 /** What the tests of consumers share: a database, an instance, and a delivery that runs. */
 
+import assert from 'node:assert/strict'
 import pg from 'pg'
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import type { OccurredEvent } from '../../src/domain/event.ts'
+import { readEvent } from '../../src/domain/stored-event.ts'
 import type { ExternalConsumer } from '../../src/events/consumer.ts'
 import { ExternalDelivery } from '../../src/events/external-delivery.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
 import { announceInstance } from '../../src/store/instance-presence.ts'
-import { openCheckedDatabase } from '../../src/store/slonik.ts'
+import { openCheckedDatabase, rowsOf } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { testDatabase } from '../support/database.ts'
 
 const silent = { delivered: () => {}, postponed: () => {}, buried: () => {}, failed: () => {}, misfit: () => {} }
 const LOOK_MS = 20
+
+const Stored = z.object({
+  id: z.string(),
+  kind: z.string(),
+  subject: z.string(),
+  account_id: z.string().nullable(),
+  occurred_at: z.date(),
+  data: z.record(z.string(), z.unknown()),
+})
+
+/** What waits for a consumer, in its order. Each payload must be as described. */
+export async function eventsFor(db: CommonQueryMethods, consumer: string): Promise<readonly OccurredEvent[]> {
+  const rows = await db.any(rowsOf(Stored)`
+    SELECT event_id AS id, kind, subject, account_id, occurred_at, data FROM event_deliveries
+     WHERE consumer = ${consumer} ORDER BY sequence`)
+  return rows.map(({ account_id, occurred_at, ...row }) => {
+    const event = readEvent({ ...row, accountId: account_id ?? undefined, occurredAt: occurred_at })
+    assert.equal(event.misfit, undefined, `${event.kind}: ${event.misfit}`)
+    return event
+  })
+}
 
 export type EventFixture = Awaited<ReturnType<typeof eventFixture>>
 

@@ -6,13 +6,13 @@
  */
 
 import pg from 'pg'
+import { pagesOfCredentials } from '../../src/admin/eab/credential-store.ts'
 import { ORDER_STATUSES } from '../../src/domain/states.ts'
 import { listAccounts } from '../../src/store/account-list.ts'
 import type { CertificateFilter } from '../../src/store/certificate-filter.ts'
 import { listCertificates } from '../../src/store/certificate-list.ts'
 import { createCrlStore } from '../../src/store/crl-store.ts'
 import { type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
-import { pagesOfCredentials } from '../../src/store/eab-list.ts'
 import { createInspectStore } from '../../src/store/inspect-store.ts'
 import { listOrders } from '../../src/store/order-list.ts'
 import { createOrderStore } from '../../src/store/order-store.ts'

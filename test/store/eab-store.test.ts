@@ -3,9 +3,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
+import { changeOfAccount, changeOfCredential } from '../../src/admin/eab/allowed-identifiers.ts'
+import type { CredentialRow } from '../../src/admin/eab/credential-store.ts'
+import { giveToAccount, giveToCredential } from '../../src/admin/profiles/profile-assignments.ts'
+import { createAllowlistStore } from '../../src/store/account-rules-store.ts'
 import type { NewAccount } from '../../src/store/account-store.ts'
-import { createAllowlistStore } from '../../src/store/allowlist-store.ts'
-import type { CredentialRow } from '../../src/store/credential-store.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createEabStore, type EabStore } from '../../src/store/eab-store.ts'
 import { until } from '../support/until.ts'
@@ -67,7 +69,7 @@ describe('binding credentials', () => {
   const aProfile = () => grants.profile()
 
   const allowToCredential = (id: string, value: string) =>
-    grants.identifiers.changeOfCredential(grants.actor, id, { allow: [value] })
+    changeOfCredential(grants.audit, grants.actor, id, { allow: [value] })
 
   const profileOf = async (accountId: string) =>
     (await store.sql('SELECT csr_profile_id FROM account_csr_profiles WHERE account_id = $1', [accountId]))[0]
@@ -206,7 +208,7 @@ describe('binding credentials', () => {
     const name = aName()
     await allowToCredential(credential.id, name)
     const profile = await aProfile()
-    await grants.profiles.assignToCredential(grants.actor, profile, credential.id)
+    await giveToCredential(grants.audit, grants.actor, profile, credential.id)
     const account = aNewAccount()
     await register(eab, credential, account)
     assert.deepEqual(await allowlists.find(account.id), [{ type: 'dns', value: name }])
@@ -223,7 +225,7 @@ describe('binding credentials', () => {
         Promise.all([
           register(otherEab, credential, account),
           allowToCredential(credential.id, name),
-          grants.profiles.assignToCredential(grants.actor, profile, credential.id),
+          giveToCredential(grants.audit, grants.actor, profile, credential.id),
         ]),
       )
       assert.equal(outcomes[0], true)
@@ -237,8 +239,8 @@ describe('binding credentials', () => {
     const account = aNewAccount()
     await register(eab, credential, account)
     const [own, handedOn] = [await aProfile(), await aProfile()]
-    await grants.profiles.assignToAccount(grants.actor, own, account.id)
-    await grants.profiles.assignToCredential(grants.actor, handedOn, credential.id)
+    await giveToAccount(grants.audit, grants.actor, own, account.id)
+    await giveToCredential(grants.audit, grants.actor, handedOn, credential.id)
     assert.equal(await profileOf(account.id), own)
   })
 })
@@ -259,7 +261,7 @@ describe('allowlists', () => {
 
   const entry = (value: string) => ({ type: 'dns' as const, value })
   const allow = (accountId: string, values: string[]) =>
-    grants.identifiers.changeOfAccount(grants.actor, accountId, { allow: values })
+    changeOfAccount(grants.audit, grants.actor, accountId, { allow: values })
 
   test('each account of a batch gets its own list; one without entries an empty one', async () => {
     const [one, two, three] = [await anAccount(store), await anAccount(store), await anAccount(store)]
@@ -283,7 +285,7 @@ describe('allowlists', () => {
     await Promise.all(Array.from({ length: 6 }, () => allow(account.id, ['x.example', 'y.example'])))
     assert.equal((await allowlists.find(account.id)).length, 2)
     const wanted = { disallow: ['x.example', 'z.example'] }
-    const outcomes = await grants.identifiers.changeOfAccount(grants.actor, account.id, wanted)
+    const outcomes = await changeOfAccount(grants.audit, grants.actor, account.id, wanted)
     assert.deepEqual(
       outcomes.map(({ outcome }) => outcome),
       ['removed', 'absent'],

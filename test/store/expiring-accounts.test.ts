@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { expiringByAccount } from '../../src/admin/certificates/expiring-accounts.ts'
-import { expiryHistogram } from '../../src/admin/certificates/expiry-histogram.ts'
+import { expiringByAccount, expiryHistogram } from '../../src/admin/certificates/expiry-counts.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { openStores, type StoreFixture } from './support.ts'
 

@@ -1,19 +1,19 @@
 /** Binding credentials and what accounts may do, made in a test database by the use cases of administrators. */
 
 import { AuditLog } from '../../src/admin/audit/audit-log.ts'
-import { AllowedIdentifiers, grantNames } from '../../src/admin/eab/allowed-identifiers.ts'
-import { CsrProfiles } from '../../src/admin/profiles/csr-profiles.ts'
-import { HistoryIndexes } from '../../src/admin/profiles/history-indexes.ts'
-import type { AllowedIdentifier } from '../../src/domain/allowlist.ts'
+import { grantNames } from '../../src/admin/eab/allowed-identifiers.ts'
 import {
   type CredentialRow,
   insertCredential,
   type NewCredential,
+  pagesOfCredentials,
   type Revocation,
   revokeCredential,
-} from '../../src/store/credential-store.ts'
+} from '../../src/admin/eab/credential-store.ts'
+import { HistoryIndexes } from '../../src/admin/profiles/history-indexes.ts'
+import { createProfile } from '../../src/admin/profiles/profile-endpoints.ts'
+import type { AllowedIdentifier } from '../../src/domain/allowlist.ts'
 import type { DatabaseSettings } from '../../src/store/database.ts'
-import { pagesOfCredentials } from '../../src/store/eab-list.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { newId } from './support.ts'
 
@@ -24,13 +24,11 @@ export type Grants = Awaited<ReturnType<typeof openGrants>>
 export async function openGrants(settings: DatabaseSettings) {
   const db = await openCheckedDatabase(settings)
   const audit = new AuditLog(db, undefined)
-  const identifiers = new AllowedIdentifiers({ db, audit })
-  const profiles = new CsrProfiles({ db, audit, indexes: new HistoryIndexes(db, undefined) })
+  const historyIndexes = new HistoryIndexes(db, undefined)
   let kids = 0
   return {
     db,
-    identifiers,
-    profiles,
+    audit,
     actor: ACTOR,
     async credential(over: Partial<NewCredential> = {}): Promise<CredentialRow> {
       const sealedKey = Buffer.alloc(61)
@@ -48,7 +46,11 @@ export async function openGrants(settings: DatabaseSettings) {
       (await pagesOfCredentials(db, kid)(undefined, 1)).rows[0] ?? null,
     revoke: (id: string): Promise<Revocation | null> => db.transaction((tx) => revokeCredential(tx, id)),
     async profile(data: object = { san_maximum: 3 }): Promise<string> {
-      const made = await profiles.create(ACTOR, { name: newId(), description: undefined, data })
+      const made = await createProfile({ audit, historyIndexes }, ACTOR, {
+        name: newId(),
+        description: undefined,
+        data,
+      })
       return made.id
     },
     end: () => db.end(),

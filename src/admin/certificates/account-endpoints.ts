@@ -1,13 +1,25 @@
-/** `/accounts`: ACME accounts. */
+/** `/accounts`: ACME accounts, and their deactivation. */
 
 import { z } from 'zod/v4'
+import { AdminError, notFound } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
-import type { FoundAccount, ListedAccount } from '../../store/account-list.ts'
+import {
+  type FoundAccount,
+  findAccount,
+  type ListedAccount,
+  listAccounts,
+  skipOfAccounts,
+} from '../../store/account-list.ts'
+import { deactivateAccount } from '../../store/account-store.ts'
+import { queriesOf } from '../../store/slonik.ts'
+import type { AuditLog } from '../audit/audit-log.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { readPageOf } from '../list-pages.ts'
 import { nextOf, pageRequest, placeParameters } from '../pages.ts'
 import { flagParameter, instantParameter, line, time, timestamp, uuid } from '../schemas.ts'
 
-export const Account = z
+const Account = z
   .strictObject({
     id: z.uuid(),
     jwk_thumbprint: z.string(),
@@ -64,7 +76,7 @@ export const ACCOUNTS = endpointGroup('Accounts', {
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(Account) },
-    async handle({ query, author }, { accounts, pages }) {
+    async handle({ query, author }, { db, pages }) {
       const { status, eab_only, eab_kid, contact, created_before, created_after, ...place } = query
       const filter = {
         status,
@@ -74,7 +86,11 @@ export const ACCOUNTS = endpointGroup('Accounts', {
         createdBefore: created_before,
         createdAfter: created_after,
       }
-      const page = await accounts.list(filter, pageRequest(place, pages))
+      const page = await readPageOf(
+        (after, limit) => listAccounts(db, filter, after, limit),
+        pageRequest(place, pages),
+        skipOfAccounts(db, filter),
+      )
       return { body: page.rows.map((row) => accountBody(row, author)), next: nextOf(page), isCut: page.isCut }
     },
   }),
@@ -85,9 +101,11 @@ export const ACCOUNTS = endpointGroup('Accounts', {
     params,
     reply: { status: 200, schema: AccountDetails },
     errors: ['not_found'],
-    handle: async ({ params, author }, { accounts }) => ({
-      body: detailsBody(await accounts.find(params.account_id), author),
-    }),
+    async handle({ params, author }, { db }) {
+      const account = await findAccount(db, params.account_id)
+      if (!account) throw notFound('account')
+      return { body: detailsBody(account, author) }
+    },
   }),
   deactivateAccount: endpoint({
     route: 'POST /accounts/{account_id}/deactivate',
@@ -97,8 +115,19 @@ export const ACCOUNTS = endpointGroup('Accounts', {
     reply: { status: 200, schema: AccountDetails },
     errors: ['not_found', 'conflict'],
     audit: 'account.deactivate',
-    handle: async ({ params, author }, { accounts }) => ({
-      body: detailsBody(await accounts.deactivate(author, params.account_id), author),
+    handle: async ({ params, author }, { audit }) => ({
+      body: detailsBody(await deactivate(audit, author, params.account_id), author),
     }),
   }),
 })
+
+/** As if its owner had asked (RFC 8555 §7.3.6); an account deactivated already stays as it is. */
+function deactivate(audit: AuditLog, actor: Actor, id: string): Promise<FoundAccount> {
+  return audit.transaction(actor, async (tx, note) => {
+    const account = await findAccount(tx, id)
+    if (!account) throw notFound('account')
+    if (await deactivateAccount(queriesOf(tx), id)) note('account.deactivate', { account_id: id })
+    else if (account.status === 'revoked') throw new AdminError('conflict', 'the account is revoked')
+    return (await findAccount(tx, id)) as FoundAccount
+  })
+}

@@ -1,6 +1,7 @@
-/** One certificate as a person reads it: its own words, its chain, and when it should be renewed. */
+/** `/certificates/{serial}/details`: one certificate as a person reads it, its chain, and when it should be renewed. */
 
 import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
 import { type RenewalWindow, renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import type { Extension } from '../../shared/pki/extensions.ts'
@@ -10,55 +11,83 @@ import { hashSpki, type Spki } from '../../shared/pki/spki.ts'
 import type { TbsCertificate } from '../../shared/pki/tbs-certificate.ts'
 import type { FoundCertificate } from '../../store/certificate-list.ts'
 import { findIssuerChain } from '../../store/certificate-store.ts'
-import { queriesOf } from '../../store/slonik.ts'
-import { type CertificateFacts, readCertificateFacts } from './certificate-facts.ts'
+import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { time, timestamp } from '../schemas.ts'
+import { Certificate, certificateBody, params, query, requireContent } from './certificate-endpoints.ts'
 
-export interface ShownExtension {
-  name: string
-  critical: boolean
-  /** Readable values; of an extension that is not known here, its octets in hexadecimal. */
-  values: readonly string[]
-}
+export const chainLinks = () =>
+  z.array(z.strictObject({ subject: z.string(), not_after: timestamp(), fingerprint: z.string() }))
 
-export interface ChainLink {
-  subject: string
-  notAfter: Date
-  /** SHA-256 in lower-case hexadecimal. */
-  fingerprint: string
-}
+const CertificateDetails = z
+  .strictObject({
+    certificate: Certificate,
+    profile: z.string().nullable().meta({ description: 'The CA profile of its order.' }),
+    subject: z.string().meta({ description: 'RFC 4514.' }),
+    issuer: z.string(),
+    signature_algorithm: z.string(),
+    public_key: z.strictObject({ type: z.string(), spki_sha256: z.string(), blocked: z.boolean() }),
+    extensions: z.array(z.strictObject({ name: z.string(), critical: z.boolean(), values: z.array(z.string()) })),
+    chain: chainLinks().meta({ description: 'From its issuer upwards.' }),
+    timestamps: z
+      .array(z.strictObject({ log_url: z.string(), signed_at: timestamp(), verified: z.boolean() }))
+      .meta({ description: 'Of transparency logs (RFC 6962).' }),
+    renewal: z
+      .strictObject({
+        window_start: timestamp(),
+        window_end: timestamp(),
+        advised: z.boolean().meta({ description: 'An administrator has set the window.' }),
+        explanation_url: z.string().nullable(),
+        replaced: z.boolean().meta({ description: 'An order has named it as replaced.' }),
+      })
+      .meta({ description: 'RFC 9773.' }),
+  })
+  .meta({ id: 'CertificateDetails' })
 
-export interface CertificateDetails {
-  subject: string
-  issuer: string
-  signatureAlgorithm: string
-  key: { type: string; spkiSha256: string }
-  extensions: readonly ShownExtension[]
-  /** From the issuer upwards. */
-  chain: readonly ChainLink[]
-  facts: CertificateFacts
-  /** Of renewal information (RFC 9773). */
-  renewal: RenewalWindow
-}
+export const CERTIFICATE_DETAILS = endpointGroup('Certificates', {
+  getCertificateDetails: endpoint({
+    route: 'GET /certificates/{serial}/details',
+    roles: BOTH_ROLES,
+    summary: 'Shows one certificate with its extensions, chain, timestamps and renewal window.',
+    params,
+    query,
+    reply: { status: 200, schema: CertificateDetails },
+    errors: ['not_found'],
+    async handle({ params, query }, { db, policy }) {
+      const certificate = await requireContent(db, params.serial, query.issuer)
+      return { body: await detailsBody(db, certificate, policy.renewal) }
+    },
+  }),
+})
 
-/** @param certificate with its DER */
-export async function certificateDetails(
+async function detailsBody(
   db: CommonQueryMethods,
   certificate: FoundCertificate,
   policy: WindowPolicy,
-): Promise<CertificateDetails> {
+): Promise<z.input<typeof CertificateDetails>> {
   const { tbs, signatureAlgorithm } = parseCertificate(certificate.der)
   const spki = hashSpki(tbs.spki)
-  const facts = await readCertificateFacts(db, { id: certificate.id, orderId: certificate.order_id, spki })
-  const chain = (await findIssuerChain(queriesOf(db), certificate.issuer_fingerprint)) ?? []
+  const { id, order_id: orderId, issuer_fingerprint } = certificate
+  const facts = await readCertificateFacts(db, { id, orderId, spki })
+  const timestamps = await listTimestamps(db, id)
+  const renewal = renewalOf(certificate, facts, policy)
   return {
+    certificate: certificateBody(certificate),
+    profile: facts.profile,
     subject: formatName(tbs.subject),
     issuer: formatName(tbs.issuer),
-    signatureAlgorithm: signatureAlgorithm ?? tbs.signatureAlgorithm.oid,
-    key: { type: keyType(tbs.spki), spkiSha256: spki.toString('hex') },
+    signature_algorithm: signatureAlgorithm ?? tbs.signatureAlgorithm.oid,
+    public_key: { type: keyType(tbs.spki), spki_sha256: spki.toString('hex'), blocked: facts.is_key_blocked },
     extensions: tbs.extensions.map((extension) => shownExtension(extension, tbs)),
-    chain: chain.map(linkOf),
-    facts,
-    renewal: renewalOf(certificate, facts, policy),
+    chain: ((await findIssuerChain(queriesOf(db), issuer_fingerprint)) ?? []).map(linkOf),
+    timestamps: timestamps.map(({ signed_at, ...log }) => ({ ...log, signed_at: time(signed_at) })),
+    renewal: {
+      window_start: time(renewal.start),
+      window_end: time(renewal.end),
+      advised: facts.window_start !== null,
+      explanation_url: facts.explanation_url,
+      replaced: facts.is_replaced,
+    },
   }
 }
 
@@ -73,9 +102,9 @@ function renewalOf(
   return renewalWindow({ ...times, advice }, policy, new Date())
 }
 
-export function linkOf(der: Buffer): ChainLink {
+export function linkOf(der: Buffer) {
   const { tbs } = parseCertificate(der)
-  return { subject: formatName(tbs.subject), notAfter: tbs.notAfter, fingerprint: fingerprintSha256(der) }
+  return { subject: formatName(tbs.subject), not_after: time(tbs.notAfter), fingerprint: fingerprintSha256(der) }
 }
 
 export function keyType(spki: Spki): string {
@@ -118,9 +147,40 @@ const SHOWN: Readonly<Record<string, readonly [name: string, values: (tbs: TbsCe
   [EXTENSION.certificatePolicies]: ['Certificate Policies', ({ policyOids }) => policyOids],
 }
 
-function shownExtension({ oid, critical, value }: Extension, tbs: TbsCertificate): ShownExtension {
+/** Octets of an extension that is not known here are in hexadecimal. */
+function shownExtension({ oid, critical, value }: Extension, tbs: TbsCertificate) {
   const known = SHOWN[oid]
   return known
-    ? { name: known[0], critical, values: known[1](tbs) }
+    ? { name: known[0], critical, values: [...known[1](tbs)] }
     : { name: oid, critical, values: [value.toString('hex')] }
 }
+
+const Facts = z.object({
+  profile: z.string().nullable(),
+  is_key_blocked: z.boolean(),
+  is_replaced: z.boolean(),
+  window_start: z.date().nullable(),
+  window_end: z.date().nullable(),
+  explanation_url: z.string().nullable(),
+})
+type CertificateFacts = z.infer<typeof Facts>
+
+/** Primary keys only. @param spki SHA-256 of its public key */
+function readCertificateFacts(
+  db: CommonQueryMethods,
+  { id, orderId, spki }: { id: string; orderId: string | null; spki: Buffer },
+): Promise<CertificateFacts> {
+  return db.one(rowsOf(Facts)`
+    SELECT (SELECT profile FROM orders WHERE id = ${orderId}::uuid) AS profile,
+           EXISTS (SELECT FROM blocked_keys WHERE spki_sha256 = ${sql.binary(spki)}) AS is_key_blocked,
+           EXISTS (SELECT FROM replacements WHERE certificate_id = ${id}) AS is_replaced,
+           a.window_start, a.window_end, a.explanation_url
+      FROM (SELECT) x LEFT JOIN renewal_advice a ON a.certificate_id = ${id}`)
+}
+
+const LogTimestamp = z.object({ log_url: z.string(), signed_at: z.date(), verified: z.boolean() })
+
+const listTimestamps = (db: CommonQueryMethods, certificateId: string) =>
+  db.any(rowsOf(LogTimestamp)`
+    SELECT log_url, signed_at, verified FROM signed_certificate_timestamps
+     WHERE certificate_id = ${certificateId} ORDER BY log_url`)

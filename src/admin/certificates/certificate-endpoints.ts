@@ -1,11 +1,24 @@
-/** `/certificates`: issued certificates and their revocation. */
+/** `/certificates`: lists of certificates, and one by its serial number or fingerprint. */
 
+import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import { ADMINISTRATORS_REASONS, revocationReasonName } from '../../domain/revocation.ts'
-import { CERTIFICATE_STATUSES } from '../../store/certificate-filter.ts'
-import type { ListedCertificate } from '../../store/certificate-list.ts'
-import { CERTIFICATE_SORTS } from '../../store/certificate-ways.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { notFound } from '../../domain/admin-error.ts'
+import { revocationReasonName } from '../../domain/revocation.ts'
+import { encodePem } from '../../shared/pki/pem.ts'
+import { CERTIFICATE_STATUSES, type CertificateFilter } from '../../store/certificate-filter.ts'
+import {
+  type FoundCertificate,
+  findCertificateByFingerprint,
+  findCertificatesBySerial,
+  type ListedCertificate,
+  listCertificates,
+  skipOfCertificates,
+} from '../../store/certificate-list.ts'
+import { findIssuerChain } from '../../store/certificate-store.ts'
+import { CERTIFICATE_SORTS, type CertificateSort } from '../../store/certificate-ways.ts'
+import { queriesOf } from '../../store/slonik.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { readPageOf } from '../list-pages.ts'
 import { nextOf, pageRequest, placeParameters } from '../pages.ts'
 import {
   fingerprint,
@@ -17,10 +30,9 @@ import {
   timeOrNull,
   timestamp,
   uuid,
-  whenSound,
 } from '../schemas.ts'
 
-const Certificate = z
+export const Certificate = z
   .strictObject({
     id: z.uuid(),
     account_id: z.uuid().nullable(),
@@ -37,7 +49,7 @@ const Certificate = z
   })
   .meta({ id: 'Certificate' })
 
-function certificateBody(row: ListedCertificate): z.input<typeof Certificate> {
+export function certificateBody(row: ListedCertificate): z.input<typeof Certificate> {
   const { id, account_id, order_id, serial_number, fingerprint, issuer_fingerprint, revoked_at } = row
   return {
     id,
@@ -59,47 +71,12 @@ const domain = () => line(255).transform((name) => name.toLowerCase())
 /** Filters that a bulk revocation takes, too. */
 export const exactDomain = domain().optional().meta({ description: 'One of its names exactly, such as *.example.com.' })
 export const keyFingerprint = fingerprint().optional().meta({ description: 'SHA-256 of the SubjectPublicKeyInfo.' })
-const params = z.strictObject({ serial: serialNumber() })
-const query = z.strictObject({
+export const params = z.strictObject({ serial: serialNumber() })
+export const query = z.strictObject({
   issuer: fingerprint().optional().meta({
     description: "SHA-256 of the issuer's certificate, where several issuers have given the serial number.",
   }),
 })
-/** No larger body is allowed (`admin_api.max_body_bytes`). */
-const MOST_OF_A_CRL = 4_194_304
-
-const CertificateDetails = z
-  .strictObject({
-    certificate: Certificate,
-    profile: z.string().nullable().meta({ description: 'The CA profile of its order.' }),
-    subject: z.string().meta({ description: 'RFC 4514.' }),
-    issuer: z.string(),
-    signature_algorithm: z.string(),
-    public_key: z.strictObject({ type: z.string(), spki_sha256: z.string(), blocked: z.boolean() }),
-    extensions: z.array(z.strictObject({ name: z.string(), critical: z.boolean(), values: z.array(z.string()) })),
-    chain: z
-      .array(z.strictObject({ subject: z.string(), not_after: timestamp(), fingerprint: z.string() }))
-      .meta({ description: 'From its issuer upwards.' }),
-    timestamps: z
-      .array(z.strictObject({ log_url: z.string(), signed_at: timestamp(), verified: z.boolean() }))
-      .meta({ description: 'Of transparency logs (RFC 6962).' }),
-    renewal: z
-      .strictObject({
-        window_start: timestamp(),
-        window_end: timestamp(),
-        advised: z.boolean().meta({ description: 'An administrator has set the window.' }),
-        explanation_url: z.string().nullable(),
-        replaced: z.boolean().meta({ description: 'An order has named it as replaced.' }),
-      })
-      .meta({ description: 'RFC 9773.' }),
-  })
-  .meta({ id: 'CertificateDetails' })
-
-export const reason = () =>
-  z.int().refine((code) => ADMINISTRATORS_REASONS.includes(code), {
-    error: `must be one of ${ADMINISTRATORS_REASONS.join(', ')} (CRLReason, RFC 5280)`,
-  })
-
 export const CERTIFICATES = endpointGroup('Certificates', {
   listCertificates: endpoint({
     route: 'GET /certificates',
@@ -128,7 +105,7 @@ export const CERTIFICATES = endpointGroup('Certificates', {
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(Certificate) },
-    async handle({ query }, { certificates, pages }) {
+    async handle({ query }, { db, pages }) {
       const { account_id, serial, domain, domain_suffix, sort, limit, offset, cursor } = query
       const { fingerprint, spki_sha256: spkiSha256, status, issuer, profile, issued_before, issued_after } = query
       const {
@@ -154,7 +131,12 @@ export const CERTIFICATES = endpointGroup('Certificates', {
         issuedAfter: issued_after,
         revokedAfter,
       }
-      const page = await certificates.list(filter, sort, pageRequest({ limit, offset, cursor }, pages))
+      const order = sort ?? usualSort(filter)
+      const page = await readPageOf(
+        (after, most) => listCertificates(db, filter, after, most, order),
+        pageRequest({ limit, offset, cursor }, pages),
+        skipOfCertificates(db, filter, order),
+      )
       return { body: page.rows.map(certificateBody), next: nextOf(page), isCut: page.isCut }
     },
   }),
@@ -166,46 +148,9 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     query,
     reply: { status: 200, schema: Certificate },
     errors: ['not_found'],
-    handle: async ({ params, query }, { certificates }) => ({
-      body: certificateBody(await certificates.find(params.serial, query.issuer)),
+    handle: async ({ params, query }, { db }) => ({
+      body: certificateBody(await requireCertificate(db, params.serial, query.issuer)),
     }),
-  }),
-  getCertificateDetails: endpoint({
-    route: 'GET /certificates/{serial}/details',
-    roles: BOTH_ROLES,
-    summary: 'Shows one certificate with its extensions, chain, timestamps and renewal window.',
-    params,
-    query,
-    reply: { status: 200, schema: CertificateDetails },
-    errors: ['not_found'],
-    async handle({ params, query }, { certificates }) {
-      const { certificate, details } = await certificates.details(params.serial, query.issuer)
-      const { subject, issuer, signatureAlgorithm, key, extensions, chain, facts, renewal } = details
-      return {
-        body: {
-          certificate: certificateBody(certificate),
-          profile: facts.profile,
-          subject,
-          issuer,
-          signature_algorithm: signatureAlgorithm,
-          public_key: { type: key.type, spki_sha256: key.spkiSha256, blocked: facts.is_key_blocked },
-          extensions: extensions.map(({ name, critical, values }) => ({ name, critical, values: [...values] })),
-          chain: chain.map(({ subject, notAfter, fingerprint }) => ({
-            subject,
-            not_after: time(notAfter),
-            fingerprint,
-          })),
-          timestamps: facts.timestamps.map(({ signed_at, ...log }) => ({ ...log, signed_at: time(signed_at) })),
-          renewal: {
-            window_start: time(renewal.start),
-            window_end: time(renewal.end),
-            advised: facts.window_start !== null,
-            explanation_url: facts.explanation_url,
-            replaced: facts.is_replaced,
-          },
-        },
-      }
-    },
   }),
   getCertificateByFingerprint: endpoint({
     roles: BOTH_ROLES,
@@ -214,8 +159,8 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: Certificate },
     errors: ['not_found'],
-    handle: async ({ params }, { certificates }) => ({
-      body: certificateBody(await certificates.findByFingerprint(params.fingerprint)),
+    handle: async ({ params }, { db }) => ({
+      body: certificateBody(known(await findCertificateByFingerprint(db, params.fingerprint))),
     }),
   }),
   getCertificatePem: endpoint({
@@ -226,8 +171,8 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/x-pem-file' },
     errors: ['not_found'],
-    handle: async ({ params, query }, { certificates }) => ({
-      body: await certificates.pem(params.serial, query.issuer),
+    handle: async ({ params, query }, { db }) => ({
+      body: encodePem('CERTIFICATE', (await requireContent(db, params.serial, query.issuer)).der),
     }),
   }),
   getCertificateChain: endpoint({
@@ -238,61 +183,41 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
     errors: ['not_found'],
-    handle: async ({ params, query }, { certificates }) => ({
-      body: await certificates.chain(params.serial, query.issuer),
-    }),
-  }),
-  revokeCertificate: endpoint({
-    route: 'POST /certificates/{serial}/revoke',
-    roles: ADMINS,
-    summary: 'Revokes one certificate; the reason 1, keyCompromise, also blocks its key.',
-    params,
-    body: z
-      .strictObject({
-        reason: reason().default(0),
-        issuer: fingerprint().optional().meta({
-          description:
-            "SHA-256 of the issuer's certificate; revokes a certificate that the database has lost, or one of several with the serial number.",
-        }),
-        not_after: instantParameter().optional().meta({ description: "Of such a certificate; else its issuer's." }),
-      })
-      .refine(({ issuer, not_after }) => issuer !== undefined || not_after === undefined, {
-        error: "stands beside 'issuer' only",
-        when: whenSound,
-        path: ['not_after'],
-      }),
-    bodyIsOptional: true,
-    reply: { status: 200, schema: Certificate },
-    errors: ['not_found', 'conflict'],
-    audit: 'certificate.revoke',
-    handle: async ({ params, body, author }, { certificates }) => ({
-      body: certificateBody(
-        await certificates.revoke(author, params.serial, {
-          reason: body.reason,
-          issuerFingerprint: body.issuer,
-          notAfter: body.not_after,
-        }),
-      ),
-    }),
-  }),
-  revokeFromCrl: endpoint({
-    route: 'POST /certificates/revoke-from-crl',
-    roles: ADMINS,
-    summary: 'Revokes all that a CRL of one of our issuers lists, also what the database has lost.',
-    body: z.strictObject({ crl: z.base64().max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
-    reply: {
-      status: 200,
-      schema: z.strictObject({
-        entries: z.int(),
-        revoked: z.int().meta({ description: 'Revoked now.' }),
-        recorded: z.int().meta({ description: 'Revoked now, and unknown before.' }),
-        known: z.int().meta({ description: 'Revoked before.' }),
-      }),
+    async handle({ params, query }, { db }) {
+      const { der, issuer_fingerprint } = await requireContent(db, params.serial, query.issuer)
+      const issuers = (await findIssuerChain(queriesOf(db), issuer_fingerprint)) ?? []
+      return { body: [der, ...issuers].map((certificate) => encodePem('CERTIFICATE', certificate)).join('') }
     },
-    errors: ['conflict'],
-    audit: 'certificate.bulk_revoke',
-    handle: async ({ body, author }, { certificates }) => ({
-      body: await certificates.revokeFromCrl(author, Buffer.from(body.crl, 'base64')),
-    }),
   }),
 })
+
+/** Newest first; by expiry, the latest first, where nothing but expiry narrows the list. */
+function usualSort({ expiresAfter, expiresBefore, status, accountId, name }: CertificateFilter): CertificateSort {
+  const isByExpiry = (expiresAfter ?? expiresBefore) !== undefined || status === 'expired'
+  return isByExpiry && (accountId ?? name) === undefined ? '-not_after' : '-issued_at'
+}
+
+/**
+ * The first with this serial number.
+ * @param serialNumber lower-case hexadecimal without leading zero octets
+ * @param issuer SHA-256 of the issuer certificate in lower-case hexadecimal
+ */
+export async function requireCertificate(
+  db: CommonQueryMethods,
+  serialNumber: string,
+  issuer?: string,
+): Promise<FoundCertificate> {
+  const [first] = await findCertificatesBySerial(db, serialNumber, issuer === undefined ? undefined : [issuer])
+  return known(first)
+}
+
+/** As requireCertificate, for one whose DER is stored. */
+export async function requireContent(db: CommonQueryMethods, serialNumber: string, issuer?: string) {
+  const certificate = await requireCertificate(db, serialNumber, issuer)
+  return known(certificate.der.length > 0 ? certificate : undefined)
+}
+
+export function known(certificate: FoundCertificate | null | undefined): FoundCertificate {
+  if (certificate) return certificate
+  throw notFound('certificate')
+}

@@ -2,10 +2,8 @@
 
 import { z } from 'zod/v4'
 import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
-import { EXPIRY_DAYS } from '../operation/overview-store.ts'
 import { wholeParameter } from '../schemas.ts'
-import { MOST_ACCOUNTS } from './expiring-accounts.ts'
-import { HISTOGRAM_GROUPS } from './expiry-histogram.ts'
+import { EXPIRY_DAYS, expiringByAccount, expiryHistogram, HISTOGRAM_GROUPS, MOST_ACCOUNTS } from './expiry-counts.ts'
 
 const isEstimate = () => z.boolean().meta({ description: 'Of many certificates a part is counted, and scaled.' })
 
@@ -56,8 +54,8 @@ export const EXPIRY = endpointGroup('Certificates', {
       days: wholeParameter(1, 400).default(90),
     }),
     reply: { status: 200, schema: Histogram },
-    async handle({ query: { by, days } }, { certificates }) {
-      const { buckets, isEstimate } = await certificates.expiryHistogram(by, days)
+    async handle({ query: { by, days } }, { db }) {
+      const { buckets, isEstimate } = await expiryHistogram(db, by, days)
       return { body: { is_estimate: isEstimate, buckets: [...buckets] } }
     },
   }),
@@ -66,8 +64,8 @@ export const EXPIRY = endpointGroup('Certificates', {
     roles: BOTH_ROLES,
     summary: `Counts certificates that are not revoked and end within ${EXPIRY_DAYS.join(', ')} days, by account.`,
     reply: { status: 200, schema: ExpiringByAccount },
-    async handle(_request, { certificates }) {
-      const { accounts, others, isEstimate } = await certificates.expiringByAccount()
+    async handle(_request, { db }) {
+      const { accounts, others, isEstimate } = await expiringByAccount(db)
       return {
         body: {
           is_estimate: isEstimate,

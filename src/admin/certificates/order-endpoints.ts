@@ -1,12 +1,15 @@
 /** `/orders` and `/authorizations`: what accounts have ordered, and how names were validated. */
 
+import type { DatabasePool } from 'slonik'
 import { z } from 'zod/v4'
-import { AUTHORIZATION_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
+import { notFound } from '../../domain/admin-error.ts'
+import { AUTHORIZATION_STATUSES, ORDER_STATUSES, orderStatus } from '../../domain/states.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
-import type { InspectedAuthorization } from '../../store/inspect-store.ts'
-import type { ListedOrder } from '../../store/order-list.ts'
+import { createInspectStore, type InspectedAuthorization } from '../../store/inspect-store.ts'
+import { type ListedOrder, listOrders, skipOfOrders } from '../../store/order-list.ts'
 import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { readPageOf } from '../list-pages.ts'
 import { nextOf, pageRequest, placeParameters } from '../pages.ts'
 import { instantParameter, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 
@@ -114,11 +117,15 @@ export const ORDERS = endpointGroup('Orders', {
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(Order) },
-    async handle({ query }, { orders, pages }) {
+    async handle({ query }, { db, pages }) {
       const { account_id, status, domain, created_before, created_after, ...place } = query
       const times = { createdBefore: created_before, createdAfter: created_after }
       const filter = { accountId: account_id, status, name: domain, ...times }
-      const page = await orders.list(filter, pageRequest(place, pages))
+      const page = await readPageOf(
+        (after, limit) => listOrders(db, filter, after, limit),
+        pageRequest(place, pages),
+        skipOfOrders(db, filter),
+      )
       return { body: page.rows.map(orderBody), next: nextOf(page), isCut: page.isCut }
     },
   }),
@@ -129,8 +136,8 @@ export const ORDERS = endpointGroup('Orders', {
     params: z.strictObject({ order_id: uuid() }),
     reply: { status: 200, schema: OrderDetails },
     errors: ['not_found'],
-    async handle({ params }, { orders }) {
-      const { order, authorizations } = await orders.find(params.order_id)
+    async handle({ params }, { db }) {
+      const { order, authorizations } = await findOrder(db, params.order_id)
       const { profile, not_before, not_after } = order
       return {
         body: {
@@ -150,8 +157,20 @@ export const ORDERS = endpointGroup('Orders', {
     params: z.strictObject({ authorization_id: uuid() }),
     reply: { status: 200, schema: Authorization },
     errors: ['not_found'],
-    handle: async ({ params }, { orders }) => ({
-      body: authorizationBody(await orders.findAuthorization(params.authorization_id)),
-    }),
+    async handle({ params }, { db }) {
+      const found = await createInspectStore(db).findAuthorization(params.authorization_id)
+      if (!found) throw notFound('authorization')
+      return { body: authorizationBody(found) }
+    },
   }),
 })
+
+/** With its authorizations, in the order of its identifiers. */
+async function findOrder(db: DatabasePool, id: string) {
+  const found = await createInspectStore(db).findOrder(id)
+  if (!found) throw notFound('order')
+  const { order, authorizations } = found
+  const statuses = authorizations.map(({ status }) => status)
+  const facts = { stored: order.status, expiresAt: order.expires_at, authorizations: statuses }
+  return { order: { ...order, status: orderStatus(facts, new Date()) }, authorizations }
+}

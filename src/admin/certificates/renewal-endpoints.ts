@@ -1,8 +1,13 @@
 /** `/renewals`: advice to clients to renew now (RFC 9773 §4.2). */
 
 import { z } from 'zod/v4'
+import { AdminError } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import { advisedWindow, type RenewalWindow } from '../../domain/renewal-window.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import type { AdviceSelection } from '../../store/renewal-store.ts'
+import { type AdviceSelection, createRenewalAdvice } from '../../store/renewal-store.ts'
+import { queriesOf } from '../../store/slonik.ts'
+import type { AuditLog, Transaction } from '../audit/audit-log.ts'
 import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
 import { fingerprint, instantParameter, serialNumber, time, timestamp, whenSound } from '../schemas.ts'
 
@@ -46,9 +51,9 @@ export const RENEWALS = endpointGroup('Renewals', {
       schema: z.strictObject({ certificates: z.int(), window_start: timestamp(), window_end: timestamp() }),
     },
     audit: 'renewal.advise',
-    async handle({ body, author }, { renewals }) {
+    async handle({ body, author }, { audit }) {
       const wanted = { windowEnd: body.window_end, explanationUrl: body.explanation_url }
-      const { certificates, window } = await renewals.advise(author, selectionOf(body.filter), wanted)
+      const { certificates, window } = await advise(audit, author, selectionOf(body.filter), wanted)
       return { body: { certificates, window_start: time(window.start), window_end: time(window.end) } }
     },
   }),
@@ -59,8 +64,65 @@ export const RENEWALS = endpointGroup('Renewals', {
     body: z.strictObject({ filter: filter() }),
     reply: { status: 200, schema: z.strictObject({ certificates: z.int() }) },
     audit: 'renewal.clear',
-    handle: async ({ body, author }, { renewals }) => ({
-      body: { certificates: await renewals.clear(author, selectionOf(body.filter)) },
+    handle: async ({ body, author }, { audit }) => ({
+      body: { certificates: await clear(audit, author, selectionOf(body.filter)) },
     }),
   }),
 })
+
+interface WantedAdvice {
+  /** Until when the renewals spread; at once when undefined. */
+  windowEnd: Date | undefined
+  /** URL of a page that says why. */
+  explanationUrl: string | undefined
+}
+
+function advise(
+  audit: AuditLog,
+  actor: Actor,
+  selection: AdviceSelection,
+  { windowEnd, explanationUrl }: WantedAdvice,
+) {
+  const now = new Date()
+  if (windowEnd && windowEnd <= now) throw new AdminError('invalid_request', 'the end of the window is past')
+  const window: RenewalWindow = advisedWindow(now, windowEnd)
+  return audit.transaction(actor, async (tx, note) => {
+    const certificates = await (await adviceOf(tx, selection)).advise(selection, { window, explanationUrl })
+    const { start, end } = window
+    if (certificates > 0)
+      note('renewal.advise', { ...told(selection), certificates, start, end, explanation_url: explanationUrl })
+    return { certificates, window }
+  })
+}
+
+/** @returns how many had some */
+function clear(audit: AuditLog, actor: Actor, selection: AdviceSelection): Promise<number> {
+  return audit.transaction(actor, async (tx, note) => {
+    const certificates = await (await adviceOf(tx, selection)).clear(selection)
+    if (certificates > 0) note('renewal.clear', { ...told(selection), certificates })
+    return certificates
+  })
+}
+
+/** @throws AdminError for an issuer that has signed nothing here */
+async function adviceOf(tx: Transaction, { issuerFingerprint }: AdviceSelection) {
+  const advice = createRenewalAdvice(queriesOf(tx))
+  const known = issuerFingerprint ? await advice.listIssuers() : []
+  if (issuerFingerprint && !known.includes(issuerFingerprint.toString('hex')))
+    throw new AdminError(
+      'invalid_request',
+      `no issuer certificate has this SHA-256 fingerprint; this database knows ${known.join(', ') || 'none'}`,
+    )
+  return advice
+}
+
+const MOST_TOLD = 100
+
+/** For the audit log. */
+function told({ serialNumbers, issuerFingerprint, issuedBefore }: AdviceSelection) {
+  return {
+    serial_numbers: serialNumbers?.slice(0, MOST_TOLD).map((serial) => serial.toString('hex')),
+    issuer: issuerFingerprint?.toString('hex'),
+    issued_before: issuedBefore,
+  }
+}

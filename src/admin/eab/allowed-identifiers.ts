@@ -2,48 +2,36 @@
  * Identifiers that administrators allow to accounts and to binding credentials.
  *
  * What a credential grants holds for every account registered with it, as long as it is granted. A
- * grant to an account itself stands beside it; taking one back leaves the other.
+ * grant to an account itself is separate; taking one back leaves the other.
  */
 
-import type { DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type AllowedIdentifier, normalizeAllowedIdentifier, parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import { accountExists, findCredential, lockCredential, lockGrantsOfAccount } from '../../store/credential-store.ts'
+import { accountExists } from '../../store/account-list.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
-import { type PageOfList, type PageRequest, readPageOf } from '../list-pages.ts'
+import { lockCredential, lockGrantsOfAccount } from './credential-store.ts'
 import {
   allowToAccount,
   allowToCredential,
   deleteIdentifier,
   disallowToAccount,
   disallowToCredential,
-  findIdentifier,
   findIdentifierByValue,
-  type IdentifierOfAccount,
   type IdentifierRow,
-  type IdentifierWithSome,
   insertIdentifier,
   lockGrantingCredentials,
   lockIdentifier,
-  pagesOfAccount,
-  pagesOfCredential,
-  pagesOfIdentifiers,
   revokeWithdrawnApprovals,
 } from './identifier-store.ts'
 
-export interface AllowedIdentifiersOptions {
-  db: DatabasePool
-  audit: AuditLog
-}
-
-/** What became of a grant to an account: `kept` when its credential goes on granting it. */
+/** What became of a grant to an account: `kept` when its credential still grants it. */
 export const WITHDRAWALS = ['absent', 'removed', 'kept'] as const
-export type Withdrawal = (typeof WITHDRAWALS)[number]
+type Withdrawal = (typeof WITHDRAWALS)[number]
 
 /** As typed. */
-export interface WantedChange {
+interface WantedChange {
   allow?: readonly string[] | undefined
   disallow?: readonly string[] | undefined
 }
@@ -59,138 +47,138 @@ interface Grants {
   disallow(row: IdentifierRow): Promise<Withdrawal>
 }
 
-export class AllowedIdentifiers {
-  readonly #db: DatabasePool
-  readonly #audit: AuditLog
+/** @param wanted as typed */
+export function createIdentifier(audit: AuditLog, actor: Actor, wanted: AllowedIdentifier): Promise<IdentifierRow> {
+  const normal = normalizeAllowedIdentifier(wanted.type, wanted.value)
+  if (!normal.ok) throw wrongValue(normal.reason)
+  return audit.transaction(actor, async (tx, note) => {
+    const identifier = { type: wanted.type, value: normal.value }
+    const made = await insertNew(tx, note, actor, identifier)
+    if (!made) throw new AdminError('conflict', `the ${wanted.type} identifier ${normal.value} is there already`)
+    return made
+  })
+}
 
-  constructor({ db, audit }: AllowedIdentifiersOptions) {
-    this.#db = db
-    this.#audit = audit
-  }
+export function removeIdentifier(audit: AuditLog, actor: Actor, id: string): Promise<void> {
+  return audit.transaction(actor, async (tx, note) => {
+    const granting = await lockGrantingCredentials(tx, id)
+    const gone = await deleteIdentifier(tx, id)
+    if (!gone) throw notFound('allowed identifier')
+    const revoked = await revokeWithdrawnApprovals(tx, granting)
+    note('identifier.delete', { ...detailsOf(gone), ...revokedApprovals(revoked) })
+  })
+}
 
-  /** @param value as typed; undefined for all */
-  async page(request: PageRequest, value?: string): Promise<PageOfList<IdentifierWithSome>> {
-    const parsed = value === undefined ? undefined : parseAllowedIdentifier(value)
-    if (parsed?.ok === false) return { rows: [], limit: request.limit, next: undefined, isCut: false }
-    return readPageOf(pagesOfIdentifiers(this.#db, parsed?.identifier), request)
-  }
+export function giveNameToAccount(
+  audit: AuditLog,
+  actor: Actor,
+  identifierId: string,
+  accountId: string,
+): Promise<void> {
+  return audit.transaction(actor, async (tx, note) => {
+    const identifier = await requireIdentifier(tx, identifierId)
+    if (!(await accountExists(tx, accountId))) throw notFound('account')
+    if (await allowToAccount(tx, identifierId, accountId))
+      note('identifier.add_account', { ...detailsOf(identifier), account_id: accountId })
+  })
+}
 
-  async find(id: string): Promise<IdentifierWithSome> {
-    return (await findIdentifier(this.#db, id)) ?? Promise.reject(notFound('allowed identifier'))
-  }
+export function takeNameFromAccount(
+  audit: AuditLog,
+  actor: Actor,
+  identifierId: string,
+  accountId: string,
+): Promise<Withdrawal> {
+  return audit.transaction(actor, async (tx, note) => {
+    if (!(await lockGrantsOfAccount(tx, accountId))) throw notFound('account')
+    return withdraw(tx, note, await requireIdentifier(tx, identifierId), accountId)
+  })
+}
 
-  async ofAccount(accountId: string, request: PageRequest): Promise<PageOfList<IdentifierOfAccount>> {
-    if (!(await accountExists(this.#db, accountId))) throw notFound('account')
-    return readPageOf(pagesOfAccount(this.#db, accountId), request)
-  }
+export function giveNameToCredential(
+  audit: AuditLog,
+  actor: Actor,
+  identifierId: string,
+  credentialId: string,
+): Promise<void> {
+  return audit.transaction(actor, async (tx, note) => {
+    if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
+    await grant(tx, note, await requireIdentifier(tx, identifierId), credentialId)
+  })
+}
 
-  async ofCredential(credentialId: string, request: PageRequest): Promise<PageOfList<IdentifierRow>> {
-    if (!(await findCredential(this.#db, credentialId))) throw notFound('credential')
-    return readPageOf(pagesOfCredential(this.#db, credentialId), request)
-  }
+export function takeNameFromCredential(
+  audit: AuditLog,
+  actor: Actor,
+  identifierId: string,
+  credentialId: string,
+): Promise<void> {
+  return audit.transaction(actor, async (tx, note) => {
+    if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
+    await ungrant(tx, note, await requireIdentifier(tx, identifierId), credentialId)
+  })
+}
 
-  /** @param wanted as typed */
-  create(actor: Actor, wanted: AllowedIdentifier): Promise<IdentifierRow> {
-    const normal = normalizeAllowedIdentifier(wanted.type, wanted.value)
-    if (!normal.ok) throw wrongValue(normal.reason)
-    return this.#audit.transaction(actor, async (tx, note) => {
-      const identifier = { type: wanted.type, value: normal.value }
-      const made = await insertNew(tx, note, actor, identifier)
-      if (!made) throw new AdminError('conflict', `the ${wanted.type} identifier ${normal.value} is there already`)
-      return made
-    })
-  }
+/** Allows to an account itself, making what is missing, and takes back: all in one commit. */
+export function changeOfAccount(
+  audit: AuditLog,
+  actor: Actor,
+  accountId: string,
+  wanted: WantedChange,
+): Promise<IdentifierOutcome[]> {
+  return change(audit, actor, wanted, async (tx, note) => {
+    if (!(await lockGrantsOfAccount(tx, accountId))) throw notFound('account')
+    return {
+      async allow(row) {
+        if (await allowToAccount(tx, row.id, accountId))
+          note('identifier.add_account', { ...detailsOf(row), account_id: accountId })
+      },
+      disallow: (row) => withdraw(tx, note, row, accountId),
+    }
+  })
+}
 
-  delete(actor: Actor, id: string): Promise<void> {
-    return this.#audit.transaction(actor, async (tx, note) => {
-      const granting = await lockGrantingCredentials(tx, id)
-      const gone = await deleteIdentifier(tx, id)
-      if (!gone) throw notFound('allowed identifier')
-      const revoked = await revokeWithdrawnApprovals(tx, granting)
-      note('identifier.delete', { ...detailsOf(gone), ...revokedApprovals(revoked) })
-    })
-  }
+/** As changeOfAccount, for a credential. */
+export function changeOfCredential(
+  audit: AuditLog,
+  actor: Actor,
+  credentialId: string,
+  wanted: WantedChange,
+): Promise<IdentifierOutcome[]> {
+  return change(audit, actor, wanted, async (tx, note) => {
+    if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
+    return {
+      allow: (row) => grant(tx, note, row, credentialId),
+      disallow: async (row) => ((await ungrant(tx, note, row, credentialId)) ? 'removed' : 'absent'),
+    }
+  })
+}
 
-  allowToAccount(actor: Actor, identifierId: string, accountId: string): Promise<void> {
-    return this.#audit.transaction(actor, async (tx, note) => {
-      const identifier = await this.#require(tx, identifierId)
-      if (!(await accountExists(tx, accountId))) throw notFound('account')
-      if (await allowToAccount(tx, identifierId, accountId))
-        note('identifier.add_account', { ...detailsOf(identifier), account_id: accountId })
-    })
-  }
+function change(
+  audit: AuditLog,
+  actor: Actor,
+  wanted: WantedChange,
+  begin: (tx: Transaction, note: Note) => Promise<Grants>,
+): Promise<IdentifierOutcome[]> {
+  const allowed = readIdentifiers('allow', wanted.allow ?? [])
+  const disallowed = readIdentifiers('disallow', wanted.disallow ?? [])
+  return audit.transaction(actor, async (tx, note) => {
+    const grants = await begin(tx, note)
+    const outcomes: IdentifierOutcome[] = []
+    for (const identifier of allowed) {
+      await grants.allow(await findOrInsert(tx, note, actor, identifier))
+      outcomes.push({ identifier, outcome: 'allowed' })
+    }
+    for (const identifier of disallowed) {
+      const row = await findIdentifierByValue(tx, identifier)
+      outcomes.push({ identifier, outcome: row ? await grants.disallow(row) : 'absent' })
+    }
+    return outcomes
+  })
+}
 
-  disallowToAccount(actor: Actor, identifierId: string, accountId: string): Promise<Withdrawal> {
-    return this.#audit.transaction(actor, async (tx, note) => {
-      if (!(await lockGrantsOfAccount(tx, accountId))) throw notFound('account')
-      return withdraw(tx, note, await this.#require(tx, identifierId), accountId)
-    })
-  }
-
-  allowToCredential(actor: Actor, identifierId: string, credentialId: string): Promise<void> {
-    return this.#audit.transaction(actor, async (tx, note) => {
-      if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
-      await grant(tx, note, await this.#require(tx, identifierId), credentialId)
-    })
-  }
-
-  disallowToCredential(actor: Actor, identifierId: string, credentialId: string): Promise<void> {
-    return this.#audit.transaction(actor, async (tx, note) => {
-      if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
-      await ungrant(tx, note, await this.#require(tx, identifierId), credentialId)
-    })
-  }
-
-  /** Allows to an account itself, making what is missing, and takes back: all in one commit. */
-  changeOfAccount(actor: Actor, accountId: string, wanted: WantedChange): Promise<IdentifierOutcome[]> {
-    return this.#change(actor, wanted, async (tx, note) => {
-      if (!(await lockGrantsOfAccount(tx, accountId))) throw notFound('account')
-      return {
-        async allow(row) {
-          if (await allowToAccount(tx, row.id, accountId))
-            note('identifier.add_account', { ...detailsOf(row), account_id: accountId })
-        },
-        disallow: (row) => withdraw(tx, note, row, accountId),
-      }
-    })
-  }
-
-  /** The same for a credential. */
-  changeOfCredential(actor: Actor, credentialId: string, wanted: WantedChange): Promise<IdentifierOutcome[]> {
-    return this.#change(actor, wanted, async (tx, note) => {
-      if (!(await lockCredential(tx, credentialId))) throw notFound('credential')
-      return {
-        allow: (row) => grant(tx, note, row, credentialId),
-        disallow: async (row) => ((await ungrant(tx, note, row, credentialId)) ? 'removed' : 'absent'),
-      }
-    })
-  }
-
-  #change(
-    actor: Actor,
-    wanted: WantedChange,
-    begin: (tx: Transaction, note: Note) => Promise<Grants>,
-  ): Promise<IdentifierOutcome[]> {
-    const allowed = readIdentifiers('allow', wanted.allow ?? [])
-    const disallowed = readIdentifiers('disallow', wanted.disallow ?? [])
-    return this.#audit.transaction(actor, async (tx, note) => {
-      const grants = await begin(tx, note)
-      const outcomes: IdentifierOutcome[] = []
-      for (const identifier of allowed) {
-        await grants.allow(await findOrInsert(tx, note, actor, identifier))
-        outcomes.push({ identifier, outcome: 'allowed' })
-      }
-      for (const identifier of disallowed) {
-        const row = await findIdentifierByValue(tx, identifier)
-        outcomes.push({ identifier, outcome: row ? await grants.disallow(row) : 'absent' })
-      }
-      return outcomes
-    })
-  }
-
-  async #require(tx: Transaction, id: string): Promise<IdentifierRow> {
-    return (await lockIdentifier(tx, id)) ?? Promise.reject(notFound('allowed identifier'))
-  }
+async function requireIdentifier(tx: Transaction, id: string): Promise<IdentifierRow> {
+  return (await lockIdentifier(tx, id)) ?? Promise.reject(notFound('allowed identifier'))
 }
 
 /** For a credential that is locked or was made in this transaction. */

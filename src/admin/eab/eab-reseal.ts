@@ -4,17 +4,12 @@
  */
 
 import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
+import { rowsOf, sql } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import {
-  lockSealedKeys,
-  lockUpstreamKeys,
-  replaceSealedKey,
-  replaceUpstreamKey,
-  type SealedKeyRow,
-} from './reseal-store.ts'
 
 /**
  * May be repeated: what is under the new secret already stays.
@@ -59,4 +54,28 @@ async function resealAll(
     resealed++
   }
   return resealed
+}
+
+const SealedKey = z.object({ id: z.string(), name: z.string(), sealed: z.instanceof(Buffer) })
+type SealedKeyRow = z.infer<typeof SealedKey>
+
+const None = z.object({})
+
+/** No credential is made until the transaction ends; registrations still read. */
+async function lockSealedKeys(tx: CommonQueryMethods): Promise<readonly SealedKeyRow[]> {
+  await tx.query(rowsOf(None)`LOCK TABLE eab_credentials IN SHARE ROW EXCLUSIVE MODE`)
+  return tx.any(rowsOf(SealedKey)`SELECT id, kid AS name, hmac_key AS sealed FROM eab_credentials ORDER BY id`)
+}
+
+async function lockUpstreamKeys(tx: CommonQueryMethods): Promise<readonly SealedKeyRow[]> {
+  await tx.query(rowsOf(None)`LOCK TABLE upstream_accounts IN SHARE ROW EXCLUSIVE MODE`)
+  return tx.any(rowsOf(SealedKey)`SELECT id, email AS name, sealed_key AS sealed FROM upstream_accounts ORDER BY id`)
+}
+
+async function replaceUpstreamKey(tx: CommonQueryMethods, id: string, sealed: Buffer): Promise<void> {
+  await tx.query(rowsOf(None)`UPDATE upstream_accounts SET sealed_key = ${sql.binary(sealed)} WHERE id = ${id}`)
+}
+
+async function replaceSealedKey(tx: CommonQueryMethods, id: string, sealed: Buffer): Promise<void> {
+  await tx.query(rowsOf(None)`UPDATE eab_credentials SET hmac_key = ${sql.binary(sealed)} WHERE id = ${id}`)
 }

@@ -1,12 +1,30 @@
 /** `/allowed-identifiers`: what accounts may request where allowlists are enforced. */
 
 import { z } from 'zod/v4'
+import { notFound } from '../../domain/admin-error.ts'
+import { parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
+import { accountExists } from '../../store/account-list.ts'
 import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
+import { readPageOf } from '../list-pages.ts'
 import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
 import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
-import { type IdentifierOutcome, WITHDRAWALS } from './allowed-identifiers.ts'
-import type { IdentifierRow, IdentifierWithSome } from './identifier-store.ts'
+import {
+  changeOfAccount,
+  createIdentifier,
+  giveNameToAccount,
+  type IdentifierOutcome,
+  removeIdentifier,
+  takeNameFromAccount,
+  WITHDRAWALS,
+} from './allowed-identifiers.ts'
+import {
+  findIdentifier,
+  type IdentifierRow,
+  type IdentifierWithSome,
+  pagesOfAccount,
+  pagesOfIdentifiers,
+} from './identifier-store.ts'
 
 /** As the list of a credential shows it. */
 export const PlainIdentifier = z
@@ -29,7 +47,7 @@ const IdentifierOfAccount = z
   })
   .meta({ id: 'IdentifierOfAccount' })
 
-export const AllowedIdentifier = z
+const AllowedIdentifier = z
   .strictObject({
     ...PlainIdentifier.shape,
     account_ids: z
@@ -53,7 +71,7 @@ const identifierBody = (row: IdentifierWithSome): z.input<typeof AllowedIdentifi
 const MOST_CHANGED = 1_000
 const texts = () => boundedArray(line(255), MOST_CHANGED).optional()
 
-/** Of an account or a credential. */
+/** Changes for an account or a credential. */
 export const ChangedIdentifiers = z
   .strictObject({
     allow: texts().meta({ description: 'Names, `*.name`, addresses, networks; what is missing is made.' }),
@@ -87,8 +105,11 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     summary: 'Lists all identifiers, the newest first.',
     reply: { status: 200, schema: z.array(AllowedIdentifier) },
     query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
-    async handle({ query: { value, ...place } }, { identifiers, pages }) {
-      const page = await identifiers.page(longPageRequest(place, pages), value)
+    async handle({ query: { value, ...place } }, { db, pages }) {
+      const request = longPageRequest(place, pages)
+      const parsed = value === undefined ? undefined : parseAllowedIdentifier(value)
+      if (parsed?.ok === false) return { body: [] }
+      const page = await readPageOf(pagesOfIdentifiers(db, parsed?.identifier), request)
       return { body: page.rows.map(identifierBody), next: nextOf(page) }
     },
   }),
@@ -100,8 +121,8 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     reply: { status: 201, schema: AllowedIdentifier },
     errors: ['conflict'],
     audit: 'identifier.create',
-    async handle({ body, author }, { identifiers }) {
-      const made = await identifiers.create(author, body)
+    async handle({ body, author }, { audit }) {
+      const made = await createIdentifier(audit, author, body)
       return { body: { ...plainIdentifierBody(made), account_ids: [], more_accounts: false } }
     },
   }),
@@ -112,9 +133,11 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     params,
     reply: { status: 200, schema: AllowedIdentifier },
     errors: ['not_found'],
-    handle: async ({ params }, { identifiers }) => ({
-      body: identifierBody(await identifiers.find(params.identifier_id)),
-    }),
+    async handle({ params }, { db }) {
+      const found = await findIdentifier(db, params.identifier_id)
+      if (!found) throw notFound('allowed identifier')
+      return { body: identifierBody(found) }
+    },
   }),
   deleteAllowedIdentifier: endpoint({
     route: 'DELETE /allowed-identifiers/{identifier_id}',
@@ -124,8 +147,8 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     reply: { status: 204 },
     errors: ['not_found'],
     audit: 'identifier.delete',
-    async handle({ params, author }, { identifiers }) {
-      await identifiers.delete(author, params.identifier_id)
+    async handle({ params, author }, { audit }) {
+      await removeIdentifier(audit, author, params.identifier_id)
       return {}
     },
   }),
@@ -137,8 +160,8 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     reply: { status: 204 },
     errors: ['not_found'],
     audit: 'identifier.add_account',
-    async handle({ params, author }, { identifiers }) {
-      await identifiers.allowToAccount(author, params.identifier_id, params.account_id)
+    async handle({ params, author }, { audit }) {
+      await giveNameToAccount(audit, author, params.identifier_id, params.account_id)
       return {}
     },
   }),
@@ -150,8 +173,8 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     reply: { status: 204 },
     errors: ['not_found'],
     audit: 'identifier.remove_account',
-    async handle({ params, author }, { identifiers }) {
-      await identifiers.disallowToAccount(author, params.identifier_id, params.account_id)
+    async handle({ params, author }, { audit }) {
+      await takeNameFromAccount(audit, author, params.identifier_id, params.account_id)
       return {}
     },
   }),
@@ -163,8 +186,9 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     reply: { status: 200, schema: z.array(IdentifierOfAccount) },
     errors: ['not_found'],
     query: z.strictObject(placeParameters()),
-    async handle({ params, query }, { identifiers, pages }) {
-      const page = await identifiers.ofAccount(params.account_id, longPageRequest(query, pages))
+    async handle({ params, query }, { db, pages }) {
+      if (!(await accountExists(db, params.account_id))) throw notFound('account')
+      const page = await readPageOf(pagesOfAccount(db, params.account_id), longPageRequest(query, pages))
       const body = page.rows.map((row) => ({ ...plainIdentifierBody(row), eab_credential_id: row.eab_credential_id }))
       return { body, next: nextOf(page) }
     },
@@ -178,8 +202,8 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     reply: { status: 200, schema: IdentifierOutcomes },
     errors: ['not_found', 'conflict'],
     audit: 'identifier.add_account',
-    handle: async ({ params, body, author }, { identifiers }) => ({
-      body: outcomesBody(await identifiers.changeOfAccount(author, params.account_id, body)),
+    handle: async ({ params, body, author }, { audit }) => ({
+      body: outcomesBody(await changeOfAccount(audit, author, params.account_id, body)),
     }),
   }),
 })

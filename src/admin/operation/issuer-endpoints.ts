@@ -1,10 +1,17 @@
-/** `/issuers`: the CAs whose certificates the database has. */
+/** `/issuers`: the CAs whose certificates the database has, how long they live, and their chains. */
 
+import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
+import { notFound } from '../../domain/admin-error.ts'
+import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
+import { formatName } from '../../shared/pki/name.ts'
+import { encodePem } from '../../shared/pki/pem.ts'
+import { hashSpki } from '../../shared/pki/spki.ts'
+import { rowsOf, sql } from '../../store/slonik.ts'
+import { chainLinks, keyType, linkOf } from '../certificates/certificate-details.ts'
 import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
-import { limitOf, limitParameter, offsetPage, offsetParameter, requireNear } from '../pages.ts'
+import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
 import { fingerprint, time, timestamp } from '../schemas.ts'
-import type { Issuer as Facts } from './issuers.ts'
 
 const Issuer = z
   .strictObject({
@@ -17,36 +24,23 @@ const Issuer = z
     public_key: z.strictObject({ type: z.string(), spki_sha256: z.string() }),
     not_before: timestamp(),
     not_after: timestamp(),
-    above: z
-      .array(z.strictObject({ subject: z.string(), not_after: timestamp(), fingerprint: z.string() }))
-      .meta({ description: 'Its own issuer and so on upwards, the root included where it is known.' }),
+    above: chainLinks().meta({ description: 'Its own issuer and so on upwards, the root included where it is known.' }),
   })
   .meta({ id: 'Issuer' })
-
-function issuerBody({ id, key, serialNumber, notBefore, notAfter, above, ...issuer }: Facts): z.input<typeof Issuer> {
-  return {
-    ...issuer,
-    id: id ?? null,
-    serial_number: serialNumber,
-    public_key: { type: key.type, spki_sha256: key.spkiSha256 },
-    not_before: time(notBefore),
-    not_after: time(notAfter),
-    above: above.map(({ subject, notAfter, fingerprint }) => ({ subject, not_after: time(notAfter), fingerprint })),
-  }
-}
 
 export const ISSUERS = endpointGroup('Issuers', {
   listIssuers: endpoint({
     route: 'GET /issuers',
     roles: BOTH_ROLES,
     summary: 'Lists the CAs whose certificates the database has, the newest first, retired ones included.',
-    query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
+    query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(Issuer) },
-    async handle({ query }, { issuers, pages }) {
-      const [limit, offset] = [limitOf(query.limit, pages), query.offset]
-      requireNear(offset)
-      const { rows, next } = offsetPage(await issuers.list({ limit: limit + 1, offset }), limit, offset)
-      return { body: rows.map(issuerBody), next }
+    async handle({ query }, { db, signingIssuers, pages }) {
+      const { rows, next } = await readByOffset(query, pages, (page) => listIssuerRows(db, page))
+      // An instance that does not answer leaves the issuers without ids.
+      const signing = await signingIssuers().catch(() => [])
+      const ids = new Map(signing.map(({ id, certificate }) => [fingerprintSha256(Buffer.from(certificate)), id]))
+      return { body: rows.map((row) => issuerBody(row, ids.get(row.fingerprint))), next }
     },
   }),
   getIssuerChain: endpoint({
@@ -56,6 +50,46 @@ export const ISSUERS = endpointGroup('Issuers', {
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
     errors: ['not_found'],
-    handle: async ({ params }, { issuers }) => ({ body: await issuers.chain(params.fingerprint) }),
+    async handle({ params }, { db }) {
+      const row = await findIssuerRow(db, params.fingerprint)
+      if (!row) throw notFound('issuer')
+      return { body: row.chain.map((certificate) => encodePem('CERTIFICATE', certificate)).join('') }
+    },
   }),
 })
+
+function issuerBody({ fingerprint, certificate, chain }: IssuerRow, id: string | undefined): z.input<typeof Issuer> {
+  const { tbs } = parseCertificate(certificate)
+  return {
+    fingerprint,
+    id: id ?? null,
+    subject: formatName(tbs.subject),
+    serial_number: tbs.serialNumber.toString('hex'),
+    public_key: { type: keyType(tbs.spki), spki_sha256: hashSpki(tbs.spki).toString('hex') },
+    not_before: time(tbs.notBefore),
+    not_after: time(tbs.notAfter),
+    above: chain.slice(1).map(linkOf),
+  }
+}
+
+const Row = z.object({
+  fingerprint: z.string(),
+  certificate: z.instanceof(Buffer),
+  /** Upwards, itself included. */
+  chain: z.array(z.instanceof(Buffer)),
+})
+type IssuerRow = z.infer<typeof Row>
+
+const columns = sql.fragment`encode(fingerprint, 'hex') AS fingerprint, certificate, chain`
+
+/** The newest first; there are few. */
+function listIssuerRows(db: CommonQueryMethods, { limit, offset }: OffsetPage): Promise<readonly IssuerRow[]> {
+  return db.any(rowsOf(Row)`
+    SELECT ${columns} FROM issuers ORDER BY created_at DESC, issuers.fingerprint LIMIT ${limit} OFFSET ${offset}`)
+}
+
+/** @param fingerprint SHA-256 in lower-case hexadecimal */
+function findIssuerRow(db: CommonQueryMethods, fingerprint: string): Promise<IssuerRow | null> {
+  return db.maybeOne(rowsOf(Row)`
+    SELECT ${columns} FROM issuers WHERE fingerprint = decode(${fingerprint}, 'hex')`)
+}

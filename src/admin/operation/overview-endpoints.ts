@@ -1,13 +1,25 @@
-/** `/overview`: what administrators look at first. */
+/** `/overview`: what administrators look at first. Its numbers are one statement, each along an index and up to a bound. */
 
+import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import { ALARM_CODES } from '../../domain/alarms.ts'
-import type { InstanceState } from '../../domain/instance-state.ts'
+import type { InstanceState } from '../../domain/alarms.ts'
+import { ALARM_CODES, alarmsOf } from '../../domain/alarms.ts'
+import { FAILURE_KINDS } from '../../domain/event.ts'
+import { NEVER_SENT, type NotificationStatus } from '../../domain/notification.ts'
+import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
+import { formatName } from '../../shared/pki/name.ts'
+import { readWorkers } from '../../store/background-run-store.ts'
+import { type HourlyCount, readEventCounts } from '../../store/event-statistics-store.ts'
+import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
+import { EXPIRY_DAYS } from '../certificates/expiry-counts.ts'
+import type { AdminContext } from '../context.ts'
 import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { time, timestamp } from '../schemas.ts'
-import { Crls, crlsBody, Maintenance, maintenanceBody, Signing, signingBody } from './operation-endpoints.ts'
-import type { Overview as Facts } from './overview.ts'
-import { MOST_COUNTED } from './overview-store.ts'
+import { Crls, crlsBody, readCrlStatus } from './crl-endpoints.ts'
+import { Maintenance, maintenanceBody, Signing, signingBody, switchPositions } from './switch-endpoints.ts'
+
+/** Each number is counted up to this. */
+const MOST_COUNTED = 10_000
 
 const upTo = (what: string) => z.int().meta({ description: `${what} Counted up to ${MOST_COUNTED}.` })
 
@@ -72,29 +84,6 @@ function instanceBody({ database, pool, caBackend, dnsResolver }: InstanceState)
   }
 }
 
-function overviewBody(facts: Facts, version: string): z.input<typeof Overview> {
-  const { numbers, alarms, failures, instance } = facts
-  return {
-    at: time(numbers.now),
-    version,
-    alarms,
-    failures,
-    issued: facts.issued.map(({ hour, certificates }) => ({ hour: time(hour), certificates })),
-    issued_of_day: facts.issuedOfDay,
-    revoked_of_day: facts.revokedOfDay,
-    revoked: numbers.revoked,
-    expiring: facts.expiring.map(({ days, certificates, isMore }) => ({ days, certificates, more: isMore })),
-    crl: crlsBody(facts.crl),
-    issuers: facts.issuers.map(({ notAfter, ...issuer }) => ({ ...issuer, not_after: time(notAfter) })),
-    instance: instance ? instanceBody(instance) : null,
-    maintenance: maintenanceBody(facts.maintenance),
-    signing: signingBody(facts.signing),
-    validations: { running: numbers.validations, oldest_seconds: numbers.oldest_validation_seconds },
-    notifications: { waiting: numbers.notifications_waiting, failed: numbers.notifications_failed },
-    dead_letters: numbers.dead_letters,
-  }
-}
-
 export const OVERVIEW = endpointGroup('Operation', {
   getOverview: endpoint({
     route: 'GET /overview',
@@ -102,6 +91,116 @@ export const OVERVIEW = endpointGroup('Operation', {
     summary:
       'Shows what to look at first: alarms, numbers of the last day, and the state of all parts. It costs little.',
     reply: { status: 200, schema: Overview },
-    handle: async (_request, { overview, version }) => ({ body: overviewBody(await overview(), version) }),
+    handle: async (_request, { overview }) => ({ octets: await overview() }),
   }),
 })
+
+const HOURS = 24
+
+type Sources = Pick<AdminContext, 'db' | 'policy' | 'ask' | 'version'>
+
+export async function readOverview({ db, policy, ask, version }: Sources): Promise<z.input<typeof Overview>> {
+  const [numbers, counts, crl, { maintenance, stopSigning }, workers, instance] = await Promise.all([
+    readOverviewNumbers(db),
+    readEventCounts(db, HOURS),
+    readCrlStatus(db, policy.staleCrlAfterMs),
+    switchPositions(db),
+    readWorkers(queriesOf(db)),
+    // The overview shows an instance that does not answer as unknown.
+    ask('instance').catch(() => undefined),
+  ])
+  const alarms = alarmsOf({
+    now: numbers.now,
+    instance,
+    crl,
+    workers,
+    isSigningStopped: stopSigning.on,
+    isInMaintenance: maintenance.on,
+    deadLetters: numbers.dead_letters,
+    failedNotifications: numbers.notifications_failed,
+    oldestValidationSeconds: numbers.oldest_validation_seconds,
+    alarmEvents: sumOf(counts, 'alarm'),
+  })
+  const issued = counts.filter(({ kind }) => kind === 'certificate.issuance')
+  return {
+    at: time(numbers.now),
+    version,
+    alarms,
+    issued: issued.map(({ hour, events }) => ({ hour: time(hour), certificates: events })),
+    issued_of_day: sumOf(counts, 'certificate.issuance'),
+    revoked_of_day: sumOf(counts, 'certificate.revocation'),
+    revoked: numbers.revoked,
+    failures: FAILURE_KINDS.map((kind) => ({ kind, events: sumOf(counts, kind) })),
+    expiring: expiringOf(numbers),
+    crl: crlsBody(crl),
+    issuers: (instance?.issuers ?? []).map(issuerBody),
+    instance: instance ? instanceBody(instance) : null,
+    maintenance: maintenanceBody(maintenance),
+    signing: signingBody(stopSigning),
+    validations: { running: numbers.validations, oldest_seconds: numbers.oldest_validation_seconds },
+    notifications: { waiting: numbers.notifications_waiting, failed: numbers.notifications_failed },
+    dead_letters: numbers.dead_letters,
+  }
+}
+
+function issuerBody({ id, certificate, notAfter }: InstanceState['issuers'][number]) {
+  const der = Buffer.from(certificate)
+  const subject = formatName(parseCertificate(der).tbs.subject)
+  return { id, subject, fingerprint: fingerprintSha256(der), not_after: time(notAfter) }
+}
+
+const expiringOf = ({ expiring, counted_until: until, now }: OverviewNumbers) =>
+  EXPIRY_DAYS.map((days, index) => ({
+    days,
+    certificates: expiring[index] ?? 0,
+    more: until !== null && until.getTime() < now.getTime() + days * 86_400_000,
+  }))
+
+const sumOf = (counts: readonly HourlyCount[], kind: string) =>
+  counts.reduce((sum, count) => (count.kind === kind ? sum + count.events : sum), 0)
+
+const WAITING: NotificationStatus = 'pending'
+const FAILED: NotificationStatus = 'failed'
+
+const Numbers = z.object({
+  /** Unrevoked certificates that end within `EXPIRY_DAYS`, in that order. */
+  expiring: z.array(z.int()),
+  /** The end of the last certificate that was counted; null when all were. */
+  counted_until: z.date().nullable(),
+  revoked: z.int(),
+  validations: z.int(),
+  oldest_validation_seconds: z.int(),
+  notifications_waiting: z.int(),
+  notifications_failed: z.int(),
+  dead_letters: z.int(),
+  now: z.date(),
+})
+type OverviewNumbers = z.infer<typeof Numbers>
+
+const endingWithin = (days: number) =>
+  sql.fragment`(count(*) FILTER (WHERE revoked_at IS NULL AND not_after < now() + make_interval(days => ${days})))::integer`
+
+/** certificates_not_after, crl_changes, authorizations_validating, notifications_status, event_dead_letters_age. */
+function readOverviewNumbers(db: CommonQueryMethods): Promise<OverviewNumbers> {
+  const longest = EXPIRY_DAYS.at(-1) as number
+  return db.one(rowsOf(Numbers)`
+    SELECT now() AS now, e.expiring, e.counted_until, v.validations, v.oldest_validation_seconds,
+           (SELECT coalesce(sum(changes), 0)::integer FROM crl_changes) AS revoked,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM notifications WHERE status = ${WAITING} LIMIT ${MOST_COUNTED}) n) AS notifications_waiting,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM notifications WHERE status = ${FAILED} AND notification_type <> ${NEVER_SENT}
+              LIMIT ${MOST_COUNTED}) n) AS notifications_failed,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM event_dead_letters LIMIT ${MOST_COUNTED}) d) AS dead_letters
+      FROM (SELECT ARRAY[${sql.join(EXPIRY_DAYS.map(endingWithin), sql.fragment`, `)}] AS expiring,
+                   CASE WHEN count(*) = ${MOST_COUNTED} THEN max(not_after) END AS counted_until
+              FROM (SELECT not_after, revoked_at FROM certificates
+                     WHERE not_after > now() AND not_after < now() + make_interval(days => ${longest})
+                     ORDER BY not_after LIMIT ${MOST_COUNTED}) c) e,
+           (SELECT count(*)::integer AS validations,
+                   greatest(0, coalesce(extract(epoch FROM now() - min(validating_since)), 0))::integer
+                     AS oldest_validation_seconds
+              FROM (SELECT validating_since FROM authorizations
+                     WHERE validating_by IS NOT NULL LIMIT ${MOST_COUNTED}) a) v`)
+}

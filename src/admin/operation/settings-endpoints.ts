@@ -55,6 +55,6 @@ export const SETTINGS = endpointGroup('Operation', {
     summary:
       'Shows the configuration in force on the instance that answers, secrets hidden, and what its file would change.',
     reply: { status: 200, schema: Settings },
-    handle: async (_request, { settings }) => ({ body: settingsBody(await settings()) }),
+    handle: async (_request, { ask }) => ({ body: settingsBody(await ask('settings')) }),
   }),
 })

@@ -1,15 +1,23 @@
-/** `/events/counts` and the failures of an account: what the service keeps of events. */
+/** `/events/counts` and the failures of accounts: what the consumer `statistics` keeps of events. */
 
+import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
+import { notFound } from '../../domain/admin-error.ts'
 import { EVENT_KINDS, FAILURE_KINDS } from '../../domain/event.ts'
-import type { AccountFailure as Kept } from '../../store/event-statistics-store.ts'
+import { accountExists } from '../../store/account-list.ts'
+import {
+  type AccountFailure as Kept,
+  listAccountFailures,
+  listFailures,
+  readEventCounts,
+} from '../../store/event-statistics-store.ts'
 import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
-import { limitOf, limitParameter, offsetPage, offsetParameter, requireNear } from '../pages.ts'
+import { offsetParameters, readByOffset } from '../pages.ts'
 import { instantParameter, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
 
 const MOST_HOURS = 30 * 24
 
-export const EventCount = z
+const EventCount = z
   .strictObject({
     hour: timestamp().meta({ description: 'Its beginning.' }),
     kind: z.string().meta({ description: `Such as ${EVENT_KINDS[0]}.` }),
@@ -40,8 +48,8 @@ export const EVENT_COUNTS = endpointGroup('Events', {
     summary: 'Counts events by hour and kind, the oldest hour first; an hour without events is left out.',
     query: z.strictObject({ hours: wholeParameter(1, MOST_HOURS).default(24) }),
     reply: { status: 200, schema: z.array(EventCount) },
-    handle: async ({ query }, { statistics }) => ({
-      body: (await statistics.counts(query.hours)).map(({ hour, kind, events }) => ({
+    handle: async ({ query }, { db }) => ({
+      body: (await readEventCounts(db, query.hours)).map(({ hour, kind, events }) => ({
         hour: time(hour),
         kind,
         events,
@@ -55,13 +63,11 @@ export const FAILURES = endpointGroup('Accounts', {
     route: 'GET /failures',
     roles: BOTH_ROLES,
     summary: 'Lists failures of all accounts within 30 days, the newest first; of each account the last 50 are kept.',
-    query: z.strictObject({ since: instantParameter().optional(), limit: limitParameter(), offset: offsetParameter() }),
+    query: z.strictObject({ since: instantParameter().optional(), ...offsetParameters() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
-    async handle({ query: { since = new Date(0), offset, ...query } }, { statistics, pages }) {
-      requireNear(offset)
-      const limit = limitOf(query.limit, pages)
-      const page = offsetPage(await statistics.failures(since, { limit: limit + 1, offset }), limit, offset)
-      return { body: page.rows.map(failureBody), next: page.next }
+    async handle({ query: { since = new Date(0), ...place } }, { db, pages }) {
+      const { rows, next } = await readByOffset(place, pages, (page) => listFailures(db, since, page))
+      return { body: rows.map(failureBody), next }
     },
   }),
   listFailuresOfAccount: endpoint({
@@ -71,8 +77,14 @@ export const FAILURES = endpointGroup('Accounts', {
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
     errors: ['not_found'],
-    handle: async ({ params }, { statistics }) => ({
-      body: (await statistics.failuresOf(params.account_id)).map(failureBody),
+    handle: async ({ params }, { db }) => ({
+      body: (await failuresOf(db, params.account_id)).map(failureBody),
     }),
   }),
 })
+
+/** The last 50, the newest first. */
+async function failuresOf(db: CommonQueryMethods, accountId: string): Promise<readonly Kept[]> {
+  if (!(await accountExists(db, accountId))) throw notFound('account')
+  return listAccountFailures(db, accountId)
+}

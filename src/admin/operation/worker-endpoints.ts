@@ -1,6 +1,8 @@
 /** `/workers`: background tasks of all instances, and what waits for consumers of events. */
 
 import { z } from 'zod/v4'
+import { readWorkers } from '../../store/background-run-store.ts'
+import { queriesOf } from '../../store/slonik.ts'
 import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
 
@@ -34,8 +36,8 @@ export const WORKERS = endpointGroup('Operation', {
     roles: BOTH_ROLES,
     summary: 'Shows when background tasks ran, where, and what waits for consumers of events.',
     reply: { status: 200, schema: Workers },
-    async handle(_request, { workers }) {
-      const { tasks, consumers } = await workers()
+    async handle(_request, { db }) {
+      const { tasks, consumers } = await readWorkers(queriesOf(db))
       return {
         body: {
           tasks: tasks.map(({ name, leader, leaderIsAlive, lastRunAt, nextRunAt, errors, lastError, failedAt }) => ({

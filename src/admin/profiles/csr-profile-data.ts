@@ -1,6 +1,8 @@
 /** `profile_data` of a CSR profile. The domain says what the fields mean (`domain/csr-profile.ts`). */
 
 import { z } from 'zod/v4'
+import { AdminError } from '../../domain/admin-error.ts'
+import { type CsrProfile, CsrProfileError, parseCsrProfile } from '../../domain/csr-profile.ts'
 import { compileLinearPattern, MAX_PATTERN_LENGTH, PatternError } from '../../domain/linear-pattern.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { text } from '../schemas.ts'
@@ -88,3 +90,18 @@ export const ProfileData = z
     renewal_window_days: whole(-1),
   })
   .meta({ id: 'CsrProfileData' })
+
+/** @throws AdminError that names each wrong field */
+export function profileOf(data: object): CsrProfile {
+  try {
+    return parseCsrProfile(data)
+  } catch (error) {
+    if (!(error instanceof CsrProfileError)) throw error
+    const fields = error.faults.map((fault) => {
+      const [, name = '', message = ''] = /^(\S+) (.*)$/s.exec(fault) ?? []
+      return { field: name === 'profile_data' ? name : `profile_data.${name}`, message }
+    })
+    const sentence = fields.map(({ field, message }) => `'${field}' ${message}`).join('; ')
+    throw new AdminError('invalid_request', `the profile is not right: ${sentence}`, { fields })
+  }
+}

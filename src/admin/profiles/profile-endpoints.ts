@@ -1,13 +1,31 @@
-/** `/csr-profiles`: demands on the certification requests of accounts, and dry runs. */
+/** `/csr-profiles`: demands on the certification requests of accounts. */
 
+import { UniqueIntegrityConstraintViolationError } from 'slonik'
 import { z } from 'zod/v4'
-import { AdminError } from '../../domain/admin-error.ts'
-import { type Csr, CsrError, parseCsr } from '../../shared/pki/csr.ts'
+import { AdminError, notFound } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import { asksForHistory } from '../../domain/csr-profile.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import type { AuditLog } from '../audit/audit-log.ts'
+import type { AdminContext } from '../context.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { readPageOf } from '../list-pages.ts'
 import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
 import { line, time, timestamp, uuid } from '../schemas.ts'
-import { ProfileData } from './csr-profile-data.ts'
-import type { ProfileRow } from './profile-store.ts'
+import { ProfileData, profileOf } from './csr-profile-data.ts'
+import type { HistoryIndexes } from './history-indexes.ts'
+import {
+  deleteProfile,
+  findProfile,
+  findProfileWithAccounts,
+  insertProfile,
+  lockProfile,
+  type ProfileRow,
+  pagesOfProfiles,
+  profileDetails,
+  replaceProfile,
+  type WantedProfile,
+} from './profile-store.ts'
 
 export const CsrProfile = z
   .strictObject({
@@ -32,27 +50,6 @@ const CsrProfileWithAccounts = z
   })
   .meta({ id: 'CsrProfileWithAccounts' })
 
-const CsrProfileOfAccount = z
-  .strictObject({
-    ...CsrProfile.shape,
-    eab_credential_id: z
-      .uuid()
-      .nullable()
-      .meta({ description: 'The credential through which it counts; null for a profile of the account itself.' }),
-  })
-  .meta({ id: 'CsrProfileOfAccount' })
-
-const CsrVerdict = z
-  .strictObject({
-    valid: z.boolean(),
-    violations: z.array(z.string()).meta({ description: 'At most 50, and how many more there are.' }),
-    unchecked: z
-      .array(z.string())
-      .optional()
-      .meta({ description: 'Fields that are checked only once a profile with them is stored.' }),
-  })
-  .meta({ id: 'CsrVerdict' })
-
 export function csrProfileBody(row: ProfileRow): z.input<typeof CsrProfile> {
   const { id, name, description, profile_data, created_by, created_at, updated_at } = row
   return {
@@ -71,7 +68,6 @@ const wantedProfile = z.strictObject({
   description: z.string().max(4_096).optional(),
   profile_data: ProfileData,
 })
-const csrText = z.string().max(60_000).meta({ description: 'PKCS #10 in DER, base64.' })
 
 const wantedOf = ({ name, description, profile_data: data }: z.output<typeof wantedProfile>) => ({
   name,
@@ -79,27 +75,7 @@ const wantedOf = ({ name, description, profile_data: data }: z.output<typeof wan
   data,
 })
 
-/** base64 as any tool writes it: line breaks, either alphabet, with or without padding. */
-function csrOf(text: string): Csr {
-  const base64 = text.replaceAll(/\s/g, '')
-  if (!/^(?:[A-Za-z0-9+/]+|[A-Za-z0-9_-]+)={0,2}$/.test(base64)) throw wrongCsr('is not base64')
-  try {
-    return parseCsr(Buffer.from(base64, 'base64'))
-  } catch (error) {
-    if (error instanceof CsrError) throw wrongCsr(`is no certification request: ${error.message}`)
-    throw error
-  }
-}
-
-const wrongCsr = (message: string) =>
-  new AdminError('invalid_request', `the body is not right: 'csr' ${message}`, { fields: [{ field: 'csr', message }] })
-
 const params = z.strictObject({ profile_id: uuid() })
-const associationParams = z.strictObject({ profile_id: uuid(), account_id: uuid() })
-const verdictOf = ({ unchecked, ...verdict }: { valid: boolean; violations: string[]; unchecked: string[] }) => ({
-  ...verdict,
-  ...(unchecked.length > 0 && { unchecked }),
-})
 
 export const CSR_PROFILES = endpointGroup('CSR profiles', {
   listCsrProfiles: endpoint({
@@ -110,8 +86,8 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     summary: 'Lists all profiles, the newest first.',
     reply: { status: 200, schema: z.array(CsrProfile) },
     query: z.strictObject({ name: line(255).optional(), ...placeParameters() }),
-    async handle({ query: { name, ...place } }, { csrProfiles, pages }) {
-      const page = await csrProfiles.page(longPageRequest(place, pages), name)
+    async handle({ query: { name, ...place } }, { db, pages }) {
+      const page = await readPageOf(pagesOfProfiles(db, name), longPageRequest(place, pages))
       return { body: page.rows.map(csrProfileBody), next: nextOf(page) }
     },
   }),
@@ -124,8 +100,8 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     reply: { status: 201, schema: CsrProfile },
     errors: ['conflict', 'unavailable'],
     audit: 'csr_profile.create',
-    handle: async ({ body, author }, { csrProfiles }) => ({
-      body: csrProfileBody(await csrProfiles.create(author, wantedOf(body))),
+    handle: async ({ body, author }, context) => ({
+      body: csrProfileBody(await createProfile(context, author, wantedOf(body))),
     }),
   }),
   getCsrProfile: endpoint({
@@ -136,8 +112,10 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     params,
     reply: { status: 200, schema: CsrProfileWithAccounts },
     errors: ['not_found'],
-    async handle({ params }, { csrProfiles }) {
-      const { account_ids, more_accounts, ...profile } = await csrProfiles.find(params.profile_id)
+    async handle({ params }, { db }) {
+      const profile = await findProfileWithAccounts(db, params.profile_id)
+      if (!profile) throw notFound('CSR profile')
+      const { account_ids, more_accounts } = profile
       return { body: { ...csrProfileBody(profile), account_ids, more_accounts } }
     },
   }),
@@ -151,8 +129,8 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     reply: { status: 200, schema: CsrProfile },
     errors: ['not_found', 'conflict', 'unavailable'],
     audit: 'csr_profile.update',
-    handle: async ({ params, body, author }, { csrProfiles }) => ({
-      body: csrProfileBody(await csrProfiles.replace(author, params.profile_id, wantedOf(body))),
+    handle: async ({ params, body, author }, context) => ({
+      body: csrProfileBody(await replace(context, author, params.profile_id, wantedOf(body))),
     }),
   }),
   deleteCsrProfile: endpoint({
@@ -164,72 +142,82 @@ export const CSR_PROFILES = endpointGroup('CSR profiles', {
     reply: { status: 204 },
     errors: ['not_found'],
     audit: 'csr_profile.delete',
-    async handle({ params, author }, { csrProfiles }) {
-      await csrProfiles.delete(author, params.profile_id)
+    async handle({ params, author }, { audit }) {
+      await remove(audit, author, params.profile_id)
       return {}
-    },
-  }),
-  validateCsr: endpoint({
-    route: 'POST /csr-profiles/{profile_id}/validate',
-    roles: BOTH_ROLES,
-    summary: 'Says what a request would violate, and issues nothing.',
-    params,
-    body: z.strictObject({ csr: csrText }),
-    reply: { status: 200, schema: CsrVerdict },
-    errors: ['not_found', 'rate_limited'],
-    async handle({ params, body, author }, { csrProfiles, profileTrials }) {
-      const trial = async () => csrProfiles.dryRun(params.profile_id, csrOf(body.csr), new Date())
-      return { body: verdictOf(await profileTrials.run(author.userId, trial)) }
-    },
-  }),
-  validateCsrAgainst: endpoint({
-    route: 'POST /csr-profiles/validate',
-    roles: BOTH_ROLES,
-    summary: 'The same for profile data that is not stored.',
-    body: z.strictObject({ profile_data: ProfileData, csr: csrText }),
-    reply: { status: 200, schema: CsrVerdict },
-    errors: ['rate_limited'],
-    async handle({ body, author }, { csrProfiles, profileTrials }) {
-      const trial = async () => csrProfiles.dryRunOf(body.profile_data, csrOf(body.csr), new Date())
-      return { body: verdictOf(await profileTrials.run(author.userId, trial)) }
-    },
-  }),
-  assignCsrProfile: endpoint({
-    route: 'PUT /csr-profiles/{profile_id}/accounts/{account_id}',
-    roles: ADMINS,
-    summary: 'Gives a profile to an account itself, where it wins over that of its credential.',
-    params: associationParams,
-    reply: { status: 204 },
-    errors: ['not_found'],
-    audit: 'csr_profile.assign',
-    async handle({ params, author }, { csrProfiles }) {
-      await csrProfiles.assignToAccount(author, params.profile_id, params.account_id)
-      return {}
-    },
-  }),
-  unassignCsrProfile: endpoint({
-    route: 'DELETE /csr-profiles/{profile_id}/accounts/{account_id}',
-    roles: ADMINS,
-    summary: 'Takes it back: the account has the profile of its credential, or none.',
-    params: associationParams,
-    reply: { status: 204 },
-    errors: ['not_found'],
-    audit: 'csr_profile.unassign',
-    async handle({ params, author }, { csrProfiles }) {
-      await csrProfiles.unassignFromAccount(author, params.profile_id, params.account_id)
-      return {}
-    },
-  }),
-  getCsrProfileOfAccount: endpoint({
-    route: 'GET /accounts/{account_id}/csr-profile',
-    roles: BOTH_ROLES,
-    summary: 'Shows the profile that counts for an account, or null.',
-    params: z.strictObject({ account_id: uuid() }),
-    reply: { status: 200, schema: CsrProfileOfAccount.nullable() },
-    errors: ['not_found'],
-    async handle({ params }, { csrProfiles }) {
-      const profile = await csrProfiles.ofAccount(params.account_id)
-      return { body: profile && { ...csrProfileBody(profile), eab_credential_id: profile.eab_credential_id } }
     },
   }),
 })
+
+type Means = Pick<AdminContext, 'audit' | 'historyIndexes'>
+
+export async function createProfile(
+  { audit, historyIndexes }: Means,
+  actor: Actor,
+  wanted: WantedProfile,
+): Promise<ProfileRow> {
+  await prepare(historyIndexes, wanted.data)
+  return audit.transaction(actor, async (tx, note) => {
+    const made = await insertProfile(tx, uuidv7(Date.now()), wanted, actor.userId)
+    if (!made) throw nameTaken(wanted.name)
+    note('csr_profile.create', profileDetails(made))
+    return made
+  })
+}
+
+/** Replaces all of it. */
+async function replace(
+  { db, audit, historyIndexes }: AdminContext,
+  actor: Actor,
+  id: string,
+  wanted: WantedProfile,
+): Promise<ProfileRow> {
+  if (!(await findProfile(db, id))) throw notFound('CSR profile')
+  await prepare(historyIndexes, wanted.data)
+  const replaced = audit.transaction(actor, async (tx, note) => {
+    const before = await lockProfile(tx, id)
+    if (!before) throw notFound('CSR profile')
+    const after = await replaceProfile(tx, id, wanted)
+    if (!after) return before
+    note('csr_profile.update', { ...profileDetails(after), ...changesOf(before, after) })
+    return after
+  })
+  return replaced.catch((error: unknown) => {
+    throw error instanceof UniqueIntegrityConstraintViolationError ? nameTaken(wanted.name) : error
+  })
+}
+
+/** Its accounts go back to the profile of their credential, or to none. */
+function remove(audit: AuditLog, actor: Actor, id: string): Promise<void> {
+  return audit.transaction(actor, async (tx, note) => {
+    const profile = await findProfile(tx, id)
+    if (!profile) throw notFound('CSR profile')
+    await deleteProfile(tx, id)
+    note('csr_profile.delete', profileDetails(profile))
+  })
+}
+
+/** @throws AdminError for wrong data, and `unavailable` while an index is being made */
+async function prepare(indexes: HistoryIndexes, data: object): Promise<void> {
+  if (asksForHistory(profileOf(data))) await indexes.require()
+}
+
+const nameTaken = (name: string) => new AdminError('conflict', `there is a CSR profile ${JSON.stringify(name)} already`)
+
+/** Longer values are left out, and their fields named. */
+const LONGEST_CHANGE = 2_048
+
+function changesOf(before: ProfileRow, after: ProfileRow) {
+  const fields = [...new Set([...Object.keys(before.profile_data), ...Object.keys(after.profile_data)])]
+  const changed: Record<string, unknown> = {}
+  const note = (field: string, from: unknown, to: unknown) => {
+    const texts = [JSON.stringify(from), JSON.stringify(to)]
+    if (texts[0] === texts[1]) return
+    const isShort = (texts[0]?.length ?? 0) + (texts[1]?.length ?? 0) <= LONGEST_CHANGE
+    changed[field] = isShort ? { before: from ?? null, after: to ?? null } : 'changed'
+  }
+  note('name', before.name, after.name)
+  note('description', before.description, after.description)
+  for (const field of fields) note(field, before.profile_data[field], after.profile_data[field])
+  return { changed }
+}

@@ -8,9 +8,8 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import { HISTORY_ANSWERS, type IssuanceHistory, type IssuanceHistoryQuery } from '../../store/csr-profile-store.ts'
 import { ALL_ROWS, pageById, type ReadPage } from '../../store/list-page.ts'
-import { constantSql, rowsOf, sql } from '../../store/slonik.ts'
+import { rowsOf, sql } from '../../store/slonik.ts'
 
 const Profile = z.object({
   id: z.string(),
@@ -25,11 +24,11 @@ export type ProfileRow = z.infer<typeof Profile>
 
 /** With the first of the accounts for which it counts, by whichever way. */
 const WithAccounts = Profile.extend({ account_ids: z.array(z.string()), more_accounts: z.boolean() })
-export type ProfileWithAccounts = z.infer<typeof WithAccounts>
+type ProfileWithAccounts = z.infer<typeof WithAccounts>
 
 /** Through which credential it counts; null for a profile of the account itself. */
 const OfAccount = Profile.extend({ eab_credential_id: z.string().nullable() })
-export type ProfileOfAccount = z.infer<typeof OfAccount>
+type ProfileOfAccount = z.infer<typeof OfAccount>
 
 const Id = z.object({ id: z.string() })
 const columns = sql.fragment`
@@ -202,16 +201,5 @@ export async function unassignFromCredential(tx: CommonQueryMethods, profileId: 
   return true
 }
 
-const History = z.object({ key_certified: z.boolean(), not_due: z.boolean() })
-
-/** For a dry run. Without the indexes of optional-indexes.ts it reads all certificates. */
-export async function readHistory(
-  db: CommonQueryMethods,
-  { spkiSha256, names, notDueBefore }: IssuanceHistoryQuery,
-): Promise<IssuanceHistory> {
-  const row = await db.one(rowsOf(History)`
-    SELECT ${constantSql(HISTORY_ANSWERS)}
-      FROM (SELECT ${sql.binary(spkiSha256)}::bytea AS spki_sha256, ${names.join(' ')}::text AS names,
-                   ${notDueBefore.toISOString()}::timestamptz AS not_due_before) i`)
-  return { keyCertified: row.key_certified, notDue: row.not_due }
-}
+/** For the audit log. */
+export const profileDetails = ({ id, name }: ProfileRow) => ({ profile_id: id, name })

@@ -1,11 +1,21 @@
-/** `/backend-revocations`: revocations that another CA has not confirmed. */
+/** `/backend-revocations`: revocations that another CA has not confirmed, seen and given up. */
 
 import { z } from 'zod/v4'
+import { notFound } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
+import { parseCertificate } from '../../shared/pki/certificate.ts'
+import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
+import {
+  giveUpBackendRevocation,
+  listBackendRevocations,
+  type BackendRevocation as Waiting,
+} from '../../store/backend-revocation-store.ts'
+import { queriesOf } from '../../store/slonik.ts'
+import type { AuditLog } from '../audit/audit-log.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
-import { limitOf, limitParameter, offsetPage, offsetParameter, requireNear } from '../pages.ts'
+import { offsetParameters, readByOffset } from '../pages.ts'
 import { time, timestamp, uuid } from '../schemas.ts'
-import type { WaitingRevocation } from './backend-revocations.ts'
 
 const BackendRevocation = z
   .strictObject({
@@ -20,10 +30,10 @@ const BackendRevocation = z
   })
   .meta({ id: 'BackendRevocation' })
 
-const bodyOf = (row: WaitingRevocation): z.input<typeof BackendRevocation> => ({
+const bodyOf = (row: Waiting): z.input<typeof BackendRevocation> => ({
   certificate_id: row.certificateId,
   backend: row.backend,
-  serial_number: row.serialNumber,
+  serial_number: serialNumberHex(parseCertificate(row.certificate).tbs.serialNumber),
   reason: revocationReasonName(row.reason),
   attempts: row.failures,
   error: row.error ?? null,
@@ -36,13 +46,13 @@ export const BACKEND_REVOCATIONS = endpointGroup('Certificates', {
     route: 'GET /backend-revocations',
     roles: BOTH_ROLES,
     summary: 'Lists revocations that another CA has not confirmed, the oldest first.',
-    query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
+    query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(BackendRevocation) },
-    async handle({ query }, { backendRevocations, pages }) {
-      const limit = limitOf(query.limit, pages)
-      requireNear(query.offset)
-      const page = offsetPage(await backendRevocations.list(limit + 1, query.offset), limit, query.offset)
-      return { body: page.rows.map(bodyOf), next: page.next }
+    async handle({ query }, { db, pages }) {
+      const { rows, next } = await readByOffset(query, pages, ({ limit, offset }) =>
+        listBackendRevocations(queriesOf(db), limit, offset),
+      )
+      return { body: rows.map(bodyOf), next }
     },
   }),
   giveUpBackendRevocation: endpoint({
@@ -53,9 +63,18 @@ export const BACKEND_REVOCATIONS = endpointGroup('Certificates', {
     reply: { status: 204 },
     errors: ['not_found'],
     audit: 'backend.revocation_given_up',
-    async handle({ params, author }, { backendRevocations }) {
-      await backendRevocations.giveUp(author, params.certificate_id)
+    async handle({ params, author }, { audit }) {
+      await giveUp(audit, author, params.certificate_id)
       return {}
     },
   }),
 })
+
+/** The CA is asked no more; our own records stay. @throws AdminError not_found */
+function giveUp(audit: AuditLog, author: Actor, certificateId: string): Promise<void> {
+  return audit.transaction(author, async (tx, note) => {
+    const backend = await giveUpBackendRevocation(queriesOf(tx), certificateId)
+    if (backend === undefined) throw notFound('revocation')
+    note('backend.revocation_given_up', { certificate_id: certificateId, backend })
+  })
+}

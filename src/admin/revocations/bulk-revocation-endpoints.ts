@@ -1,14 +1,18 @@
 /** `/certificates/bulk-revoke` and `/bulk-revocations`: many certificates by a filter, as a job. */
 
+import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { BULK_REVOCATION_STATUSES } from '../../domain/states.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import { exactDomain, keyFingerprint, reason } from '../certificates/certificate-endpoints.ts'
+import { exactDomain, keyFingerprint } from '../certificates/certificate-endpoints.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
-import { limitOf, limitParameter, offsetPage, offsetParameter, requireNear } from '../pages.ts'
+import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
 import { instantParameter, serialNumber, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
-import type { RevocationJob, RevocationResult } from './bulk-revocation-store.ts'
+import { dryRun } from './bulk-revocation-steps.ts'
+import { listJobs, listResults, type RevocationJob } from './bulk-revocation-store.ts'
+import { requireJob } from './bulk-revocations.ts'
+import { reason } from './certificate-revocations.ts'
 
 /** A third of a megabyte; a longer list is several requests. */
 const MOST_SERIALS = 10_000
@@ -82,8 +86,13 @@ const jobBody = (job: RevocationJob): z.input<typeof BulkRevocation> => ({
   obstacle: job.obstacle,
 })
 
-const errorBodies = (results: readonly RevocationResult[]) =>
-  results.map(({ serial_number, outcome }) => ({ serial_number, error: outcome ?? '' }))
+const MOST_ERRORS = 50
+
+/** The first that were not revoked. */
+async function errorsOf(db: CommonQueryMethods, { id, failed }: RevocationJob) {
+  const results = failed === 0 ? [] : await listResults(db, id, { limit: MOST_ERRORS, onlyFailed: true })
+  return results.map(({ serial_number, outcome }) => ({ serial_number, error: outcome ?? '' }))
+}
 
 const params = z.strictObject({ job_id: uuid() })
 
@@ -119,10 +128,10 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
     },
     errors: ['conflict'],
     audit: 'certificate.bulk_revoke',
-    async handle({ body, author }, { bulkRevocations, baseUrl }) {
+    async handle({ body, author }, { db, bulkRevocations, baseUrl }) {
       const { filter, reason, dry_run, confirm_count: confirmCount, wait } = body
       if (dry_run) {
-        const { wouldRevoke, alreadyRevoked, serialNumbers } = await bulkRevocations.dryRun(filter)
+        const { wouldRevoke, alreadyRevoked, serialNumbers } = await dryRun(db, filter)
         const counts = { matching_certificates: wouldRevoke, already_revoked: alreadyRevoked }
         return { body: { dry_run: true as const, ...counts, serial_numbers: serialNumbers } }
       }
@@ -135,7 +144,7 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
         )
       if (job.status === 'cancelled')
         throw new AdminError('conflict', `the bulk revocation was cancelled; ${job.revoked} certificates are revoked`)
-      const errors = errorBodies(await bulkRevocations.errorsOf(job))
+      const errors = await errorsOf(db, job)
       if (job.status !== 'done') {
         const headers = [['Location', `${baseUrl}/bulk-revocations/${id}`] as const]
         return { status: 202, headers, body: { ...jobBody(job), filter: job.filter, errors } }
@@ -148,13 +157,11 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
     route: 'GET /bulk-revocations',
     roles: BOTH_ROLES,
     summary: 'Lists bulk revocations, the newest first.',
-    query: z.strictObject({ limit: limitParameter(), offset: offsetParameter() }),
+    query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(BulkRevocation) },
-    async handle({ query }, { bulkRevocations, pages }) {
-      requireNear(query.offset)
-      const limit = limitOf(query.limit, pages)
-      const page = offsetPage(await bulkRevocations.list(limit + 1, query.offset), limit, query.offset)
-      return { body: page.rows.map(jobBody), next: page.next }
+    async handle({ query }, { db, pages }) {
+      const { rows, next } = await readByOffset(query, pages, (page) => listJobs(db, page))
+      return { body: rows.map(jobBody), next }
     },
   }),
   getBulkRevocation: endpoint({
@@ -164,10 +171,9 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
     params,
     reply: { status: 200, schema: BulkRevocationDetails },
     errors: ['not_found'],
-    async handle({ params }, { bulkRevocations }) {
-      const job = await bulkRevocations.find(params.job_id)
-      const errors = errorBodies(await bulkRevocations.errorsOf(job))
-      return { body: { ...jobBody(job), filter: job.filter, errors } }
+    async handle({ params }, { db }) {
+      const job = await requireJob(db, params.job_id)
+      return { body: { ...jobBody(job), filter: job.filter, errors: await errorsOf(db, job) } }
     },
   }),
   cancelBulkRevocation: endpoint({
@@ -190,9 +196,10 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
     query: z.strictObject({ limit: limitParameter(), cursor: uuid().optional() }),
     reply: { status: 200, schema: z.array(BulkRevocationCertificate) },
     errors: ['not_found'],
-    async handle({ params, query }, { bulkRevocations, pages }) {
+    async handle({ params, query }, { db, pages }) {
       const limit = limitOf(query.limit, pages)
-      const found = await bulkRevocations.results(params.job_id, query.cursor, limit + 1)
+      await requireJob(db, params.job_id)
+      const found = await listResults(db, params.job_id, { afterId: query.cursor, limit: limit + 1 })
       const rows = found.slice(0, limit)
       const cursor = rows.at(-1)?.certificate_id
       const next = found.length > limit && cursor !== undefined ? { limit: String(limit), cursor } : undefined

@@ -2,7 +2,7 @@
  * SQL of bulk revocations (tables bulk_revocations, bulk_revocation_certificates).
  *
  * A filter is read in windows of ids: no statement is longer for a larger table, and the number of
- * the last id is where another instance goes on.
+ * the last id is where another instance continues.
  */
 
 import type { CommonQueryMethods } from 'slonik'
@@ -22,7 +22,7 @@ export const RevocationFilter = z.strictObject({
   domain: z.string().optional(),
   issued_before: z.string().optional(),
   issued_after: z.string().optional(),
-  /** Of the SubjectPublicKeyInfo, in lower-case hexadecimal. */
+  /** SHA-256 of the SubjectPublicKeyInfo in lower-case hexadecimal. */
   spki_sha256: z.string().optional(),
 })
 export type RevocationFilter = z.infer<typeof RevocationFilter>
@@ -55,7 +55,7 @@ const columns = sql.fragment`
   id, filter, reason, author, status, after_id, at_most, total_matched, revoked, failed, obstacle, created_at,
   finished_at`
 
-const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+export const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 /** About 20 ms where no row fits. */
 const WINDOW_ROWS = 10_000
@@ -78,12 +78,12 @@ export function findJob(db: CommonQueryMethods, id: string): Promise<RevocationJ
 }
 
 /** Newest first. */
-export async function listJobs(db: CommonQueryMethods, limit: number, offset: number) {
+export async function listJobs(db: CommonQueryMethods, { limit, offset }: { limit: number; offset: number }) {
   return db.any(rowsOf(Job)`
     SELECT ${columns} FROM bulk_revocations ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`)
 }
 
-/** Jobs of instances that have ended: nobody has moved them for so long. */
+/** Jobs of instances that have ended: they have not moved for so long. */
 export async function standingJobs(db: CommonQueryMethods, seconds: number): Promise<string[]> {
   const rows = await db.any(rowsOf(Id)`
     SELECT id FROM bulk_revocations
@@ -242,13 +242,16 @@ export async function noteFailures(
 }
 
 const Result = z.object({ certificate_id: z.string(), serial_number: z.string(), outcome: z.string().nullable() })
-export type RevocationResult = z.infer<typeof Result>
 
 /** In the order in which they are revoked. */
 export async function listResults(
   db: CommonQueryMethods,
   jobId: string,
-  { afterId = FIRST_ID, limit, onlyFailed = false }: { afterId?: string; limit: number; onlyFailed?: boolean },
+  {
+    afterId = FIRST_ID,
+    limit,
+    onlyFailed = false,
+  }: { afterId?: string | undefined; limit: number; onlyFailed?: boolean },
 ) {
   return db.any(rowsOf(Result)`
     SELECT b.certificate_id, encode(b.serial_number, 'hex') AS serial_number,
@@ -262,5 +265,3 @@ export async function listResults(
        AND (NOT ${onlyFailed}::boolean OR b.outcome IS NOT NULL)
      ORDER BY b.certificate_id LIMIT ${limit}`)
 }
-
-export { FIRST_ID }

@@ -1,40 +1,26 @@
 /**
  * Bulk revocation: a job in the database, moved page by page. Each page is one transaction under
- * the job's row lock, so a job goes on wherever its instance ended, and no certificate is missed.
+ * the job's row lock, so another instance continues a job, and no certificate is missed.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { DatabasePool } from 'slonik'
+import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
-import { BULK_REVOCATION, type BulkRevocationStatus, finalStatuses, statusAfter } from '../../domain/states.ts'
+import { revocationReasonName } from '../../domain/revocation.ts'
+import { BULK_REVOCATION, type BulkRevocationStatus, finalStatuses } from '../../domain/states.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import { parseCertificate } from '../../shared/pki/certificate.ts'
-import { hashSpki } from '../../shared/pki/spki.ts'
-import { revokeCertificates } from '../../store/certificate-store.ts'
-import { queriesOf } from '../../store/slonik.ts'
-import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
+import type { AuditLog, Note } from '../audit/audit-log.ts'
+import { dryRun, match, revokePage } from './bulk-revocation-steps.ts'
 import {
-  ALREADY_REVOKED,
-  beginPage,
   cancelJob,
-  countMatching,
-  FIRST_ID,
   findJob,
   insertJob,
-  listJobs,
-  listResults,
   lockOpenJob,
   moveJob,
-  nextTargets,
-  nextWindow,
-  noteFailures,
-  noteMatching,
   noteObstacle,
   type RevocationFilter,
   type RevocationJob,
-  type RevocationResult,
   standingJobs,
 } from './bulk-revocation-store.ts'
 
@@ -43,7 +29,7 @@ export interface BulkRevocationEvents {
   failed(jobId: string, error: unknown): void
 }
 
-export interface BulkRevocationsOptions {
+interface BulkRevocationsOptions {
   db: DatabasePool
   audit: AuditLog
   events: BulkRevocationEvents
@@ -51,28 +37,15 @@ export interface BulkRevocationsOptions {
   confirmAbove: number
 }
 
-export interface WantedRevocation {
+interface WantedRevocation {
   filter: RevocationFilter
   /** CRLReason. */
   reason: number
   confirmCount: number | undefined
 }
 
-export interface DryRun {
-  /** Matching certificates that are not revoked. */
-  wouldRevoke: number
-  /** Matching certificates that are revoked already. */
-  alreadyRevoked: number
-  /** The first that would be revoked. */
-  serialNumbers: string[]
-}
-
-/** About 50 ms; with the pause behind it, some thousand certificates a second. */
-const PAGE = 500
 /** Half of a connection stays free, whatever a page takes. */
 const MOST_REST_MS = 500
-const SAMPLES = 100
-const MOST_ERRORS = 50
 const MOST_LOGGED_SERIALS = 100
 /** After this, another instance takes a job up. */
 const STANDING_SECONDS = 5
@@ -103,27 +76,11 @@ export class BulkRevocations {
     this.#timer = setInterval(look, LOOK_MS).unref()
   }
 
-  /** Ends after the page in hand; the job goes on elsewhere, or at the next start. */
+  /** Ends after the page in hand; the job continues elsewhere, or at the next start. */
   async stop(): Promise<void> {
     this.#isStopping = true
     clearInterval(this.#timer)
     await this.#queue
-  }
-
-  async dryRun(filter: RevocationFilter): Promise<DryRun> {
-    const until = new Date()
-    const found: DryRun = { wouldRevoke: 0, alreadyRevoked: 0, serialNumbers: [] }
-    let afterId = FIRST_ID
-    for (;;) {
-      const window = await nextWindow(this.#options.db, filter, afterId)
-      const samples = SAMPLES - found.serialNumbers.length
-      const counted = await countMatching(this.#options.db, filter, { window, until, samples })
-      found.wouldRevoke += counted.unrevoked
-      found.alreadyRevoked += counted.revoked
-      found.serialNumbers.push(...counted.serial_numbers)
-      if (window.endId === undefined) return found
-      afterId = window.endId
-    }
   }
 
   /** @throws AdminError invalid_request with the number that would have to be confirmed */
@@ -167,36 +124,18 @@ export class BulkRevocations {
     })
   }
 
-  /** @returns the job when it has ended, or as it stands after so long */
+  /** @returns the job when it has ended, or as it is after so long */
   async wait(id: string, waitMs: number): Promise<RevocationJob> {
     const deadline = performance.now() + waitMs
     for (;;) {
-      const job = await this.find(id)
+      const job = await requireJob(this.#options.db, id)
       if (hasEnded(job) || this.#isStopping || performance.now() > deadline) return job
       await sleep(POLL_MS)
     }
   }
 
-  async find(id: string): Promise<RevocationJob> {
-    return (await findJob(this.#options.db, id)) ?? Promise.reject(notFound('bulk revocation'))
-  }
-
-  list(limit: number, offset: number): Promise<readonly RevocationJob[]> {
-    return listJobs(this.#options.db, limit, offset)
-  }
-
-  /** The first that were not revoked, at most 50. */
-  async errorsOf({ id, failed }: RevocationJob): Promise<readonly RevocationResult[]> {
-    return failed === 0 ? [] : listResults(this.#options.db, id, { limit: MOST_ERRORS, onlyFailed: true })
-  }
-
-  async results(id: string, afterId: string | undefined, limit: number): Promise<readonly RevocationResult[]> {
-    await this.find(id)
-    return listResults(this.#options.db, id, { ...(afterId !== undefined && { afterId }), limit })
-  }
-
   async #requireConfirmed(filter: RevocationFilter, confirmCount: number | undefined): Promise<void> {
-    const { wouldRevoke } = await this.dryRun(filter)
+    const { wouldRevoke } = await dryRun(this.#options.db, filter)
     if (wouldRevoke <= this.#options.confirmAbove || wouldRevoke === confirmCount) return
     const message = `must be ${wouldRevoke}, the number of certificates that would be revoked now`
     throw new AdminError('invalid_request', `the body is not right: 'confirm_count' ${message}`, {
@@ -249,6 +188,10 @@ export class BulkRevocations {
   }
 }
 
+export async function requireJob(db: CommonQueryMethods, id: string): Promise<RevocationJob> {
+  return (await findJob(db, id)) ?? Promise.reject(notFound('bulk revocation'))
+}
+
 const FINAL: readonly BulkRevocationStatus[] = finalStatuses(BULK_REVOCATION)
 const hasEnded = ({ status }: RevocationJob) => FINAL.includes(status)
 
@@ -258,67 +201,8 @@ function mostOf(confirmAbove: number, confirmCount: number | undefined): number 
   return Math.max(confirmAbove, confirmCount ?? 0)
 }
 
-const LISTED = statusAfter(BULK_REVOCATION, 'listed')
-const OVERRUN = statusAfter(BULK_REVOCATION, 'overrun')
-const FINISHED = statusAfter(BULK_REVOCATION, 'finish')
-
 /** The job outlives the session. */
 const withoutSession = ({ sessionId: _, ...author }: Actor): Actor => author
-
-async function match(tx: Transaction, job: RevocationJob): Promise<RevocationJob> {
-  const window = await nextWindow(tx, job.filter, job.after_id)
-  const noted = await noteMatching(tx, job, window)
-  const [total_matched, failed] = [job.total_matched + noted.matched, job.failed + noted.revoked]
-  // Between the count that was confirmed and this one, more may have been issued or recorded.
-  if (job.at_most !== null && total_matched - failed > job.at_most)
-    return { ...job, total_matched, failed, status: OVERRUN }
-  if (window.endId !== undefined) return { ...job, total_matched, failed, after_id: window.endId }
-  return { ...job, total_matched, failed, after_id: FIRST_ID, status: LISTED }
-}
-
-const UNREADABLE =
-  'not revoked: the stored certificate cannot be read, so its key cannot be blocked; another reason revokes it'
-
-/** A row that cannot be read must not hold up the others. */
-function keyOf(der: Buffer): Buffer | 'unreadable' {
-  try {
-    return hashSpki(parseCertificate(der).tbs.spki)
-  } catch {
-    return 'unreadable'
-  }
-}
-
-async function revokePage(tx: Transaction, job: RevocationJob): Promise<RevocationJob> {
-  await beginPage(tx)
-  const withDer = job.reason === KEY_COMPROMISE
-  const targets = await nextTargets(tx, job, { limit: PAGE, withDer })
-  const unreadable = new Set<string>()
-  const certificates = targets.flatMap(({ id: certificateId, der }) => {
-    const blockedKey = der?.length ? keyOf(der) : undefined
-    if (blockedKey !== 'unreadable') return [{ certificateId, blockedKey }]
-    unreadable.add(certificateId)
-    return []
-  })
-  const revoked = await revokeCertificates(queriesOf(tx), certificates, job.reason)
-  const isRevoked = new Set(revoked)
-  const failures = targets.filter(({ id }) => !isRevoked.has(id))
-  const whyOf = ({ id, is_stored }: (typeof targets)[number]) => {
-    if (unreadable.has(id)) return UNREADABLE
-    return is_stored ? ALREADY_REVOKED : 'no longer stored'
-  }
-  await noteFailures(
-    tx,
-    job.id,
-    failures.map((target) => ({ id: target.id, why: whyOf(target) })),
-  )
-  return {
-    ...job,
-    after_id: targets.at(-1)?.id ?? job.after_id,
-    revoked: job.revoked + revoked.length,
-    failed: job.failed + failures.length,
-    status: targets.length < PAGE ? FINISHED : job.status,
-  }
-}
 
 /** The filter for audit entries. It is cut, because a page of the audit log has up to a thousand entries. */
 function shownFilter({ serial_numbers: serials, ...others }: RevocationFilter) {

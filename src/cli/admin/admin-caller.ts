@@ -19,7 +19,7 @@ export interface AdminCallerOptions {
 type ListId = { [I in OperationId]: Output<I> extends readonly object[] ? I : never }[OperationId]
 type RowOf<I extends OperationId> = Output<I> extends readonly (infer R)[] ? R : never
 
-/** Where a name is looked up that stands for a path parameter. */
+/** How the commands find the id of a thing by its name. */
 interface NameLookup {
   /** The parameter in a sentence. */
   what: string

@@ -6,7 +6,7 @@ import type { AdminCaller } from './admin-caller.ts'
 
 export interface AdminCommand<O extends Options = Options>
   extends Pick<Command<O>, 'usage' | 'about' | 'options' | 'further'> {
-  /** What follows the common options; without examples the help makes one of the usage. */
+  /** The words after the common options; without examples the help makes one of the usage. */
   examples?: readonly string[]
   /** Works on the schema of another release, too. */
   anySchema?: true

@@ -52,7 +52,7 @@ export function row<const I extends OperationId>(one: OperationRow<I>): Operatio
   return one as unknown as OperationRow
 }
 
-/** What the commands call a path parameter. */
+/** Shorter names of path parameters in the help. */
 const SHOWN: Readonly<Record<string, string>> = { user_id: 'username', cred_id: 'eab' }
 
 export const shownUsage = (usage: string): string =>

@@ -1,12 +1,21 @@
-/** `chancery db status` and `chancery db migrate`. */
+/** `chancery db status|migrate|search-indexes`: the schema, and optional indexes. The service may run meanwhile. */
 
+import { isAnyProfileStored } from '../../admin/profiles/profile-store.ts'
 import { databaseSettings } from '../../settings/server.ts'
 import { openDatabase } from '../../store/database.ts'
-import { durabilityWarnings } from '../../store/durability.ts'
 import { migrate, readSchemaState } from '../../store/migrate.ts'
-import { requireOwnSessions } from '../../store/pooler.ts'
-import { placesOf } from '../../store/session.ts'
+import {
+  dropIndexes,
+  HISTORY_INDEXES,
+  type IndexDefinitions,
+  makeIndexes,
+  readIndexes,
+  SEARCH_INDEXES,
+} from '../../store/optional-indexes.ts'
+import { durabilityWarnings, placesOf, requireOwnSessions } from '../../store/session.ts'
+import type { DatabasePool } from '../../store/slonik.ts'
 import { readConfigFile } from '../config-file.ts'
+import { withAdministration } from '../operator-database.ts'
 import { tell } from '../printing.ts'
 import type { Printing } from '../values.ts'
 
@@ -42,6 +51,34 @@ export async function databaseMigrate({ config: file, json }: Printing): Promise
     { applied },
     ...applied.map((name) => `applied ${name}`),
     applied.length === 0 ? 'nothing to do: the schema is current' : `${applied.length} migration(s) applied`,
+  )
+  return 0
+}
+
+type IndexOptions = Printing & { drop: boolean; history: boolean }
+
+export async function searchIndexes({ config: file, drop, history, json }: IndexOptions): Promise<number> {
+  const config = await readConfigFile(file)
+  const wanted = { ...SEARCH_INDEXES, ...(history && HISTORY_INDEXES) }
+  return withAdministration(config, ({ db }) => (drop ? dropSearchIndexes(db, json) : makeAll(db, wanted, json)))
+}
+
+async function dropSearchIndexes(db: DatabasePool, json: boolean): Promise<number> {
+  // CSR profiles may depend on these indexes.
+  const kept = (await isAnyProfileStored(db)) ? Object.keys(HISTORY_INDEXES) : []
+  const names = Object.keys(SEARCH_INDEXES).filter((name) => !kept.includes(name))
+  await dropIndexes(db, names)
+  tell(json, { dropped: names }, `dropped: ${names.join(', ')}`)
+  return 0
+}
+
+async function makeAll(db: DatabasePool, wanted: IndexDefinitions, json: boolean): Promise<number> {
+  await makeIndexes(db, wanted)
+  const indexes = await readIndexes(db, wanted)
+  tell(
+    json,
+    { indexes },
+    ...indexes.map(({ name, bytes }) => `${name.padEnd(20)}  ${Math.ceil(bytes / 1024 / 1024)} MiB`),
   )
   return 0
 }

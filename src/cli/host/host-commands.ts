@@ -47,7 +47,7 @@ const DEV_OPTIONS = {
   ),
 }
 
-/** What runs until a signal. */
+/** Servers, which run until a signal. */
 const SERVE = [
   onHost('it is the service itself', {
     usage: 'serve',
@@ -66,7 +66,7 @@ const SERVE = [
   }),
 ]
 
-const OF_DATABASE = 'it speaks to the database, whose password the configuration has'
+const OF_DATABASE = 'it connects to the database with the password of the configuration'
 
 /** The schema of the database, and indexes that searches want. */
 const DATABASE = [
@@ -87,14 +87,14 @@ const DATABASE = [
   onHost(OF_DATABASE, {
     usage: 'db search-indexes',
     about:
-      'Make the indexes with which lists of certificates by issuer and key, of revoked ones by expiry, of orders by name and of accounts by contact are quick',
+      'Create the indexes that speed up lists: certificates by issuer, key and expiry of revoked ones, orders by name, accounts by contact',
     options: {
-      drop: isGiven('Drop them'),
-      history: isGiven('Also the one that CSR profiles with reuse_key or renewal_window_days need'),
+      drop: isGiven('Drop the indexes'),
+      history: isGiven('Also create the index for CSR profiles with reuse_key or renewal_window_days'),
       ...PRINTING,
     },
     examples: ['-c config.yaml db search-indexes'],
-    run: async (options) => (await import('./search-indexes.ts')).searchIndexes(options),
+    run: async (options) => (await import('./database-commands.ts')).searchIndexes(options),
   }),
 ]
 
@@ -140,19 +140,19 @@ const CERTIFICATE = [
   }),
   onHost('it is a step of restoring a database, before the service starts', {
     usage: 'certificates import <file>',
-    about: 'Record certificates (PEM) that a restored database has forgotten; several may follow',
-    options: { account: optional('Account id: whose they are', uuid), ...PRINTING },
+    about: 'Record certificates (PEM) that a restored database lacks; several files may follow',
+    options: { account: optional('Id of the account that owns them', uuid), ...PRINTING },
     examples: ['-c config.yaml certificates import www.pem mail.pem --account 01938c4e-…'],
     further: true,
     run: async (options, files) => (await import('./import-certificates.ts')).importCertificates(options, files),
   }),
 ]
 
-/** What needs the secrets of the host. */
+/** Commands with secrets that stay on the host. */
 const ADMINISTRATION = [
   onHost('hashes of passwords do not go over the network', {
     usage: 'users import <file>',
-    about: 'Take users over with their password hashes: a JSON array, or one JSON object a line',
+    about: 'Import users with their password hashes: a JSON array, or one JSON object a line',
     options: PRINTING,
     examples: ['-c config.yaml users import users.json'],
     run: async (options, [file = '']) => (await import('./import-users.ts')).importUserFile(options, file),

@@ -1,10 +1,14 @@
-/** `chancery users import`: users of another service, with their password hashes. */
+/** `chancery users import`: users of another service from a JSON array or one JSON object a line, with password hashes. */
 
-import { importUsers } from '../../admin/users/users.ts'
+import { readFileSync } from 'node:fs'
+import { isUsableHash } from '../../admin/users/password-hash.ts'
+import { type ImportedUser, importUsers, type WantedUser } from '../../admin/users/users.ts'
+import { isUsername, ROLES, type Role, USERNAME_RULE } from '../../domain/administrator.ts'
+import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
+import { describeFileError } from '../../shared/lib/file-error.ts'
 import { readConfigFile } from '../config-file.ts'
 import { withAdministration } from '../operator-database.ts'
-import type { Printing } from '../values.ts'
-import { readUserFile } from './user-file.ts'
+import { CommandError, type Printing } from '../values.ts'
 
 export async function importUserFile({ config: name, json }: Printing, file: string): Promise<number> {
   const config = await readConfigFile(name)
@@ -17,4 +21,64 @@ export async function importUserFile({ config: name, json }: Printing, file: str
     for (const username of taken) console.error(`${username} is there already, and stays as it is`)
   }
   return 0
+}
+
+type UserRecord = WantedUser & { enabled?: boolean; password_hash: string }
+
+/** Member → its check, and what would be right. */
+const MEMBERS: Record<string, { isRight(value: unknown): boolean; rule: string }> = {
+  username: { isRight: (value) => typeof value === 'string' && isUsername(value), rule: USERNAME_RULE },
+  email: { isRight: (value) => typeof value === 'string' && isMailAddress(value), rule: `must be ${MAIL_ADDRESS}` },
+  role: { isRight: (value) => ROLES.includes(value as Role), rule: `must be ${ROLES.join(' or ')}` },
+  enabled: {
+    isRight: (value) => value === undefined || typeof value === 'boolean',
+    rule: 'must be true or false, or absent',
+  },
+  password_hash: {
+    isRight: (value) => typeof value === 'string' && isUsableHash(value),
+    rule: "must be a hash of argon2 (PHC format) or of werkzeug's scrypt",
+  },
+}
+
+const MOST_NAMED = 20
+
+/** @throws CommandError with a line for each thing that is wrong */
+function readUserFile(file: string): ImportedUser[] {
+  const records = recordsOf(file)
+  const faults = records.flatMap((record, index) =>
+    faultsOf(record).map((fault) => `${file}: user ${index + 1}: ${fault}`),
+  )
+  if (faults.length > 0) throw new CommandError(faults.slice(0, MOST_NAMED).join('\n'))
+  return (records as UserRecord[]).map(({ enabled = true, password_hash: passwordHash, ...user }) => ({
+    ...user,
+    enabled,
+    passwordHash,
+  }))
+}
+
+function recordsOf(file: string): unknown[] {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8').trim()
+  } catch (cause) {
+    throw new CommandError(`${file}: cannot be read: ${describeFileError(cause)}`, { cause })
+  }
+  try {
+    if (text.startsWith('[')) return JSON.parse(text) as unknown[]
+    return text.split('\n').flatMap((line) => (line.trim() === '' ? [] : [JSON.parse(line) as unknown]))
+  } catch (cause) {
+    // The parser's message quotes the file, which has hashes.
+    throw new CommandError(`${file} is neither a JSON array nor one JSON object a line`, { cause })
+  }
+}
+
+function faultsOf(record: unknown): string[] {
+  if (typeof record !== 'object' || record === null || Array.isArray(record)) return ['is not a JSON object']
+  const members = record as Record<string, unknown>
+  return [
+    ...Object.keys(members).flatMap((name) => (Object.hasOwn(MEMBERS, name) ? [] : [`'${name}' is unknown`])),
+    ...Object.entries(MEMBERS).flatMap(([name, { isRight, rule }]) =>
+      isRight(members[name]) ? [] : [`'${name}' ${rule}`],
+    ),
+  ]
 }

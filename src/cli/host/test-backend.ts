@@ -10,7 +10,7 @@ import type { CsrBackend, IssuanceRequest } from '../../ca/csr-backend.ts'
 import type { Config } from '../../config/schema.ts'
 import { certificateValidity } from '../../domain/certificate-profile.ts'
 import { checkReceived, type ReceivedChain } from '../../domain/received-certificate.ts'
-import { withoutSignOctet } from '../../domain/serial-number.ts'
+import { withoutSignOctet } from '../../domain/revocation.ts'
 import { createCsrBackend } from '../../main/ca/csr-backends.ts'
 import { expectedFor } from '../../services/received-certificates.ts'
 import { issueForTest, makeTestRequest } from '../../services/test-issuance.ts'
@@ -24,8 +24,14 @@ import { createCertificateImport } from '../../store/certificate-import.ts'
 import { createCsrIssuanceStore } from '../../store/csr-issuance-store.ts'
 import type { Database } from '../../store/database.ts'
 import { withAdministration, withDatabase } from '../operator-database.ts'
-import { requireRunning, revokeTestCertificate, SIGNER_TEST_NAME, TEST_REASON } from './test-certificate.ts'
-import type { TestReport, TestTarget } from './test-report.ts'
+import {
+  requireRunning,
+  revokeTestCertificate,
+  SIGNER_TEST_NAME,
+  TEST_REASON,
+  type TestReport,
+  type TestTarget,
+} from './test-report.ts'
 
 const ANSWER_MS = 15_000
 const REVOCATION_MS = 120_000
@@ -144,13 +150,13 @@ async function record(
   })
   if (!isRecorded) throw new Error(`its serial number ${serialNumber.toString('hex')} was given before`)
   const revoked = await withAdministration(config, (administration) =>
-    revokeTestCertificate(config, administration, { serialNumber, issuerFingerprint: fingerprint.toString('hex') }),
+    revokeTestCertificate(administration, { serialNumber, issuerFingerprint: fingerprint.toString('hex') }),
   )
   report.fact('certificate', { serial_number: revoked, revoked: true })
   report.passed(`recorded without an account, and revoked here: ${revoked}`)
 }
 
-/** The row of the revocation stays until the CA has confirmed, so a service goes on asking. */
+/** The row of the revocation stays until the CA has confirmed, so a running service asks again. */
 async function confirmRevocation({ db, backend, report }: Parts, certificateId: string, certificate: Buffer) {
   try {
     await backend.revoke({ certificate, reason: TEST_REASON }, AbortSignal.timeout(REVOCATION_MS))

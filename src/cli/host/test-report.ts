@@ -1,4 +1,10 @@
-/** What a test of the backends has checked so far: printed line by line, or as JSON at the end. */
+/** The report of a backend's test, and its certificate: recorded without an account, and revoked at once. */
+
+import { revokeBySerial } from '../../admin/revocations/certificate-revocations.ts'
+import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
+import type { Database } from '../../store/database.ts'
+import { createServerSettings } from '../../store/server-settings.ts'
+import type { Administration } from '../operator-database.ts'
 
 export interface TestTarget {
   backend: string
@@ -29,7 +35,7 @@ export class TestReport {
     this.#facts[name] = value
   }
 
-  /** Something that is going on, for whoever waits. */
+  /** Progress for the operator who waits. */
   notice(text: string): void {
     process.stderr.write(`${this.#target.backend}: ${text}\n`)
   }
@@ -46,4 +52,31 @@ export class TestReport {
     const result = this.#failure === undefined ? 'passed' : 'failed'
     return { ...this.#target, result, checks: this.#checks, failure: this.#failure, ...this.#facts }
   }
+}
+
+/** cessationOfOperation (RFC 5280 §5.3.1); superseded would promise a successor. */
+export const TEST_REASON = 5
+
+export const SIGNER_TEST_NAME = 'test-sign.invalid'
+
+/** The audit log has the entry; the service counts its metrics. */
+const NO_EVENTS = { revoked: () => undefined }
+
+/** @throws Error while the operator has stopped signing */
+export async function requireRunning(db: Database): Promise<void> {
+  const { stopSigning } = await createServerSettings(db).switches()
+  if (stopSigning.on)
+    throw new Error('signing is stopped, so no certificate was asked for; chancery signing resume ends that')
+}
+
+/** With an entry in the audit log. @returns its serial number in hexadecimal */
+export async function revokeTestCertificate(
+  { audit, actor }: Administration,
+  certificate: { serialNumber: Buffer; issuerFingerprint: string },
+): Promise<string> {
+  const serialNumber = serialNumberHex(certificate.serialNumber)
+  const { issuerFingerprint } = certificate
+  const wanted = { reason: TEST_REASON, issuerFingerprint }
+  await revokeBySerial({ audit, events: NO_EVENTS }, actor, serialNumber, wanted)
+  return serialNumber
 }

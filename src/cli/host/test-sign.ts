@@ -10,8 +10,7 @@ import { normalizeDnsName } from '../../shared/protocol/identifier.ts'
 import { backendsConfig } from '../checked-config.ts'
 import { CommandError, type CommonOptions } from '../values.ts'
 import { testBackend } from './test-backend.ts'
-import { SIGNER_TEST_NAME } from './test-certificate.ts'
-import { TestReport, type TestTarget } from './test-report.ts'
+import { SIGNER_TEST_NAME, TestReport, type TestTarget } from './test-report.ts'
 import { testSigner } from './test-signer.ts'
 
 export interface TestSignOptions extends CommonOptions {

@@ -26,8 +26,7 @@ import { announceInstance } from '../../store/instance-presence.ts'
 import { createIssuanceStore } from '../../store/issuance-store.ts'
 import { requireCurrentSchema } from '../../store/migrate.ts'
 import { type Administration, withAdministration, withDatabase } from '../operator-database.ts'
-import { requireRunning, revokeTestCertificate, SIGNER_TEST_NAME } from './test-certificate.ts'
-import type { TestReport } from './test-report.ts'
+import { requireRunning, revokeTestCertificate, SIGNER_TEST_NAME, type TestReport } from './test-report.ts'
 
 /** A running signer answers within milliseconds, or within a second with keys in a slow HSM. */
 const TIMEOUT_MS = 5_000
@@ -174,7 +173,7 @@ async function testCertificate(parts: Parts, profileName: string, report: TestRe
     }
     if (!der) throw new Error(`no certificate was signed: ${reasonOf(error ?? seen.interruption)}`)
     report.passed(`signed by issuer ${built.issuer.id}, verified and recorded without an account`)
-    const serialNumber = await revokeTestCertificate(config, administration, {
+    const serialNumber = await revokeTestCertificate(administration, {
       serialNumber: parseCertificate(der).tbs.serialNumber,
       issuerFingerprint: fingerprintSha256(built.issuer.certificate),
     })

@@ -53,7 +53,7 @@ function readTokens(): Tokens {
   }
 }
 
-/** What is checked is the open file, not a name behind which another one may stand by then. */
+/** Checks the open file: another file may have its name by the time it is read. */
 function readOwn(file: string): string | undefined {
   const opened = open(file)
   if (opened === undefined) return undefined

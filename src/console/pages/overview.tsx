@@ -20,7 +20,7 @@ const CHART_DAYS = 60
 /** It is counted from many rows, and days change slowly. */
 const CHART_POLL_MS = 60_000
 
-/** The service counts no further (`MOST_COUNTED` of overview-store.ts). */
+/** The service counts no further (`MOST_COUNTED` of overview-endpoints.ts). */
 const MOST_COUNTED = 10_000
 
 /** The page that helps, and what it asks for. */

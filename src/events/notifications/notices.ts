@@ -104,7 +104,8 @@ const RULES: { readonly [K in EventKind]?: Rule<K> } = {
     texts(data, 'account_id', 'old_thumbprint', 'new_thumbprint'),
   ),
   'authorization.deactivation': holder('authorization_deactivated', (data) => ({
-    ...texts(data, 'authorization_id', 'identifier', 'identifier_type'),
+    ...texts(data, 'authorization_id', 'identifier_type'),
+    identifier: text(data.identifier_value),
     invalidated_orders: data.invalidated_orders.length,
   })),
   'order.rejected': holder('order_rejected', (data) => {

@@ -16,15 +16,14 @@ import { createLogger } from '../../ops/logging.ts'
 import { createMetrics, type Metrics } from '../../ops/metrics.ts'
 import { answerOf } from '../../ops/thread-metrics.ts'
 import { spawn } from '../../runtime/actor.ts'
-import { lowerPriority } from '../../runtime/priority.ts'
-import { runThread } from '../../runtime/thread-entry.ts'
+import { lowerPriority, runThread } from '../../runtime/thread-entry.ts'
 import { adminDatabaseSettings, adminSettings, adminTls } from '../../settings/admin.ts'
 import { proxySettings } from '../../settings/server.ts'
 import { openCheckedDatabase } from '../../store/slonik.ts'
 import { listUsers } from '../../store/user-store.ts'
 import type { AdminThreadData, AdminThreadMessages } from '../messages.ts'
 import { AuditUpkeep, createAudit } from './audit-upkeep.ts'
-import { createAdminContext } from './use-cases.ts'
+import { createAdminContext } from './create-context.ts'
 
 /** Requests of all fronts together; the application answers what exceeds its own bound. */
 const MAILBOX_LIMIT = 1_024

@@ -3,18 +3,17 @@
 import { randomUUID } from 'node:crypto'
 import { AdminApplication } from '../../admin/application.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
-import type { AdminContext, AdminEvents } from '../../admin/context.ts'
+import type { AdminContext, AdminEvents, SigningIssuer } from '../../admin/context.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
-import type { SigningIssuer } from '../../admin/operation/issuers.ts'
 import { ReplyStreams } from '../../admin/streams.ts'
 import { HASHING_HERE } from '../../admin/users/passwords.ts'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { adminSettings, requireAuditKey } from '../../settings/admin.ts'
-import { addRevocations, type RevocationTally } from '../../store/revocation-tally.ts'
+import { addRevocations, type RevocationTally } from '../../store/server-settings.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'
-import { createAdminContext } from './use-cases.ts'
+import { createAdminContext } from './create-context.ts'
 
 interface LocalApiOptions {
   config: AdminThreadData['config']

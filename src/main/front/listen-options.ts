@@ -2,10 +2,10 @@
 
 import { ADMIN_REQUEST_HEADERS } from '../../admin/gate.ts'
 import { type Front, type FrontOptions, KEPT_HEADERS } from '../../front/front.ts'
+import { CRL_REQUEST_HEADERS } from '../../front/operations.ts'
 import { bodyMemoryFor } from '../../http/body-memory.ts'
 import type { HttpHandler, HttpReply } from '../../http/message.ts'
 import type { ListenOptions } from '../../http/server.ts'
-import { CRL_REQUEST_HEADERS } from '../../ops/crl.ts'
 import { Problem } from '../../shared/protocol/problem.ts'
 import type { FrontThreadData } from '../messages.ts'
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { drawMacKey } from '../../../src/admin/eab/credentials.ts'
+import { drawMacKey } from '../../../src/admin/eab/credential-creation.ts'
 
 test("a key that begins with '-' is drawn again", () => {
   // 62 is '-' in base64url.

@@ -1,0 +1,111 @@
+/** `POST /eab`: a binding credential is made, with what it grants. */
+
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod/v4'
+import { AdminError } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
+import { boundedArray } from '../../shared/lib/bounded.ts'
+import { encodeBase64url } from '../../shared/lib/encoding.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import type { AdminContext } from '../context.ts'
+import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
+import { grantProfile, requireHeld } from '../profiles/profile-assignments.ts'
+import { futureInstant, line, uuid } from '../schemas.ts'
+import { grantNames, readIdentifiers } from './allowed-identifiers.ts'
+import { credentialBody, EabCredential } from './credential-endpoints.ts'
+import { insertCredential } from './credential-store.ts'
+
+const EabCredentialWithKey = z
+  .strictObject({
+    ...EabCredential.shape,
+    hmac_key: z.string().meta({ description: 'base64url. Shown once; it cannot be read again.' }),
+  })
+  .meta({ id: 'EabCredentialWithKey' })
+
+const MOST_ENTRIES = 100
+const MOST_USES = 1_000_000
+const texts = () => boundedArray(line(255), MOST_ENTRIES, 1).optional()
+
+const WantedCredential = z.strictObject({
+  kid: line(255),
+  label: z.string().max(255).optional(),
+  /** The one for orders without a choice is first. */
+  profiles: texts(),
+  preapproved_networks: texts(),
+  expires_at: futureInstant().optional(),
+  max_uses: z.int().min(1).max(MOST_USES).optional(),
+  allowed_networks: texts(),
+  allowed_identifiers: texts().meta({ description: 'What it grants; identifiers that are missing are made.' }),
+  csr_profile_id: uuid().optional().meta({ description: 'The CSR profile that it gives to its accounts.' }),
+})
+
+export const EAB_CREATION = endpointGroup('EAB credentials', {
+  createEabCredential: endpoint({
+    route: 'POST /eab',
+    roles: ADMINS,
+    summary: 'Makes a credential and shows its HMAC key.',
+    body: WantedCredential,
+    reply: { status: 201, schema: EabCredentialWithKey },
+    errors: ['not_found', 'conflict', 'unavailable'],
+    audit: 'eab.create',
+    handle: async ({ body, author }, context) => ({ body: await createCredential(context, author, body) }),
+  }),
+})
+
+/** 256 bits, the size of the MAC's own state. */
+const MAC_KEY_BYTES = 32
+
+async function createCredential(
+  { audit, policy, secretBox }: AdminContext,
+  actor: Actor,
+  wanted: z.output<typeof WantedCredential>,
+): Promise<z.input<typeof EabCredentialWithKey>> {
+  const { kid, label, csr_profile_id: csrProfileId, expires_at: expiresAt, max_uses: maxUses } = wanted
+  const identifiers = readIdentifiers('allowed_identifiers', wanted.allowed_identifiers ?? [])
+  const box = secretBox()
+  if (!box)
+    throw new AdminError(
+      'unavailable',
+      'there is no secret to store HMAC keys under; set acme.eab_key_file or admin_api.token_secret in the configuration',
+    )
+  const profiles = profilesAmong(policy.caProfiles, wanted.profiles)
+  const preapprovedNetworks = networksOf('preapproved_networks', wanted.preapproved_networks)
+  const allowedNetworks = networksOf('allowed_networks', wanted.allowed_networks)
+  const id = uuidv7(Date.now())
+  const key = drawMacKey()
+  const facts = { id, kid, label, profiles, preapprovedNetworks, expiresAt, maxUses, allowedNetworks }
+  return audit.transaction(actor, async (tx, note) => {
+    const made = await insertCredential(tx, { ...facts, sealedKey: box.seal(key, id), createdBy: actor.userId })
+    if (!made) throw new AdminError('conflict', `the kid ${JSON.stringify(kid)} is taken`)
+    note('eab.create', { eab_id: id, kid, label })
+    await grantNames(tx, note, actor, id, identifiers)
+    if (csrProfileId !== undefined) await grantProfile(tx, note, actor, id, await requireHeld(tx, csrProfileId))
+    return { ...credentialBody(made), hmac_key: encodeBase64url(key) }
+  })
+}
+
+function profilesAmong(known: readonly string[], names: readonly string[] | undefined): string[] | undefined {
+  const unknown = names?.find((name) => !known.includes(name))
+  if (unknown === undefined) return names && names.length > 0 ? [...new Set(names)] : undefined
+  throw wrong('profiles', `names no profile of ca.profiles: ${JSON.stringify(unknown)}; there are ${known.join(', ')}`)
+}
+
+function networksOf(field: string, texts: readonly string[] | undefined): string[] | undefined {
+  if (!texts || texts.length === 0) return undefined
+  return texts.map((text) => {
+    const normal = normalizeAllowedIdentifier('ip', text)
+    if (!normal.ok) throw wrong(field, `${JSON.stringify(text)} ${normal.reason}`)
+    return normal.value
+  })
+}
+
+const wrong = (field: string, message: string) =>
+  new AdminError('invalid_request', `'${field}' ${message}`, { fields: [{ field, message }] })
+
+/** No key begins with `-` in base64url: certbot would take it for an option. */
+export function drawMacKey(draw: () => Buffer = () => randomBytes(MAC_KEY_BYTES)): Buffer {
+  let key = draw()
+  while (encodeBase64url(key).startsWith('-')) key = draw()
+  return key
+}

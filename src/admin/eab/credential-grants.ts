@@ -1,0 +1,118 @@
+/** `/eab/{cred_id}/…`: what a binding credential grants to its accounts, names and a CSR profile. */
+
+import { z } from 'zod/v4'
+import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
+import { readPageOf } from '../list-pages.ts'
+import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
+import { giveToCredential, takeFromCredential } from '../profiles/profile-assignments.ts'
+import { CsrProfile, csrProfileBody } from '../profiles/profile-endpoints.ts'
+import { findProfileOfCredential } from '../profiles/profile-store.ts'
+import { uuid } from '../schemas.ts'
+import { changeOfCredential, giveNameToCredential, takeNameFromCredential } from './allowed-identifiers.ts'
+import { credentialParams, requireCredential } from './credential-endpoints.ts'
+import {
+  ChangedIdentifiers,
+  IdentifierOutcomes,
+  outcomesBody,
+  PlainIdentifier,
+  plainIdentifierBody,
+} from './identifier-endpoints.ts'
+import { pagesOfCredential } from './identifier-store.ts'
+
+const identifierParams = z.strictObject({ cred_id: uuid(), identifier_id: uuid() })
+const profileParams = z.strictObject({ cred_id: uuid(), profile_id: uuid() })
+
+export const EAB_GRANTS = endpointGroup('EAB credentials', {
+  listIdentifiersOfEab: endpoint({
+    route: 'GET /eab/{cred_id}/allowed-identifiers',
+    roles: ADMINS,
+    summary: 'Lists what a credential grants to its accounts.',
+    params: credentialParams,
+    reply: { status: 200, schema: z.array(PlainIdentifier) },
+    errors: ['not_found'],
+    query: z.strictObject(placeParameters()),
+    async handle({ params, query }, { db, pages }) {
+      await requireCredential(db, params.cred_id)
+      const page = await readPageOf(pagesOfCredential(db, params.cred_id), longPageRequest(query, pages))
+      return { body: page.rows.map(plainIdentifierBody), next: nextOf(page) }
+    },
+  }),
+  changeIdentifiersOfEab: endpoint({
+    route: 'POST /eab/{cred_id}/allowed-identifiers',
+    roles: ADMINS,
+    summary: 'Allows identifiers to every account of a credential, and takes others back, all in one commit.',
+    params: credentialParams,
+    body: ChangedIdentifiers,
+    reply: { status: 200, schema: IdentifierOutcomes },
+    errors: ['not_found', 'conflict'],
+    audit: 'eab.add_identifier',
+    handle: async ({ params, body, author }, { audit }) => ({
+      body: outcomesBody(await changeOfCredential(audit, author, params.cred_id, body)),
+    }),
+  }),
+  addIdentifierToEab: endpoint({
+    route: 'PUT /eab/{cred_id}/allowed-identifiers/{identifier_id}',
+    roles: ADMINS,
+    summary: 'Allows an identifier to every account of a credential, as long as it is not taken back.',
+    params: identifierParams,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'eab.add_identifier',
+    async handle({ params, author }, { audit }) {
+      await giveNameToCredential(audit, author, params.identifier_id, params.cred_id)
+      return {}
+    },
+  }),
+  removeIdentifierFromEab: endpoint({
+    route: 'DELETE /eab/{cred_id}/allowed-identifiers/{identifier_id}',
+    roles: ADMINS,
+    summary: 'Takes it back. What is allowed to an account itself stays.',
+    params: identifierParams,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'eab.remove_identifier',
+    async handle({ params, author }, { audit }) {
+      await takeNameFromCredential(audit, author, params.identifier_id, params.cred_id)
+      return {}
+    },
+  }),
+  getCsrProfileOfEab: endpoint({
+    route: 'GET /eab/{cred_id}/csr-profile',
+    roles: ADMINS,
+    summary: 'Shows the CSR profile of a credential, or null.',
+    params: credentialParams,
+    reply: { status: 200, schema: CsrProfile.nullable() },
+    errors: ['not_found'],
+    async handle({ params }, { db }) {
+      await requireCredential(db, params.cred_id)
+      const profile = await findProfileOfCredential(db, params.cred_id)
+      return { body: profile && csrProfileBody(profile) }
+    },
+  }),
+  assignCsrProfileToEab: endpoint({
+    route: 'PUT /eab/{cred_id}/csr-profile/{profile_id}',
+    roles: ADMINS,
+    summary: 'Gives a CSR profile to every account of a credential that has none of its own.',
+    params: profileParams,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'eab.assign_csr_profile',
+    async handle({ params, author }, { audit }) {
+      await giveToCredential(audit, author, params.profile_id, params.cred_id)
+      return {}
+    },
+  }),
+  unassignCsrProfileFromEab: endpoint({
+    route: 'DELETE /eab/{cred_id}/csr-profile/{profile_id}',
+    roles: ADMINS,
+    summary: 'Takes it back. A profile of the account itself stays.',
+    params: profileParams,
+    reply: { status: 204 },
+    errors: ['not_found'],
+    audit: 'eab.unassign_csr_profile',
+    async handle({ params, author }, { audit }) {
+      await takeFromCredential(audit, author, params.profile_id, params.cred_id)
+      return {}
+    },
+  }),
+})

@@ -1,0 +1,221 @@
+/**
+ * SQL of binding credentials for administrators (table eab_credentials; RFC 8555 §7.3.4).
+ *
+ * The credential's row is the lock for all that depends on it. Registration, revocation and changes
+ * to its grants lock it before they read accounts.
+ */
+
+import type { CommonQueryMethods } from 'slonik'
+import { z } from 'zod/v4'
+import {
+  allOf,
+  behind,
+  type Fragment,
+  type ReadPage,
+  readPage,
+  unbounded,
+  upTo,
+  type Walk,
+} from '../../store/list-page.ts'
+import { constantSql, type DatabasePool, rowsOf, sql } from '../../store/slonik.ts'
+import { account, authorization, order } from '../../store/status-sql.ts'
+
+/** Without its key. */
+const Credential = z.object({
+  id: z.string(),
+  kid: z.string(),
+  label: z.string().nullable(),
+  created_by: z.string().nullable(),
+  /** The account registered with it last. */
+  account_id: z.string().nullable(),
+  used: z.boolean(),
+  used_at: z.date().nullable(),
+  revoked: z.boolean(),
+  created_at: z.date(),
+  /** CA profiles its accounts may order; null for all. */
+  profiles: z.array(z.string()).nullable(),
+  /** In CIDR notation; null for none. */
+  preapproved_networks: z.array(z.string()).nullable(),
+  expires_at: z.date().nullable(),
+  /** Accounts that may register with it; null leaves it to `acme.eab_reusable`. */
+  max_uses: z.int().nullable(),
+  uses: z.int(),
+  /** Networks from which accounts may register; null for all. */
+  allowed_networks: z.array(z.string()).nullable(),
+})
+export type CredentialRow = z.infer<typeof Credential>
+
+const Id = z.object({ id: z.string() })
+const columns = sql.fragment`id, kid, label, created_by, account_id, used, used_at, revoked, created_at, profiles,
+  preapproved_networks::text[] AS preapproved_networks, expires_at, max_uses, uses,
+  allowed_networks::text[] AS allowed_networks`
+
+export interface NewCredential {
+  id: string
+  kid: string
+  label: string | undefined
+  sealedKey: Buffer
+  createdBy: string | undefined
+  profiles: readonly string[] | undefined
+  preapprovedNetworks: readonly string[] | undefined
+  expiresAt: Date | undefined
+  maxUses: number | undefined
+  allowedNetworks: readonly string[] | undefined
+}
+
+/** Null when the kid is taken. */
+export function insertCredential(tx: CommonQueryMethods, wanted: NewCredential): Promise<CredentialRow | null> {
+  const { id, kid, label, sealedKey, createdBy, profiles, preapprovedNetworks } = wanted
+  const { expiresAt, maxUses, allowedNetworks } = wanted
+  return tx.maybeOne(rowsOf(Credential)`
+    INSERT INTO eab_credentials (id, kid, label, hmac_key, created_by, profiles, preapproved_networks, expires_at,
+                                 max_uses, allowed_networks)
+    VALUES (${id}, ${kid}, ${label ?? null}, ${sql.binary(sealedKey)}, ${createdBy ?? null}, ${textsOrNull(profiles)},
+            ${textsOrNull(preapprovedNetworks)}::cidr[], ${expiresAt?.toISOString() ?? null}::timestamptz,
+            ${maxUses ?? null}, ${textsOrNull(allowedNetworks)}::cidr[])
+    ON CONFLICT (kid) DO NOTHING RETURNING ${columns}`)
+}
+
+const textsOrNull = (texts: readonly string[] | undefined) =>
+  texts ? sql.fragment`${sql.array([...texts], 'text')}` : sql.fragment`NULL`
+
+export function findCredential(db: CommonQueryMethods, id: string): Promise<CredentialRow | null> {
+  return db.maybeOne(rowsOf(Credential)`SELECT ${columns} FROM eab_credentials WHERE id = ${id}`)
+}
+
+/** Statuses of a credential itself: a used one is open or not by `max_uses` and `acme.eab_reusable`. */
+export const CREDENTIAL_STATUSES = ['open', 'expired', 'revoked'] as const
+type CredentialStatus = (typeof CREDENTIAL_STATUSES)[number]
+
+const HAS_STATUS: Readonly<Record<CredentialStatus, Fragment>> = {
+  open: sql.fragment`NOT revoked AND coalesce(expires_at > now(), true)`,
+  expired: sql.fragment`NOT revoked AND expires_at <= now()`,
+  revoked: sql.fragment`revoked`,
+}
+const id = sql.fragment`id`
+
+/** The newest first, along eab_credentials_pkey. @param kid undefined for all, as `status` */
+export function pagesOfCredentials(db: DatabasePool, kid?: string, status?: CredentialStatus): ReadPage<CredentialRow> {
+  const fits = [
+    ...(kid === undefined ? [] : [sql.fragment`kid = ${kid}`]),
+    ...(status === undefined ? [] : [HAS_STATUS[status]]),
+  ]
+  const walk: Walk<CredentialRow> = {
+    cursorOf: (row) => row.id,
+    async windowEnd(from, rows) {
+      const row = await db.maybeOne(rowsOf(Id)`
+        SELECT id FROM eab_credentials WHERE ${behind(id, from)} ORDER BY id DESC OFFSET ${rows - 1} LIMIT 1`)
+      return row?.id
+    },
+    async read(from, end, limit) {
+      return [
+        ...(await db.any(rowsOf(Credential)`
+          SELECT ${columns} FROM eab_credentials WHERE ${allOf([behind(id, from), upTo(id, end), ...fits])}
+           ORDER BY id DESC LIMIT ${limit}`)),
+      ]
+    },
+  }
+  const isFound = status === undefined || kid !== undefined
+  return (after, limit) => readPage(isFound ? unbounded(walk) : walk, after, limit)
+}
+
+/**
+ * Before its grants change: concurrent registrations have then finished copying them.
+ * @returns false when there is no such credential
+ */
+export async function lockCredential(tx: CommonQueryMethods, id: string): Promise<boolean> {
+  return (await tx.maybeOne(rowsOf(Id)`SELECT id FROM eab_credentials WHERE id = ${id} FOR UPDATE`)) !== null
+}
+
+const Bound = z.object({ eab_credential_id: z.string().nullable() })
+
+/**
+ * Locks the credential of an account, if it has one, so that its grants stay as they are.
+ * @returns false when there is no such account
+ */
+export async function lockGrantsOfAccount(tx: CommonQueryMethods, accountId: string): Promise<boolean> {
+  const found = await tx.maybeOne(rowsOf(Bound)`SELECT eab_credential_id FROM accounts WHERE id = ${accountId}`)
+  if (!found) return false
+  const { eab_credential_id: id } = found
+  if (id !== null) await tx.maybeOne(rowsOf(Id)`SELECT id FROM eab_credentials WHERE id = ${id} FOR SHARE`)
+  return true
+}
+
+const Cascade = z.object({
+  accounts: z.int(),
+  account_ids: z.array(z.string()),
+  authorizations: z.int(),
+  orders: z.int(),
+  certificates: z.int(),
+})
+type Cascade = z.infer<typeof Cascade>
+
+/** Each number is counted up to this. */
+export const MOST_COUNTED = 10_000
+const SHOWN_ACCOUNTS = 100
+
+/** What a revocation of the credential would take with it, and the certificates that would stay valid. */
+export function previewRevocation(db: CommonQueryMethods, id: string): Promise<Cascade> {
+  return db.one(rowsOf(Cascade)`
+    WITH linked AS MATERIALIZED (
+      SELECT id FROM accounts
+       WHERE eab_credential_id = ${id} AND status ${constantSql(account.allows('revoke'))} ORDER BY id LIMIT ${MOST_COUNTED}
+    )
+    SELECT (SELECT count(*)::integer FROM linked) AS accounts,
+           ARRAY(SELECT id::text FROM linked ORDER BY id LIMIT ${SHOWN_ACCOUNTS}) AS account_ids,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM authorizations z JOIN linked ON z.account_id = linked.id
+              WHERE z.status ${constantSql(authorization.is('valid'))} AND z.expires_at > now()
+              LIMIT ${MOST_COUNTED}) z) AS authorizations,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM orders o JOIN linked ON o.account_id = linked.id
+              WHERE o.status ${constantSql(order.is('open'))} AND o.expires_at > now() LIMIT ${MOST_COUNTED}) o) AS orders,
+           (SELECT count(*)::integer FROM (
+             SELECT FROM orders o JOIN linked ON o.account_id = linked.id JOIN certificates c ON c.id = o.certificate_id
+              WHERE c.revoked_at IS NULL AND c.not_after > now() LIMIT ${MOST_COUNTED}) c) AS certificates`)
+}
+
+export interface Revocation {
+  credential: CredentialRow
+  /** Every valid account registered with it, before this call. */
+  linkedAccounts: string[]
+  /** Accounts that this call revoked. */
+  revokedAccounts: string[]
+}
+
+const Linked = z.object({ id: z.string(), revoked: z.boolean() })
+
+/** May be repeated. Null when there is no such credential. */
+export async function revokeCredential(tx: CommonQueryMethods, id: string): Promise<Revocation | null> {
+  const credential = await tx.maybeOne(rowsOf(Credential)`
+    UPDATE eab_credentials SET revoked = true WHERE id = ${id} RETURNING ${columns}`)
+  if (!credential) return null
+  // A separate statement: only one that starts after the lock sees what a registration has just
+  // made. Along accounts_eab_credential; authorizations_reusable for valid authorizations, the open
+  // orders for pending ones. A pending pre-authorization keeps its status, because only the account
+  // reaches it.
+  const linked = await tx.any(rowsOf(Linked)`
+    WITH linked AS (
+      SELECT id FROM accounts
+       WHERE eab_credential_id = ${id} AND status ${constantSql(account.allows('revoke'))} FOR UPDATE
+    ), revoked AS (
+      UPDATE accounts a SET status = ${constantSql(account.after('revoke'))}, updated_at = now() FROM linked
+       WHERE a.id = linked.id AND a.status ${constantSql(account.allows('revoke'))} RETURNING a.id
+    ), concerned AS (
+      SELECT z.id FROM authorizations z JOIN revoked ON z.account_id = revoked.id
+       WHERE z.status ${constantSql(authorization.is('valid'))}
+      UNION
+      SELECT unnest(o.authorization_ids) FROM orders o JOIN revoked ON o.account_id = revoked.id
+       WHERE o.status ${constantSql(order.is('open'))}
+    ), deactivated AS (
+      UPDATE authorizations z
+         SET status = ${constantSql(authorization.after('deactivate'))}, validating_by = NULL, validating_since = NULL
+        FROM concerned WHERE z.id = concerned.id AND z.status ${constantSql(authorization.allows('deactivate'))}
+    )
+    SELECT linked.id, revoked.id IS NOT NULL AS revoked FROM linked LEFT JOIN revoked USING (id) ORDER BY linked.id`)
+  return {
+    credential,
+    linkedAccounts: linked.map((row) => row.id),
+    revokedAccounts: linked.filter(({ revoked }) => revoked).map((row) => row.id),
+  }
+}

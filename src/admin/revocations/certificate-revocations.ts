@@ -1,0 +1,209 @@
+/** Revocation of one certificate, and of all that a CRL lists (`/certificates/{serial}/revoke`, `/certificates/revoke-from-crl`). */
+
+import { z } from 'zod/v4'
+import { AdminError } from '../../domain/admin-error.ts'
+import type { Actor } from '../../domain/administrator.ts'
+import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/crl-scope.ts'
+import { ADMINISTRATORS_REASONS, KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
+import type { RevocationEvents } from '../../services/revocation.ts'
+import { uuidv7 } from '../../shared/lib/uuid.ts'
+import { parseCertificate } from '../../shared/pki/certificate.ts'
+import { hashSpki } from '../../shared/pki/spki.ts'
+import { listIssuers, recordUnseen } from '../../store/certificate-import.ts'
+import { type FoundCertificate, findCertificatesBySerial } from '../../store/certificate-list.ts'
+import { revokeCertificate } from '../../store/certificate-store.ts'
+import { queriesOf } from '../../store/slonik.ts'
+import type { AuditLog, Transaction } from '../audit/audit-log.ts'
+import {
+  Certificate,
+  certificateBody,
+  known,
+  params,
+  requireCertificate,
+} from '../certificates/certificate-endpoints.ts'
+import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
+import { fingerprint, instantParameter, whenSound } from '../schemas.ts'
+import { readOwnCrl } from './own-crl.ts'
+
+export const reason = () =>
+  z.int().refine((code) => ADMINISTRATORS_REASONS.includes(code), {
+    error: `must be one of ${ADMINISTRATORS_REASONS.join(', ')} (CRLReason, RFC 5280)`,
+  })
+
+/** No larger body is allowed (`admin_api.max_body_bytes`). */
+const MOST_OF_A_CRL = 4_194_304
+
+const CrlOutcome = z.strictObject({
+  entries: z.int(),
+  revoked: z.int().meta({ description: 'Revoked now.' }),
+  recorded: z.int().meta({ description: 'Revoked now, and unknown before.' }),
+  known: z.int().meta({ description: 'Revoked before.' }),
+})
+type CrlOutcome = z.infer<typeof CrlOutcome>
+
+export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
+  revokeCertificate: endpoint({
+    route: 'POST /certificates/{serial}/revoke',
+    roles: ADMINS,
+    summary: 'Revokes one certificate; the reason 1, keyCompromise, also blocks its key.',
+    params,
+    body: z
+      .strictObject({
+        reason: reason().default(0),
+        issuer: fingerprint().optional().meta({
+          description:
+            "SHA-256 of the issuer's certificate; revokes a certificate that the database has lost, or one of several with the serial number.",
+        }),
+        not_after: instantParameter().optional().meta({ description: "Of such a certificate; else its issuer's." }),
+      })
+      .refine(({ issuer, not_after }) => issuer !== undefined || not_after === undefined, {
+        error: "stands beside 'issuer' only",
+        when: whenSound,
+        path: ['not_after'],
+      }),
+    bodyIsOptional: true,
+    reply: { status: 200, schema: Certificate },
+    errors: ['not_found', 'conflict'],
+    audit: 'certificate.revoke',
+    async handle({ params, body, author }, { audit, events }) {
+      const wanted = { reason: body.reason, issuerFingerprint: body.issuer, notAfter: body.not_after }
+      const means = { audit, events: events.certificates }
+      return { body: certificateBody(await revokeBySerial(means, author, params.serial, wanted)) }
+    },
+  }),
+  revokeFromCrl: endpoint({
+    route: 'POST /certificates/revoke-from-crl',
+    roles: ADMINS,
+    summary: 'Revokes all that a CRL of one of our issuers lists, also what the database has lost.',
+    body: z.strictObject({ crl: z.base64().max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
+    reply: { status: 200, schema: CrlOutcome },
+    errors: ['conflict'],
+    audit: 'certificate.bulk_revoke',
+    handle: async ({ body, author }, { audit, events }) => ({
+      body: await revokeListed({ audit, events: events.certificates }, author, Buffer.from(body.crl, 'base64')),
+    }),
+  }),
+})
+
+/** Where revocations are written down and told. */
+interface Means {
+  audit: AuditLog
+  events: RevocationEvents
+}
+
+interface WantedRevocation {
+  /** CRLReason; keyCompromise blocks the key for good. */
+  reason: number
+  /** The issuer of a certificate that the database may have lost, in lower-case hexadecimal. */
+  issuerFingerprint?: string | undefined
+  /** The end of such a certificate; its issuer's when undefined. */
+  notAfter?: Date | undefined
+  revokedAt?: Date | undefined
+}
+
+/**
+ * @throws AdminError not_found for a certificate that the database lacks and whose issuer is not
+ *   named; conflict when it is revoked already
+ */
+export async function revokeBySerial(
+  { audit, events }: Means,
+  actor: Actor,
+  serialNumber: string,
+  wanted: WantedRevocation,
+): Promise<FoundCertificate> {
+  const revoked = await audit.transaction(actor, async (tx, note) => {
+    const { certificate, isUnseen } = await toRevoke(tx, serialNumber, wanted)
+    const blockedKey = await revokeOne(tx, certificate, wanted)
+    if (blockedKey === false) throw new AdminError('conflict', 'the certificate is revoked already')
+    note('certificate.revoke', {
+      serial_number: serialNumber,
+      certificate_id: certificate.id,
+      reason: revocationReasonName(wanted.reason),
+      blocked_key: blockedKey?.toString('hex'),
+      ...(isUnseen && { issuer_fingerprint: certificate.issuer_fingerprint }),
+    })
+    return requireCertificate(tx, serialNumber, certificate.issuer_fingerprint)
+  })
+  events.revoked(subjectOf(revoked), wanted.reason)
+  return revoked
+}
+
+/** All entries of a list that one of our issuers has signed, after the loss of a database. */
+async function revokeListed({ audit, events }: Means, actor: Actor, der: Buffer): Promise<CrlOutcome> {
+  const revoked: { certificate: FoundCertificate; reason: number }[] = []
+  const outcome = await audit.transaction(actor, async (tx, note) => {
+    const crl = readOwnCrl(der, await listIssuers(queriesOf(tx)))
+    const counts = { entries: crl.entries.length, revoked: 0, recorded: 0, known: 0 }
+    for (const { serialNumber, reason, revokedAt } of crl.entries) {
+      const { certificate, isUnseen } = await findOrRecord(tx, serialNumber, crl.issuer)
+      const isNew = (await revokeOne(tx, certificate, { reason, revokedAt })) !== false
+      counts[!isNew ? 'known' : isUnseen ? 'recorded' : 'revoked'] += 1
+      if (isNew) revoked.push({ certificate, reason })
+    }
+    if (revoked.length > 0)
+      note('certificate.bulk_revoke', {
+        crl_number: crl.number,
+        issuer: crl.issuer.fingerprints[0].toString('hex'),
+        ...counts,
+      })
+    return counts
+  })
+  for (const { certificate, reason } of revoked) events.revoked(subjectOf(certificate), reason)
+  return outcome
+}
+
+const subjectOf = ({ id, account_id, serial_number }: FoundCertificate) => ({
+  id,
+  accountId: account_id ?? undefined,
+  serialNumber: serial_number,
+})
+
+/** @returns the key it has blocked, if any; false when the certificate was revoked already */
+async function revokeOne(
+  tx: Transaction,
+  { id, der }: FoundCertificate,
+  { reason, revokedAt }: WantedRevocation,
+): Promise<Buffer | undefined | false> {
+  const isKeyKnown = reason === KEY_COMPROMISE && der.length > 0
+  const blockedKey = isKeyKnown ? hashSpki(parseCertificate(der).tbs.spki) : undefined
+  const revocation = { certificateId: id, reason, blockedKey, requester: undefined, revokedAt }
+  return (await revokeCertificate(queriesOf(tx), revocation)) === true && blockedKey
+}
+
+/** The certificate that an administrator names; rows that one certificate has twice are revoked together. */
+async function toRevoke(tx: Transaction, serialNumber: string, { issuerFingerprint, notAfter }: WantedRevocation) {
+  const issuers = await listIssuers(queriesOf(tx))
+  if (issuerFingerprint !== undefined) {
+    const issuer = issuerWith(issuers, issuerFingerprint)
+    if (!issuer) throw new AdminError('invalid_request', 'no issuer of this database has this fingerprint')
+    return findOrRecord(tx, serialNumber, issuer, notAfter)
+  }
+  const [first = null, ...more] = await findCertificatesBySerial(tx, serialNumber)
+  const certificate = known(first)
+  const own = more.length > 0 ? hexOf(issuerWith(issuers, certificate.issuer_fingerprint)) : []
+  if (!more.every(({ issuer_fingerprint }) => own.includes(issuer_fingerprint)))
+    throw new AdminError('conflict', `several issuers have given the serial number ${serialNumber}; name one`)
+  return { certificate, isUnseen: false }
+}
+
+const issuerWith = (issuers: readonly IssuerCertificate[], wanted: string) =>
+  findIssuer(issuers, (_, fingerprint) => fingerprint.toString('hex') === wanted)
+
+const hexOf = (issuer: KnownIssuer | undefined) => (issuer?.fingerprints ?? []).map((each) => each.toString('hex'))
+
+/** Looks under all certificates of the issuer, since a list has a serial number once. */
+async function findOrRecord(tx: Transaction, serialNumber: string, issuer: KnownIssuer, notAfter?: Date) {
+  const { tbs, fingerprints: issuerFingerprints } = issuer
+  const find = () => findCertificatesBySerial(tx, serialNumber, hexOf(issuer))
+  const [found] = await find()
+  if (found) return { certificate: found, isUnseen: false }
+  const isRecorded = await recordUnseen(queriesOf(tx), {
+    id: uuidv7(Date.now()),
+    serialNumber: Buffer.from(serialNumber, 'hex'),
+    issuerFingerprints,
+    notAfter: notAfter ?? tbs.notAfter,
+  })
+  if (!isRecorded) throw new AdminError('conflict', `the certificate ${serialNumber} is just being issued; try again`)
+  const [recorded = null] = await find()
+  return { certificate: known(recorded), isUnseen: true }
+}

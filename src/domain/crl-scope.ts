@@ -1,0 +1,66 @@
+/**
+ * Which certificates belong to one issuer. A renewed one has the same name and key, so both share serial numbers and a
+ * CRL (RFC 5280 §5).
+ */
+
+import { createHash } from 'node:crypto'
+import { parseCertificate } from '../shared/pki/certificate.ts'
+import type { TbsCertificate } from '../shared/pki/tbs-certificate.ts'
+
+/** A certificate with its SHA-256. */
+export interface IssuerCertificate {
+  fingerprint: Buffer
+  certificate: Buffer
+}
+
+export interface KnownIssuer {
+  tbs: TbsCertificate
+  /** SHA-256 of each of its certificates; `tbs` is the first. */
+  fingerprints: readonly [Buffer, ...Buffer[]]
+}
+
+/** Relying parties identify a CRL issuer by its name and authorityKeyIdentifier. */
+export function issuerKeyOf(nameDer: Buffer, keyIdentifier: Buffer): Buffer {
+  return createHash('sha256').update(nameDer).update(keyIdentifier).digest()
+}
+
+/** The key of the issuer to which this certificate belongs. */
+export function issuerKeyOfCertificate({ subjectDer, subjectKeyIdentifier }: TbsCertificate): Buffer {
+  return issuerKeyOf(subjectDer, subjectKeyIdentifier ?? Buffer.alloc(0))
+}
+
+/** The issuer to which the first certificate that fits belongs. */
+export function findIssuer(
+  certificates: readonly IssuerCertificate[],
+  fits: (tbs: TbsCertificate, fingerprint: Buffer) => boolean,
+): KnownIssuer | undefined {
+  const known = certificates.map(({ fingerprint, certificate }) => ({
+    fingerprint,
+    tbs: parseCertificate(certificate).tbs,
+  }))
+  const found = known.find(({ tbs, fingerprint }) => fits(tbs, fingerprint))
+  if (!found) return undefined
+  const issuerKey = issuerKeyOfCertificate(found.tbs)
+  const others = known.filter((other) => other !== found && issuerKeyOfCertificate(other.tbs).equals(issuerKey))
+  return { tbs: found.tbs, fingerprints: [found.fingerprint, ...others.map(({ fingerprint }) => fingerprint)] }
+}
+
+/** A complete list is the only part. */
+export const COMPLETE = { shards: 1, shard: 0 } as const
+
+/**
+ * Remainder of the last two octets, which are as good as random in any serial number.
+ * `store/crl-store.ts` selects pages by the same rule.
+ */
+export function shardOf(serialNumber: Buffer, shards: number): number {
+  return serialNumber.readUInt16BE(serialNumber.length - 2) % shards
+}
+
+/**
+ * Last part of a list's path: `default` for a complete one, `default/16-3` for the fourth of
+ * sixteen.
+ */
+export function crlName(issuerId: string, { shards, shard }: { shards: number; shard: number }): string {
+  // The name contains the count, so that certificates keep their list when the count changes.
+  return shards === 1 ? issuerId : `${issuerId}/${shards}-${shard}`
+}

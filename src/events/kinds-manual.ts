@@ -1,0 +1,52 @@
+/** What docs/hooks.md and docs/operations/events.md say of each kind of event, from `EVENTS`. Pure. */
+
+import { AUDIT_KINDS, EVENT_KINDS, EVENTS, type EventKind, HOOK_KINDS, membersOf, severityOf } from '../domain/event.ts'
+import { sampleEvent } from '../domain/event-samples.ts'
+import { renderAuditRecord } from '../domain/syslog-message.ts'
+
+/** Generated parts by file, below `docs`, and by the name in the comment before each. */
+export const GENERATED: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
+  'hooks.md': {
+    'told by default': () => renderTable(HOOK_KINDS),
+    'told on request': () => renderTable(EVENT_KINDS.filter((kind) => !HOOK_KINDS.includes(kind))),
+  },
+  'operations/events.md': { 'audit records': renderAudit },
+}
+
+/** @returns the text of a file with its generated parts as they are now */
+export function renewed(file: string, text: string): string {
+  return Object.entries(GENERATED[file] ?? {}).reduce((former, [name, render]) => {
+    const begin = `<!-- ${name}: written by npm run docs -->\n`
+    const [before, rest] = [former.slice(0, former.indexOf(begin)), former.slice(former.indexOf(begin) + begin.length)]
+    return `${before}${begin}${render()}\n${rest.slice(rest.indexOf('<!-- end -->'))}`
+  }, text)
+}
+
+function renderTable(kinds: readonly EventKind[]): string {
+  const rows = kinds.map((kind) => `| \`${kind}\` | ${EVENTS[kind].says} | ${membersOf(kind).map(shown).join(', ')} |`)
+  return [
+    '| Event | What happened | Context beside `event`, `event_id`, `occurred_at` |',
+    '|---|---|---|',
+    ...rows,
+  ].join('\n')
+}
+
+const shown = ({ name, note }: { name: string; note: string | undefined }) =>
+  `\`${name}\`${note === undefined ? '' : ` (${note})`}`
+
+function renderAudit(): string {
+  const named = (kinds: readonly EventKind[]) => kinds.map((kind) => `\`${kind}\``).join(', ')
+  const others = EVENT_KINDS.filter((kind) => !AUDIT_KINDS.includes(kind))
+  const severities = [...new Set(AUDIT_KINDS.map(severityOf))].toSorted()
+  const bySeverity = severities.map((severity) => {
+    const kinds = AUDIT_KINDS.filter((kind) => severityOf(kind) === severity)
+    return `${severity} for ${kinds.length > 10 ? 'all others' : named(kinds)}`
+  })
+  return `A record of every kind of [event](../hooks.md#modules) but ${named(others)}, such as:
+
+\`\`\`json
+${renderAuditRecord(sampleEvent('certificate.revocation'))}
+\`\`\`
+
+Its severity in syslog is ${bySeverity.join('; ')}.`
+}

@@ -1,0 +1,102 @@
+/** Makes what the handlers of the Admin API work with. */
+
+import { AuditExports } from '../../admin/audit/audit-export.ts'
+import type { AuditLog } from '../../admin/audit/audit-log.ts'
+import { AuditVerifications } from '../../admin/audit/audit-verification.ts'
+import type { AdminContext, AdminEvents, AdminPolicy, SigningIssuer } from '../../admin/context.ts'
+import { ENDPOINTS } from '../../admin/endpoints.ts'
+import type { AdminQuestions } from '../../admin/message.ts'
+import { openApiDocument } from '../../admin/openapi.ts'
+import { readOverview } from '../../admin/operation/overview-endpoints.ts'
+import { HistoryIndexes, INDEX_WAIT_MS } from '../../admin/profiles/history-indexes.ts'
+import { BulkRevocations } from '../../admin/revocations/bulk-revocations.ts'
+import { Turns } from '../../admin/turns.ts'
+import { PasswordHasher, type PasswordHashing } from '../../admin/users/passwords.ts'
+import { SignIn } from '../../admin/users/sign-in.ts'
+import { adminSettings } from '../../settings/admin.ts'
+import { eabSecretBox } from '../../settings/eab-secret.ts'
+import { renewalPolicy, staleCrlAfterMs } from '../../settings/issuance.ts'
+import { sharedWork } from '../../shared/lib/caching.ts'
+import { sharedBytes } from '../../shared/lib/shared-memory.ts'
+import type { DatabasePool } from '../../store/slonik.ts'
+import type { AdminThreadData } from '../messages.ts'
+
+interface AdminParts {
+  db: DatabasePool
+  audit: AuditLog
+  /** @throws Error where there is none */
+  auditKey(): Buffer
+  events: AdminEvents
+  hashing: PasswordHashing
+  /** It waits for what it needs, and reads secrets only for that: signing is stopped without them. */
+  isCommand?: true
+  /** Absent asks the running instance for its issuers. */
+  signingIssuers?: () => Promise<readonly SigningIssuer[]>
+  /** Asks the supervisor. */
+  ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
+}
+
+/** Each may keep the thread busy for half a second at a stretch. */
+const PROFILE_TRIALS = { atOnce: 1, atOnceOfOne: 1, mostOfOne: 8, what: 'trials of CSR profiles', rests: true } as const
+/** The application lets no more in at once. */
+const MOST_WAITING = 64
+/** Many open pages cost as much as one. */
+const OVERVIEW = { intervalMs: 500, mostWaiting: MOST_WAITING }
+
+export function createAdminContext(
+  { config, version }: Pick<AdminThreadData, 'config' | 'version'>,
+  { db, audit, auditKey, events, hashing, isCommand, signingIssuers, ask }: AdminParts,
+): AdminContext {
+  const settings = adminSettings(config)
+  const { baseUrl, pages, tokenSecret, tokenExpirySeconds, confirmAbove } = settings
+  const policy = policyOf(config)
+  const passwords = new PasswordHasher(hashing)
+  // The service reads it once, as its fronts do.
+  const box = isCommand ? undefined : eabSecretBox(config)
+  const secretBox = isCommand ? () => eabSecretBox(config) : () => box
+  const issuers = signingIssuers ?? (async () => (await ask('instance')).issuers)
+  let description: Uint8Array | undefined
+  return {
+    version,
+    baseUrl,
+    pages,
+    policy,
+    db,
+    audit,
+    events,
+    ask,
+    signingIssuers: issuers,
+    secretBox,
+    passwords,
+    openApi: () => {
+      description ??= asJson(openApiDocument(ENDPOINTS, { version, baseUrl }))
+      return description
+    },
+    signIn: new SignIn({ db, audit, passwords, tokenSecret, tokenExpirySeconds }),
+    overview: sharedWork(async () => asJson(await readOverview({ db, policy, ask, version })), OVERVIEW),
+    auditExports: new AuditExports(db, audit),
+    auditVerifications: new AuditVerifications({
+      db,
+      key: auditKey,
+      rests: !isCommand,
+      events: events.auditVerifications,
+    }),
+    bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, confirmAbove }),
+    profileTrials: new Turns(PROFILE_TRIALS),
+    historyIndexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS),
+  }
+}
+
+const asJson = (body: object) => sharedBytes(JSON.stringify(body))
+
+function policyOf(config: AdminThreadData['config']): AdminPolicy {
+  const { passwordLength, confirmAbove } = adminSettings(config)
+  return {
+    passwordLength,
+    confirmAbove,
+    staleCrlAfterMs: staleCrlAfterMs(config),
+    renewal: renewalPolicy(config),
+    caProfiles: Object.keys(config.ca.profiles),
+    terms: config.tos,
+  }
+}
