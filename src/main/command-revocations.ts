@@ -1,4 +1,4 @@
-/** What commands on the database have revoked, in the metrics of the service. */
+/** Counts revocations by commands on the database in the metrics of the service. */
 
 import type { Logger } from 'pino'
 import type { Metrics } from '../ops/metrics.ts'

@@ -16,7 +16,7 @@ const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, window
 type EventsThread = SupervisedThread<EventsThreadMessages>
 
 export interface Events {
-  /** Undefined while nobody wants events. */
+  /** Undefined while no consumer wants events. */
   thread(): EventsThread | undefined
   /** Applies live settings; begins to deliver events where they say so. */
   apply(config: Config): Promise<void>
@@ -53,7 +53,7 @@ export async function startEvents(
 
 const SMTP_MS = 5_000
 
-/** Undefined when no mail is sent; so is the answer while nobody wants events. */
+/** Undefined when no mail is sent; the answer is undefined while no consumer wants events. */
 export function smtpStatus({ smtp }: Config, events: Events): (() => Promise<CheckStatus | undefined>) | undefined {
   if (!smtp.enabled) return undefined
   return async () => events.thread()?.ref.ask('smtp', undefined, SMTP_MS)
