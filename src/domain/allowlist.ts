@@ -6,7 +6,7 @@
  * names that the operator did not list.
  */
 
-import { parseIpAddress } from '../shared/pki/ip-address.ts'
+import { parseIpAddress } from '../shared/lib/ip-address.ts'
 import {
   type Identifier,
   type IdentifierType,
