@@ -63,8 +63,8 @@ export function requireLeafRequest(csr: Csr, profile: { extendedKeyUsages: reado
 }
 
 /**
- * The names are exactly the order's (RFC 8555 §7.4), as sets: in the SAN, or as common names that
- * could be there. cert-manager and many OpenSSL configurations write a name twice.
+ * The names are exactly the order's (RFC 8555 §7.4), as sets: in the SAN, or as common names that could be there.
+ * A name may come twice: cert-manager and many OpenSSL configurations do that.
  */
 function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
   if (csr.otherSanTypes.length > 0)
