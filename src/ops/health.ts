@@ -55,7 +55,7 @@ export interface HealthReport {
       cleanup: boolean
       /** Whether certificates that expire are warned of: false, too, where the settings ask for no warning. */
       expiration: boolean
-      /** Of all instances. Absent when the database does not say. */
+      /** Tasks of all instances; absent when the database does not answer. */
       tasks?: Readonly<Record<string, { leader: number; last_run: string; next_run: string; errors: number }>>
     }
     /** Consumers of events; absent when there are none. One that is behind is a warning. */
