@@ -5,7 +5,7 @@
  * allows no wildcard: `*.example.com` covers names that the operator of `example.com` did not list.
  */
 
-import { parseIpAddress } from '../shared/pki/ip-address.ts'
+import { parseIpAddress } from '../shared/lib/ip-address.ts'
 import {
   type Identifier,
   type IdentifierType,

@@ -3,10 +3,10 @@
  * docs/decisions/subject-keys.md). Pure: the CSR arrives parsed.
  */
 
+import { formatIpAddress, parseIpAddress } from '../shared/lib/ip-address.ts'
 import { otherSignatureAlgorithmName, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { type Csr, UNREADABLE, verifyCsrSignature } from '../shared/pki/csr.ts'
 import type { GeneralName } from '../shared/pki/general-names.ts'
-import { formatIpAddress, parseIpAddress } from '../shared/pki/ip-address.ts'
 import { MAX_COMMON_NAME_CHARACTERS } from '../shared/pki/name.ts'
 import { ANY_EXTENDED_KEY_USAGE, CA_EXTENSION } from '../shared/pki/oids.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'

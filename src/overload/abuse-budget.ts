@@ -10,7 +10,7 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { countedAddress } from '../domain/rate-limit.ts'
+import { countedAddress } from '../shared/lib/ip-address.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { isHeavy } from './overload.ts'
 

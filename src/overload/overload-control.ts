@@ -7,7 +7,7 @@
  * 4. Failed requests are charged (`budget`), and delayed over the budget (`delayFailure`).
  */
 
-import { countedAddress } from '../domain/rate-limit.ts'
+import { countedAddress } from '../shared/lib/ip-address.ts'
 import type { ResourceName } from '../shared/protocol/urls.ts'
 import { AbuseBudget, type AbuseBudgetEvents, addressKey, FAILURE_DELAY_MS, HeavyAddresses } from './abuse-budget.ts'
 import { Admission, type Refusal } from './admission.ts'

@@ -12,7 +12,6 @@
 import {
   type AddressCategory,
   charged,
-  countedAddress,
   fitting,
   type Pace,
   paceOf,
@@ -21,6 +20,7 @@ import {
   refunded,
   waitOf,
 } from '../domain/rate-limit.ts'
+import { countedAddress } from '../shared/lib/ip-address.ts'
 import type { SharedTable } from '../shared/lib/shared-memory.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
