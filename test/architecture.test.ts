@@ -87,8 +87,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'workers/module',
     'workers/address-policy.ts',
   ],
-  'src/ops': [...RESOURCES, 'src/ca/backend.ts', 'src/store/database.ts', 'src/background/loop.ts'],
-  'src/background': ['src/shared/lib', 'src/domain', 'src/services', 'src/store/instance-presence.ts'],
+  'src/ops': [...RESOURCES, 'src/ca/backend.ts', 'src/store/database.ts', 'src/runtime/loop.ts'],
   'src/runtime': ['src/shared/lib'],
   'src/config': [...SHARED, 'src/shared/config-file', 'src/domain'],
   // Settings are the configuration in the form that each part takes, so they see the parts' types.
@@ -118,7 +117,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/events',
     'src/front',
     'src/ops',
-    'src/background',
     'src/runtime',
     'src/config',
     'src/settings',
@@ -198,7 +196,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   nodemailer: ['src/events/notifications/transport.ts'],
   '@huggingface/jinja': ['src/events/notifications/templates.ts'],
   'node-cron': ['src/shared/lib/cron.ts'],
-  pg: ['src/store/pg.ts', 'src/store/pg-tls.ts'],
+  pg: ['src/store/pg.ts'],
   pino: [
     'src/main',
     'src/front',
@@ -207,7 +205,6 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/cli',
     'src/validation',
     'src/mpic',
-    'src/background/failure-log.ts',
     'src/ops/logging.ts',
     'src/ca/signer-process.ts',
     'signer/connection.ts',
@@ -232,7 +229,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/store/transparency-store.ts',
     'src/events',
   ],
-  tldts: ['src/domain/public-suffix.ts'],
+  tldts: ['src/domain/identifier-policy.ts'],
   'uWebSockets.js': [
     'src/http/uws.ts',
     'src/http/start-checks.ts',

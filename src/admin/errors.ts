@@ -65,7 +65,6 @@ function fieldErrors(issue: Issue, schema: z.ZodType): FieldError[] {
 const MOST_NAMED = 20
 
 function sentenceOf(issue: Issue): string {
-  if (issue.code === 'invalid_key') return `is unknown; it ${issue.issues.map(choiceOf).join('; ')}`
   const missing = issue.input === undefined ? 'is missing; it ' : ''
   if (issue.code === 'invalid_type') return `${missing}must be ${kindOf(issue.expected)}`
   if (issue.code === 'invalid_value') return `${missing}${choiceOf(issue)}`
@@ -74,26 +73,23 @@ function sentenceOf(issue: Issue): string {
   return issue.message
 }
 
-/** Says which values are right. Zod reports a wrong key of a table as a union, whose first part has the names. */
-function choiceOf(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'invalid_value')
-    return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
-  const [first] = issue.code === 'invalid_union' ? (issue.errors[0] ?? []) : []
-  return first ? choiceOf(first) : issue.message
-}
+const choiceOf = ({ values }: z.core.$ZodIssueInvalidValue) =>
+  `must be one of ${values.map((value) => JSON.stringify(value)).join(', ')}`
 
 const kindOf = (expected: string) => (/^[aeiou]/.test(expected) ? `an ${expected}` : `a ${expected}`)
 const unitOf = (origin: string) =>
   origin === 'string' ? ' characters long' : origin === 'array' ? ' entries long' : ''
 
-function memberNames(schema: z.ZodType, at: readonly string[]): string[] {
+function memberNames(schema: z.ZodType, at: readonly string[]): readonly string[] {
   let node: unknown = schema
-  for (const member of at) node = shapeOf(node)?.[member]
-  return Object.keys(shapeOf(node) ?? {})
+  for (const member of at) node = Object(unwrapped(node)).shape?.[member]
+  const { shape, keyType } = Object(unwrapped(node))
+  // A table whose keys are an enumeration.
+  return keyType?.options ?? Object.keys(shape ?? {})
 }
 
-function shapeOf(node: unknown): Record<string, unknown> | undefined {
-  let inner = node as { shape?: Record<string, unknown>; unwrap?: () => unknown } | undefined
+function unwrapped(node: unknown): unknown {
+  let inner = node as { shape?: unknown; unwrap?: () => unknown } | undefined
   while (inner && !inner.shape && typeof inner.unwrap === 'function') inner = inner.unwrap() as typeof inner
-  return inner?.shape
+  return inner
 }

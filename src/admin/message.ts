@@ -1,7 +1,7 @@
 /** Requests and replies of the Admin API as values: they cross threads as messages. */
 
 import type { ShownSetting } from '../config/shown.ts'
-import type { InstanceState } from '../domain/instance-state.ts'
+import type { InstanceState } from '../domain/alarms.ts'
 import type { Header } from '../http/message.ts'
 
 export interface AdminRequest {

@@ -1,7 +1,7 @@
 /** Schemas that several resources share. */
 
 import { z } from 'zod/v4'
-import { parseSerialNumber } from '../domain/serial-number.ts'
+import { parseSerialNumber } from '../domain/revocation.ts'
 
 /** A longer text is refused before any other check runs. */
 export const text = (max: number, error?: string) =>

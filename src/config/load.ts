@@ -18,7 +18,7 @@ import {
   splitPath,
   type Violation,
 } from '../shared/config-file/notice.ts'
-import { findNode, isSecret } from '../shared/config-file/schema-node.ts'
+import { findNode, isSecret, typeOf } from '../shared/config-file/schema-node.ts'
 import {
   inFileOrder,
   isSection,
@@ -93,7 +93,7 @@ const SWITCHES: Readonly<Record<string, boolean>> = { true: true, false: false }
 
 /** A text that is no number, or no switch, stays for the schema to refuse. */
 function converted(value: string, path: Path): unknown {
-  const type = findNode(REFERENCE, path)?.type ?? ''
+  const type = typeOf(findNode(REFERENCE, path))
   if (!['integer', 'number', 'boolean'].includes(type)) return value
   if (value === '') return undefined
   if (type === 'boolean') return SWITCHES[value.toLowerCase()] ?? value

@@ -1,6 +1,6 @@
 /** Renders the manual's table of settings and the editors' JSON Schema from the schema. Pure. */
 
-import { type SchemaNode, withoutNull } from '../shared/config-file/schema-node.ts'
+import { typeOf as jsonTypeOf, type SchemaNode, withoutNull } from '../shared/config-file/schema-node.ts'
 import { ABSENT_FEATURES } from './availability.ts'
 import { REFERENCE } from './schema.ts'
 
@@ -201,7 +201,7 @@ function forEditors(node: SchemaNode): SchemaNode {
   }
   if (mapped.maximum === Number.MAX_SAFE_INTEGER) delete mapped.maximum
   if (mapped.minimum === Number.MIN_SAFE_INTEGER) delete mapped.minimum
-  if (!['integer', 'number', 'boolean'].includes(mapped.type ?? '')) return mapped
+  if (!['integer', 'number', 'boolean'].includes(jsonTypeOf(mapped))) return mapped
   const { description: said, default: shown, ...value } = mapped
   return { ...(said && { description: said }), ...(showsDefault && { default: shown }), ...orVariable(value) }
 }

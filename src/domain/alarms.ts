@@ -1,7 +1,60 @@
 /** What an administrator should look at, from the facts of the overview. Pure. */
 
-import { isBehind, type WorkersStatus } from './background-run.ts'
-import type { InstanceState } from './instance-state.ts'
+export interface InstanceState {
+  database: 'ok' | 'error' | 'pool_exhausted'
+  pool: { max: number; size: number; available: number; waiting: number }
+  caBackend: {
+    status: 'ok' | 'error' | 'stopped'
+    /** In words that anyone may read. */
+    reason: string | undefined
+    /** Issuers whose keys are in a token. */
+    tokens: readonly { issuer: string; status: string; since: string }[]
+  }
+  /** Undefined when no name server is configured. */
+  dnsResolver: 'ok' | 'error' | undefined
+  /** Those with which the signer signs now. */
+  issuers: readonly { id: string; certificate: Uint8Array; notAfter: Date }[]
+}
+
+/** Runs of one task since the last report of this instance. */
+export interface TaskRuns {
+  task: string
+  lastRunAt: Date
+  nextRunAt: Date
+  /** Failed ones. */
+  errors: number
+  lastError: string | undefined
+}
+
+export interface TaskStatus {
+  name: string
+  /** Instance that ran it last. */
+  leader: number
+  leaderIsAlive: boolean
+  lastRunAt: Date
+  nextRunAt: Date
+  /** Failed runs since the table was made. */
+  errors: number
+  lastError: string | null
+  failedAt: Date | null
+}
+
+export interface ConsumerBacklog {
+  name: string
+  /** Events, at most 1000. */
+  waiting: number
+  oldestSeconds: number
+}
+
+export interface WorkersStatus {
+  tasks: readonly TaskStatus[]
+  consumers: readonly ConsumerBacklog[]
+}
+
+/** Longer than any pause between two attempts. */
+const BEHIND_SECONDS = 300
+
+export const isBehind = ({ oldestSeconds }: ConsumerBacklog) => oldestSeconds > BEHIND_SECONDS
 
 export interface Alarm {
   severity: 'error' | 'warning'

@@ -104,3 +104,128 @@ export function canonicalJson(value: unknown): string {
   members.sort(([a], [b]) => (a < b ? -1 : 1))
   return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonicalJson(member)}`).join(',')}}`
 }
+
+/** Whether the chain is whole: entry by entry, in the order of their numbers. */
+export interface NotedHead {
+  sequence: number
+  mac: Buffer
+}
+
+export interface AuditVerdict {
+  /** How many were read. */
+  entries: number
+  head: NotedHead
+  /** Retention deleted everything up to here; 0 for nothing. */
+  cutSequence: number
+  /** Sentences; at most `MOST_FAULTS`. None for a whole chain. */
+  faults: readonly string[]
+}
+
+const MOST_FAULTS = 20
+
+const HEAD = /^(?<sequence>\d{1,15}):(?<mac>[0-9a-f]{64})?$/i
+
+/** As the log line has it: `12:9f86…`. */
+export const renderHead = ({ sequence, mac }: NotedHead) => `${sequence}:${mac.toString('hex')}`
+
+export function parseHead(text: string): NotedHead | undefined {
+  const { sequence, mac } = HEAD.exec(text.trim())?.groups ?? {}
+  return sequence === undefined ? undefined : { sequence: Number(sequence), mac: Buffer.from(mac ?? '', 'hex') }
+}
+
+/** Where retention has cut the chain; sequence 0 for nowhere. */
+type AuditCut = NotedHead & { seal: Buffer | undefined }
+
+interface AuditCheckOptions {
+  key: Buffer
+  head: NotedHead
+  cut: AuditCut
+  /** Written down elsewhere: they find a cut tail that the database does not show. */
+  noted: readonly NotedHead[]
+}
+
+export class AuditCheck {
+  readonly #options: AuditCheckOptions
+  readonly #faults: string[] = []
+  #last: NotedHead
+  #entries = 0
+  #unfit = 0
+
+  constructor(options: AuditCheckOptions) {
+    const { key, head, cut, noted } = options
+    this.#options = options
+    this.#last = cut
+    if (cut.sequence > 0 && !isSealed(cut, key)) this.#fault(`the cut at ${cut.sequence} was not made by retention`)
+    for (const { sequence } of noted) {
+      if (sequence > head.sequence) this.#fault(`${missing(head.sequence + 1, sequence)} at the end`)
+      if (sequence < cut.sequence)
+        this.#fault(`the noted head ${sequence} cannot be compared: retention has cut the log at ${cut.sequence}`)
+    }
+    this.#compareNoted(cut)
+  }
+
+  /** Entries in the order of their sequence numbers, from the cut on. */
+  add(entry: AuditEntry & { mac: Buffer }): void {
+    const { sequence, mac } = entry
+    const expected = this.#last.sequence + 1
+    this.#entries++
+    if (sequence > expected) this.#fault(missing(expected, sequence - 1))
+    else if (!isSameMac(mac, auditMac(this.#options.key, this.#last.mac, entry))) {
+      this.#unfit++
+      this.#fault(`entry ${sequence} was changed, or moved, or written under another key`)
+    }
+    this.#last = { sequence, mac }
+    this.#compareNoted(this.#last)
+  }
+
+  verdict(): AuditVerdict {
+    const { head, cut } = this.#options
+    const last = this.#last
+    if (last.sequence < head.sequence) this.#fault(`${missing(last.sequence + 1, head.sequence)} at the end`)
+    else if (last.sequence > head.sequence || !isSameMac(last.mac, head.mac))
+      this.#fault(`the head, ${head.sequence}, is not that of the last entry, ${last.sequence}`)
+    const isOtherKey = this.#unfit > 1 && this.#unfit === this.#entries
+    const faults = isOtherKey ? ['no entry fits: the key is not the one the log was written under'] : this.#faults
+    return { entries: this.#entries, head, cutSequence: cut.sequence, faults }
+  }
+
+  #compareNoted({ sequence, mac }: NotedHead): void {
+    for (const noted of this.#options.noted)
+      if (noted.sequence === sequence && !isSameMac(noted.mac, mac))
+        this.#fault(`entry ${sequence} is not the one of the noted head`)
+  }
+
+  #fault(sentence: string): void {
+    if (this.#faults.length < MOST_FAULTS) this.#faults.push(sentence)
+  }
+}
+
+const isSealed = ({ sequence, mac, seal }: AuditCut, key: Buffer) =>
+  seal !== undefined && isSameMac(seal, cutSeal(key, sequence, mac))
+
+/** The end of the log, and its entry at a remembered place. */
+export interface AuditTail {
+  head: NotedHead
+  cut: AuditCut
+  /** Undefined when there is no entry. */
+  rememberedMac: Buffer | undefined
+  lastMac: Buffer | undefined
+}
+
+/** @returns why the end of the log is not what it was, or undefined */
+export function tailFault(remembered: NotedHead | undefined, tail: AuditTail, key: Buffer): string | undefined {
+  const { head, cut, rememberedMac, lastMac } = tail
+  if (remembered && head.sequence < remembered.sequence)
+    return `${missing(head.sequence + 1, remembered.sequence)} at the end`
+  if (cut.sequence > 0 && !isSealed(cut, key)) return `the cut at ${cut.sequence} was not made by retention`
+  if (head.sequence > cut.sequence && !(lastMac && isSameMac(lastMac, head.mac)))
+    return `the head, ${head.sequence}, is not that of the last entry`
+  if (!remembered || remembered.sequence === 0 || remembered.sequence <= cut.sequence) return undefined
+  if (!rememberedMac) return missing(remembered.sequence, remembered.sequence)
+  return isSameMac(rememberedMac, remembered.mac)
+    ? undefined
+    : `entry ${remembered.sequence} is another one than it was`
+}
+
+const missing = (first: number, last: number) =>
+  first === last ? `entry ${first} is missing` : `the entries ${first} to ${last} are missing`

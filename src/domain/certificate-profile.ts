@@ -4,15 +4,15 @@
  * ask for is in `order-request.ts`.
  */
 
-import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
+import { type KeyKind, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import type { NameConstraints } from '../shared/pki/name-constraints.ts'
 import type { ExtendedKeyUsage, KeyUsage } from '../shared/pki/oids.ts'
+import type { Spki } from '../shared/pki/spki.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import { type BackendName, isSigner } from './csr-issuance.ts'
 import { constraintRefusal } from './identifier-policy.ts'
-import type { SubjectKeyType } from './subject-key.ts'
 
 export const DEFAULT_PROFILE = 'default'
 
@@ -135,4 +135,36 @@ export function certificateValidity(
 /** The start of a period for which the client asked none. */
 export function earliestStart(policy: ValidityPolicy, now: Date): Date {
   return new Date(Math.floor(now.getTime() / SECOND_MS) * SECOND_MS - policy.backdateSeconds * SECOND_MS)
+}
+
+/** Kinds of key that a profile certifies. src/shared/pki checks sizes and weak keys. */
+export const SUBJECT_KEY_TYPES = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'] as const
+export type SubjectKeyType = (typeof SUBJECT_KEY_TYPES)[number]
+
+export const SUBJECT_KEY_KINDS: Record<SubjectKeyType, KeyKind> = {
+  RSA: 'rsa',
+  'P-256': 'ec',
+  'P-384': 'ec',
+  'P-521': 'ec',
+  Ed25519: 'ed25519',
+}
+
+/** The reason for a refusal, or undefined. */
+export function checkSubjectKeyType(spki: Spki, accepted: readonly SubjectKeyType[]): string | undefined {
+  const type = subjectKeyType(spki)
+  if (type !== undefined && accepted.includes(type)) return undefined
+  return `keys of type ${type ?? 'unknown'} are not accepted by this certificate profile; use ${accepted.join(', ')}`
+}
+
+function subjectKeyType(spki: Spki): SubjectKeyType | undefined {
+  switch (spki.kind) {
+    case 'rsa':
+      return 'RSA'
+    case 'ec':
+      return spki.curve
+    case 'ed25519':
+      return 'Ed25519'
+    case 'unsupported':
+      return undefined
+  }
 }

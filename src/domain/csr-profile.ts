@@ -13,9 +13,8 @@ import { MAX_COMMON_NAME_CHARACTERS } from '../shared/pki/name.ts'
 import { EXTENDED_KEY_USAGES } from '../shared/pki/oids.ts'
 import type { Spki } from '../shared/pki/spki.ts'
 import { Problem } from '../shared/protocol/problem.ts'
-import { certifiedCommonNames, certifiedNames, fitsCommonName } from './csr-check.ts'
+import { certifiedCommonNames, certifiedNames, firstOf, fitsCommonName, listed, shortened, shown } from './csr-check.ts'
 import { compileLinearPattern, type LinearPattern, PatternError } from './linear-pattern.ts'
-import { firstOf, listed, shortened, shown } from './short-texts.ts'
 
 /**
  * `profile_data`, checked and compiled. A minimum or maximum of −1 means no limit, and is absent

@@ -4,6 +4,7 @@
  * finalize share one function.
  */
 
+import { createRequire } from 'node:module'
 import { checkNameConstraints } from '../shared/pki/constrained-names.ts'
 import type { NameConstraints } from '../shared/pki/name-constraints.ts'
 import {
@@ -23,7 +24,6 @@ import {
 } from '../shared/protocol/identifier.ts'
 import { Problem, type ProblemType, type Subproblem } from '../shared/protocol/problem.ts'
 import { type Allowlist, allowsWildcard, forbidsWildcard, isAllowed, matchesPattern } from './allowlist.ts'
-import type { IsRegistry } from './public-suffix.ts'
 
 export interface IdentifierPolicy {
   /** Patterns: an exact name, or `*.x` for x and all below it. Empty allows every name. */
@@ -32,7 +32,7 @@ export interface IdentifierPolicy {
   allowWildcards: boolean
   allowIp: boolean
   allowSingleLabel: boolean
-  /** Refuses wildcards right below such a name; undefined without a list (public-suffix.ts). */
+  /** Refuses wildcards right below such a name; undefined without a list. */
   isRegistry?: IsRegistry | undefined
   maxIdentifiers: number
   maxValueLength: number
@@ -206,4 +206,27 @@ const isAscii = (text: string) => /^\p{ASCII}*$/u.test(text)
 function shown(text: string): string {
   const printable = text.replace(/[^\x20-\x7e]/g, '?')
   return JSON.stringify(printable.length > 80 ? `${printable.slice(0, 80)}…` : printable)
+}
+
+/** Names below which anybody can register names, by the Public Suffix List (publicsuffix.org). */
+export const PUBLIC_SUFFIX_LISTS = ['none', 'builtin'] as const
+type PublicSuffixList = (typeof PUBLIC_SUFFIX_LISTS)[number]
+
+/** Whether the names right below `name`, in normal form, belong to their registrants. */
+export type IsRegistry = (name: string) => boolean
+
+/**
+ * Reads the list of the `tldts` package on demand, 1.5 MB a thread. Omits private domains, as
+ * CA/Browser Forum BR §3.2.2.6 advises: the operator of `github.io` may have its wildcard.
+ */
+export function publicSuffixes(list: PublicSuffixList): IsRegistry | undefined {
+  if (list === 'none') return undefined
+  const { getPublicSuffix } = createRequire(import.meta.url)('tldts') as typeof import('tldts')
+  const options = { extractHostname: false, validateHostname: false, detectIp: false }
+  return (name) => {
+    // A rule such as `*.kawasaki.jp` covers only names below it, hence the extra label. No rule
+    // begins with `_`.
+    const suffix = getPublicSuffix(`_.${name}`, options)
+    return suffix === null || suffix.length >= name.length
+  }
 }

@@ -1,7 +1,18 @@
 /** An event as a syslog message (RFC 5424), and its frame on a stream (RFC 6587 §3.4.1, RFC 5425 §4.3). */
 
-import { renderAuditRecord } from './audit-record.ts'
 import { type OccurredEvent, severityOf } from './event.ts'
+
+/** `event` and `data` are named as the receivers of earlier exports know them. */
+export function renderAuditRecord({ id, kind, subject, accountId, occurredAt, data }: OccurredEvent): string {
+  return JSON.stringify({
+    event: kind,
+    event_id: id,
+    occurred_at: occurredAt.toISOString(),
+    subject,
+    ...(accountId !== undefined && { account_id: accountId }),
+    data,
+  })
+}
 
 export interface SyslogSender {
   hostname: string

@@ -7,9 +7,8 @@
 
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { renderAuditRecord } from '../domain/audit-record.ts'
 import { AUDIT_KINDS, type OccurredEvent } from '../domain/event.ts'
-import { renderSyslogMessage } from '../domain/syslog-message.ts'
+import { renderAuditRecord, renderSyslogMessage } from '../domain/syslog-message.ts'
 import { backoffDelayMs, ReceiverBusy, Refused, withBackoff } from './backoff.ts'
 import type { ExternalConsumer } from './consumer.ts'
 import { jsonPoster, type ReceiverGuard } from './http-post.ts'

@@ -1,7 +1,7 @@
 /** Events of validation attempts: before each, and how it ended. */
 
-import type { ValidationRecord } from '../domain/validation-evidence.ts'
-import { retryDelayMs, type ValidationPolicy } from '../domain/validation-policy.ts'
+import type { ValidationRecord } from '../domain/validation-attempt.ts'
+import { retryDelayMs, type ValidationPolicy } from '../domain/validation-attempt.ts'
 import type { ValidationRequest } from '../services/challenge-triggers.ts'
 import type { EventWriter } from './event-writer.ts'
 

@@ -1,8 +1,8 @@
 /** What docs/hooks.md and docs/operations/events.md say of each kind of event, from `EVENTS`. Pure. */
 
-import { renderAuditRecord } from '../domain/audit-record.ts'
 import { AUDIT_KINDS, EVENT_KINDS, EVENTS, type EventKind, HOOK_KINDS, membersOf, severityOf } from '../domain/event.ts'
 import { sampleEvent } from '../domain/event-samples.ts'
+import { renderAuditRecord } from '../domain/syslog-message.ts'
 
 /** Generated parts by file, below `docs`, and by the name in the comment before each. */
 export const GENERATED: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {

@@ -18,7 +18,7 @@ import type { HttpReply, HttpRequest } from '../http/message.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { ADMIN_FAILURE_COSTS, FAILURE_COSTS } from '../overload/abuse-budget.ts'
 import type { OverloadControl } from '../overload/overload-control.ts'
-import { isRefusing, PRESSURE_RETRY_AFTER, type SharedFlags } from '../services/shared-flags.ts'
+import { isRefusing, PRESSURE_RETRY_AFTER, type SharedFlags } from '../services/shared-state.ts'
 import { CommandDropped } from '../shared/lib/batcher.ts'
 import type { Problem } from '../shared/protocol/problem.ts'
 import { behindExternalPath } from '../shared/protocol/urls.ts'
@@ -102,7 +102,8 @@ export class Front {
   #isAdministration(http: HttpRequest): boolean {
     const { admin } = this.#options
     return (
-      admin?.isAdministrators(http.path) === true && !this.#overload.isHeldBack(this.#effectiveClient(http).address)
+      admin?.isAdministrators(http.path) === true &&
+      !this.#overload.budget.isExhausted(this.#effectiveClient(http).address)
     )
   }
 
@@ -143,7 +144,7 @@ export class Front {
 
   #refuse(http: HttpRequest): HttpReply | Promise<HttpReply> | undefined {
     const { admin } = this.#options
-    if (!this.#overload.isWatching) return undefined
+    if (!this.#overload.admission.isWatching) return undefined
     let exchange: Exchange | undefined
     const begun = () => (exchange ??= this.#begin(http))
     const refusal = this.#overload.refuse({
@@ -206,14 +207,14 @@ export class Front {
 
   #finishLater(reply: Promise<HttpReply>, exchange: Exchange): Promise<HttpReply> {
     const { resource, startedAt } = exchange
-    this.#overload.began(resource)
+    this.#overload.admission.began(resource)
     return this.#options.deadlines.within(reply, startedAt).then(
       (ready) => {
-        this.#overload.ended(resource)
+        this.#overload.admission.ended(resource)
         return this.#deliver(this.#finish(ready, exchange), exchange)
       },
       (error) => {
-        this.#overload.ended(resource)
+        this.#overload.admission.ended(resource)
         return error instanceof CommandDropped ? UNREAD : this.#fail(error, exchange)
       },
     )
@@ -237,7 +238,7 @@ export class Front {
     metrics.requests.answered(http.method, reply.status, resource, seconds)
     // An address without budget causes thousands of these replies; the log has one line for all of
     // them.
-    if (reply.status === 429 && this.#overload.isHeldBack(address)) return reply
+    if (reply.status === 429 && this.#overload.budget.isExhausted(address)) return reply
     const level = reply.status >= 500 ? 'error' : reply.status >= 400 ? 'warn' : 'info'
     if (log.isLevelEnabled(level)) {
       const line = {
@@ -259,8 +260,8 @@ export class Front {
   #deliver(reply: HttpReply, { address, http }: Exchange): HttpReply | Promise<HttpReply> {
     if (reply.status < 400 || reply.status >= 500) return reply
     const cost = (this.#options.admin?.owns(http.path) ? ADMIN_FAILURE_COSTS : FAILURE_COSTS)[reply.status]
-    if (cost !== undefined) this.#overload.failed(address, cost + http.body.length / BYTES_OF_A_SIGNATURE)
-    if (!this.#overload.isHeldBack(address)) return reply
+    if (cost !== undefined) this.#overload.budget.charge(address, cost + http.body.length / BYTES_OF_A_SIGNATURE)
+    if (!this.#overload.budget.isExhausted(address)) return reply
     http.dropBody()
     return this.#overload.delayFailure(reply) ?? { ...reply, closes: true }
   }

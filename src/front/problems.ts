@@ -2,7 +2,7 @@
 
 import { ADMIN_ERRORS, AdminError, type AdminErrorCode } from '../domain/admin-error.ts'
 import { ActorError } from '../runtime/errors.ts'
-import { PRESSURE_RETRY_AFTER, type RefusingTier } from '../services/shared-flags.ts'
+import { PRESSURE_RETRY_AFTER, type RefusingTier } from '../services/shared-state.ts'
 import { BatcherFull } from '../shared/lib/batcher.ts'
 import { TooManyWaiting } from '../shared/lib/caching.ts'
 import { Problem } from '../shared/protocol/problem.ts'

@@ -1,12 +1,11 @@
 /** Metrics and log lines of the background tasks, and of what they find. */
 
 import type { Logger } from 'pino'
-import { createFailureLog } from '../background/failure-log.ts'
-import type { RunRecorder } from '../background/run-recorder.ts'
-import type { BackgroundEvents } from '../background/tasks.ts'
 import type { EventWriter } from '../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { ADOPTION, type BackgroundParts, EXPIRATION } from './background.ts'
+import type { BackgroundEvents, RunRecorder } from './background-tasks.ts'
+import { createFailureLog } from './background-tasks.ts'
 import { issuanceEvents, orderRecovered } from './ca/start-issuance.ts'
 
 export function backgroundEvents(log: Logger, metrics: Metrics, recorder: RunRecorder): BackgroundEvents {

@@ -1,10 +1,10 @@
 /** What commands on the database have revoked, in the metrics of the service. */
 
 import type { Logger } from 'pino'
-import { type Loop, startLoop } from '../background/loop.ts'
 import type { Metrics } from '../ops/metrics.ts'
+import { type Loop, startLoop } from '../runtime/loop.ts'
 import type { Database } from '../store/database.ts'
-import { takeRevocations } from '../store/revocation-tally.ts'
+import { takeRevocations } from '../store/server-settings.ts'
 
 const LOOK_MS = 5_000
 

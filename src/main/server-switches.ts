@@ -4,12 +4,11 @@
  */
 
 import type { Logger } from 'pino'
-import { type Loop, startLoop } from '../background/loop.ts'
-import { SERVER_SWITCHES, type ServerSwitch } from '../domain/server-switch.ts'
-import type { SharedFlags } from '../services/shared-flags.ts'
+import { type Loop, startLoop } from '../runtime/loop.ts'
+import type { SharedFlags } from '../services/shared-state.ts'
 import { keysOf } from '../shared/lib/encoding.ts'
 import type { Database } from '../store/database.ts'
-import { createServerSettings } from '../store/server-settings.ts'
+import { createServerSettings, SERVER_SWITCHES, type ServerSwitch } from '../store/server-settings.ts'
 
 /** Every thread must see a change within two seconds. */
 const POLL_MS = 1_000

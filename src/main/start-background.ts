@@ -1,7 +1,5 @@
 /** CRLs and background tasks of the supervisor, and the actors that answer front threads. */
 
-import { RunRecorder } from '../background/run-recorder.ts'
-import { type BackgroundWorkers, startBackgroundTasks } from '../background/tasks.ts'
 import { signerBackend } from '../config/backends.ts'
 import { AbuseSummary } from '../events/abuse-summary.ts'
 import { startResolverCheck } from '../ops/resolver-check.ts'
@@ -12,6 +10,7 @@ import type { ChallengeMethods } from '../validation/extensions.ts'
 import type { AdminThread } from './admin/start-admin.ts'
 import { backgroundTasks } from './background.ts'
 import { backgroundEvents, workEvents } from './background-events.ts'
+import { type BackgroundWorkers, RunRecorder, startBackgroundTasks } from './background-tasks.ts'
 import type { CaPart, IssuancePart } from './ca/start-ca.ts'
 import { type Crls, startCrls } from './ca/start-crl.ts'
 import { backendTasks } from './ca/start-csr-issuances.ts'

@@ -6,7 +6,7 @@
 import { ChallengeEvents } from '../events/challenge-events.ts'
 import { corroborated } from '../mpic/perspectives.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
-import type { AskForMailDomains } from '../services/mail-domains.ts'
+import type { AskForMailDomains } from '../services/registration.ts'
 import { type DispatcherEvents, ValidationDispatcher } from '../services/validation-dispatcher.ts'
 import { dispatchLimits, staleSeconds, validationPolicy } from '../settings/validation.ts'
 import { createCaaChecks, createCaaJobFactory } from '../validation/caa-checks.ts'

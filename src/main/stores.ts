@@ -1,16 +1,15 @@
 /** The stores of a thread, on its own database connections. */
 
+import { createUsageStore, type UsageStore } from '../store/account-rules-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
 import { type CrlStore, createCrlStore } from '../store/crl-store.ts'
 import type { Database } from '../store/database.ts'
 import { createExpiryStore, type ExpiryStore } from '../store/expiry-store.ts'
 import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store.ts'
-import { createNonceAuditStore, type NonceAuditStore } from '../store/nonce-audit-store.ts'
-import { createNonceStore, type NonceStore } from '../store/nonce-store.ts'
+import { createNonceAuditStore, createNonceStore, type NonceAuditStore, type NonceStore } from '../store/nonce-store.ts'
 import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-store.ts'
 import { createRetentionStore, type RetentionStore } from '../store/retention-store.ts'
-import { createUsageStore, type UsageStore } from '../store/usage-store.ts'
 
 export interface Stores {
   issuance: IssuanceStore

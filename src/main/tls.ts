@@ -5,11 +5,11 @@
 
 import path from 'node:path'
 import type { Logger } from 'pino'
-import { createFailureLog } from '../background/failure-log.ts'
-import { type Loop, startLoop } from '../background/loop.ts'
 import type { Config } from '../config/schema.ts'
+import { type Loop, startLoop } from '../runtime/loop.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { admittedNames, ensureServerCertificate, type ServerCertificateFiles } from '../services/server-certificate.ts'
+import { createFailureLog } from './background-tasks.ts'
 
 const CERTIFICATE_CHECK_INTERVAL_MS = 3_600_000
 

@@ -7,9 +7,9 @@
  */
 
 import type { CaBackend, CaHealth } from '../ca/backend.ts'
-import { isBehind, type WorkersStatus } from '../domain/background-run.ts'
-import type { SharedFlags } from '../services/shared-flags.ts'
-import { pressureTier } from '../services/shared-flags.ts'
+import { isBehind, type WorkersStatus } from '../domain/alarms.ts'
+import type { SharedFlags } from '../services/shared-state.ts'
+import { pressureTier } from '../services/shared-state.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import { type Database, requireWrites } from '../store/database.ts'
 import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from './health.ts'

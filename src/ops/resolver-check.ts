@@ -1,7 +1,7 @@
 /** Whether a name server of validation answers: asked in the background, because anyone may ask for health. */
 
 import { Resolver } from 'node:dns/promises'
-import { type Loop, startLoop } from '../background/loop.ts'
+import { type Loop, startLoop } from '../runtime/loop.ts'
 import type { CheckStatus } from './health.ts'
 
 const INTERVAL_MS = 10_000

@@ -8,21 +8,23 @@
  */
 
 import type { ResourceName } from '../shared/protocol/urls.ts'
-import { addressKey, DecayingSketch, HeavyAddresses, type SketchKey } from './address-usage.ts'
+import { addressKey, DecayingSketch, HeavyAddresses, type SketchKey } from './abuse-budget.ts'
 import {
   CALM,
+  type EpisodeEvents,
   expectedDelayMs,
   isTurnedAway,
   type LimitedResource,
   newOrderPressure,
   nextRate,
   nextState,
+  OverloadEpisode,
   readingDelayMs,
   retryAfterSeconds,
+  type ShedReason,
   TICK_MS,
   WORK_CLASS,
 } from './overload.ts'
-import { type EpisodeEvents, OverloadEpisode, type ShedReason } from './overload-episode.ts'
 
 export interface Refusal {
   reason: ShedReason

@@ -4,16 +4,14 @@
  * 1. A connection is accepted or closed (`acceptsConnection`).
  * 2. A request is admitted or refused by its head (`refuse`), before its body is read.
  * 3. A complete request runs or waits (`run`): those of heavy addresses, and new orders.
- * 4. Failed requests are charged (`failed`), and delayed over the budget (`delayFailure`).
+ * 4. Failed requests are charged (`budget`), and delayed over the budget (`delayFailure`).
  */
 
 import { countedAddress } from '../domain/rate-limit.ts'
 import type { ResourceName } from '../shared/protocol/urls.ts'
-import { AbuseBudget, type AbuseBudgetEvents, FAILURE_DELAY_MS } from './abuse-budget.ts'
+import { AbuseBudget, type AbuseBudgetEvents, addressKey, FAILURE_DELAY_MS, HeavyAddresses } from './abuse-budget.ts'
 import { Admission, type Refusal } from './admission.ts'
-import { createConnectionGate } from './connection-gate.ts'
-import { type LimitedResource, newOrdersBeside, retryAfterSeconds, WORK_CLASS } from './overload.ts'
-import type { EpisodeEvents } from './overload-episode.ts'
+import { type EpisodeEvents, type LimitedResource, newOrdersBeside, retryAfterSeconds, WORK_CLASS } from './overload.ts'
 import { DelayedReplies, LowPriorityQueue, tenPercentOfTick } from './waiting.ts'
 
 export interface OverloadEvents {
@@ -66,9 +64,9 @@ const REFUSAL_DELAY_MS = 2_000
 const MAX_DELAYED_REPLIES = 8_192
 
 export class OverloadControl<Reply> {
-  /** Used by the gate of ACME requests, which charges failed signatures. */
+  /** Failed requests and signatures are charged to it by address. */
   readonly budget: AbuseBudget
-  /** Used by requests that pause for a validation. */
+  /** Told when a request begins, pauses for a validation, and ends. */
   readonly admission: Admission
   /** @returns whether a connection is accepted, by its address and the number of open ones */
   readonly acceptsConnection: (peerAddress: string, open: number) => boolean
@@ -96,11 +94,6 @@ export class OverloadControl<Reply> {
       isOverloaded: () => this.admission.isOverloaded,
       isUnwelcome: (address) => this.budget.isExhausted(address),
     })
-  }
-
-  /** While false, `refuse` does nothing. */
-  get isWatching(): boolean {
-    return this.admission.isWatching
   }
 
   get delayedReplies(): number {
@@ -150,24 +143,6 @@ export class OverloadControl<Reply> {
     return room
   }
 
-  /** A request that is not answered in its first turn has begun. */
-  began(resource: string): void {
-    this.admission.began(resource)
-  }
-
-  ended(resource: string): void {
-    this.admission.ended(resource)
-  }
-
-  /** @param cost 1 is the cost of a signature */
-  failed(address: string, cost: number): void {
-    this.budget.charge(address, cost)
-  }
-
-  isHeldBack(address: string): boolean {
-    return this.budget.isExhausted(address)
-  }
-
   /** @returns undefined when too many replies wait. */
   delayRefusal(reply: Reply): Promise<Reply> | undefined {
     return this.#lateRefusals.delay(reply, performance.now())
@@ -202,4 +177,59 @@ const isNew = ({ target }: WaitingRequest): boolean => target !== undefined && W
 
 function inTurn<T>(queue: LowPriorityQueue, owner: string, work: () => T | Promise<T>): Promise<T> {
   return new Promise((resolve) => queue.push(owner, () => resolve(work())))
+}
+
+interface ConnectionGateOptions {
+  /** Of this thread. */
+  maxConnections: number
+  /** A proxy forwards many clients, so it is never refused below the bound. */
+  isTrustedProxy(address: string): boolean
+  /** The thread is busy, or its queue grows. */
+  isBusy(): boolean
+  isOverloaded(): boolean
+  /** The address has used up its budget of failed requests. */
+  isUnwelcome(address: string): boolean
+  clock?(): number
+}
+
+/** The library keeps an idle connection as long. */
+const HALF_LIFE_MS = 10_000
+/** An address with no more connections is never heavy. */
+const FEW = 32
+const LOOK_MS = 50
+
+/**
+ * The library ends silent connections after about ten seconds, so usually one bound is enough. Above half of it, or
+ * under overload, heavy addresses are refused before the TLS handshake.
+ * An address without budget keeps `FEW` connections, since refusing those would only cause more handshakes.
+ * @returns whether a connection is accepted, by its address and the number of open ones
+ */
+export function createConnectionGate({
+  maxConnections,
+  isTrustedProxy,
+  isBusy,
+  isOverloaded,
+  isUnwelcome,
+  clock = () => performance.now(),
+}: ConnectionGateOptions): (peerAddress: string, open: number) => boolean {
+  const opened = new HeavyAddresses(HALF_LIFE_MS)
+  let lookedAt = Number.NEGATIVE_INFINITY
+
+  return (address, open) => {
+    if (open > maxConnections) return false
+    if (isTrustedProxy(address)) return true
+    const now = clock()
+    const key = addressKey(address)
+    opened.count(key, 1, now)
+    const isScarce = open > maxConnections / 2 || isOverloaded()
+    if (!isScarce && !isBusy()) return true
+    if (opened.amount(key, now) <= FEW) return true
+    if (isUnwelcome(address)) return false
+    if (!isScarce) return true
+    if (now - lookedAt >= LOOK_MS) {
+      lookedAt = now
+      opened.look(now)
+    }
+    return !opened.isHeavy(key, now)
+  }
 }

@@ -6,12 +6,24 @@
  * uncaught error (reported to the supervisor first), and on `process.exit`. Only running out of
  * heap skips it.
  */
+
+import { readlinkSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import { within } from '../shared/lib/time-limit.ts'
 import { type ActorRef, type MessageTable, spawn } from './actor.ts'
 import { toErrorData } from './errors.ts'
-import { connect, expose, MovableRef } from './port.ts'
-import { CONTROL_LIMIT, type HandedPort, type ThreadStart, type ToSupervisor, type ToThread } from './thread-control.ts'
+import {
+  CONTROL_LIMIT,
+  connect,
+  expose,
+  type HandedPort,
+  MovableRef,
+  type ThreadStart,
+  type ToSupervisor,
+  type ToThread,
+} from './port.ts'
 
 type NoMessages = Record<never, never>
 
@@ -145,4 +157,19 @@ function recycling(supervisor: ActorRef<ToSupervisor>): (reason: string) => void
     isUnderWay = true
     supervisor.ask('recycle', { reason }, RECYCLE_DEADLINE_MS).then(over, over)
   }
+}
+
+/** Threads that give way to the others (docs/decisions/administrators-last.md). */
+const LOWEST = os.constants.priority.PRIORITY_LOW
+
+/**
+ * Lowers the calling thread alone, which only Linux can; a thread that it starts later inherits it.
+ *
+ * @param steps of niceness, below the priority that the thread has
+ * @throws Error where there is no /proc
+ */
+export function lowerPriority(steps: number): void {
+  if (process.platform !== 'linux') return
+  const thread = Number(path.basename(readlinkSync('/proc/thread-self')))
+  os.setPriority(thread, Math.min(LOWEST, os.getPriority(thread) + steps))
 }

@@ -11,9 +11,17 @@ import { MessageChannel, type MessagePort, type TransferListItem, Worker } from 
 import { within } from '../shared/lib/time-limit.ts'
 import { type ActorRef, type Kind, type MessageTable, spawn } from './actor.ts'
 import { ActorError, type ErrorData, fromErrorData } from './errors.ts'
-import { connect, expose, type RemoteRef } from './port.ts'
+import {
+  CONTROL_LIMIT,
+  connect,
+  expose,
+  type HandedPort,
+  type RemoteRef,
+  type ThreadStart,
+  type ToSupervisor,
+  type ToThread,
+} from './port.ts'
 import { decideRestart, NO_FAILURES, type RestartHistory, type RestartPolicy } from './supervision.ts'
-import { CONTROL_LIMIT, type HandedPort, type ThreadStart, type ToSupervisor, type ToThread } from './thread-control.ts'
 
 export interface ThreadOptions<S extends MessageTable> {
   name: string

@@ -2,8 +2,13 @@
 
 import type { ValidationVerdict } from '../../workers/job.ts'
 import type { ChallengeAttempt } from '../domain/records.ts'
-import { boundRecord, type ValidationRecord } from '../domain/validation-evidence.ts'
-import { isTriedAgain, retryDelayMs, type ValidationPolicy } from '../domain/validation-policy.ts'
+import {
+  boundRecord,
+  isTriedAgain,
+  retryDelayMs,
+  type ValidationPolicy,
+  type ValidationRecord,
+} from '../domain/validation-attempt.ts'
 import { problemDocument } from '../shared/protocol/problem.ts'
 import { renderTimestamp } from '../shared/protocol/timestamp.ts'
 import type { AttemptResult } from '../store/challenge-store.ts'

@@ -12,8 +12,7 @@
  */
 
 import type { CaBackend, CaIssuer } from '../ca/backend.ts'
-import { COMPLETE, crlName } from '../domain/crl-shard.ts'
-import { issuerKeyOf, issuerKeyOfCertificate } from '../domain/issuer-key.ts'
+import { COMPLETE, crlName, issuerKeyOf, issuerKeyOfCertificate } from '../domain/crl-scope.ts'
 import { keysOf } from '../shared/lib/encoding.ts'
 import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'

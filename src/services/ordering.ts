@@ -15,7 +15,7 @@ import { uuidv7 } from '../shared/lib/uuid.ts'
 import { authorizedIdentifier, type Identifier, isWildcard } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
-import type { Approved } from '../store/approval.ts'
+import type { Approved } from '../store/authorization-row.ts'
 import type { AuthorizationStore } from '../store/authorization-store.ts'
 import {
   ALREADY_REPLACED,
@@ -25,9 +25,8 @@ import {
   type OrderStore,
 } from '../store/order-store.ts'
 import { unlessStale } from './account-cache.ts'
-import type { AccountRules } from './account-rules.ts'
+import type { AccountRules, Quotas } from './account-rules.ts'
 import type { Issuance } from './issuance.ts'
-import type { Quotas } from './quotas.ts'
 import { countedIdentifiers, type RateLimiter, type Visit } from './rate-limiter.ts'
 import type { Renewal } from './renewal.ts'
 

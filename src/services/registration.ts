@@ -1,5 +1,6 @@
 /** Accounts: registration, update, deactivation, key change (RFC 8555 §7.3). */
 
+import type { MailDomainFinding } from '../../workers/job.ts'
 import { type ContactPolicy, checkContacts } from '../domain/contact.ts'
 import type { Account } from '../domain/records.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
@@ -8,10 +9,8 @@ import type { AccountKey } from '../shared/protocol/jwk.ts'
 import { Problem, type ProblemType } from '../shared/protocol/problem.ts'
 import type { AccountStore } from '../store/account-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
-import type { AccountCache, KnownAccount } from './account-cache.ts'
-import { StaleAccountError } from './account-cache.ts'
+import { type AccountCache, type KnownAccount, StaleAccountError } from './account-cache.ts'
 import type { ExternalAccounts, ProvenBinding } from './external-accounts.ts'
-import type { RequireMailDomains } from './mail-domains.ts'
 
 export interface RegistrationPolicy {
   contacts: ContactPolicy
@@ -230,3 +229,27 @@ function requireValid(account: Account): Account {
     throw new Problem('unauthorized', `the account of this key is ${account.status}`, { status: 401 })
   return account
 }
+
+/*
+ * Mail domains of contacts (`email.validate_mx`). A domain whose name servers do not answer is accepted, as no
+ * certificate depends on a contact.
+ */
+
+/** One finding per domain, in their order; undefined when the checkers are busy. */
+export type AskForMailDomains = (domains: readonly string[]) => Promise<readonly MailDomainFinding[] | undefined>
+
+/** @param contacts mailto URLs of one address each. Rejects with Problem invalidContact. */
+type RequireMailDomains = (contacts: readonly string[]) => Promise<void>
+
+export function createMailDomainCheck(ask: AskForMailDomains): RequireMailDomains {
+  return async (contacts) => {
+    const domains = [...new Set(contacts.map(domainOf))]
+    if (domains.length === 0) return
+    const findings = (await ask(domains)) ?? []
+    const reasons = findings.flatMap((finding) => (finding.result === 'refused' ? [finding.reason] : []))
+    if (reasons.length > 0)
+      throw new Problem('invalidContact', `a contact must be an address that can receive mail: ${reasons.join('; ')}`)
+  }
+}
+
+const domainOf = (contact: string) => contact.slice(contact.lastIndexOf('@') + 1).toLowerCase()

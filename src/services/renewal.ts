@@ -1,12 +1,13 @@
 /** Renewal information (RFC 9773): renewal windows, and the certificate an order may replace. */
 
+import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
 import { isDueForRenewal, renewalRetryAfter, renewalWindow, type WindowPolicy } from '../domain/renewal-window.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { parseCertId, type RenewalInfo } from '../shared/protocol/renewal-info.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
-import type { RenewableCertificate, RenewalStore } from '../store/renewal-store.ts'
+import type { DueRenewal, RenewableCertificate, RenewalStore, UpstreamRenewalStore } from '../store/renewal-store.ts'
 
 export interface RenewalPolicy extends WindowPolicy {
   /** Cap of Retry-After, so that clients notice a revocation long before their window opens. */
@@ -90,4 +91,45 @@ export function createRenewal(
 function explanationUrlOf({ advice, upstream, revokedAt }: RenewableCertificate): string | undefined {
   if (advice || revokedAt) return advice?.explanationUrl
   return upstream?.explanationUrl
+}
+
+export interface UpstreamRenewalsOptions {
+  backends: ReadonlyMap<string, Pick<GuardedCsrBackend, 'renewalInfo' | 'retryAfterMs'>>
+  store: UpstreamRenewalStore
+  /** Aborts when the service ends: what is under way is asked again later. */
+  signal: AbortSignal
+  onFailed(error: Error, renewal: DueRenewal): void
+}
+
+/** Asked at the same time, and in one round. */
+const BATCH = 16
+/** After a failure, or when this process ends while asking. */
+const RETRY_SECONDS = 1800
+/** Where the CA suggests nothing for this one. */
+const SILENT_SECONDS = 86_400
+
+/** One round of a backend. @returns how many certificates were asked for */
+export async function askUpstreamRenewals(name: string, options: UpstreamRenewalsOptions): Promise<number> {
+  const backend = options.backends.get(name)
+  if (!backend || backend.retryAfterMs() > 0) return 0
+  const due = await options.store.claimDue(name, BATCH, RETRY_SECONDS)
+  await Promise.all(due.map((renewal) => ask(renewal, backend.renewalInfo, options)))
+  return due.length
+}
+
+async function ask(
+  renewal: DueRenewal,
+  renewalInfo: GuardedCsrBackend['renewalInfo'],
+  { store, signal, onFailed }: UpstreamRenewalsOptions,
+): Promise<void> {
+  const { certificateId, der } = renewal
+  if (!renewalInfo) return store.drop(certificateId)
+  try {
+    const answer = await renewalInfo(der, signal)
+    if (!answer) return await store.save(certificateId, undefined, SILENT_SECONDS)
+    const { start, end, explanationUrl, retryAfterMs } = answer
+    await store.save(certificateId, { window: { start, end }, explanationUrl }, retryAfterMs / 1000)
+  } catch (error) {
+    if (!signal.aborted) onFailed(error as Error, renewal)
+  }
 }

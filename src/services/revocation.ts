@@ -1,5 +1,6 @@
 /** Revocation (RFC 8555 §7.6; docs/decisions/revocation.md). */
 
+import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
 import type { Certificate } from '../domain/records.ts'
 import { checkRevocationReason, KEY_COMPROMISE } from '../domain/revocation.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
@@ -8,6 +9,7 @@ import { hashSpki } from '../shared/pki/spki.ts'
 import type { AccountKey } from '../shared/protocol/jwk.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Requester } from '../store/account-store.ts'
+import type { BackendRevocation, BackendRevocationStore } from '../store/backend-revocation-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import { unlessStale } from './account-cache.ts'
 
@@ -69,4 +71,63 @@ function read(der: Buffer) {
       throw new Problem('malformed', 'the certificate member is not a DER certificate', { cause })
     throw cause
   }
+}
+
+export interface BackendRevocationsOptions {
+  backends: ReadonlyMap<string, Pick<GuardedCsrBackend, 'revoke'>>
+  store: BackendRevocationStore
+  /** Aborts when the service ends: what is under way is asked again after its lease. */
+  signal: AbortSignal
+  events: BackendRevocationEvents
+}
+
+interface BackendRevocationEvents {
+  confirmed(revocation: BackendRevocation): void
+  /** It is tried again. */
+  failed(error: unknown, revocation: BackendRevocation): void
+}
+
+/** Above the time limit of a revocation. */
+const LEASE_SECONDS = 180
+const BATCH = 16
+const MAX_ERROR_CHARACTERS = 500
+
+/**
+ * One round of a backend. That of the first one fails those of backends which the configuration lacks.
+ * @returns how many were asked for
+ */
+export async function revokeAtBackend(
+  name: string,
+  { backends, store, signal, events }: BackendRevocationsOptions,
+): Promise<number> {
+  const names = [...backends.keys()]
+  const unlessOf = name === names[0] ? names : undefined
+  const due = await store.claim({ backend: name, unlessOf, leaseSeconds: LEASE_SECONDS, limit: BATCH })
+  await Promise.all(
+    due.map(async (revocation) => {
+      const { certificateId, certificate, reason, failures } = revocation
+      try {
+        const backend = backends.get(revocation.backend)
+        if (!backend) throw new Error(`the configuration has no backend ${revocation.backend}`)
+        await backend.revoke({ certificate, reason }, signal)
+      } catch (error) {
+        if (signal.aborted) return
+        events.failed(error, revocation)
+        const message = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_CHARACTERS)
+        await store.postpone(certificateId, message, revocationRestSeconds(failures + 1))
+        return
+      }
+      await store.confirm(certificateId)
+      events.confirmed(revocation)
+    }),
+  )
+  return due.length
+}
+
+const LONGEST_REVOCATION_REST_SECONDS = 3_600
+const FIRST_REVOCATION_REST_SECONDS = 2
+
+/** @param failures attempts that have failed, this one included */
+function revocationRestSeconds(failures: number): number {
+  return Math.min(LONGEST_REVOCATION_REST_SECONDS, FIRST_REVOCATION_REST_SECONDS * 2 ** Math.min(failures - 1, 20))
 }

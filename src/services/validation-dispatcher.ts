@@ -8,8 +8,7 @@
  */
 
 import type { ValidationJob, ValidationVerdict } from '../../workers/job.ts'
-import type { ValidationRecord } from '../domain/validation-evidence.ts'
-import type { ValidationPolicy } from '../domain/validation-policy.ts'
+import type { ValidationPolicy, ValidationRecord } from '../domain/validation-attempt.ts'
 import { RecentSet } from '../shared/lib/caching.ts'
 import type { ChallengeStore } from '../store/challenge-store.ts'
 import { attemptResult } from './attempt-result.ts'

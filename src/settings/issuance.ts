@@ -3,7 +3,7 @@
 import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
 import { DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
-import { crlName, shardOf } from '../domain/crl-shard.ts'
+import { crlName, shardOf } from '../domain/crl-scope.ts'
 import type { CrlPolicy } from '../services/crl-builder.ts'
 import type { FinalizePolicy } from '../services/finalization.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'

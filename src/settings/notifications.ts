@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { Config } from '../config/schema.ts'
-import type { NoticeAges } from '../store/notice-retention.ts'
+import type { NoticeAges } from '../store/retention-store.ts'
 
 const SECOND_MS = 1000
 /** RFC 8314 §3.3. */

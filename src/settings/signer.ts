@@ -5,7 +5,7 @@ import type { SignerPlace } from '../ca/signer-place.ts'
 import type { SignerProgram } from '../ca/signer-process.ts'
 import { signerBackend } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
-import { SUBJECT_KEY_KINDS } from '../domain/subject-key.ts'
+import { SUBJECT_KEY_KINDS } from '../domain/certificate-profile.ts'
 import { keyUsagesFor } from '../shared/pki/extensions.ts'
 
 /** Signing options without a key in the service's configuration keep the signer's defaults. */

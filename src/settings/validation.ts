@@ -3,7 +3,7 @@
 import type { ExtensionThreadData } from '../../workers/extension/task.ts'
 import type { Config } from '../config/schema.ts'
 import { EXTENSION_DEFAULTS } from '../config/sections/challenges.ts'
-import type { ValidationPolicy } from '../domain/validation-policy.ts'
+import type { ValidationPolicy } from '../domain/validation-attempt.ts'
 import type { DispatchLimits } from '../services/validation-dispatcher.ts'
 import type { BuiltInType, ChallengeType } from '../shared/protocol/challenge.ts'
 import type { AdoptionRules } from '../store/challenge-store.ts'

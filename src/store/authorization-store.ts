@@ -4,8 +4,18 @@ import type { Approval } from '../domain/allowlist.ts'
 import type { Authorization } from '../domain/records.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
-import { APPROVAL_EVIDENCE, type Approved, type ApproverRow, approvedBy, approversOf, IS_APPROVED } from './approval.ts'
-import { type AuthorizationRow, COLUMNS, decode, reusableAuthorization } from './authorization-row.ts'
+import {
+  APPROVAL_EVIDENCE,
+  type Approved,
+  type ApproverRow,
+  type AuthorizationRow,
+  approvedBy,
+  approversOf,
+  COLUMNS,
+  decode,
+  IS_APPROVED,
+  reusableAuthorization,
+} from './authorization-row.ts'
 import { resultsByOrd, unlessStale } from './batch-results.ts'
 import { type ChallengeStore, createChallengeStore } from './challenge-store.ts'
 import { batched, type Database, type Statement } from './database.ts'

@@ -1,6 +1,6 @@
 /** SQL of background work: when tasks ran, and what waits for consumers of events. */
 
-import type { ConsumerBacklog, TaskRuns, TaskStatus, WorkersStatus } from '../domain/background-run.ts'
+import type { ConsumerBacklog, TaskRuns, TaskStatus, WorkersStatus } from '../domain/alarms.ts'
 import type { Database, Statement } from './database.ts'
 
 const RECORD: Statement = {

@@ -2,7 +2,7 @@
  * SQL of issued certificates that the database lacks because it was restored to an earlier time.
  */
 
-import type { IssuerCertificate } from '../domain/issuer-key.ts'
+import type { IssuerCertificate } from '../domain/crl-scope.ts'
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 

@@ -1,7 +1,7 @@
 /** SQL of issued certificates, their issuers, and revocation. */
 
 import type { Certificate } from '../domain/records.ts'
-import { withoutSignOctet } from '../domain/serial-number.ts'
+import { withoutSignOctet } from '../domain/revocation.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { type Requester, STALE_ACCOUNT, type StaleAccount } from './account-store.ts'
 import { resultsByOrd, unlessStale } from './batch-results.ts'

@@ -5,7 +5,7 @@
 
 import type { Authorization, ChallengeAttempt } from '../domain/records.ts'
 import { CHALLENGE, type EventOf, statusAfter } from '../domain/states.ts'
-import type { ValidationRecord } from '../domain/validation-evidence.ts'
+import type { ValidationRecord } from '../domain/validation-attempt.ts'
 import type { Batched } from '../shared/lib/batcher.ts'
 import { keysOf } from '../shared/lib/encoding.ts'
 import {

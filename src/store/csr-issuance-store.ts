@@ -11,8 +11,14 @@ import { CSR_ISSUANCE, type CsrRowStatus, statusesAllowing } from '../domain/sta
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { Database, Statement } from './database.ts'
-import { beginsByHistory, type HistoryDemands } from './history-guard.ts'
-import { LAPSE, LATE_REASON, type Lapse, movedToProcessing } from './issuance-guards.ts'
+import {
+  beginsByHistory,
+  type HistoryDemands,
+  LAPSE,
+  LATE_REASON,
+  type Lapse,
+  movedToProcessing,
+} from './issuance-guards.ts'
 import { type BeginningOrder, rulesOf } from './issuance-store.ts'
 import pg from './pg.ts'
 import { csrIssuance, order } from './status-sql.ts'

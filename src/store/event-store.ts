@@ -30,6 +30,8 @@ interface DeliveryRow {
   place?: string
 }
 
+const UncheckedRow = z.custom<DeliveryRow>()
+
 const deliveryOf = (row: DeliveryRow): Delivery => ({
   sequence: row.sequence,
   attempts: row.attempts,
@@ -119,7 +121,7 @@ export async function takeDeliveries(
   limit: number,
 ): Promise<readonly Delivery[]> {
   await tx.query(ALONG_THE_KEY)
-  const rows: readonly DeliveryRow[] = await tx.any(sql.unsafe`
+  const rows = await tx.any(rowsOf(UncheckedRow)`
     DELETE FROM event_deliveries d WHERE d.ctid = ANY (ARRAY(
       SELECT n.ctid FROM event_deliveries n
        WHERE n.consumer = ${consumer} AND ${isAlone(consumer)}
@@ -135,9 +137,9 @@ export async function claimDeliveries(
   instanceId: number,
   limit: number,
 ): Promise<readonly Delivery[]> {
-  const rows: readonly DeliveryRow[] = await db.transaction(async (tx) => {
+  const rows = await db.transaction(async (tx) => {
     await tx.query(ALONG_THE_KEY)
-    return tx.any(sql.unsafe`
+    return tx.any(rowsOf(UncheckedRow)`
     UPDATE event_deliveries d SET claimed_by = ${instanceId} WHERE d.ctid = ANY (ARRAY(
       SELECT n.ctid FROM event_deliveries n
        WHERE n.consumer = ${consumer} AND ${isAlone(consumer)} AND ${isNext}

@@ -3,9 +3,8 @@
 import { z } from 'zod/v4'
 import { AUTHORIZATION_STATUSES, ORDER_STATUSES, STORED_ORDER_STATUSES } from '../domain/states.ts'
 import { STATUS_NOW } from './authorization-row.ts'
-import { derivedStatus } from './order-list.ts'
+import { derivedStatus, StoredFacts } from './order-list.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
-import { StoredFacts } from './stored-facts.ts'
 
 const Order = z.object({
   id: z.string(),
@@ -44,7 +43,7 @@ const Authorization = z.object({
   offered: z.array(z.string()),
   attempts: z.record(z.string(), Attempt).catch({}),
   /**
-   * Record of the deciding attempt (src/domain/validation-evidence.ts), or of an approval without one
+   * Record of the deciding attempt (src/domain/validation-attempt.ts), or of an approval without one
    * (src/domain/allowlist.ts).
    */
   evidence: StoredFacts,

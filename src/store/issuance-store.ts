@@ -9,9 +9,27 @@ import type { ProblemDocument } from '../shared/protocol/problem.ts'
 import type { Requester } from './account-store.ts'
 import { revokeCertificate } from './certificate-store.ts'
 import { batched, type Database, type Statement } from './database.ts'
-import { beginsByHistory, type HistoryDemands } from './history-guard.ts'
-import { LAPSE, LATE_REASON, type Lapse, movedToProcessing } from './issuance-guards.ts'
+import {
+  beginsByHistory,
+  type HistoryDemands,
+  LAPSE,
+  LATE_REASON,
+  type Lapse,
+  movedToProcessing,
+} from './issuance-guards.ts'
 import { order } from './status-sql.ts'
+
+/** Ranges of serial numbers from a database sequence (`ca.serial_source: database`). */
+const NEXT: Statement = {
+  name: 'serial-range-next',
+  text: "SELECT nextval('certificate_serial_ranges') AS range",
+}
+
+export async function nextSerialRange(db: Database): Promise<bigint> {
+  const [row] = await db.query<{ range: string }>(NEXT, [])
+  if (!row) throw new Error('nextval must give a row')
+  return BigInt(row.range)
+}
 
 export type { Lapse }
 

@@ -9,7 +9,7 @@ import { type CommonQueryMethods, constantSql, type DatabasePool, rowsOf, sql } 
 /** Name → table and columns or expressions. */
 export type IndexDefinitions = Readonly<Record<string, string>>
 
-/** Read before issuance for profiles with `reuse_key` or `renewal_window_days` (csr-profile-store.ts). */
+/** Read before issuance for profiles with `reuse_key` or `renewal_window_days` (account-rules-store.ts). */
 export const HISTORY_INDEXES: IndexDefinitions = {
   certificates_spki: 'certificates (spki_sha256)',
 }

@@ -7,8 +7,7 @@
  * Claims are taken in the order of their keys, so that two batches cannot deadlock.
  */
 
-import { APPROVAL_EVIDENCE, approversOf, IS_APPROVED } from './approval.ts'
-import { ALL_ALIVE, reusableAuthorization } from './authorization-row.ts'
+import { ALL_ALIVE, APPROVAL_EVIDENCE, approversOf, IS_APPROVED, reusableAuthorization } from './authorization-row.ts'
 import type { Statement } from './database.ts'
 import { account, authorization, order } from './status-sql.ts'
 

@@ -19,7 +19,14 @@ import {
 } from './list-page.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { authorization, order, quoted } from './status-sql.ts'
-import { StoredFacts } from './stored-facts.ts'
+
+/** What is no object stands below `stored`. */
+export const StoredFacts = z
+  .unknown()
+  .transform((value): Record<string, unknown> | null => (value === null || isRecord(value) ? value : { stored: value }))
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 export interface OrderFilter {
   accountId?: string | undefined

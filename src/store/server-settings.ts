@@ -1,7 +1,16 @@
 /** SQL of settings that change at run time, for all instances (table server_settings). */
 
-import { SERVER_SWITCHES, type ServerSwitch } from '../domain/server-switch.ts'
 import type { Database, Statement } from './database.ts'
+
+/** Switch → its key in the table server_settings. */
+export const SERVER_SWITCHES = {
+  /** No new orders. */
+  maintenance: 'maintenance_mode',
+  /** Nothing is signed: no certificate, no CRL. */
+  stopSigning: 'signing_stopped',
+} as const
+
+export type ServerSwitch = keyof typeof SERVER_SWITCHES
 
 export interface SwitchPosition {
   on: boolean
@@ -57,4 +66,40 @@ export function createServerSettings(db: Pick<Database, 'query'>): ServerSetting
       return (await db.query(WRITE, [SERVER_SWITCHES[name], value])).length > 0
     },
   }
+}
+
+/** Revocations by commands, which have no metrics: kept here until an instance counts them. */
+export interface RevocationTally {
+  certificates: number
+  /** With their binding credential. */
+  accounts: number
+}
+
+const KEY = 'command_revocations'
+
+const ADD: Statement = {
+  name: 'revocation-tally-add',
+  text: `
+    INSERT INTO server_settings AS s (key, value)
+    VALUES ('${KEY}', jsonb_build_object('certificates', $1::bigint, 'accounts', $2::bigint))
+    ON CONFLICT (key) DO UPDATE SET value = jsonb_build_object(
+      'certificates', (s.value->>'certificates')::bigint + $1, 'accounts', (s.value->>'accounts')::bigint + $2)`,
+}
+
+const TAKE: Statement = {
+  name: 'revocation-tally-take',
+  // server_settings_pkey, one row; of instances that ask at once, one gets it.
+  text: `DELETE FROM server_settings WHERE key = '${KEY}' RETURNING value`,
+}
+
+export async function addRevocations(
+  db: Pick<Database, 'query'>,
+  { certificates, accounts }: RevocationTally,
+): Promise<void> {
+  if (certificates + accounts > 0) await db.query(ADD, [certificates, accounts])
+}
+
+/** @returns undefined when there were none since the last call by any instance */
+export async function takeRevocations(db: Pick<Database, 'query'>): Promise<RevocationTally | undefined> {
+  return (await db.query<{ value: RevocationTally }>(TAKE, []))[0]?.value
 }

@@ -7,9 +7,15 @@
  * taken for a database that works.
  */
 
-import { DURABLE_COMMITS } from './durability.ts'
-import pg from './pg.ts'
-import { type SslMode, tlsOptions } from './pg-tls.ts'
+import pg, { type SslMode, tlsOptions } from './pg.ts'
+import type { Statement } from './pipeline.ts'
+
+/**
+ * Makes commits wait for the disk: what clients know of must survive a crash. Replaces only `off`, which no start-up
+ * parameter could do; transactions on unlogged tables alone wait for no disk all the same.
+ */
+const DURABLE_COMMITS = `
+  CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'local', false) END`
 
 export interface DatabaseSettings {
   /** Names of hosts, or folders with a Unix socket. Sessions begin on the first that takes writes. */
@@ -175,4 +181,65 @@ function together(failures: readonly Error[]): Error {
   if (failures.length === 1) return last
   const sentence = [...new Set(failures.map(({ message }) => message))].join('; ')
   return Object.assign(new Error(sentence, { cause: last }), { code: last.code })
+}
+
+const UNSAFE: Statement = {
+  name: 'durability-unsafe',
+  // The value of RESET: the operator's level, whatever this connection has set.
+  text: `
+    SELECT name FROM pg_settings
+     WHERE name IN ('fsync', 'synchronous_commit') AND reset_val = 'off' ORDER BY name`,
+}
+
+const SENTENCES: Readonly<Record<string, string>> = {
+  fsync:
+    'fsync is off in PostgreSQL: a crash of its machine can ruin the whole database, and lose certificates and revocations that clients were told of',
+  synchronous_commit:
+    'synchronous_commit is off in PostgreSQL; the connections of the service set it to local, so that what they commit is on disk',
+}
+
+/** @returns warnings about server settings that may lose data; usually none */
+export async function durabilityWarnings(db: {
+  query<Row>(statement: Statement, values: readonly unknown[]): Promise<Row[]>
+}): Promise<string[]> {
+  const rows = await db.query<{ name: string }>(UNSAFE, [])
+  return rows.map(({ name }) => SENTENCES[name] as string)
+}
+
+/* Finds a pooler that gives one session of PostgreSQL to several connections. */
+
+/** Session locks, prepared statements and settings would reach the wrong connection. */
+export class SharedSessions extends Error {
+  constructor(settings: DatabaseSettings) {
+    super(
+      `a pooler at ${placesOf(settings)} gives one session of PostgreSQL to several connections (pgbouncer: pool_mode = transaction or statement); set pool_mode = session for database ${settings.database}, or let database.host and database.port lead to PostgreSQL itself`,
+    )
+    this.name = 'SharedSessions'
+  }
+}
+
+/** A busy pooler may give both connections sessions of their own for a moment. */
+const ROUNDS = 5
+
+/** @throws SharedSessions and connection errors */
+export async function requireOwnSessions(settings: DatabaseSettings): Promise<void> {
+  const one = await openSession(settings)
+  try {
+    const other = await openSession(settings)
+    try {
+      const own = await sessionOf(one)
+      for (let round = 0; round < ROUNDS; round++) {
+        const isShared = (await sessionOf(other)) === own || (await sessionOf(one)) !== own
+        if (isShared) throw new SharedSessions(settings)
+      }
+    } finally {
+      await other.end()
+    }
+  } finally {
+    await one.end()
+  }
+}
+
+async function sessionOf(client: pg.Client): Promise<unknown> {
+  return (await client.query('SELECT pg_backend_pid() AS pid')).rows[0]?.pid
 }

@@ -1,8 +1,6 @@
 /**
  * slonik: SQL with checked rows for the command line, the Admin API and background work, where a
  * call may cost 260 µs.
- *
- * Only here does slonik's zod 3 meet the zod 4 of all other code.
  */
 
 import { createPgDriverFactory } from '@slonik/pg-driver'
@@ -19,7 +17,6 @@ import {
   sql,
   stringifyDsn,
 } from 'slonik'
-import { z as zod3 } from 'zod'
 import type { z } from 'zod/v4'
 import { type Database, type DatabaseSettings, isUnavailable, type Statement } from './database.ts'
 import { beginSession, connectionOptions, Hosts, timeLimits } from './session.ts'
@@ -27,9 +24,9 @@ import { beginSession, connectionOptions, Hosts, timeLimits } from './session.ts
 export type { CommonQueryMethods, DatabasePool }
 export { sql }
 
-/** `sql.type` with a zod 4 schema that checks each row. A row that does not fit is an error. */
+/** `sql.type`: the schema checks each row. A row that does not fit is an error. */
 export function rowsOf<T>(schema: z.ZodType<T>) {
-  return sql.type(zod3.unknown().transform((row): T => schema.parse(row)))
+  return sql.type(schema)
 }
 
 /**
@@ -152,7 +149,7 @@ export function openCheckedDatabase(settings: DatabaseSettings): Promise<Databas
     interceptors: [
       {
         name: 'checked rows',
-        transformRow: ({ resultParser }, _query, row) => (resultParser ? resultParser.parse(row) : row),
+        transformRow: ({ resultParser }, _query, row) => (resultParser ? resultParser.parse(row) : row) as typeof row,
       },
     ],
   })

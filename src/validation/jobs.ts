@@ -14,7 +14,7 @@ import type {
 } from '../../workers/job.ts'
 import { issuerDomainNames } from '../config/issuer-names.ts'
 import type { Config } from '../config/schema.ts'
-import { type IsRegistry, publicSuffixes } from '../domain/public-suffix.ts'
+import { type IsRegistry, publicSuffixes } from '../domain/identifier-policy.ts'
 import type { ValidationRequest } from '../services/challenge-triggers.ts'
 import { urlSettings } from '../settings/server.ts'
 import { extensionSettings } from '../settings/validation.ts'

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { MailDomainFinding, MailDomainJob } from '../../workers/job.ts'
 import { WorkerPoolError } from '../../workers/job.ts'
 import type { Config } from '../config/schema.ts'
-import type { AskForMailDomains } from '../services/mail-domains.ts'
+import type { AskForMailDomains } from '../services/registration.ts'
 import { dnsSettings } from './jobs.ts'
 
 /** Low, because the checks share the supervisor's actor and need no account yet. */

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { stringify } from 'yaml'
-import type { ValidationRecord } from '../../src/domain/validation-evidence.ts'
+import type { ValidationRecord } from '../../src/domain/validation-attempt.ts'
 import { fingerprintSha256 } from '../../src/shared/pki/certificate.ts'
 import { makeAuthority } from '../signer/authority.ts'
 import {

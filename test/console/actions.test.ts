@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { addressSubject, usernameSubject } from '../../src/domain/login-limit.ts'
+import { addressSubject, usernameSubject } from '../../src/domain/rate-limit.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { closeConnections, registeredClient } from '../support/acme-client.ts'
 import {

@@ -6,7 +6,7 @@
  * statement scans a table.
  */
 
-import { warnOfExpiry } from '../../src/services/expiration.ts'
+import { warnOfExpiry } from '../../src/main/expiration-tasks.ts'
 import { type Database, openDatabase, type Statement } from '../../src/store/database.ts'
 import { createExpirationStore } from '../../src/store/expiration-store.ts'
 import { settingsFor } from '../store/support.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { type BackendRevocationsOptions, revokeAtBackend } from '../../src/services/backend-revocations.ts'
+import { type BackendRevocationsOptions, revokeAtBackend } from '../../src/services/revocation.ts'
 import {
   type BackendRevocationStore,
   createBackendRevocationStore,

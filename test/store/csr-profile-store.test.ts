@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { type CsrProfileStore, createCsrProfileStore } from '../../src/store/csr-profile-store.ts'
+import { type CsrProfileStore, createCsrProfileStore } from '../../src/store/account-rules-store.ts'
 import { HISTORY_INDEXES, makeIndexes } from '../../src/store/optional-indexes.ts'
 import { type DatabasePool, openCheckedDatabase } from '../../src/store/slonik.ts'
 import { aName, anAccount, anIntent, anIssued, aReadyOrder, openStores, type StoreFixture } from './support.ts'

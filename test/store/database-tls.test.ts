@@ -8,11 +8,12 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { rootCertificates } from 'node:tls'
 import pg from 'pg'
+import { z } from 'zod/v4'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
 import { announceInstance } from '../../src/store/instance-presence.ts'
 import { readSchemaState } from '../../src/store/migrate.ts'
-import type { SslMode } from '../../src/store/pg-tls.ts'
+import type { SslMode } from '../../src/store/pg.ts'
 import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
 import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
@@ -38,7 +39,9 @@ const WAYS: Record<string, (settings: DatabaseSettings) => Promise<boolean>> = {
   async slonik(settings) {
     const database = await openCheckedDatabase(settings)
     try {
-      const row = await database.one(sql.unsafe`SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()`)
+      const row = await database.one(
+        sql.type(z.object({ ssl: z.boolean() }))`SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()`,
+      )
       return row.ssl === true
     } finally {
       await database.end()

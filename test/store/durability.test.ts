@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
+import { z } from 'zod/v4'
 import { openDatabase } from '../../src/store/database.ts'
-import { durabilityWarnings } from '../../src/store/durability.ts'
+import { durabilityWarnings } from '../../src/store/session.ts'
 import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { settingsFor } from './support.ts'
@@ -30,7 +31,9 @@ describe('synchronous_commit', () => {
   /** Through slonik, twice on one connection. */
   async function seenChecked(): Promise<unknown[]> {
     const pool = await openCheckedDatabase(settingsFor(database.connection, 1))
-    const show = sql.unsafe`SELECT current_setting('synchronous_commit') AS is, pg_backend_pid() AS pid`
+    const show = sql.type(
+      z.object({ is: z.string(), pid: z.int() }),
+    )`SELECT current_setting('synchronous_commit') AS is, pg_backend_pid() AS pid`
     try {
       const first = await pool.one(show)
       const second = await pool.transaction((tx) => tx.one(show))
@@ -94,7 +97,7 @@ describe('synchronous_commit', () => {
   test('through slonik too, each of several connections is set, and once', async () => {
     await setForDatabase('off')
     const pool = await openCheckedDatabase(settingsFor(database.connection, 2))
-    const show = sql.unsafe`
+    const show = sql.type(z.object({ is: z.string(), pid: z.int() }))`
       SELECT current_setting('synchronous_commit') AS is, pg_backend_pid() AS pid FROM pg_sleep(0.5)`
     try {
       const rows = await Promise.all([pool.one(show), pool.one(show)])

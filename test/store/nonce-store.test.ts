@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { epochLifeSeconds, openSharedNonces, type SharedNonces } from '../../src/services/shared-nonces.ts'
+import { epochLifeSeconds, openSharedNonces, type SharedNonces } from '../../src/services/stored-nonces.ts'
 import { type Database, openDatabase } from '../../src/store/database.ts'
 import { createNonceStore, type NonceStore } from '../../src/store/nonce-store.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'

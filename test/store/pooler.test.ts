@@ -13,7 +13,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/post
 import { type DatabaseSettings, openDatabase, requireWrites } from '../../src/store/database.ts'
 import { announceInstance } from '../../src/store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../../src/store/migrate.ts'
-import { requireOwnSessions, SharedSessions } from '../../src/store/pooler.ts'
+import { requireOwnSessions, SharedSessions } from '../../src/store/session.ts'
 import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
 import { freePort } from '../support/free-port.ts'
 import { requireCommand } from '../support/requirements.ts'

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { createQuotas } from '../../src/services/quotas.ts'
-import { createUsageStore, type UsageStore } from '../../src/store/usage-store.ts'
+import { createQuotas } from '../../src/services/account-rules.ts'
+import { createUsageStore, type UsageStore } from '../../src/store/account-rules-store.ts'
 import { anAccount, openStores, type StoreFixture } from './support.ts'
 
 describe('quotas', () => {

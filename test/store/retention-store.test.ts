@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { expireOverdue } from '../../src/services/expiry.ts'
-import { deleteOld, type RetentionPolicy } from '../../src/services/retention.ts'
+import { deleteOld, expireOverdue, type RetentionPolicy } from '../../src/services/retention.ts'
 import { uuidTime } from '../../src/shared/lib/uuid.ts'
 import type { Requester } from '../../src/store/account-store.ts'
 import { createExpiryStore } from '../../src/store/expiry-store.ts'

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
+import { z } from 'zod/v4'
 import { type Database, type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
 import { openSession } from '../../src/store/session.ts'
 import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
@@ -22,7 +23,7 @@ const WAYS: Record<string, (settings: DatabaseSettings) => Promise<object | unde
   },
   async slonik(settings) {
     const pool = await openCheckedDatabase(settings)
-    return pool.one({ ...sql.unsafe``, sql: TEXT }).finally(() => pool.end())
+    return pool.one({ ...sql.type(z.looseObject({}))``, sql: TEXT }).finally(() => pool.end())
   },
   async 'a connection of its own'(settings) {
     const client = await openSession(settings)

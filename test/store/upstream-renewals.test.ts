@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import type { UpstreamRenewal } from '../../src/ca/csr-backend.ts'
-import { askUpstreamRenewals, type UpstreamRenewalsOptions } from '../../src/services/upstream-renewals.ts'
-import { createUpstreamRenewalStore, type UpstreamRenewalStore } from '../../src/store/upstream-renewal-store.ts'
+import { askUpstreamRenewals, type UpstreamRenewalsOptions } from '../../src/services/renewal.ts'
+import { createUpstreamRenewalStore, type UpstreamRenewalStore } from '../../src/store/renewal-store.ts'
 import { newId, openStores, type StoreFixture } from './support.ts'
 
 const HOUR_MS = 3_600_000

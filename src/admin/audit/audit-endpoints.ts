@@ -1,7 +1,7 @@
 /** `/audit-log`: what administrators did. */
 
 import { z } from 'zod/v4'
-import { type NotedHead, parseHead } from '../../domain/audit-verdict.ts'
+import { type NotedHead, parseHead } from '../../domain/audit-chain.ts'
 import { AUDIT_VERIFICATION_STATUSES } from '../../domain/states.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'

@@ -7,8 +7,8 @@
 
 import type { DatabasePool, DatabaseTransactionConnection } from 'slonik'
 import type { Actor } from '../../domain/administrator.ts'
+import type { NotedHead } from '../../domain/audit-chain.ts'
 import { type AuditAction, type AuditDetails, type AuditEntry, auditMac } from '../../domain/audit-chain.ts'
-import type { NotedHead } from '../../domain/audit-verdict.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { requireAuthority } from '../users/sessions.ts'
 import { appendAuditEntry, lockAuditHead, moveAuditHead } from './audit-store.ts'

@@ -2,8 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
-import type { AuditAction, AuditEntry } from '../../domain/audit-chain.ts'
-import type { AuditTail } from '../../domain/audit-verdict.ts'
+import type { AuditAction, AuditEntry, AuditTail } from '../../domain/audit-chain.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
 interface ChainHead {

@@ -3,8 +3,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
-import { isSameMac, verdictSeal } from '../../domain/audit-chain.ts'
-import { AuditCheck, type AuditVerdict, type NotedHead, renderHead } from '../../domain/audit-verdict.ts'
+import {
+  AuditCheck,
+  type AuditVerdict,
+  isSameMac,
+  type NotedHead,
+  renderHead,
+  verdictSeal,
+} from '../../domain/audit-chain.ts'
 import { AUDIT_VERIFICATION } from '../../domain/states.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { beginSnapshot, readAuditChain, readAuditCheckpoint } from './audit-store.ts'

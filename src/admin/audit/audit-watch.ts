@@ -6,7 +6,7 @@
  */
 
 import type { DatabasePool } from 'slonik'
-import { type NotedHead, tailFault } from '../../domain/audit-verdict.ts'
+import { type NotedHead, tailFault } from '../../domain/audit-chain.ts'
 import { readAuditTail } from './audit-store.ts'
 
 export interface AuditWatchEvents {

@@ -211,7 +211,7 @@ export async function requireCertificate(
   return known(first)
 }
 
-/** The same, and its DER is stored. */
+/** As requireCertificate, for one whose DER is stored. */
 export async function requireContent(db: CommonQueryMethods, serialNumber: string, issuer?: string) {
   const certificate = await requireCertificate(db, serialNumber, issuer)
   return known(certificate.der.length > 0 ? certificate : undefined)

@@ -69,7 +69,7 @@ const Account = z.object({
   contacts: z.array(z.string()),
   eab_kid: z.string().nullable(),
   expiring: Counts,
-  /** Of all accounts, in each row. */
+  /** The sums over all accounts, in each row. */
   total: Counts,
 })
 

@@ -73,7 +73,7 @@ export const RENEWALS = endpointGroup('Renewals', {
 interface WantedAdvice {
   /** Until when the renewals spread; at once when undefined. */
   windowEnd: Date | undefined
-  /** Of a page that says why. */
+  /** URL of a page that says why. */
   explanationUrl: string | undefined
 }
 

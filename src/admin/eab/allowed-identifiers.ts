@@ -2,7 +2,7 @@
  * Identifiers that administrators allow to accounts and to binding credentials.
  *
  * What a credential grants holds for every account registered with it, as long as it is granted. A
- * grant to an account itself stands beside it; taking one back leaves the other.
+ * grant to an account itself is separate; taking one back leaves the other.
  */
 
 import { AdminError, notFound } from '../../domain/admin-error.ts'
@@ -26,7 +26,7 @@ import {
   revokeWithdrawnApprovals,
 } from './identifier-store.ts'
 
-/** What became of a grant to an account: `kept` when its credential goes on granting it. */
+/** What became of a grant to an account: `kept` when its credential still grants it. */
 export const WITHDRAWALS = ['absent', 'removed', 'kept'] as const
 type Withdrawal = (typeof WITHDRAWALS)[number]
 
@@ -138,7 +138,7 @@ export function changeOfAccount(
   })
 }
 
-/** The same for a credential. */
+/** As changeOfAccount, for a credential. */
 export function changeOfCredential(
   audit: AuditLog,
   actor: Actor,

@@ -83,7 +83,7 @@ export function findCredential(db: CommonQueryMethods, id: string): Promise<Cred
   return db.maybeOne(rowsOf(Credential)`SELECT ${columns} FROM eab_credentials WHERE id = ${id}`)
 }
 
-/** Of a credential itself: a used one is open or not by `max_uses` and `acme.eab_reusable`. */
+/** Statuses of a credential itself: a used one is open or not by `max_uses` and `acme.eab_reusable`. */
 export const CREDENTIAL_STATUSES = ['open', 'expired', 'revoked'] as const
 type CredentialStatus = (typeof CREDENTIAL_STATUSES)[number]
 

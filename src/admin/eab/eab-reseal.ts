@@ -61,7 +61,7 @@ type SealedKeyRow = z.infer<typeof SealedKey>
 
 const None = z.object({})
 
-/** Nobody makes a credential until the transaction ends; registrations read on. */
+/** No credential is made until the transaction ends; registrations still read. */
 async function lockSealedKeys(tx: CommonQueryMethods): Promise<readonly SealedKeyRow[]> {
   await tx.query(rowsOf(None)`LOCK TABLE eab_credentials IN SHARE ROW EXCLUSIVE MODE`)
   return tx.any(rowsOf(SealedKey)`SELECT id, kid AS name, hmac_key AS sealed FROM eab_credentials ORDER BY id`)

@@ -71,7 +71,7 @@ const identifierBody = (row: IdentifierWithSome): z.input<typeof AllowedIdentifi
 const MOST_CHANGED = 1_000
 const texts = () => boundedArray(line(255), MOST_CHANGED).optional()
 
-/** Of an account or a credential. */
+/** Changes for an account or a credential. */
 export const ChangedIdentifiers = z
   .strictObject({
     allow: texts().meta({ description: 'Names, `*.name`, addresses, networks; what is missing is made.' }),

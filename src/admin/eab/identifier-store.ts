@@ -74,7 +74,7 @@ export function pagesOfCredential(db: CommonQueryMethods, credentialId: string):
   )
 }
 
-export interface NewIdentifier extends AllowedIdentifier {
+interface NewIdentifier extends AllowedIdentifier {
   id: string
   createdBy: string | undefined
 }
@@ -141,7 +141,7 @@ export async function allowToAccount(tx: CommonQueryMethods, identifierId: strin
 
 /**
  * Takes back what was allowed to the account itself; its credential's grants are locked.
- * @returns `kept` when its credential goes on granting it
+ * @returns `kept` when its credential still grants it
  */
 export async function disallowToAccount(
   tx: CommonQueryMethods,

@@ -12,7 +12,7 @@ import type { AdminContext } from '../context.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { time, timestamp } from '../schemas.ts'
 
-export interface CrlStatus {
+interface CrlStatus {
   /** False when no CRL is published. */
   isPublished: boolean
   lists: readonly PublishedCrl[]
@@ -111,7 +111,7 @@ export const CRLS = endpointGroup('Operation', {
 
 const LOOK_MS = 200
 
-/** Asks for new lists and waits for them, so long. @throws AdminError unavailable when nobody builds them */
+/** Asks for new lists and waits for them, so long. @throws AdminError unavailable when no instance builds them */
 async function rebuildCrls({ db, audit, policy }: AdminContext, actor: Actor, waitMs: number): Promise<CrlStatus> {
   const { staleCrlAfterMs } = policy
   if (staleCrlAfterMs === undefined)

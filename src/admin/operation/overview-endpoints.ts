@@ -2,9 +2,9 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
+import type { InstanceState } from '../../domain/alarms.ts'
 import { ALARM_CODES, alarmsOf } from '../../domain/alarms.ts'
 import { FAILURE_KINDS } from '../../domain/event.ts'
-import type { InstanceState } from '../../domain/instance-state.ts'
 import { NEVER_SENT, type NotificationStatus } from '../../domain/notification.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { formatName } from '../../shared/pki/name.ts'

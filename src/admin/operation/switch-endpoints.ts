@@ -3,7 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import type { Actor } from '../../domain/administrator.ts'
-import type { ServerSwitch } from '../../domain/server-switch.ts'
+import type { ServerSwitch } from '../../store/server-settings.ts'
 import { createServerSettings, type SwitchPosition } from '../../store/server-settings.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'

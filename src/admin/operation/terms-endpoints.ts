@@ -117,7 +117,7 @@ function agreePageToTerms(tx: CommonQueryMethods, version: string, after: string
 
 const Agreements = z.object({ accounts: z.int(), agreed: z.int() })
 
-/** Of valid accounts; without versions, any agreement counts. Reads all accounts. */
+/** Counts valid accounts; without versions, any agreement counts. Reads all accounts. */
 function countAgreements(db: CommonQueryMethods, version: string | null) {
   return db.one(rowsOf(Agreements)`
     SELECT count(*)::integer AS accounts,

@@ -2,7 +2,7 @@
  * SQL of bulk revocations (tables bulk_revocations, bulk_revocation_certificates).
  *
  * A filter is read in windows of ids: no statement is longer for a larger table, and the number of
- * the last id is where another instance goes on.
+ * the last id is where another instance continues.
  */
 
 import type { CommonQueryMethods } from 'slonik'
@@ -22,7 +22,7 @@ export const RevocationFilter = z.strictObject({
   domain: z.string().optional(),
   issued_before: z.string().optional(),
   issued_after: z.string().optional(),
-  /** Of the SubjectPublicKeyInfo, in lower-case hexadecimal. */
+  /** SHA-256 of the SubjectPublicKeyInfo in lower-case hexadecimal. */
   spki_sha256: z.string().optional(),
 })
 export type RevocationFilter = z.infer<typeof RevocationFilter>
@@ -83,7 +83,7 @@ export async function listJobs(db: CommonQueryMethods, { limit, offset }: { limi
     SELECT ${columns} FROM bulk_revocations ORDER BY id DESC LIMIT ${limit} OFFSET ${offset}`)
 }
 
-/** Jobs of instances that have ended: nobody has moved them for so long. */
+/** Jobs of instances that have ended: they have not moved for so long. */
 export async function standingJobs(db: CommonQueryMethods, seconds: number): Promise<string[]> {
   const rows = await db.any(rowsOf(Id)`
     SELECT id FROM bulk_revocations
@@ -242,7 +242,6 @@ export async function noteFailures(
 }
 
 const Result = z.object({ certificate_id: z.string(), serial_number: z.string(), outcome: z.string().nullable() })
-export type RevocationResult = z.infer<typeof Result>
 
 /** In the order in which they are revoked. */
 export async function listResults(

@@ -1,6 +1,6 @@
 /**
  * Bulk revocation: a job in the database, moved page by page. Each page is one transaction under
- * the job's row lock, so a job goes on wherever its instance ended, and no certificate is missed.
+ * the job's row lock, so another instance continues a job, and no certificate is missed.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -76,7 +76,7 @@ export class BulkRevocations {
     this.#timer = setInterval(look, LOOK_MS).unref()
   }
 
-  /** Ends after the page in hand; the job goes on elsewhere, or at the next start. */
+  /** Ends after the page in hand; the job continues elsewhere, or at the next start. */
   async stop(): Promise<void> {
     this.#isStopping = true
     clearInterval(this.#timer)
@@ -124,7 +124,7 @@ export class BulkRevocations {
     })
   }
 
-  /** @returns the job when it has ended, or as it stands after so long */
+  /** @returns the job when it has ended, or as it is after so long */
   async wait(id: string, waitMs: number): Promise<RevocationJob> {
     const deadline = performance.now() + waitMs
     for (;;) {

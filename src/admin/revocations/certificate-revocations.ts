@@ -3,7 +3,7 @@
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/issuer-key.ts'
+import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/crl-scope.ts'
 import { ADMINISTRATORS_REASONS, KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
 import type { RevocationEvents } from '../../services/revocation.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
@@ -94,9 +94,9 @@ interface Means {
 interface WantedRevocation {
   /** CRLReason; keyCompromise blocks the key for good. */
   reason: number
-  /** Of a certificate that the database may have lost, in lower-case hexadecimal. */
+  /** The issuer of a certificate that the database may have lost, in lower-case hexadecimal. */
   issuerFingerprint?: string | undefined
-  /** Of such a certificate; its issuer's when undefined. */
+  /** The end of such a certificate; its issuer's when undefined. */
   notAfter?: Date | undefined
   revokedAt?: Date | undefined
 }

@@ -1,14 +1,14 @@
 /** A CRL that one of our issuers has signed (RFC 5280 §5.1), read as a whole. */
 
 import { AdminError } from '../../domain/admin-error.ts'
-import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/issuer-key.ts'
+import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/crl-scope.ts'
 import { readAlgorithmIdentifier } from '../../shared/pki/algorithms.ts'
 import { DerError, readSingle, TAG } from '../../shared/pki/der.ts'
 import { verifySignature } from '../../shared/pki/signature.ts'
 import { TbsCertListReader } from '../../shared/pki/tbs-cert-list-reader.ts'
 import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
 
-export interface OwnCrl {
+interface OwnCrl {
   issuer: KnownIssuer
   /** Decimal; undefined where the list has none. */
   number: string | undefined

@@ -1,4 +1,4 @@
-/** Log line and metric of a revocation, whoever asks for it. */
+/** Log line and metric of a revocation, by an administrator or a client. */
 
 import type { Metrics } from '../../ops/metrics.ts'
 import type { RevocationEvents } from '../../services/revocation.ts'
@@ -19,7 +19,7 @@ export function revocationEvents({ log, metrics }: Reporting): RevocationEvents 
   }
 }
 
-/** Of a page of a bulk revocation, and of what keeps one from going on. */
+/** For a page of a bulk revocation, and for what stops one. */
 export function bulkRevocationEvents({ log, metrics }: Reporting): BulkRevocationEvents {
   return {
     revoked(job, count, reason) {

@@ -3,8 +3,7 @@
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor, Role } from '../../domain/administrator.ts'
-import { addressSubject, usernameSubject } from '../../domain/login-limit.ts'
-import { countedAddress } from '../../domain/rate-limit.ts'
+import { addressSubject, countedAddress, usernameSubject } from '../../domain/rate-limit.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import {
   countEnabledAdmins,

@@ -3,7 +3,7 @@
 import { isIP } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Output } from '../../admin/client.ts'
-import { parseHead, renderHead } from '../../domain/audit-verdict.ts'
+import { parseHead, renderHead } from '../../domain/audit-chain.ts'
 import { isGiven, optional, several, UsageError } from '../../shared/command-line.ts'
 import { tell } from '../printing.ts'
 import { CommandError, uuid } from '../values.ts'

@@ -1,8 +1,7 @@
 /** `chancery certificates revoke`: by serial number, or all that a CRL of ours lists; and `renewals advise|clear`. */
 
 import { readFile } from 'node:fs/promises'
-import { ADMINISTRATORS_REASONS } from '../../domain/revocation.ts'
-import { parseSerialNumber } from '../../domain/serial-number.ts'
+import { ADMINISTRATORS_REASONS, parseSerialNumber } from '../../domain/revocation.ts'
 import { isGiven, option, optional, several, UsageError, type Values } from '../../shared/command-line.ts'
 import { tell } from '../printing.ts'
 import { CommandError, hex, instant, Refusal, text } from '../values.ts'

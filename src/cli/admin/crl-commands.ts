@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Output } from '../../admin/client.ts'
-import { crlName } from '../../domain/crl-shard.ts'
+import { crlName } from '../../domain/crl-scope.ts'
 import { CommandError } from '../values.ts'
 import type { AdminCaller } from './admin-caller.ts'
 import { adminCommand } from './admin-command.ts'

@@ -1,7 +1,7 @@
 /** Replies of the Admin API in words for a reader. */
 
 import type { Output } from '../../admin/client.ts'
-import { isBehind } from '../../domain/background-run.ts'
+import { isBehind } from '../../domain/alarms.ts'
 
 export const passwordText = ({ username, role, password }: Output<'createUser'>): string =>
   `username  ${username}\nrole      ${role}\npassword  ${password}`

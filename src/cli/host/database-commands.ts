@@ -3,7 +3,6 @@
 import { isAnyProfileStored } from '../../admin/profiles/profile-store.ts'
 import { databaseSettings } from '../../settings/server.ts'
 import { openDatabase } from '../../store/database.ts'
-import { durabilityWarnings } from '../../store/durability.ts'
 import { migrate, readSchemaState } from '../../store/migrate.ts'
 import {
   dropIndexes,
@@ -13,8 +12,7 @@ import {
   readIndexes,
   SEARCH_INDEXES,
 } from '../../store/optional-indexes.ts'
-import { requireOwnSessions } from '../../store/pooler.ts'
-import { placesOf } from '../../store/session.ts'
+import { durabilityWarnings, placesOf, requireOwnSessions } from '../../store/session.ts'
 import type { DatabasePool } from '../../store/slonik.ts'
 import { readConfigFile } from '../config-file.ts'
 import { withAdministration } from '../operator-database.ts'

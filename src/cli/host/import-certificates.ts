@@ -9,8 +9,8 @@
 
 import { readFileSync } from 'node:fs'
 import type { Config } from '../../config/schema.ts'
-import { findIssuer } from '../../domain/issuer-key.ts'
-import { withoutSignOctet } from '../../domain/serial-number.ts'
+import { findIssuer } from '../../domain/crl-scope.ts'
+import { withoutSignOctet } from '../../domain/revocation.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { type Certificate, parseCertificate, verifyCertificateSignature } from '../../shared/pki/certificate.ts'
 import { decodePem } from '../../shared/pki/pem.ts'

@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod/v4'
-import { SUBJECT_KEY_TYPES } from '../../domain/subject-key.ts'
+import { SUBJECT_KEY_TYPES } from '../../domain/certificate-profile.ts'
 import { isCronExpression } from '../../shared/lib/cron.ts'
 import { keysOf } from '../../shared/lib/encoding.ts'
 import { ATTRIBUTE_SHORT_NAMES, DOMAIN_VALIDATED, EXTENDED_KEY_USAGES, KEY_USAGES } from '../../shared/pki/oids.ts'

@@ -4,7 +4,6 @@
  */
 
 import type { Logger } from 'pino'
-import { type Loop, startLoop } from '../../background/loop.ts'
 import { createAcmeProxyBackend } from '../../ca/acme-proxy/acme-proxy-backend.ts'
 import { readReferenceKey } from '../../ca/acme-proxy/upstream-account.ts'
 import { createCircuitBreaker } from '../../ca/circuit-breaker.ts'
@@ -14,7 +13,8 @@ import { type BackendCall, type GuardedCsrBackend, guardCsrBackend } from '../..
 import { isModule } from '../../config/ca-module.ts'
 import type { Config } from '../../config/schema.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
-import { openSharedOutages } from '../../services/shared-outages.ts'
+import { type Loop, startLoop } from '../../runtime/loop.ts'
+import { openSharedOutages } from '../../services/shared-state.ts'
 import {
   acmeProxySettings,
   challengeHandler,

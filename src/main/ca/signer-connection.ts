@@ -2,7 +2,6 @@
 
 import type { Logger } from 'pino'
 import { readSharedSecret } from '../../../signer/protocol/handshake.ts'
-import { startLoop } from '../../background/loop.ts'
 import { type CaBackend, CaError, type CaOutage } from '../../ca/backend.ts'
 import { type CircuitBreaker, createCircuitBreaker } from '../../ca/circuit-breaker.ts'
 import { guardBackend } from '../../ca/guarded-backend.ts'
@@ -10,7 +9,8 @@ import { SignerBackend } from '../../ca/signer-backend.ts'
 import type { SignerPlace } from '../../ca/signer-place.ts'
 import type { Config } from '../../config/schema.ts'
 import type { Metrics } from '../../ops/metrics.ts'
-import type { SharedFlags } from '../../services/shared-flags.ts'
+import { startLoop } from '../../runtime/loop.ts'
+import type { SharedFlags } from '../../services/shared-state.ts'
 import { breakerSettings, hasOtherBackends, probeIntervalMs } from '../../settings/backends.ts'
 
 const PROBE_TIMEOUT_MS = 5_000

@@ -10,8 +10,12 @@ import { startSignerProcess } from '../../ca/signer-process.ts'
 import type { CsrIssuances } from '../../services/csr-issuances.ts'
 import { announcingAuthorizations } from '../../services/flow-cache.ts'
 import type { Issuance } from '../../services/issuance.ts'
-import { allocateSharedFlags, openSharedFlags, type SharedFlags } from '../../services/shared-flags.ts'
-import { allocateSharedOutages } from '../../services/shared-outages.ts'
+import {
+  allocateSharedFlags,
+  allocateSharedOutages,
+  openSharedFlags,
+  type SharedFlags,
+} from '../../services/shared-state.ts'
 import { csrBackendNames, hasOtherBackends, hasSigner } from '../../settings/backends.ts'
 import { signerProgram } from '../../settings/signer.ts'
 import { allocateChangeCounters, openChangeCounters } from '../../shared/lib/shared-memory.ts'

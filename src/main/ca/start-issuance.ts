@@ -10,7 +10,7 @@ import { Issuance, type IssuanceEvents } from '../../services/issuance.ts'
 import { databaseSerialNumbers, randomSerialNumbers, type SerialNumberSource } from '../../services/serial-number.ts'
 import { issuancePolicy } from '../../settings/issuance.ts'
 import type { Database } from '../../store/database.ts'
-import { nextSerialRange } from '../../store/serial-range.ts'
+import { nextSerialRange } from '../../store/issuance-store.ts'
 import type { ChallengeMethods } from '../../validation/extensions.ts'
 import type { Stores } from '../stores.ts'
 

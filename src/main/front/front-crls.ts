@@ -2,11 +2,10 @@
 
 import type { AcmeApplication } from '../../acme/application.ts'
 import type { Front } from '../../front/front.ts'
-import type { FrontCrls } from '../../front/operations.ts'
+import type { CrlDocument, FrontCrls } from '../../front/operations.ts'
 import type { HttpRequest } from '../../http/message.ts'
 import type { HttpServer, ListenOptions } from '../../http/server.ts'
 import { listen } from '../../http/uws.ts'
-import type { CrlDocument } from '../../ops/crl.ts'
 import { Problem } from '../../shared/protocol/problem.ts'
 import type { SharedCrl } from '../messages.ts'
 

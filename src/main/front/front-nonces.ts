@@ -1,14 +1,12 @@
 /** The nonces of a front thread, by `nonce.store`. */
 
 import type { Logger } from 'pino'
-import { startLoop } from '../../background/loop.ts'
-import { NonceAudit } from '../../services/nonce-audit.ts'
-import { openSharedNonces } from '../../services/shared-nonces.ts'
+import { startLoop } from '../../runtime/loop.ts'
+import { NonceAudit, openSharedNonces } from '../../services/stored-nonces.ts'
 import { nonceLifetimeSeconds } from '../../settings/server.ts'
 import { createNonces, type Nonces, openReplayWindow } from '../../shared/protocol/nonce.ts'
 import type { Database } from '../../store/database.ts'
-import { createNonceAuditStore } from '../../store/nonce-audit-store.ts'
-import { createNonceStore } from '../../store/nonce-store.ts'
+import { createNonceAuditStore, createNonceStore } from '../../store/nonce-store.ts'
 import type { FrontThreadData } from '../messages.ts'
 
 type Config = FrontThreadData['config']

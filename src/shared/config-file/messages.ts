@@ -5,7 +5,7 @@
 
 import type { core } from 'zod/v4'
 import { formatPath, type Path, type Violation } from './notice.ts'
-import { expectation, findNode, isSecret, type SchemaNode } from './schema-node.ts'
+import { expectation, findNode, isSecret, type SchemaNode, typeOf } from './schema-node.ts'
 import { nearest } from './suggest.ts'
 
 /** Longest value that a message repeats. */
@@ -83,6 +83,6 @@ function showScalar(value: string | number | boolean): string {
 
 /** Names the usual slip behind a text in the place of a number. */
 function typingHint(value: unknown, node: SchemaNode | undefined): string {
-  if (typeof value !== 'string' || !['boolean', 'integer', 'number'].includes(node?.type ?? '')) return ''
+  if (typeof value !== 'string' || !['boolean', 'integer', 'number'].includes(typeOf(node))) return ''
   return ', without quotes'
 }

@@ -25,7 +25,8 @@ declare module 'zod/v4/core' {
 
 /** The members of JSON Schema in use here, with the notes beside them. */
 export interface SchemaNode extends FieldNotes {
-  type?: string
+  /** A list with "null" for a key that may be null. */
+  type?: string | string[]
   description?: string
   default?: unknown
   enum?: unknown[]
@@ -48,11 +49,18 @@ export const schemaNodeOf = (schema: z.ZodType): SchemaNode => z.toJSONSchema(sc
 
 /** The same node without "or null" around it. */
 export function withoutNull(node: SchemaNode): SchemaNode {
+  if (Array.isArray(node.type)) {
+    const types = node.type.filter((type) => type !== 'null')
+    return types.length === 1 ? { ...node, type: types[0] as string } : node
+  }
   if (node.anyOf === undefined) return node
   const rest = node.anyOf.filter((option) => option.type !== 'null')
   const { anyOf: _, ...outer } = node
   return rest.length === 1 ? { ...rest[0], ...outer } : node
 }
+
+/** Its type when it is not null. */
+export const typeOf = (node: SchemaNode | undefined): string => (node && (withoutNull(node).type as string)) ?? ''
 
 function childNode(node: SchemaNode | undefined, part: string | number): SchemaNode | undefined {
   if (node === undefined) return undefined

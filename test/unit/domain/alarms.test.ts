@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { InstanceState } from '../../../src/domain/alarms.ts'
 import { type AlarmFacts, alarmsOf } from '../../../src/domain/alarms.ts'
-import type { InstanceState } from '../../../src/domain/instance-state.ts'
 
 const NOW = new Date('2026-03-01T12:00:00Z')
 const later = (days: number) => new Date(NOW.getTime() + days * 86_400_000)

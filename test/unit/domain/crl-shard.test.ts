@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { COMPLETE, crlName, shardOf } from '../../../src/domain/crl-shard.ts'
+import { COMPLETE, crlName, shardOf } from '../../../src/domain/crl-scope.ts'
 
 test('the last two octets of the serial number decide, whatever stands before them', () => {
   assert.equal(shardOf(Buffer.from('ff0000000103', 'hex'), 256), 3)

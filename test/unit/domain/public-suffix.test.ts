@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type IsRegistry, publicSuffixes } from '../../../src/domain/public-suffix.ts'
+import { type IsRegistry, publicSuffixes } from '../../../src/domain/identifier-policy.ts'
 
 const names: Record<string, boolean> = {
   com: true,

@@ -8,7 +8,7 @@ import {
   type Quorum,
   type QuorumPolicy,
   type Vote,
-} from '../../../src/domain/quorum.ts'
+} from '../../../src/mpic/corroboration.ts'
 
 const BR: QuorumPolicy = { maxNonCorroborations: undefined, minRegions: 2 }
 const PLAIN: QuorumPolicy = { maxNonCorroborations: undefined, minRegions: 1 }

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import type { CertificateProfile } from '../../../src/domain/certificate-profile.ts'
 import { chooseProfile } from '../../../src/domain/order-request.ts'
 import { checkRevocationReason } from '../../../src/domain/revocation.ts'
-import { retryDelayMs, type ValidationPolicy } from '../../../src/domain/validation-policy.ts'
+import { retryDelayMs, type ValidationPolicy } from '../../../src/domain/validation-attempt.ts'
 import { Problem } from '../../../src/shared/protocol/problem.ts'
 
 test('reasons 0, 1, 3, 4, 5 and 9 are accepted, none is 0, all others are badRevocationReason', () => {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { boundRecord, MAX_RECORD_LENGTH, type ValidationRecord } from '../../../src/domain/validation-evidence.ts'
+import { boundRecord, MAX_RECORD_LENGTH, type ValidationRecord } from '../../../src/domain/validation-attempt.ts'
 import { anyCharacter } from '../../support/any-character.ts'
 
 const aRecord = (over: Partial<ValidationRecord> = {}): ValidationRecord => ({

@@ -104,7 +104,7 @@ describe('the line of a request', () => {
 describe('an answer to an address that has used up its budget', () => {
   test('waits, and does not keep what it answers', async () => {
     const { front, overload } = aFront(2)
-    overload.failed(ADDRESS, 1000)
+    overload.budget.charge(ADDRESS, 1000)
     const { http, dropBody } = aRequest()
     const reply = front.handle(http)
     while (overload.delayedReplies === 0) await new Promise(setImmediate)
@@ -115,13 +115,13 @@ describe('an answer to an address that has used up its budget', () => {
 
   test('ends the connection where too many wait already', async () => {
     const { front, overload } = aFront(0)
-    overload.failed(ADDRESS, 1000)
+    overload.budget.charge(ADDRESS, 1000)
     assert.deepEqual(await front.handle(aRequest().http), { ...REFUSED, closes: true })
   })
 
   test('is prompt for others, whose body stays until the reply', async () => {
     const { front, overload } = aFront(2)
-    overload.failed('192.0.2.2', 1000)
+    overload.budget.charge('192.0.2.2', 1000)
     const { http, dropBody } = aRequest()
     assert.deepEqual(await front.handle(http), REFUSED)
     assert.equal(dropBody.mock.callCount(), 0)
@@ -132,15 +132,16 @@ for (const status of [401, 403])
   test(`refusals with ${status} are charged to their address at a tenth of a signature`, async () => {
     const { front, overload } = aFront(0, () => Promise.resolve({ ...REFUSED, status }))
     for (let i = 0; i < 900; i++) await front.handle(aRequest().http)
-    assert.equal(overload.isHeldBack(ADDRESS), false)
-    for (let i = 0; i < 1000 && !overload.isHeldBack(ADDRESS); i++) await front.handle(aRequest().http)
-    assert.equal(overload.isHeldBack(ADDRESS), true)
+    assert.equal(overload.budget.isExhausted(ADDRESS), false)
+    for (let i = 0; i < 1000 && !overload.budget.isExhausted(ADDRESS); i++) await front.handle(aRequest().http)
+    assert.equal(overload.budget.isExhausted(ADDRESS), true)
   })
 
 test('a refusal is charged for the body that was read: seven of 60 KB cost like a thousand small ones', async () => {
   const { front, overload } = aFront(0)
   let refused = 0
-  for (; !overload.isHeldBack(ADDRESS); refused++) await front.handle(aRequest('/new-order', ADDRESS, 60_000).http)
+  for (; !overload.budget.isExhausted(ADDRESS); refused++)
+    await front.handle(aRequest('/new-order', ADDRESS, 60_000).http)
   assert.equal(refused, 7)
 })
 
@@ -207,11 +208,11 @@ describe('the Admin API on an overloaded thread', () => {
   for (const status of [401, 429])
     test(`an address whose logins are refused with ${status} again and again is treated as any other`, async () => {
       const { front, overload, ask } = anOverloadedFront(status)
-      for (let i = 0; i < 2000 && !overload.isHeldBack(ADDRESS); i++) {
+      for (let i = 0; i < 2000 && !overload.budget.isExhausted(ADDRESS); i++) {
         void front.handle(ask('/api/auth/login').http)
         await new Promise(setImmediate)
       }
-      assert.equal(overload.isHeldBack(ADDRESS), true)
+      assert.equal(overload.budget.isExhausted(ADDRESS), true)
       overload.release()
     })
 })

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Admission } from '../../../src/overload/admission.ts'
+import type { EpisodeFacts } from '../../../src/overload/overload.ts'
 import { TICK_MS } from '../../../src/overload/overload.ts'
-import type { EpisodeFacts } from '../../../src/overload/overload-episode.ts'
 
 const TARGET_MS = 100
 

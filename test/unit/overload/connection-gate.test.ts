@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createConnectionGate } from '../../../src/overload/connection-gate.ts'
+import { createConnectionGate } from '../../../src/overload/overload-control.ts'
 
 function gate(state: { busy?: boolean; overloaded?: boolean; unwelcome?: string } = {}) {
   let now = 1

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { DecayingSketch, sketchKey } from '../../../src/overload/address-usage.ts'
+import { DecayingSketch, sketchKey } from '../../../src/overload/abuse-budget.ts'
 
 const near = (actual: number, expected: number) =>
   assert.ok(Math.abs(actual - expected) <= 1e-6 * Math.max(1, expected), `${actual} is not ${expected}`)

@@ -5,7 +5,7 @@ import {
   PRESSURE_RETRY_AFTER,
   type PressureTier,
   pressureTier,
-} from '../../../src/services/shared-flags.ts'
+} from '../../../src/services/shared-state.ts'
 
 /** max, size, available, waiting → tier. */
 const ROWS: [string, [number, number, number, number], PressureTier][] = [

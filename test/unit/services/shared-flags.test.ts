@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { allocateSharedFlags, openSharedFlags } from '../../../src/services/shared-flags.ts'
+import { allocateSharedFlags, openSharedFlags } from '../../../src/services/shared-state.ts'
 
 describe('shared flags', () => {
   test('the pools of the fronts are one pool', () => {

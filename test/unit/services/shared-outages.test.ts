@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { CsrFinalization } from '../../../src/services/csr-finalization.ts'
-import { allocateSharedOutages, openSharedOutages } from '../../../src/services/shared-outages.ts'
+import { allocateSharedOutages, openSharedOutages } from '../../../src/services/shared-state.ts'
 
 const NAMES = ['external', 'acme_proxy']
 

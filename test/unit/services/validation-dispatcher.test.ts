@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { ValidationRecord } from '../../../src/domain/validation-evidence.ts'
+import type { ValidationRecord } from '../../../src/domain/validation-attempt.ts'
 import type { AttemptEnded, ValidationRequest } from '../../../src/services/challenge-triggers.ts'
 import { type DispatcherOptions, ValidationDispatcher } from '../../../src/services/validation-dispatcher.ts'
 import type { ChallengeType } from '../../../src/shared/protocol/challenge.ts'

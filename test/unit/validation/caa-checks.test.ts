@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { pino } from 'pino'
-import { MAX_RECORD_LENGTH } from '../../../src/domain/validation-evidence.ts'
+import { MAX_RECORD_LENGTH } from '../../../src/domain/validation-attempt.ts'
 import { createMetrics } from '../../../src/ops/metrics.ts'
 import { createCaaChecks, createCaaJobFactory } from '../../../src/validation/caa-checks.ts'
 import type { CaaFinding, CaaJob } from '../../../workers/job.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import pino, { type Logger } from 'pino'
-import { createFailureLog } from '../../../src/background/failure-log.ts'
+import { createFailureLog } from '../../../src/main/background-tasks.ts'
 
 const AWAY = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
 
