@@ -37,7 +37,7 @@ export interface NotificationLimit {
 
 const HOUR_MS = 3_600_000
 
-/** Recorded and never sent: whoever gave the address has not shown that it is theirs. */
+/** Recorded and never sent: the client has not shown that the address is its own. */
 export const NEVER_SENT: NotificationType = 'registration_failed'
 
 /** A client that repeats its mistake would fill a mailbox. */

@@ -38,7 +38,7 @@ export interface ExternalDeliveryOptions {
 }
 
 interface Chunk {
-  /** Of the queue, which joins tasks of one id. */
+  /** The queue joins tasks of one id, so each chunk has its own. */
   id: string
   deliveries: readonly Delivery[]
 }

@@ -32,7 +32,7 @@ export interface ReceiverGuard {
 /** An address that the guard refuses; the sentence names no URL. */
 export class BlockedReceiver extends Error {}
 
-/** @param what stands for the URL in errors, because a URL may hold a secret */
+/** @param what replaces the URL in errors, because a URL may hold a secret */
 export function jsonPoster(what: string, url: string, guard?: ReceiverGuard): JsonPoster {
   const target = new URL(url)
   const { Agent, request } = target.protocol === 'https:' ? https : http

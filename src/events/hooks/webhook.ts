@@ -47,7 +47,7 @@ export class Webhook {
     this.#hook = hook
     this.#guard = receiverGuard(hook.allowPrivate, blocked)
     const { Agent } = new URL(hook.url).protocol === 'https:' ? https : http
-    // A kept connection goes on to the address that was checked when it was made.
+    // A kept connection keeps the address that was checked when it was made.
     this.#agent = new Agent({ keepAlive: true })
   }
 

@@ -19,7 +19,6 @@ const SYSLOG_TLS_PORT = 6514
 
 export const auditWebhookUrl = ({ audit_export }: Config): string | undefined => audit_export.webhook_url ?? undefined
 
-/** Most records of one request. */
 export const auditWebhookAllowsPrivate = ({ audit_export }: Config): boolean => audit_export.webhook_allow_private
 
 export const auditWebhookBatch = ({ audit_export }: Config): number => audit_export.webhook_batch

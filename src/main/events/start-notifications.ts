@@ -64,7 +64,7 @@ export class Notifications {
     await this.#mailer?.stop(deadlineMs)
   }
 
-  /** Once begun, recording goes on; what comes while it is switched off is dropped. */
+  /** Recording never ends once it has begun; events that come while it is switched off are dropped. */
   async #record(delivery: EventDelivery): Promise<void> {
     if (this.#isRecording || !this.#settings.enabled) return
     this.#isRecording = true
