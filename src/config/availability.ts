@@ -18,7 +18,7 @@ export interface AbsentFeature {
   uses(config: Config): readonly string[]
   /** Keys that only the feature reads; a section means all its keys. */
   keys: readonly string[]
-  /** What to write, when there is something. */
+  /** The alternative, if there is one. */
   instead?: string
 }
 

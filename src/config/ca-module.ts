@@ -31,7 +31,7 @@ const PREFIX = 'ext:'
 
 export const isModule = (backend: string): boolean => backend.startsWith(PREFIX)
 
-/** What the service itself reads. Everything else is for the module to judge. */
+/** The members that the service itself reads; the module checks the others. */
 const Limits = z.looseObject({
   timeout_seconds: z.int().min(1).max(600).default(30),
   concurrency: z.int().min(1).max(64).default(4),
@@ -73,7 +73,7 @@ export function caModuleConfig({ extension_settings: all }: Config['ca'], backen
   return `is wrong: ${[...(issue?.path ?? []), issue?.message ?? ''].join(' ')}`
 }
 
-/** Names for whoever reads `/healthz`: a module without its folder. Of equal ones the second has a number. */
+/** Public names in `/healthz`: a module without its folder. The second of two equal names gets a number. */
 export function publicNames(backends: readonly string[]): string[] {
   const bare = backends.map((name) => name.replace(/^ext:.*\//, PREFIX))
   return bare.map((name, i) => {
