@@ -11,7 +11,7 @@ export interface Delivery {
   event: OccurredEvent
   /** Failed attempts so far. */
   attempts: number
-  /** Place of the row (ctid) since its claim. */
+  /** Where the row is since its claim. */
   place?: string | undefined
 }
 
@@ -105,8 +105,8 @@ const isNext = sql.fragment`
        AND e.consumer NOT IN ('notifications', 'statistics'))`
 
 /**
- * The table is long or short within minutes, so its statistics mislead. A plan for a few rows reads and sorts all that
- * wait, and all that were removed since the last vacuum.
+ * The table is long or short within minutes, so statistics mislead: a plan for a few rows reads and sorts all that wait,
+ * and all that was removed since the last vacuum.
  */
 const ALONG_THE_KEY = rowsOf(None)`
   SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`
@@ -153,9 +153,8 @@ export async function claimDeliveries(
 }
 
 /**
- * Releases deliveries that this instance has claimed and is not delivering. Its thread was replaced, or the database
- * was
- * away between the claim and the end.
+ * What this instance has claimed and is not delivering: its thread was replaced, or the database
+ * went away between the claim and the end.
  */
 export async function releaseDeliveries(
   db: CommonQueryMethods,
