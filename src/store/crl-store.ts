@@ -52,7 +52,7 @@ export interface CrlDraft {
   previous: bigint | undefined
   previousThisUpdate: Date | undefined
   changes: number
-  /** Of these, by bulk revocations. */
+  /** How many of these came from bulk revocations. */
   bulkChanges: number
   startedAt: Date
 }
@@ -109,7 +109,7 @@ export interface CrlStore {
   requestRebuild(): Promise<void>
   /** Records for the last request why there is no list yet. */
   noteObstacle(reason: string): Promise<void>
-  /** Of a rebuild: whether a list of the present is older, and why, if that is known. */
+  /** Whether a list is older than the requested rebuild, and why, if that is known. */
   lastRequest(): Promise<{ isOpen: boolean; obstacle: string | undefined } | undefined>
   /** Records that certificates are issued under this count of shards. */
   useShards(shards: number): Promise<void>
@@ -119,9 +119,9 @@ export interface CrlStore {
 
 const REQUEST_KEY = 'crl_rebuild'
 
-/** Of a bulk revocation that lasts longer, lists come as often. */
+/** During a longer bulk revocation, lists are built this often. */
 const BULK_SECONDS = 300
-/** A job that nobody has moved for so long has lost its instance, and another takes it up. */
+/** A job without progress for so long has lost its instance, and another takes it up. */
 const STANDING_SECONDS = 30
 
 /** Slots below zero are for bulk revocations (`count_revocations`). */

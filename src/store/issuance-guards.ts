@@ -77,7 +77,7 @@ export const movedToProcessing = (given: string): string => `moved AS (
       DELETE FROM order_claims c USING moved WHERE c.request_key = moved.request_key AND c.order_id = moved.order_id
     )`
 
-/** Of a row `n` with order_id, account_id and spki_sha256; null while nothing speaks against it. */
+/** The obstacle to a row `n` with order_id, account_id and spki_sha256; null when there is none. */
 export const LAPSE = `CASE
                 WHEN (SELECT o.expires_at <= now() FROM orders o WHERE o.id = n.order_id) THEN ${quoted<Lapse>('expired')}
                 WHEN (SELECT a.status ${account.isNot('valid')} FROM accounts a WHERE a.id = n.account_id) THEN 'account not valid'

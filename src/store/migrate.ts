@@ -37,7 +37,7 @@ export class SchemaMismatch extends Error {
 }
 
 /**
- * The database has a migration of a former name. Those files were replaced by a new beginning before
+ * The database has a migration of a former name. Its files were replaced by a new beginning before
  * the first release.
  */
 export class UnreleasedSchema extends SchemaMismatch {
