@@ -71,7 +71,7 @@ export class FixedHeaders {
 }
 
 /**
- * The first header's value, followed by all other headers as they go on the wire.
+ * The first header's value, followed by all other headers as they are sent.
  * @throws TypeError for a header that would split the response
  */
 export function headerBlock(headers: readonly Header[]): string {

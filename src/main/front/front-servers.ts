@@ -127,7 +127,7 @@ interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'proxy' | '
   tls: FrontThreadData['tls']
   front: Front
   isTrustedProxy(address: string): boolean
-  /** Connections at all ports of the thread. */
+  /** Open connections of all ports of the thread. */
   openConnections(): number
   /** `server.max_requests` is reached. */
   recycle(): void
