@@ -1,8 +1,7 @@
 /** What `class` of a registered hook names: a built-in, a module, or a class of another program. */
 
 import { z } from 'zod/v4'
-import { type ModuleReference, parseModuleReference } from '../shared/lib/module-reference.ts'
-import { pythonClassAdvice } from './ca-module.ts'
+import { type ModuleReference, parseModuleReference, pythonClassAdvice } from '../shared/lib/module-reference.ts'
 import { isHttpUrl } from './field.ts'
 
 export type HookClass =

@@ -1,16 +1,10 @@
 /** Renders the manual's table of settings and the editors' JSON Schema from the schema. Pure. */
 
 import { typeOf as jsonTypeOf, type SchemaNode, withoutNull } from '../shared/config-file/schema-node.ts'
-import { ABSENT_FEATURES } from './availability.ts'
-import { REFERENCE } from './schema.ts'
+import { ABSENT_KEY, REFERENCE } from './schema.ts'
 
 /** Marks a key that a reload applies. */
 const LIVE = '↻'
-
-const HOLDERS = [...new Set(ABSENT_FEATURES.flatMap(({ keys }) => keys))]
-const isWithin = (key: string, holder: string) => key === holder || key.startsWith(`${holder}.`)
-/** Without keys below another: a section of an absent feature means all its keys. */
-const ABSENT_KEYS = HOLDERS.filter((key) => !HOLDERS.some((holder) => holder !== key && isWithin(key, holder)))
 
 interface Row {
   key: string
@@ -59,7 +53,7 @@ function renderSection(name: string, node: SchemaNode): string[] {
 }
 
 function rowsOf(key: string, raw: SchemaNode, isRequired: boolean): Row[] {
-  if (ABSENT_KEYS.some((holder) => isWithin(key, holder))) return []
+  if (key === ABSENT_KEY) return []
   const node = withoutNull(raw)
   const entry = node.items === undefined ? undefined : withoutNull(node.items)
   const named = node.additionalProperties || undefined
@@ -167,7 +161,7 @@ function renderAbsent(): string {
   return `## Not in this version
 
 These keys are accepted, so that the configuration of a later version can be read. To ask for one of their features is an error; the JSON
-Schema describes them: ${ABSENT_KEYS.map((key) => `\`${key}\``).join(', ')}.
+Schema describes them: \`${ABSENT_KEY}\`.
 `
 }
 

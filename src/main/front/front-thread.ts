@@ -7,6 +7,7 @@ import type { Logger } from 'pino'
 import { createAcmeApplication } from '../../acme/application.ts'
 import { AdminGate, type AdminPort } from '../../admin/gate.ts'
 import type { AdminMessages } from '../../admin/message.ts'
+import { csrBackendNames } from '../../config/backends.ts'
 import { RefusalTally } from '../../events/abuse-summary.ts'
 import { AnswerEvents, overloadEvents } from '../../front/events.ts'
 import { createDeadlines } from '../../front/exchange.ts'
@@ -27,8 +28,6 @@ import type { AttemptEnded, DispatchValidation, ValidationRequest } from '../../
 import type { CsrOutcome } from '../../services/csr-step.ts'
 import { openSharedFlags, type SharedFlags } from '../../services/shared-state.ts'
 import { adminSettings } from '../../settings/admin.ts'
-import { csrBackendNames } from '../../settings/backends.ts'
-import { crlMaxAgeSeconds } from '../../settings/issuance.ts'
 import { liveSettings, overloadSettings, proxySettings, threadDatabaseSettings } from '../../settings/server.ts'
 import { batchPerTick } from '../../shared/lib/batch-per-tick.ts'
 import { sharedWork } from '../../shared/lib/caching.ts'
@@ -123,7 +122,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     ),
   })
   const refusals = refusalsTo(supervisor, log)
-  const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
+  const crls = createFrontCrls(data.crls, config.crl.rebuild_interval_seconds)
   /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
   return {

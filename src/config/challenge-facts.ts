@@ -1,14 +1,19 @@
-/**
- * The issuer domain names of this service for dns-persist-01 records
- * (draft-ietf-acme-dns-persist §3.1).
- */
+/** What threads need of the section `challenges` without the schema, whose zod objects fill megabytes. */
 
 import { normalizeDnsName } from '../shared/protocol/identifier.ts'
 import type { Config } from './schema.ts'
-import { MAX_ISSUER_DOMAIN_NAMES } from './sections/challenges.ts'
+
+/** Settings of a validator module without an entry in `challenges.extensions`. */
+export const EXTENSION_DEFAULTS = { timeout_seconds: 10, max_retries: 3, settings: {} }
 
 /**
- * The configured names, or else the CAA identities, which clients may publish before any challenge
+ * Most issuer domain names that a dns-persist-01 challenge may list
+ * (draft-ietf-acme-dns-persist §3.1).
+ */
+export const MAX_ISSUER_DOMAIN_NAMES = 10
+
+/**
+ * The issuer domain names of this service for dns-persist-01 records: the configured names, or else the CAA identities, which clients may publish before any challenge
  * (draft -01 §4.5).
  * The last resort is the host of `server.external_url`; empty when that is no domain name.
  */
