@@ -1,4 +1,4 @@
-/** What a command of the bench is. */
+/** The type of a command of the bench. */
 
 import type { Command as ProgramCommand, Raw } from '../src/shared/command-line.ts'
 import type { Plan } from './options.ts'

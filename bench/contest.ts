@@ -1,4 +1,4 @@
-/** Servers under the same load, in turn: A B C, A B C … One that breaks is reported, and the others go on. */
+/** Loads servers in turn: A B C, A B C … A server that breaks is reported, and the others continue. */
 
 import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -125,7 +125,7 @@ function brokenBy({ failures: [first] }: Result): Turn {
   return { broken: `nothing succeeded${first ? `; ${first.kind}: ${first.example}` : ''}` }
 }
 
-/** A turn that broke early has one entry, which stands for every load of it. */
+/** A turn that broke early has one entry, which serves for every load of it. */
 function measuredLoads(scenario: ScenarioName, rounds: readonly Turn[][][]): Measured[] {
   const model = rounds.flat().toSorted((a, b) => b.length - a.length)[0] ?? [NOT_REACHED]
   return model.map((turn, load) => {

@@ -1,9 +1,9 @@
 /**
  * How a signal ends the bench, one way for all commands.
  *
- * The first ends what is measured: what has begun is finished, what was measured until then is told, what was started is
- * taken down. A second one does not wait for what has begun. Whatever the bench starts is in a process group of its own, so
- * that Ctrl-C, which goes to a whole group, is heard by the bench alone.
+ * The first signal finishes the operations that have begun, reports the measurements, and stops the servers. A second
+ * one does not wait for these operations. Each child has a process group of its own: Ctrl-C goes to a whole group, and
+ * only the bench may hear it.
  */
 
 import { constants } from 'node:os'
@@ -14,7 +14,7 @@ const SAME_MS = 500
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
   readonly by: NodeJS.Signals
-  /** That of a shell: 128 and the number of the signal. */
+  /** The shell's convention: 128 and the number of the signal. */
   readonly exitCode: number
 
   constructor(by: NodeJS.Signals) {

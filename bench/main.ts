@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * `npm run bench`: drives ACME servers through scenarios and reports what they did and what that cost.
+ * `npm run bench`: drives ACME servers through scenarios and reports results and costs.
  *
  * A command is a file of its own, and loaded when it is named.
  */

@@ -28,20 +28,20 @@ export interface Load {
   name: string
   shape: LoadShape
   phase: Phase
-  /** What is run before, one after the other, and not measured. */
+  /** Phases before the measurement, one after the other. */
   warmup: readonly (Phase | typeof UNTIL_STEADY)[]
 }
 
 export interface Loaded {
   result: Result
-  /** Those of `result.series`, with whole distributions. */
+  /** The slots of `result.series`, with whole distributions. */
   slots: readonly Slot[]
 }
 
 /** @returns what was measured, until an interruption too. @throws Interrupted when nothing was measured yet */
 type Loader = (load: Load) => Promise<Loaded>
 
-/** What a run needs beside its options. */
+/** The needs of a run beside its options. */
 export interface Surroundings {
   progress: ProgressLine
   interrupt: AbortSignal

@@ -34,8 +34,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'workers/module',
   ],
   'src/services': [...SHARED, 'src/domain', 'src/store', 'src/ca', 'workers/pool.ts', 'workers/job.ts'],
-  'src/overload': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
-  'src/http': ['src/shared/lib', 'src/shared/protocol', 'src/domain'],
+  'src/overload': ['src/shared/lib', 'src/shared/protocol'],
+  'src/http': ['src/shared/lib', 'src/shared/protocol'],
   'src/validation': [
     'src/shared/lib',
     'src/shared/protocol',
@@ -50,7 +50,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   'src/mpic': [
     ...SHARED,
-    'src/domain',
     'src/config',
     'src/settings',
     'src/validation',
@@ -58,7 +57,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'workers/pool.ts',
     'workers/job.ts',
   ],
-  'src/acme': RESOURCES,
+  'src/acme': ['src/shared/lib', 'src/shared/protocol', 'src/http', 'src/domain', 'src/services'],
   // One folder a group of endpoints: the endpoints, what they do, and their SQL.
   'src/admin': [
     ...SHARED,

@@ -10,7 +10,9 @@ export interface Account extends RequestSigner {
   index: number
   url: string
   thumbprint: string
-  /** What scenarios keep for it: a pending order, its newest certificate, how many renewals, whether one is under way. */
+  /**
+   * State of scenarios: a pending order, the newest certificate, the number of renewals, and whether one is under way.
+   */
   orderUrl: string
   issued: Issued | undefined
   renewals: number

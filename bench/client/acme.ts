@@ -16,15 +16,15 @@ export interface Directory {
   renewalInfo?: string
 }
 
-/** What signs a request: a key, and the protected header up to the nonce (`headerPrefix`). */
+/** The key that signs a request, and the protected header up to the nonce (`headerPrefix`). */
 export interface RequestSigner {
   key: EcKey
   prefix: string
 }
 
-/** What the clients of a process share. */
+/** Shared by all clients of a process. */
 export interface ClientSettings {
-  /** Of all URLs, `https://host:port`. */
+  /** The start of every URL, `https://host:port`. */
   origin: string
   /** Nonces in hand; the freshest is used first, because servers forget the oldest first. */
   nonces: string[]

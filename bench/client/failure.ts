@@ -1,8 +1,8 @@
-/** What can go wrong with one operation: a short kind that failures are counted by, and a sentence for a reader. */
+/** The failure of one operation: a short kind that failures are counted by, and a sentence for a reader. */
 
 /**
- * `kind` is the ACME problem type without its prefix (`badNonce`), `http-<status>` for a reply that is no problem
- * document, `connection`, `timeout`, `protocol`, or `check-<what>` for a reply that is well formed and wrong.
+ * `kind` is the ACME problem type without its prefix (`badNonce`), or `http-<status>` for a reply that is no problem
+ * document. Others: `connection`, `timeout`, `protocol`, and `check-<what>` for a reply that is well formed and wrong.
  */
 export class Failure extends Error {
   override readonly name = 'Failure'

@@ -26,7 +26,7 @@ export interface Authorization {
 
 /**
  * @param replaces certID of the certificate that the new one follows (RFC 9773 §5)
- * @throws Failure `check-order` when the order is not for exactly this name, or does not say what it replaces
+ * @throws Failure `check-order` when the order has other names or another `replaces`
  */
 export async function createOrder(
   client: AcmeClient,

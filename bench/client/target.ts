@@ -1,4 +1,4 @@
-/** What clients have to know of the server they load; plain data. */
+/** Plain data that tells clients about the server they load. */
 
 export interface Target {
   directoryUrl: string
@@ -10,12 +10,15 @@ export interface Target {
   rootCertificate: string | undefined
   /** Longest silence while a request is under way, and longest wait for a validation. */
   timeoutMs: number
-  /** Of the challenge that clients choose. */
+  /** The type of challenge that clients choose. */
   challengeType: string
   /** End of the names that are ordered. */
   domainSuffix: string
   /** Scenario `renewal`: reads of renewal information before each renewal. */
   renewalReads: number
-  /** Of every account, such as `mailto:ops@example.com`: notifications are recorded for accounts with one. */
+  /**
+   * Contact of every account, such as `mailto:ops@example.com`: the server records notifications only for accounts with
+   * one.
+   */
   contact: string | undefined
 }

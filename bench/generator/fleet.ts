@@ -42,7 +42,7 @@ export class Fleet {
     for (const generator of this.#generators) generator.send({ type: 'stop' })
   }
 
-  /** Ends the processes; whoever waits for one of them hears of it. */
+  /** Ends the processes; promises that wait for one of them reject. */
   kill(): void {
     for (const generator of this.#generators) generator.kill()
   }

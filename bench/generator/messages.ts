@@ -1,4 +1,4 @@
-/** What the conductor (`run.ts`) and its generator processes say to each other; plain data over the IPC channel. */
+/** Messages between the conductor (`run.ts`) and its generator processes: plain data over the IPC channel. */
 
 import type { Target } from '../client/target.ts'
 import type { FailureCounts, StatsSnapshot } from '../measure/stats.ts'
@@ -29,8 +29,8 @@ export interface Arrivals {
 }
 
 /**
- * A closed loop ends at a time or after a number of operations begun, an open one when its arrivals do. What has begun is
- * finished. Counts over time are kept in slots of `slotMs`, by default a second.
+ * A closed loop ends at a time or after a number of operations begun, an open one when its arrivals do.
+ * Operations that have begun are finished. Counts over time are kept in slots of `slotMs`, by default a second.
  */
 export type Phase = ({ forMs: number } | { operations: number } | { arrivals: Arrivals }) & { slotMs?: number }
 

@@ -1,10 +1,12 @@
 /**
  * The open loop: operations begin when they are due, whether or not earlier ones have ended.
  *
- * Arrivals are a Poisson process, which is what many clients make that know nothing of each other; evenly spaced ones never
- * queue below the limit and flatter the server. Latency counts from when an operation was due, so a server that stalls is
- * charged for everyone who came meanwhile (no coordinated omission). An arrival draws one of the open connections that are
- * free: the one used last would be of the thread that answered last, which would get all the load. Without one it waits.
+ * Many independent clients make a Poisson process; evenly spaced arrivals never queue below the limit and flatter the
+ * server. Latency counts from when an operation was due, so a stalled server is charged for all who came meanwhile
+ * (no coordinated omission).
+ *
+ * An arrival draws a free connection at random. The one used last belongs to the thread that answered last, which
+ * would get all the load.
  */
 
 import type { AcmeClient } from '../client/acme.ts'
@@ -14,7 +16,7 @@ import type { Arrivals } from './messages.ts'
 
 /** Between looks at what has become of those who wait. */
 const LONGEST_NAP_MS = 10
-/** Of a process: a handshake takes 2 ms of it, so a thousand at once would keep it busy for three seconds. */
+/** Per process: a handshake takes 2 ms, so a thousand at once would keep it busy for two seconds. */
 const OPENED_PER_SECOND = 150
 const MOST_OPENED_AT_ONCE = 10
 

@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
-/** @returns undefined when nobody listens there or the process belongs to another user */
+/** @returns undefined when no process listens there, or one of another user */
 export function findListener(port: number): number | undefined {
   const tables = ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => orElse('', () => readFileSync(file, 'latin1')))
   const sockets = new Set(tables.flatMap((table) => listeningInodes(table, port)).map((inode) => `socket:[${inode}]`))
@@ -25,7 +25,7 @@ export function listeningInodes(table: string, port: number): string[] {
   })
 }
 
-/** What has ended meanwhile, or is not ours to look into, is not found. */
+/** A process may end meanwhile or belong to another user: both count as not found. */
 function orElse<T>(nothing: T, look: () => T): T {
   try {
     return look()

@@ -9,7 +9,7 @@ export interface ProcessInfo {
   commandLine: readonly string[]
   /** User and system time of all its threads, ended ones included; clock ticks. */
   ownTicks: number
-  /** The same of its children that have ended and were waited for, and of theirs. */
+  /** CPU time of its children that have ended and were waited for, and of their children. */
   reapedTicks: number
 }
 

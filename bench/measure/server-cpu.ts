@@ -1,8 +1,9 @@
 /**
  * CPU time of a server's processes, by role: service, signer, PostgreSQL.
  *
- * A sum of own time and time of reaped children loses no process that came and went, such as a PostgreSQL backend:
- * when it ends, its time moves to the parent that waited for it.
+ * The sum of own time and reaped children's time loses no process: when a PostgreSQL backend ends, its time moves to
+ * the
+ * parent that waited for it.
  */
 
 import { familyOf, type ProcessInfo, TICKS_PER_SECOND } from './proc-stat.ts'

@@ -1,4 +1,4 @@
-/** What a generator process counts while it runs, and how the counts of several processes become one. */
+/** The counts of a generator process, and how the counts of several processes become one. */
 
 import { Failure, isRefusal } from '../client/failure.ts'
 import { addPacked, emptyHistogram, type Histogram, packHistogram, recordMs } from './histogram.ts'
@@ -93,7 +93,7 @@ export class RunStats {
     }
   }
 
-  /** Starts from zero, now. The same object goes on, because clients hold on to it. */
+  /** Starts from zero, now. It resets in place, because clients hold on to the object. */
   reset(slotMs = DEFAULT_SLOT_MS): void {
     this.counts = noCounts()
     this.operations = emptyHistogram()

@@ -1,4 +1,4 @@
-/** What the rounds of a run say together, as a text for a terminal: medians, spread, and ratios to the first server. */
+/** The summary of a run as a text for a terminal: medians, spread, and ratios to the first server. */
 
 import type { Subject } from '../servers/contestant.ts'
 import type { Result } from './result.ts'
@@ -55,7 +55,7 @@ function medianTable({ figures }: Measured): string[] {
   return [`${''.padEnd(LABEL_WIDTH)}${column('median')}   lowest–highest`, ...rows]
 }
 
-/** Each of the others stands beside the first in a table of its own. */
+/** Each of the others has a table of its own, beside the first. */
 function ratioTables(count: number, measured: Measured): string[] {
   return Array.from({ length: count - 1 }, (_, index) => index + 1).flatMap((other) => {
     const columns = ['A', letterOf(other), `${letterOf(other)}/A`].map(column).join('')
@@ -75,14 +75,14 @@ function ratioLine(label: string, { servers, ratios }: Figure, other: number, me
   return `${label.padEnd(LABEL_WIDTH)}${values}${spread}   ${verdict}`.trimEnd()
 }
 
-/** How A stands to the other: in percent, or how many times beyond that. */
+/** The difference in percent, or how many times from twofold up. */
 export function change(ratio: number): string {
   if (ratio >= 2) return `${ratio.toFixed(1)} times`
   const percent = Math.abs(ratio - 1) * 100
   return `${percent.toFixed(percent < 10 ? 1 : 0)} % ${ratio > 1 ? 'higher' : 'lower'}`
 }
 
-/** What went wrong, by server. */
+/** Failures and broken turns, by server. */
 function troubleLines(rounds: readonly Turn[][]): string[] {
   return (rounds[0] ?? []).flatMap((_, index) => {
     const turns = rounds.flatMap((round) => round[index] ?? [])

@@ -70,7 +70,7 @@ export interface Result {
   cpu: { server: ByRole; serverTotal: number | undefined; generator: number; responder: number } | undefined
   /** CPU of the busiest generator process in cores. */
   generatorCores: number
-  /** Of one operation; undefined where nothing is signed, or the server is not on this machine. */
+  /** The crypto floor of one operation; undefined where nothing is signed, or the server is not on this machine. */
   floor: { costs: Crypto; micros: number; serverRatio: number | undefined } | undefined
 }
 
@@ -135,7 +135,7 @@ export function isGeneratorBusy({ generatorCores, lag }: Result): boolean {
   return generatorCores > BUSY_CORES || (lag?.p99 ?? 0) > LATE_MS
 }
 
-/** What decides the exit code. Refusals and drops were asked for, and are no failures. */
+/** Decides the exit code. Refusals and drops were asked for, and are no failures. */
 export function isGood({ failures, succeeded }: Result): boolean {
   return failures.length === 0 && succeeded > 0
 }

@@ -1,6 +1,6 @@
 /**
- * The name server of a run (RFC 1035), over UDP: every name has the responders' address, `Proofs` has the TXT records, and
- * whatever else is asked for, such as CAA, does not exist. No answer comes near 512 bytes, so nobody needs TCP.
+ * The name server of a run (RFC 1035), over UDP: every name has the responders' address, and `Proofs` has the TXT
+ * records. Other types, such as CAA, do not exist; no answer comes near 512 bytes, so it needs no TCP.
  */
 
 import { createSocket } from 'node:dgram'

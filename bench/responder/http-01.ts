@@ -1,8 +1,8 @@
 /**
  * Answers http-01 challenges (RFC 8555 §8.3) for every account of a run.
  *
- * It holds no tokens: the Host header names the account, whose thumbprint completes the token of the path. So generator
- * processes tell it once about each account, and nothing while the clock runs.
+ * It holds no tokens: the Host header names the account, whose thumbprint completes the token of the path. Generator
+ * processes tell it about each account once, so they send nothing while the clock runs.
  */
 
 import { createServer } from 'node:net'

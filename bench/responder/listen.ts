@@ -7,7 +7,7 @@ export interface Responder {
   close(): Promise<void>
 }
 
-/** What validators are to find, by the name they look under; generators put it in before they trigger a challenge. */
+/** Proofs for validators, by the name they look under; generators put them in before they trigger a challenge. */
 export type Proofs = Map<string, string>
 
 /** @param what for the message. @throws Error when the port cannot be listened on */

@@ -14,7 +14,7 @@ import { listen, type Proofs, type Responder } from './listen.ts'
 
 const ACME_TLS_1 = 'acme-tls/1'
 const NAME = encodeCommonName('bench')
-/** Nobody asks about it (RFC 8737 §3). */
+/** Validators ignore it (RFC 8737 §3). */
 const VALIDITY = { notBefore: new Date('2025-01-01T00:00:00Z'), notAfter: new Date('2049-12-31T23:59:59Z') }
 
 /** @throws Error when the port cannot be listened on */

@@ -10,7 +10,7 @@ import type { Account } from '../client/account.ts'
 import { Failure } from '../client/failure.ts'
 import type { Challenge } from '../client/order.ts'
 
-/** What a responder has to know: a TXT record, or for tls-alpn-01 the digest of the key authorization. */
+/** A responder's data: a TXT record, or for tls-alpn-01 the digest of the key authorization. */
 export interface Proof {
   name: string
   text: string

@@ -1,6 +1,8 @@
 /**
- * One certificate from order to download (RFC 8555 §7.4), with the seven signed requests common clients make:
- * new-order, authorization, challenge, authorization again, finalize, order, certificate; more where a poll came early.
+ * One certificate from order to download (RFC 8555 §7.4), with the seven signed requests of common clients.
+ *
+ * These are new-order, authorization, challenge, authorization again, finalize, order, certificate; there are more when
+ * a poll came early.
  */
 
 import type { Account, Issued } from '../client/account.ts'
@@ -12,7 +14,7 @@ import { pollUntil } from '../client/polling.ts'
 import { proofFor } from './challenge.ts'
 import type { Context, Scenario } from './scenario.ts'
 
-/** What every certificate takes at least: seven requests, its CSR, and itself. */
+/** The least that every certificate takes: seven requests, its CSR, and its own signature. */
 export const ISSUANCE_FLOOR = { verifications: 8, signatures: 1 }
 
 export const fullFlow: Scenario = {

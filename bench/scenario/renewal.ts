@@ -1,9 +1,10 @@
 /**
- * `renewal`: what an account that renews does between two certificates.
+ * `renewal`: the requests of an account that renews, between two certificates.
  *
- * One operation is the reads of renewal information (RFC 9773 §4.2), then a certificate for the old name by an order that
- * says what it replaces (§5), one read of its CRL, and now and then a new account key (RFC 8555 §7.3.5). A client that
- * looks twice a day at a certificate of 47 days, renewed after 31, has read 62 times (`--renewal-reads`).
+ * One operation reads renewal information (RFC 9773 §4.2), then gets a certificate for the old name by an order with
+ * `replaces` (§5). It reads the CRL once, and changes the account key now and then (RFC 8555 §7.3.5).
+ *
+ * A client that looks twice a day at a certificate of 47 days, renewed after 31, has read 62 times (`--renewal-reads`).
  */
 
 import { type Account, changeKey } from '../client/account.ts'

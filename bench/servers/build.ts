@@ -16,7 +16,7 @@ export interface Build {
   root: string
 }
 
-/** Of the compiled bench: its folder is dist/bench/servers. */
+/** The compiled bench is in dist/bench/servers. */
 export const OWN_ROOT = path.resolve(import.meta.dirname, '../../..')
 
 /** @throws UsageError when there is no git work tree here. */

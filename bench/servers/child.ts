@@ -10,7 +10,7 @@ import { killIfThere } from './program.ts'
 const START_TIMEOUT_MS = 90_000
 const STOP_TIMEOUT_MS = 30_000
 const MAX_COMPLAINT_CHARACTERS = 4000
-/** Who answers is checked by the run itself, with the root of the new CA. */
+/** This check only asks whether the server answers; the run checks the certificate with the root of the new CA. */
 const ANYBODY = { connect: { rejectUnauthorized: false } }
 
 export interface ChildSettings {
@@ -70,7 +70,7 @@ function startGuard(server: ChildProcess): void {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   })
-  // Before its pipe closes: it would signal whoever gets the number of the server next.
+  // It must end before its pipe closes: the guard would signal the next process with the server's number.
   server.once('exit', () => guard.kill('SIGKILL'))
 }
 

@@ -2,10 +2,10 @@
 
 import type { Options } from '../options.ts'
 
-/** A server as it stands in results. */
+/** The description of a server in results. */
 export interface Subject {
   name: string
-  /** Of a build of this project. */
+  /** Commit of a build of this project. */
   commit: string | undefined
   /** A note that a reader of its figures needs, or the subject of a build's commit; may be empty. */
   note: string
@@ -13,7 +13,7 @@ export interface Subject {
 
 export interface Contestant {
   subject: Subject
-  /** Those of the run, for this server. */
+  /** Options of the run, for this server. */
   options: Options
   /** Starts it anew after it broke; absent when it is not ours to start. @throws Error */
   restart?(): Promise<void>

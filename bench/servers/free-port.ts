@@ -1,8 +1,8 @@
 /**
  * A port for a server that must know its own before it listens.
  *
- * From below what the kernel hands out itself, so that no outgoing connection takes it in between; a front that shares its
- * port among threads would not notice that somebody else listens there.
+ * It is below the range that the kernel hands out, so that no outgoing connection takes it in between. A front that
+ * shares its port among threads would not notice another listener there.
  */
 
 import { createServer } from 'node:net'

@@ -2,7 +2,6 @@
 
 import { z } from 'zod/v4'
 import type { AddressCategory } from '../domain/rate-limit.ts'
-import type { AbuseBudget } from '../overload/abuse-budget.ts'
 import type { AccountCache, KnownAccount } from '../services/account-cache.ts'
 import type { ChainDownload } from '../services/chain-download.ts'
 import type { ChallengeTriggers } from '../services/challenge-triggers.ts'
@@ -166,12 +165,19 @@ export interface DnsPersistSettings {
   draft: '01' | '02'
 }
 
+/** What a client address may cost by requests that fail. */
+export interface FailureBudget {
+  /** @throws Problem when the address has used it up */
+  require(address: string, provenFrom?: string): void
+  charge(address: string, cost: number): void
+}
+
 export interface AcmeContext {
   urls: Urls
   settings: AcmeSettings
   nonces: Nonces
   limits: RateLimiter
-  budget: AbuseBudget
+  budget: FailureBudget
   flags: Pick<SharedFlags, 'isOn'>
   accounts: AccountCache
   registration: Registration

@@ -32,7 +32,7 @@ export const isModule = (backend: string): boolean => backend.startsWith(MODULE_
 
 export const usedModules = (ca: Ca): string[] => usedBackends(ca).filter(isModule)
 
-/** Names for whoever reads `/healthz`: a module without its folder. Of equal ones the second has a number. */
+/** Public names in `/healthz`: a module without its folder. The second of two equal names gets a number. */
 export function publicNames(backends: readonly string[]): string[] {
   const bare = backends.map((name) => name.replace(/^ext:.*\//, MODULE_PREFIX))
   return bare.map((name, i) => {

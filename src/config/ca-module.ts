@@ -8,7 +8,7 @@ import { Accepted } from './sections/ca.ts'
 
 type Settings = Readonly<Record<string, unknown>>
 
-/** What the service itself reads. Everything else is for the module to judge. */
+/** The members that the service itself reads; the module checks the others. */
 const Limits = z.looseObject({
   timeout_seconds: z.int().min(1).max(600).default(30),
   concurrency: z.int().min(1).max(64).default(4),

@@ -1,4 +1,4 @@
-/** What `class` of a registered hook names: a built-in, a module, or a class of another program. */
+/** `class` of a registered hook: a built-in, a module, or a class of another program. */
 
 import { z } from 'zod/v4'
 import { type ModuleReference, parseModuleReference, pythonClassAdvice } from '../shared/lib/module-reference.ts'

@@ -9,7 +9,7 @@ import { ACME, SERVER, URLS } from './rules/server.ts'
 import type { Config } from './schema.ts'
 import { WARNINGS } from './warnings.ts'
 
-/** What is wrong is told in this order, where the file gives none. */
+/** Errors come in this order when no file gives one. */
 export const RULES: readonly Rule[] = [
   ...SERVER,
   ...ACME,

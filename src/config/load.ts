@@ -138,7 +138,7 @@ export async function loadConfig(file: string, env: Environment, reading: Readin
 const refuse = (message: string): LoadedConfig => ({ ok: false, errors: [{ path: '', message }] })
 
 /**
- * The same for a text. Errors and warnings come in the order of the file.
+ * Parses a text. Errors and warnings come in the order of the file.
  * @param options `mode` of the file, if there is one
  */
 export function parseConfigText(

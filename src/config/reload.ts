@@ -1,4 +1,4 @@
-/** What SIGHUP may change: the keys that the schema marks `live`. */
+/** The keys that SIGHUP may change: the schema marks them `live`. */
 
 import { isDeepStrictEqual } from 'node:util'
 import { valueAt } from '../shared/config-file/messages.ts'

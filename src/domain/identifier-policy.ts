@@ -184,8 +184,8 @@ function checkChallenges(identifier: Identifier, policy: IdentifierPolicy): Verd
 }
 
 /**
- * Enabled types that can prove control of the identifier (RFC 8555 §8, RFC 8737 §3, RFC 8738 §4). Those without
- * a token come last: acmephp and yaac end at the first one, before they look at http-01.
+ * Enabled types that can prove control of the identifier (RFC 8555 §8, RFC 8737 §3, RFC 8738 §4).
+ * Types without a token come last: acmephp and yaac end at the first one, before they look at http-01.
  */
 export function offeredChallengeTypes(identifier: Identifier, enabled: readonly EnabledMethod[]): ChallengeType[] {
   const offered = enabled.flatMap((method) => {

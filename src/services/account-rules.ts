@@ -104,7 +104,7 @@ export interface Quotas {
 
 interface QuotaRequest {
   accountId: string
-  /** What the order or authorization was to be for. */
+  /** Identifiers of the order or authorization. */
   identifiers: readonly Identifier[]
 }
 

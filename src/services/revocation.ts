@@ -93,8 +93,8 @@ const BATCH = 16
 const MAX_ERROR_CHARACTERS = 500
 
 /**
- * One round of a backend. That of the first one fails those of backends which the configuration lacks.
- * @returns how many were asked for
+ * One round of a backend. The round of the first one also fails revocations whose backend is not configured.
+ * @returns how many were tried
  */
 export async function revokeAtBackend(
   name: string,

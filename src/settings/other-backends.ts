@@ -22,7 +22,7 @@ export interface CaModuleSettings extends Pick<ModuleBackendOptions, 'name' | 'm
   accepted: CaModuleConfig['limits']['accepted']
 }
 
-/** Of every module that some profile may ask. */
+/** The settings of every module that some profile may ask. */
 export function caModules({ ca }: Config): CaModuleSettings[] {
   return usedModules(ca).map((name) => {
     const { reference, limits, settings } = configOf(ca, name)

@@ -3,7 +3,8 @@
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor, Role } from '../../domain/administrator.ts'
-import { addressSubject, countedAddress, usernameSubject } from '../../domain/rate-limit.ts'
+import { addressSubject, usernameSubject } from '../../domain/rate-limit.ts'
+import { countedAddress } from '../../shared/lib/ip-address.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import {
   countEnabledAdmins,

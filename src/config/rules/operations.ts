@@ -13,7 +13,7 @@ function pathBelowAdminApi({ admin_api, api, acme, ari, crl, metrics }: Config):
   const below = `${withoutSlash(admin_api.base_path)}/`
   const base = withoutSlash(api.base_path)
   const paths = [...Object.values(acme.paths), ari.path, crl.path].map((path) => `${base}${path}`)
-  // The same base path has a sentence of its own.
+  // Another rule reports equal base paths.
   if (`${base}/` === below) return undefined
   return [...paths, metrics.path].find((path) => `${path}/`.startsWith(below))
 }

@@ -112,7 +112,7 @@ const oneOfOrOid = (names: readonly string[], example: string) =>
     (value) => names.includes(value) || OID.test(value),
   )
 
-/** What each backend that issues from a CSR may add. For modules `ca.extension_settings` has it. */
+/** Additions that each backend issuing from a CSR may make. Modules have them in `ca.extension_settings`. */
 export const Accepted = z
   .strictObject({
     subject_attributes: setting(

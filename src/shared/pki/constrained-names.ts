@@ -7,8 +7,8 @@
  * constrained (RFC 5280 §4.2.1.10: process the constraint, or reject the certificate).
  */
 
+import { parseIpAddress } from '../lib/ip-address.ts'
 import type { GeneralName } from './general-names.ts'
-import { parseIpAddress } from './ip-address.ts'
 import type { Name } from './name.ts'
 import type { IpNetwork, NameConstraints, Subtrees } from './name-constraints.ts'
 import { EMAIL_ADDRESS } from './oids.ts'

@@ -3,11 +3,11 @@
  * `constrained-names.ts`.
  */
 
+import { formatIpAddress, parseIpAddress } from '../lib/ip-address.ts'
 import { contextConstructedTag, contextTag, DerError, type DerReader, readSingle, TAG } from './der.ts'
 import type { DerWriter } from './der-writer.ts'
 import { type Extension, writeExtension } from './extensions.ts'
 import { type GeneralNameKind, readGeneralName, writeDnsName } from './general-names.ts'
-import { formatIpAddress, parseIpAddress } from './ip-address.ts'
 import { type Name, parseName } from './name.ts'
 import { CA_EXTENSION } from './oids.ts'
 
