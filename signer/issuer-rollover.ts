@@ -17,7 +17,7 @@ const WARNING_DAYS = 90
 type Times = Pick<Issuer, 'id' | 'notBefore' | 'notAfter' | 'chainEndsAt'>
 
 interface TimeFindings {
-  /** What cannot be used now. */
+  /** Reasons why it cannot be used now. */
   errors: string[]
   warnings: string[]
 }

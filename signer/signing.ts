@@ -24,7 +24,7 @@ export class SignedSerials {
   }
 
   /**
-   * Call it before using the key. The same content may repeat, as after a lost connection.
+   * Call it before using the key. A request may repeat its content, as after a lost connection.
    * @param sha256 hash of the TBSCertificate
    * @throws SignerRefusal
    */

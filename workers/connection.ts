@@ -18,7 +18,7 @@ export interface Endpoint {
 export interface TlsOffer {
   /** Server name indication (RFC 6066 §3); undefined sends none. */
   serverName: string | undefined
-  /** What ALPN offers (RFC 7301). */
+  /** The protocols that ALPN offers (RFC 7301). */
   protocols: string[]
 }
 

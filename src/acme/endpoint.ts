@@ -1,4 +1,4 @@
-/** What an ACME endpoint is: its request, its reply, and the services and settings it works with. */
+/** The type of an ACME endpoint: its request, its reply, and the services and settings it works with. */
 
 import { z } from 'zod/v4'
 import type { AddressCategory } from '../domain/rate-limit.ts'
@@ -158,7 +158,7 @@ export interface DirectoryMeta {
   accountHashPrefix?: string
 }
 
-/** What a dns-persist-01 challenge shows about this service. */
+/** The settings that a dns-persist-01 challenge shows. */
 export interface DnsPersistSettings {
   issuerDomainNames: readonly string[]
   /** Draft 02 adds its member names to those of draft 01. */

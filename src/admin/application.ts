@@ -195,7 +195,7 @@ const busy = () =>
 /** A body without a media type counts as missing, as existing clients send it. */
 const isMissing = ({ body, contentType }: AdminRequest) => body.length === 0 || contentType === undefined
 
-/** What costs nothing is checked before the token, as existing clients expect. */
+/** Cheap checks come before the token, as existing clients expect. */
 function requireBody({ body: schema, bodyIsOptional, roles }: AnyEndpoint, request: AdminRequest): void {
   if (!schema) return
   if (isMissing(request)) {

@@ -8,6 +8,7 @@
 
 import Queue from 'better-queue'
 import type { DatabasePool } from 'slonik'
+import { limitedSignal } from '../shared/lib/time-limit.ts'
 import {
   buryDelivery,
   claimDeliveries,
@@ -17,7 +18,6 @@ import {
   removeDeliveries,
 } from '../store/event-store.ts'
 import type { ConsumerEvents, ExternalConsumer } from './consumer.ts'
-import { timeLimit } from './time-limit.ts'
 
 /** Stored for operators; a peer chooses much of it. */
 const MAX_ERROR = 500
@@ -38,7 +38,7 @@ export interface ExternalDeliveryOptions {
 }
 
 interface Chunk {
-  /** Of the queue, which joins tasks of one id. */
+  /** The queue joins tasks of one id, so each chunk has its own. */
   id: string
   deliveries: readonly Delivery[]
 }
@@ -176,7 +176,7 @@ export class ExternalDelivery {
     if (this.#isEnding) return false
     const { consumer, events } = this.#options
     this.#underWay++
-    const limit = timeLimit(consumer.timeoutMs, this.#stopping.signal)
+    const limit = limitedSignal(consumer.timeoutMs, this.#stopping.signal)
     let isRefused = false
     try {
       const failure = await withSignal(call(limit.signal), limit.signal).then(() => undefined, failureOf)

@@ -11,7 +11,7 @@ export interface Delivery {
   event: OccurredEvent
   /** Failed attempts so far. */
   attempts: number
-  /** Of the row since its claim. */
+  /** Where the row is since its claim. */
   place?: string | undefined
 }
 

@@ -27,7 +27,7 @@ export type ModuleErrorKind = 'unusable' | 'settings' | 'failed' | 'lost'
 /** The message is the end of a sentence about the module. */
 export class ModuleError extends Error {
   readonly kind: ModuleErrorKind
-  /** What the module's own error says of itself. */
+  /** Facts that the module's own error carries. */
   readonly facts: ErrorFacts
 
   constructor(kind: ModuleErrorKind, message: string, facts: ErrorFacts = {}) {

@@ -55,7 +55,7 @@ export class TokenError extends Error {
   readonly kind: TokenErrorKind
   /** `CKR_…`; empty where no return value was involved. */
   readonly code: string
-  /** Of a command that ends with it. */
+  /** Exit code of a command that ends with it. */
   readonly exitCode: number
 
   constructor(message: string, kind: TokenErrorKind, options: { code?: string; cause?: unknown } = {}) {

@@ -22,7 +22,7 @@ import { forgetFailures } from './login-attempts.ts'
 import { generatePassword, type PasswordHasher } from './passwords.ts'
 import { endAccess } from './sessions.ts'
 
-/** What a new password needs. */
+/** The parts that a new password needs. */
 interface UserResources {
   audit: AuditLog
   passwords: PasswordHasher

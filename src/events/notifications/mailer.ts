@@ -40,7 +40,7 @@ export interface MailerEvents {
 const LOOK_MS = 1_000
 /** With a statement a mail, PostgreSQL took a tenth more for a certificate. */
 const RECORD_MS = 500
-/** Nobody wants last year's mail when sending is switched on. */
+/** When sending is switched on, last year's mail is of no use. */
 const OVERDUE_HOURS = 24
 const OVERDUE_PAGE = 1_000
 

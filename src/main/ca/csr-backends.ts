@@ -27,7 +27,7 @@ import { createUpstreamAccountStore } from '../../store/upstream-account-store.t
 import type { StartContext } from '../start-context.ts'
 import { createCaModule } from './start-ca-module.ts'
 
-/** What a backend is made from. */
+/** The parts of a backend. */
 interface BackendParts {
   config: Config
   db: Database
@@ -68,7 +68,7 @@ export async function startCsrBackends(
   if (backends.size === 0) return backends
   const probes = await startBackendProbes([...backends.values()], config.ca.failover.probe_seconds * 1000, log)
   teardown.add(async () => {
-    // What is under way has ended by now, or is cut off.
+    // Steps under way have ended by now, or are cut off.
     stopping.abort(new Error('the service is stopping'))
     await probes.stop()
   })

@@ -1,4 +1,4 @@
-/** What a front thread measures of itself: its load for the overload control, its pool for the instance. */
+/** Measures a front thread: its load for the overload control, its pool for the instance. */
 
 import type { HttpServer } from '../../http/server.ts'
 import { BUSY } from '../../overload/admission.ts'

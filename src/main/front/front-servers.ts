@@ -114,7 +114,7 @@ function adminGate(
       try {
         admin.tell('cancel', stream)
       } catch (error) {
-        // A stream that nobody reads ends by itself.
+        // A stream without a reader ends by itself.
         log.debug({ err: error }, 'a stream could not be cancelled')
       }
     },
@@ -127,7 +127,7 @@ interface FrontListenOptions extends Pick<FrontOptions, 'overload' | 'proxy' | '
   tls: FrontThreadData['tls']
   front: Front
   isTrustedProxy(address: string): boolean
-  /** Of all ports of the thread. */
+  /** Open connections of all ports of the thread. */
   openConnections(): number
   /** `server.max_requests` is reached. */
   recycle(): void

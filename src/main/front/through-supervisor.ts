@@ -1,4 +1,4 @@
-/** What a front thread hands to the supervisor and asks of it. */
+/** Messages and questions of a front thread to the supervisor. */
 
 import type { Logger } from 'pino'
 import { csrBackendNames } from '../../config/backends.ts'

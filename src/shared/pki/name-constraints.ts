@@ -1,6 +1,6 @@
 /**
- * The name constraints of CA certificates (RFC 5280 §4.2.1.10): reading and writing. What they admit is in
- * `constrained-names.ts`.
+ * The name constraints of CA certificates (RFC 5280 §4.2.1.10): reading and writing. `constrained-names.ts` applies
+ * them.
  */
 
 import { formatIpAddress, parseIpAddress } from '../lib/ip-address.ts'

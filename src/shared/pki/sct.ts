@@ -14,7 +14,7 @@ export interface SignedTimestamp {
 
 const LOG_ID_BYTES = 32
 const MAX_OPAQUE = 65_535
-/** Of TLS 1.2 (RFC 5246 §7.4.1.4.1); RFC 6962 §2.1.4 allows no other hash. */
+/** The hash code of TLS 1.2 (RFC 5246 §7.4.1.4.1); RFC 6962 §2.1.4 allows no other hash. */
 const SHA256 = 4
 const ALGORITHMS: Partial<Record<string, number>> = { rsa: 1, ec: 3 }
 

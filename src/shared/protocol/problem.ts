@@ -79,7 +79,7 @@ export interface ProblemOptions {
   links?: readonly string[]
   /** Becomes the Allow header of a 405. */
   allow?: readonly string[]
-  /** What was refused, for events; a client reads it in the detail or the subproblems. */
+  /** The refused identifiers, for events; a client reads them in the detail or the subproblems. */
   refused?: readonly ProblemIdentifier[]
 }
 
