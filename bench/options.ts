@@ -10,11 +10,11 @@ import {
   UsageError,
   type Values,
 } from '../src/shared/command-line.ts'
-import type { Target } from './client/target.ts'
+import type { Target } from './client/http.ts'
 import * as flags from './flags.ts'
-import { findListener } from './measure/find-server.ts'
+import { findListener } from './measure/server-cpu.ts'
 import type { ResponderPlaces } from './responder/responders.ts'
-import { ANSWERED_TYPES } from './scenario/challenge.ts'
+import { ANSWERED_TYPES } from './scenario/issue.ts'
 import { SCENARIO_NAMES, type ScenarioName } from './scenario/table.ts'
 
 const { contentOf, integer, matching, number, output, someOf, text, url } = flags
