@@ -215,7 +215,7 @@ function auditEvents(log: Logger): AuditEvents {
       const until = untilThereIsRoom ? 'there is room for the audit chain' : 'the signer is started again'
       log.error({ err: failure }, `nothing is signed until ${until}`)
     },
-    resumed: () => log.warn('there is room for the audit chain again; signing goes on'),
+    resumed: () => log.warn('there is room for the audit chain again; signing continues'),
   }
 }
 

@@ -25,7 +25,7 @@ const Perspective = z
       checkedText('a name of letters, digits, ".", "_" and "-"', (value) =>
         /^[A-Za-z0-9._-]{1,64}$/.test(value),
       ).default('chancery'),
-      'What it calls itself in its answers (`perspective_code`).',
+      'Its own name in its answers (`perspective_code`).',
     ),
     bind: setting(text('0.0.0.0'), 'Address to listen on.'),
     port: setting(port(8444), 'TCP port to listen on.'),

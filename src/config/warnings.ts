@@ -98,7 +98,7 @@ export const WARNINGS: readonly WarningRule[] = [
   warn(
     'challenges.auto_accept',
     (c) => c.challenges.auto_accept,
-    'is true: no control over any identifier is checked; whoever may ask for a name gets a certificate for it',
+    'is true: no control over any identifier is checked; every client that may ask for a name gets a certificate for it',
   ),
   warn(
     'proxy.trusted_proxies',

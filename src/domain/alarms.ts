@@ -1,4 +1,4 @@
-/** Alarms for an administrator, from the facts of the overview. Pure. */
+/** How instances and their tasks are doing, and the alarms that follow for an administrator. Pure. */
 
 export interface InstanceState {
   database: 'ok' | 'error' | 'pool_exhausted'

@@ -15,7 +15,7 @@ const POLL_MS = 1_000
 
 const MESSAGES: Record<ServerSwitch, { event: string; on: string; off: string }> = {
   maintenance: { event: 'maintenance_mode_changed', on: 'in maintenance', off: 'maintenance has ended' },
-  stopSigning: { event: 'signing_switch_changed', on: 'signing is stopped', off: 'signing goes on' },
+  stopSigning: { event: 'signing_switch_changed', on: 'signing is stopped', off: 'signing continues' },
 }
 
 /**

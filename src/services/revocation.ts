@@ -1,4 +1,7 @@
-/** Revocation (RFC 8555 §7.6; docs/decisions/revocation.md). */
+/**
+ * Revocation (RFC 8555 §7.6; docs/decisions/revocation.md), and its way to a CA that issued from the CSR: asked for until
+ * the CA has confirmed or an administrator gives up. Each backend has rounds of its own, so one that hangs delays no other.
+ */
 
 import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
 import type { Certificate } from '../domain/records.ts'

@@ -161,7 +161,7 @@ async function confirmRevocation({ db, backend, report }: Parts, certificateId: 
   try {
     await backend.revoke({ certificate, reason: TEST_REASON }, AbortSignal.timeout(REVOCATION_MS))
   } catch (error) {
-    throw new Error(`the CA has not confirmed the revocation: ${messageOf(error)}; a running service goes on asking`)
+    throw new Error(`the CA has not confirmed the revocation: ${messageOf(error)}; a running service asks again`)
   }
   await createBackendRevocationStore(db).confirm(certificateId)
   report.passed(

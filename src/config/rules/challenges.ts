@@ -72,7 +72,7 @@ export const CHALLENGES: readonly Rule[] = [
     ['challenges.perspectives'],
     ({ challenges: { perspectives, corroboration } }) =>
       perspectives.length > 0 && (corroboration.max_non_corroborations ?? 0) >= perspectives.length,
-    'leaves nobody who must corroborate; must be less than the number of perspectives',
+    'leaves no perspective that must corroborate; must be less than the number of perspectives',
   ),
   not(
     'challenges.corroboration.min_regions',

@@ -46,7 +46,7 @@ export async function startEvents(
       // A thread under replacement reads the new configuration when it starts.
       await thread.ref
         .ask('live', next, APPLY_MS)
-        .catch((error) => log.warn({ err: error }, 'the events thread goes on with its former settings'))
+        .catch((error) => log.warn({ err: error }, 'the events thread keeps its former settings'))
     },
   }
 }
