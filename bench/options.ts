@@ -70,7 +70,7 @@ const PORT = integer(0, 65535)
 const COUNT = integer(1, 1_000_000_000)
 const contact = matching(/^mailto:[^@\s]+@[^@\s]+$/, 'must look like mailto:ops@example.com')
 /** Timers end at 24 days; a week is more than anybody measures. */
-export const SECONDS = number(0.001, 604_800)
+const SECONDS = number(0.001, 604_800)
 
 export const FLAGS = {
   directory: option('URL of the ACME directory', url, 'https://localhost:8443/directory'),

@@ -19,7 +19,7 @@ const PATIENCE_MS = 5_000
 const MOST_PROOFS = 500_000
 const UNTIL_STEADY = 'until steady'
 
-export interface Load {
+interface Load {
   /** For the progress line. */
   name: string
   shape: LoadShape
@@ -28,7 +28,7 @@ export interface Load {
   warmup: readonly (Phase | typeof UNTIL_STEADY)[]
 }
 
-export interface Loaded {
+interface Loaded {
   result: Result
   /** The slots of `result.series`, with whole distributions. */
   slots: readonly Slot[]

@@ -64,7 +64,7 @@ export async function changeKey(client: AcmeClient, url: string, account: Accoun
   account.thumbprint = thumbprint(key.jwk)
 }
 
-export interface Order {
+interface Order {
   status: string
   identifiers: { type: string; value: string }[]
   authorizations: string[]
@@ -78,7 +78,7 @@ export type Challenge = { type: string; url: string; error?: { type: string; det
   Record<string, unknown>
 >
 
-export interface Authorization {
+interface Authorization {
   status: string
   challenges: Challenge[]
 }

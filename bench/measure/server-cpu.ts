@@ -77,7 +77,7 @@ export interface ServerSample {
   cpu: ByRole
 }
 
-export interface ServerSampler {
+interface ServerSampler {
   /** Empty without a process to look at. */
   samples: readonly ServerSample[]
   /** Takes the last one. */

@@ -23,14 +23,14 @@ export type LoadShape =
   | { kind: 'open'; perSecond: number; ofMaximum: number | undefined; connections: number }
 
 /** One slot of time. Counts stand where operations ended, latencies where they were due; milliseconds. */
-export interface SeriesSlot extends Omit<Slot, 'latency'> {
+interface SeriesSlot extends Omit<Slot, 'latency'> {
   /** Seconds from the start of the measurement to the start of the slot. */
   at: number
   p50: number
   p99: number
 }
 
-export interface Series {
+interface Series {
   slotSeconds: number
   slots: SeriesSlot[]
   /** Cores in use since the sample before. */
@@ -78,7 +78,7 @@ export interface Result {
   floor: { costs: Crypto; micros: number; serverRatio: number | undefined } | undefined
 }
 
-export interface Measurement {
+interface Measurement {
   scenario: ScenarioName
   load: LoadShape
   warmup: Warmup | undefined

@@ -81,7 +81,7 @@ export function troubleLines(result: Result): string[] {
 }
 
 /** Empty when the generator had time to spare. */
-export function generatorWarning(result: Result): string[] {
+function generatorWarning(result: Result): string[] {
   if (!isGeneratorBusy(result)) return []
   const { generatorCores, lag } = result
   const late = lag ? ` and was up to ${lag.p99.toFixed(0)} ms late (99 %)` : ''

@@ -40,7 +40,7 @@ export async function startResponder(
   return undefined
 }
 
-export interface Responder {
+interface Responder {
   port: number
   close(): Promise<void>
 }
@@ -52,7 +52,7 @@ export type Proofs = Map<string, string>
  * Connections of validators do not outlive the server.
  * @param what for the message. @throws Error when the port cannot be listened on
  */
-export async function listen(server: Server, what: string, host: string, port: number): Promise<Responder> {
+async function listen(server: Server, what: string, host: string, port: number): Promise<Responder> {
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)

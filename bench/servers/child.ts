@@ -60,7 +60,7 @@ const MAX_COMPLAINT_CHARACTERS = 4000
 /** This check only asks whether the server answers; the run checks the certificate with the root of the new CA. */
 const ANYBODY = { connect: { rejectUnauthorized: false } }
 
-export interface ChildSettings {
+interface ChildSettings {
   /** For people. */
   name: string
   command: readonly string[]
@@ -72,7 +72,7 @@ export interface ChildSettings {
   answersAt: string
 }
 
-export interface Child {
+interface Child {
   pid: number
   /** Asks it to end, and makes it when it does not. */
   stop(): Promise<void>

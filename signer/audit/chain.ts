@@ -46,7 +46,7 @@ interface Pending {
   reject(error: Error): void
 }
 
-export interface AuditFile {
+interface AuditFile {
   path: string
   /** Size at which the chain closes the file and begins a new one. */
   maxBytes: number

@@ -33,7 +33,7 @@ export interface Reading {
   sections?: readonly string[]
 }
 
-export interface Verdict {
+interface Verdict {
   errors: Violation[]
   warnings: Violation[]
 }

@@ -6,7 +6,7 @@ import { formatPath, type Path } from '../shared/config-file/notice.ts'
 import type { Config } from './schema.ts'
 import { isInert, LEAVES } from './schema.ts'
 
-export interface Reload {
+interface Reload {
   /** The running configuration with the live keys of the new file. */
   config: Config
   /** Keys that differ and are applied. */

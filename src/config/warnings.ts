@@ -25,7 +25,7 @@ function narrowlyForbidden({ security }: Config): string | undefined {
   return `forbids only ${first} itself; write *.${first} for all below it${more}`
 }
 
-export interface WarningRule {
+interface WarningRule {
   path: string
   check(config: Config, isSet: IsSet): string | readonly string[] | undefined
 }

@@ -14,7 +14,7 @@ import { parseCertificate } from '../shared/pki/certificate.ts'
 import { decodePem } from '../shared/pki/pem.ts'
 import { certificateProfiles, requireDefault } from './orders.ts'
 
-export interface CaModuleSettings extends Pick<ModuleBackendOptions, 'name' | 'module' | 'timeoutMs' | 'concurrency'> {
+interface CaModuleSettings extends Pick<ModuleBackendOptions, 'name' | 'module' | 'timeoutMs' | 'concurrency'> {
   /** The key that names it. */
   key: string
   /** PEM files. */
