@@ -30,7 +30,7 @@ at [configuration.schema.json](configuration.schema.json).
 - Required are \`server.external_url\`, \`database.database\`, \`database.user\`, and the two paths of \`ca.internal\`, a token in
   \`ca.hsm\` (with \`ca.backend: hsm\`) or \`ca.signer.socket\`. Everything else has a default.
 - A key with ${LIVE} takes effect on SIGHUP; every other key takes effect after a restart.
-- In a key, \`<name>\` stands for a name of your choice, \`[]\` for an entry of a list, \`*\` for each section that *Default* names.
+- In a key, \`<name>\` means a name of your choice, \`[]\` an entry of a list, \`*\` each section that *Default* names.
 - An unknown key is an error, and so is one written twice. \`_comment\` (a text or a list of texts) may stand at the top,
   under \`ca\` and in each entry of \`hooks.registered\`.
 - \`\${VAR}\` and \`\${VAR:-default}\` are replaced by environment variables where they are the whole value: by a

@@ -46,7 +46,7 @@ interface OrderRunOptions {
   client: AcmeClient
   accounts: UpstreamAccounts
   handler: ChallengeHandler
-  /** Of the handler's calls. */
+  /** Bounds the handler's calls. */
   gate: Slots
   admission: OrderAdmission
   challengeType: ChallengeType
@@ -184,7 +184,7 @@ export class OrderRun {
       certificateId,
       responses.map(({ domain }) => domain),
     )
-    // What has been placed is not taken back to wait.
+    // Placed responses are not taken back to wait.
     return isFree || step !== 'place'
   }
 

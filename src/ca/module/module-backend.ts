@@ -26,7 +26,7 @@ import {
 } from './module-answers.ts'
 import { type BuildContent, signingIssuer, takeSigningStep } from './signing-steps.ts'
 
-/** What a module is told of a profile. */
+/** The facts of a profile that a module gets. */
 interface ProfileFacts {
   keyUsages: readonly string[]
   extendedKeyUsages: readonly string[]
@@ -44,7 +44,7 @@ export interface ModuleBackendOptions {
   /** Undefined for a profile that the configuration no longer has. */
   profileOf(name: string): ProfileFacts | undefined
   build: BuildContent
-  /** What the module prints, cut. */
+  /** Output of the module, cut. */
   onOutput(text: string): void
 }
 
