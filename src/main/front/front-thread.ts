@@ -15,7 +15,6 @@ import { OverloadControl } from '../../overload/overload-control.ts'
 import { type Actor, spawn } from '../../runtime/actor.ts'
 import { runThread, type ThreadContext } from '../../runtime/thread-entry.ts'
 import { openSharedFlags } from '../../services/shared-state.ts'
-import { crlMaxAgeSeconds } from '../../settings/issuance.ts'
 import { liveSettings, overloadSettings, proxySettings, threadDatabaseSettings } from '../../settings/server.ts'
 import { openDatabase } from '../../store/database.ts'
 import { connectCa } from '../ca/signer-connection.ts'
@@ -87,7 +86,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     askForMailDomains: mailDomainsOf(supervisor, config, log),
   })
   const refusals = refusalsTo(supervisor, log)
-  const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
+  const crls = createFrontCrls(data.crls, config.crl.rebuild_interval_seconds)
   /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
   return {
