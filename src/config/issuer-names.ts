@@ -5,7 +5,12 @@
 
 import { normalizeDnsName } from '../shared/protocol/identifier.ts'
 import type { Config } from './schema.ts'
-import { MAX_ISSUER_DOMAIN_NAMES } from './sections/challenges.ts'
+
+/**
+ * Most issuer domain names that a dns-persist-01 challenge may list
+ * (draft-ietf-acme-dns-persist §3.1).
+ */
+export const MAX_ISSUER_DOMAIN_NAMES = 10
 
 /**
  * The configured names, or else the CAA identities, which clients may publish before any challenge

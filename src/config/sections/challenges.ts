@@ -20,12 +20,7 @@ import {
   setting,
   whole,
 } from '../field.ts'
-
-/**
- * Most issuer domain names that a dns-persist-01 challenge may list
- * (draft-ietf-acme-dns-persist §3.1).
- */
-export const MAX_ISSUER_DOMAIN_NAMES = 10
+import { MAX_ISSUER_DOMAIN_NAMES } from '../issuer-names.ts'
 
 const isMethod = (value: string) =>
   isChallengeType(value) || (value.startsWith('ext:') && parseModuleReference(value.slice(4)) !== undefined)
