@@ -1,18 +1,17 @@
 #!/usr/bin/env node
 /**
- * `npm run bench`: drives ACME servers through scenarios and reports what they did and what that cost.
+ * `npm run bench`: drives ACME servers through scenarios and reports results and costs.
  *
  * A command is a file of its own, and loaded when it is named.
  */
 
 import { type Command as ProgramCommand, type Raw, runProgram } from '../src/shared/command-line.ts'
-import type { Command } from './command.ts'
-import { Interrupted, interruptBySignals } from './interrupt.ts'
+import type { Command } from './contest.ts'
 import { beginDocument, writeFiles } from './report/document.ts'
-import { progressLine } from './report/progress.ts'
+import { Interrupted, interruptBySignals, progressLine } from './surroundings.ts'
 
 const COMMANDS: Record<string, () => Promise<{ command: Command }>> = {
-  bench: () => import('./measure-servers.ts'),
+  bench: () => import('./contest.ts'),
   overload: () => import('./overload.ts'),
 }
 

@@ -10,16 +10,16 @@ import {
   UsageError,
   type Values,
 } from '../src/shared/command-line.ts'
-import type { Target } from './client/target.ts'
+import type { Target } from './client/http.ts'
 import * as flags from './flags.ts'
-import { findListener } from './measure/find-server.ts'
+import { findListener } from './measure/server-cpu.ts'
 import type { ResponderPlaces } from './responder/responders.ts'
-import { ANSWERED_TYPES } from './scenario/challenge.ts'
+import { ANSWERED_TYPES } from './scenario/issue.ts'
 import { SCENARIO_NAMES, type ScenarioName } from './scenario/table.ts'
 
 const { contentOf, integer, matching, number, output, someOf, text, url } = flags
 
-/** Of what a closed loop just before has reached, or operations per second. */
+/** A share of the rate that the closed loop just before has reached, or operations per second. */
 export type Rate = { ofMaximum: number } | { perSecond: number }
 
 /** How one server is loaded. */
@@ -35,7 +35,7 @@ export interface Options extends Target {
   responders: ResponderPlaces
   /** Whose CPU is measured, with everything below them. */
   pids: number[]
-  /** Of the open loop; none is the closed loop alone. */
+  /** Rates of the open loop; an empty list runs the closed loop alone. */
   rates: Rate[]
   connections: number
   /** Processors of servers that the bench starts, as taskset(1) takes them. */
@@ -70,7 +70,7 @@ const PORT = integer(0, 65535)
 const COUNT = integer(1, 1_000_000_000)
 const contact = matching(/^mailto:[^@\s]+@[^@\s]+$/, 'must look like mailto:ops@example.com')
 /** Timers end at 24 days; a week is more than anybody measures. */
-export const SECONDS = number(0.001, 604_800)
+const SECONDS = number(0.001, 604_800)
 
 export const FLAGS = {
   directory: option('URL of the ACME directory', url, 'https://localhost:8443/directory'),
@@ -132,7 +132,7 @@ export const FLAGS = {
   html: optional('File to write a report with plots to', output),
 } satisfies OptionTable
 
-/** What services that the bench starts have ways of their own for. */
+/** Services that the bench starts set these themselves. */
 const NOT_WHEN_STARTED = [
   ...(['directory', 'ca-cert', 'insecure', 'root', 'responder-host'] as const),
   ...(['http01-port', 'dns-port', 'tlsalpn01-port', 'server-pid'] as const),
@@ -208,7 +208,7 @@ function optionsOf(values: Values<typeof FLAGS>, rates: Rate[], isStarted: boole
   }
 }
 
-/** Who listens on the port of a directory on this machine. */
+/** Process ids of the listener on the port of a directory on this machine. */
 export function listenersOf(directoryUrl: string): number[] {
   const { hostname, port, protocol } = new URL(directoryUrl)
   const isHere = /^((.+\.)?localhost|\[::1\]|127(\.\d+){3})$/.test(hostname)

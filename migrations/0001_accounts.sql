@@ -72,8 +72,9 @@ CREATE INDEX eab_allowed_identifiers_identifier ON eab_allowed_identifiers (iden
 CREATE TABLE account_allowed_identifiers (
   account_id uuid NOT NULL REFERENCES accounts ON DELETE CASCADE,
   identifier_id uuid NOT NULL REFERENCES allowed_identifiers ON DELETE CASCADE,
-  -- The credential it was copied from; null where an operator allowed it to the account itself. What is taken from a
-  -- credential is taken only where it came from that credential.
+  -- The credential it was copied from; null where an operator allowed it to the account itself. Taking it from a
+  -- credential
+  -- removes only rows that came from that credential.
   eab_credential_id uuid,
   PRIMARY KEY (account_id, identifier_id)
 );

@@ -23,7 +23,7 @@ CREATE TABLE authorizations (
   attempts jsonb NOT NULL DEFAULT '{}',
   validating_by integer, -- The instance that validates a challenge of this authorization at the moment.
   validating_since timestamptz,
-  -- What the deciding attempt found: {type, try, at, ms, result, …, steps}, a few kilobytes at most
+  -- Findings of the deciding attempt: {type, try, at, ms, result, …, steps}, a few kilobytes at most
   -- (src/domain/validation-evidence.ts). Null until decided.
   evidence jsonb
 ) WITH (fillfactor = 80, autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02,
@@ -53,7 +53,7 @@ CREATE TABLE orders (
   error jsonb,
   certificate_id uuid,
   replaces text, -- The certID of the certificate that this order replaces (RFC 9773 §5), as the order shows it.
-  -- What the new-order asked for, as 128 bits of a hash (domain/order-request.ts). Not indexed: order_claims is.
+  -- 128 bits of a hash of the new-order request (domain/order-request.ts). Not indexed: order_claims is.
   request_key uuid,
   -- The limits of new orders do not count it (RFC 9773 §5): it renewed a certificate that was due, and names no others.
   is_exempt boolean

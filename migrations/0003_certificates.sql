@@ -9,8 +9,9 @@ CREATE TABLE issuers (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- What is about to be signed, written before the signer is asked; gone when the certificate is recorded or the order
--- has failed. A certificate that was signed is therefore always known here or in certificates.
+-- A TBS is written here before the signer is asked, and deleted when the certificate is recorded or the order has
+-- failed.
+-- A signed certificate is therefore always known here or in certificates.
 CREATE TABLE issuance_intents (
   certificate_id uuid PRIMARY KEY,
   order_id uuid UNIQUE,
@@ -55,7 +56,7 @@ CREATE TABLE certificates (
 CREATE UNIQUE INDEX certificates_serial_issuer ON certificates (serial_number, issuer_fingerprint);
 -- Certificates without an order, as the list of an account's certificates finds them.
 CREATE INDEX certificates_imported ON certificates (account_id, id) WHERE order_id IS NULL;
--- What expires when, for lists and warnings. Entries come in order while lifetimes are alike, and equal seconds share one.
+-- Expiry, for lists and warnings. Entries come in order while lifetimes are alike, and equal seconds share one.
 CREATE INDEX certificates_not_after ON certificates (not_after);
 -- Revoked certificates of an issuer in a fixed order, readable without touching the certificates themselves. No issuance
 -- writes to it, as only a revocation makes the condition true.

@@ -24,8 +24,9 @@ END $$;
 CREATE TRIGGER certificates_count_revocations AFTER UPDATE ON certificates
   REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_revocations();
 
--- The last CRL number drawn for an issuer, by SHA-256 of its name and key identifier: what a relying party knows it by,
--- and what stays when its certificate is renewed.
+-- The last CRL number drawn for an issuer. The key is SHA-256 of its name and key identifier: a relying party knows it
+-- by
+-- them, and they survive a renewal of its certificate.
 CREATE TABLE crl_numbers (
   issuer_key bytea PRIMARY KEY,
   last_number bigint NOT NULL
@@ -50,8 +51,9 @@ CREATE TABLE crls (
   PRIMARY KEY (issuer_key, shards, shard)
 );
 
--- DER of lists in pieces, joined in order: of lists that are served, of their predecessors for requests that are just
--- reading them, and of lists that are being built.
+-- DER of lists in pieces, joined in order: served lists, lists that are being built, and predecessors that a request
+-- may
+-- still read.
 CREATE TABLE crl_pieces (
   issuer_key bytea NOT NULL,
   number bigint NOT NULL,

@@ -60,7 +60,7 @@ CREATE TABLE admin_failed_logins (
   failures integer NOT NULL
 );
 
--- What administrators did. Each row's MAC covers the row and the MAC before it (src/domain/audit-chain.ts).
+-- Actions of administrators. Each row's MAC covers the row and the MAC before it (src/domain/audit-chain.ts).
 CREATE TABLE admin_audit_log (
   sequence bigint PRIMARY KEY,
   id uuid NOT NULL UNIQUE,

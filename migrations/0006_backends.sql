@@ -1,6 +1,6 @@
 -- Other CAs: issuance from a CSR, revocation and renewal advice there, and accounts at upstream ACME services.
 
--- What a backend is asked for, from before the first step until certificate or failure are recorded.
+-- A request to a backend, from before the first step until certificate or failure are recorded.
 CREATE TABLE csr_issuances (
   certificate_id uuid PRIMARY KEY,
   order_id uuid NOT NULL UNIQUE,

@@ -1,7 +1,8 @@
 -- Operation: instances, settings that change while the service runs, background tasks, nonces and rate limits.
 
--- Instances that are running: each holds the advisory lock (712100, its id) on a connection of its own, so that a dead
--- instance is known at once and without a heartbeat.
+-- Running instances: each holds the advisory lock (712100, its id) on a connection of its own. A dead instance is known
+-- at
+-- once, without a heartbeat.
 CREATE FUNCTION live_instances() RETURNS SETOF integer LANGUAGE sql STABLE AS $$
   SELECT objid::bigint::integer FROM pg_locks
    WHERE locktype = 'advisory' AND classid = 712100 AND objsubid = 2 AND granted
@@ -45,9 +46,10 @@ CREATE TABLE nonce_epochs (
 -- Tells the threads that issue nonces apart.
 CREATE SEQUENCE nonce_lanes AS integer MINVALUE 0 MAXVALUE 16777215 CYCLE;
 
--- Used nonces. Four tables in turn, emptied as a whole when the last nonce of their epoch has expired. Unlogged: they are
--- written by every request. After a crash they are empty, and the epoch's own row (issued_tick -1, counter the
--- table's oid) is missing with the others: by that every redemption knows that it could not be proven to be the first.
+-- Used nonces. Four tables in turn, emptied as a whole when the last nonce of their epoch has expired.
+-- Unlogged, because every request writes to them. A crash empties them, and with them the epoch's own row (issued_tick
+-- -1,
+-- counter the table's oid). Without that row a redemption cannot be proven to be the first.
 CREATE UNLOGGED TABLE nonce_redemptions_0 (
   epoch bigint NOT NULL,
   issued_tick bigint NOT NULL,

@@ -81,7 +81,7 @@ BEGIN
   -- No event has the certificate itself, and it is the largest column.
   IF TG_TABLE_NAME = 'certificates' THEN NEW.der := ''; END IF;
   facts := jsonb_build_object('row', to_jsonb(NEW));
-  -- What other rows and the former one say.
+  -- Facts from other rows and from the former row.
   IF new_kind = 'account.key_change' THEN
     facts := facts || jsonb_build_object('old_thumbprint', OLD.thumbprint);
   ELSIF new_kind IN ('account.deactivation', 'account.revocation') THEN
@@ -172,7 +172,7 @@ CREATE TABLE notifications (
 CREATE INDEX notifications_due ON notifications (status, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX notifications_status ON notifications (status, id);
 CREATE INDEX notifications_recipient ON notifications (lower(recipient), id);
--- What clients may cause only so often.
+-- Notifications that have a limit, because clients cause them.
 CREATE INDEX notifications_limited ON notifications (account_id, notification_type, id)
   WHERE notification_type IN ('order_quota_exceeded', 'order_rejected', 'csr_validation_failed', 'challenge_failed',
                              'registration_failed');

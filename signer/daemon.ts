@@ -48,7 +48,7 @@ export async function checkSetup(config: SignerConfig): Promise<string[]> {
   }
 }
 
-export interface DaemonOptions {
+interface DaemonOptions {
   config: SignerConfig
   /** Reads the configuration again, at SIGHUP. */
   reread(): SignerConfig
@@ -215,7 +215,7 @@ function auditEvents(log: Logger): AuditEvents {
       const until = untilThereIsRoom ? 'there is room for the audit chain' : 'the signer is started again'
       log.error({ err: failure }, `nothing is signed until ${until}`)
     },
-    resumed: () => log.warn('there is room for the audit chain again; signing goes on'),
+    resumed: () => log.warn('there is room for the audit chain again; signing continues'),
   }
 }
 

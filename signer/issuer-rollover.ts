@@ -17,7 +17,7 @@ const WARNING_DAYS = 90
 type Times = Pick<Issuer, 'id' | 'notBefore' | 'notAfter' | 'chainEndsAt'>
 
 interface TimeFindings {
-  /** What cannot be used now. */
+  /** Reasons why it cannot be used now. */
   errors: string[]
   warnings: string[]
 }
@@ -58,7 +58,7 @@ export function findTimes(issuers: readonly Times[], now: Date): TimeFindings {
  */
 const LAST_USE_MS = 30_000
 
-export interface RolloverOptions {
+interface RolloverOptions {
   service: SigningService
   issuerOptions: Omit<IssuerOptions, 'running'>
   /** The configuration at the daemon's start. */

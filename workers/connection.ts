@@ -7,7 +7,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls'
 import { startTimeLimit } from '../src/shared/lib/time-limit.ts'
 
-export interface Endpoint {
+interface Endpoint {
   /** IP address; never a name. */
   address: string
   port: number
@@ -18,11 +18,11 @@ export interface Endpoint {
 export interface TlsOffer {
   /** Server name indication (RFC 6066 §3); undefined sends none. */
   serverName: string | undefined
-  /** What ALPN offers (RFC 7301). */
+  /** The protocols that ALPN offers (RFC 7301). */
   protocols: string[]
 }
 
-export type FailedPhase = 'connect' | 'tls' | 'exchange'
+type FailedPhase = 'connect' | 'tls' | 'exchange'
 export interface ConnectionFailure {
   kind: 'failed'
   phase: FailedPhase

@@ -24,7 +24,7 @@ export interface PostedJob {
 
 export type PostedAnswer = { id: number; answer: unknown } | { id: number; error: unknown }
 
-export interface WorkerThreadOptions {
+interface WorkerThreadOptions {
   /** Settles when the thread is gone; aborting stops the thread. */
   serve(start: ThreadStart, signal: AbortSignal): Promise<unknown>
   taskFile: URL

@@ -1,10 +1,10 @@
 /** One ACME client of the generator: signed and plain requests over one connection, each timed under a step's name. */
 
 import type { RunStats } from '../measure/stats.ts'
-import { Failure } from './failure.ts'
 import type { Connection, HttpResponse } from './http.ts'
+import { Failure } from './http.ts'
+import type { EcKey } from './jws.ts'
 import { signJws } from './jws.ts'
-import type { EcKey } from './signer.ts'
 
 /** The URLs the scenarios use (RFC 8555 §7.1.1). */
 export interface Directory {
@@ -16,15 +16,15 @@ export interface Directory {
   renewalInfo?: string
 }
 
-/** What signs a request: a key, and the protected header up to the nonce (`headerPrefix`). */
+/** The key that signs a request, and the protected header up to the nonce (`headerPrefix`). */
 export interface RequestSigner {
   key: EcKey
   prefix: string
 }
 
-/** What the clients of a process share. */
+/** Shared by all clients of a process. */
 export interface ClientSettings {
-  /** Of all URLs, `https://host:port`. */
+  /** The start of every URL, `https://host:port`. */
   origin: string
   /** Nonces in hand; the freshest is used first, because servers forget the oldest first. */
   nonces: string[]

@@ -1,8 +1,8 @@
 /**
  * How many signatures a second does a running signer make, over one connection with 32 requests under way?
  *
- * `npm run build && node dist/bench/lab/signer.js SOCKET SECRET_FILE [SECONDS]`, for a signer with a key file or with any
- * number of HSM sessions. It really signs, with the first issuer of the signer: take a test set-up.
+ * `npm run build && node dist/bench/lab/signer.js SOCKET SECRET_FILE [SECONDS]`, for a signer with a key file or with
+ * any number of HSM sessions. It signs with the signer's first issuer, so use a test set-up.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -11,7 +11,7 @@ import { SignerClient, type SignerDescription } from '../../src/ca/signer-client
 import type { SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { buildTbsCertificate } from '../../src/shared/pki/tbs-certificate.ts'
-import { emptyHistogram, latencyOf, recordMs } from '../measure/histogram.ts'
+import { emptyHistogram, latencyOf, recordMs } from '../measure/stats.ts'
 
 const [socketPath, secretFile, seconds = '5'] = process.argv.slice(2)
 if (socketPath === undefined || secretFile === undefined) throw new Error('name the socket and the file of its secret')
@@ -28,7 +28,7 @@ const client = new SignerClient({
   },
 })
 
-/** Of the issuer's own key; which key is certified matters to nobody here. */
+/** Certifies the issuer's own key: any key will do here. */
 function requestOf({ chain, algorithm }: SignerDescription['issuers'][0]): Buffer {
   const { tbs } = parseCertificate(chain[0]!)
   const notBefore = new Date(Math.floor(Date.now() / 1000) * 1000)

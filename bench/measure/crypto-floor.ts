@@ -1,8 +1,8 @@
 /**
- * The crypto floor: CPU of the bare signatures of one operation, with Node's own crypto, beside the load.
+ * The crypto floor: CPU of the bare signatures of one operation, with Node's own crypto, measured during the load.
  *
- * A server cannot do less than verify what it is sent and sign what it issues. Clocks and neighbours change microseconds
- * by tens of percent; the ratio to a floor of the same seconds stays comparable.
+ * A server must at least verify its requests and sign its certificates. Clocks and neighbours change microseconds by
+ * tens of percent; the ratio to a floor of the same seconds stays comparable.
  */
 
 import { fork } from 'node:child_process'
@@ -63,7 +63,7 @@ export function floorMicros(needed: Crypto, costs: Crypto): number {
 }
 
 /** A process that starts takes a tenth of a second of CPU, so it is started before anything is measured. */
-export interface FloorBeside {
+interface FloorBeside {
   begin(): void
   /** Undefined when it had no time to measure, or cannot run here. */
   end(): Promise<Crypto | undefined>

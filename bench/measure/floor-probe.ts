@@ -1,8 +1,8 @@
 /**
  * The process that measures the crypto floor on a server's processors while the server is loaded.
  *
- * Processors that are busy together slow each other down: the same loop took 854 µs on an idle machine and 1,360 µs
- * on a loaded one. A floor from an idle moment would make every server look worse.
+ * Busy processors slow each other down: the same loop took 854 µs on an idle machine and 1,360 µs on a loaded one. A
+ * floor from an idle moment would make every server look worse.
  */
 
 import { FloorMeter } from './crypto-floor.ts'

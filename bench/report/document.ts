@@ -5,11 +5,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { cpus, loadavg, release, totalmem } from 'node:os'
 import path from 'node:path'
-import { CURVE_PERCENTS, type Latency } from '../measure/histogram.ts'
 import type { Slot } from '../measure/stats.ts'
+import { CURVE_PERCENTS, type Latency } from '../measure/stats.ts'
 import type { Plan } from '../options.ts'
 import { OWN_ROOT } from '../servers/build.ts'
-import type { Subject } from '../servers/contestant.ts'
+import type { Subject } from '../servers/chancery.ts'
 import type { Result } from './result.ts'
 import { LABELS, type Measured } from './summary.ts'
 import { ROLE_NAMES } from './text.ts'
@@ -24,7 +24,7 @@ export interface BenchDocument {
   endedAt: string
   /** The signal that ended it early: what follows is what was measured until then. */
   interruptedBy: string | undefined
-  /** Of the bench itself; undefined outside a git work tree. */
+  /** Commit of the bench itself; undefined outside a git work tree. */
   commit: string | undefined
   machine: ReturnType<typeof describeMachine>
   /** Where the curves of results are taken. */
@@ -48,14 +48,14 @@ export interface OverloadResult {
   /** Successes a second in the flood by the maximum: in all of it, and in its worst five seconds. */
   goodputShare: number
   worstGoodputShare: number
-  /** What became of the arrivals of the flood. */
+  /** How the arrivals of the flood ended. */
   flood: Omit<Slot, 'latency'>
   latency: { before: Latency; flood: Latency; after: Latency }
   /** From the end of the flood until latency is what it was before; undefined when it never was. */
   recoverySeconds: number | undefined
 }
 
-/** What a command has measured; the other parts are empty. */
+/** The parts that a command has measured; the others are empty. */
 export type Parts = Pick<BenchDocument, 'servers'> & Partial<Pick<BenchDocument, 'measurements' | 'overload'>>
 
 /** @returns a function that makes the document when the run has ended */
@@ -80,7 +80,7 @@ export function beginDocument(command: string[]) {
   })
 }
 
-/** What was asked for. @throws Error when a file cannot be written */
+/** @throws Error when a file cannot be written */
 export function writeFiles({ jsonFile, htmlFile }: Pick<Plan, 'jsonFile' | 'htmlFile'>, content: BenchDocument): void {
   if (jsonFile !== undefined) writeFileSync(jsonFile, `${JSON.stringify(content, null, 2)}\n`)
   if (htmlFile !== undefined) writeFileSync(htmlFile, renderHtml(content))
@@ -108,7 +108,7 @@ function describeMachine() {
     memoryBytes: totalmem(),
     system: `${process.platform} ${release()}`,
     node: process.version,
-    /** Of one minute, when the run began. */
+    /** Load average of one minute, when the run began. */
     loadAverage: loadavg()[0] ?? 0,
   }
 }

@@ -1,8 +1,8 @@
 /**
- * What the rounds of a run say together, as plain data.
+ * The rounds of a run summed up as plain data.
  *
- * Each round loads every server once, so that all meet the same hour of the machine. Ratios are taken within a round and
- * summed up over the rounds, which cancels what drifts between them.
+ * Each round loads every server once, so that all meet the same hour of the machine. Ratios are taken within a round
+ * and summed up over the rounds, which cancels the drift between rounds.
  */
 
 import type { Role } from '../measure/server-cpu.ts'
@@ -16,7 +16,7 @@ interface Broken {
 
 export type Turn = Result | Broken
 
-export interface Spread {
+interface Spread {
   median: number
   lowest: number
   highest: number
@@ -81,7 +81,7 @@ export function summarize(scenario: ScenarioName, load: string, rounds: Turn[][]
   const figures: Measured['figures'] = {}
   for (const [name, read] of Object.entries(FIGURES)) {
     const figure = figureOf(rounds.map((turns) => turns.map((turn) => (isBroken(turn) ? undefined : read(turn)))))
-    // A part that nobody has, or that has nothing to do here, such as the signer in reads, is no figure.
+    // A part without any load, such as the signer in reads, is no figure.
     if (figure.servers.some((spread) => spread !== undefined && spread.highest > 0))
       figures[name as FigureName] = figure
   }
@@ -117,7 +117,7 @@ function quotient(value: number | undefined, by: number | undefined): number | u
   return value === undefined || by === undefined || by === 0 ? undefined : value / by
 }
 
-/** Of what is there: a round in which a server was broken does not take its other rounds away. */
+/** The spread of the values that exist: a round with a broken server must not hide its other rounds. */
 function spreadOf(values: (number | undefined)[]): Spread | undefined {
   const sorted = values.filter((value) => value !== undefined).sort((x, y) => x - y)
   const [lowest, highest] = [sorted[0], sorted.at(-1)]

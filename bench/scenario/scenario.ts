@@ -1,21 +1,26 @@
-/** What a scenario is: how its accounts are prepared and what one operation does. */
+/** The type of a scenario: how its accounts are prepared, and its one operation. */
 
-import type { Download } from '../check/certificate.ts'
-import type { Account } from '../client/account.ts'
 import type { AcmeClient, Directory } from '../client/acme.ts'
-import type { Target } from '../client/target.ts'
+import type { Target } from '../client/http.ts'
+import type { Account } from '../client/resources.ts'
 import type { Crypto } from '../measure/crypto-floor.ts'
-import type { Proof } from './challenge.ts'
+import type { Download } from './checks.ts'
 
-/** What operations share within one generator process. */
+/** A responder's data: a TXT record, or for tls-alpn-01 the digest of the key authorization. */
+export interface Proof {
+  name: string
+  text: string
+}
+
+/** Shared by operations within one generator process. */
 export interface Context {
   target: Target
   directory: Directory
   /** The next account in turn. */
   nextAccount(): Account
-  /** One that nobody else has taken. @throws Failure when there is none */
+  /** An account that no other operation has taken. @throws Failure when there is none */
   takeAccount(): Account
-  /** A name nobody has asked for before, from which the http-01 responder can tell the account. */
+  /** A new name, from which the http-01 responder can tell the account. */
   nextName(account: Account): string
   /** Base64url DER of a request for one name. */
   csrFor(name: string): string

@@ -4,7 +4,7 @@ import { readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
 import path from 'node:path'
 import { UsageError } from '../../src/shared/command-line.ts'
-import { outputOf } from './program.ts'
+import { outputOf } from './child.ts'
 
 export interface Build {
   /** For people: what was measured. */
@@ -16,7 +16,7 @@ export interface Build {
   root: string
 }
 
-/** Of the compiled bench: its folder is dist/bench/servers. */
+/** The compiled bench is in dist/bench/servers. */
 export const OWN_ROOT = path.resolve(import.meta.dirname, '../../..')
 
 /** @throws UsageError when there is no git work tree here. */

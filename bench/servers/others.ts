@@ -1,8 +1,8 @@
 /**
  * Pebble and Caddy (Debian: pebble, caddy), started on loopback with throw-away state and loaded beside this server.
  *
- * Pebble 2.4 keeps everything in memory and locks up under more than a few parallel flows. Caddy 2.6 can be told neither a
- * resolver nor the ports of challenges, so it runs in a mount namespace with a resolv.conf of its own; that takes root.
+ * Pebble 2.4 keeps everything in memory and locks up under more than a few parallel flows. Caddy 2.6 has no options for
+ * the resolver and the ports of challenges, so it runs in a mount namespace with its own resolv.conf. That takes root.
  */
 
 import { randomInt } from 'node:crypto'
@@ -10,13 +10,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Agent, fetch } from 'undici'
 import type { Beside, Options } from '../options.ts'
-import { startDnsResponder } from '../responder/dns.ts'
-import { asksDns, type ResponderPlaces } from '../responder/responders.ts'
-import { ACCEPT_ALL } from './chancery.ts'
-import { startChild } from './child.ts'
-import { type Contestant, startContestant } from './contestant.ts'
-import { freePort } from './free-port.ts'
-import { outputOf } from './program.ts'
+import { asksDns, type ResponderPlaces, startDnsResponder } from '../responder/responders.ts'
+import { ACCEPT_ALL, type Contestant, startContestant } from './chancery.ts'
+import { freePort, outputOf, startChild } from './child.ts'
 
 /** How one is started, and what the generator then has to know. */
 interface Launched {
@@ -168,7 +164,7 @@ async function prepareCaddy(folder: string): Promise<Launched> {
   if (process.getuid?.() !== 0)
     throw new Error('--beside caddy needs root: Caddy 2.6 connects to port 80 and asks the resolver of the system')
   const port = await freePort()
-  // An address of this machine's loopback network that nobody else uses.
+  // A random address of this machine's loopback network.
   const host = `127.${randomInt(64, 128)}.${randomInt(256)}.${randomInt(1, 255)}`
   const [config, resolver] = [path.join(folder, 'Caddyfile'), path.join(folder, 'resolv.conf')]
   writeFileSync(config, caddyfile(port, folder))

@@ -1,4 +1,4 @@
-/** What the two ends of the signer protocol refuse each other with, as error classes. */
+/** Refusals between the two ends of the signer protocol, as error classes. */
 
 /**
  * Exit code of the daemon after a token refused its PIN. A parent must not restart the daemon by
@@ -6,7 +6,7 @@
  */
 export const PIN_REFUSED_EXIT_CODE = 3
 
-/** The content is out of policy. The same request will be refused again. */
+/** The content is out of policy. A repeated request will be refused again. */
 export class SignerRefusal extends Error {
   override readonly name = 'SignerRefusal'
 }
@@ -28,7 +28,7 @@ export class SignerNameRefusal extends SignerRefusal {
   }
 }
 
-/** Busy, draining, away or too late. The same request may succeed later. */
+/** Busy, draining, away or too late. A repeated request may succeed later. */
 export class SignerUnavailable extends Error {
   override readonly name = 'SignerUnavailable'
 }

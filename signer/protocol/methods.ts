@@ -7,9 +7,7 @@ import { z } from 'zod/v4'
  */
 export const CRL_PIECE_BYTES = 64 * 1024
 
-/**
- * What `testSign` signs. Every X.509 structure starts with 0x30; this text starts with a letter.
- */
+/** The text that `testSign` signs. Every X.509 structure starts with 0x30; this text starts with a letter. */
 export const TEST_MESSAGE: Buffer = Buffer.from('chancery-signer test signature; not a certificate, not a CRL', 'ascii')
 
 // Names appear in log and audit lines: short, and without control characters.

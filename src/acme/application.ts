@@ -3,14 +3,79 @@
  * carries (RFC 8555 §6.5, §7.1).
  */
 
-import type { HttpReply, HttpRequest } from '../http/message.ts'
-import { FixedHeaders, type Header } from '../http/message.ts'
+import { FixedHeaders, type Header, type HttpReply, type HttpRequest } from '../http/message.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../shared/protocol/urls.ts'
-import { renewalInfo } from './certificates.ts'
-import type { AcmeContext, AcmeExchange, AcmeReply } from './endpoint.ts'
+import { account, keyChange, newAccount } from './accounts.ts'
+import { authorization, challenge, newAuthz } from './authorizations.ts'
+import { certificate, renewalInfo, revokeCert } from './certificates.ts'
+import { type AcmeContext, type AcmeEndpoint, type AcmeExchange, type AcmeReply, acmeEndpoint } from './endpoint.ts'
 import { noSuchResource, runEndpoint } from './gate.ts'
-import { ENDPOINTS, renderDirectory, type SignedResource } from './routes.ts'
+import { accountOrders, finalize, newOrder, order } from './orders.ts'
+
+/**
+ * RFC 8555 §7.1.1. A signed request gets the same document: RFC 8555 §6.3 requires POST-as-GET beside GET.
+ */
+const directory = acmeEndpoint({
+  resource: 'directory',
+  signedBy: 'kid',
+  payload: 'none',
+  async handle(_request, context) {
+    return { status: 200, body: renderDirectory(context) }
+  },
+})
+
+/** Renders the directory. The text stays the same for the life of the process. */
+function renderDirectory({ urls, settings }: Pick<AcmeContext, 'urls' | 'settings'>): string {
+  return JSON.stringify({
+    newNonce: urls.fixed('newNonce'),
+    newAccount: urls.fixed('newAccount'),
+    newOrder: urls.fixed('newOrder'),
+    newAuthz: urls.fixed('newAuthz'),
+    revokeCert: urls.fixed('revokeCert'),
+    keyChange: urls.fixed('keyChange'),
+    ...(urls.renewalInfo !== undefined && { renewalInfo: urls.renewalInfo }),
+    meta: settings.directoryMeta,
+  })
+}
+
+/** RFC 8555 §7.2, §6.3: the nonce is that of every reply. */
+const newNonce = acmeEndpoint({
+  resource: 'newNonce',
+  signedBy: 'kid',
+  payload: 'none',
+  limit: 'new_nonce',
+  async handle({ visit }) {
+    await visit?.charge()
+    return { status: 204 }
+  },
+})
+
+/**
+ * `application.ts` answers renewal information unsigned (RFC 9773 §4). CRLs are not part of ACME.
+ */
+type SignedResource = Exclude<ResourceName, 'renewalInfo' | 'crl'>
+
+/**
+ * Endpoints for signed requests. `application.ts` answers unsigned GETs of the directory and of
+ * nonces.
+ */
+export const ENDPOINTS: Record<SignedResource, AcmeEndpoint> = {
+  directory,
+  newNonce,
+  newAccount,
+  account,
+  accountOrders,
+  newOrder,
+  order,
+  finalize,
+  newAuthz,
+  authorization,
+  challenge,
+  certificate,
+  revokeCert,
+  keyChange,
+}
 
 type Scheme = AcmeExchange['scheme']
 

@@ -1,8 +1,7 @@
-/** What an ACME endpoint is: its request, its reply, and the services and settings it works with. */
+/** The type of an ACME endpoint: its request, its reply, and the services and settings it works with. */
 
 import { z } from 'zod/v4'
 import type { AddressCategory } from '../domain/rate-limit.ts'
-import type { AbuseBudget } from '../overload/abuse-budget.ts'
 import type { AccountCache, KnownAccount } from '../services/account-cache.ts'
 import type { ChainDownload } from '../services/chain-download.ts'
 import type { ChallengeTriggers } from '../services/challenge-triggers.ts'
@@ -159,11 +158,18 @@ export interface DirectoryMeta {
   accountHashPrefix?: string
 }
 
-/** What a dns-persist-01 challenge shows about this service. */
+/** The settings that a dns-persist-01 challenge shows. */
 export interface DnsPersistSettings {
   issuerDomainNames: readonly string[]
   /** Draft 02 adds its member names to those of draft 01. */
   draft: '01' | '02'
+}
+
+/** Costs of a client address for requests that fail. */
+export interface FailureBudget {
+  /** @throws Problem when the address has used it up */
+  require(address: string, provenFrom?: string): void
+  charge(address: string, cost: number): void
 }
 
 export interface AcmeContext {
@@ -171,7 +177,7 @@ export interface AcmeContext {
   settings: AcmeSettings
   nonces: Nonces
   limits: RateLimiter
-  budget: AbuseBudget
+  budget: FailureBudget
   flags: Pick<SharedFlags, 'isOn'>
   accounts: AccountCache
   registration: Registration

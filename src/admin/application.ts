@@ -9,9 +9,9 @@ import type { Logger } from 'pino'
 import { z } from 'zod/v4'
 import { AdminError } from '../domain/admin-error.ts'
 import type { Actor, Role } from '../domain/administrator.ts'
-import { countedAddress } from '../domain/rate-limit.ts'
 import type { Header } from '../http/message.ts'
 import { parseJsonObject } from '../shared/lib/encoding.ts'
+import { countedAddress } from '../shared/lib/ip-address.ts'
 import { isBusy } from '../store/slonik.ts'
 import type { AdminContext } from './context.ts'
 import type { Answer, AnyEndpoint } from './endpoint.ts'
@@ -195,7 +195,7 @@ const busy = () =>
 /** A body without a media type counts as missing, as existing clients send it. */
 const isMissing = ({ body, contentType }: AdminRequest) => body.length === 0 || contentType === undefined
 
-/** What costs nothing is checked before the token, as existing clients expect. */
+/** Cheap checks come before the token, as existing clients expect. */
 function requireBody({ body: schema, bodyIsOptional, roles }: AnyEndpoint, request: AdminRequest): void {
   if (!schema) return
   if (isMissing(request)) {

@@ -31,7 +31,7 @@ export interface Page<T> {
   isCut: boolean
 }
 
-/** What the service has refused; `message` is its sentence. */
+/** A refusal by the service; `message` is its sentence. */
 export class AdminApiError extends Error {
   readonly status: number
   readonly body: Partial<ErrorBody>

@@ -1,4 +1,4 @@
-/** What the handlers of the Admin API work with. */
+/** The parts that handlers of the Admin API work with. */
 
 import type { DatabasePool } from 'slonik'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
@@ -32,7 +32,7 @@ export interface TermsSettings {
   require_agreement: boolean
 }
 
-/** What the configuration says about administration. */
+/** The configuration of administration. */
 export interface AdminPolicy {
   /** Characters of a generated password. */
   passwordLength: number
@@ -47,7 +47,7 @@ export interface AdminPolicy {
   terms: TermsSettings
 }
 
-/** What is told to log and metrics of the service. */
+/** Events for log and metrics of the service. */
 export interface AdminEvents {
   certificates: RevocationEvents
   bulkRevocations: BulkRevocationEvents
@@ -65,7 +65,7 @@ export interface AdminContext {
   db: DatabasePool
   audit: AuditLog
   events: AdminEvents
-  /** What only the supervisor can tell. */
+  /** Asks the supervisor, which alone can answer. */
   ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
   /** Issuers that sign now. */
   signingIssuers(): Promise<readonly SigningIssuer[]>

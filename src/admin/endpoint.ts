@@ -35,7 +35,7 @@ export interface Answer<R> {
   /** The success status of the description when absent. */
   status?: number
   body?: R
-  /** What `body` would be, as it is sent. In shared memory. */
+  /** The JSON of `body` as octets in shared memory. */
   octets?: Uint8Array
   /** Query of the next page, without filters; becomes Link rel=next. */
   next?: Readonly<Record<string, string>> | undefined

@@ -43,7 +43,7 @@ type AdminTarget = Pick<AdminRequest, 'method' | 'path' | 'query'>
 
 interface GateReply {
   reply: HttpReply
-  /** What the metrics call the resource. */
+  /** Name of the resource in the metrics. */
   resource: string
 }
 

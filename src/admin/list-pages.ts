@@ -65,7 +65,7 @@ export async function readPageOf<T>(
 
 /** An empty list would be wrong, since rows may lie further on. */
 function nothingYet(limit: number, cursor: string): AdminError {
-  const message = `the search was cut off after ${SEARCH_MS / 1000} seconds and has found nothing so far; narrow it, or go on with cursor=${cursor}`
+  const message = `the search was cut off after ${SEARCH_MS / 1000} seconds and has found nothing so far; narrow it, or continue with cursor=${cursor}`
   return new AdminError('unavailable', message, { next: { limit: String(limit), cursor } })
 }
 

@@ -42,7 +42,7 @@ export type AdminMessages = {
   cancel: { message: string; reply: undefined }
 }
 
-/** What the admin thread asks the supervisor. */
+/** Questions of the admin thread to the supervisor. */
 export type AdminQuestions = {
   instance: { message: undefined; reply: InstanceState }
   settings: { message: undefined; reply: ShownConfig }
@@ -57,7 +57,7 @@ export interface ShownConfig {
 
 interface FileChange {
   key: string
-  /** What makes it take effect. */
+  /** The way to apply it. */
   by: 'SIGHUP' | 'restart'
   /** Without secrets. */
   value: unknown

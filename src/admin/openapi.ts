@@ -65,7 +65,7 @@ function success({ status, schema, contentType = 'application/json' }: AnyEndpoi
 
 const DESCRIPTIONS = { 200: 'Done', 201: 'Made', 202: 'Begun', 204: 'Done, without a body' }
 
-/** What the description implies, and what it names. */
+/** Errors that follow from the description, and those that it names. */
 export function errorsOf(endpoint: AnyEndpoint): AdminErrorCode[] {
   const { roles, params, query, body, errors = [] } = endpoint
   const codes = new Set<AdminErrorCode>(errors)

@@ -59,7 +59,7 @@ export function nextOf({ next, limit }: PageOfList<unknown> & { limit: number })
   return { limit: String(limit), ...place }
 }
 
-/** Query of a list that goes on by offset alone. */
+/** Query of a list that continues by offset alone. */
 export const offsetParameters = () => ({ limit: limitParameter(), offset: offset().default(0) })
 
 export interface OffsetPage {

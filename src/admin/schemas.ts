@@ -59,7 +59,7 @@ export const wholeParameter = (min: number, max: number, error = `must be a whol
   return text(9, error).refine(isRight, { error }).transform(Number).meta(meta)
 }
 
-/** What the log, a terminal and a CSV file may show without harm: no control or invisible characters. */
+/** Text that is harmless in the log, a terminal and a CSV file: no control or invisible characters. */
 export const line = (max: number) =>
   text(4 * max, `must be 1 to ${max} characters long`)
     .transform((text) => text.trim())

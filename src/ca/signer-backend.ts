@@ -228,7 +228,7 @@ function beginVerification(algorithm: SignatureAlgorithm) {
   }
 }
 
-/** The same bytes in pieces of exactly `octets`, but for the last one. */
+/** Cuts the bytes into pieces of exactly `octets`; the last one may be shorter. */
 async function* inPieces(chunks: AsyncIterable<Buffer>, octets: number): AsyncGenerator<Buffer> {
   let held: Buffer = Buffer.alloc(0)
   for await (const chunk of chunks) {

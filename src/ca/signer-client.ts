@@ -308,7 +308,7 @@ export class SignerClient {
     return ceiling / 2 + (Math.random() * ceiling) / 2
   }
 
-  /** What was never sent was not signed. */
+  /** A request that was never sent was not signed. */
   #fail(requests: Iterable<[number, Pending]>, message: string, cause?: Error): void {
     for (const [id, { sent, reject }] of requests) {
       this.#forget(id)

@@ -1,13 +1,12 @@
-/** What publishes the responses to an upstream's challenges (`ca.acme_proxy.challenge_handler`). */
+/** The handler that publishes the responses to an upstream's challenges (`ca.acme_proxy.challenge_handler`). */
 
 import { z } from 'zod/v4'
-import { type ModuleReference, parseModuleReference } from '../shared/lib/module-reference.ts'
-import { pythonClassAdvice } from './ca-module.ts'
+import { type ModuleReference, parseModuleReference, pythonClassAdvice } from '../shared/lib/module-reference.ts'
 
 const seconds = (value: number) => z.int().min(0).max(3600).default(value)
 const variables = z.array(z.string().regex(/^[A-Za-z_]\w*$/, 'must be names of environment variables')).default([])
 
-/** What scripts and modules share. One at a time unless told otherwise: scripts that edit a file are common. */
+/** Shared by scripts and modules. The default is one call at a time, because many scripts edit a file. */
 const Common = {
   script_timeout: z.int().min(1).max(3600).default(60),
   concurrency: z.int().min(1).max(64).default(1),

@@ -1,6 +1,5 @@
 /**
- * Text to configuration: parse, `${VAR}`, schema, rules between keys, features of this version,
- * warnings.
+ * Text to configuration: parse, `${VAR}`, schema, rules between keys, warnings.
  *
  * Every stage runs whatever the earlier ones found, so that one start shows all errors. Faulty keys
  * get their defaults, and rules that read such a key are skipped.
@@ -139,7 +138,7 @@ export async function loadConfig(file: string, env: Environment, reading: Readin
 const refuse = (message: string): LoadedConfig => ({ ok: false, errors: [{ path: '', message }] })
 
 /**
- * The same for a text. Errors and warnings come in the order of the file.
+ * Parses a text. Errors and warnings come in the order of the file.
  * @param options `mode` of the file, if there is one
  */
 export function parseConfigText(

@@ -27,7 +27,7 @@ interface Found {
   isSure: boolean
 }
 
-/** A key marked as secret counts once, even when it holds a list. Of the settings of a module, it depends. */
+/** A key marked as secret counts once, even when it holds a list. In the settings of a module each text is judged. */
 function secretsIn(value: unknown, path: Path, variables: ReadonlyMap<string, string>): Found[] {
   if (isSecret(REFERENCE, path)) {
     if (isSection(value)) return likelySecrets(value, path, variables).map((path) => ({ path, isSure: false }))
@@ -51,7 +51,7 @@ function likelySecrets(value: unknown, path: Path, variables: ReadonlyMap<string
   return childrenOf(value, path).flatMap(([child, at]) => likelySecrets(child, at, variables))
 }
 
-/** That of a list counts for its entries. */
+/** Entries of a list have the name of the list. */
 const nameOf = (path: Path) => String(path.findLast((part) => typeof part === 'string') ?? '')
 
 function holdsText(value: unknown, path: Path, variables: ReadonlyMap<string, string>): boolean {

@@ -3,16 +3,15 @@
 import { valueAt } from '../shared/config-file/messages.ts'
 import { formatPath, type Path, splitPath } from '../shared/config-file/notice.ts'
 import { isSecret, type ReloadClass, withoutNull } from '../shared/config-file/schema-node.ts'
-import { isInert } from './availability.ts'
 import type { Config } from './schema.ts'
-import { LEAVES, REFERENCE } from './schema.ts'
+import { isInert, LEAVES, REFERENCE } from './schema.ts'
 
 /** The variable behind a key of the file, by formatted path; undefined for a value of its own. */
 export type Sources = ReadonlyMap<string, string | undefined>
 
 export interface ShownSetting {
   key: string
-  /** JSON. `HIDDEN` stands for a secret that is set. */
+  /** As JSON. `HIDDEN` replaces a secret that is set. */
   value: unknown
   default: unknown
   /** Undefined where no file is known. */
@@ -52,7 +51,7 @@ function sourceOf(key: string, sources: Sources | undefined): Pick<ShownSetting,
   return { source: variable === undefined ? 'file' : 'variable', variable }
 }
 
-/** Of the keys that the file sets. */
+/** The sources of all keys that the file sets. */
 export function sourcesOf(isSet: (key: string) => boolean, variables: ReadonlyMap<string, string>): Sources {
   const set = LEAVES.map(({ path }) => formatPath(path)).filter(isSet)
   return new Map(set.map((key) => [key, variables.get(key)]))

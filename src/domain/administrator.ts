@@ -1,4 +1,4 @@
-/** Who administers: roles, and the person or program behind an administrative action. */
+/** Administrators: roles, and the person or program behind an administrative action. */
 
 export const ROLES = ['admin', 'auditor'] as const
 export type Role = (typeof ROLES)[number]

@@ -1,4 +1,4 @@
-/** What an administrator should look at, from the facts of the overview. Pure. */
+/** How instances and their tasks are doing, and the alarms that follow for an administrator. Pure. */
 
 export interface InstanceState {
   database: 'ok' | 'error' | 'pool_exhausted'
@@ -12,7 +12,7 @@ export interface InstanceState {
   }
   /** Undefined when no name server is configured. */
   dnsResolver: 'ok' | 'error' | undefined
-  /** Those with which the signer signs now. */
+  /** The issuers with which the signer signs now. */
   issuers: readonly { id: string; certificate: Uint8Array; notAfter: Date }[]
 }
 

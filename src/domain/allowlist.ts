@@ -1,12 +1,11 @@
 /**
- * Identifiers that an operator allows to an account: an exact name, `*.x` for x and all below it,
- * an IP address, or a network in CIDR notation; and requests that need no challenge for them. Pure.
+ * Identifiers that an operator allows to an account, and requests that need no challenge for them. Pure.
  *
- * An exact name allows no wildcard: `example.com` does not allow `*.example.com`, which covers
- * names that the operator did not list.
+ * An entry is an exact name, `*.x` for x and all below it, an IP address, or a network in CIDR notation. An exact name
+ * allows no wildcard: `*.example.com` covers names that the operator of `example.com` did not list.
  */
 
-import { parseIpAddress } from '../shared/pki/ip-address.ts'
+import { parseIpAddress } from '../shared/lib/ip-address.ts'
 import {
   type Identifier,
   type IdentifierType,

@@ -1,8 +1,9 @@
 /**
  * The chain of the audit log: each entry's MAC covers the entry and the MAC before it.
  *
- * HMAC-SHA-256 over the previous MAC and a canonical text. Who cannot read the key can change,
- * remove or reorder entries only visibly; a cut tail shows against a head noted elsewhere.
+ * HMAC-SHA-256 over the previous MAC and a canonical text. Without the key, any change, removal or reordering of
+ * entries
+ * shows. A cut tail shows against a head noted elsewhere.
  */
 
 import { createHmac, timingSafeEqual } from 'node:crypto'

@@ -1,6 +1,7 @@
 /**
- * What a certificate contains: the TBSCertificate of an order under its profile, and what the lint
- * says of it (docs/decisions/certificate-content.md). Pure.
+ * The content of a certificate: an order's TBSCertificate under its profile, and the findings of the lint. Pure.
+ *
+ * The choices are in docs/decisions/certificate-content.md.
  */
 
 import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'

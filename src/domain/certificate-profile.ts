@@ -1,7 +1,7 @@
 /**
- * CA profiles (`ca.profiles`; draft-ietf-acme-profiles): purpose, keys and validity of certificates
- * (RFC 5280 §4.1.2.5; docs/decisions/certificate-content.md), and their issuer. What an order may
- * ask for is in `order-request.ts`.
+ * CA profiles (`ca.profiles`; draft-ietf-acme-profiles): purpose, keys, issuer and validity of certificates.
+ *
+ * RFC 5280 §4.1.2.5; docs/decisions/certificate-content.md. Wishes of an order are in `order-request.ts`.
  */
 
 import { type KeyKind, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
@@ -25,7 +25,7 @@ export interface CertificateProfile {
   validity: ValidityPolicy
   /** Issuer ids at the signer; empty takes the signer's first issuer. */
   issuerIds: readonly string[]
-  /** Who is asked, in order; one of them for most. */
+  /** Backends in the order in which they are asked; most profiles have one. */
   backends: readonly BackendName[]
 }
 

@@ -1,6 +1,6 @@
 /**
- * Which certificates belong to one issuer. A renewed one has the same name and key, so both share serial numbers and a
- * CRL (RFC 5280 §5).
+ * Which CRL a certificate belongs to: its issuer's, and there the part for its serial number. A renewed issuer has the same
+ * name and key, so both of its certificates share serial numbers and a CRL (RFC 5280 §5).
  */
 
 import { createHash } from 'node:crypto'

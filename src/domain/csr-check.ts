@@ -3,10 +3,10 @@
  * docs/decisions/subject-keys.md). Pure: the CSR arrives parsed.
  */
 
+import { formatIpAddress, parseIpAddress } from '../shared/lib/ip-address.ts'
 import { otherSignatureAlgorithmName, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { type Csr, UNREADABLE, verifyCsrSignature } from '../shared/pki/csr.ts'
 import type { GeneralName } from '../shared/pki/general-names.ts'
-import { formatIpAddress, parseIpAddress } from '../shared/pki/ip-address.ts'
 import { MAX_COMMON_NAME_CHARACTERS } from '../shared/pki/name.ts'
 import { ANY_EXTENDED_KEY_USAGE, CA_EXTENSION } from '../shared/pki/oids.ts'
 import { checkSubjectKey, type SubjectKeyPolicy } from '../shared/pki/weak-key.ts'
@@ -63,8 +63,8 @@ export function requireLeafRequest(csr: Csr, profile: { extendedKeyUsages: reado
 }
 
 /**
- * The names are exactly the order's (RFC 8555 §7.4), as sets: in the SAN, or as common names that
- * could be there. cert-manager and many OpenSSL configurations write a name twice.
+ * The names are exactly the order's (RFC 8555 §7.4), as sets: in the SAN, or as common names that could be there.
+ * A name may come twice: cert-manager and many OpenSSL configurations do that.
  */
 function checkNames(csr: Csr, identifiers: readonly Identifier[]): void {
   if (csr.otherSanTypes.length > 0)

@@ -1,12 +1,13 @@
 /**
- * What becomes of an issuance from a CSR: the next step after each outcome of the last one. Its states
- * are `CSR_ISSUANCE` in states.ts; services/csr-issuances.ts takes the steps. Pure.
+ * The next step of an issuance from a CSR, by the outcome of the last one. Pure.
+ *
+ * Its states are `CSR_ISSUANCE` in states.ts; services/csr-issuances.ts takes the steps.
  */
 
 import { type ProblemDocument, problemDocument } from '../shared/protocol/problem.ts'
 import { CSR_ISSUANCE, type CsrRowStatus } from './states.ts'
 
-/** What a profile's certificates come from, in the order in which they are asked. */
+/** A source of a profile's certificates; a profile asks several in order. */
 export type BackendName = string
 
 /** The signer, whose key is in a file or in a token (`ca.internal`, `ca.hsm`). */
@@ -29,7 +30,7 @@ function abandonedRestSeconds(abandonedSeconds: number): number {
   return Math.min(LONGEST_ASKED_SECONDS, abandonedSeconds / 10)
 }
 
-/** What is still not there by then will not come; the row leaves with an alarm. */
+/** A certificate that is missing after a week will not come; the row leaves with an alarm. */
 const LONGEST_ABANDONED_SECONDS = 7 * 86_400
 
 export const OVERDUE = problemDocument('serverInternal', 'the CA did not issue the certificate in time')
@@ -61,7 +62,9 @@ export interface Waits {
 export interface Surroundings {
   /** The backends of the row's profile in order, the signer's name among them; empty for an unknown one. */
   candidates: readonly BackendName[]
-  /** Of the row's backend and the candidates; without those that the configuration lacks, or a signer that is away. */
+  /**
+   * Waits of the row's backend and of the candidates; backends that are not configured and a missing signer have none.
+   */
   waits: ReadonlyMap<BackendName, Waits>
   /** The operator has stopped signing. */
   isStopped: boolean

@@ -187,14 +187,15 @@ export type CsrFacts = Pick<
   | 'extendedKeyUsages'
 >
 
-/** A request has thousands of names; so many sentences, each of some hundred characters, are read by nobody. */
+/** A request may have thousands of names, and each violation takes about a hundred characters. */
 const MAX_VIOLATIONS = 50
 
 /**
- * The violations by a request, short sentences; when there are more than `most`, the last one counts the others.
+ * Violations by a request, as short sentences; when there are more than `most`, the last one counts the others.
  * The rules of names judge what the certificate will carry, so a name in the common name alone counts.
+ *
  * Total: accepts any parsed CSR and profile.
- * @param history absent where the profile asks for none, or nobody knows it
+ * @param history absent where the profile needs none, or it is not known
  */
 export function csrProfileViolations(
   csr: CsrFacts,

@@ -154,7 +154,7 @@ function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict |
   if (wildcard && !policy.allowWildcards)
     return refuse('rejectedIdentifier', `${identifier.value}: wildcards are not accepted by this server`)
   if (wildcard && policy.isRegistry?.(name))
-    return refuse('rejectedIdentifier', `${identifier.value}: names below ${name} belong to whoever registers them`)
+    return refuse('rejectedIdentifier', `${identifier.value}: names below ${name} can be registered by anyone`)
   if (!name.includes('.') && !policy.allowSingleLabel)
     return refuse('rejectedIdentifier', `${identifier.value} has only one label`)
   const [isForbidden, isAllowed] = wildcard ? [forbidsWildcard, allowsWildcard] : [matchesPattern, matchesPattern]
@@ -184,8 +184,8 @@ function checkChallenges(identifier: Identifier, policy: IdentifierPolicy): Verd
 }
 
 /**
- * Enabled types that can prove control of the identifier (RFC 8555 §8, RFC 8737 §3, RFC 8738 §4). Those without
- * a token come last: acmephp and yaac end at the first one, before they look at http-01.
+ * Enabled types that can prove control of the identifier (RFC 8555 §8, RFC 8737 §3, RFC 8738 §4).
+ * Types without a token come last: acmephp and yaac end at the first one, before they look at http-01.
  */
 export function offeredChallengeTypes(identifier: Identifier, enabled: readonly EnabledMethod[]): ChallengeType[] {
   const offered = enabled.flatMap((method) => {

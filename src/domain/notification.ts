@@ -37,7 +37,7 @@ export interface NotificationLimit {
 
 const HOUR_MS = 3_600_000
 
-/** Recorded and never sent: whoever gave the address has not shown that it is theirs. */
+/** Recorded and never sent, because the address may belong to another person. */
 export const NEVER_SENT: NotificationType = 'registration_failed'
 
 /** A client that repeats its mistake would fill a mailbox. */
@@ -57,5 +57,5 @@ export const COUNTED_APART: readonly NotificationType[] = [
   NEVER_SENT,
 ]
 
-/** What a template may show. */
+/** Values that a template may show. */
 export type TemplateValues = Readonly<Record<string, string | number | readonly string[]>>

@@ -1,4 +1,4 @@
-/** What a new order may ask for beside its identifiers, and when two requests are equal. Pure. */
+/** Options of a new order beside its identifiers, and when two requests are equal. Pure. */
 
 import { hash } from 'node:crypto'
 import type { Identifier } from '../shared/protocol/identifier.ts'

@@ -1,8 +1,9 @@
 /**
- * What issued certificates tell of a CSR profile: who would be refused under it.
+ * Checks issued certificates against a CSR profile: which would be refused under it.
  *
  * Names and key of a certificate are those of its CSR. Usages and subject are not
- * (docs/decisions/certificate-content.md), and of the common names it has one at most.
+ * (docs/decisions/certificate-content.md),
+ * and it has at most one of the common names.
  */
 
 import { commonNamesOf, formatName } from '../shared/pki/name.ts'
@@ -28,7 +29,7 @@ export function knowablePart(profile: CsrProfile): CsrProfile {
   return { ...rest, commonNames: { minimum: 0, maximum: commonNames.maximum } }
 }
 
-/** What the CSR of a certificate must have said. */
+/** The facts of the CSR, as far as its certificate shows them. */
 export function csrFactsOf(tbs: TbsCertificate): CsrFacts {
   return {
     spki: tbs.spki,

@@ -9,7 +9,7 @@
  * rounded up, towards fewer requests.
  */
 
-import { parseIpAddress } from '../shared/pki/ip-address.ts'
+import { countedAddress } from '../shared/lib/ip-address.ts'
 
 /** Category → the subject that its counters are kept for. */
 export const RATE_CATEGORIES = {
@@ -68,19 +68,6 @@ export function refunded(tat: number, { interval }: Pace, count = 1): number {
 /** Microseconds from `now` until a request passes. */
 export function waitOf(tat: number, { tolerance }: Pace, now: number): number {
   return Math.max(tat - tolerance - now, 0)
-}
-
-/** Octets of a customer's smallest IPv6 network; addresses within it cost nothing. */
-const IPV6_NETWORK_OCTETS = 8
-const MAPPED_PREFIX = '00000000000000000000ffff'
-
-/** The key that counts a client address: IPv4 itself, IPv6 by its /64, in any spelling. */
-export function countedAddress(address: string): string {
-  if (!address.includes(':')) return address
-  const octets = parseIpAddress(address.replace(/%.*$/, ''))
-  if (octets === undefined || octets.length === 4) return address
-  if (octets.toString('hex', 0, 12) === MAPPED_PREFIX) return octets.subarray(12).join('.')
-  return `${octets.toString('hex', 0, IPV6_NETWORK_OCTETS)}/64`
 }
 
 /* When failed logins lock an address or a username. */

@@ -41,7 +41,7 @@ export interface Expected {
   identifiers: readonly Identifier[]
   /** The longest validity of the order's profile. */
   maxValidityDays: number
-  /** What the client has asked for. */
+  /** The validity that the client has asked for. */
   requested: { notBefore?: Date; notAfter?: Date }
   /** Key usages of the order's profile. */
   keyUsages: readonly KeyUsage[]
@@ -49,7 +49,7 @@ export interface Expected {
   extendedKeyUsages: readonly string[]
   /** `ca.policy_oids` */
   policyOids: readonly string[]
-  /** What its backend allows beyond that. */
+  /** Exceptions that its backend's settings allow. */
   accepted: Accepted
   /** DER of the roots that chains must end at; none asks only for a chain that agrees with itself. */
   trustAnchors: readonly Buffer[]

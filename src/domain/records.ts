@@ -27,7 +27,7 @@ export interface Account {
   preapprovedNetworks?: readonly string[]
 }
 
-/** What names an account that this service has at an upstream CA. */
+/** Names an account that this service has at an upstream CA. */
 export interface UpstreamAccountName {
   directoryUrl: string
   email: string

@@ -13,7 +13,7 @@ export interface RenewalFacts {
   revokedAt: Date | undefined
   /** Set by the operator for this certificate. */
   advice: RenewalAdvice | undefined
-  /** What the CA behind this service suggests for it. */
+  /** The suggestion of the CA behind this service. */
   upstream?: RenewalAdvice | undefined
 }
 

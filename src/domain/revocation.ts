@@ -36,7 +36,7 @@ export function revocationReasonName(reason: number): string {
  */
 const ACCEPTED: readonly number[] = [0, KEY_COMPROMISE, 3, 4, 5, 9]
 
-/** What an administrator may give: beside those, cACompromise. */
+/** Reasons for administrators: the accepted ones and cACompromise. */
 export const ADMINISTRATORS_REASONS: readonly number[] = [...ACCEPTED, 2].sort()
 
 /** @throws Problem badRevocationReason */

@@ -1,7 +1,9 @@
 /**
- * Life cycles of accounts, orders, authorizations and challenges (RFC 8555 §7.1.6), of issuances
- * from a CSR and their upstream orders, and of the administration's jobs, as tables: status → event → next status. Final statuses have empty rows.
- * Pure: no clock, no database.
+ * Life cycles as tables: status → event → next status. Final statuses have empty rows. Pure: no clock, no database.
+ *
+ * Accounts, orders, authorizations and challenges are of RFC 8555 §7.1.6. Issuances from a CSR, their upstream orders
+ * and
+ * the administration's jobs are our own.
  */
 
 import { keysOf } from '../shared/lib/encoding.ts'
@@ -118,7 +120,7 @@ export interface OrderFacts {
   authorizations: readonly AuthorizationStatus[]
 }
 
-/** The error of an order that nobody finalized in time (RFC 8555 §7.1.3). */
+/** The error of an order that was not finalized in time (RFC 8555 §7.1.3). */
 export const ORDER_EXPIRED = problemDocument(
   'unauthorized',
   'the order expired before it was finalized; make a new one',
@@ -189,7 +191,7 @@ export const CSR_ISSUANCE = {
   abandoned: { rest: 'abandoned', open: 'abandoned', promise: 'awaited', record: 'late', fail: 'failed' },
   /** The order has failed, and a certificate may exist. It is asked for ever more rarely, for a week. */
   awaited: { rest: 'awaited', open: 'abandoned', promise: 'awaited', record: 'late', fail: 'failed' },
-  /** The row is an intent of the signer. What that has surely not signed comes back. */
+  /** The row is an intent of the signer. It comes back when the signer has surely not signed it. */
   signer: { take: 'fresh', record: 'issued', fail: 'failed' },
   issued: {},
   /** The certificate is recorded as revoked. */
@@ -197,7 +199,7 @@ export const CSR_ISSUANCE = {
   failed: {},
 } as const satisfies Record<CsrIssuanceStatus, Partial<Record<CsrIssuanceEvent, CsrIssuanceStatus>>>
 
-/** Those of a row; in the others it is gone. */
+/** Statuses of a row; in the others the row is gone. */
 export type CsrRowStatus = Exclude<CsrIssuanceStatus, 'signer' | 'issued' | 'late' | 'failed'>
 
 export type UpstreamOrderStep = 'order' | 'inspect' | 'place' | 'answer' | 'await' | 'finalize' | 'clean' | 'collect'

@@ -66,7 +66,7 @@ const certificateOf = (row: Row, { subject, account }: About) => ({
   ...namesOf(row),
 })
 
-/** What the columns say; other members of the payload are stored as they are. */
+/** Members that come from columns; other members of the payload are stored as they are. */
 const FROM_ROW: { readonly [K in EventKind]?: (row: Row, about: About) => Partial<EventData<K>> } = {
   'account.registration': (row, { subject }) => ({
     account_id: subject,

@@ -1,4 +1,4 @@
-/** An event as a syslog message (RFC 5424), and its frame on a stream (RFC 6587 §3.4.1, RFC 5425 §4.3). */
+/** An event as the audit log's file and webhook carry it, and as a syslog message (RFC 5424) with its frame (RFC 6587 §3.4.1). */
 
 import { type OccurredEvent, severityOf } from './event.ts'
 

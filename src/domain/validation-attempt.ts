@@ -1,5 +1,5 @@
 /**
- * The record of a validation attempt: questions, answers, duration, verdict.
+ * A validation attempt: whether another follows it, and its record of questions, answers, duration and verdict.
  *
  * Every record is logged; the deciding one is kept with the authorization. Targets choose much of
  * its content (names in DNS, a Location, a hundred records), so it is cut. First long texts and

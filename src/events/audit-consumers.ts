@@ -1,11 +1,17 @@
-/** Audit export: what happened, for a webhook and a syslog daemon. */
+/**
+ * Audit export: what happened, for a webhook, a syslog daemon and a file.
+ *
+ * The file has one JSON object a line and mode 0600, and is rotated by size. It is opened for each batch: one that
+ * logrotate has moved is left at once, and SIGHUP has nothing to reopen.
+ */
 
+import { type FileHandle, open, rename } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { AUDIT_KINDS } from '../domain/event.ts'
+import { AUDIT_KINDS, type OccurredEvent } from '../domain/event.ts'
 import { renderAuditRecord, renderSyslogMessage } from '../domain/syslog-message.ts'
+import { backoffDelayMs, ReceiverBusy, Refused, withBackoff } from './backoff.ts'
 import type { ExternalConsumer } from './consumer.ts'
 import { jsonPoster, type ReceiverGuard } from './http-post.ts'
-import { patientConsumer, ReceiverBusy, Refused } from './patience.ts'
 import type { SyslogTransport } from './syslog-sender.ts'
 
 const TIMEOUT_MS = 15_000
@@ -15,7 +21,7 @@ const WEBHOOK_CONCURRENCY = 8
 
 export function syslogConsumer(transport: SyslogTransport): ExternalConsumer {
   const sender = { hostname: hostname(), processId: process.pid }
-  return patientConsumer({
+  return withBackoff({
     name: 'audit-syslog',
     kinds: AUDIT_KINDS,
     concurrency: SYSLOG_CONCURRENCY,
@@ -36,7 +42,7 @@ export function webhookConsumer(url: string, most = 1, guard?: ReceiverGuard): E
     const answered = `the webhook answered ${status}`
     throw status >= 500 || status === 429 ? new ReceiverBusy(answered, retryAfter) : new Refused(answered)
   }
-  return patientConsumer({
+  return withBackoff({
     name: 'audit-webhook',
     kinds: AUDIT_KINDS,
     concurrency: WEBHOOK_CONCURRENCY,
@@ -47,4 +53,76 @@ export function webhookConsumer(url: string, most = 1, guard?: ReceiverGuard): E
       deliverTogether: (events, signal) => send(`[${events.map(renderAuditRecord).join()}]`, signal),
     }),
   })
+}
+
+export interface AuditFileSettings {
+  path: string
+  /** A line that would make the file larger begins a new one. */
+  maxBytes: number
+  /** Former files that are kept: `path.1` is the newest. */
+  backups: number
+}
+
+const LINES_AT_ONCE = 200
+const FILE_TIMEOUT_MS = 20_000
+
+/** @throws Error in a sentence when the file cannot be written */
+export async function auditFileConsumer(settings: AuditFileSettings): Promise<ExternalConsumer> {
+  await append(settings, []).catch((error: NodeJS.ErrnoException) => {
+    throw new Error(`cannot write to logging.audit.file ${settings.path}: ${error.code ?? error.message}`)
+  })
+  return {
+    name: 'audit-file',
+    kinds: AUDIT_KINDS,
+    concurrency: 1,
+    most: LINES_AT_ONCE,
+    timeoutMs: FILE_TIMEOUT_MS,
+    retryDelayMs: backoffDelayMs,
+    deliver: (event) => append(settings, [lineOf(event)]),
+    // A part of them may be in the file when it fails.
+    deliverTogether: (events) => append(settings, events.map(lineOf)),
+  }
+}
+
+const lineOf = (event: OccurredEvent) => `${renderAuditRecord(event)}\n`
+
+async function append(settings: AuditFileSettings, lines: readonly string[]): Promise<void> {
+  let file = await openFile(settings.path)
+  try {
+    let { size } = await file.stat()
+    let text = ''
+    for (const line of lines) {
+      const bytes = Buffer.byteLength(line)
+      if (size > 0 && size + bytes > settings.maxBytes) {
+        await writeDown(file, text)
+        await file.close()
+        await shift(settings)
+        file = await openFile(settings.path)
+        text = ''
+        size = 0
+      }
+      text += line
+      size += bytes
+    }
+    await writeDown(file, text)
+  } finally {
+    await file.close()
+  }
+}
+
+const openFile = (path: string): Promise<FileHandle> => open(path, 'a', 0o600)
+
+/** The delivery leaves the database only when its line is on disk. */
+async function writeDown(file: FileHandle, text: string): Promise<void> {
+  if (text === '') return
+  await file.appendFile(text)
+  await file.datasync()
+}
+
+/** The oldest file is written over. */
+async function shift({ path, backups }: AuditFileSettings): Promise<void> {
+  for (let n = backups; n >= 1; n--)
+    await rename(n === 1 ? path : `${path}.${n - 1}`, `${path}.${n}`).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+    })
 }

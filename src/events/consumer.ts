@@ -4,10 +4,10 @@ import type { CommonQueryMethods } from 'slonik'
 import type { EventKind, OccurredEvent } from '../domain/event.ts'
 
 interface Consumer {
-  /** The same in every instance that has it. */
+  /** Every instance with this consumer uses it. */
   name: string
   kinds: readonly EventKind[]
-  /** Of `kinds`, those that are wanted only about accounts with a contact. */
+  /** The part of `kinds` that is wanted only about accounts with a contact. */
   holderKinds?: readonly EventKind[]
 }
 
@@ -46,11 +46,11 @@ export interface ConsumerEvents {
   failed(consumer: string, error: unknown): void
 }
 
-/** Somebody waits for these. */
+/** Receivers outside wait for these. */
 export const LOOK_MS = { shortest: 500, longest: 500 }
 
 /**
- * Consumers in the database have nobody who waits for them, and a larger batch is cheaper. While
+ * No receiver waits for consumers in the database, and a larger batch is cheaper. While
  * nothing comes, each pause is twice the one before: a look costs a transaction.
  */
 export const DATABASE_LOOK_MS = { shortest: 1_000, longest: 4_000 }

@@ -8,6 +8,7 @@
 
 import Queue from 'better-queue'
 import type { DatabasePool } from 'slonik'
+import { limitedSignal } from '../shared/lib/time-limit.ts'
 import {
   buryDelivery,
   claimDeliveries,
@@ -17,7 +18,6 @@ import {
   removeDeliveries,
 } from '../store/event-store.ts'
 import type { ConsumerEvents, ExternalConsumer } from './consumer.ts'
-import { timeLimit } from './time-limit.ts'
 
 /** Stored for operators; a peer chooses much of it. */
 const MAX_ERROR = 500
@@ -38,7 +38,7 @@ export interface ExternalDeliveryOptions {
 }
 
 interface Chunk {
-  /** Of the queue, which joins tasks of one id. */
+  /** The queue joins tasks of one id, so each chunk has its own. */
   id: string
   deliveries: readonly Delivery[]
 }
@@ -135,7 +135,7 @@ export class ExternalDelivery {
     }
   }
 
-  /** What this instance has claimed, but for what it has in hand. */
+  /** Releases claimed deliveries, except those in hand. */
   async #release(): Promise<void> {
     const { db, consumer, instanceId } = this.#options
     await releaseDeliveries(db, consumer.name, instanceId, [...this.#open, ...this.#delivered]).catch((error) => {
@@ -169,14 +169,14 @@ export class ExternalDelivery {
   }
 
   /**
-   * What has not begun at the end of the service is left to the next one.
+   * A delivery that has not begun at the end of the service is left to the next one.
    * @returns whether several events were refused together, and nothing has come of them yet
    */
   async #attempt(deliveries: readonly Delivery[], call: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
     if (this.#isEnding) return false
     const { consumer, events } = this.#options
     this.#underWay++
-    const limit = timeLimit(consumer.timeoutMs, this.#stopping.signal)
+    const limit = limitedSignal(consumer.timeoutMs, this.#stopping.signal)
     let isRefused = false
     try {
       const failure = await withSignal(call(limit.signal), limit.signal).then(() => undefined, failureOf)

@@ -1,8 +1,13 @@
-/** Posts JSON to a receiver that the operator has named, over connections that are kept. */
+/**
+ * Posts JSON to a receiver that the operator has named, over connections that are kept, and keeps it from private
+ * addresses. The address is checked where the connection is made, so a name that changes in between gains nothing.
+ */
 
+import { lookup } from 'node:dns'
 import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
-import type { LookupFunction } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
+import { createAddressPolicy } from '../../workers/address-policy.ts'
 
 /** A receiver chooses it. */
 const MAX_ANSWER_BYTES = 65_536
@@ -27,7 +32,7 @@ export interface ReceiverGuard {
 /** An address that the guard refuses; the sentence names no URL. */
 export class BlockedReceiver extends Error {}
 
-/** @param what stands for the URL in errors, because a URL may hold a secret */
+/** @param what replaces the URL in errors, because a URL may hold a secret */
 export function jsonPoster(what: string, url: string, guard?: ReceiverGuard): JsonPoster {
   const target = new URL(url)
   const { Agent, request } = target.protocol === 'https:' ? https : http
@@ -77,4 +82,41 @@ async function answerOf(answer: IncomingMessage): Promise<PostAnswer> {
   }
   const text = Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES).toString()
   return { status: answer.statusCode ?? 0, retryAfter: answer.headers['retry-after'] ?? null, text }
+}
+
+/** Loopback, private and link-local networks, and the metadata services of clouds. */
+const PRIVATE = [
+  '127.0.0.0/8',
+  '10.0.0.0/8',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  '100.64.0.0/10',
+  '169.254.0.0/16',
+  '::1/128',
+  'fe80::/10',
+  'fc00::/7',
+  '168.63.129.16/32',
+  '192.0.0.0/24',
+  '198.18.0.0/15',
+]
+
+/** @param blocked the error for an address that is not permitted */
+export function receiverGuard(allowPrivate: boolean, blocked: () => Error): ReceiverGuard {
+  const policy = createAddressPolicy(allowPrivate ? [] : PRIVATE)
+  return {
+    check({ hostname }) {
+      const literal = hostname.replace(/^\[|\]$/g, '')
+      if (isIP(literal) !== 0 && policy.isBlocked(literal)) throw blocked()
+    },
+    lookup(host, options, callback) {
+      lookup(host, { ...options, all: true }, (error, found) => {
+        if (error) return callback(error, [])
+        const allowed = found.filter(({ address }) => !policy.isBlocked(address))
+        const [first] = allowed
+        if (!first) return callback(blocked(), [])
+        if (options.all) callback(null, allowed)
+        else callback(null, first.address, first.family)
+      })
+    },
+  }
 }

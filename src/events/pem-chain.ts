@@ -14,7 +14,7 @@ export class PemChains {
   readonly #db: CommonQueryMethods
   readonly #includeRoot: boolean
   readonly #issuers = new Map<string, string>()
-  /** What was read ahead, until it is asked for. */
+  /** Certificates that were read ahead, until a consumer asks for them. */
   readonly #expected = new Map<string, Promise<ReadonlyMap<string, Issued>>>()
 
   constructor(db: CommonQueryMethods, includeRoot: boolean) {
@@ -26,7 +26,7 @@ export class PemChains {
   expect(certificateIds: readonly string[]): void {
     if (certificateIds.length === 0) return
     const reading = findIssued(this.#db, certificateIds)
-    // Whoever asks for one is told.
+    // The consumer that asks for one gets the error.
     reading.catch(() => undefined)
     for (const id of certificateIds) this.#expected.set(id, reading)
   }

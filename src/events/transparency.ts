@@ -10,9 +10,9 @@ import type { KeyObject } from 'node:crypto'
 import type { DatabasePool } from 'slonik'
 import { isSignedBy, parseSignedTimestamp } from '../shared/pki/sct.ts'
 import { findSubmittedChain, recordTimestamp } from '../store/transparency-store.ts'
+import { ReceiverBusy, RefusedForGood, withBackoff } from './backoff.ts'
 import type { ExternalConsumer } from './consumer.ts'
 import { jsonPoster, type PostAnswer } from './http-post.ts'
-import { patientConsumer, ReceiverBusy, RefusedForGood } from './patience.ts'
 
 export interface TransparencyLog {
   /** Without a slash at its end. */
@@ -28,7 +28,7 @@ const MAX_REASON = 200
 
 export function transparencyConsumer({ url, key, timeoutMs }: TransparencyLog, db: DatabasePool): ExternalConsumer {
   const post = jsonPoster('the log', `${url}/ct/v1/add-chain`)
-  return patientConsumer({
+  return withBackoff({
     name: `ct-submission ${url}`,
     kinds: ['certificate.issuance'],
     concurrency: CONCURRENCY,

@@ -1,4 +1,4 @@
-/** What a front thread tells in events, log lines and metrics: of answers, of its services, of overload. */
+/** Events, log lines and metrics of a front thread, about answers, services and overload. */
 
 import type { Logger } from 'pino'
 import type { RefusalTally } from '../events/abuse-summary.ts'
@@ -22,7 +22,7 @@ const REMEMBERED_ADDRESSES = 1_000
 export interface AnswerEventsOptions {
   log: Logger
   writer: Pick<EventWriter, 'write'>
-  /** Of refusals that a stranger can cause. */
+  /** Counts refusals that a stranger can cause. */
   refusals: Pick<RefusalTally, 'add'>
 }
 
@@ -91,7 +91,7 @@ export interface Reporting {
 
 /** Anybody may be refused, so a thread tells one a minute. */
 const REFUSALS_APART_MS = 60_000
-/** What `acme.contacts` and the RFC allow is less; a stranger may send more. */
+/** `acme.contacts` and the RFC allow less; a stranger may send more. */
 const MOST_CONTACTS = 10
 const MOST_OF_CONTACT = 255
 

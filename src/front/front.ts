@@ -95,9 +95,8 @@ export class Front {
   }
 
   /**
-   * Overload of ACME refuses no administrator: maintenance and revocation may be the cure. What
-   * anyone may ask for, such as the console's files, counts as a probe, and so does all that comes
-   * from an address without budget: floods of it are refused.
+   * Overload of ACME refuses no administrator: maintenance and revocation may be the cure.
+   * Public paths, such as the console's files, count as probes, as does every request from an address without budget.
    */
   #isAdministration(http: HttpRequest): boolean {
     const { admin } = this.#options

@@ -48,7 +48,7 @@ export function failureProblem(error: unknown, requestId: string): Problem {
   return new Problem('serverInternal', `the server failed; quote request ${requestId} to its operator`)
 }
 
-/** The same refusal, as the Admin API says it. */
+/** The Admin API's form of a refusal. */
 export function asAdminError({ status, message, options: { retryAfterSeconds } }: Problem): AdminError {
   const codes = Object.keys(ADMIN_ERRORS) as AdminErrorCode[]
   const code = codes.find((one) => ADMIN_ERRORS[one] === status) ?? 'invalid_request'

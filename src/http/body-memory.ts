@@ -6,7 +6,7 @@
  * nothing, because it costs its sender nothing.
  */
 
-import { countedAddress } from '../domain/rate-limit.ts'
+import { countedAddress } from '../shared/lib/ip-address.ts'
 
 export interface BodyMemoryOptions {
   /** For all bodies together; undefined: unbounded. */

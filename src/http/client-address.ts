@@ -1,6 +1,7 @@
 /**
- * The client's address: that of the socket's peer as text, dotted IPv4 or IPv6 as RFC 5952 writes
- * it, and the effective one behind a reverse proxy (`proxy.*`).
+ * The client's address: the socket's peer, or the effective address behind a reverse proxy (`proxy.*`).
+ *
+ * The text is dotted IPv4, or IPv6 in the form of RFC 5952.
  */
 
 import { BlockList, isIP } from 'node:net'

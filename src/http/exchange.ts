@@ -1,4 +1,4 @@
-/** What becomes of a request: its handler is called, and it ends with a reply or an abort. */
+/** The life of a request: its handler is called, and it ends with a reply or an abort. */
 
 import type { HttpResponse } from 'uWebSockets.js'
 import type { LiveRequest } from './live-request.ts'
@@ -105,7 +105,7 @@ export async function pourBody(exchange: Exchange, first: string | Buffer, rest:
         hasRoom = res.write(octets)
       })
     if (!hasRoom) await new Promise<void>((resolve) => (onRoom = resolve))
-    // What was cancelled meanwhile has no next piece.
+    // A cancelled stream has no next piece.
     if (exchange.over) return false
   }
   return !exchange.over

@@ -71,7 +71,7 @@ export class FixedHeaders {
 }
 
 /**
- * The first header's value, followed by all other headers as they go on the wire.
+ * The first header's value, followed by all other headers as they are sent.
  * @throws TypeError for a header that would split the response
  */
 export function headerBlock(headers: readonly Header[]): string {
@@ -131,7 +131,7 @@ export function headOf(reply: HttpReply): ReplyHead {
   return { status, firstName: headers[0]?.[0], block: all, body, closes, rest }
 }
 
-/** Of every response (docs/decisions/health-and-headers.md). */
+/** Headers of every response (docs/decisions/health-and-headers.md). */
 const ALWAYS: readonly Header[] = [
   ['X-Content-Type-Options', 'nosniff'],
   ['X-Frame-Options', 'DENY'],

@@ -65,7 +65,7 @@ export async function warnOfExpiry(options: ExpirationOptions): Promise<number> 
   let total = 0
   let expiring = 0
   for (const [index, days] of thresholds.entries()) {
-    // What is nearer to its end belongs to the threshold below; what has expired, to none.
+    // A certificate nearer to its end belongs to the threshold below, an expired one to none.
     const from = new Date(now + (thresholds[index - 1] ?? 0) * DAY_MS)
     const until = new Date(now + days * DAY_MS)
     for (let isFull = true; isFull && !isStopping(); ) {

@@ -17,7 +17,7 @@ import type { ChallengeMethods } from '../validation/extensions.ts'
 /** Messages that front threads send to the supervisor. */
 export type SupervisorMessages = {
   validate: { message: { front: number; requests: readonly ValidationRequest[] }; reply: undefined }
-  /** What a front thread has refused since its last message. */
+  /** Counts of a front thread's refusals since its last message. */
   refusals: { message: RefusalCounts; reply: undefined }
   /** Takes the steps of an issuance from a CSR that has just begun. */
   issueFromCsr: { message: string; reply: CsrOutcome }

@@ -1,11 +1,12 @@
 /** Runs a service from its start to the signal that ends it. */
 
 import type { Logger } from 'pino'
-import type { LoadedConfig } from '../config/load.ts'
+import { formatErrors, type LoadedConfig } from '../config/load.ts'
+import { planReload } from '../config/reload.ts'
 import type { Config } from '../config/schema.ts'
 import { createLogger, lifeLog } from '../ops/logging.ts'
 import { ignoreUserSignals, RELOAD_OR_STOP, STOP } from '../shared/lib/user-signals.ts'
-import { createLiveReload, type LiveReload } from './live-reload.ts'
+import type { ReloadChanges } from './messages.ts'
 import { StartAbandoned } from './start-database.ts'
 import { type RunningService, startService } from './start-service.ts'
 import { VERSION } from './version.ts'
@@ -96,4 +97,44 @@ function nextStop(log: Logger, signals: readonly NodeJS.Signals[]) {
     })
   }
   return { wanted, broken: (reason: string) => settle({ reason, exitCode: 1 }) }
+}
+
+/** SIGHUP. An unusable file changes nothing, and keys that need a restart keep their running value. */
+interface LiveReload {
+  /** Reads, compares and applies. Signals are handled in order, one at a time. Never rejects. */
+  run(): Promise<void>
+}
+
+/** @param log writes at any level, because an operator who sends a signal waits for the line */
+function createLiveReload(
+  running: Config,
+  reread: () => Promise<LoadedConfig>,
+  apply: (config: Config, changes: ReloadChanges) => Promise<void>,
+  log: Logger,
+): LiveReload {
+  let current = running
+  let last = Promise.resolve()
+
+  async function reload(): Promise<void> {
+    const loaded = await reread()
+    if (!loaded.ok) {
+      log.error(
+        { errors: formatErrors(loaded.errors).split('\n') },
+        'the configuration file is not usable; nothing is changed',
+      )
+      return
+    }
+    const { config, live, restart } = planReload(current, loaded.config)
+    const changes = { applied: live, needRestart: restart }
+    await apply(config, changes)
+    current = config
+    log.info(changes, 'configuration read again')
+  }
+
+  return {
+    run() {
+      last = last.then(reload).catch((error) => log.error({ err: error }, 'the configuration could not be applied'))
+      return last
+    },
+  }
 }

@@ -1,21 +1,19 @@
-/**
- * The operator's switches: stored in the database, followed by every instance, shared with all
- * threads.
- */
+/** Rows of `server_settings` that every instance follows: the operator's switches, and revocations by commands. */
 
 import type { Logger } from 'pino'
+import type { Metrics } from '../ops/metrics.ts'
 import { type Loop, startLoop } from '../runtime/loop.ts'
 import type { SharedFlags } from '../services/shared-state.ts'
 import { keysOf } from '../shared/lib/encoding.ts'
 import type { Database } from '../store/database.ts'
-import { createServerSettings, SERVER_SWITCHES, type ServerSwitch } from '../store/server-settings.ts'
+import { createServerSettings, SERVER_SWITCHES, type ServerSwitch, takeRevocations } from '../store/server-settings.ts'
 
 /** Every thread must see a change within two seconds. */
 const POLL_MS = 1_000
 
 const MESSAGES: Record<ServerSwitch, { event: string; on: string; off: string }> = {
   maintenance: { event: 'maintenance_mode_changed', on: 'in maintenance', off: 'maintenance has ended' },
-  stopSigning: { event: 'signing_switch_changed', on: 'signing is stopped', off: 'signing goes on' },
+  stopSigning: { event: 'signing_switch_changed', on: 'signing is stopped', off: 'signing continues' },
 }
 
 /**
@@ -39,5 +37,26 @@ export async function followSwitches(db: Database, flags: SharedFlags, log: Logg
     intervalMs: POLL_MS,
     round: look,
     onError: (_, error) => log.debug({ err: error }, 'the switches could not be read'),
+  })
+}
+
+/** Puts what commands on the database have revoked into the metrics of the service. */
+const LOOK_MS = 5_000
+
+export function countCommandRevocations(
+  db: Database,
+  { certificatesRevoked, accountsRevoked }: Pick<Metrics, 'certificatesRevoked' | 'accountsRevoked'>,
+  log: Logger,
+): Loop {
+  return startLoop({
+    name: 'command_revocations',
+    intervalMs: LOOK_MS,
+    async round() {
+      const taken = await takeRevocations(db)
+      if (!taken) return
+      certificatesRevoked.inc(taken.certificates)
+      accountsRevoked.inc(taken.accounts)
+    },
+    onError: (_, error) => log.debug({ err: error }, 'revocations by commands could not be counted'),
   })
 }

@@ -1,19 +1,28 @@
 /** CRLs and background tasks of the supervisor, and the actors that answer front threads. */
 
+import type { Logger } from 'pino'
 import { signerBackend } from '../config/backends.ts'
 import { AbuseSummary } from '../events/abuse-summary.ts'
-import { startResolverCheck } from '../ops/resolver-check.ts'
+import type { EventWriter } from '../events/event-writer.ts'
+import { startResolverCheck } from '../ops/health.ts'
+import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { issuancePolicy } from '../settings/issuance.ts'
 import { expirationSettings } from '../settings/notifications.ts'
 import { readWorkers, recordRuns } from '../store/background-run-store.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
 import type { AdminThread } from './admin/start-admin.ts'
-import { backgroundTasks } from './background.ts'
-import { backgroundEvents, workEvents } from './background-events.ts'
-import { type BackgroundWorkers, RunRecorder, startBackgroundTasks } from './background-tasks.ts'
+import { ADOPTION, type BackgroundParts, backgroundTasks, EXPIRATION } from './background.ts'
+import {
+  type BackgroundEvents,
+  type BackgroundWorkers,
+  createFailureLog,
+  RunRecorder,
+  startBackgroundTasks,
+} from './background-tasks.ts'
 import type { CaPart, IssuancePart } from './ca/start-ca.ts'
 import { type Crls, startCrls } from './ca/start-crl.ts'
 import { backendTasks } from './ca/start-csr-issuances.ts'
+import { issuanceEvents, orderRecovered } from './ca/start-issuance.ts'
 import { type Events, smtpStatus } from './events/start-events.ts'
 import { expirationTasks } from './expiration-tasks.ts'
 import type { StartContext } from './start-context.ts'
@@ -148,4 +157,58 @@ export function startSupervisor(
   // Stopped before the instance releases its challenges: an adoption round would claim them again.
   teardown.add(() => background.stop())
   return supervisor
+}
+
+function backgroundEvents(log: Logger, metrics: Metrics, recorder: RunRecorder): BackgroundEvents {
+  const failures = createFailureLog(log)
+  return {
+    began(task) {
+      metrics.workerRuns.inc({ task })
+      beginAtZero(metrics.workerErrors, { task })
+      if (task === ADOPTION) metrics.challengeWorkerPolls.inc()
+    },
+    ended(task, taken) {
+      // An adopted challenge counts as a retry.
+      if (task === ADOPTION) metrics.challengesValidated.inc({ result: 'retry' }, taken)
+      if (taken > 0) log.info({ task, taken }, 'background task has found work')
+    },
+    failed(task, error) {
+      metrics.workerErrors.inc({ task })
+      if (task === ADOPTION) metrics.challengeWorkerErrors.inc()
+      if (task === EXPIRATION) metrics.expirationErrors.inc()
+      failures.failed(task, error)
+    },
+    recovered: failures.recovered,
+    ran: (task, nextInMs, error) => recorder.ran(task, nextInMs, error),
+  }
+}
+
+/** Metrics and log lines of recovery, expiry and retention. */
+function workEvents(
+  log: Logger,
+  metrics: Metrics,
+  eventWriter: Pick<EventWriter, 'write'>,
+): Pick<BackgroundParts, 'onRecovered' | 'onExpired' | 'onDeleted'> {
+  const { alarm } = issuanceEvents({ log, metrics, eventWriter })
+  return {
+    onRecovered({ certificateId, accountId, orderId, serialNumber }, outcome) {
+      metrics.issuancesRecovered.inc({ outcome })
+      const facts = { certificateId, accountId, orderId, serialNumber }
+      if (outcome === 'overdue')
+        alarm('the signer has not answered in time; what it may have signed is recorded as revoked', undefined, facts)
+      log.warn({ certificateId, accountId, orderId, outcome }, 'interrupted issuance recovered')
+      // A certificate without an order is the service's own.
+      if (orderId !== undefined && outcome === 'recorded')
+        eventWriter.write(orderRecovered(orderId, accountId, certificateId))
+    },
+    onExpired(kind, { expired, challenges }) {
+      const counter = { order: metrics.ordersExpired, authorization: metrics.authorizationsExpired }[kind]
+      counter.inc(expired)
+      metrics.challengesExpired.inc(challenges)
+    },
+    onDeleted(table, { deleted }, seconds) {
+      metrics.retentionDeleted.inc({ table }, deleted)
+      metrics.retentionPageSeconds.observe({ table }, seconds)
+    },
+  }
 }

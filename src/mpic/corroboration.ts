@@ -127,7 +127,7 @@ export class Corroboration {
     return { ...failed(verdict, problem, detail, evidence), caa: result }
   }
 
-  /** The same for CAA checks alone. */
+  /** Corroborates CAA checks alone. */
   async findings(job: CaaJob, findings: readonly CaaFinding[]): Promise<CaaFinding[]> {
     const traceId = this.#options.newTraceId()
     return Promise.all(

@@ -10,8 +10,8 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
-import { countedAddress } from '../domain/rate-limit.ts'
 import { LruMap } from '../shared/lib/caching.ts'
+import { countedAddress } from '../shared/lib/ip-address.ts'
 import { type CheckOutcome, MPIC_PATH, MpicRequest, renderResponse } from './api.ts'
 
 export interface PerspectiveServerOptions {

@@ -10,7 +10,7 @@ import type { BuiltInJob, CaaFinding, CaaJob, EvidenceStep, ValidationVerdict } 
 import { WorkerPoolError } from '../../workers/job.ts'
 import { WorkerPool } from '../../workers/pool.ts'
 import type { Config } from '../config/schema.ts'
-import { formatIpAddress, parseIpAddress } from '../shared/pki/ip-address.ts'
+import { formatIpAddress, parseIpAddress } from '../shared/lib/ip-address.ts'
 import { type Identifier, normalizeDnsName } from '../shared/protocol/identifier.ts'
 import { caaSettings } from '../validation/caa-checks.ts'
 import { http01Job, tlsAlpn01Job, txtJob } from '../validation/jobs.ts'

@@ -3,7 +3,9 @@
  * the probes.
  */
 
+import { Resolver } from 'node:dns/promises'
 import type { Header, HttpReply } from '../http/message.ts'
+import { type Loop, startLoop } from '../runtime/loop.ts'
 
 export type CheckStatus = 'ok' | 'error'
 
@@ -53,7 +55,7 @@ export interface HealthReport {
       cleanup: boolean
       /** Whether certificates that expire are warned of: false, too, where the settings ask for no warning. */
       expiration: boolean
-      /** Of all instances. Absent when the database does not say. */
+      /** Tasks of all instances; absent when the database does not answer. */
       tasks?: Readonly<Record<string, { leader: number; last_run: string; next_run: string; errors: number }>>
     }
     /** Consumers of events; absent when there are none. One that is behind is a warning. */
@@ -114,4 +116,46 @@ function jsonReply(status: number, body: object, headers: readonly Header[]): Ht
     headers: [['Content-Type', 'application/json'], ['Cache-Control', 'no-store'], ...headers],
     body: JSON.stringify(body),
   }
+}
+
+/** Whether a name server of validation answers: asked in the background, because anyone may ask for health. */
+const INTERVAL_MS = 10_000
+const TIMEOUT_MS = 2_000
+
+/** Any answer shows that it is there, also one that refuses. */
+const ANSWERS = new Set(['ENODATA', 'ENOTFOUND', 'ESERVFAIL', 'EREFUSED', 'EFORMERR', 'ENOTIMP'])
+
+interface ResolverCheck {
+  status(): CheckStatus
+  stop(): Promise<void>
+}
+
+/** @param servers `dns.resolvers`; one that answers is enough */
+export function startResolverCheck(servers: readonly string[]): ResolverCheck {
+  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 })
+  resolver.setServers(servers)
+  let status: CheckStatus = 'ok'
+  const loop: Loop = startLoop({
+    name: 'dns resolver',
+    intervalMs: INTERVAL_MS,
+    async round() {
+      status = (await isAnswering(resolver)) ? 'ok' : 'error'
+    },
+    onError: () => undefined,
+  })
+  return {
+    status: () => status,
+    async stop() {
+      resolver.cancel()
+      await loop.stop()
+    },
+  }
+}
+
+/** The root's name servers are what every resolver knows. */
+function isAnswering(resolver: Resolver): Promise<boolean> {
+  return resolver.resolveNs('.').then(
+    () => true,
+    (error: NodeJS.ErrnoException) => ANSWERS.has(error.code ?? ''),
+  )
 }

@@ -15,7 +15,7 @@ export const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERRO
 /** Values of these members are redacted, down to two levels. */
 const SECRET_MEMBERS = new Set([
   'password',
-  // What a statement was given: slonik's errors carry it.
+  // The parameters of a statement: slonik's errors carry them.
   'values',
   'secret',
   'pin',
@@ -64,8 +64,8 @@ export function createLogger(settings: LogSettings, thread: string, buffered: bo
 }
 
 /**
- * The same log at any level, for the lines an operator always needs: ready, stopping, signal
- * handled. They keep their own level, because severe levels alert people.
+ * The log at any level, for the lines an operator always needs: ready, stopping, signal handled.
+ * The lines keep their own level, because severe levels alert people.
  */
 export function lifeLog(log: Logger): Logger {
   const life = log.child({})

@@ -18,7 +18,7 @@ import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from
 export interface BackendHealth {
   /** Name of the backend behind the signer; undefined when no certificate is signed here. */
   signer: string | undefined
-  /** Those that issue from a CSR, and whether each is asked at the moment. */
+  /** Backends that issue from a CSR, and whether each is asked at the moment. */
   others: readonly { name: string; isUp: boolean }[]
 }
 
@@ -29,7 +29,7 @@ export interface ProbeParts {
   ca: Pick<CaBackend, 'testSign' | 'unreachable' | 'health'>
   flags: Pick<SharedFlags, 'pool' | 'isOn'>
   workers(): HealthReport['checks']['workers']
-  /** Of all instances, from the database. */
+  /** Workers of all instances, from the database. */
   background(): Promise<WorkersStatus>
   /** Undefined when no CRL is published. */
   crl(): HealthReport['checks']['crl']

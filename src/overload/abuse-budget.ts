@@ -1,14 +1,16 @@
 /**
  * Budget of failed requests for each address, in each front thread (docs/operations/limits.md).
  *
- * Verifying a signature is the most work that a stranger can cause. Each failed one is charged to its address, as are
- * look-ups of unknown accounts, bodies that are too large, and at a tenth other refused requests.
- * Over the bound no signature from there is verified, unless its account last signed correctly from this very address:
- * neighbours of an abuser go on. Each front thread keeps budgets of its own.
+ * Verifying a signature is the most work that a stranger can cause. An address pays for each failed signature, each
+ * look-up of an unknown account and each body that is too large. Other refused requests cost a tenth.
+ *
+ * Over the bound no signature from that address is verified. An account that last signed correctly from this very
+ * address
+ * is exempt, so an abuser does not lock out its neighbours.
  */
 
 import { randomInt } from 'node:crypto'
-import { countedAddress } from '../domain/rate-limit.ts'
+import { countedAddress } from '../shared/lib/ip-address.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import { isHeavy } from './overload.ts'
 

@@ -121,7 +121,7 @@ export class Admission {
     return !isProbe || this.#probes.amount(key, this.#now) > PROBES_OF_A_PROBER
   }
 
-  /** Counts the request as well. @returns undefined: it may go on. */
+  /** Counts the request as well. @returns undefined when the request is admitted */
   refuse(resource: LimitedResource, address: string): Refusal | undefined {
     if (!this.#state.isOverloaded) return undefined
     const key = addressKey(address)

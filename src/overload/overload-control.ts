@@ -7,7 +7,7 @@
  * 4. Failed requests are charged (`budget`), and delayed over the budget (`delayFailure`).
  */
 
-import { countedAddress } from '../domain/rate-limit.ts'
+import { countedAddress } from '../shared/lib/ip-address.ts'
 import type { ResourceName } from '../shared/protocol/urls.ts'
 import { AbuseBudget, type AbuseBudgetEvents, addressKey, FAILURE_DELAY_MS, HeavyAddresses } from './abuse-budget.ts'
 import { Admission, type Refusal } from './admission.ts'
@@ -25,7 +25,7 @@ export interface OverloadOptions {
   /** When false, nothing is measured or charged. */
   enabled: boolean
   targetDelayMs: number
-  /** Of this thread. */
+  /** Limit of this thread. */
   maxConnections: number
   isTrustedProxy(address: string): boolean
   events: OverloadEvents
@@ -54,7 +54,7 @@ export interface ThreadLoad {
   requests: number
   /** Since the start. */
   refusedConnections: number
-  /** Of the event loop since the last tick, 0 to 1. */
+  /** Utilization of the event loop since the last tick, 0 to 1. */
   utilization: number
 }
 
@@ -180,7 +180,7 @@ function inTurn<T>(queue: LowPriorityQueue, owner: string, work: () => T | Promi
 }
 
 interface ConnectionGateOptions {
-  /** Of this thread. */
+  /** Limit of this thread. */
   maxConnections: number
   /** A proxy forwards many clients, so it is never refused below the bound. */
   isTrustedProxy(address: string): boolean

@@ -137,7 +137,7 @@ export function retryAfterSeconds(episodeMs: number, draw: number): number {
 export type ShedReason = 'delay' | 'heavy_address'
 
 export interface EpisodeFacts {
-  /** Of the last tick. */
+  /** Delay of the last tick. */
   delayMs: number
   inFlight: number
 }

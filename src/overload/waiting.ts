@@ -1,4 +1,4 @@
-/** What waits in an overloaded thread: replies that are sent late, and work that runs after other work. */
+/** Queues of an overloaded thread: replies that are sent late, and work that runs after other work. */
 
 interface DelayedReply<T> {
   reply: T

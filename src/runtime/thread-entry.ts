@@ -105,7 +105,7 @@ export function runThread<
   const peer = new MovableRef<P>('peer', mailboxLimit)
   parentPort?.on('message', ({ end, port }: HandedPort) => {
     if (end === 'asks') peer.moveTo(port)
-    // What a peer tells may be lost, as when this thread ends.
+    // A peer's message may be lost, as when this thread ends.
     else if (life?.actor) expose(port, life.actor, () => undefined)
   })
 
@@ -124,7 +124,7 @@ export function runThread<
   }, crash)
 }
 
-/** What a thread must close before it ends. */
+/** Resources that a thread must close before it ends. */
 class Releases {
   readonly #releases: (() => void)[] = []
 

@@ -1,5 +1,5 @@
 /**
- * Operator rules for single accounts: the identifiers they may order, and their CSR profile.
+ * Operator rules for single accounts: the identifiers they may order, their CSR profile, and daily quotas.
  *
  * Rows are read for each request; only compiled profiles are cached, by their text.
  */
@@ -104,7 +104,7 @@ export interface Quotas {
 
 interface QuotaRequest {
   accountId: string
-  /** What the order or authorization was to be for. */
+  /** Identifiers of the order or authorization. */
   identifiers: readonly Identifier[]
 }
 

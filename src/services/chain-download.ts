@@ -52,7 +52,7 @@ export function createChainDownload(
   let alternatesFrom: readonly CaIssuer[] = []
   let alternates = new Map<string, string[]>()
 
-  /** Of issuers that are not the signer's. */
+  /** Alternates of issuers that are not the signer's. */
   const storedAlternates = oncePerKey(async (fingerprint: string) => {
     const chains = await store.findAlternateChains(fingerprint)
     return chains.map((chain) => renderIssuerChain(chain, settings.includeRoot))

@@ -34,7 +34,7 @@ export interface ValidationRequest {
   token: string
   /** The account key's at the time of the trigger. */
   thumbprint: string
-  /** Those of former account keys, oldest first. */
+  /** Thumbprints of former account keys, oldest first. */
   formerThumbprints: readonly string[]
   /** Failed tries so far. */
   tries: number

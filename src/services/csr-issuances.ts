@@ -41,7 +41,7 @@ interface CsrIssuanceEvents {
   refused(reason: string, facts: BackendFacts): void
   /** Another backend is asked in its place. */
   failedOver(from: string, to: string, facts: BackendFacts): void
-  /** What a backend has published for an order stays there, while another one is asked. */
+  /** A backend could not withdraw its publications for an order; they stay while another backend is asked. */
   notWithdrawn(error: unknown, facts: BackendFacts): void
   /** The order has failed while a certificate may exist. */
   abandoned(facts: BackendFacts): void
@@ -74,7 +74,7 @@ const LEASE_MARGIN_SECONDS = 30
 /** Before the end of a lease, nothing of its row is tried again. */
 const LEASE_RESERVE_SECONDS = 5
 
-/** What `nextStep` reads of an outcome, and what its step needs in addition. */
+/** An outcome for `nextStep`, with the values that its step needs in addition. */
 type Outcome =
   | Exclude<StepOutcome, { status: 'pending' | 'issued' | 'error' }>
   | (IssuanceStep & { status: 'pending' })
@@ -320,7 +320,7 @@ export class CsrIssuances {
   }
 }
 
-/** What a fault of our own has left undone is unknown. */
+/** After a fault of our own, the backend may have issued. */
 function asCaError(cause: unknown): CaError {
   if (cause instanceof CaError) return cause
   return new CaError('the backend failed', { retryable: true, mayHaveIssued: true, cause })

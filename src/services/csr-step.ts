@@ -1,4 +1,6 @@
-/** What the supervisor hands a backend for one issuance, how an issuance leaves a backend for another, and how it ends. */
+/**
+ * The parts of a step: the request for a backend, the change from one backend to another, and the end of an issuance.
+ */
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BackendState, IssuanceRequest, IssuanceStep } from '../ca/csr-backend.ts'

@@ -19,7 +19,7 @@ export interface ExternalAccountPolicy {
   /** A credential may be used by several accounts. */
   reusable: boolean
   accountKeys: AccountKeyPolicy
-  /** A request with a proxy's own address is from nobody known, so no network has it. */
+  /** A request with a proxy's own address has an unknown client, so no network contains it. */
   isTrustedProxy(address: string): boolean
 }
 

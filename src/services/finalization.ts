@@ -75,7 +75,7 @@ interface Checked {
 const RETRIES = 3
 const CHANGED_RETRY_SECONDS = 1
 
-/** This thread goes on after the reply; recovery takes over only when it ends. */
+/** This thread continues after the reply; recovery takes over only when it ends. */
 const LATER: Completion = { outcome: 'left to recovery' }
 
 export class Finalization {
@@ -196,7 +196,10 @@ export class Finalization {
     return { subject, profile, seen, backend, fromCsr }
   }
 
-  /** What operators change while the service runs: the account's allowlist, the issuers' constraints and the CSR profile. */
+  /**
+   * Checks the rules that operators change meanwhile: allowlist of the account, constraints of the issuers, CSR
+   * profile.
+   */
   async #checkRules(
     { csr, issuers }: { csr: Csr; issuers: readonly (readonly NameConstraints[])[] },
     order: Order,
@@ -209,7 +212,10 @@ export class Finalization {
     return { grants, ...(await rules.checkCsr(csr, order, now)) }
   }
 
-  /** Step 3. What it charges is given back when `work` did not begin. @returns undefined when the order is not ready any more */
+  /**
+   * Step 3. It gives its charge back when `work` did not begin.
+   * @returns undefined when the order is not ready any more
+   */
   async #charged<T>(
     { requester }: KnownAccount,
     { identifiers, isExempt }: Order,

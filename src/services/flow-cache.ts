@@ -176,7 +176,7 @@ export class FlowCache {
     }
   }
 
-  /** The same of a store whose issuances begin from a CSR. */
+  /** Announces the changes of a store whose issuances begin from a CSR. */
   csrIssuance(store: CsrIssuanceStore): CsrIssuanceStore {
     return {
       ...store,

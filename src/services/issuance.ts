@@ -63,7 +63,7 @@ interface AlarmFacts extends OrderFacts {
   backend?: string
 }
 
-/** What issuance reports; none of it may throw or wait. */
+/** Reports of issuance; none of them may throw or wait. */
 export interface IssuanceEvents {
   /** Once per certificate; twice if a reply was lost and an equal signature (RSA, Ed25519) made. */
   issued(certificate: {
@@ -122,11 +122,11 @@ export interface BuiltCertificate {
   serialNumber: Buffer
   tbs: Buffer
   validity: Validity
-  /** What the lint found; such a certificate is never signed. */
+  /** Findings of the lint; a certificate with findings is never signed. */
   findings: readonly string[]
 }
 
-/** What ends an issuance without a certificate. */
+/** Ends of an issuance without a certificate. */
 interface Ending {
   /** A database fault. */
   onInterrupted(error: unknown): void

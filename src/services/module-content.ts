@@ -1,4 +1,4 @@
-/** What a CA module is given to sign: the TBSCertificate of an order under its profile. */
+/** The TBSCertificate that a CA module signs: that of an order under its profile. */
 
 import type { BuildContent } from '../ca/module/signing-steps.ts'
 import { admittedCommonName, contentOf } from '../domain/certificate-content.ts'

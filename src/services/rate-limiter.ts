@@ -12,7 +12,6 @@
 import {
   type AddressCategory,
   charged,
-  countedAddress,
   fitting,
   type Pace,
   paceOf,
@@ -21,6 +20,7 @@ import {
   refunded,
   waitOf,
 } from '../domain/rate-limit.ts'
+import { countedAddress } from '../shared/lib/ip-address.ts'
 import type { SharedTable } from '../shared/lib/shared-memory.ts'
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import { Problem } from '../shared/protocol/problem.ts'
@@ -122,7 +122,7 @@ export class RateLimiter {
     return this.#settings.backend === 'database' ? this.#chargeShared(charges) : undefined
   }
 
-  /** Of a request that was charged and not served. Where the database is away the charge there stays. */
+  /** Returns the charge of a request that was not served. Where the database is away its charge stays. */
   async giveBack(counted: readonly Counted[]): Promise<void> {
     if (!this.#settings.enabled) return
     const charges = counted.map((one) => this.#chargeOf(one))

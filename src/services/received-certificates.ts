@@ -1,6 +1,7 @@
 /**
- * What a backend has issued: checked as if a stranger had sent it, then recorded. What fails the
- * check is not delivered: it raises an alarm, and is to be revoked.
+ * Checks and records certificates that a backend has issued, as if a stranger had sent them.
+ *
+ * A certificate that fails the check is not delivered: it raises an alarm, and is to be revoked.
  */
 
 import type { IssuanceStep } from '../ca/csr-backend.ts'
@@ -26,7 +27,7 @@ import { recordReceived } from './received-record.ts'
 
 type MeasuredProfile = Pick<CertificateProfile, 'validity' | 'keyUsages' | 'extendedKeyUsages'>
 
-/** What a backend's certificates are held against. */
+/** The policy that a backend's certificates are checked against. */
 export interface ReceptionPolicy {
   profiles: ReadonlyMap<string, MeasuredProfile>
   /** For an order whose profile has left the configuration. */
@@ -40,7 +41,7 @@ export interface ReceptionPolicy {
 }
 
 export interface ReceptionEvents extends Pick<IssuanceEvents, 'issued'> {
-  /** What the lint has found in a certificate that is delivered all the same. */
+  /** The lint has findings in a certificate that is delivered all the same. */
   lintWarnings(findings: readonly string[], facts: BackendFacts): void
   /** The order had been interrupted, and has its certificate. */
   recovered(facts: BackendFacts): void
@@ -145,7 +146,7 @@ const NOTHING_MORE: Accepted = { subjectAttributes: ['CN'], keyPurposes: [], ext
 
 type Asked = Pick<ClaimedIssuance, 'csr' | 'identifiers' | 'profile' | 'backend' | 'requested'>
 
-/** What a certificate for this CSR is held against. */
+/** The expected content of a certificate for this CSR. */
 export function expectedFor(
   { csr, identifiers, profile, backend, requested }: Asked,
   policy: ReceptionPolicy,

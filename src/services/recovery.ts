@@ -1,10 +1,11 @@
 /**
- * Recovery of interrupted issuances (ARCHITECTURE.md): intents of ended instances, and this
- * instance's own after an outage of the backend.
+ * Recovery of interrupted issuances (ARCHITECTURE.md): intents of ended instances, and this instance's own after an
+ * outage
+ * of the backend.
  *
- * Time has passed, so account, key and authorizations are checked again. An order that is not signed
- * within its time ends. Where it ends, an earlier signature may exist that no client has seen, so its
- * serial number is recorded as revoked, unless the signer has surely not signed.
+ * Time has passed, so account, key and authorizations are checked again. An order that is not signed within its time
+ * ends.
+ * The signer may have signed before, so the serial number is recorded as revoked, unless it has surely not signed.
  */
 
 import { OVERDUE } from '../domain/csr-issuance.ts'

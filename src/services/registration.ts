@@ -34,7 +34,7 @@ export interface RegistrationRequest {
   externalAccountBinding: unknown
   /** The request's URL, which the binding must repeat. */
   url: string
-  /** Of the client. */
+  /** Address of the client. */
   address: string
 }
 

@@ -1,4 +1,7 @@
-/** Renewal information (RFC 9773): renewal windows, and the certificate an order may replace. */
+/**
+ * Renewal information (RFC 9773): renewal windows, the certificate an order may replace, and the windows that the CA
+ * behind this service suggests.
+ */
 
 import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
 import { isDueForRenewal, renewalRetryAfter, renewalWindow, type WindowPolicy } from '../domain/renewal-window.ts'

@@ -1,5 +1,5 @@
 /**
- * Retention deletes old rows page by page: invalid orders, and ended authorizations on which no
+ * Expiry marks overdue orders and authorizations. Retention deletes old rows page by page: invalid orders, and ended authorizations on which no
  * open order can depend. Certificates, their orders and accounts are never deleted.
  *
  * A first round takes 15 minutes for ten million rows; any instance continues an interrupted one.

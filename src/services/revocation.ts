@@ -1,4 +1,7 @@
-/** Revocation (RFC 8555 §7.6; docs/decisions/revocation.md). */
+/**
+ * Revocation (RFC 8555 §7.6; docs/decisions/revocation.md), and its way to a CA that issued from the CSR: asked for until
+ * the CA has confirmed or an administrator gives up. Each backend has rounds of its own, so one that hangs delays no other.
+ */
 
 import type { GuardedCsrBackend } from '../ca/guarded-csr-backend.ts'
 import type { Certificate } from '../domain/records.ts'
@@ -93,8 +96,8 @@ const BATCH = 16
 const MAX_ERROR_CHARACTERS = 500
 
 /**
- * One round of a backend. That of the first one fails those of backends which the configuration lacks.
- * @returns how many were asked for
+ * One round of a backend. The round of the first one also fails revocations whose backend is not configured.
+ * @returns how many were tried
  */
 export async function revokeAtBackend(
   name: string,

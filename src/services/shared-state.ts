@@ -1,6 +1,6 @@
 /**
  * Shared memory of an instance's threads: numbers of their connection pools, the last probe of an
- * exhausted pool, and the operator's switches.
+ * exhausted pool, the operator's switches, and how long backends are left alone.
  *
  * Each front writes its own row a few times a second, and readers add the rows. A row may be a
  * tenth of a second old or half written, so the sums are estimates.

@@ -10,7 +10,7 @@ import type { Issuance } from './issuance.ts'
 export type SignerTurn = CsrOutcome | 'unsigned'
 
 /**
- * @returns `pending` where recovery goes on, or where the row is gone
+ * @returns `pending` where recovery takes over, or where the row is gone
  * @throws Problem when the signer has no issuer for it; database errors
  */
 export async function issueBySigner(

@@ -136,7 +136,7 @@ export class NonceAudit {
     this.#onLost = onLost
   }
 
-  /** The same nonces, of which each that is redeemed is noted. */
+  /** Wraps nonces so that each redeemed one is noted. */
   noting(nonces: Nonces): Nonces {
     return {
       ...nonces,

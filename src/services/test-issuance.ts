@@ -90,8 +90,8 @@ type Ended = Exclude<IssuanceStep, { status: 'pending' }>
 const CLEANUP_MS = 30_000
 
 /**
- * What may have been issued is asked for again and never begun anew, as in csr-issuances.ts.
- * @throws CaError; `mayHaveIssued` when there may be a certificate at the CA all the same
+ * Asks again for a certificate that may exist and never begins a second one, as in csr-issuances.ts.
+ * @throws CaError; `mayHaveIssued` when the CA may have a certificate all the same
  */
 export async function issueForTest(
   backend: CsrBackend,

@@ -57,7 +57,7 @@ function readAuditKey(file: string): Buffer {
   throw new Error(`admin_api.audit_key_file: ${file} has ${key.length} bytes; it needs at least ${MIN_KEY_BYTES}`)
 }
 
-/** Of `admin_api.listen`; undefined for plain HTTP. */
+/** TLS files of `admin_api.listen`; undefined for plain HTTP. */
 export function adminTls({ admin_api: { listen } }: Config): { certPath: string; keyPath: string } | undefined {
   if (!listen || listen.cert_file === null || listen.key_file === null) return undefined
   return { certPath: path.resolve(listen.cert_file), keyPath: path.resolve(listen.key_file) }

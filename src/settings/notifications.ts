@@ -8,7 +8,7 @@ const SECOND_MS = 1000
 /** RFC 8314 §3.3. */
 const IMPLICIT_TLS_PORT = 465
 
-/** What SIGHUP changes in the events thread. */
+/** Settings that SIGHUP changes in the events thread. */
 export interface NotificationSettings {
   enabled: boolean
   disabledTypes: readonly string[]
@@ -39,7 +39,7 @@ export function notificationSettings({ notifications }: Config): NotificationSet
   }
 }
 
-export type MailTls = 'starttls' | 'implicit' | 'none'
+type MailTls = 'starttls' | 'implicit' | 'none'
 
 export interface MailSettings {
   host: string
@@ -85,8 +85,8 @@ function readAuthorities(file: string): string {
 /** The operator's templates of mails. */
 export const templatesPath = ({ smtp }: Config) => smtp.templates_path
 
-/** What SIGHUP changes in the expiration worker. */
-export interface ExpirationSettings {
+/** Settings that SIGHUP changes in the expiration worker. */
+interface ExpirationSettings {
   enabled: boolean
   warningDays: readonly number[]
   intervalMs: number

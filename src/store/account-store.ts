@@ -223,7 +223,7 @@ function createInsert(db: Database) {
   })
 }
 
-/** By key: requests of one account wait for its row here, and hold up nobody else's statement. */
+/** Batched by key: requests of one account wait for its row here, and delay no statement of another account. */
 function createUpdates(db: Database): Pick<AccountStore, 'updateContacts' | 'deactivate'> {
   const updateContacts = batched(
     db,

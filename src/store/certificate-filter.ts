@@ -1,4 +1,4 @@
-/** What narrows a list of certificates `c`, as conditions in SQL. */
+/** Filters of a list of certificates `c`, as conditions in SQL. */
 
 import { z } from 'zod/v4'
 import { createdBetween, type Fragment, instant } from './list-page.ts'

@@ -125,9 +125,11 @@ function walkAlong(db: DatabasePool, way: Way, fits: readonly Fragment[]): Walk<
 }
 
 /**
- * Which certificates have a successor, as the warnings of expiry see it (expiration-store.ts): an order
- * that replaces the certificate has got one, or another certificate of its account ends later, is not
- * revoked and has all its names. certificates_names is forced (certificate-ways.ts).
+ * Finds certificates that have a successor, by the rule of expiry warnings (expiration-store.ts). A successor comes
+ * from
+ * an order that replaces the certificate, or is a later, unrevoked certificate of its account with all its names.
+ *
+ * certificates_names is forced (certificate-ways.ts).
  * @returns those of `ids` that have a successor; a certificate of no account has none
  */
 async function succeededAmong(db: DatabasePool, ids: readonly string[]): Promise<ReadonlySet<string>> {

@@ -130,7 +130,7 @@ export const ISSUER_CERTIFICATES: Statement = {
   text: 'SELECT fingerprint, certificate FROM issuers',
 }
 
-/** Every revocation, whoever asks for it. False when it was revoked already. */
+/** Every revocation, by clients and administrators. False when it was revoked already. */
 export async function revokeCertificate(
   db: Pick<Database, 'query'>,
   { certificateId, reason, blockedKey, requester, revokedAt }: Revocation,
@@ -146,7 +146,7 @@ export async function revokeCertificate(
   return row?.stale ? STALE_ACCOUNT : (row?.revoked.length ?? 0) > 0
 }
 
-/** Those of a page, for an administrator. @returns the ids that were not revoked before */
+/** Revokes the certificates of a page, for an administrator. @returns the ids that were not revoked before */
 export async function revokeCertificates(
   db: Pick<Database, 'query'>,
   certificates: readonly Pick<Revocation, 'certificateId' | 'blockedKey'>[],

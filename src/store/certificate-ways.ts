@@ -1,8 +1,8 @@
 /**
- * Along which index a list of certificates is read, and in which order.
+ * Chooses the index and the order in which a list of certificates is read.
  *
- * A condition that few certificates meet leads to its index, in any order; a wish for another order
- * leads to the index of that order; otherwise the narrowest index in the order of issuance is taken.
+ * A condition that few certificates meet leads to its index, in any order. A requested order leads to the index of that
+ * order. Otherwise the narrowest index in the order of issuance is taken.
  */
 
 import {
@@ -43,7 +43,7 @@ export interface Way {
   by: Fragment
   /** Certificates `c` of a part, for FROM. */
   rows(part: Part): Fragment
-  /** What the index holds, whether it fits or not. Absent where it holds hardly more than what fits. */
+  /** Entries of the index, with or without a match. Absent where the index holds hardly more than the matches. */
   entries?: (after: string | undefined, limit: number) => Fragment
   /** Conditions of a row where they are others than those of the filter. */
   fits?: readonly Fragment[]

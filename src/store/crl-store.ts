@@ -1,10 +1,11 @@
 /**
- * SQL of certificate revocation lists: revoked certificates in pages, CRL numbers, finished lists
- * in pieces.
+ * SQL of certificate revocation lists: revoked certificates in pages, CRL numbers, finished lists in pieces.
  *
- * A list is published by compare-and-swap on its predecessor (`publish`). So its rows were read
- * after the predecessor was published, and it keeps all of the predecessor's entries that have not
- * left. Of two concurrent builders one builds in vain, and no revocation disappears for a moment.
+ * A list is published by compare-and-swap on its predecessor (`publish`). So its rows were read after the predecessor
+ * was
+ * published, and it keeps all of the predecessor's entries that have not left. When two builders run at once, one
+ * builds in
+ * vain, and no revocation disappears for a moment.
  */
 
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
@@ -52,7 +53,7 @@ export interface CrlDraft {
   previous: bigint | undefined
   previousThisUpdate: Date | undefined
   changes: number
-  /** Of these, by bulk revocations. */
+  /** The share of bulk revocations in `changes`. */
   bulkChanges: number
   startedAt: Date
 }
@@ -109,7 +110,7 @@ export interface CrlStore {
   requestRebuild(): Promise<void>
   /** Records for the last request why there is no list yet. */
   noteObstacle(reason: string): Promise<void>
-  /** Of a rebuild: whether a list of the present is older, and why, if that is known. */
+  /** The last rebuild: whether it still waits for a newer list, and why, if that is known. */
   lastRequest(): Promise<{ isOpen: boolean; obstacle: string | undefined } | undefined>
   /** Records that certificates are issued under this count of shards. */
   useShards(shards: number): Promise<void>
@@ -119,9 +120,9 @@ export interface CrlStore {
 
 const REQUEST_KEY = 'crl_rebuild'
 
-/** Of a bulk revocation that lasts longer, lists come as often. */
+/** During a longer bulk revocation, lists come at this interval. */
 const BULK_SECONDS = 300
-/** A job that nobody has moved for so long has lost its instance, and another takes it up. */
+/** A job without progress for so long has lost its instance, and another takes it up. */
 const STANDING_SECONDS = 30
 
 /** Slots below zero are for bulk revocations (`count_revocations`). */

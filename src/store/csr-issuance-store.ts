@@ -54,7 +54,7 @@ export interface ClaimedIssuance extends HeldIssuance {
   replaces: string | undefined
   notBefore: Date
   notAfter: Date
-  /** What the client has asked for; empty for an order that retention has deleted. */
+  /** The validity that the client has asked for; empty for an order that retention has deleted. */
   requested: { notBefore?: Date; notAfter?: Date }
   /** Undefined where the backend has begun nothing. */
   state: unknown
@@ -73,7 +73,7 @@ export interface ReceivedCertificate {
   der: Buffer
 }
 
-/** What the signer is asked for in place of a backend. */
+/** The request to the signer, in place of a backend. */
 export interface SignerIntent {
   certificateId: string
   serialNumber: Buffer

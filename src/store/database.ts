@@ -78,7 +78,7 @@ const KEYED_PLANS: SessionSettings = {
   plan_cache_mode: 'force_generic_plan',
 }
 
-/** What pg says when all connections stay in use. */
+/** pg's message when all connections stay in use. */
 const IS_POOL_FULL = /^timeout exceeded when trying to connect$/
 
 const IS_NETWORK_FAULT = /^(?:ECONN|ENOENT|EPIPE|ETIMEDOUT|EHOST|ENET)/

@@ -79,7 +79,7 @@ const REGISTER: Statement = {
 
 const HAND_ON: Statement = {
   name: 'eab-hand-on',
-  // What is being deleted is waited for, and then left out.
+  // FOR KEY SHARE waits for a deletion under way, and then leaves out the deleted rows.
   text: `
     WITH allowed AS (
       INSERT INTO account_allowed_identifiers (account_id, identifier_id, eab_credential_id)

@@ -75,7 +75,7 @@ export function listFailures(
 const HourlyCount = z.object({ hour: z.date(), kind: z.string(), events: z.int() })
 export type HourlyCount = z.infer<typeof HourlyCount>
 
-/** Of the last so many hours, the present one included; the oldest first. Hours without events have no row. */
+/** Counts of the last hours, with the present one, the oldest first. Hours without events have no row. */
 export function readEventCounts(db: CommonQueryMethods, hours: number): Promise<readonly HourlyCount[]> {
   return db.any(rowsOf(HourlyCount)`
     SELECT hour, kind, events::integer AS events FROM event_counts

@@ -26,8 +26,9 @@ export interface ExpiryTask {
   /** How long rows of this kind live; younger ones are not looked at. */
   lifetimeMs: number
   /**
-   * Whether the walk stops at a live row, made under a longer lifetime, until the row expires. Of
-   * two tasks on one table only the longer-lived one waits; it will meet the row.
+   * Whether the walk stops at a live row, made under a longer lifetime, until the row expires. When two tasks walk one
+   * table,
+   * only the longer-lived one waits; it will meet the row.
    */
   waits: boolean
 }

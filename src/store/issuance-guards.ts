@@ -60,8 +60,8 @@ export const movedToProcessing = (given: string): string => `moved AS (
         FROM ${given}
         JOIN accounts a ON a.id = i.account_id AND a.key_version = i.key_version AND a.status ${account.is('valid')}
        WHERE o.id = i.order_id AND o.account_id = i.account_id AND o.status ${order.allows('finalize')} AND o.expires_at > now()
-         -- The status stands outside the WHERE: a plan made on an empty table would take the whole of authorizations_reusable
-         -- for a short way to it.
+         -- The status is outside the WHERE: a plan made on an empty table would take the whole of
+         -- authorizations_reusable for a short way to it.
          AND (SELECT count(*) FILTER (WHERE z.status ${authorization.is('valid')} AND z.expires_at > now()) FROM authorizations z
                WHERE z.id = ANY (o.authorization_ids)) = greatest(cardinality(o.authorization_ids), 1)
          AND NOT EXISTS (SELECT FROM blocked_keys b WHERE b.spki_sha256 = i.spki_sha256)
@@ -77,7 +77,7 @@ export const movedToProcessing = (given: string): string => `moved AS (
       DELETE FROM order_claims c USING moved WHERE c.request_key = moved.request_key AND c.order_id = moved.order_id
     )`
 
-/** Of a row `n` with order_id, account_id and spki_sha256; null while nothing speaks against it. */
+/** Why the order of a row `n` (order_id, account_id, spki_sha256) cannot be issued any more; null while it can. */
 export const LAPSE = `CASE
                 WHEN (SELECT o.expires_at <= now() FROM orders o WHERE o.id = n.order_id) THEN ${quoted<Lapse>('expired')}
                 WHEN (SELECT a.status ${account.isNot('valid')} FROM accounts a WHERE a.id = n.account_id) THEN 'account not valid'

@@ -33,7 +33,7 @@ export async function nextSerialRange(db: Database): Promise<bigint> {
 
 export type { Lapse }
 
-/** What an administrator may change while a finalize is under way; an order begins only while it is so. */
+/** Rules that an administrator may change during a finalize; an order begins only while they are unchanged. */
 export interface RulesSeen {
   /** Absent where the account had none. */
   csrProfile?: { id: string; version: string } | undefined
@@ -104,7 +104,7 @@ export interface IssuanceStore {
    */
   fail(certificateId: string, error: ProblemDocument): Promise<boolean>
   /**
-   * The same for what may have been signed: its serial number is recorded as revoked, without DER
+   * Fails an order whose certificate may have been signed: the serial number is recorded as revoked, without DER
    * (docs/decisions/lost-certificates.md).
    */
   abandon(certificateId: string, error: ProblemDocument, period: Period): Promise<boolean>

@@ -36,10 +36,7 @@ export class SchemaMismatch extends Error {
   }
 }
 
-/**
- * The database has a migration of a former name. Those files were replaced by a new beginning before
- * the first release.
- */
+/** The database has a migration of a former name. New files replaced those before the first release. */
 export class UnreleasedSchema extends SchemaMismatch {
   constructor(migration: string) {
     super(

@@ -34,7 +34,7 @@ const None = z.object({})
 /** `valid` is false while it is being made, or after an interruption. */
 export type IndexState = z.infer<typeof State>
 
-/** Of those that exist. */
+/** States of the indexes that exist. */
 export function readIndexes(db: CommonQueryMethods, definitions: IndexDefinitions): Promise<readonly IndexState[]> {
   return db.any(rowsOf(State)`
     SELECT n.name, i.indisvalid AS valid, pg_relation_size(i.indexrelid)::float8 AS bytes

@@ -1,9 +1,12 @@
 /**
- * Builds the statements that make orders and their missing authorizations. There are four: with or
- * without a predecessor (RFC 9773 §5), with or without approval (approval.ts).
+ * Builds the four statements that make orders and their missing authorizations.
  *
- * An order needs a claim, a row that names the order which answers this request. Of equal requests
- * one inserts the claim; the others get its order id, even if their snapshot lacks that order.
+ * They differ by a predecessor (RFC 9773 §5) and by approval (approval.ts). An order needs a claim, a row that names
+ * the
+ * order which answers this request. One of several equal requests inserts the claim. The others get its order id, even
+ * if
+ * their snapshot lacks that order.
+ *
  * Claims are taken in the order of their keys, so that two batches cannot deadlock.
  */
 

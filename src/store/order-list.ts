@@ -20,7 +20,7 @@ import {
 import { constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { authorization, order, quoted } from './status-sql.ts'
 
-/** What is no object stands below `stored`. */
+/** A stored value that is no object becomes the member `stored`. */
 export const StoredFacts = z
   .unknown()
   .transform((value): Record<string, unknown> | null => (value === null || isRecord(value) ? value : { stored: value }))

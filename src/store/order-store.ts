@@ -158,7 +158,7 @@ type Created = MadeOrder | { equal: string } | StaleAccount | typeof ALREADY_REP
 
 type CreateResult = MadeOrder | StaleAccount | typeof ALREADY_REPLACED
 
-/** Of one flush: ten orders of a hundred names write a thousand rows. */
+/** Bound of one flush: ten orders of a hundred names write a thousand rows. */
 const MAX_BATCH_AUTHORIZATIONS = 1_000
 
 /** An equal order that is finalized between the two look-ups gives up its claim, so one more try makes a new one. */

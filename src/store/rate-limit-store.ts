@@ -20,7 +20,7 @@ export interface RateLimitStore {
    * Charges all keys of a request or none, in one statement a batch. Keys of a request must differ.
    */
   charge: Batched<readonly KeyCharge[], Exceeded | undefined>
-  /** Of a request that was charged and not served. */
+  /** Returns the charges of a request that was not served. */
   giveBack(charges: readonly KeyCharge[]): Promise<void>
   /** Removes keys that have had everything back for `ageSeconds`. @returns how many */
   sweep(ageSeconds: number): Promise<number>

@@ -212,7 +212,7 @@ export interface DueRenewal {
 
 export interface UpstreamRenewalStore {
   /**
-   * Takes due ones of a backend, which are due again after `leaseSeconds`, and drops those that nobody
+   * Takes due certificates of a backend, which are due again after `leaseSeconds`. It drops certificates that no client
    * renews any more.
    */
   claimDue(backend: string, limit: number, leaseSeconds: number): Promise<DueRenewal[]>

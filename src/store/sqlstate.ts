@@ -1,4 +1,4 @@
-/** What PostgreSQL's errors mean for their session, for their statement, and for the caller. */
+/** Meaning of PostgreSQL's errors for their session, for their statement, and for the caller. */
 
 import pg from './pg.ts'
 
@@ -6,7 +6,7 @@ interface Meaning {
   states: RegExp
   /** The session cannot work any more; a new one may. */
   endsSession?: true
-  /** The same statement may succeed at once. */
+  /** A repeat of the statement may succeed at once. */
   isRepeated?: true
 }
 

@@ -8,11 +8,9 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { sampleEvent } from '../../src/domain/event-samples.ts'
-import { syslogConsumer, webhookConsumer } from '../../src/events/audit-consumers.ts'
-import { auditFileConsumer } from '../../src/events/audit-file.ts'
-import { receiverGuard } from '../../src/events/hooks/receiver-guard.ts'
-import { BlockedReceiver } from '../../src/events/http-post.ts'
-import { patientDelayMs } from '../../src/events/patience.ts'
+import { auditFileConsumer, syslogConsumer, webhookConsumer } from '../../src/events/audit-consumers.ts'
+import { backoffDelayMs } from '../../src/events/backoff.ts'
+import { BlockedReceiver, receiverGuard } from '../../src/events/http-post.ts'
 import { type SyslogTarget, syslogTransport } from '../../src/events/syslog-sender.ts'
 import { registerConsumer } from '../../src/store/event-store.ts'
 import { requireCommand } from '../support/requirements.ts'
@@ -190,10 +188,10 @@ describe('audit export', () => {
   })
 
   test('a receiver may be away for days before an event is given up', () => {
-    const delays = Array.from({ length: 4_000 }, (_, index) => patientDelayMs(index + 1, new Error('away')))
+    const delays = Array.from({ length: 4_000 }, (_, index) => backoffDelayMs(index + 1, new Error('away')))
     assert.deepEqual(delays.slice(0, 8), [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
     assert.ok(delays.every((delay) => delay !== undefined))
-    assert.equal(patientDelayMs(6_000, new Error('away')), undefined)
+    assert.equal(backoffDelayMs(6_000, new Error('away')), undefined)
   })
 
   test('the file has mode 0600, begins anew when it is full, and keeps its former ones', async () => {

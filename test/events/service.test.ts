@@ -154,7 +154,10 @@ describe('a service with consumers', () => {
     service = await startTestService({ fronts: 1, config: { ...config, smtp }, continueFrom: first })
     const { status, checks } = await health()
     assert.deepEqual([status, checks.smtp], ['ok', { status: 'error' }])
-    await rowsIn(service.database, `SELECT emit_event('account.deactivation', id::text, id, '{}') FROM accounts`)
+    await rowsIn(
+      service.database,
+      `SELECT emit_event('account.deactivation', id::text, id, '{"row": {}, "deactivated_authorizations": 0}') FROM accounts`,
+    )
     const failed = await until('an attempt has failed', async () =>
       (await notifications()).find(({ type, error_detail }) => type === 'account_deactivated' && error_detail !== null),
     )
@@ -172,7 +175,10 @@ describe('a service with consumers', () => {
     const { applied } = await service.waitForLog('configuration read again')
     assert.deepEqual(applied, ['notifications.disabled_types'])
     for (const kind of ['account.deactivation', 'account.revocation'])
-      await rowsIn(service.database, `SELECT emit_event('${kind}', id::text, id, '{}') FROM accounts`)
+      await rowsIn(
+        service.database,
+        `SELECT emit_event('${kind}', id::text, id, '{"row": {}, "deactivated_authorizations": 0}') FROM accounts`,
+      )
     await until('what is recorded still', async () => (await notifications()).length > before)
     assert.deepEqual(
       (await notifications()).slice(before).map(({ type }) => type),

@@ -7,8 +7,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { LIBRARY_HASHES } from '../../src/http/library-hashes.ts'
-import { requireUws } from '../../src/http/start-checks.ts'
+import { LIBRARY_HASHES, requireUws } from '../../src/http/start-checks.ts'
 
 describe('uWebSockets.js', () => {
   let folder: string

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod/v4'
 import { METHODS } from '../../signer/protocol/methods.ts'
-import { ENDPOINTS as ACME } from '../../src/acme/routes.ts'
+import { ENDPOINTS as ACME } from '../../src/acme/application.ts'
 import { ENDPOINTS as ADMIN } from '../../src/admin/endpoints.ts'
 import { boundedArray, boundedList, ELEMENTS } from '../../src/shared/lib/bounded.ts'
 

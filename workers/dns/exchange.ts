@@ -82,8 +82,8 @@ function readDatagram(message: Buffer, query: DnsQuery): Exchange | undefined {
 }
 
 /**
- * The same over TCP. The handshake stops forgers, so the case may differ, and the question may be
- * absent (RFC 7766 §7).
+ * One exchange over TCP. The handshake stops forgers, so the case may differ, and the question may be absent (RFC 7766
+ * §7).
  */
 export function exchangeTcp(
   server: NameServer,

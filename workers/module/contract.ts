@@ -1,6 +1,7 @@
 /**
- * What all modules have in common that run in threads of their own: hooks, challenge handlers, CA
- * backends (docs/hooks.md, docs/ca-modules.md). A module exports a class:
+ * The contract of modules in threads of their own: hooks, challenge handlers, CA backends.
+ *
+ * See docs/hooks.md and docs/ca-modules.md. A module exports a class:
  *
  * - `static validate(settings)`, which throws when the settings are wrong; may be absent
  * - a constructor that takes the settings

@@ -22,12 +22,12 @@ const MAX_OUTPUT = 1_000
  * - `failed`: the method has thrown
  * - `lost`: the call has begun and has no answer
  */
-export type ModuleErrorKind = 'unusable' | 'settings' | 'failed' | 'lost'
+type ModuleErrorKind = 'unusable' | 'settings' | 'failed' | 'lost'
 
 /** The message is the end of a sentence about the module. */
 export class ModuleError extends Error {
   readonly kind: ModuleErrorKind
-  /** What the module's own error says of itself. */
+  /** Facts that the module's own error carries. */
   readonly facts: ErrorFacts
 
   constructor(kind: ModuleErrorKind, message: string, facts: ErrorFacts = {}) {

@@ -15,7 +15,7 @@ export interface ModuleCall {
   isAnswered: boolean
 }
 
-/** What an error says of itself beside its message, such as `retryable`. */
+/** Facts of an error beside its message, such as `retryable`. */
 export type ErrorFacts = Readonly<Record<string, boolean | number>>
 
 export type ModuleReport =

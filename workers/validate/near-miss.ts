@@ -8,7 +8,7 @@ const GZIP = Buffer.of(0x1f, 0x8b)
 
 /** @returns words to put behind "the answer is not the expected one", perhaps none */
 export function nearMiss(found: Buffer, expected: Buffer): string {
-  // Only the magic number is looked at: web servers compress static files although nobody asks.
+  // Only the magic number is checked: web servers compress static files without being asked.
   if (found.subarray(0, 2).equals(GZIP)) return '; it is compressed with gzip, which was not asked for'
   if (found.length > expected.length + MOST_AROUND || !found.includes(expected)) return ''
   const slips = [

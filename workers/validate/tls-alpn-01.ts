@@ -9,7 +9,7 @@
 import { hash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { parseIpAddress } from '../../src/shared/pki/ip-address.ts'
+import { parseIpAddress } from '../../src/shared/lib/ip-address.ts'
 import { createAddressPolicy } from '../address-policy.ts'
 import { startDeadline } from '../deadline.ts'
 import { createDnsClient } from '../dns/client.ts'

@@ -24,7 +24,7 @@ export class AuditExports {
   }
 
   /**
-   * What was there at the first read, in texts of many lines. Between them it holds no connection.
+   * Reads the entries that exist at the first read, in texts of many lines. Between them it holds no connection.
    * @throws AdminError unauthorized, forbidden as soon as the author may no longer read on
    */
   async *read(author: Actor, filter: AuditFilter): AsyncGenerator<string> {

@@ -143,7 +143,8 @@ export const CERTIFICATES = endpointGroup('Certificates', {
   getCertificate: endpoint({
     route: 'GET /certificates/{serial}',
     roles: BOTH_ROLES,
-    summary: 'Shows one certificate by its serial number: of several that of an account, then the newest.',
+    summary:
+      'Shows one certificate by its serial number. When several have it, one of an account comes first, then the newest.',
     params,
     query,
     reply: { status: 200, schema: Certificate },

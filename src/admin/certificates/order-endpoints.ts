@@ -49,7 +49,9 @@ const Authorization = z
     status: z.enum(AUTHORIZATION_STATUSES),
     expires_at: timestamp(),
     challenges: z.array(Challenge),
-    evidence: Facts.nullable().meta({ description: 'What the deciding attempt asked, of whom, and what it found.' }),
+    evidence: Facts.nullable().meta({
+      description: 'Questions of the deciding attempt, the servers it asked, and its findings.',
+    }),
   })
   .meta({ id: 'Authorization' })
 

@@ -26,7 +26,7 @@ import {
   revokeWithdrawnApprovals,
 } from './identifier-store.ts'
 
-/** What became of a grant to an account: `kept` when its credential still grants it. */
+/** The result for a grant to an account: `kept` when its credential still grants it. */
 export const WITHDRAWALS = ['absent', 'removed', 'kept'] as const
 type Withdrawal = (typeof WITHDRAWALS)[number]
 

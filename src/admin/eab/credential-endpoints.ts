@@ -124,7 +124,7 @@ export const EAB = endpointGroup('EAB credentials', {
   getCascadeOfEab: endpoint({
     route: 'GET /eab/{cred_id}/cascade',
     roles: ADMINS,
-    summary: 'Counts what a revocation would take with it, and the certificates that would stay valid.',
+    summary: 'Counts the rows that a revocation would change, and the certificates that would stay valid.',
     params: credentialParams,
     reply: { status: 200, schema: EabCascade },
     errors: ['not_found'],

@@ -154,7 +154,7 @@ type Cascade = z.infer<typeof Cascade>
 export const MOST_COUNTED = 10_000
 const SHOWN_ACCOUNTS = 100
 
-/** What a revocation of the credential would take with it, and the certificates that would stay valid. */
+/** Counts the rows that a revocation of the credential would change, and the certificates that would stay valid. */
 export function previewRevocation(db: CommonQueryMethods, id: string): Promise<Cascade> {
   return db.one(rowsOf(Cascade)`
     WITH linked AS MATERIALIZED (

@@ -1,8 +1,8 @@
 /**
  * SQL of bulk revocations (tables bulk_revocations, bulk_revocation_certificates).
  *
- * A filter is read in windows of ids: no statement is longer for a larger table, and the number of
- * the last id is where another instance continues.
+ * A filter is read in windows of ids, so that no statement is longer for a larger table. Another instance continues at
+ * the last id.
  */
 
 import type { CommonQueryMethods } from 'slonik'
@@ -203,8 +203,8 @@ export function noteMatching(tx: CommonQueryMethods, job: RevocationJob, window:
 const BY_KEY = ['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_sort']
 
 /**
- * Pages go by key: a plan made before the tables have statistics would read them whole for each page.
- * What they change is counted apart, so that the CRL comes once (`count_revocations`).
+ * Pages are read by key: a plan made before the tables have statistics would read them whole for each page.
+ * Their changes are counted apart, so that the CRL comes once (`count_revocations`).
  */
 export async function beginPage(tx: CommonQueryMethods): Promise<void> {
   await tx.query(rowsOf(None)`
@@ -227,7 +227,9 @@ export async function nextTargets(
      ORDER BY b.certificate_id LIMIT ${limit}`)
 }
 
-/** Why certificates were not revoked. Of the others the job's place says that they were, which saves half of the rows. */
+/**
+ * Records why certificates were not revoked. The job's place tells that all others were, which saves half of the rows.
+ */
 export async function noteFailures(
   tx: CommonQueryMethods,
   jobId: string,

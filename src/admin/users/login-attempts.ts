@@ -11,13 +11,13 @@ import { AdminError } from '../../domain/admin-error.ts'
 import { isUsername } from '../../domain/administrator.ts'
 import {
   addressSubject,
-  countedAddress,
   KNOWN_ADDRESS_HOURS,
   LOGIN_LIMIT,
   MOST_OF_ADDRESS,
   MOST_OF_USERNAME,
   usernameSubject,
 } from '../../domain/rate-limit.ts'
+import { countedAddress } from '../../shared/lib/ip-address.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import type { UserForLogin } from '../../store/user-store.ts'
 import type { AuditLog } from '../audit/audit-log.ts'

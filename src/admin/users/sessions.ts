@@ -1,8 +1,9 @@
 /**
- * Sessions and API tokens as the database has them, and whether an author may still do what the gate has let in.
+ * Sessions and API tokens in the database, and whether an author may still act after the gate has admitted the request.
  *
- * That is read in the transaction that does it, and held until its commit: a logout, a revocation or a
- * change of role that comes first wins, and one that comes later waits.
+ * The action's own transaction reads that and holds it until its commit. A logout, a revocation or a change of role
+ * that
+ * comes first wins, and one that comes later waits.
  */
 
 import type { CommonQueryMethods } from 'slonik'

@@ -10,7 +10,8 @@ import { errors, jwtVerify, SignJWT } from 'jose'
 import type { DatabasePool } from 'slonik'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { countedAddress, SLOW_MS, usernameSubject } from '../../domain/rate-limit.ts'
+import { SLOW_MS, usernameSubject } from '../../domain/rate-limit.ts'
+import { countedAddress } from '../../shared/lib/ip-address.ts'
 import { isUuid, uuidv7 } from '../../shared/lib/uuid.ts'
 import {
   findUserForLogin,

@@ -3,7 +3,8 @@
 import type { CommonQueryMethods, DatabasePool } from 'slonik'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor, Role } from '../../domain/administrator.ts'
-import { addressSubject, countedAddress, usernameSubject } from '../../domain/rate-limit.ts'
+import { addressSubject, usernameSubject } from '../../domain/rate-limit.ts'
+import { countedAddress } from '../../shared/lib/ip-address.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import {
   countEnabledAdmins,
@@ -21,7 +22,7 @@ import { forgetFailures } from './login-attempts.ts'
 import { generatePassword, type PasswordHasher } from './passwords.ts'
 import { endAccess } from './sessions.ts'
 
-/** What a new password needs. */
+/** The parts that a new password needs. */
 interface UserResources {
   audit: AuditLog
   passwords: PasswordHasher

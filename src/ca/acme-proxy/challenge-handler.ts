@@ -1,4 +1,4 @@
-/** What publishes the responses to an upstream's challenges: files of a web server, or a module of the operator. */
+/** Publishes the responses to an upstream's challenges: by files of a web server, or by a module of the operator. */
 
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
@@ -31,7 +31,7 @@ export interface ChallengeHandler {
   close(): Promise<void>
 }
 
-/** Of `file_http`. The web server runs as another user, and reads them. */
+/** Mode of the files of `file_http`. The web server runs as another user, and reads them. */
 const FILE_MODE = 0o644
 const TIMEOUT_MS = 10_000
 const CONCURRENCY = 16

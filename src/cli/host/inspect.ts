@@ -159,7 +159,7 @@ function reportCertificate(certificate: InspectedCertificate | undefined): Repor
   }
 }
 
-/** The same words as the filters of lists. */
+/** The words are those of the filters of lists. */
 export function statusOf({ revoked_at, not_after }: Pick<InspectedCertificate, 'revoked_at' | 'not_after'>): string {
   return revoked_at ? 'revoked' : not_after < new Date() ? 'expired' : 'active'
 }

@@ -1,7 +1,7 @@
 /** Rules for challenge methods and their corroboration by perspectives. */
 
-import { pythonClassAdvice } from '../ca-module.ts'
-import { caaIdentities, issuerDomainNames } from '../issuer-names.ts'
+import { pythonClassAdvice } from '../../shared/lib/module-reference.ts'
+import { caaIdentities, issuerDomainNames } from '../challenge-facts.ts'
 import type { Config } from '../schema.ts'
 import { not, type Rule } from './rule.ts'
 
@@ -72,7 +72,7 @@ export const CHALLENGES: readonly Rule[] = [
     ['challenges.perspectives'],
     ({ challenges: { perspectives, corroboration } }) =>
       perspectives.length > 0 && (corroboration.max_non_corroborations ?? 0) >= perspectives.length,
-    'leaves nobody who must corroborate; must be less than the number of perspectives',
+    'leaves no perspective that must corroborate; must be less than the number of perspectives',
   ),
   not(
     'challenges.corroboration.min_regions',

@@ -2,7 +2,7 @@
 
 import { signerBackend } from '../backends.ts'
 import { hookClassOf, readWebhookConfig } from '../hook-class.ts'
-import type { Config } from '../schema.ts'
+import { ABSENT_KEY, type Config } from '../schema.ts'
 import { type Misplaced, not, type Rule, required } from './rule.ts'
 
 const MIN_TOKEN_SECRET = 16
@@ -13,7 +13,7 @@ function pathBelowAdminApi({ admin_api, api, acme, ari, crl, metrics }: Config):
   const below = `${withoutSlash(admin_api.base_path)}/`
   const base = withoutSlash(api.base_path)
   const paths = [...Object.values(acme.paths), ari.path, crl.path].map((path) => `${base}${path}`)
-  // The same base path has a sentence of its own.
+  // Another rule reports equal base paths.
   if (`${base}/` === below) return undefined
   return [...paths, metrics.path].find((path) => `${path}/`.startsWith(below))
 }
@@ -65,6 +65,12 @@ export const OPERATIONS: readonly Rule[] = [
     ['ct_logging.enabled'],
     (c) => c.ct_logging.enabled && c.ct_logging.logs.length === 0,
     'is empty; ct_logging.enabled needs at least one log',
+  ),
+  not(
+    ABSENT_KEY,
+    [],
+    (c) => c.ct_logging.enabled && c.ct_logging.submit_precert,
+    'to embed timestamps, the signer would have to sign each certificate twice, which is not available in this version; set it to false, and certificates are submitted once they are issued',
   ),
   required(
     'admin_api.initial_admin_email',

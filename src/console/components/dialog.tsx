@@ -46,7 +46,7 @@ interface ConfirmProps {
   /** On the button that sends it; the title, too, unless there is another one. */
   action: string
   title?: string
-  /** What it does, to whom, and whether it can be undone. */
+  /** The effect, the object, and whether it can be undone. */
   consequence?: ComponentChildren
   danger?: boolean
   /** Has to be typed first. */

@@ -12,7 +12,7 @@ import type { ModuleHook, RegisteredHook, WebhookHook } from './registered-hook.
 type HookEntry = Config['hooks']['registered'][number]
 type Common = Omit<ModuleHook, 'module'>
 
-/** What the reference's class sends. */
+/** Kinds that the reference's class sends. */
 const PLAIN_EVENTS: readonly EventKind[] = ['certificate.issuance', 'certificate.revocation', 'account.registration']
 
 /** @throws Error in a plain sentence that names the key */

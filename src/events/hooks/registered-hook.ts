@@ -4,7 +4,7 @@ import type { LoadableModule } from '../../../workers/module/contract.ts'
 import type { EventKind } from '../../domain/event.ts'
 
 interface Registered {
-  /** Names its consumer: the same in every instance that has it. */
+  /** Names its consumer. Every instance with this hook uses it. */
   name: string
   kinds: readonly EventKind[]
   timeoutMs: number

@@ -10,8 +10,7 @@ import { createHmac } from 'node:crypto'
 import http, { type IncomingMessage, type RequestOptions } from 'node:http'
 import https from 'node:https'
 import type { OccurredEvent } from '../../domain/event.ts'
-import type { ReceiverGuard } from '../http-post.ts'
-import { receiverGuard } from './receiver-guard.ts'
+import { type ReceiverGuard, receiverGuard } from '../http-post.ts'
 import type { WebhookHook } from './registered-hook.ts'
 
 /** A receiver that names a later time would stop all events of its subject. */
@@ -48,7 +47,7 @@ export class Webhook {
     this.#hook = hook
     this.#guard = receiverGuard(hook.allowPrivate, blocked)
     const { Agent } = new URL(hook.url).protocol === 'https:' ? https : http
-    // A kept connection goes on to the address that was checked when it was made.
+    // A kept connection keeps the address that was checked when it was made.
     this.#agent = new Agent({ keepAlive: true })
   }
 

@@ -30,7 +30,7 @@ const NAMES_IN_SUMMARY = 3
 const MAX_SUMMARY = 120
 const DAY_MS = 86_400_000
 
-/** Undefined for an administrator's action, and for a certificate, that nobody is told of. */
+/** Undefined where no mail is sent: most actions of administrators, some certificates. */
 export function noticeOf(event: OccurredEvent): Notice | undefined {
   const rule = ruleOf(event) as Rule<EventKind> | undefined
   return rule && { type: rule.type, to: rule.to, values: (about) => rule.values(event as EventOf<EventKind>, about) }
@@ -148,7 +148,7 @@ const ADMIN_ACTIONS: Readonly<Record<string, Rule<'admin.action'>>> = {
 
 export const NOTIFIED_KINDS = EVENT_KINDS.filter((kind) => RULES[kind] !== undefined || kind === 'admin.action')
 
-/** Nobody could be told about an account without a contact. */
+/** An account without a contact cannot be written to. */
 export const HOLDER_KINDS = NOTIFIED_KINDS.filter((kind) => RULES[kind]?.to === 'holder')
 
 /** Time passes between the search of a round and its events. */

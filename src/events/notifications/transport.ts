@@ -1,6 +1,7 @@
-/** SMTP: one pool of connections to the mail server, and what its refusals mean. */
+/** SMTP: one pool of connections to the mail server, what its refusals mean, and whether it answers. */
 
 import nodemailer from 'nodemailer'
+import type { CheckStatus } from '../../ops/health.ts'
 import type { MailSettings } from '../../settings/notifications.ts'
 
 export interface OutgoingMail {
@@ -141,4 +142,43 @@ function mailError(error: Error & { code?: string; responseCode?: number; respon
   // Also with a status: 502 to STARTTLS is no verdict about the mail.
   if (OF_SERVER.has(code) || responseCode === 421) return new MailError(text, 'server')
   return new MailError(text, responseCode >= 500 ? 'permanent' : 'temporary')
+}
+
+/** Health is asked more often than a mail server likes to be greeted. */
+const PROBE_LIFE_MS = 30_000
+
+/** Whether the mail server answers: connects, greets and signs in, at most twice a minute. */
+export class MailProbe {
+  /** No other mail uses it: a probe that takes too long closes all connections of its transport. */
+  readonly #transport: Pick<MailTransport, 'probe' | 'close'>
+  readonly #lifeMs: number
+  #last: { at: number; status: CheckStatus } | undefined
+  #running: Promise<CheckStatus> | undefined
+
+  constructor(transport: Pick<MailTransport, 'probe' | 'close'>, lifeMs = PROBE_LIFE_MS) {
+    this.#transport = transport
+    this.#lifeMs = lifeMs
+  }
+
+  /** The last answer while it is fresh, or the next one. */
+  status(): Promise<CheckStatus> {
+    if (this.#last && performance.now() - this.#last.at < this.#lifeMs) return Promise.resolve(this.#last.status)
+    this.#running ??= this.#ask().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  close(): void {
+    this.#transport.close()
+  }
+
+  async #ask(): Promise<CheckStatus> {
+    const status = await this.#transport.probe().then(
+      (): CheckStatus => 'ok',
+      (): CheckStatus => 'error',
+    )
+    this.#last = { at: performance.now(), status }
+    return status
+  }
 }

@@ -1,6 +1,7 @@
 /**
- * The audit log of the admin thread, and what the thread does for it without being asked: it watches the log's end,
- * writes its head to the service's log, sums up failed logins, and lets retention cut it.
+ * The upkeep of the audit log in the admin thread: it watches the log's end and writes its head to the service's log.
+ *
+ * It also sums up failed logins, and lets retention cut the log.
  */
 
 import type { Logger } from 'pino'

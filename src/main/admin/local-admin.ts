@@ -33,7 +33,7 @@ export class LocalAdminApi {
   readonly #db: DatabasePool
   /** Metrics are the service's. */
   readonly #tally: RevocationTally = { certificates: 0, accounts: 0 }
-  /** What the application would log: of a request, or of a job. */
+  /** The error that the application would log, of a request or of a job. */
   #failure: unknown
 
   constructor({ config, version, db, audit, operator, signingIssuers }: LocalApiOptions) {

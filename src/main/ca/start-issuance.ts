@@ -14,7 +14,7 @@ import { nextSerialRange } from '../../store/issuance-store.ts'
 import type { ChallengeMethods } from '../../validation/extensions.ts'
 import type { Stores } from '../stores.ts'
 
-/** What the services of a thread are built from. */
+/** The parts that the services of a thread are built from. */
 export interface ThreadParts {
   config: Config
   methods: ChallengeMethods

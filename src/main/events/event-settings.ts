@@ -4,7 +4,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { EVENTS_CONNECTIONS } from '../../config/connections.ts'
 import type { Config } from '../../config/schema.ts'
-import type { AuditFileSettings } from '../../events/audit-file.ts'
+import type { AuditFileSettings } from '../../events/audit-consumers.ts'
 import type { SyslogTarget } from '../../events/syslog-sender.ts'
 import type { TransparencyLog } from '../../events/transparency.ts'
 import { databaseSettings } from '../../settings/server.ts'
@@ -19,7 +19,6 @@ const SYSLOG_TLS_PORT = 6514
 
 export const auditWebhookUrl = ({ audit_export }: Config): string | undefined => audit_export.webhook_url ?? undefined
 
-/** Most records of one request. */
 export const auditWebhookAllowsPrivate = ({ audit_export }: Config): boolean => audit_export.webhook_allow_private
 
 export const auditWebhookBatch = ({ audit_export }: Config): number => audit_export.webhook_batch

@@ -1,4 +1,4 @@
-/** The events thread, where somebody wants events. */
+/** The events thread, where a consumer is configured. */
 
 import { wantsEvents } from '../../config/connections.ts'
 import type { Config } from '../../config/schema.ts'
@@ -16,7 +16,7 @@ const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, window
 type EventsThread = SupervisedThread<EventsThreadMessages>
 
 export interface Events {
-  /** Undefined while nobody wants events. */
+  /** Undefined while no consumer is configured. */
   thread(): EventsThread | undefined
   /** Applies live settings; begins to deliver events where they say so. */
   apply(config: Config): Promise<void>
@@ -46,14 +46,14 @@ export async function startEvents(
       // A thread under replacement reads the new configuration when it starts.
       await thread.ref
         .ask('live', next, APPLY_MS)
-        .catch((error) => log.warn({ err: error }, 'the events thread goes on with its former settings'))
+        .catch((error) => log.warn({ err: error }, 'the events thread keeps its former settings'))
     },
   }
 }
 
 const SMTP_MS = 5_000
 
-/** Undefined when no mail is sent; so is the answer while nobody wants events. */
+/** Undefined when no mail is sent. The answer is undefined, too, while no consumer is configured. */
 export function smtpStatus({ smtp }: Config, events: Events): (() => Promise<CheckStatus | undefined>) | undefined {
   if (!smtp.enabled) return undefined
   return async () => events.thread()?.ref.ask('smtp', undefined, SMTP_MS)

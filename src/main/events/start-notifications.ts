@@ -3,10 +3,9 @@
 import type { Config } from '../../config/schema.ts'
 import type { EventDelivery } from '../../events/delivery.ts'
 import { NotificationConsumer } from '../../events/notifications/consumer.ts'
-import { MailProbe } from '../../events/notifications/mail-probe.ts'
 import { Mailer, type MailerEvents } from '../../events/notifications/mailer.ts'
 import { MailTemplates } from '../../events/notifications/templates.ts'
-import { MailTransport } from '../../events/notifications/transport.ts'
+import { MailProbe, MailTransport } from '../../events/notifications/transport.ts'
 import type { CheckStatus } from '../../ops/health.ts'
 import { beginAtZero } from '../../ops/metrics.ts'
 import {
@@ -65,7 +64,7 @@ export class Notifications {
     await this.#mailer?.stop(deadlineMs)
   }
 
-  /** Once begun, recording goes on; what comes while it is switched off is dropped. */
+  /** Recording never ends once it has begun; events that come while it is switched off are dropped. */
   async #record(delivery: EventDelivery): Promise<void> {
     if (this.#isRecording || !this.#settings.enabled) return
     this.#isRecording = true

@@ -23,7 +23,7 @@ export interface Fronts {
   apply(config: Config): Promise<void>
 }
 
-/** What the fronts send messages to. */
+/** Actors that the fronts send messages to. */
 interface Reached {
   supervisor: ActorRef<SupervisorMessages>
   /** Undefined when the Admin API is off. */

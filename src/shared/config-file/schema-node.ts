@@ -47,7 +47,7 @@ export interface SchemaNode extends FieldNotes {
 /** Describes the file's content (input), not the value after reading (output). */
 export const schemaNodeOf = (schema: z.ZodType): SchemaNode => z.toJSONSchema(schema, { io: 'input' }) as SchemaNode
 
-/** The same node without "or null" around it. */
+/** The node without "or null" around it. */
 export function withoutNull(node: SchemaNode): SchemaNode {
   if (Array.isArray(node.type)) {
     const types = node.type.filter((type) => type !== 'null')

@@ -45,7 +45,7 @@ export class BatcherFull extends Error {
 /** The caller no longer waits for the result, so the command was not begun. */
 export class CommandDropped extends Error {
   constructor() {
-    super('nobody waits for this command any more')
+    super('no caller waits for this command any more')
     this.name = 'CommandDropped'
   }
 }
@@ -56,7 +56,7 @@ export interface CommandTraits<C> {
   keyOf?: ((command: C) => string) | undefined
   /** Whether the caller no longer waits. Such a command is dropped unless it is under way. */
   isGone?: ((command: C) => boolean) | undefined
-  /** What a command adds to its flush, which has `most` of it at most, or one command alone. */
+  /** Weight of a command in its flush, which weighs at most `most` or has one command alone. */
   weight?: { of(command: C): number; most: number } | undefined
 }
 

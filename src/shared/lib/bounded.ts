@@ -20,7 +20,7 @@ export function isMailAddress(text: string): boolean {
 /** A refusal shows three faults. To collect all of 15,000 elements took 100 ms. */
 const MOST_FAULTS = 3
 
-/** What a bounded list holds, for those who read schemas. */
+/** The element of a bounded list, for readers of schemas. */
 export const ELEMENTS = new WeakMap<object, z.ZodType>()
 
 function listOf<S extends z.ZodType>(list: S, element: z.ZodType): S {
@@ -52,7 +52,7 @@ export function boundedList<E extends z.ZodType>(element: E, most: number) {
   return listOf(list, element)
 }
 
-/** The same for a schema that documents show: it describes its elements, and reports the faults of up to `most`. */
+/** A bounded array for documented schemas: it describes its elements, and reports the faults of up to `most`. */
 export function boundedArray<E extends z.ZodType>(element: E, most: number, least = 0) {
   const limit = (value: z.input<E>[], check: z.RefinementCtx) => {
     if (!Array.isArray(value) || value.length <= most) return value

@@ -1,7 +1,9 @@
 /**
- * What is done once or remembered: one run of work for several callers, for a time (`oncePerKey`),
- * while it is under way (`sharedRuns`), or from before it begins (`sharedWork`); a bounded map and a
- * set of recent members.
+ * One run of work for several callers: for a time (`oncePerKey`), while it is under way (`sharedRuns`), or from before
+ * it
+ * begins (`sharedWork`).
+ *
+ * Also a bounded map and a set of recent members.
  */
 
 import { LRUCache } from 'lru-cache'
@@ -56,7 +58,7 @@ export function sharedRuns<V>(): SharedRun<V> {
   return share
 }
 
-export interface SharedWorkOptions {
+interface SharedWorkOptions {
   /** From the start of one run to the start of the next. */
   intervalMs: number
   /** Most callers that may wait for a run to begin. */
@@ -94,7 +96,7 @@ export function sharedWork<V>(
     next = undefined
     waiting = 0
     const result = work()
-    // Those who asked get the error; the next run only waits for the end.
+    // The callers get the error; the next run only waits for the end.
     former = result.catch(() => undefined)
     return result
   }

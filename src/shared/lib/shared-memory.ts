@@ -1,4 +1,4 @@
-/** What all threads of an instance share in memory: a table of numbers, counters of changes, bytes. */
+/** Memory that all threads of an instance share: a table of numbers, counters of changes, bytes. */
 
 import { hash, randomBytes } from 'node:crypto'
 

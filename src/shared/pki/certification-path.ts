@@ -1,4 +1,4 @@
-/** What RFC 5280 §6.1 asks of the CA certificates in a path, beyond signatures and times. Pure. */
+/** Checks of the CA certificates in a path (RFC 5280 §6.1), beyond signatures and times. Pure. */
 
 import { type Certificate, verifyCertificateSignature } from './certificate.ts'
 import { checkNameConstraints } from './constrained-names.ts'

@@ -7,14 +7,14 @@
  * constrained (RFC 5280 §4.2.1.10: process the constraint, or reject the certificate).
  */
 
+import { parseIpAddress } from '../lib/ip-address.ts'
 import type { GeneralName } from './general-names.ts'
-import { parseIpAddress } from './ip-address.ts'
 import type { Name } from './name.ts'
 import type { IpNetwork, NameConstraints, Subtrees } from './name-constraints.ts'
 import { EMAIL_ADDRESS } from './oids.ts'
 
 /** Names of one certificate. */
-export interface ConstrainedNames {
+interface ConstrainedNames {
   subject: Name
   subjectAltNames: readonly GeneralName[]
 }

@@ -171,7 +171,7 @@ function readAttributes(attributes: DerReader): ExtensionRequests {
   return { naming, further: readFurther([...standard, ...ofMicrosoft]) }
 }
 
-/** What is left of the attributes. It names nothing here, so it may have any form. */
+/** The other attributes. They name nothing here, so they may have any form. */
 function readFurther(attributes: readonly DerReader[]): FurtherRequests {
   const extensions: Extension[] = []
   try {

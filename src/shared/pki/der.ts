@@ -51,10 +51,7 @@ const MAX_OID_OCTETS = 64
  */
 export const MAX_LIST_LENGTH = 1000
 
-/**
- * What is wrong with the bytes, as a message for a client. `offset` counts from the start of the
- * Buffer.
- */
+/** A fault of the bytes, as a message for a client. `offset` counts from the start of the Buffer. */
 export class DerError extends Error {
   readonly offset: number
 
@@ -66,7 +63,7 @@ export class DerError extends Error {
 }
 
 /** `bytes` views the octets of a BIT STRING after the count of unused bits. */
-export interface BitString {
+interface BitString {
   unusedBits: number
   bytes: Buffer
 }
@@ -124,8 +121,9 @@ export class DerReader {
   }
 
   /**
-   * The whole next value of any type. In exact bytes its inner structure is checked as far as tags tell; in others
-   * it is not checked, because nobody reads it.
+   * The whole next value of any type. In exact bytes its inner structure is checked as far as tags tell; in others it
+   * is not
+   * checked, because no code reads it.
    */
   any(): Buffer {
     const start = this.offset

@@ -2,9 +2,9 @@
  * GeneralNames of the subject alternative name and of URIs in other extensions (RFC 5280 §4.2.1.6).
  */
 
+import { formatIpAddress, parseIpAddress } from '../lib/ip-address.ts'
 import { contextConstructedTag, contextTag, DerError, type DerReader } from './der.ts'
 import type { DerWriter } from './der-writer.ts'
-import { formatIpAddress, parseIpAddress } from './ip-address.ts'
 
 /** Kinds by context tag number, in the words of RFC 5280. */
 const GENERAL_NAME_KINDS = [

@@ -6,10 +6,10 @@
  * meant.
  */
 
+import { parseIpAddress } from '../lib/ip-address.ts'
 import { CURVES } from './algorithms.ts'
 import { type Extension, keyUsagesFor } from './extensions.ts'
 import type { GeneralName } from './general-names.ts'
-import { parseIpAddress } from './ip-address.ts'
 import { commonNamesOf, MAX_COMMON_NAME_CHARACTERS } from './name.ts'
 import { ANY_EXTENDED_KEY_USAGE, EXTENSION } from './oids.ts'
 import type { Spki } from './spki.ts'

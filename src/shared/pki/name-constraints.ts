@@ -1,13 +1,13 @@
 /**
- * The name constraints of CA certificates (RFC 5280 §4.2.1.10): reading and writing. What they admit is in
- * `constrained-names.ts`.
+ * The name constraints of CA certificates (RFC 5280 §4.2.1.10): reading and writing. `constrained-names.ts` applies
+ * them.
  */
 
+import { formatIpAddress, parseIpAddress } from '../lib/ip-address.ts'
 import { contextConstructedTag, contextTag, DerError, type DerReader, readSingle, TAG } from './der.ts'
 import type { DerWriter } from './der-writer.ts'
 import { type Extension, writeExtension } from './extensions.ts'
 import { type GeneralNameKind, readGeneralName, writeDnsName } from './general-names.ts'
-import { formatIpAddress, parseIpAddress } from './ip-address.ts'
 import { type Name, parseName } from './name.ts'
 import { CA_EXTENSION } from './oids.ts'
 

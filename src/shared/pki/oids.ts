@@ -39,7 +39,7 @@ export const DOMAIN_VALIDATED = '2.23.140.1.2.1'
 
 /** PKCS#10 attribute that carries requested extensions (RFC 2985 §5.4.2). */
 export const EXTENSION_REQUEST = '1.2.840.113549.1.9.14'
-/** The same in requests of old Windows; OpenSSL reads it where the other is missing. */
+/** The extension request of old Windows; OpenSSL reads it where the usual one is missing. */
 export const MICROSOFT_EXTENSION_REQUEST = '1.3.6.1.4.1.311.2.1.14'
 
 export const ANY_EXTENDED_KEY_USAGE = '2.5.29.37.0'

@@ -2,7 +2,7 @@
 
 import { createHash, type KeyObject, verify } from 'node:crypto'
 
-export interface SignedTimestamp {
+interface SignedTimestamp {
   /** SHA-256 of the log's key. */
   logId: Buffer
   /** Milliseconds since 1970. */
@@ -14,7 +14,7 @@ export interface SignedTimestamp {
 
 const LOG_ID_BYTES = 32
 const MAX_OPAQUE = 65_535
-/** Of TLS 1.2 (RFC 5246 §7.4.1.4.1); RFC 6962 §2.1.4 allows no other hash. */
+/** The hash code of TLS 1.2 (RFC 5246 §7.4.1.4.1); RFC 6962 §2.1.4 allows no other hash. */
 const SHA256 = 4
 const ALGORITHMS: Partial<Record<string, number>> = { rsa: 1, ec: 3 }
 
@@ -42,7 +42,7 @@ export function isSignedBy(key: KeyObject, certificate: Buffer, sct: SignedTimes
 }
 
 /** Version 1, certificate_timestamp, the time, x509_entry, the certificate, the extensions. */
-export function signedBytes(
+function signedBytes(
   certificate: Buffer,
   { timestamp, extensions }: Pick<SignedTimestamp, 'timestamp' | 'extensions'>,
 ): Buffer {

@@ -28,7 +28,7 @@ export interface CrlEntry {
 }
 
 export interface TbsCertListInput {
-  /** What the issuer will sign with. */
+  /** The algorithm that the issuer will sign with. */
   signatureAlgorithm: SignatureAlgorithm
   /** The issuer's subject, copied byte for byte. */
   issuerNameDer: Buffer

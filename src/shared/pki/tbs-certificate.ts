@@ -38,7 +38,7 @@ export const MAX_SERIAL_OCTETS = 20
 export interface TbsFields {
   /** Big-endian magnitude, positive. */
   serialNumber: Buffer
-  /** What the issuer will sign with. */
+  /** The algorithm that the issuer will sign with. */
   signatureAlgorithm: SignatureAlgorithm
   /** The issuer's subject, copied byte for byte. */
   issuerNameDer: Buffer

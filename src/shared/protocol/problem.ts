@@ -37,7 +37,7 @@ const PREFIX = 'urn:ietf:params:acme:error:'
  * Identifier of an order or authorization (RFC 8555 §7.1.3); `value` may start with `*.` only
  * inside an order.
  */
-export interface ProblemIdentifier {
+interface ProblemIdentifier {
   type: string
   value: string
 }
@@ -79,7 +79,7 @@ export interface ProblemOptions {
   links?: readonly string[]
   /** Becomes the Allow header of a 405. */
   allow?: readonly string[]
-  /** What was refused, for events; a client reads it in the detail or the subproblems. */
+  /** The refused identifiers, for events; a client reads them in the detail or the subproblems. */
   refused?: readonly ProblemIdentifier[]
 }
 

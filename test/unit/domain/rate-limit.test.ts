@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { charged, countedAddress, fitting, paceOf, refunded, waitOf } from '../../../src/domain/rate-limit.ts'
+import { charged, fitting, paceOf, refunded, waitOf } from '../../../src/domain/rate-limit.ts'
+import { countedAddress } from '../../../src/shared/lib/ip-address.ts'
 
 const aLimit = fc.record({
   requests: fc.integer({ min: 1, max: 500 }),

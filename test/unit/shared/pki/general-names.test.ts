@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { isIP, SocketAddress } from 'node:net'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import { formatIpAddress, parseIpAddress } from '../../../../src/shared/lib/ip-address.ts'
 import { DerError, DerReader } from '../../../../src/shared/pki/der.ts'
 import { encodeDer } from '../../../../src/shared/pki/der-writer.ts'
 import {
@@ -11,7 +12,6 @@ import {
   writeIpAddress,
   writeUri,
 } from '../../../../src/shared/pki/general-names.ts'
-import { formatIpAddress, parseIpAddress } from '../../../../src/shared/pki/ip-address.ts'
 import { hex, randomOctets } from './support.ts'
 
 const read = (text: string) => readGeneralName(new DerReader(hex(text)))

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { formatIpAddress, parseIpAddress } from '../../../../src/shared/pki/ip-address.ts'
+import { formatIpAddress, parseIpAddress } from '../../../../src/shared/lib/ip-address.ts'
 import { normalizeDnsName, normalizeIpAddress } from '../../../../src/shared/protocol/identifier.ts'
 import { propertyRuns } from '../../../support/property-runs.ts'
 import { mutated, randomOctets } from '../pki/support.ts'

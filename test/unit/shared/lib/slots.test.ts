@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { TokenBucket } from '../../../signer/issuers.ts'
-import { SignerUnavailable } from '../../../signer/protocol/errors.ts'
-import { SignQueue } from '../../../signer/sign-queue.ts'
+import { Slots } from '../../../../src/shared/lib/slots.ts'
 
 describe('the queue of a key', () => {
   test('never runs more tasks at once than it has slots, and keeps their order', async () => {
-    const queue = new SignQueue(2)
+    const queue = new Slots(2)
     let running = 0
     let most = 0
     const started: number[] = []
@@ -30,18 +28,15 @@ describe('the queue of a key', () => {
   })
 
   test('does not start a task whose deadline passed while it waited', async () => {
-    const queue = new SignQueue(1)
+    const queue = new Slots(1)
     const slow = queue.run(Number.POSITIVE_INFINITY, () => sleep(30))
-    await assert.rejects(
-      queue.run(performance.now() + 1, () => assert.fail('started')),
-      SignerUnavailable,
-    )
+    assert.equal(await queue.run(performance.now() + 1, () => assert.fail('started')), undefined)
     await slow
     assert.equal(await queue.run(Number.POSITIVE_INFINITY, () => 'next'), 'next')
   })
 
   test('frees the slot of a task that failed', async () => {
-    const queue = new SignQueue(1)
+    const queue = new Slots(1)
     await assert.rejects(
       queue.run(Number.POSITIVE_INFINITY, () => {
         throw new Error('device gone')
@@ -51,7 +46,7 @@ describe('the queue of a key', () => {
   })
 
   test('says when nothing runs and nothing waits any more', async () => {
-    const queue = new SignQueue(2)
+    const queue = new Slots(2)
     await queue.idle()
     let ended = 0
     for (let n = 0; n < 5; n++) {
@@ -65,21 +60,34 @@ describe('the queue of a key', () => {
   })
 })
 
-describe('signatures per second', () => {
-  const take = (bucket: TokenBucket, now: number, times: number) =>
-    Array.from({ length: times }, () => bucket.take(now)).filter(Boolean).length
-
-  test('allow a burst of one second and then the rate', () => {
-    const bucket = new TokenBucket(10)
-    assert.equal(take(bucket, 5000, 50), 10)
-    assert.equal(take(bucket, 5500, 50), 5)
-    assert.equal(take(bucket, 60_000, 50), 10)
+describe('the slots of a handler', () => {
+  test('lets in as many as it has places, then in turn', async () => {
+    const gate = new Slots(1)
+    const order: string[] = []
+    let finishFirst = () => {}
+    const finished = new Promise<void>((resolve) => {
+      finishFirst = resolve
+    })
+    const first = gate.run(Number.POSITIVE_INFINITY, async () => {
+      await finished
+      order.push('first')
+    })
+    const second = gate.run(Number.POSITIVE_INFINITY, async () => order.push('second'))
+    finishFirst()
+    await Promise.all([first, second])
+    assert.deepEqual(order, ['first', 'second'])
   })
 
-  test('below one per second allow single signatures', () => {
-    const bucket = new TokenBucket(0.5)
-    assert.equal(take(bucket, 5000, 5), 1)
-    assert.equal(take(bucket, 6000, 5), 0)
-    assert.equal(take(bucket, 7000, 5), 1)
+  test('gives up a wait that is too long, and loses no place by it', async () => {
+    const gate = new Slots(1)
+    let finish = () => {}
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve
+    })
+    const held = gate.run(Number.POSITIVE_INFINITY, () => finished)
+    assert.equal(await gate.run(performance.now() + 10, async () => 'in'), undefined)
+    finish()
+    await held
+    assert.equal(await gate.run(performance.now() + 60_000, async () => 'in'), 'in')
   })
 })

@@ -1,15 +1,15 @@
-/** How consumers outside are asked again: with growing pauses, for days. */
+/** Exponential backoff of consumers outside: growing pauses, for four days. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { limitedSignal } from '../shared/lib/time-limit.ts'
 import type { ExternalConsumer } from './consumer.ts'
-import { timeLimit } from './time-limit.ts'
 
 const FIRST_DELAY_MS = 1_000
 const MAX_DELAY_MS = 60_000
 /** A receiver may be away for a long weekend. */
 const MAX_FAILURES = (4 * 86_400_000) / MAX_DELAY_MS
 const MAX_RETRY_AFTER_MS = 3_600_000
-/** A failed attempt keeps its place so long, so that an absent receiver costs few statements. */
+/** A failed attempt keeps its place for this long, so that an absent receiver costs few statements. */
 const AWAY_PAUSE_MS = 5_000
 
 /** The receiver asks for a pause (RFC 9110 §10.2.3). */
@@ -31,18 +31,18 @@ export class Refused extends Error {}
 export class RefusedForGood extends Refused {}
 
 /** @returns undefined after four days of failures, or when the receiver has refused for good */
-export function patientDelayMs(failures: number, error: unknown): number | undefined {
+export function backoffDelayMs(failures: number, error: unknown): number | undefined {
   if (failures >= MAX_FAILURES || error instanceof RefusedForGood) return undefined
   const backoff = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), MAX_DELAY_MS)
   return error instanceof ReceiverBusy ? Math.max(backoff, error.retryAfterMs) : backoff
 }
 
-type Patient = Pick<ExternalConsumer, 'name' | 'kinds' | 'concurrency' | 'deliver' | 'timeoutMs'> &
+type Attempted = Pick<ExternalConsumer, 'name' | 'kinds' | 'concurrency' | 'deliver' | 'timeoutMs'> &
   Pick<Partial<ExternalConsumer>, 'deliverTogether' | 'most'>
 
-export function patientConsumer({ deliver, deliverTogether, timeoutMs, ...consumer }: Patient): ExternalConsumer {
-  async function patiently(signal: AbortSignal, attempt: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    const limit = timeLimit(timeoutMs, signal)
+export function withBackoff({ deliver, deliverTogether, timeoutMs, ...consumer }: Attempted): ExternalConsumer {
+  async function attempted(signal: AbortSignal, attempt: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const limit = limitedSignal(timeoutMs, signal)
     try {
       await attempt(limit.signal)
     } catch (error) {
@@ -56,10 +56,10 @@ export function patientConsumer({ deliver, deliverTogether, timeoutMs, ...consum
   return {
     ...consumer,
     timeoutMs: timeoutMs + AWAY_PAUSE_MS,
-    retryDelayMs: patientDelayMs,
-    deliver: (event, signal) => patiently(signal, (limited) => deliver(event, limited)),
+    retryDelayMs: backoffDelayMs,
+    deliver: (event, signal) => attempted(signal, (limited) => deliver(event, limited)),
     ...(deliverTogether && {
-      deliverTogether: (events, signal) => patiently(signal, (limited) => deliverTogether(events, limited)),
+      deliverTogether: (events, signal) => attempted(signal, (limited) => deliverTogether(events, limited)),
       isRefusal: (error: unknown) => error instanceof Refused,
     }),
   }

@@ -77,3 +77,16 @@ function longestZeroRun(groups: readonly number[]): { start: number; length: num
   }
   return best
 }
+
+/** Octets of a customer's smallest IPv6 network; addresses within it cost nothing. */
+const IPV6_NETWORK_OCTETS = 8
+const MAPPED_PREFIX = '00000000000000000000ffff'
+
+/** The key that counts a client address: IPv4 itself, IPv6 by its /64, in any spelling. */
+export function countedAddress(address: string): string {
+  if (!address.includes(':')) return address
+  const octets = parseIpAddress(address.replace(/%.*$/, ''))
+  if (octets === undefined || octets.length === 4) return address
+  if (octets.toString('hex', 0, 12) === MAPPED_PREFIX) return octets.subarray(12).join('.')
+  return `${octets.toString('hex', 0, IPV6_NETWORK_OCTETS)}/64`
+}

@@ -1,0 +1,49 @@
+/** Measures a front thread: its load for the overload control, its pool for the instance. */
+
+import type { HttpServer } from '../../http/server.ts'
+import { BUSY } from '../../overload/admission.ts'
+import { TICK_MS } from '../../overload/overload.ts'
+import type { OverloadControl } from '../../overload/overload-control.ts'
+import type { SharedFlags } from '../../services/shared-state.ts'
+import type { Database } from '../../store/database.ts'
+import { GROUP_DISTANCE_MS } from '../../store/pipeline.ts'
+
+const POOL_REPORT_MS = 100
+
+export function startTicks(
+  { db, overload }: { db: Database; overload: Pick<OverloadControl<unknown>, 'tick'> },
+  servers: readonly HttpServer[],
+): void {
+  const utilizationSinceTick = createUtilization()
+  setInterval(() => {
+    const utilization = utilizationSinceTick()
+    const requests = sumOf(servers, ({ counters }) => counters.requests)
+    const refusedConnections = sumOf(servers, ({ counters }) => counters.refusedConnections)
+    db.pipeline.keepDistance(utilization > BUSY ? GROUP_DISTANCE_MS : 0)
+    overload.tick(performance.now(), { requests, refusedConnections, utilization })
+  }, TICK_MS).unref()
+}
+
+export const sumOf = (servers: readonly HttpServer[], value: (server: HttpServer) => number): number =>
+  servers.reduce((sum, server) => sum + value(server), 0)
+
+/** Measures the share of time this thread was busy since the last call. */
+function createUtilization(): () => number {
+  let before = performance.eventLoopUtilization()
+  return () => {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, before)
+    before = now
+    return utilization
+  }
+}
+
+/**
+ * Writes this thread's pool figures to the shared flags, at once and then several times a second.
+ * Input is read first, or a thread that was blocked would report answers as outstanding.
+ */
+export function reportPoolTo(flags: SharedFlags, front: number, db: Database): void {
+  const report = () => flags.reportPool(front, db.pressure())
+  report()
+  setInterval(() => setImmediate(report), POOL_REPORT_MS).unref()
+}

@@ -1,0 +1,83 @@
+/** Messages and questions of a front thread to the supervisor. */
+
+import type { Logger } from 'pino'
+import { csrBackendNames } from '../../config/backends.ts'
+import { RefusalTally } from '../../events/abuse-summary.ts'
+import type { ActorRef } from '../../runtime/actor.ts'
+import type { AskForCaa } from '../../services/caa-freshness.ts'
+import type { AttemptEnded, DispatchValidation, ValidationRequest } from '../../services/challenge-triggers.ts'
+import type { CsrOutcome } from '../../services/csr-step.ts'
+import type { AskForMailDomains } from '../../services/registration.ts'
+import { batchPerTick } from '../../shared/lib/batch-per-tick.ts'
+import { caaAnswerDeadlineMs } from '../../validation/caa-checks.ts'
+import { mailDomainsThrough } from '../../validation/mail-domain-checks.ts'
+import type { FrontThreadData, SupervisorMessages } from '../messages.ts'
+
+type Config = FrontThreadData['config']
+type Supervisor = ActorRef<SupervisorMessages>
+
+/** Exceeds the longest wait of a finalize. */
+const ISSUING_DEADLINE_MS = 120_000
+const REFUSALS_REPORT_MS = 5_000
+
+/** Hands over all validations of one tick in one message. */
+export function validationsThrough(
+  supervisor: Supervisor,
+  front: number,
+  log: Logger,
+  onLost: (attempts: readonly AttemptEnded[]) => void,
+): DispatchValidation {
+  return batchPerTick<ValidationRequest>((requests) => {
+    try {
+      supervisor.tell('validate', { front, requests })
+    } catch (error) {
+      // The claims stay in the database, and the challenge worker adopts them later.
+      const authorizationIds = requests.map(({ authorizationId }) => authorizationId)
+      log.warn({ authorizationIds, err: error }, 'validations could not be handed over')
+      onLost(requests.map(({ authorizationId }) => ({ authorizationId })))
+    }
+  })
+}
+
+export function caaThrough(supervisor: Supervisor, config: Config): AskForCaa {
+  return (request) => supervisor.ask('caa', request, caaAnswerDeadlineMs(config))
+}
+
+/** @returns undefined when mail domains are not checked */
+export function mailDomainsOf(supervisor: Supervisor, config: Config, log: Logger): AskForMailDomains | undefined {
+  const ask = (domains: readonly string[], deadlineMs: number) => supervisor.ask('mailDomains', domains, deadlineMs)
+  return mailDomainsThrough(ask, config, log)
+}
+
+/** @returns undefined when the signer signs everything */
+export function csrIssuancesThrough(supervisor: Supervisor, config: Config, log: Logger) {
+  if (csrBackendNames(config).length === 0) return undefined
+  return (certificateId: string): Promise<CsrOutcome> =>
+    supervisor.ask('issueFromCsr', certificateId, ISSUING_DEADLINE_MS).catch((error: unknown) => {
+      // The row is in the database, and a round of the supervisor finds it.
+      log.debug({ certificateId, err: error }, 'an issuance could not be handed over')
+      return 'pending'
+    })
+}
+
+export interface Refusals {
+  tally: RefusalTally
+  /** Tells the supervisor what was counted since the last report. */
+  report(): void
+}
+
+/** Sums of the thread go to the supervisor, which has one summary for the instance. */
+export function refusalsTo(supervisor: Supervisor, log: Logger): Refusals {
+  const tally = new RefusalTally()
+  const report = () => {
+    const counts = tally.take()
+    if (!counts) return
+    try {
+      supervisor.tell('refusals', counts)
+    } catch (error) {
+      log.debug({ err: error }, 'counts of refusals were lost')
+    }
+  }
+  setInterval(report, REFUSALS_REPORT_MS).unref()
+  return { tally, report }
+}
