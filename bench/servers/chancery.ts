@@ -96,7 +96,7 @@ async function startService(
     crl: hasCrl || undefined,
     'crl-port': hasCrl && known.has('crl-port') ? await freePort() : undefined,
   }
-  const command = [process.execPath, '--enable-source-maps', cli, '--dev', ...serverFlags(flags, known, name)]
+  const command = [process.execPath, cli, '--dev', ...serverFlags(flags, known, name)]
   const directoryUrl = `https://localhost:${port}/directory`
   const { pid, stop } = await startChild(
     { name, command, cwd: root, cpus: serverCpus, answersAt: directoryUrl },

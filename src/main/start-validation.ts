@@ -3,6 +3,7 @@
  * queue.
  */
 
+import { availableParallelism } from 'node:os'
 import { ChallengeEvents } from '../events/challenge-events.ts'
 import { corroborated } from '../mpic/perspectives.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
@@ -22,7 +23,7 @@ import type { DatabasePart } from './start-database.ts'
 /**
  * A validation takes 0.5 ms of CPU and up to seconds of waiting, so few threads run many at once.
  */
-const VALIDATION_THREADS = 2
+const VALIDATION_THREADS = Math.min(2, availableParallelism())
 
 /** Extra time for attempts that outlast `server.graceful_timeout`. */
 const VALIDATION_STOP_MS = 1_000
