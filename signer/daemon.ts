@@ -48,7 +48,7 @@ export async function checkSetup(config: SignerConfig): Promise<string[]> {
   }
 }
 
-export interface DaemonOptions {
+interface DaemonOptions {
   config: SignerConfig
   /** Reads the configuration again, at SIGHUP. */
   reread(): SignerConfig

@@ -9,12 +9,12 @@ import { MAX_SOCKET_PATH_BYTES } from './protocol/frames.ts'
 const DIRECTORY_MODE = 0o750
 const SOCKET_MODE = 0o660
 
-export interface ServerLimits extends ConnectionLimits {
+interface ServerLimits extends ConnectionLimits {
   connections: number
   gracefulTimeoutMs: number
 }
 
-export interface ServerOptions extends ConnectionContext {
+interface ServerOptions extends ConnectionContext {
   socketPath: string
   limits: ServerLimits
 }

@@ -58,7 +58,7 @@ export function requireIssuer({ issuers }: SigningService, id: string): Issuer {
   return issuer
 }
 
-export interface Signing {
+interface Signing {
   issuer: Issuer
   make(): Buffer | Promise<Buffer>
   record: Omit<AuditRecord, 'issuer'>

@@ -7,7 +7,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, type SecureContext } from 'node:tls'
 import { startTimeLimit } from '../src/shared/lib/time-limit.ts'
 
-export interface Endpoint {
+interface Endpoint {
   /** IP address; never a name. */
   address: string
   port: number
@@ -22,7 +22,7 @@ export interface TlsOffer {
   protocols: string[]
 }
 
-export type FailedPhase = 'connect' | 'tls' | 'exchange'
+type FailedPhase = 'connect' | 'tls' | 'exchange'
 export interface ConnectionFailure {
   kind: 'failed'
   phase: FailedPhase

@@ -10,7 +10,7 @@ import { limitReceived } from '../src/shared/lib/received-limit.ts'
 import { startTimeLimit } from '../src/shared/lib/time-limit.ts'
 import { type ConnectionFailure, errorReason, SENT_WITHOUT_END } from './connection.ts'
 
-export interface GetRequest {
+interface GetRequest {
   /** Host header, with any port other than the default. */
   host: string
   /** Path and query, percent-encoded. */

@@ -92,14 +92,14 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
   }
 }
 
-export interface Call {
+interface Call {
   /** When the client stops waiting, in the time of `performance.now()`. */
   deadlineAt: number
   /** Identifies the client connection; every call of one connection has the same object. */
   connection: object
 }
 
-export interface Reply<M extends MethodName> {
+interface Reply<M extends MethodName> {
   meta: MethodResult<M>
   payload?: Buffer
 }

@@ -57,7 +57,7 @@ const HEADER_BYTES = 12
 const EMPTY = Buffer.alloc(0)
 const NO_META = '{}'
 
-export interface FrameFields {
+interface FrameFields {
   kind: FrameKind
   id?: number
   method?: number

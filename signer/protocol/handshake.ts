@@ -74,7 +74,7 @@ export function decodeHello(frame: Frame): Buffer {
   return Buffer.from(frame.payload)
 }
 
-export type Side = 'client' | 'server'
+type Side = 'client' | 'server'
 
 /** Proves knowledge of the shared secret. The MAC covers both nonces, the side and the version. */
 function handshakeMac(secret: Buffer, side: Side, serverNonce: Buffer, clientNonce: Buffer): Buffer {

@@ -165,7 +165,7 @@ export interface DnsPersistSettings {
   draft: '01' | '02'
 }
 
-/** What a client address may cost by requests that fail. */
+/** Costs of a client address for requests that fail. */
 export interface FailureBudget {
   /** @throws Problem when the address has used it up */
   require(address: string, provenFrom?: string): void

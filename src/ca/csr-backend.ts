@@ -52,7 +52,7 @@ export interface StepOptions {
 }
 
 /**
- * The news for the circuit breaker: `failed` where the CA failed and is asked again, `none` where it was not asked.
+ * A report to the circuit breaker: `failed` where the CA failed and is asked again, `none` where it was not asked.
  * Without it the CA has answered.
  */
 export interface Contact {

@@ -1,6 +1,4 @@
-/**
- * What every instance follows in `server_settings`: the operator's switches, and revocations by commands.
- */
+/** Rows of `server_settings` that every instance follows: the operator's switches, and revocations by commands. */
 
 import type { Logger } from 'pino'
 import type { Metrics } from '../ops/metrics.ts'

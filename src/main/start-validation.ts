@@ -4,6 +4,7 @@
  */
 
 import { readFile } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import type { Config } from '../config/schema.ts'
 import { ChallengeEvents } from '../events/challenge-events.ts'
@@ -28,7 +29,7 @@ import type { DatabasePart } from './start-database.ts'
 /**
  * A validation takes 0.5 ms of CPU and up to seconds of waiting, so few threads run many at once.
  */
-const VALIDATION_THREADS = 2
+const VALIDATION_THREADS = Math.min(2, availableParallelism())
 
 /** Extra time for attempts that outlast `server.graceful_timeout`. */
 const VALIDATION_STOP_MS = 1_000

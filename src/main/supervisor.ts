@@ -7,7 +7,7 @@
 
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
-import { publicNames } from '../config/ca-module.ts'
+import { publicNames } from '../config/backends.ts'
 import type { CheckStatus, HealthReport } from '../domain/health.ts'
 import type { AbuseSummary } from '../events/abuse-summary.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'

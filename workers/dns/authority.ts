@@ -17,7 +17,7 @@ import { allWithGrace } from './grace.ts'
 import type { DnsResponse, DnsType } from './message.ts'
 import type { DnsClient } from './result.ts'
 
-export interface AuthorityOptions {
+interface AuthorityOptions {
   /** Finds the zones and the addresses of their servers. */
   resolver: DnsClient
   policy: AddressPolicy

@@ -64,7 +64,7 @@ const RECURSION_DESIRED = 0x0100
 const AUTHENTIC_DATA = 0x0020
 const DNSSEC_OK = 0x8000
 
-export interface QueryOptions {
+interface QueryOptions {
   edns: boolean
   dnssec: boolean
   recursion: boolean

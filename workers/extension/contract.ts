@@ -59,7 +59,7 @@ export interface Validator {
   validate(challenge: ExtensionJob['challenge'], context: { signal: AbortSignal }): unknown
 }
 
-export interface ValidatorClass {
+interface ValidatorClass {
   readonly type: string
   readonly wildcard: boolean
   readonly ip: boolean
@@ -71,7 +71,7 @@ export interface ValidatorClass {
 const TYPE = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /** @throws Error, the end of a sentence that starts with the reference of the module */
-export function requireValidatorClass(exported: unknown): ValidatorClass {
+function requireValidatorClass(exported: unknown): ValidatorClass {
   if (typeof exported !== 'function' || typeof exported.prototype?.validate !== 'function')
     throw new Error('is no class with a method validate')
   const { type, wildcard = false, ip = false } = exported as { type?: unknown; wildcard?: unknown; ip?: unknown }

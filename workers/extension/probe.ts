@@ -14,7 +14,7 @@ export interface ProbeData {
   settings: ValidatorSettings
 }
 
-export type ValidatorDescription = LoadedValidator['description']
+type ValidatorDescription = LoadedValidator['description']
 
 export type ProbeReport =
   | { type: 'loading'; index: number }

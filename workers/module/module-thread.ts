@@ -22,7 +22,7 @@ const MAX_OUTPUT = 1_000
  * - `failed`: the method has thrown
  * - `lost`: the call has begun and has no answer
  */
-export type ModuleErrorKind = 'unusable' | 'settings' | 'failed' | 'lost'
+type ModuleErrorKind = 'unusable' | 'settings' | 'failed' | 'lost'
 
 /** The message is the end of a sentence about the module. */
 export class ModuleError extends Error {

@@ -23,7 +23,7 @@ import { chooseOperation, type TokenInput, type TokenOperation } from './mechani
 import type { KeyPlace, Session } from './session.ts'
 import type { Token } from './token.ts'
 
-export interface TokenKeyOptions {
+interface TokenKeyOptions {
   library: Pkcs11Library
   token: TokenPlace
   key: KeyPlace

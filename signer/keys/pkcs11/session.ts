@@ -22,16 +22,16 @@ export interface KeyPlace {
 export type NewTokenKey = { kind: 'rsa'; bits: number } | { kind: 'ec'; curveOid: string }
 
 /** `point` is the raw CKA_EC_POINT of the token. */
-export type TokenPublicKey = { kind: 'rsa'; modulus: Buffer; exponent: Buffer } | { kind: 'ec'; point: Buffer }
+type TokenPublicKey = { kind: 'rsa'; modulus: Buffer; exponent: Buffer } | { kind: 'ec'; point: Buffer }
 
-export interface GeneratedKey {
+interface GeneratedKey {
   key: NativeKey
   publicKey: TokenPublicKey
   isSensitive: boolean
   isExtractable: boolean
 }
 
-export interface TokenKeyFacts {
+interface TokenKeyFacts {
   label: string
   /** Lower-case hexadecimal. */
   id: string

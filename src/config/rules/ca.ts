@@ -2,8 +2,8 @@
 
 import { isSigner } from '../../domain/csr-issuance.ts'
 import { isBase64url } from '../../shared/lib/encoding.ts'
-import { backendsOf, FAILOVER, usedBackends, usesBackend } from '../backends.ts'
-import { caModuleConfig, isModule, keyOfBackend, moduleReferenceOf, usedModules } from '../ca-module.ts'
+import { backendsOf, FAILOVER, isModule, keyOfBackend, usedBackends, usedModules, usesBackend } from '../backends.ts'
+import { caModuleConfig, moduleReferenceOf } from '../ca-module.ts'
 import { HANDLER_METHODS, handlerReferenceOf, readChallengeHandler } from '../challenge-handler.ts'
 import type { Config } from '../schema.ts'
 import { not, type Rule, required } from './rule.ts'

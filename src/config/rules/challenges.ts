@@ -1,7 +1,7 @@
 /** Rules for challenge methods and their corroboration by perspectives. */
 
-import { pythonClassAdvice } from '../ca-module.ts'
-import { caaIdentities, issuerDomainNames } from '../issuer-names.ts'
+import { pythonClassAdvice } from '../../shared/lib/module-reference.ts'
+import { caaIdentities, issuerDomainNames } from '../challenge-facts.ts'
 import type { Config } from '../schema.ts'
 import { not, type Rule } from './rule.ts'
 

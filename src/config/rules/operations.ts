@@ -2,7 +2,7 @@
 
 import { signerBackend } from '../backends.ts'
 import { hookClassOf, readWebhookConfig } from '../hook-class.ts'
-import type { Config } from '../schema.ts'
+import { ABSENT_KEY, type Config } from '../schema.ts'
 import { type Misplaced, not, type Rule, required } from './rule.ts'
 
 const MIN_TOKEN_SECRET = 16
@@ -65,6 +65,12 @@ export const OPERATIONS: readonly Rule[] = [
     ['ct_logging.enabled'],
     (c) => c.ct_logging.enabled && c.ct_logging.logs.length === 0,
     'is empty; ct_logging.enabled needs at least one log',
+  ),
+  not(
+    ABSENT_KEY,
+    [],
+    (c) => c.ct_logging.enabled && c.ct_logging.submit_precert,
+    'to embed timestamps, the signer would have to sign each certificate twice, which is not available in this version; set it to false, and certificates are submitted once they are issued',
   ),
   required(
     'admin_api.initial_admin_email',

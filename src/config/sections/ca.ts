@@ -80,7 +80,7 @@ const Profile = z
   })
   .meta({ description: 'One certificate profile.' })
 
-export type Profile = z.output<typeof Profile>
+type Profile = z.output<typeof Profile>
 
 const defaultProfile = () =>
   Profile.parse({ key_usages: ['digital_signature', 'key_encipherment'], extended_key_usages: ['server_auth'] })

@@ -6,6 +6,7 @@ import { z } from 'zod/v4'
 import { keysOf } from '../../shared/lib/encoding.ts'
 import { parseModuleReference } from '../../shared/lib/module-reference.ts'
 import { CHALLENGE_TYPES, isChallengeType, MAX_ENABLED_METHODS } from '../../shared/protocol/challenge.ts'
+import { EXTENSION_DEFAULTS, MAX_ISSUER_DOMAIN_NAMES } from '../challenge-facts.ts'
 import {
   checkedText,
   choice,
@@ -20,12 +21,6 @@ import {
   setting,
   whole,
 } from '../field.ts'
-
-/**
- * Most issuer domain names that a dns-persist-01 challenge may list
- * (draft-ietf-acme-dns-persist §3.1).
- */
-export const MAX_ISSUER_DOMAIN_NAMES = 10
 
 const isMethod = (value: string) =>
   isChallengeType(value) || (value.startsWith('ext:') && parseModuleReference(value.slice(4)) !== undefined)
@@ -141,16 +136,13 @@ const DnsPersist01 = z
   .meta({ description: 'dns-persist-01 (draft-ietf-acme-dns-persist).' })
 
 const Extension = z.strictObject({
-  timeout_seconds: timeout(10),
-  max_retries: maxRetries(3),
+  timeout_seconds: timeout(EXTENSION_DEFAULTS.timeout_seconds),
+  max_retries: maxRetries(EXTENSION_DEFAULTS.max_retries),
   settings: setting(
     z.record(z.string(), z.unknown()).default(() => ({})),
     'Settings that the module gets when it is loaded.',
   ),
 })
-
-/** Settings of a module without an entry. */
-export const EXTENSION_DEFAULTS = Extension.parse({})
 
 /** Regions of Regional Internet Registries (BR 3.2.2.9 requires corroboration from two of them). */
 const REGIONS = ['afrinic', 'apnic', 'arin', 'lacnic', 'ripe'] as const

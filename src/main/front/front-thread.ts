@@ -16,7 +16,6 @@ import { type Actor, spawn } from '../../runtime/actor.ts'
 import { ActorError } from '../../runtime/errors.ts'
 import { runThread, type ThreadContext } from '../../runtime/thread-entry.ts'
 import { openSharedFlags } from '../../services/shared-state.ts'
-import { crlMaxAgeSeconds } from '../../settings/issuance.ts'
 import { liveSettings, overloadSettings, proxySettings, threadDatabaseSettings } from '../../settings/server.ts'
 import { isUnavailable, openDatabase } from '../../store/database.ts'
 import { connectCa } from '../ca/signer-connection.ts'
@@ -88,7 +87,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     askForMailDomains: mailDomainsOf(supervisor, config, log),
   })
   const refusals = refusalsTo(supervisor, log)
-  const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
+  const crls = createFrontCrls(data.crls, config.crl.rebuild_interval_seconds)
   /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
   const errors = { isBusy: (error: unknown) => error instanceof ActorError, isUnavailable }

@@ -34,7 +34,7 @@ export interface CaaRequest {
 }
 
 /** `reason` contains no byte of a record. */
-export type CaaDecision = { permitted: true } | { permitted: false; reason: string }
+type CaaDecision = { permitted: true } | { permitted: false; reason: string }
 
 /**
  * Properties that may be critical: `iodef` requests optional reports (RFC 8659 §4.4).

@@ -16,7 +16,7 @@ export const EC_CURVES = {
   'P-521': { coordinateBytes: 66, algorithms: ['ES512'] },
 } as const satisfies Record<string, { coordinateBytes: number; algorithms: readonly JwsAlgorithm[] }>
 
-export type EcCurve = keyof typeof EC_CURVES
+type EcCurve = keyof typeof EC_CURVES
 
 const OKP_ALGORITHMS = ['EdDSA'] as const satisfies readonly JwsAlgorithm[]
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256'] as const satisfies readonly JwsAlgorithm[]

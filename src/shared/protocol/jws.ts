@@ -16,7 +16,7 @@ export interface FlattenedJws {
   signingInput: Buffer
 }
 
-export interface JwsHeader {
+interface JwsHeader {
   alg: JwsAlgorithm
   nonce: string
   url: string

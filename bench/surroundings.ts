@@ -1,5 +1,5 @@
 /**
- * How a signal ends the bench, one way for all commands.
+ * A signal ends every command of the bench in one way; a line shows its progress.
  *
  * The first signal finishes the operations that have begun, reports the measurements, and stops the servers. A second
  * one does not wait for these operations. Each child has a process group of its own: Ctrl-C goes to a whole group, and
@@ -7,6 +7,7 @@
  */
 
 import { constants } from 'node:os'
+import type { Progress } from './generator/fleet.ts'
 
 /** One Ctrl-C arrives twice under npm: from the terminal, and passed on by npm. */
 const SAME_MS = 500
@@ -51,5 +52,45 @@ export async function unlessInterrupted<T>(running: Promise<T>): Promise<T | und
   } catch (error) {
     if (error instanceof Interrupted) return undefined
     throw error
+  }
+}
+
+/** Rewritten in place on a terminal, one line a second elsewhere. */
+export interface ProgressLine {
+  /** Begins a part of the run and shows its counts once a second until the next call. */
+  begin(phase: string, read?: () => Progress): void
+  end(): void
+}
+
+const INTERVAL_MS = 1000
+
+export function progressLine(out: NodeJS.WriteStream): ProgressLine {
+  let timer: NodeJS.Timeout | undefined
+  const write = (line: string) => {
+    if (out.isTTY) out.write(`\r\x1b[K${line.slice(0, (out.columns || 80) - 1)}`)
+    else out.write(`${line}\n`)
+  }
+  const end = () => {
+    clearInterval(timer)
+    timer = undefined
+    if (out.isTTY) out.write('\r\x1b[K')
+  }
+  return {
+    begin(phase, read) {
+      end()
+      write(phase)
+      if (!read) return
+      const startedAt = performance.now()
+      let last = read().operations
+      timer = setInterval(() => {
+        const now = read()
+        const seconds = ((performance.now() - startedAt) / 1000).toFixed(0)
+        const counts = (['failed', 'refused', 'dropped'] as const).filter((name) => now[name] > 0)
+        const others = counts.map((name) => `, ${now[name]} ${name}`).join('')
+        write(`${phase} ${seconds} s: ${now.operations - last}/s, ${now.operations} done${others}`)
+        last = now.operations
+      }, INTERVAL_MS)
+    },
+    end,
   }
 }
