@@ -10,10 +10,9 @@
 
 import { isIPv4 } from 'node:net'
 import type { AddressPolicy } from '../address-policy.ts'
-import type { Deadline } from '../deadline.ts'
+import { allWithGrace, type Deadline } from '../deadline.ts'
 import { type Answered, askServers, type DnsFailure } from './ask.ts'
 import type { NameServer } from './exchange.ts'
-import { allWithGrace } from './grace.ts'
 import type { DnsResponse, DnsType } from './message.ts'
 import type { DnsClient } from './result.ts'
 
