@@ -13,10 +13,11 @@ import { createMetrics } from '../../ops/metrics.ts'
 import { answerOf } from '../../ops/thread-metrics.ts'
 import { OverloadControl } from '../../overload/overload-control.ts'
 import { type Actor, spawn } from '../../runtime/actor.ts'
+import { ActorError } from '../../runtime/errors.ts'
 import { runThread, type ThreadContext } from '../../runtime/thread-entry.ts'
 import { openSharedFlags } from '../../services/shared-state.ts'
 import { liveSettings, overloadSettings, proxySettings, threadDatabaseSettings } from '../../settings/server.ts'
-import { openDatabase } from '../../store/database.ts'
+import { isUnavailable, openDatabase } from '../../store/database.ts'
 import { connectCa } from '../ca/signer-connection.ts'
 import { createEventWriter } from '../event-writer.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../messages.ts'
@@ -89,9 +90,11 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
   const crls = createFrontCrls(data.crls, config.crl.rebuild_interval_seconds)
   /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
+  const errors = { isBusy: (error: unknown) => error instanceof ActorError, isUnavailable }
   return {
     log,
     metrics,
+    errors,
     db,
     eventWriter,
     refusals,

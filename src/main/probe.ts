@@ -8,11 +8,11 @@
 
 import type { CaBackend, CaHealth } from '../ca/backend.ts'
 import { isBehind, type WorkersStatus } from '../domain/alarms.ts'
+import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from '../domain/health.ts'
 import type { SharedFlags } from '../services/shared-state.ts'
 import { pressureTier } from '../services/shared-state.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import { type Database, requireWrites } from '../store/database.ts'
-import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from './health.ts'
 
 /** The backends that certificates come from. */
 export interface BackendHealth {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { CaHealth } from '../../../src/ca/backend.ts'
-import { createProbe, type ProbeParts } from '../../../src/ops/probe.ts'
+import { createProbe, type ProbeParts } from '../../../src/main/probe.ts'
 
 const UP: CaHealth = { signing: true, tokens: [] }
 const TOKEN = { issuer: 'default', since: '2026-01-01T00:00:00Z' }

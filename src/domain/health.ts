@@ -1,11 +1,4 @@
-/**
- * Renders health objects and endpoints (docs/decisions/health-and-headers.md). The supervisor runs
- * the probes.
- */
-
-import { Resolver } from 'node:dns/promises'
-import type { Header, HttpReply } from '../http/message.ts'
-import { type Loop, startLoop } from '../runtime/loop.ts'
+/** The health of an instance as its endpoints show it (docs/decisions/health-and-headers.md). Pure. */
 
 export type CheckStatus = 'ok' | 'error'
 
@@ -70,25 +63,11 @@ export interface HealthReport {
   shutting_down: boolean
 }
 
-function isHealthy({ checks }: HealthReport): boolean {
+export function isHealthy({ checks }: HealthReport): boolean {
   const { database, ca_backend, crl } = checks
   return (
     database !== 'pool_exhausted' && database.status === 'ok' && ca_backend.status === 'ok' && crl?.status !== 'error'
   )
-}
-
-export function livezReply(version: string, headers: readonly Header[]): HttpReply {
-  return jsonReply(200, { alive: true, version }, headers)
-}
-
-/**
- * Shows everything except the pool. Workers, mail, name servers and the audit log never change the
- * status code.
- */
-export function healthzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
-  const healthy = isHealthy(report)
-  const { pool: _, ...shown } = report
-  return jsonReply(healthy ? 200 : 503, { status: healthy ? 'ok' : 'degraded', ...shown }, headers)
 }
 
 /** @returns why the instance should get no requests, or undefined when it is ready */
@@ -100,62 +79,4 @@ export function unreadiness({ checks, shutting_down }: HealthReport): string | u
   if (ca_backend.status === 'error') return ca_backend.reason ?? 'CA backend unavailable'
   if (crl?.status === 'error') return 'CRL is stale'
   return shutting_down ? 'shutting down' : undefined
-}
-
-export function readyzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
-  const reason = unreadiness(report)
-  const pool = report.checks.database === 'pool_exhausted' ? { pool: report.pool } : {}
-  return reason === undefined
-    ? jsonReply(200, { ready: true }, headers)
-    : jsonReply(503, { ready: false, reason, ...pool }, headers)
-}
-
-function jsonReply(status: number, body: object, headers: readonly Header[]): HttpReply {
-  return {
-    status,
-    headers: [['Content-Type', 'application/json'], ['Cache-Control', 'no-store'], ...headers],
-    body: JSON.stringify(body),
-  }
-}
-
-/** Whether a name server of validation answers: asked in the background, because anyone may ask for health. */
-const INTERVAL_MS = 10_000
-const TIMEOUT_MS = 2_000
-
-/** Any answer shows that it is there, also one that refuses. */
-const ANSWERS = new Set(['ENODATA', 'ENOTFOUND', 'ESERVFAIL', 'EREFUSED', 'EFORMERR', 'ENOTIMP'])
-
-interface ResolverCheck {
-  status(): CheckStatus
-  stop(): Promise<void>
-}
-
-/** @param servers `dns.resolvers`; one that answers is enough */
-export function startResolverCheck(servers: readonly string[]): ResolverCheck {
-  const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 1 })
-  resolver.setServers(servers)
-  let status: CheckStatus = 'ok'
-  const loop: Loop = startLoop({
-    name: 'dns resolver',
-    intervalMs: INTERVAL_MS,
-    async round() {
-      status = (await isAnswering(resolver)) ? 'ok' : 'error'
-    },
-    onError: () => undefined,
-  })
-  return {
-    status: () => status,
-    async stop() {
-      resolver.cancel()
-      await loop.stop()
-    },
-  }
-}
-
-/** The root's name servers are what every resolver knows. */
-function isAnswering(resolver: Resolver): Promise<boolean> {
-  return resolver.resolveNs('.').then(
-    () => true,
-    (error: NodeJS.ErrnoException) => ANSWERS.has(error.code ?? ''),
-  )
 }
