@@ -16,9 +16,9 @@ import type { MethodHandlers } from './methods/signing-methods.ts'
 import { crlMethods, signCertificateMethod } from './methods/signing-methods.ts'
 import { atKey, dropPrivileges, inspectPlaces, isRoot, openNumbers } from './privileges.ts'
 import { readSharedSecret } from './protocol/handshake.ts'
-import { listen, prepareSocket, type SignerServer } from './server.ts'
 import type { SigningService } from './signing.ts'
 import { SignedSerials } from './signing.ts'
+import { listen, prepareSocket, type SignerServer } from './socket-server.ts'
 
 /** Time for a signature in a token's library to end, after everything else has stopped. */
 const KEY_CLOSE_MS = 5000

@@ -20,8 +20,8 @@ import { type KeyLoader, readKeySecret } from './keys/load-key.ts'
 import { TokenError } from './keys/pkcs11/error.ts'
 import type { KeyState, SigningKey } from './keys/signing-key.ts'
 import { compilePolicy, type SigningPolicy } from './policy.ts'
-import { PIN_REFUSED_EXIT_CODE, SignerUnavailable } from './protocol/errors.ts'
 import { TEST_MESSAGE } from './protocol/methods.ts'
+import { PIN_REFUSED_EXIT_CODE, SignerUnavailable } from './protocol/signer-errors.ts'
 
 export class TokenBucket {
   readonly #intervalMs: number

@@ -7,7 +7,7 @@ import type { AuditChain } from './audit/chain.ts'
 import type { AuditLine, AuditRecord } from './audit/line.ts'
 import type { Counters } from './counters.ts'
 import { type Issuer, inTurn } from './issuers.ts'
-import { SignerRefusal, SignerUnavailable } from './protocol/errors.ts'
+import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
 
 /** About 20 MB. */
 const REMEMBERED = 65_536

@@ -94,7 +94,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/services',
     'src/http',
     'src/acme/endpoint.ts',
-    'workers/extension/task.ts',
+    'workers/extension/extension-task.ts',
   ],
   // Where the whole is put together: the supervisor, and the entry of each thread with its wiring.
   'src/main': [
@@ -199,7 +199,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/mpic',
     'src/ops/logging.ts',
     'src/ca/signer-process.ts',
-    'signer/connection.ts',
+    'signer/client-connection.ts',
     'signer/issuer-rollover.ts',
     'signer/daemon.ts',
   ],

@@ -8,7 +8,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { limitReceived } from '../src/shared/lib/received-limit.ts'
 import { startTimeLimit } from '../src/shared/lib/time-limit.ts'
-import { type ConnectionFailure, errorReason, SENT_WITHOUT_END } from './connection.ts'
+import { type ConnectionFailure, errorReason, SENT_WITHOUT_END } from './outbound-connection.ts'
 
 interface GetRequest {
   /** Host header, with any port other than the default. */

@@ -7,10 +7,10 @@
 
 import { isIP, isIPv4, type Socket } from 'node:net'
 import type { AddressPolicy } from './address-policy.ts'
-import { type ConnectionFailure, connect, type TlsOffer } from './connection.ts'
 import type { Deadline } from './deadline.ts'
 import type { DnsClient } from './dns/result.ts'
 import type { EvidenceStep } from './job.ts'
+import { type ConnectionFailure, connect, type TlsOffer } from './outbound-connection.ts'
 
 interface Destination {
   /** A name, or an IP address that needs no look-up; IPv6 without brackets. */

@@ -23,7 +23,7 @@
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, renameSync, type Stats, statSync, write } from 'node:fs'
 import path from 'node:path'
 import { IdleSignal } from '../../src/shared/lib/time-limit.ts'
-import { SignerUnavailable } from '../protocol/errors.ts'
+import { SignerUnavailable } from '../protocol/signer-errors.ts'
 import { type AuditLine, type AuditRecord, type ChainPlace, segmentName, sha256Hex } from './line.ts'
 import {
   hasRoom,

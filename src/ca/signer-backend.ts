@@ -8,13 +8,13 @@
  */
 
 import { createPublicKey, createVerify, type KeyObject } from 'node:crypto'
+import { CRL_PIECE_BYTES, TEST_MESSAGE } from '../../signer/protocol/methods.ts'
 import {
   SignerAnswerLost,
   SignerNameRefusal,
   SignerProtocolError,
   SignerRefusal,
-} from '../../signer/protocol/errors.ts'
-import { CRL_PIECE_BYTES, TEST_MESSAGE } from '../../signer/protocol/methods.ts'
+} from '../../signer/protocol/signer-errors.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { assembleCertificate, parseCertificate } from '../shared/pki/certificate.ts'
 import { constraintsOf } from '../shared/pki/certification-path.ts'

@@ -11,7 +11,7 @@ import { writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
-import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol/errors.ts'
+import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol/signer-errors.ts'
 import { decideRestart, NO_FAILURES } from '../runtime/supervision.ts'
 import { makePlace, type SignerPlace } from './signer-place.ts'
 

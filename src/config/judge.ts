@@ -1,11 +1,11 @@
 /** The stages after the schema: rules between keys, and warnings. */
 
 import { formatPath, splitPath, type Violation } from '../shared/config-file/notice.ts'
-import { ACME_PROXY, CA } from './rules/ca.ts'
-import { CHALLENGES } from './rules/challenges.ts'
-import { CRL, HOOKS, OPERATIONS } from './rules/operations.ts'
+import { ACME_PROXY, CA } from './rules/ca-rules.ts'
+import { CHALLENGES } from './rules/challenge-rules.ts'
+import { CRL, HOOKS, OPERATIONS } from './rules/operations-rules.ts'
 import type { IsSet, Rule } from './rules/rule.ts'
-import { ACME, SERVER, URLS } from './rules/server.ts'
+import { ACME, SERVER, URLS } from './rules/server-rules.ts'
 import type { Config } from './schema.ts'
 import { WARNINGS } from './warnings.ts'
 

@@ -1,7 +1,7 @@
 /** The list of background tasks. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ExtensionThreadData } from '../../workers/extension/task.ts'
+import type { ExtensionThreadData } from '../../workers/extension/extension-task.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import { connectionTrouble } from '../ca/signer-check.ts'
 import type { Config } from '../config/schema.ts'

@@ -1,6 +1,6 @@
 /** Settings of validation: offered methods, timeouts, retries, limits, and CAA. */
 
-import type { ExtensionThreadData } from '../../workers/extension/task.ts'
+import type { ExtensionThreadData } from '../../workers/extension/extension-task.ts'
 import { EXTENSION_DEFAULTS } from '../config/challenge-facts.ts'
 import type { Config } from '../config/schema.ts'
 import type { ValidationPolicy } from '../domain/validation-attempt.ts'

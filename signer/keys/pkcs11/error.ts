@@ -1,6 +1,6 @@
 /** The meaning of a PKCS #11 return value (PKCS #11 v2.40 base, §5.1) for the signer. */
 
-import { PIN_REFUSED_EXIT_CODE } from '../../protocol/errors.ts'
+import { PIN_REFUSED_EXIT_CODE } from '../../protocol/signer-errors.ts'
 
 /**
  * - `session`: this session or its login is gone; another session may work at once.

@@ -5,7 +5,7 @@
  * A thread makes one call at a time. A call that does not end costs its own thread, and no other.
  */
 
-import type { LoadableModule } from '../../../workers/module/contract.ts'
+import type { LoadableModule } from '../../../workers/module/module-contract.ts'
 import { GRACE_MS, LOAD_MS, ModuleError } from '../../../workers/module/module-thread.ts'
 import { ModuleThreads, probeModule } from '../../../workers/module/module-threads.ts'
 import { Slots } from '../../shared/lib/slots.ts'

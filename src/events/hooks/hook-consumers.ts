@@ -2,7 +2,7 @@
 
 import { appendFile } from 'node:fs/promises'
 import type { DatabasePool } from 'slonik'
-import { methodOf } from '../../../workers/module/contract.ts'
+import { methodOf } from '../../../workers/module/module-contract.ts'
 import { LOAD_MS } from '../../../workers/module/module-thread.ts'
 import { ModuleThreads } from '../../../workers/module/module-threads.ts'
 import type { OccurredEvent } from '../../domain/event.ts'

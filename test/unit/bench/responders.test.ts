@@ -9,7 +9,7 @@ import type { Account } from '../../../bench/client/resources.ts'
 import { answerQuery, certificateMaker } from '../../../bench/responder/responders.ts'
 import { proofFor } from '../../../bench/scenario/issue.ts'
 import { accountLabel } from '../../../src/shared/protocol/account-labels.ts'
-import { buildQuery, parseResponse } from '../../../workers/dns/message.ts'
+import { buildQuery, parseResponse } from '../../../workers/dns/dns-message.ts'
 import { checkAcmeCertificate } from '../../../workers/validate/acme-certificate.ts'
 
 const pem = (text: string) => Buffer.from(text.replaceAll(/-----.*-----|\s/g, ''), 'base64')

@@ -5,10 +5,10 @@ import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { type Counters, noteError } from './counters.ts'
 import type { MethodHandlers } from './methods/signing-methods.ts'
-import { SignerProtocolError, SignerRefusal, SignerUnavailable } from './protocol/errors.ts'
 import { decodeMeta, encodeError, encodeFrame, type Frame, FrameReader, KIND } from './protocol/frames.ts'
 import { checkProof, encodeHello, encodeWelcome, HANDSHAKE_MAX_FRAME_BYTES, NONCE_BYTES } from './protocol/handshake.ts'
 import { METHODS, type MethodName, methodOfCode } from './protocol/methods.ts'
+import { SignerProtocolError, SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
 
 export interface ConnectionLimits {
   frameBytes: number

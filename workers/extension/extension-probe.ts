@@ -4,7 +4,7 @@
  */
 
 import { Worker } from 'node:worker_threads'
-import type { LoadedValidator, ValidatorModule, ValidatorSettings } from './contract.ts'
+import type { LoadedValidator, ValidatorModule, ValidatorSettings } from './extension-contract.ts'
 
 /** Limits of the heap. Buffers outside it have no limit. */
 export const EXTENSION_LIMITS = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 64 }

@@ -10,7 +10,7 @@
 import { createSocket } from 'node:dgram'
 import { connect, isIPv6 } from 'node:net'
 import { startTimeLimit } from '../../src/shared/lib/time-limit.ts'
-import { type DnsQuery, type DnsResponse, matchQuestion, parseResponse } from './message.ts'
+import { type DnsQuery, type DnsResponse, matchQuestion, parseResponse } from './dns-message.ts'
 
 export interface NameServer {
   address: string

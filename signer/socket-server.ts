@@ -3,7 +3,7 @@
 import { accessSync, chmodSync, constants, lstatSync, mkdirSync, statSync, unlinkSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import path from 'node:path'
-import { Connection, type ConnectionContext, type ConnectionLimits } from './connection.ts'
+import { Connection, type ConnectionContext, type ConnectionLimits } from './client-connection.ts'
 import { MAX_SOCKET_PATH_BYTES } from './protocol/frames.ts'
 
 const DIRECTORY_MODE = 0o750

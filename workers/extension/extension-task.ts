@@ -16,7 +16,7 @@ import {
   type Validator,
   type ValidatorModule,
   type ValidatorSettings,
-} from './contract.ts'
+} from './extension-contract.ts'
 
 /** Worker data of these threads. */
 export interface ExtensionThreadData {

@@ -2,8 +2,8 @@
 
 import { serialize } from 'node:v8'
 import { parentPort, workerData } from 'node:worker_threads'
-import { describeThrown } from '../extension/contract.ts'
-import { createInstance, type LoadableModule, type ModuleInstance, RefusedSettings } from './contract.ts'
+import { describeThrown } from '../extension/extension-contract.ts'
+import { createInstance, type LoadableModule, type ModuleInstance, RefusedSettings } from './module-contract.ts'
 
 export interface ModuleCall {
   method: string
