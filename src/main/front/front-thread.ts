@@ -35,7 +35,7 @@ type Parts = Awaited<ReturnType<typeof assemble>>
 runThread<FrontThreadData, FrontMessages, SupervisorMessages, AdminMessages>(async (thread) => {
   const parts = await assemble(thread)
   const servers = await startServers(thread, parts)
-  startTicks(parts, servers)
+  startTicks(parts.overload, servers)
   const handIn = async () => {
     try {
       thread.supervisor.tell('lastMetrics', { front: thread.data.front, answer: await answerOf(parts.metrics) })
