@@ -75,7 +75,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     ...SHARED,
     'src/domain',
     'src/store',
-    'src/services',
+    'src/services/chain-download.ts',
     'src/config',
     'src/settings',
     'workers/module',

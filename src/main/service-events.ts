@@ -1,7 +1,8 @@
-/** Turns events of the service's parts into log lines and metrics. */
+/** Turns what happens in the service's parts into log lines, metrics, and events of validation attempts. */
 
 import type { Logger } from 'pino'
-import type { ChallengeEvents } from '../events/challenge-events.ts'
+import { retryDelayMs, type ValidationPolicy, type ValidationRecord } from '../domain/validation-attempt.ts'
+import type { EventWriter } from '../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import type { ActorRef } from '../runtime/actor.ts'
 import type { ThreadEvent } from '../runtime/thread.ts'
@@ -89,3 +90,42 @@ export function threadEvents(log: Logger, onBroken: (reason: string) => void): (
     }
   }
 }
+
+/** Events of validation attempts: before each, and how it ended. */
+interface ChallengeEvents {
+  begins(request: ValidationRequest): void
+  /** Once its record is in the database. */
+  ended(request: ValidationRequest, record: ValidationRecord): void
+}
+
+export function createChallengeEvents(writer: Pick<EventWriter, 'write'>, policy: ValidationPolicy): ChallengeEvents {
+  return {
+    begins(request) {
+      writer.write({ kind: 'challenge.before_validate', ...eventSubjectOf(request), data: attemptOf(request) })
+    },
+    ended(request, { result, attempt, problem, detail = '' }) {
+      const subject = eventSubjectOf(request)
+      const facts = attemptOf(request)
+      const failed = { ...facts, error: detail, problem }
+      if (result === 'success')
+        writer.write({ kind: 'challenge.after_validate', ...subject, data: { ...facts, result } })
+      else if (result === 'failure') writer.write({ kind: 'challenge.on_failure', ...subject, data: failed })
+      else {
+        const backoffSeconds = retryDelayMs(attempt, policy) / 1000
+        const data = { ...failed, retry_count: attempt, backoff_seconds: backoffSeconds }
+        writer.write({ kind: 'challenge.on_retry', ...subject, data })
+      }
+    },
+  }
+}
+
+const eventSubjectOf = ({ authorizationId, accountId }: ValidationRequest) => ({ subject: authorizationId, accountId })
+
+const attemptOf = ({ authorizationId, accountId, type, token, identifier }: ValidationRequest) => ({
+  challenge_type: type,
+  token,
+  identifier_type: identifier.type,
+  identifier_value: identifier.value,
+  authorization_id: authorizationId,
+  account_id: accountId,
+})

@@ -7,7 +7,6 @@ import { readFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import type { Config } from '../config/schema.ts'
-import { ChallengeEvents } from '../events/challenge-events.ts'
 import { Corroboration } from '../mpic/corroboration.ts'
 import { createRemotePerspective, type RemotePerspective } from '../mpic/remote-perspective.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
@@ -22,7 +21,7 @@ import { createJobFactory } from '../validation/jobs.ts'
 import { createMailDomainChecks } from '../validation/mail-domain-checks.ts'
 import { createValidationPools, type ValidationPools } from '../validation/pools.ts'
 import type { IssuancePart } from './ca/start-ca.ts'
-import { dispatcherEvents, endedAttemptsTo } from './service-events.ts'
+import { createChallengeEvents, dispatcherEvents, endedAttemptsTo } from './service-events.ts'
 import type { StartContext } from './start-context.ts'
 import type { DatabasePart } from './start-database.ts'
 
@@ -55,7 +54,7 @@ export async function startValidation(
   const caaJob = createCaaJobFactory(config)
   const jobOf = createJobFactory(config, methods, version, caaJob)
   const policy = validationPolicy(config, methods.extensions)
-  const challenges = new ChallengeEvents(eventWriter, policy)
+  const challenges = createChallengeEvents(eventWriter, policy)
   const sendEnded = endedAttemptsTo(config.server.workers, (front) => fronts[front]?.ref, log)
   const dispatcher = new ValidationDispatcher({
     validate: validators.validate,
