@@ -1,19 +1,69 @@
-/** Loads servers in turn: A B C, A B C … A server that breaks is reported, and the others continue. */
+/** `npm run bench` without a command: loads servers in turn, A B C, A B C … A server that breaks is reported, and the others continue. */
 
 import { chmodSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { Interrupted } from './interrupt.ts'
-import { listenersOf, type Options, type Plan } from './options.ts'
-import type { ProgressLine } from './report/progress.ts'
-import type { Result } from './report/result.ts'
+import type { Command as ProgramCommand, Raw } from '../src/shared/command-line.ts'
+import { FLAGS, listenersOf, type Options, type Plan, parseOptions } from './options.ts'
+import type { Parts } from './report/document.ts'
+import { isGood, type Result } from './report/result.ts'
 import { isBroken, letterOf, type Measured, nameOfLoad, summarize, type Turn } from './report/summary.ts'
+import { renderSummary, renderText } from './report/text.ts'
 import { runScenario, type Surroundings } from './run.ts'
 import type { ScenarioName } from './scenario/table.ts'
 import { buildCommit, commitOf, ownBuild, removeCheckout } from './servers/build.ts'
+import type { Contestant } from './servers/chancery.ts'
 import { startBuild } from './servers/chancery.ts'
-import type { Contestant } from './servers/contestant.ts'
 import { startBeside } from './servers/others.ts'
+import { Interrupted, type ProgressLine } from './surroundings.ts'
+
+export interface Command extends Pick<ProgramCommand, 'about' | 'examples' | 'options'> {
+  /** Prints what it measures. @throws UsageError before anything starts; Interrupted; Error in a plain sentence */
+  run(raw: Raw, around: Surroundings): Promise<Outcome>
+}
+
+export interface Outcome {
+  plan: Plan
+  /** For the files. */
+  parts: Parts
+  /** Whether every operation of every server went well. */
+  isGood: boolean
+}
+
+export const command: Command = {
+  about: [
+    'Measure ACME servers: throughput, latency per step, CPU per operation by role.',
+    'Another command: "overload" offers more than a server can do. Here "bench" stands for: npm run bench --',
+    'Ends with 0 when every operation went well (refusals with Retry-After and dropped arrivals do not count), with 1 otherwise, with 2 for a wrong option.',
+  ],
+  examples: [
+    'overload --help',
+    '--ca-cert data/ca/root.pem --duration 5',
+    '--start --clients 64 --html report.html',
+    '--start --scenario all --duration 5',
+    '--start --clients 64 --rate 25%,50%,75%',
+    '--compare main --clients 64',
+    '--start --beside pebble,caddy --clients 64',
+  ],
+  options: FLAGS,
+  run: measureServers,
+}
+
+async function measureServers(raw: Raw, around: Surroundings): Promise<Outcome> {
+  const plan = parseOptions(raw)
+  return await withServers(plan, around, async (contestants) => {
+    const isAlone = contestants.length === 1
+    const measurements = await contest(contestants, plan, around, (result) => {
+      if (isAlone) process.stdout.write(`${renderText(result)}\n`)
+    })
+    const servers = contestants.map(({ subject }) => subject)
+    if (!isAlone || plan.repeat > 1) process.stdout.write(renderSummary(servers, measurements))
+    const isWhole = measurements.every(({ rounds }) => rounds.length === plan.repeat)
+    const turns = measurements.flatMap(({ rounds }) => rounds.flat())
+    const good = isWhole && turns.every((turn) => !isBroken(turn) && isGood(turn))
+    return { plan, parts: { servers, measurements }, isGood: good }
+  })
+}
 
 /**
  * Starts what is to be started, hands all servers over, and takes down what it has started.

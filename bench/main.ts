@@ -6,13 +6,12 @@
  */
 
 import { type Command as ProgramCommand, type Raw, runProgram } from '../src/shared/command-line.ts'
-import type { Command } from './command.ts'
-import { Interrupted, interruptBySignals } from './interrupt.ts'
+import type { Command } from './contest.ts'
 import { beginDocument, writeFiles } from './report/document.ts'
-import { progressLine } from './report/progress.ts'
+import { Interrupted, interruptBySignals, progressLine } from './surroundings.ts'
 
 const COMMANDS: Record<string, () => Promise<{ command: Command }>> = {
-  bench: () => import('./measure-servers.ts'),
+  bench: () => import('./contest.ts'),
   overload: () => import('./overload.ts'),
 }
 

@@ -10,11 +10,11 @@ import {
   UsageError,
   type Values,
 } from '../src/shared/command-line.ts'
-import type { Target } from './client/target.ts'
+import type { Target } from './client/http.ts'
 import * as flags from './flags.ts'
-import { findListener } from './measure/find-server.ts'
+import { findListener } from './measure/server-cpu.ts'
 import type { ResponderPlaces } from './responder/responders.ts'
-import { ANSWERED_TYPES } from './scenario/challenge.ts'
+import { ANSWERED_TYPES } from './scenario/issue.ts'
 import { SCENARIO_NAMES, type ScenarioName } from './scenario/table.ts'
 
 const { contentOf, integer, matching, number, output, someOf, text, url } = flags
@@ -70,7 +70,7 @@ const PORT = integer(0, 65535)
 const COUNT = integer(1, 1_000_000_000)
 const contact = matching(/^mailto:[^@\s]+@[^@\s]+$/, 'must look like mailto:ops@example.com')
 /** Timers end at 24 days; a week is more than anybody measures. */
-export const SECONDS = number(0.001, 604_800)
+const SECONDS = number(0.001, 604_800)
 
 export const FLAGS = {
   directory: option('URL of the ACME directory', url, 'https://localhost:8443/directory'),

@@ -6,18 +6,16 @@
  */
 
 import { option, type Raw, readOptions } from '../src/shared/command-line.ts'
-import type { Command, Outcome } from './command.ts'
-import { withServers } from './contest.ts'
+import { type Command, type Outcome, withServers } from './contest.ts'
 import { number } from './flags.ts'
-import { unlessInterrupted } from './interrupt.ts'
-import { type Latency, latencyOf, percentileMs } from './measure/histogram.ts'
-import { type Slot, sumOfSlots } from './measure/stats.ts'
+import { type Latency, latencyOf, percentileMs, type Slot, sumOfSlots } from './measure/stats.ts'
 import { FLAGS, type Options, parseOptions } from './options.ts'
 import type { OverloadResult } from './report/document.ts'
 import { isGood } from './report/result.ts'
 import { number as shown, troubleLines, warmupWarning } from './report/text.ts'
 import { closedLoop, type Surroundings, withRig } from './run.ts'
 import type { ScenarioName } from './scenario/table.ts'
+import { unlessInterrupted } from './surroundings.ts'
 
 const { rate: _, compare: __, repeat: ___, ...COMMON } = FLAGS
 const OWN_FLAGS = {

@@ -1,19 +1,15 @@
 /** Conducts one scenario: prepares the generators, warms up, measures, checks what came, and sums up. */
 
 import { randomBytes } from 'node:crypto'
-import { Fleet, shareOf } from './generator/fleet.ts'
-import type { GeneratorJob, Phase } from './generator/messages.ts'
-import { again, unlessInterrupted } from './interrupt.ts'
+import { Fleet, type GeneratorJob, type Phase, shareOf } from './generator/fleet.ts'
 import { startFloorBeside } from './measure/crypto-floor.ts'
-import { sampleServer } from './measure/server-cpu.ts'
-import { DEFAULT_SLOT_MS, RunStats, type Slot } from './measure/stats.ts'
+import { sampleServer, totalMicros } from './measure/server-cpu.ts'
+import { DEFAULT_SLOT_MS, RunStats, type Slot, type StatsSnapshot } from './measure/stats.ts'
 import type { Options, Rate } from './options.ts'
-import type { ProgressLine } from './report/progress.ts'
-import { buildResult, type LoadShape, type Result } from './report/result.ts'
-import type { Proofs } from './responder/listen.ts'
-import { startResponder } from './responder/responders.ts'
+import { buildResult, type LoadShape, type Result, type Warmup } from './report/result.ts'
+import { type Proofs, startResponder } from './responder/responders.ts'
 import { type ScenarioName, scenarioNamed } from './scenario/table.ts'
-import { type Warmup, warmUp } from './warm-up.ts'
+import { again, type ProgressLine, unlessInterrupted } from './surroundings.ts'
 
 /** Connections open and queues settle before an open loop is measured. */
 const SETTLING_MS = 3_000
@@ -23,7 +19,7 @@ const PATIENCE_MS = 5_000
 const MOST_PROOFS = 500_000
 const UNTIL_STEADY = 'until steady'
 
-export interface Load {
+interface Load {
   /** For the progress line. */
   name: string
   shape: LoadShape
@@ -32,7 +28,7 @@ export interface Load {
   warmup: readonly (Phase | typeof UNTIL_STEADY)[]
 }
 
-export interface Loaded {
+interface Loaded {
   result: Result
   /** The slots of `result.series`, with whole distributions. */
   slots: readonly Slot[]
@@ -214,4 +210,43 @@ function generatorJobs(options: Options, scenario: ScenarioName, connections: nu
     firstAccount += share(accounts)
     return { ...job, clients: share(clients), connections: share(connections), accounts: share(accounts) }
   })
+}
+
+const WINDOW_MS = 5_000
+const MOST_WINDOWS = 6
+const TOLERANCE = 0.05
+
+/** A part of the warm-up. */
+interface WarmupWindow {
+  perSecond: number
+  /** The server's CPU for each operation; undefined when nothing succeeded or the server is not on this machine. */
+  cpuMicros: number | undefined
+}
+
+/** Runs windows until two in succession are alike, or for 30 s. @throws what `run` throws */
+async function warmUp(
+  run: (phase: Phase) => Promise<readonly { stats: StatsSnapshot }[]>,
+  pids: readonly number[],
+): Promise<Warmup> {
+  let before: WarmupWindow | undefined
+  for (let windows = 1; ; windows++) {
+    const sampler = sampleServer(pids)
+    const ran = await run({ forMs: WINDOW_MS }).finally(sampler.end)
+    const count = ran.reduce((sum, { stats }) => sum + stats.counts.withinWindow, 0)
+    const micros = totalMicros(sampler.samples)
+    const cpuMicros = micros === undefined || count === 0 ? undefined : micros / count
+    const now = { perSecond: (1000 * count) / WINDOW_MS, cpuMicros }
+    const hasSettled = before !== undefined && isSteady(before, now)
+    if (hasSettled || windows === MOST_WINDOWS) return { seconds: (windows * WINDOW_MS) / 1000, isSteady: hasSettled }
+    before = now
+  }
+}
+
+/** True when both the rate and the CPU per operation differ by at most 5 percent. */
+export function isSteady(before: WarmupWindow, now: WarmupWindow): boolean {
+  return isNear(before.perSecond, now.perSecond) && isNear(before.cpuMicros ?? 0, now.cpuMicros ?? 0)
+}
+
+function isNear(a: number, b: number): boolean {
+  return Math.abs(a - b) <= TOLERANCE * Math.max(a, b)
 }

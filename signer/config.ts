@@ -46,7 +46,7 @@ const SecretFile = File.meta({
 const SecretVariable = z.string().min(1).meta({ secret: true })
 
 const Subtrees = z.strictObject({
-  dns: z.array(DnsSuffix).optional().meta({ description: 'A domain stands for itself and everything below it.' }),
+  dns: z.array(DnsSuffix).optional().meta({ description: 'A domain means itself and all names below it.' }),
   ip: z.array(Network).optional(),
 })
 
@@ -178,7 +178,7 @@ const Config = z
         .int()
         .min(64 * 1024)
         .default(256 * 1024 * 1024)
-        .meta({ description: 'Size at which the file is closed and a new one goes on with the chain.' }),
+        .meta({ description: 'Size at which the file is closed and a new one continues the chain.' }),
     }),
     crl_numbers_file: File.optional().meta({
       description: 'Keeps the number of the newest CRL of each issuer; the audit file with `.crl-numbers` when absent.',

@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs'
 import { open, rename } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod/v4'
-import { SignerRefusal, SignerUnavailable } from './protocol/errors.ts'
+import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
 
 /** Key identifier → number, both in lower-case hexadecimal. */
 const Numbers = z.record(z.string().regex(/^(?:[0-9a-f]{2})+$/), z.string().regex(/^[0-9a-f]{1,40}$/))

@@ -15,7 +15,7 @@ import { MAX_CRL_NUMBER_LEAD_DAYS } from '../src/shared/pki/tbs-cert-list.ts'
 import { type CrlHeader, type ReadCrlEntry, TbsCertListReader } from '../src/shared/pki/tbs-cert-list-reader.ts'
 import { checkCrlForms } from './extension-forms.ts'
 import { isCrlUrlAllowed, type SigningPolicy } from './policy.ts'
-import { SignerRefusal } from './protocol/errors.ts'
+import { SignerRefusal } from './protocol/signer-errors.ts'
 
 const PARTS = 256
 const FIRST_SLOTS = 8

@@ -8,8 +8,8 @@ import type { SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
 import { CrlExamination, type CrlFacts } from './crl-policy.ts'
 import type { Issuer } from './issuers.ts'
 import type { StreamedSignature } from './keys/signing-key.ts'
-import { SignerRefusal, SignerUnavailable } from './protocol/errors.ts'
 import { CRL_PIECE_BYTES } from './protocol/methods.ts'
+import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
 
 /** Each instance builds one list at a time. Two lists overlap after a change of leader. */
 const MAX_UPLOADS = 8

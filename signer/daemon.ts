@@ -16,9 +16,9 @@ import type { MethodHandlers } from './methods/signing-methods.ts'
 import { crlMethods, signCertificateMethod } from './methods/signing-methods.ts'
 import { atKey, dropPrivileges, inspectPlaces, isRoot, openNumbers } from './privileges.ts'
 import { readSharedSecret } from './protocol/handshake.ts'
-import { listen, prepareSocket, type SignerServer } from './server.ts'
 import type { SigningService } from './signing.ts'
 import { SignedSerials } from './signing.ts'
+import { listen, prepareSocket, type SignerServer } from './socket-server.ts'
 
 /** Time for a signature in a token's library to end, after everything else has stopped. */
 const KEY_CLOSE_MS = 5000
@@ -48,7 +48,7 @@ export async function checkSetup(config: SignerConfig): Promise<string[]> {
   }
 }
 
-export interface DaemonOptions {
+interface DaemonOptions {
   config: SignerConfig
   /** Reads the configuration again, at SIGHUP. */
   reread(): SignerConfig
@@ -215,7 +215,7 @@ function auditEvents(log: Logger): AuditEvents {
       const until = untilThereIsRoom ? 'there is room for the audit chain' : 'the signer is started again'
       log.error({ err: failure }, `nothing is signed until ${until}`)
     },
-    resumed: () => log.warn('there is room for the audit chain again; signing goes on'),
+    resumed: () => log.warn('there is room for the audit chain again; signing continues'),
   }
 }
 

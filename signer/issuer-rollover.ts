@@ -58,7 +58,7 @@ export function findTimes(issuers: readonly Times[], now: Date): TimeFindings {
  */
 const LAST_USE_MS = 30_000
 
-export interface RolloverOptions {
+interface RolloverOptions {
   service: SigningService
   issuerOptions: Omit<IssuerOptions, 'running'>
   /** The configuration at the daemon's start. */

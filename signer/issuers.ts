@@ -6,6 +6,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
+import { Slots } from '../src/shared/lib/slots.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
 import { type Certificate, fingerprintSha256, parseCertificate } from '../src/shared/pki/certificate.ts'
 import { checkIssuing, constraintsOf, isIssuedBy } from '../src/shared/pki/certification-path.ts'
@@ -19,9 +20,8 @@ import { type KeyLoader, readKeySecret } from './keys/load-key.ts'
 import { TokenError } from './keys/pkcs11/error.ts'
 import type { KeyState, SigningKey } from './keys/signing-key.ts'
 import { compilePolicy, type SigningPolicy } from './policy.ts'
-import { PIN_REFUSED_EXIT_CODE } from './protocol/errors.ts'
 import { TEST_MESSAGE } from './protocol/methods.ts'
-import { SignQueue } from './sign-queue.ts'
+import { PIN_REFUSED_EXIT_CODE, SignerUnavailable } from './protocol/signer-errors.ts'
 
 export class TokenBucket {
   readonly #intervalMs: number
@@ -55,7 +55,7 @@ export interface Issuer {
   /** DER of the SubjectPublicKeyInfo. */
   spki: Buffer
   /** Undefined for a key that signs in place. */
-  queue: SignQueue | undefined
+  queue: Slots | undefined
   bucket: TokenBucket | undefined
   policy: SigningPolicy
   notBefore: Date
@@ -238,13 +238,20 @@ async function openKey(
 ): Promise<Pick<Issuer, 'key' | 'queue'>> {
   if (before && isDeepStrictEqual(before.keyConfig, config)) return before
   const key = await load()
-  return { key, queue: key.concurrency > 0 ? new SignQueue(key.concurrency) : undefined }
+  return { key, queue: key.concurrency > 0 ? new Slots(key.concurrency) : undefined }
+}
+
+/** @throws SignerUnavailable when the time passes before the turn of `make` */
+export async function inTurn(queue: Slots, startBefore: number, make: () => Promise<Buffer> | Buffer): Promise<Buffer> {
+  const made = await queue.run(startBefore, make)
+  if (made === undefined) throw new SignerUnavailable('the time to sign passed while waiting for the key')
+  return made
 }
 
 /** The test waits in the queue like a client, because a key in use may have no free session. */
-function makeTestSignature(key: SigningKey, queue: SignQueue | undefined): Promise<Buffer> | Buffer {
+function makeTestSignature(key: SigningKey, queue: Slots | undefined): Promise<Buffer> | Buffer {
   const sign = () => key.sign(TEST_MESSAGE)
-  return queue ? queue.run(performance.now() + (key.maxWaitMs ?? Number.POSITIVE_INFINITY), sign) : sign()
+  return queue ? inTurn(queue, performance.now() + (key.maxWaitMs ?? Number.POSITIVE_INFINITY), sign) : sign()
 }
 
 /**

@@ -8,8 +8,8 @@
 
 import { readFileSync } from 'node:fs'
 import { type Command, command, isGiven, option, optional, runProgram } from '../src/shared/command-line.ts'
-import { exportCommand, tailCommand, verifyCommand } from './audit/commands.ts'
-import { ceremonyCommands } from './ceremony/commands.ts'
+import { exportCommand, tailCommand, verifyCommand } from './audit/audit-commands.ts'
+import { ceremonyCommands } from './ceremony/ceremony-commands.ts'
 
 const version = readVersion()
 const text = (value: string) => value

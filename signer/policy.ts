@@ -103,7 +103,7 @@ export function compilePolicy(config: PolicyConfig, issuer: IssuerFacts): Signin
 }
 
 /** `isOfName`: a constraint forbids a name. Any client may ask for such a name. */
-export type PolicyVerdict =
+type PolicyVerdict =
   | { refusal: string; isOfName?: true }
   | {
       serialNumber: string

@@ -9,7 +9,7 @@ import { userInfo } from 'node:os'
 import path from 'node:path'
 import type { SignerConfig } from './config.ts'
 import { type CrlNumbers, openCrlNumbers } from './crl-numbers.ts'
-import { requireShortPath, requireSocketFolder } from './server.ts'
+import { requireShortPath, requireSocketFolder } from './socket-server.ts'
 
 const { R_OK, W_OK, X_OK } = constants
 

@@ -6,8 +6,8 @@ import { LruMap } from '../src/shared/lib/caching.ts'
 import type { AuditChain } from './audit/chain.ts'
 import type { AuditLine, AuditRecord } from './audit/line.ts'
 import type { Counters } from './counters.ts'
-import type { Issuer } from './issuers.ts'
-import { SignerRefusal, SignerUnavailable } from './protocol/errors.ts'
+import { type Issuer, inTurn } from './issuers.ts'
+import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
 
 /** About 20 MB. */
 const REMEMBERED = 65_536
@@ -58,7 +58,7 @@ export function requireIssuer({ issuers }: SigningService, id: string): Issuer {
   return issuer
 }
 
-export interface Signing {
+interface Signing {
   issuer: Issuer
   make(): Buffer | Promise<Buffer>
   record: Omit<AuditRecord, 'issuer'>
@@ -80,7 +80,7 @@ export async function signAndRecord(
     throw new SignerUnavailable(`issuer ${issuer.id} has reached its signatures per second`)
   }
   const { key, queue } = issuer
-  const made = queue ? queue.run(waitUntil(key, deadlineAt), make) : make()
+  const made = queue ? inTurn(queue, waitUntil(key, deadlineAt), make) : make()
   // Await only real promises: an await would delay the audit line until all requests of one read of the socket are signed.
   const signature = Buffer.isBuffer(made) ? made : await made
   await audit.append({ ...record, issuer: issuer.id })

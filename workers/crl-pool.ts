@@ -14,7 +14,7 @@ export interface CrlEntriesJob {
   thisUpdateMs: number
 }
 
-export interface CrlPool {
+interface CrlPool {
   /**
    * Returns the concatenated DER of the entries.
    * @throws Error when the thread is lost or a row cannot be encoded

@@ -8,9 +8,9 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { limitReceived } from '../src/shared/lib/received-limit.ts'
 import { startTimeLimit } from '../src/shared/lib/time-limit.ts'
-import { type ConnectionFailure, errorReason, SENT_WITHOUT_END } from './connection.ts'
+import { type ConnectionFailure, errorReason, SENT_WITHOUT_END } from './outbound-connection.ts'
 
-export interface GetRequest {
+interface GetRequest {
   /** Host header, with any port other than the default. */
   host: string
   /** Path and query, percent-encoded. */

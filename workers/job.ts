@@ -198,7 +198,7 @@ export interface CaaSubject {
 }
 
 /** `excepted`: the look-up failed in a zone that the operator excepted. */
-export type CaaResult = 'permitted' | 'excepted' | 'forbidden' | 'failed'
+type CaaResult = 'permitted' | 'excepted' | 'forbidden' | 'failed'
 
 /** `detail` may reach the client, so it holds no bytes of a record. */
 export type CaaFinding = { evidence: EvidenceStep[] } & (

@@ -50,6 +50,8 @@ const SWEEP_MS = 1000
  * thread for one job.
  */
 const IN_A_ROW = 8
+/** A thread holds some 10 MB, and starts within 150 ms. */
+const IDLE_MS = 10_000
 
 export class WorkerPool {
   readonly #options: WorkerPoolOptions
@@ -180,7 +182,10 @@ function closed(cause?: unknown): WorkerPoolError {
   return new WorkerPoolError('closed', 'the server is shutting down', { cause })
 }
 
-/** Starts threads that run one task each. They know only the service data that a task receives. */
+/**
+ * Runs one task in each of its threads, which start with the first tasks and stop after ten seconds without one. They
+ * know only the service data that a task receives.
+ */
 export function startThreads(
   options: Pick<WorkerPoolOptions, 'threads' | 'threadData' | 'heapLimits' | 'onThreadError'> & {
     taskFile: URL
@@ -188,8 +193,9 @@ export function startThreads(
 ): Piscina {
   const piscina = new Piscina({
     filename: options.taskFile.href,
-    minThreads: options.threads,
+    minThreads: 0,
     maxThreads: options.threads,
+    idleTimeout: IDLE_MS,
     workerData: options.threadData,
     // Atomics.wait would stop an idle thread's event loop, so closing sockets would stay open.
     atomics: 'disabled',

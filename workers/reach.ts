@@ -7,12 +7,12 @@
 
 import { isIP, isIPv4, type Socket } from 'node:net'
 import type { AddressPolicy } from './address-policy.ts'
-import { type ConnectionFailure, connect, type TlsOffer } from './connection.ts'
 import type { Deadline } from './deadline.ts'
 import type { DnsClient } from './dns/result.ts'
 import type { EvidenceStep } from './job.ts'
+import { type ConnectionFailure, connect, type TlsOffer } from './outbound-connection.ts'
 
-export interface Destination {
+interface Destination {
   /** A name, or an IP address that needs no look-up; IPv6 without brackets. */
   host: string
   port: number
@@ -27,7 +27,7 @@ export interface ReachContext {
   evidence: EvidenceStep[]
 }
 
-export interface Unreached {
+interface Unreached {
   kind: 'unreached'
   problem: 'dns' | 'connection' | 'tls'
   /** Our own words, without an address. */

@@ -1,9 +1,9 @@
 /** The tasks of the pool's threads: each takes one job and returns one answer. */
 
-import { checkCaa } from './caa.ts'
+import { checkCaa } from './caa-check.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
 import type { DnsFailure } from './dns/ask.ts'
-import { createDnsClient } from './dns/client.ts'
+import { createDnsClient } from './dns/dns-client.ts'
 import type { DnsClient } from './dns/result.ts'
 import {
   type BuiltInJob,

@@ -24,7 +24,7 @@ export interface PostedJob {
 
 export type PostedAnswer = { id: number; answer: unknown } | { id: number; error: unknown }
 
-export interface WorkerThreadOptions {
+interface WorkerThreadOptions {
   /** Settles when the thread is gone; aborting stops the thread. */
   serve(start: ThreadStart, signal: AbortSignal): Promise<unknown>
   taskFile: URL
@@ -44,13 +44,11 @@ export class WorkerThread {
   /** Jobs to send at the end of this turn. */
   #posts: PostedJob[] = []
   #lastId = 0
-  /** Undefined between a loss and the next job. */
+  /** Undefined before the first job, and between a loss and the next job. */
   #thread: { port: MessagePort; abort: AbortController } | undefined
 
-  /** Starts the thread at once, so that the first job does not wait for it. */
   constructor(options: WorkerThreadOptions) {
     this.#options = options
-    this.#start()
   }
 
   /** Jobs without an answer yet. */

@@ -1,10 +1,10 @@
 /** One ACME client of the generator: signed and plain requests over one connection, each timed under a step's name. */
 
 import type { RunStats } from '../measure/stats.ts'
-import { Failure } from './failure.ts'
 import type { Connection, HttpResponse } from './http.ts'
+import { Failure } from './http.ts'
+import type { EcKey } from './jws.ts'
 import { signJws } from './jws.ts'
-import type { EcKey } from './signer.ts'
 
 /** The URLs the scenarios use (RFC 8555 §7.1.1). */
 export interface Directory {

@@ -5,8 +5,57 @@
 
 import { createSecureContext } from 'node:tls'
 import { Client, type Dispatcher } from 'undici'
-import { Failure } from './failure.ts'
-import type { Target } from './target.ts'
+
+/**
+ * The failure of one operation: a kind that failures are counted by, and a sentence for a reader.
+ *
+ * `kind` is the ACME problem type without its prefix (`badNonce`), or `http-<status>` for a reply that is no problem
+ * document. Others: `connection`, `timeout`, `protocol`, and `check-<what>` for a reply that is well formed and wrong.
+ */
+export class Failure extends Error {
+  override readonly name = 'Failure'
+  readonly kind: string
+  /** Seconds the server asked us to stay away; undefined when it did not. */
+  readonly retryAfterSeconds: number | undefined
+  /** HTTP status of the reply; undefined when there was none. */
+  readonly status: number | undefined
+
+  constructor(kind: string, detail: string, retryAfterSeconds?: number, status?: number) {
+    super(detail)
+    this.kind = kind
+    this.retryAfterSeconds = retryAfterSeconds
+    this.status = status
+  }
+}
+
+/** Load that the server shed: it said when to come back. Without Retry-After it is a failure. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof Failure && error.status === 503 && error.retryAfterSeconds !== undefined
+}
+
+/** Plain data that tells clients about the server they load. */
+export interface Target {
+  directoryUrl: string
+  /** PEM of the roots to trust for TLS; undefined trusts the system's. */
+  caCertificates: string | undefined
+  /** Accept any TLS certificate. */
+  insecure: boolean
+  /** PEM of the root that issued chains must lead to; undefined when unknown. */
+  rootCertificate: string | undefined
+  /** Longest silence while a request is under way, and longest wait for a validation. */
+  timeoutMs: number
+  /** The type of challenge that clients choose. */
+  challengeType: string
+  /** End of the names that are ordered. */
+  domainSuffix: string
+  /** Scenario `renewal`: reads of renewal information before each renewal. */
+  renewalReads: number
+  /**
+   * Contact of every account, such as `mailto:ops@example.com`: the server records notifications only for accounts with
+   * one.
+   */
+  contact: string | undefined
+}
 
 export interface HttpResponse {
   status: number

@@ -11,7 +11,7 @@ import { SignerClient, type SignerDescription } from '../../src/ca/signer-client
 import type { SignatureAlgorithm } from '../../src/shared/pki/algorithms.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { buildTbsCertificate } from '../../src/shared/pki/tbs-certificate.ts'
-import { emptyHistogram, latencyOf, recordMs } from '../measure/histogram.ts'
+import { emptyHistogram, latencyOf, recordMs } from '../measure/stats.ts'
 
 const [socketPath, secretFile, seconds = '5'] = process.argv.slice(2)
 if (socketPath === undefined || secretFile === undefined) throw new Error('name the socket and the file of its secret')

@@ -63,7 +63,7 @@ export function floorMicros(needed: Crypto, costs: Crypto): number {
 }
 
 /** A process that starts takes a tenth of a second of CPU, so it is started before anything is measured. */
-export interface FloorBeside {
+interface FloorBeside {
   begin(): void
   /** Undefined when it had no time to measure, or cannot run here. */
   end(): Promise<Crypto | undefined>

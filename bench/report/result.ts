@@ -1,17 +1,21 @@
 /** The result of one scenario as plain data: what the text table shows and the JSON file holds. */
 
 import { type Crypto, floorMicros } from '../measure/crypto-floor.ts'
-import { curveOf, type Latency, latencyOf, percentileMs } from '../measure/histogram.ts'
 import { type ByRole, cpuBetween, ROLES, type ServerSample, totalMicros } from '../measure/server-cpu.ts'
 import type { RunStats, Slot } from '../measure/stats.ts'
+import { curveOf, type Latency, latencyOf, percentileMs } from '../measure/stats.ts'
 import type { Options } from '../options.ts'
 import { type ScenarioName, scenarioNamed } from '../scenario/table.ts'
-import type { Warmup } from '../warm-up.ts'
 
 /** From here on a generator process has no time to spare. */
 const BUSY_CORES = 0.85
 /** How late a generator that keeps up never is. */
 const LATE_MS = 50
+
+export interface Warmup {
+  seconds: number
+  isSteady: boolean
+}
 
 /** How operations were begun; `ofMaximum` is the rate as part of what the closed loop before it reached. */
 export type LoadShape =
@@ -19,14 +23,14 @@ export type LoadShape =
   | { kind: 'open'; perSecond: number; ofMaximum: number | undefined; connections: number }
 
 /** One slot of time. Counts stand where operations ended, latencies where they were due; milliseconds. */
-export interface SeriesSlot extends Omit<Slot, 'latency'> {
+interface SeriesSlot extends Omit<Slot, 'latency'> {
   /** Seconds from the start of the measurement to the start of the slot. */
   at: number
   p50: number
   p99: number
 }
 
-export interface Series {
+interface Series {
   slotSeconds: number
   slots: SeriesSlot[]
   /** Cores in use since the sample before. */
@@ -74,7 +78,7 @@ export interface Result {
   floor: { costs: Crypto; micros: number; serverRatio: number | undefined } | undefined
 }
 
-export interface Measurement {
+interface Measurement {
   scenario: ScenarioName
   load: LoadShape
   warmup: Warmup | undefined

@@ -16,7 +16,7 @@ interface Broken {
 
 export type Turn = Result | Broken
 
-export interface Spread {
+interface Spread {
   median: number
   lowest: number
   highest: number

@@ -1,11 +1,16 @@
 /** The type of a scenario: how its accounts are prepared, and its one operation. */
 
-import type { Download } from '../check/certificate.ts'
-import type { Account } from '../client/account.ts'
 import type { AcmeClient, Directory } from '../client/acme.ts'
-import type { Target } from '../client/target.ts'
+import type { Target } from '../client/http.ts'
+import type { Account } from '../client/resources.ts'
 import type { Crypto } from '../measure/crypto-floor.ts'
-import type { Proof } from './challenge.ts'
+import type { Download } from './checks.ts'
+
+/** A responder's data: a TXT record, or for tls-alpn-01 the digest of the key authorization. */
+export interface Proof {
+  name: string
+  text: string
+}
 
 /** Shared by operations within one generator process. */
 export interface Context {

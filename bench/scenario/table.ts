@@ -1,12 +1,10 @@
 /** Every scenario by the name it has on the command line. */
 
-import { registerAccount } from '../client/account.ts'
 import { parseObject } from '../client/acme.ts'
-import { Failure } from '../client/failure.ts'
-import { createOrder, parseOrder } from '../client/order.ts'
-import { certificateDownload, crlDownload, renewalInformation } from './certificate-reads.ts'
+import { Failure } from '../client/http.ts'
+import { createOrder, parseOrder, registerAccount } from '../client/resources.ts'
 import { fullFlow } from './issue.ts'
-import { renewal } from './renewal.ts'
+import { certificateDownload, crlDownload, renewal, renewalInformation } from './renewal.ts'
 import type { Scenario } from './scenario.ts'
 
 const ONE_VERIFICATION = { verifications: 1, signatures: 0 }

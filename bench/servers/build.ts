@@ -4,7 +4,7 @@ import { readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import { cp } from 'node:fs/promises'
 import path from 'node:path'
 import { UsageError } from '../../src/shared/command-line.ts'
-import { outputOf } from './program.ts'
+import { outputOf } from './child.ts'
 
 export interface Build {
   /** For people: what was measured. */

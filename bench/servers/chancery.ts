@@ -5,10 +5,46 @@ import path from 'node:path'
 import type { Options, Plan } from '../options.ts'
 import { asksDns } from '../responder/responders.ts'
 import { type Build, OWN_ROOT } from './build.ts'
-import { startChild } from './child.ts'
-import { type Contestant, startContestant } from './contestant.ts'
-import { freePort } from './free-port.ts'
-import { outputOf } from './program.ts'
+import { freePort, outputOf, startChild } from './child.ts'
+
+/** The description of a server in results. */
+export interface Subject {
+  name: string
+  /** Commit of a build of this project. */
+  commit: string | undefined
+  /** A note that a reader of its figures needs, or the subject of a build's commit; may be empty. */
+  note: string
+}
+
+export interface Contestant {
+  subject: Subject
+  /** Options of the run, for this server. */
+  options: Options
+  /** Starts it anew after it broke; absent when it is not ours to start. @throws Error */
+  restart?(): Promise<void>
+  /** Why it could not be started anew. */
+  down?: Error | undefined
+  stop(): Promise<void>
+}
+
+/** One that the bench starts, and starts again. @throws Error when it does not start */
+export async function startContestant(
+  subject: Subject,
+  start: () => Promise<{ options: Options; stop(): Promise<void> }>,
+): Promise<Contestant> {
+  let running = await start()
+  const contestant: Contestant = {
+    subject,
+    options: running.options,
+    async restart() {
+      await running.stop()
+      running = await start()
+      contestant.options = running.options
+    },
+    stop: () => running.stop(),
+  }
+  return contestant
+}
 
 /** The challenge that the module beside it meets, as cheaply as can be. */
 export const ACCEPT_ALL = 'accept-all-01'
@@ -60,7 +96,7 @@ async function startService(
     crl: hasCrl || undefined,
     'crl-port': hasCrl && known.has('crl-port') ? await freePort() : undefined,
   }
-  const command = [process.execPath, '--enable-source-maps', cli, '--dev', ...serverFlags(flags, known, name)]
+  const command = [process.execPath, cli, '--dev', ...serverFlags(flags, known, name)]
   const directoryUrl = `https://localhost:${port}/directory`
   const { pid, stop } = await startChild(
     { name, command, cwd: root, cpus: serverCpus, answersAt: directoryUrl },

@@ -1,10 +1,57 @@
 /** A server as a process of the bench: started, waited for until it answers, and ended whatever happens. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, request } from 'undici'
-import { familyOf } from '../measure/proc-stat.ts'
-import { killIfThere } from './program.ts'
+import { familyOf } from '../measure/server-cpu.ts'
+
+/**
+ * @param signal Ends the program and what it has started; when they are gone, and write nowhere any more, it throws its reason.
+ * @returns what the program wrote to standard output, trimmed. @throws Error with all it wrote when it fails.
+ */
+export async function outputOf(
+  file: string,
+  args: readonly string[],
+  cwd: string,
+  signal: AbortSignal,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<string> {
+  signal.throwIfAborted()
+  // A process group of its own: it can be ended as a whole, and Ctrl-C is for the bench.
+  const child = spawn(file, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const end = () => child.pid !== undefined && killIfThere(-child.pid, 'SIGTERM')
+  signal.addEventListener('abort', end)
+  let [output, everything] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text
+    everything += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    everything += text
+  })
+  try {
+    const code = await new Promise((resolve, reject) => {
+      child.once('error', reject)
+      // All that hold the pipes have ended then.
+      child.once('close', resolve)
+    })
+    if (code === 0) return output.trim()
+  } finally {
+    signal.removeEventListener('abort', end)
+  }
+  signal.throwIfAborted()
+  throw new Error(`${file} ${args.join(' ')} failed in ${cwd}:\n${everything.trim()}`)
+}
+
+/** @param pid Of a process, or minus that of a process group. */
+function killIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
 
 /** The first start may make a database and a CA: some seconds, more on a busy machine. */
 const START_TIMEOUT_MS = 90_000
@@ -13,7 +60,7 @@ const MAX_COMPLAINT_CHARACTERS = 4000
 /** This check only asks whether the server answers; the run checks the certificate with the root of the new CA. */
 const ANYBODY = { connect: { rejectUnauthorized: false } }
 
-export interface ChildSettings {
+interface ChildSettings {
   /** For people. */
   name: string
   command: readonly string[]
@@ -25,7 +72,7 @@ export interface ChildSettings {
   answersAt: string
 }
 
-export interface Child {
+interface Child {
   pid: number
   /** Asks it to end, and makes it when it does not. */
   stop(): Promise<void>
@@ -99,4 +146,27 @@ async function untilAnswered(url: string, signal: AbortSignal): Promise<void> {
   } finally {
     await dispatcher.destroy()
   }
+}
+
+const FIRST = 10_000
+const LAST = 19_999
+
+const given = new Set<number>()
+
+/** @returns a port of 127.0.0.1 that was free a moment ago; never the same one twice. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = FIRST + Math.floor(Math.random() * (LAST - FIRST + 1))
+    if (given.has(port) || !(await isFree(port))) continue
+    given.add(port)
+    return port
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(false))
+    probe.listen({ host: '127.0.0.1', port, exclusive: true }, () => probe.close(() => resolve(true)))
+  })
 }

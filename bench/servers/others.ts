@@ -10,13 +10,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Agent, fetch } from 'undici'
 import type { Beside, Options } from '../options.ts'
-import { startDnsResponder } from '../responder/dns.ts'
-import { asksDns, type ResponderPlaces } from '../responder/responders.ts'
-import { ACCEPT_ALL } from './chancery.ts'
-import { startChild } from './child.ts'
-import { type Contestant, startContestant } from './contestant.ts'
-import { freePort } from './free-port.ts'
-import { outputOf } from './program.ts'
+import { asksDns, type ResponderPlaces, startDnsResponder } from '../responder/responders.ts'
+import { ACCEPT_ALL, type Contestant, startContestant } from './chancery.ts'
+import { freePort, outputOf, startChild } from './child.ts'
 
 /** How one is started, and what the generator then has to know. */
 interface Launched {

@@ -7,7 +7,7 @@
  * 2. Write. The file is open with O_DSYNC, so one write is also its fdatasync. A crash can tear the
  *    last line; a loss of power can leave anything in the blocks of the last group.
  * 3. Release. Only now do the signatures of the group leave. A crash before this loses signatures
- *    that nobody has.
+ *    that no client has.
  * 4. Rotate. A file of `maxBytes` becomes a segment (segments.ts), and a new file continues the
  *    chain. A crash in between leaves no current file; the next start continues behind the newest
  *    segment.
@@ -23,7 +23,7 @@
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, renameSync, type Stats, statSync, write } from 'node:fs'
 import path from 'node:path'
 import { IdleSignal } from '../../src/shared/lib/time-limit.ts'
-import { SignerUnavailable } from '../protocol/errors.ts'
+import { SignerUnavailable } from '../protocol/signer-errors.ts'
 import { type AuditLine, type AuditRecord, type ChainPlace, segmentName, sha256Hex } from './line.ts'
 import {
   hasRoom,
@@ -46,7 +46,7 @@ interface Pending {
   reject(error: Error): void
 }
 
-export interface AuditFile {
+interface AuditFile {
   path: string
   /** Size at which the chain closes the file and begins a new one. */
   maxBytes: number

@@ -8,7 +8,7 @@ import path from 'node:path'
 import { loadLibrary } from '../keys/pkcs11/library.ts'
 import { writeNewFile } from './new-key.ts'
 
-export interface SoftHsmFiles {
+interface SoftHsmFiles {
   library: string
   /** SOFTHSM2_CONF must name this file in every process that uses the token. */
   configuration: string

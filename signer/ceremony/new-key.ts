@@ -9,7 +9,7 @@ import { parseSpki } from '../../src/shared/pki/spki.ts'
 import type { KeyType } from '../config.ts'
 import { loadLibrary, type TokenPlace } from '../keys/pkcs11/library.ts'
 import { chooseOperation } from '../keys/pkcs11/mechanism.ts'
-import type { NewTokenKey } from '../keys/pkcs11/session.ts'
+import type { NewTokenKey } from '../keys/pkcs11/token-session.ts'
 import { encryptKey } from './encrypt-key.ts'
 
 export interface NewKey {

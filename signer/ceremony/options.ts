@@ -61,7 +61,7 @@ interface KeyPlaceOptions {
   'passphrase-prompt': boolean
 }
 
-export interface KeygenOptions extends KeyPlaceOptions {
+interface KeygenOptions extends KeyPlaceOptions {
   type: string
   hash: string
   out: string
@@ -74,7 +74,7 @@ interface RootKeyOptions extends KeyPlaceOptions {
   key: string | undefined
 }
 
-export interface SignCrlOptions extends RootKeyOptions {
+interface SignCrlOptions extends RootKeyOptions {
   hash: string
   out: string
   root: string | undefined
@@ -84,7 +84,7 @@ export interface SignCrlOptions extends RootKeyOptions {
   revoke: readonly string[]
 }
 
-export interface SignRequestOptions extends RootKeyOptions, NameOptions {
+interface SignRequestOptions extends RootKeyOptions, NameOptions {
   'crl-url': readonly string[]
   'issuer-url': readonly string[]
   hash: string

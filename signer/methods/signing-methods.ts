@@ -4,8 +4,8 @@ import { sha256Hex } from '../audit/line.ts'
 import type { CrlNumbers } from '../crl-numbers.ts'
 import type { CrlUpload, CrlUploads } from '../crl-uploads.ts'
 import { auditNames, checkTbsCertificate } from '../policy.ts'
-import { SignerNameRefusal, SignerRefusal } from '../protocol/errors.ts'
 import type { MethodName, MethodParams, MethodResult } from '../protocol/methods.ts'
+import { SignerNameRefusal, SignerRefusal } from '../protocol/signer-errors.ts'
 import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
 
 type CrlMethods = Pick<MethodHandlers, 'beginCrl' | 'appendCrl' | 'signCrl'>
@@ -92,14 +92,14 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
   }
 }
 
-export interface Call {
+interface Call {
   /** When the client stops waiting, in the time of `performance.now()`. */
   deadlineAt: number
   /** Identifies the client connection; every call of one connection has the same object. */
   connection: object
 }
 
-export interface Reply<M extends MethodName> {
+interface Reply<M extends MethodName> {
   meta: MethodResult<M>
   payload?: Buffer
 }

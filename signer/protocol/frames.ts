@@ -17,7 +17,13 @@
  */
 
 import { z } from 'zod/v4'
-import { NAME_REFUSAL, SignerNameRefusal, SignerProtocolError, SignerRefusal, SignerUnavailable } from './errors.ts'
+import {
+  NAME_REFUSAL,
+  SignerNameRefusal,
+  SignerProtocolError,
+  SignerRefusal,
+  SignerUnavailable,
+} from './signer-errors.ts'
 
 /**
  * `sun_path` of Linux without its final zero (unix(7)). The kernel cuts off a longer path silently.
@@ -57,7 +63,7 @@ const HEADER_BYTES = 12
 const EMPTY = Buffer.alloc(0)
 const NO_META = '{}'
 
-export interface FrameFields {
+interface FrameFields {
   kind: FrameKind
   id?: number
   method?: number

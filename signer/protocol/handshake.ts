@@ -16,8 +16,8 @@ import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { z } from 'zod/v4'
 import { describeFileError } from '../../src/shared/lib/file-error.ts'
 import { secretIn } from '../../src/shared/lib/secret-box.ts'
-import { SecretMismatch, SignerProtocolError } from './errors.ts'
 import { decodeError, decodeMeta, encodeFrame, type Frame, KIND } from './frames.ts'
+import { SecretMismatch, SignerProtocolError } from './signer-errors.ts'
 
 const MIN_SECRET_BYTES = 32
 
@@ -74,7 +74,7 @@ export function decodeHello(frame: Frame): Buffer {
   return Buffer.from(frame.payload)
 }
 
-export type Side = 'client' | 'server'
+type Side = 'client' | 'server'
 
 /** Proves knowledge of the shared secret. The MAC covers both nonces, the side and the version. */
 function handshakeMac(secret: Buffer, side: Side, serverNonce: Buffer, clientNonce: Buffer): Buffer {

@@ -16,8 +16,7 @@ import type { SharedFlags } from '../services/shared-state.ts'
 import type { ValidationWaits } from '../services/validation-waits.ts'
 import { decodeBase64url } from '../shared/lib/encoding.ts'
 import type { AccountKey, AccountKeyPolicy } from '../shared/protocol/jwk.ts'
-import { type FlattenedJws, isAbsent } from '../shared/protocol/jws.ts'
-import type { JwsAlgorithm } from '../shared/protocol/jws-algorithms.ts'
+import { type FlattenedJws, isAbsent, type JwsAlgorithm } from '../shared/protocol/jws.ts'
 import type { Nonces } from '../shared/protocol/nonce.ts'
 import type { Problem } from '../shared/protocol/problem.ts'
 import type { ResourceName, Urls } from '../shared/protocol/urls.ts'
@@ -165,7 +164,7 @@ export interface DnsPersistSettings {
   draft: '01' | '02'
 }
 
-/** What a client address may cost by requests that fail. */
+/** Costs of a client address for requests that fail. */
 export interface FailureBudget {
   /** @throws Problem when the address has used it up */
   require(address: string, provenFrom?: string): void

@@ -1,9 +1,10 @@
 /** Error replies of the Admin API. */
 
 import type { z } from 'zod/v4'
-import { AdminError, type AdminErrorCode, type FieldError } from '../domain/admin-error.ts'
+import { ADMIN_ERRORS, AdminError, type AdminErrorCode, type FieldError } from '../domain/admin-error.ts'
 import type { Header } from '../http/message.ts'
 import { nearest } from '../shared/config-file/suggest.ts'
+import type { Problem } from '../shared/protocol/problem.ts'
 import type { AdminReply } from './message.ts'
 
 const TYPE_PREFIX = 'urn:chancery:admin:error:'
@@ -36,6 +37,13 @@ export function errorReply(error: AdminError, requestId: string, resource: strin
   if (retryAfterSeconds !== undefined) headers.push(['Retry-After', String(Math.ceil(retryAfterSeconds))])
   if (allow) headers.push(['Allow', allow.join(', ')])
   return { status, headers, body: JSON.stringify(body), resource }
+}
+
+/** The Admin API's form of a refusal. */
+export function asAdminError({ status, message, options: { retryAfterSeconds } }: Problem): AdminError {
+  const codes = Object.keys(ADMIN_ERRORS) as AdminErrorCode[]
+  const code = codes.find((one) => ADMIN_ERRORS[one] === status) ?? 'invalid_request'
+  return new AdminError(code, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds })
 }
 
 /** A body of the largest size has room for a million wrong entries. */

@@ -5,8 +5,9 @@
 
 import { AdminError } from '../domain/admin-error.ts'
 import type { Header, HttpReply, HttpRequest } from '../http/message.ts'
+import type { Problem } from '../shared/protocol/problem.ts'
 import { behindExternalPath } from '../shared/protocol/urls.ts'
-import { errorReply } from './errors.ts'
+import { asAdminError, errorReply } from './errors.ts'
 import type { AdminReply, AdminRequest } from './message.ts'
 import { segmentsOf } from './router.ts'
 
@@ -56,6 +57,9 @@ export class AdminGate {
     this.maxBodyBytes = options.maxBodyBytes
   }
 
+  /** Where the Admin API has a limit of its own. */
+  readonly maxBodyBytesOf = (path: string): number | undefined => (this.owns(path) ? this.maxBodyBytes : undefined)
+
   /** Whether a path is the Admin API's. */
   owns(path: string): boolean {
     return this.#below(path) !== undefined
@@ -86,6 +90,11 @@ export class AdminGate {
   async refuse(visit: AdminVisit, fixed: readonly Header[]): Promise<HttpReply | undefined> {
     const answered = await this.#answer(visit, { method: 'GET', path: '/me', query: '' })
     return answered.status === 200 ? undefined : this.#finish(answered, visit.requestId, fixed).reply
+  }
+
+  /** Another part's refusal, in the form of the Admin API. */
+  refuseProblem(problem: Problem, requestId: string, fixed: readonly Header[]): GateReply {
+    return this.refuseWith(asAdminError(problem), requestId, fixed)
   }
 
   refuseWith(error: AdminError, requestId: string, fixed: readonly Header[]): GateReply {

@@ -9,7 +9,7 @@
 import type { Identifier } from '../shared/protocol/identifier.ts'
 import type { ProblemDocument } from '../shared/protocol/problem.ts'
 
-/** What a backend wants to remember between two steps; kept as JSON, never shown to clients. */
+/** State of a backend between two steps; kept as JSON, never shown to clients. */
 export type BackendState =
   | string
   | number
@@ -18,7 +18,7 @@ export type BackendState =
   | readonly BackendState[]
   | { readonly [member: string]: BackendState }
 
-/** What is to be issued; it is equal in every step of one issuance. */
+/** The request for a certificate; it is equal in every step of one issuance. */
 export interface IssuanceRequest {
   /** A UUID, unique to the issuance; serves as idempotency key. */
   certificateId: string
@@ -33,7 +33,7 @@ export interface IssuanceRequest {
   notBefore: Date
   notAfter: Date
   validityDays: number
-  /** What the client has asked for (RFC 8555 §7.4); no other period may be issued then. */
+  /** The validity that the client has asked for (RFC 8555 §7.4); no other period may be issued then. */
   requested: { notBefore?: Date; notAfter?: Date }
   /** The certID of the certificate that the order replaces (RFC 9773 §4.1). */
   replaces: string | undefined
@@ -42,10 +42,7 @@ export interface IssuanceRequest {
 export interface StepOptions {
   /** Aborts when the step has taken `stepTimeoutMs`, or the service stops. */
   signal: AbortSignal
-  /**
-   * An earlier call with this state left no answer, as after a crash. What it began may have
-   * happened upstream.
-   */
+  /** An earlier call with this state left no answer, as after a crash. Its effects may have happened upstream. */
   isRepeated: boolean
   /**
    * The order has ended without a certificate. Begin and finalize nothing; fetch what may have been
@@ -55,8 +52,8 @@ export interface StepOptions {
 }
 
 /**
- * What a step tells the circuit breaker about the CA: `failed` where the CA did not do what was asked
- * and is asked again; `none` where it was not asked. Without it the CA has answered.
+ * A report to the circuit breaker: `failed` where the CA failed and is asked again, `none` where it was not asked.
+ * Without it the CA has answered.
  */
 export interface Contact {
   contact?: 'failed' | 'none'
@@ -111,10 +108,9 @@ export interface UpstreamRenewal {
 }
 
 /**
- * One backend of the supervisor's thread. It is asked for several issuances at a time and bounds
- * its own parallelism.
+ * One backend of the supervisor's thread. It has several issuances at a time and bounds its own parallelism.
  *
- * A step that throws `CaError` decides by two flags what follows:
+ * A step that throws `CaError` decides by two flags:
  *
  * | retryable | mayHaveIssued | then |
  * | --- | --- | --- |

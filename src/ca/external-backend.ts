@@ -50,7 +50,7 @@ const LONGEST_POLL_MS = 300_000
 const NOT_SENT =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_\w+|EHOSTUNREACH|ENETUNREACH|\w*CERT\w*|ERR_TLS_\w+|UNABLE_TO_\w+|DEPTH_ZERO_\w+)$/
 
-/** What is asked of the CA: a new certificate, or one that was promised. */
+/** The question to the CA: for a new certificate, or for one that was promised. */
 type Asked = {
   isPoll: boolean
   /** Whether an earlier request may have issued. */
@@ -196,7 +196,7 @@ const isBusy = (status: number) => status === 408 || status === 429 || status >=
 const isRefusal = (status: number) => status >= 400 && status < 500
 /** From a proxy in front of a CA that is away. */
 const AWAY_BEHIND_PROXY = new Set([502, 503, 504])
-/** Of a key or a path that an operator mends; the certificate is then still there. */
+/** Refusals of a key or a path that an operator mends; the certificate is then still there. */
 const UNHEARD = new Set([401, 403, 404])
 
 /** 429 and 503 are given before any work; behind another error the CA may have issued. */

@@ -8,13 +8,13 @@
  */
 
 import { createPublicKey, createVerify, type KeyObject } from 'node:crypto'
+import { CRL_PIECE_BYTES, TEST_MESSAGE } from '../../signer/protocol/methods.ts'
 import {
   SignerAnswerLost,
   SignerNameRefusal,
   SignerProtocolError,
   SignerRefusal,
-} from '../../signer/protocol/errors.ts'
-import { CRL_PIECE_BYTES, TEST_MESSAGE } from '../../signer/protocol/methods.ts'
+} from '../../signer/protocol/signer-errors.ts'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { assembleCertificate, parseCertificate } from '../shared/pki/certificate.ts'
 import { constraintsOf } from '../shared/pki/certification-path.ts'
@@ -228,7 +228,7 @@ function beginVerification(algorithm: SignatureAlgorithm) {
   }
 }
 
-/** The same bytes in pieces of exactly `octets`, but for the last one. */
+/** Cuts the bytes into pieces of exactly `octets`; the last one may be shorter. */
 async function* inPieces(chunks: AsyncIterable<Buffer>, octets: number): AsyncGenerator<Buffer> {
   let held: Buffer = Buffer.alloc(0)
   for await (const chunk of chunks) {

@@ -11,13 +11,6 @@
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import {
-  SecretMismatch,
-  SignerAnswerLost,
-  SignerProtocolError,
-  SignerRefusal,
-  SignerUnavailable,
-} from '../../signer/protocol/errors.ts'
-import {
   DEFAULT_MAX_FRAME_BYTES,
   decodeError,
   decodeMeta,
@@ -28,6 +21,13 @@ import {
 } from '../../signer/protocol/frames.ts'
 import { checkWelcome, decodeHello, encodeProof, NONCE_BYTES } from '../../signer/protocol/handshake.ts'
 import { METHODS, type MethodName, type MethodParams, type MethodResult } from '../../signer/protocol/methods.ts'
+import {
+  SecretMismatch,
+  SignerAnswerLost,
+  SignerProtocolError,
+  SignerRefusal,
+  SignerUnavailable,
+} from '../../signer/protocol/signer-errors.ts'
 
 export interface SignerDescription {
   version: string
@@ -308,7 +308,7 @@ export class SignerClient {
     return ceiling / 2 + (Math.random() * ceiling) / 2
   }
 
-  /** What was never sent was not signed. */
+  /** A request that was never sent was not signed. */
   #fail(requests: Iterable<[number, Pending]>, message: string, cause?: Error): void {
     for (const [id, { sent, reject }] of requests) {
       this.#forget(id)

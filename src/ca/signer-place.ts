@@ -34,9 +34,11 @@ const FOLDER_INFIX = '.signer-'
 const LOOK_MS = 100
 
 /**
- * Makes the folder of this process, and removes those of dead ones. tmpfiles.d empties temporary
- * folders after ten days; a restarted signer or front thread would then find neither secret nor
- * configuration.
+ * Makes the folder of this process, and removes those of dead ones.
+ *
+ * tmpfiles.d empties temporary folders after ten days; a restarted signer or front thread would then find neither
+ * secret
+ * nor configuration.
  *
  * @param waitMs how long another process may still have its signer on the chain
  * @throws AuditChainInUse after that, without leaving a folder; Error in a plain sentence

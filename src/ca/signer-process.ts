@@ -11,11 +11,11 @@ import { writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
-import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol/errors.ts'
+import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol/signer-errors.ts'
 import { decideRestart, NO_FAILURES } from '../runtime/supervision.ts'
 import { makePlace, type SignerPlace } from './signer-place.ts'
 
-/** What the signer starts with (`src/settings/signer.ts`). */
+/** The parts that the signer starts with (`src/settings/signer.ts`). */
 export interface SignerProgram {
   /** The audit chain; the folder of the signer is beside it (signer-place.ts). */
   auditFile: string

@@ -6,7 +6,7 @@
 import { VERSION } from '../main/version.ts'
 import { type Command, command, type Options, type Program, UsageError } from '../shared/command-line.ts'
 import { type AdminCommand, examplesOf } from './admin/admin-command.ts'
-import { ADMIN_COMMANDS, inHelpOrder, SESSION_COMMANDS } from './admin/commands.ts'
+import { ADMIN_COMMANDS, inHelpOrder, SESSION_COMMANDS } from './admin/admin-commands.ts'
 import { HOST_COMMANDS } from './host/host-commands.ts'
 import { type CommonOptions, PRINTING } from './values.ts'
 

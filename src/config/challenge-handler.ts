@@ -1,8 +1,7 @@
 /** The handler that publishes the responses to an upstream's challenges (`ca.acme_proxy.challenge_handler`). */
 
 import { z } from 'zod/v4'
-import { type ModuleReference, parseModuleReference } from '../shared/lib/module-reference.ts'
-import { pythonClassAdvice } from './ca-module.ts'
+import { type ModuleReference, parseModuleReference, pythonClassAdvice } from '../shared/lib/module-reference.ts'
 
 const seconds = (value: number) => z.int().min(0).max(3600).default(value)
 const variables = z.array(z.string().regex(/^[A-Za-z_]\w*$/, 'must be names of environment variables')).default([])

@@ -1,11 +1,10 @@
 /** `class` of a registered hook: a built-in, a module, or a class of another program. */
 
 import { z } from 'zod/v4'
-import { type ModuleReference, parseModuleReference } from '../shared/lib/module-reference.ts'
-import { pythonClassAdvice } from './ca-module.ts'
+import { type ModuleReference, parseModuleReference, pythonClassAdvice } from '../shared/lib/module-reference.ts'
 import { isHttpUrl } from './field.ts'
 
-export type HookClass =
+type HookClass =
   /** @property isPlain `{event, data}` instead of a CloudEvent, for the reference's three events by default */
   | { kind: 'webhook'; isPlain?: true }
   | { kind: 'module'; reference: ModuleReference }
@@ -46,7 +45,7 @@ const WebhookConfig = z.strictObject({
   timeout_seconds: z.int().min(1).max(300).optional(),
 })
 
-export type WebhookConfig = Omit<z.output<typeof WebhookConfig>, 'url' | 'webhook_url'> & { url: string }
+type WebhookConfig = Omit<z.output<typeof WebhookConfig>, 'url' | 'webhook_url'> & { url: string }
 
 /** @returns a sentence for what is wrong with the settings of a built-in webhook */
 export function readWebhookConfig(config: Readonly<Record<string, unknown>>): WebhookConfig | string {

@@ -1,12 +1,11 @@
-/** The stages after the schema: rules between keys, features of this version, and warnings. */
+/** The stages after the schema: rules between keys, and warnings. */
 
 import { formatPath, splitPath, type Violation } from '../shared/config-file/notice.ts'
-import { ABSENT_FEATURES, type AbsentFeature, keysOfFeature } from './availability.ts'
-import { ACME_PROXY, CA } from './rules/ca.ts'
-import { CHALLENGES } from './rules/challenges.ts'
-import { CRL, HOOKS, OPERATIONS } from './rules/operations.ts'
+import { ACME_PROXY, CA } from './rules/ca-rules.ts'
+import { CHALLENGES } from './rules/challenge-rules.ts'
+import { CRL, HOOKS, OPERATIONS } from './rules/operations-rules.ts'
 import type { IsSet, Rule } from './rules/rule.ts'
-import { ACME, SERVER, URLS } from './rules/server.ts'
+import { ACME, SERVER, URLS } from './rules/server-rules.ts'
 import type { Config } from './schema.ts'
 import { WARNINGS } from './warnings.ts'
 
@@ -34,7 +33,7 @@ export interface Reading {
   sections?: readonly string[]
 }
 
-export interface Verdict {
+interface Verdict {
   errors: Violation[]
   warnings: Violation[]
 }
@@ -46,11 +45,10 @@ export interface Verdict {
 export function judge(config: Config, isSet: IsSet, violations: readonly Violation[], reading: Reading): Verdict {
   const broken = violations.map(({ path }) => formatPath(path))
   const isSound = (key: string) => !broken.some((other) => isWithin(key, other) || isWithin(other, key))
-  const absent = judgeFeatures(config, isSet, (key) => isSound(key) && matters(key, reading.sections))
   return {
-    errors: [...violations, ...judgeRules(config, isSet, isSound, reading), ...absent.errors],
-    warnings: judgeWarnings(config, isSet, absent.off).filter(
-      ({ path: [section] }) => section === undefined || matters(String(section), reading.sections),
+    errors: [...violations, ...judgeRules(config, isSet, isSound, reading)],
+    warnings: WARNINGS.filter(({ path }) => matters(path, reading.sections)).flatMap((rule) =>
+      [rule.check(config, isSet) ?? []].flat().map((message) => ({ path: splitPath(rule.path), message })),
     ),
   }
 }
@@ -72,28 +70,7 @@ function judgeRules(
     })
 }
 
-/** An absent feature that is on by default is reported only when the file sets one of its keys. */
-function judgeFeatures(config: Config, isSet: IsSet, isSound: (key: string) => boolean) {
-  const sound = ABSENT_FEATURES.filter((entry) => isSound(entry.path))
-  const used = sound.flatMap((entry) => entry.uses(config).map((key) => ({ key, entry })))
-  const off = used.filter(({ key }) => !isSet(key))
-  const written = off.flatMap(({ entry }) => keysOfFeature(entry).map((key) => ({ key, entry })))
-  const found = new Map([...used, ...written].filter(({ key }) => isSet(key)).map(({ key, entry }) => [key, entry]))
-  const errors = [...found].map(([key, entry]) => ({ path: splitPath(key), message: absence(entry) }))
-  return { errors, off: off.map(({ key }) => key) }
-}
-
 const matters = (key: string, sections?: readonly string[]) => sections?.includes(key.split('.')[0] ?? '') ?? true
-
-const absence = ({ feature, instead }: AbsentFeature) =>
-  `${feature} not available in this version${instead === undefined ? '' : `; ${instead}`}`
-
-/** @param off switches of absent features; warnings that depend on them are skipped */
-function judgeWarnings(config: Config, isSet: IsSet, off: readonly string[]): Violation[] {
-  return WARNINGS.filter((rule) => !rule.features?.some((feature) => off.includes(feature))).flatMap((rule) =>
-    [rule.check(config, isSet) ?? []].flat().map((message) => ({ path: splitPath(rule.path), message })),
-  )
-}
 
 const isWithin = (inner: string, outer: string) =>
   inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`)

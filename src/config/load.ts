@@ -1,6 +1,5 @@
 /**
- * Text to configuration: parse, `${VAR}`, schema, rules between keys, features of this version,
- * warnings.
+ * Text to configuration: parse, `${VAR}`, schema, rules between keys, warnings.
  *
  * Every stage runs whatever the earlier ones found, so that one start shows all errors. Faulty keys
  * get their defaults, and rules that read such a key are skipped.

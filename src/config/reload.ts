@@ -3,11 +3,10 @@
 import { isDeepStrictEqual } from 'node:util'
 import { valueAt } from '../shared/config-file/messages.ts'
 import { formatPath, type Path } from '../shared/config-file/notice.ts'
-import { isInert } from './availability.ts'
 import type { Config } from './schema.ts'
-import { LEAVES } from './schema.ts'
+import { isInert, LEAVES } from './schema.ts'
 
-export interface Reload {
+interface Reload {
   /** The running configuration with the live keys of the new file. */
   config: Config
   /** Keys that differ and are applied. */

@@ -1,16 +1,10 @@
 /** Renders the manual's table of settings and the editors' JSON Schema from the schema. Pure. */
 
 import { typeOf as jsonTypeOf, type SchemaNode, withoutNull } from '../shared/config-file/schema-node.ts'
-import { ABSENT_FEATURES } from './availability.ts'
-import { REFERENCE } from './schema.ts'
+import { ABSENT_KEY, REFERENCE } from './schema.ts'
 
 /** Marks a key that a reload applies. */
 const LIVE = '↻'
-
-const HOLDERS = [...new Set(ABSENT_FEATURES.flatMap(({ keys }) => keys))]
-const isWithin = (key: string, holder: string) => key === holder || key.startsWith(`${holder}.`)
-/** Without keys below another: a section of an absent feature means all its keys. */
-const ABSENT_KEYS = HOLDERS.filter((key) => !HOLDERS.some((holder) => holder !== key && isWithin(key, holder)))
 
 interface Row {
   key: string
@@ -36,7 +30,7 @@ at [configuration.schema.json](configuration.schema.json).
 - Required are \`server.external_url\`, \`database.database\`, \`database.user\`, and the two paths of \`ca.internal\`, a token in
   \`ca.hsm\` (with \`ca.backend: hsm\`) or \`ca.signer.socket\`. Everything else has a default.
 - A key with ${LIVE} takes effect on SIGHUP; every other key takes effect after a restart.
-- In a key, \`<name>\` stands for a name of your choice, \`[]\` for an entry of a list, \`*\` for each section that *Default* names.
+- In a key, \`<name>\` means a name of your choice, \`[]\` an entry of a list, \`*\` each section that *Default* names.
 - An unknown key is an error, and so is one written twice. \`_comment\` (a text or a list of texts) may stand at the top,
   under \`ca\` and in each entry of \`hooks.registered\`.
 - \`\${VAR}\` and \`\${VAR:-default}\` are replaced by environment variables where they are the whole value: by a
@@ -59,7 +53,7 @@ function renderSection(name: string, node: SchemaNode): string[] {
 }
 
 function rowsOf(key: string, raw: SchemaNode, isRequired: boolean): Row[] {
-  if (ABSENT_KEYS.some((holder) => isWithin(key, holder))) return []
+  if (key === ABSENT_KEY) return []
   const node = withoutNull(raw)
   const entry = node.items === undefined ? undefined : withoutNull(node.items)
   const named = node.additionalProperties || undefined
@@ -167,7 +161,7 @@ function renderAbsent(): string {
   return `## Not in this version
 
 These keys are accepted, so that the configuration of a later version can be read. To ask for one of their features is an error; the JSON
-Schema describes them: ${ABSENT_KEYS.map((key) => `\`${key}\``).join(', ')}.
+Schema describes them: \`${ABSENT_KEY}\`.
 `
 }
 

@@ -6,7 +6,7 @@
  */
 
 import { z } from 'zod/v4'
-import type { Path } from '../shared/config-file/notice.ts'
+import { formatPath, type Path } from '../shared/config-file/notice.ts'
 import { type SchemaNode, schemaNodeOf } from '../shared/config-file/schema-node.ts'
 import { checkedText, list, optionalText, port, setting, text, whole } from './field.ts'
 import { Account, Acme, Api, Ari, Email, Nonce, Order, Quotas, Tos } from './sections/acme.ts'
@@ -25,7 +25,7 @@ const Perspective = z
       checkedText('a name of letters, digits, ".", "_" and "-"', (value) =>
         /^[A-Za-z0-9._-]{1,64}$/.test(value),
       ).default('chancery'),
-      'What it calls itself in its answers (`perspective_code`).',
+      'Its own name in its answers (`perspective_code`).',
     ),
     bind: setting(text('0.0.0.0'), 'Address to listen on.'),
     port: setting(port(8444), 'TCP port to listen on.'),
@@ -97,3 +97,12 @@ function leavesOf(node: SchemaNode, path: Path): Leaf[] {
     .filter(([key]) => key !== '_comment')
     .flatMap(([key, child]) => leavesOf(child, [...path, key]))
 }
+
+/** The key of a feature that this version lacks. To ask for it is an error (`rules/operations.ts`). */
+export const ABSENT_KEY = 'ct_logging.submit_precert'
+
+/** Keys of existing configurations that have no effect here; each is a warning. */
+export const WITHOUT_EFFECT: readonly string[] = ['server.worker_class', 'nonce.length']
+
+/** Whether no code reads the value of the key. */
+export const isInert = (path: Path): boolean => [ABSENT_KEY, ...WITHOUT_EFFECT].includes(formatPath(path))

@@ -3,9 +3,8 @@
 import { valueAt } from '../shared/config-file/messages.ts'
 import { formatPath, type Path, splitPath } from '../shared/config-file/notice.ts'
 import { isSecret, type ReloadClass, withoutNull } from '../shared/config-file/schema-node.ts'
-import { isInert } from './availability.ts'
 import type { Config } from './schema.ts'
-import { LEAVES, REFERENCE } from './schema.ts'
+import { isInert, LEAVES, REFERENCE } from './schema.ts'
 
 /** The variable behind a key of the file, by formatted path; undefined for a value of its own. */
 export type Sources = ReadonlyMap<string, string | undefined>

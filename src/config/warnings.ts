@@ -5,9 +5,8 @@
 
 import { matchesPattern } from '../domain/allowlist.ts'
 import { isNotificationType } from '../domain/notification.ts'
-import { WITHOUT_EFFECT } from './availability.ts'
-import { usesBackend } from './backends.ts'
-import { type CaModuleConfig, caModuleConfig, usedModules } from './ca-module.ts'
+import { usedModules, usesBackend } from './backends.ts'
+import { type CaModuleConfig, caModuleConfig } from './ca-module.ts'
 import { otherConnections } from './connections.ts'
 import type { IsSet } from './rules/rule.ts'
 import type { Config } from './schema.ts'
@@ -26,10 +25,8 @@ function narrowlyForbidden({ security }: Config): string | undefined {
   return `forbids only ${first} itself; write *.${first} for all below it${more}`
 }
 
-export interface WarningRule {
+interface WarningRule {
   path: string
-  /** Switches of features that the warning needs; it is skipped while one of them is absent. */
-  features?: readonly string[]
   check(config: Config, isSet: IsSet): string | readonly string[] | undefined
 }
 
@@ -39,14 +36,8 @@ const LONG_CONNECTION_TIMEOUT_SECONDS = 15
 const ADVISED_SECRET_BYTES = 32
 const ONE_DAY_SECONDS = 86400
 
-const warn = (
-  path: string,
-  applies: (c: Config, isSet: IsSet) => boolean,
-  message: string,
-  features?: string[],
-): WarningRule => ({
+const warn = (path: string, applies: (c: Config, isSet: IsSet) => boolean, message: string): WarningRule => ({
   path,
-  ...(features && { features }),
   check: (c, isSet) => (applies(c, isSet) ? message : undefined),
 })
 
@@ -87,8 +78,17 @@ export const WARNINGS: readonly WarningRule[] = [
     'is false while auto_validate of an enabled method is false; its challenges wait for another instance to validate them',
   ),
   ...dnsMethodWarnings,
-  ...WITHOUT_EFFECT.map(
-    ({ path, because }): WarningRule => ({ path, check: (c, isSet) => (isSet(path) ? because(c) : undefined) }),
+  {
+    path: 'server.worker_class',
+    check: ({ server: { worker_class: kind } }, isSet) =>
+      isSet('server.worker_class') && kind !== 'thread'
+        ? `${kind} means the same as thread here; database.max_connections counts for all threads together`
+        : undefined,
+  },
+  warn(
+    'nonce.length',
+    (_, isSet) => isSet('nonce.length'),
+    'has no effect: every nonce is 16 bytes long, which are 22 characters',
   ),
   warn(
     'server.keepalive',
@@ -98,7 +98,7 @@ export const WARNINGS: readonly WarningRule[] = [
   warn(
     'challenges.auto_accept',
     (c) => c.challenges.auto_accept,
-    'is true: no control over any identifier is checked; whoever may ask for a name gets a certificate for it',
+    'is true: no control over any identifier is checked; every client that may ask for a name gets a certificate for it',
   ),
   warn(
     'proxy.trusted_proxies',
@@ -234,7 +234,6 @@ export const WARNINGS: readonly WarningRule[] = [
     (c, isSet) =>
       (isSet('notifications.enabled') || isSet('smtp.enabled')) && c.notifications.enabled && !c.smtp.enabled,
     'is true while smtp.enabled is false; notifications are recorded and not sent',
-    ['notifications.enabled'],
   ),
   {
     path: 'notifications.disabled_types',

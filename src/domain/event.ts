@@ -1,6 +1,7 @@
 /**
- * What happens: one table of all kinds of events, with the payload of each. The types, the export, the documents of
- * receivers and the samples of mails derive from it (docs/decisions/events.md).
+ * All kinds of events in one table, with the payload of each.
+ *
+ * The types, the export, the documents of receivers and the samples of mails derive from it (docs/decisions/events.md).
  */
 
 import { z } from 'zod/v4'
@@ -249,7 +250,7 @@ interface Occurrence {
   subject: string
   accountId: string | undefined
   occurredAt: Date
-  /** What of the stored payload does not fit; it is delivered as it is, and no mail is made of it. */
+  /** The fault of a stored payload; it is delivered as it is, and no mail is made of it. */
   misfit?: string
 }
 

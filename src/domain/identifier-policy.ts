@@ -154,7 +154,7 @@ function checkNames(identifier: Identifier, policy: IdentifierPolicy): Verdict |
   if (wildcard && !policy.allowWildcards)
     return refuse('rejectedIdentifier', `${identifier.value}: wildcards are not accepted by this server`)
   if (wildcard && policy.isRegistry?.(name))
-    return refuse('rejectedIdentifier', `${identifier.value}: names below ${name} belong to whoever registers them`)
+    return refuse('rejectedIdentifier', `${identifier.value}: names below ${name} can be registered by anyone`)
   if (!name.includes('.') && !policy.allowSingleLabel)
     return refuse('rejectedIdentifier', `${identifier.value} has only one label`)
   const [isForbidden, isAllowed] = wildcard ? [forbidsWildcard, allowsWildcard] : [matchesPattern, matchesPattern]

@@ -72,7 +72,7 @@ export class EventDelivery {
     this.#take(consumer)
   }
 
-  /** What is under way ends, or is cut off at the deadline and delivered again later. */
+  /** Deliveries under way end, or are cut off at the deadline and repeated later. */
   async stop(deadlineMs: number): Promise<void> {
     this.#stopping.abort()
     await Promise.all([...this.#loops, ...this.#external.map((delivery) => delivery.stop(deadlineMs))])

@@ -108,7 +108,7 @@ export class EventWriter {
       await writeEvents(this.#options.db, batch)
     } catch (error) {
       if (isUnavailable(error)) throw error
-      // The same statement would be refused again, and keep all others waiting.
+      // A repeat would be refused again, and keep all others waiting.
       this.#options.events.postponed(error)
       this.#options.events.dropped(batch.length)
     }

@@ -135,7 +135,7 @@ export class ExternalDelivery {
     }
   }
 
-  /** What this instance has claimed, but for what it has in hand. */
+  /** Releases claimed deliveries, except those in hand. */
   async #release(): Promise<void> {
     const { db, consumer, instanceId } = this.#options
     await releaseDeliveries(db, consumer.name, instanceId, [...this.#open, ...this.#delivered]).catch((error) => {
@@ -169,7 +169,7 @@ export class ExternalDelivery {
   }
 
   /**
-   * What has not begun at the end of the service is left to the next one.
+   * A delivery that has not begun at the end of the service is left to the next one.
    * @returns whether several events were refused together, and nothing has come of them yet
    */
   async #attempt(deliveries: readonly Delivery[], call: (signal: AbortSignal) => Promise<void>): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** What docs/hooks.md and docs/operations/events.md say of each kind of event, from `EVENTS`. Pure. */
+/** Renders each kind of `EVENTS` for docs/hooks.md and docs/operations/events.md. Pure. */
 
 import { AUDIT_KINDS, EVENT_KINDS, EVENTS, type EventKind, HOOK_KINDS, membersOf, severityOf } from '../domain/event.ts'
 import { sampleEvent } from '../domain/event-samples.ts'

@@ -129,7 +129,7 @@ class StreamTransport implements SyslogTransport {
       socket.destroy()
       throw error
     }
-    // What a receiver says means nothing, but its end does.
+    // Data from a receiver mean nothing, but its end does.
     socket.on('end', () => socket.destroy())
     socket.setKeepAlive(true, 30_000).setMaxListeners(0).resume()
     return socket

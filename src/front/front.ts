@@ -26,8 +26,8 @@ import type { AnswerEvents } from './events.ts'
 import { type Deadlines, Exchange, isProbe } from './exchange.ts'
 import { crlReplyTo, type OperationsOptions, operationsReply } from './operations.ts'
 import {
-  asAdminError,
   failureProblem,
+  type KnownErrors,
   knownProblem,
   MAX_URL_BYTES,
   overloadProblem,
@@ -47,6 +47,7 @@ export interface FrontOptions extends OperationsOptions {
   admin: AdminGate | undefined
   scheme: 'http' | 'https'
   events: Pick<AnswerEvents, 'answered'>
+  errors: KnownErrors
   /** Path of `server.external_url`; health and metrics answer below it and at the root. */
   externalPath: string
 }
@@ -172,7 +173,7 @@ export class Front {
   #refusal(problem: Problem, exchange: Exchange): HttpReply {
     const { admin, securityHeaders } = this.#options
     if (!admin?.owns(exchange.http.path)) return this.#acme.problem(problem, exchange)
-    return admin.refuseWith(asAdminError(problem), exchange.requestId, securityHeaders[exchange.scheme]).reply
+    return admin.refuseProblem(problem, exchange.requestId, securityHeaders[exchange.scheme]).reply
   }
 
   #process(exchange: Exchange): HttpReply | Promise<HttpReply> {
@@ -221,10 +222,10 @@ export class Front {
 
   #fail(error: unknown, exchange: Exchange): HttpReply {
     const { requestId, http } = exchange
-    let problem = knownProblem(error)
+    let problem = knownProblem(error, this.#options.errors)
     if (!problem) {
       this.#options.log.error({ requestId, path: http.path, err: error }, 'request failed')
-      problem = failureProblem(error, requestId)
+      problem = failureProblem(error, requestId, this.#options.errors)
     }
     return this.#finish(this.#refusal(problem, exchange), exchange)
   }

@@ -2,8 +2,8 @@
 
 import type { AcmeApplication } from '../acme/application.ts'
 import type { AdminGate } from '../admin/gate.ts'
+import { type HealthReport, isHealthy, unreadiness } from '../domain/health.ts'
 import type { Header, HttpReply, HttpRequest } from '../http/message.ts'
-import { type HealthReport, healthzReply, livezReply, readyzReply } from '../ops/health.ts'
 import { METRICS_CONTENT_TYPE } from '../ops/metrics.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Exchange } from './exchange.ts'
@@ -49,6 +49,36 @@ export function operationsReply(
       return metricsReply(exchange, options, headers)
     default:
       return undefined
+  }
+}
+
+function livezReply(version: string, headers: readonly Header[]): HttpReply {
+  return jsonReply(200, { alive: true, version }, headers)
+}
+
+/**
+ * Shows everything except the pool. Workers, mail, name servers and the audit log never change the
+ * status code.
+ */
+function healthzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
+  const healthy = isHealthy(report)
+  const { pool: _, ...shown } = report
+  return jsonReply(healthy ? 200 : 503, { status: healthy ? 'ok' : 'degraded', ...shown }, headers)
+}
+
+function readyzReply(report: HealthReport, headers: readonly Header[]): HttpReply {
+  const reason = unreadiness(report)
+  const pool = report.checks.database === 'pool_exhausted' ? { pool: report.pool } : {}
+  return reason === undefined
+    ? jsonReply(200, { ready: true }, headers)
+    : jsonReply(503, { ready: false, reason, ...pool }, headers)
+}
+
+function jsonReply(status: number, body: object, headers: readonly Header[]): HttpReply {
+  return {
+    status,
+    headers: [['Content-Type', 'application/json'], ['Cache-Control', 'no-store'], ...headers],
+    body: JSON.stringify(body),
   }
 }
 

@@ -1,12 +1,9 @@
 /** The problems of a busy, overloaded or broken server, each with its Retry-After. */
 
-import { ADMIN_ERRORS, AdminError, type AdminErrorCode } from '../domain/admin-error.ts'
-import { ActorError } from '../runtime/errors.ts'
 import { PRESSURE_RETRY_AFTER, type RefusingTier } from '../services/shared-state.ts'
 import { BatcherFull } from '../shared/lib/batcher.ts'
 import { TooManyWaiting } from '../shared/lib/caching.ts'
 import { Problem } from '../shared/protocol/problem.ts'
-import { isUnavailable } from '../store/database.ts'
 
 /** A full batcher drains within a second; an unreachable database takes longer to return. */
 const BUSY_RETRY_SECONDS = 1
@@ -31,10 +28,18 @@ export function overloadProblem(seconds: number): Problem {
   return overloadProblems[seconds]
 }
 
+/** What an error says of the server, as the layers below tell it. */
+export interface KnownErrors {
+  /** Another thread has too much to do, or is starting. */
+  isBusy(error: unknown): boolean
+  /** The database is not reachable. */
+  isUnavailable(error: unknown): boolean
+}
+
 /** @returns undefined when the error is a fault to log, not a busy server */
-export function knownProblem(error: unknown): Problem | undefined {
+export function knownProblem(error: unknown, { isBusy }: KnownErrors): Problem | undefined {
   if (error instanceof Problem) return error
-  if (error instanceof BatcherFull || error instanceof ActorError || error instanceof TooManyWaiting)
+  if (error instanceof BatcherFull || error instanceof TooManyWaiting || isBusy(error))
     return busy('the server is busy; try again soon', BUSY_RETRY_SECONDS)
   return undefined
 }
@@ -43,16 +48,9 @@ export function knownProblem(error: unknown): Problem | undefined {
  * Gives a sentence, a request id to quote, and perhaps Retry-After. The error itself goes only to
  * the log.
  */
-export function failureProblem(error: unknown, requestId: string): Problem {
+export function failureProblem(error: unknown, requestId: string, { isUnavailable }: KnownErrors): Problem {
   if (isUnavailable(error)) return busy('the database is not reachable; try again soon', UNAVAILABLE_RETRY_SECONDS)
   return new Problem('serverInternal', `the server failed; quote request ${requestId} to its operator`)
-}
-
-/** The Admin API's form of a refusal. */
-export function asAdminError({ status, message, options: { retryAfterSeconds } }: Problem): AdminError {
-  const codes = Object.keys(ADMIN_ERRORS) as AdminErrorCode[]
-  const code = codes.find((one) => ADMIN_ERRORS[one] === status) ?? 'invalid_request'
-  return new AdminError(code, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds })
 }
 
 function busy(detail: string, retryAfterSeconds: number): Problem {

@@ -1,7 +1,7 @@
 /** The list of background tasks. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ExtensionThreadData } from '../../workers/extension/task.ts'
+import type { ExtensionThreadData } from '../../workers/extension/extension-task.ts'
 import type { CaBackend } from '../ca/backend.ts'
 import { connectionTrouble } from '../ca/signer-check.ts'
 import type { Config } from '../config/schema.ts'
@@ -11,7 +11,6 @@ import type { Issuance } from '../services/issuance.ts'
 import { type RecoveryOptions, recoverIssuances } from '../services/recovery.ts'
 import { deleteOld, type ExpiringKind, expireOverdue, type RetainedTable } from '../services/retention.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
-import { issuanceTimeoutSeconds } from '../settings/backends.ts'
 import { expiryLifetimes, retentionPolicy } from '../settings/orders.ts'
 import { nonceAuditSeconds, nonceLifetimeSeconds } from '../settings/server.ts'
 import { adoptionRules } from '../settings/validation.ts'
@@ -78,7 +77,7 @@ function recoveryTask({ config, instanceId, stores, issuance, ca, onRecovered }:
         store: stores.issuance,
         complete: (issuing, isUnsigned) => issuance.recover(issuing, isUnsigned),
         canSign: ca.outage() === undefined,
-        timeoutSeconds: issuanceTimeoutSeconds(config),
+        timeoutSeconds: config.ca.deferred_signing_timeout,
         instanceId,
         ownAfterSeconds,
         othersAfterSeconds: Math.max(order.stale_processing_threshold_seconds, ownAfterSeconds),

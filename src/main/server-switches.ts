@@ -1,6 +1,4 @@
-/**
- * What every instance follows in `server_settings`: the operator's switches, and revocations by commands.
- */
+/** Rows of `server_settings` that every instance follows: the operator's switches, and revocations by commands. */
 
 import type { Logger } from 'pino'
 import type { Metrics } from '../ops/metrics.ts'
@@ -15,7 +13,7 @@ const POLL_MS = 1_000
 
 const MESSAGES: Record<ServerSwitch, { event: string; on: string; off: string }> = {
   maintenance: { event: 'maintenance_mode_changed', on: 'in maintenance', off: 'maintenance has ended' },
-  stopSigning: { event: 'signing_switch_changed', on: 'signing is stopped', off: 'signing goes on' },
+  stopSigning: { event: 'signing_switch_changed', on: 'signing is stopped', off: 'signing continues' },
 }
 
 /**

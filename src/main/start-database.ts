@@ -13,7 +13,6 @@ import { type Database, isUnavailable, openDatabase } from '../store/database.ts
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { createNonceStore } from '../store/nonce-store.ts'
-import { GROUP_DISTANCE_MS } from '../store/pipeline.ts'
 import { durabilityWarnings, requireOwnSessions } from '../store/session.ts'
 import { createEventWriter } from './event-writer.ts'
 import type { StartContext } from './start-context.ts'
@@ -39,9 +38,6 @@ export async function startDatabase({ config, log, metrics, teardown, now }: Sta
   const db = openDatabase(databaseSettings(config), (error) =>
     log.warn({ reason: error.message }, 'database connection lost'),
   )
-  // Validations end one by one, so a delay lets them share statements
-  // (docs/decisions/statement-groups.md).
-  db.pipeline.keepDistance(GROUP_DISTANCE_MS)
   teardown.add(() => db.close())
   const eventWriter = createEventWriter(db, log, metrics)
   teardown.add(() => eventWriter.close())

@@ -5,12 +5,12 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { hasSigner } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
 import { loadHooks } from '../events/hooks/load-hooks.ts'
 import { assertPortFree } from '../http/start-checks.ts'
 import { PINO_LEVELS } from '../ops/logging.ts'
 import { createMetrics } from '../ops/metrics.ts'
-import { hasSigner } from '../settings/backends.ts'
 import { eabSecretBox } from '../settings/eab-secret.ts'
 import { liveSettings, urlSettings } from '../settings/server.ts'
 import { loadChallengeMethods } from '../validation/extensions.ts'

@@ -3,17 +3,24 @@
  * queue.
  */
 
+import { readFile } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
+import path from 'node:path'
+import type { Config } from '../config/schema.ts'
 import { ChallengeEvents } from '../events/challenge-events.ts'
-import { corroborated } from '../mpic/perspectives.ts'
+import { Corroboration } from '../mpic/corroboration.ts'
+import { createRemotePerspective, type RemotePerspective } from '../mpic/remote-perspective.ts'
+import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import type { AskForCaa } from '../services/caa-freshness.ts'
 import type { AskForMailDomains } from '../services/registration.ts'
 import { type DispatcherEvents, ValidationDispatcher } from '../services/validation-dispatcher.ts'
-import { dispatchLimits, staleSeconds, validationPolicy } from '../settings/validation.ts'
+import { corroborationMs, dispatchLimits, staleSeconds, validationPolicy } from '../settings/validation.ts'
+import { uuidv7 } from '../shared/lib/uuid.ts'
 import { createCaaChecks, createCaaJobFactory } from '../validation/caa-checks.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
 import { createJobFactory } from '../validation/jobs.ts'
 import { createMailDomainChecks } from '../validation/mail-domain-checks.ts'
-import { createValidationPools } from '../validation/pools.ts'
+import { createValidationPools, type ValidationPools } from '../validation/pools.ts'
 import type { IssuancePart } from './ca/start-ca.ts'
 import { dispatcherEvents, endedAttemptsTo } from './service-events.ts'
 import type { StartContext } from './start-context.ts'
@@ -22,7 +29,7 @@ import type { DatabasePart } from './start-database.ts'
 /**
  * A validation takes 0.5 ms of CPU and up to seconds of waiting, so few threads run many at once.
  */
-const VALIDATION_THREADS = 2
+const VALIDATION_THREADS = Math.min(2, availableParallelism())
 
 /** Extra time for attempts that outlast `server.graceful_timeout`. */
 const VALIDATION_STOP_MS = 1_000
@@ -67,7 +74,12 @@ export async function startValidation(
   return {
     dispatcher,
     sendEnded,
-    checkCaa: createCaaChecks({ jobFor: caaJob, checkCaa: validators.checkCaa, metrics, log }),
+    checkCaa: createCaaChecks({
+      jobFor: caaJob,
+      checkCaa: validators.checkCaa,
+      onResult: (result) => metrics.caaChecks.inc({ result }),
+      log,
+    }),
     checkMailDomains: createMailDomainChecks({ config, checkMailDomains: pool.checkMailDomains, log }),
   }
 }
@@ -85,4 +97,59 @@ function startPools({ config, log, teardown }: StartContext, methods: ChallengeM
   )
   teardown.add(() => pool.close(VALIDATION_STOP_MS))
   return pool
+}
+
+interface CorroboratedValidators extends Pick<ValidationPools, 'validate' | 'checkCaa'> {
+  stop(): void
+}
+
+/**
+ * Adds remote perspectives to the validators, when `challenges.perspectives` lists any.
+ * @throws Error when a perspective's file cannot be read
+ */
+async function corroborated(pools: ValidationPools, config: Config, metrics: Metrics): Promise<CorroboratedValidators> {
+  const { perspectives: configured, corroboration: rule, auto_accept } = config.challenges
+  // auto_accept checks nothing here, so there is nothing to corroborate.
+  if (configured.length === 0 || auto_accept) return { ...pools, stop() {} }
+
+  const perspectives = await Promise.all(configured.map(remotePerspective))
+  for (const { name: perspective } of configured)
+    for (const check of ['dcv', 'caa']) beginAtZero(metrics.perspectiveChecks, { perspective, check, result: 'failed' })
+  const corroboration = new Corroboration({
+    perspectives,
+    policy: { maxNonCorroborations: rule.max_non_corroborations ?? undefined, minRegions: rule.min_regions },
+    timeoutMs: corroborationMs(config),
+    newTraceId: () => uuidv7(Date.now()),
+    onAnswer: (perspective, check, result) => metrics.perspectiveChecks.inc({ perspective, check, result }),
+  })
+  return {
+    validate: async (job) => corroboration.verdict(job, await pools.validate(job)),
+    checkCaa: async (job) => corroboration.findings(job, await pools.checkCaa(job)),
+    stop() {
+      for (const perspective of perspectives) perspective.close()
+    },
+  }
+}
+
+async function remotePerspective(settings: Config['challenges']['perspectives'][number]): Promise<RemotePerspective> {
+  const { name, url, region, token, ca_path, client_cert_path, client_key_path } = settings
+  const text = async (file: string) => {
+    try {
+      return await readFile(path.resolve(file), 'utf8')
+    } catch (cause) {
+      const { code } = cause as NodeJS.ErrnoException
+      throw new Error(`the perspective ${name}: ${file} cannot be read (${code})`, { cause })
+    }
+  }
+  return createRemotePerspective({
+    name,
+    url,
+    region: region ?? undefined,
+    token: token ?? undefined,
+    ca: ca_path === null ? undefined : await text(ca_path),
+    clientCertificate:
+      client_cert_path === null || client_key_path === null
+        ? undefined
+        : { cert: await text(client_cert_path), key: await text(client_key_path) },
+  })
 }

@@ -7,11 +7,10 @@
 
 import type { Logger } from 'pino'
 import type { CaBackend } from '../ca/backend.ts'
-import { publicNames } from '../config/ca-module.ts'
+import { publicNames } from '../config/backends.ts'
+import type { CheckStatus, HealthReport } from '../domain/health.ts'
 import type { AbuseSummary } from '../events/abuse-summary.ts'
-import type { CheckStatus, HealthReport } from '../ops/health.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
-import { type BackendHealth, createProbe, type Probe, type ProbeParts } from '../ops/probe.ts'
 import { createThreadMetrics, type ThreadMetrics } from '../ops/thread-metrics.ts'
 import { type ActorRef, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
@@ -28,6 +27,7 @@ import type { AdminThread } from './admin/start-admin.ts'
 import type { CsrBackends } from './ca/csr-backends.ts'
 import type { Events } from './events/start-events.ts'
 import type { FrontMessages, SupervisorMessages } from './messages.ts'
+import { type BackendHealth, createProbe, type Probe, type ProbeParts } from './probe.ts'
 
 export interface SupervisorParts {
   log: Logger

@@ -1,7 +1,7 @@
 /** Translates validation jobs into requests of the Open MPIC API. */
 
 import type { CaaJob, CaaSubject, ValidationJob } from '../../workers/job.ts'
-import type { DcvParameters, MpicRequest } from './api.ts'
+import type { DcvParameters, MpicRequest } from './perspective-api.ts'
 
 /** @returns undefined when the API cannot request the method */
 export function dcvRequest(job: ValidationJob, traceId: string): MpicRequest | undefined {

@@ -9,8 +9,8 @@
 
 import { setMaxListeners } from 'node:events'
 import type { CaaFinding, CaaJob, EvidenceStep, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
-import type { CheckType, MpicRequest } from './api.ts'
 import { caaRequest, dcvRequest } from './checks.ts'
+import type { CheckType, MpicRequest } from './perspective-api.ts'
 import type { Answer, RemotePerspective } from './remote-perspective.ts'
 
 /*

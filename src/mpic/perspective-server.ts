@@ -12,7 +12,7 @@ import { createServer, type Server } from 'node:https'
 import type { Socket } from 'node:net'
 import { LruMap } from '../shared/lib/caching.ts'
 import { countedAddress } from '../shared/lib/ip-address.ts'
-import { type CheckOutcome, MPIC_PATH, MpicRequest, renderResponse } from './api.ts'
+import { type CheckOutcome, MPIC_PATH, MpicRequest, renderResponse } from './perspective-api.ts'
 
 export interface PerspectiveServerOptions {
   bind: string

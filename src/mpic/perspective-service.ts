@@ -14,8 +14,8 @@ import { formatIpAddress, parseIpAddress } from '../shared/lib/ip-address.ts'
 import { type Identifier, normalizeDnsName } from '../shared/protocol/identifier.ts'
 import { caaSettings } from '../validation/caa-checks.ts'
 import { http01Job, tlsAlpn01Job, txtJob } from '../validation/jobs.ts'
-import type { CheckOutcome, DcvParameters, MpicRequest } from './api.ts'
 import { accountLabelIn } from './checks.ts'
+import type { CheckOutcome, DcvParameters, MpicRequest } from './perspective-api.ts'
 import { type Answered, Busy, startPerspectiveServer } from './perspective-server.ts'
 
 /**

@@ -7,7 +7,7 @@
 
 import { Agent, request as httpsRequest } from 'node:https'
 import { limitReceived } from '../shared/lib/received-limit.ts'
-import { MPIC_PATH, type MpicRequest, MpicResponse } from './api.ts'
+import { MPIC_PATH, type MpicRequest, MpicResponse } from './perspective-api.ts'
 
 export interface PerspectiveSettings {
   name: string

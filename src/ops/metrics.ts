@@ -94,7 +94,7 @@ function backgroundMetrics({ counter, gauge, histogram }: MetricFactory) {
   return {
     ordersExpired: counter('orders_expired_total', 'Orders that were not finalized in time.'),
     authorizationsExpired: counter('authorizations_expired_total', 'Authorizations whose time was over.'),
-    challengesExpired: counter('challenges_expired_total', 'Challenges that nobody met in time.'),
+    challengesExpired: counter('challenges_expired_total', 'Challenges that no client met in time.'),
     retentionDeleted: counter('retention_deleted_total', 'Rows that were deleted because of their age.', ['table']),
     retentionPageSeconds: histogram(
       'retention_page_seconds',
@@ -149,7 +149,7 @@ function backendMetrics({ counter, gauge, histogram }: MetricFactory) {
     backendCircuitOpen: gauge('backend_circuit_open', '1 while a CA backend is left alone after failures in a row.', [
       'backend',
     ]),
-    backendFailovers: counter('backend_failovers_total', 'Issuances that went on to the next CA backend.', [
+    backendFailovers: counter('backend_failovers_total', 'Issuances that moved to the next CA backend.', [
       'from',
       'to',
     ]),

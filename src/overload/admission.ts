@@ -43,7 +43,7 @@ const WATCHED = 0.3
 /** Pressure above which new orders wait for requests of orders under way. */
 const QUEUED = 0.3
 /** Utilization above which an event loop counts as busy. */
-export const BUSY = 0.9
+const BUSY = 0.9
 /** Added for a request that waits, so that a slowed-down address still counts as heavy. */
 const WAITED = 3
 /** One request in eight is counted, which is enough at thousands a second. */

@@ -94,6 +94,9 @@ export function superviseThread<
   return new Supervised<T, S>(options)
 }
 
+/** V8 lets a thread fill 48 MB with young objects; a quarter holds the same requests (docs/decisions/mechanisms.md). */
+const HEAP = { maxYoungGenerationSizeMb: 12 }
+
 /** Extra time after the thread's deadline to release its handles and end. */
 const EXIT_MARGIN_MS = 1000
 
@@ -296,7 +299,7 @@ class Instance<T extends MessageTable, S extends MessageTable> {
     const app = new MessageChannel()
     const start: ThreadStart = { name, data, control: control.port2, app: app.port2, mailboxLimit }
     const transferList = [control.port2, app.port2] as unknown as TransferListItem[]
-    this.#worker = new Worker(entry, { name, workerData: start, transferList })
+    this.#worker = new Worker(entry, { name, workerData: start, transferList, resourceLimits: HEAP })
     this.threadId = this.#worker.threadId
     this.control = connect<ToThread>(control.port1, `${name} control`, CONTROL_LIMIT)
     this.ref = connect<T>(app.port1, name, mailboxLimit)

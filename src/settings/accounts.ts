@@ -1,7 +1,7 @@
 /** Settings of the directory and of accounts: keys, contacts, terms, bindings, quotas. */
 
 import type { AcmeSettings, DirectoryMeta } from '../acme/endpoint.ts'
-import { issuerDomainNames } from '../config/issuer-names.ts'
+import { issuerDomainNames } from '../config/challenge-facts.ts'
 import type { Config } from '../config/schema.ts'
 import { hasChoiceOfProfiles } from '../domain/certificate-profile.ts'
 import { trustedProxies } from '../http/client-address.ts'

@@ -79,11 +79,6 @@ export function staleCrlAfterMs(config: Config): number | undefined {
   return intervalMs === undefined ? lifetimeMs : 2 * intervalMs + CRL_GRACE_MS
 }
 
-/** Equals the rebuild interval, so a list that a revocation causes reaches caches within it. */
-export function crlMaxAgeSeconds({ crl }: Config): number {
-  return crl.rebuild_interval_seconds
-}
-
 /** The issuer of the default profile; the bare `crl.path` serves its list. */
 export function defaultIssuerId({ ca: { profiles } }: Config, ca: Pick<CaBackend, 'issuers'>): string | undefined {
   return issuerIdsOf(profiles[DEFAULT_PROFILE]?.issuer ?? null)[0] ?? ca.issuers()[0]?.id

@@ -39,7 +39,7 @@ export function notificationSettings({ notifications }: Config): NotificationSet
   }
 }
 
-export type MailTls = 'starttls' | 'implicit' | 'none'
+type MailTls = 'starttls' | 'implicit' | 'none'
 
 export interface MailSettings {
   host: string
@@ -86,7 +86,7 @@ function readAuthorities(file: string): string {
 export const templatesPath = ({ smtp }: Config) => smtp.templates_path
 
 /** Settings that SIGHUP changes in the expiration worker. */
-export interface ExpirationSettings {
+interface ExpirationSettings {
   enabled: boolean
   warningDays: readonly number[]
   intervalMs: number

@@ -1,5 +1,6 @@
 /** The configuration of a signer that the service starts itself, from `ca.internal` or `ca.hsm`. */
 
+import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import type { SignerPlace } from '../ca/signer-place.ts'
 import type { SignerProgram } from '../ca/signer-process.ts'
@@ -11,6 +12,8 @@ import { keyUsagesFor } from '../shared/pki/extensions.ts'
 /** Signing options without a key in the service's configuration keep the signer's defaults. */
 const ISSUER_ID = 'default'
 const PIN_VARIABLE = 'CHANCERY_SIGNER_PIN'
+/** A file key signs on every processor at most; one thread stays free for the audit chain. */
+const FILE_KEY_THREADS = availableParallelism() + 1
 /** The largest value the signer accepts; no request waits that long. */
 const MAX_SESSION_WAIT_SECONDS = 3600
 
@@ -29,7 +32,7 @@ export function signerProgram(config: Config): SignerProgram {
 function signerEnvironment(ca: Config['ca']): NodeJS.ProcessEnv {
   const { PATH } = process.env
   const { hsm } = ca
-  if (signerBackend(ca) !== 'hsm') return { PATH, NODE_OPTIONS: '' }
+  if (signerBackend(ca) !== 'hsm') return { PATH, NODE_OPTIONS: '', UV_THREADPOOL_SIZE: String(FILE_KEY_THREADS) }
   return {
     ...process.env,
     NODE_OPTIONS: '',

@@ -1,8 +1,8 @@
 /** Settings of validation: offered methods, timeouts, retries, limits, and CAA. */
 
-import type { ExtensionThreadData } from '../../workers/extension/task.ts'
+import type { ExtensionThreadData } from '../../workers/extension/extension-task.ts'
+import { EXTENSION_DEFAULTS } from '../config/challenge-facts.ts'
 import type { Config } from '../config/schema.ts'
-import { EXTENSION_DEFAULTS } from '../config/sections/challenges.ts'
 import type { ValidationPolicy } from '../domain/validation-attempt.ts'
 import type { DispatchLimits } from '../services/validation-dispatcher.ts'
 import type { BuiltInType, ChallengeType } from '../shared/protocol/challenge.ts'

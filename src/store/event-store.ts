@@ -153,8 +153,9 @@ export async function claimDeliveries(
 }
 
 /**
- * What this instance has claimed and is not delivering: its thread was replaced, or the database
- * went away between the claim and the end.
+ * Releases deliveries that this instance has claimed and is not delivering. Its thread was replaced, or the database
+ * was
+ * away between the claim and the end.
  */
 export async function releaseDeliveries(
   db: CommonQueryMethods,

@@ -36,11 +36,6 @@ export interface Pipeline {
    * that group.
    */
   whenFree(start: () => void): void
-  /**
-   * Sets the milliseconds between the starts of two groups, 0 at first. After a pause a group
-   * starts at once.
-   */
-  keepDistance(ms: number): void
   /** Statements and callbacks that wait while all possible connections are busy; otherwise 0. */
   waiting(): number
 }
@@ -50,13 +45,6 @@ export interface Pipeline {
  * and dearer.
  */
 const SLOW_MS = 50
-
-/**
- * Distance of groups on a busy thread, or one whose callers do not wait; even load alone makes 5 to
- * 8 ms. Interruptions such as handshakes double or triple the groups, which makes certificates a
- * fifth to a third dearer (docs/decisions/statement-groups.md).
- */
-export const GROUP_DISTANCE_MS = 8
 
 /** A statement that ran too long; a second run would take as long. */
 const CANCELLED = '57014'
@@ -71,7 +59,6 @@ export interface Connections {
 /** @param onStart is called with each connection that starts a group */
 export function createPipeline(pool: Connections, max: number, onStart: (client: pg.PoolClient) => void): Pipeline {
   const waiting = new WaitingStatements()
-  const pace = new Pace()
   /** One entry a connection in use: when its current group started. */
   const running = new Set<RunningGroup>()
   let isScheduled = false
@@ -83,7 +70,8 @@ export function createPipeline(pool: Connections, max: number, onStart: (client:
     const { slow, nextSlow } = countSlow(running, now)
     if (running.size < Math.min(max, 1 + slow)) {
       isScheduled = true
-      pace.whenDue(() => {
+      // Requests that the event loop has read together share a group.
+      setImmediate(() => {
         isScheduled = false
         void serve()
       })
@@ -98,7 +86,7 @@ export function createPipeline(pool: Connections, max: number, onStart: (client:
     wake()
   }
 
-  /** Runs groups until nothing is wanted, a distance is set, or others wait for a connection. */
+  /** Runs groups until nothing is wanted, or others wait for a connection. */
   async function serve(): Promise<void> {
     const turn = { since: performance.now() }
     running.add(turn)
@@ -115,11 +103,10 @@ export function createPipeline(pool: Connections, max: number, onStart: (client:
     client.on('error', onBreak)
     do {
       turn.since = performance.now()
-      pace.begunAt = turn.since
       onStart(client)
       if (!(await runGroup(client, waiting.takeGroup()))) isBroken = true
       await new Promise(setImmediate)
-    } while (!isBroken && pace.distanceMs === 0 && waiting.length > 0 && pool.waiting() === 0)
+    } while (!isBroken && waiting.length > 0 && pool.waiting() === 0)
     running.delete(turn)
     client.off('error', onBreak)
     client.release(isBroken)
@@ -136,9 +123,6 @@ export function createPipeline(pool: Connections, max: number, onStart: (client:
     whenFree(start) {
       waiting.addStart(start)
       wake()
-    },
-    keepDistance(ms) {
-      pace.distanceMs = ms
     },
     waiting: () => (running.size < max ? 0 : waiting.length),
   }
@@ -168,22 +152,6 @@ class WaitingStatements {
     const group = this.#wanted.sort((a, b) => (a.statement.name < b.statement.name ? -1 : 1))
     this.#wanted = []
     return group
-  }
-}
-
-/** When the next group may start. */
-class Pace {
-  distanceMs = 0
-  begunAt = Number.NEGATIVE_INFINITY
-
-  /**
-   * Waits at least for the end of the event-loop turn, so that requests read together share a
-   * group.
-   */
-  whenDue(start: () => void): void {
-    const left = this.distanceMs === 0 ? 0 : this.begunAt + this.distanceMs - performance.now()
-    if (left > 0) setTimeout(start, left)
-    else setImmediate(start)
   }
 }
 

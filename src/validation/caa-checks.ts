@@ -4,10 +4,9 @@ import { hash } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { CaaFinding, CaaJob } from '../../workers/job.ts'
 import { WorkerPoolError } from '../../workers/job.ts'
-import { caaIdentities } from '../config/issuer-names.ts'
+import { caaIdentities } from '../config/challenge-facts.ts'
 import type { Config } from '../config/schema.ts'
 import { boundSteps } from '../domain/validation-attempt.ts'
-import type { Metrics } from '../ops/metrics.ts'
 import type { AskForCaa, CaaCheckRequest } from '../services/caa-freshness.ts'
 import { normalPattern } from '../settings/orders.ts'
 import { urlSettings } from '../settings/server.ts'
@@ -66,7 +65,8 @@ export function caaAnswerDeadlineMs(config: Config): number {
 interface CaaChecksOptions {
   jobFor: CaaJobFactory | undefined
   checkCaa(job: CaaJob): Promise<CaaFinding[]>
-  metrics: Metrics
+  /** Called for each name that was checked. */
+  onResult(result: CaaFinding['result']): void
   log: Logger
 }
 
@@ -103,7 +103,7 @@ function createRefusals(clock: () => number) {
 
 /** Answers undefined when too many checks run, for all or for this account, or the workers fail. */
 export function createCaaChecks(
-  { jobFor, checkCaa, metrics, log }: CaaChecksOptions,
+  { jobFor, checkCaa, onResult, log }: CaaChecksOptions,
   clock: () => number = () => performance.now(),
 ): AskForCaa {
   const refusals = createRefusals(clock)
@@ -135,7 +135,7 @@ export function createCaaChecks(
     if (!jobFor || running >= MAX_AT_ONCE || ofAccount(accountId) >= MAX_OF_ACCOUNT) return undefined
     const found = await check(accountId, jobFor(accountId, subjects))
     if (!found) return undefined
-    for (const { result } of found) metrics.caaChecks.inc({ result })
+    for (const { result } of found) onResult(result)
     const { steps, omitted } = boundSteps(found.flatMap(({ evidence }) => evidence))
     const line = { event: 'caa_check', accountId, orderId, evidence: steps, ...(omitted && { omitted }) }
     log.info(line, 'CAA records checked before issuance')

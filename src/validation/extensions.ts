@@ -3,9 +3,9 @@
  * docs/decisions/module-references.md).
  */
 
-import type { ValidatorModule } from '../../workers/extension/contract.ts'
-import { BrokenValidator, probeValidators } from '../../workers/extension/probe.ts'
-import type { ExtensionThreadData } from '../../workers/extension/task.ts'
+import type { ValidatorModule } from '../../workers/extension/extension-contract.ts'
+import { BrokenValidator, probeValidators } from '../../workers/extension/extension-probe.ts'
+import type { ExtensionThreadData } from '../../workers/extension/extension-task.ts'
 import type { Config } from '../config/schema.ts'
 import { parseModuleReference, urlOfModule } from '../shared/lib/module-reference.ts'
 import { type EnabledMethod, type ExtensionType, isChallengeType, typeOf } from '../shared/protocol/challenge.ts'

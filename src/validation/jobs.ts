@@ -12,7 +12,7 @@ import type {
   TlsAlpn01Job,
   ValidationJob,
 } from '../../workers/job.ts'
-import { issuerDomainNames } from '../config/issuer-names.ts'
+import { issuerDomainNames } from '../config/challenge-facts.ts'
 import type { Config } from '../config/schema.ts'
 import { type IsRegistry, publicSuffixes } from '../domain/identifier-policy.ts'
 import type { ValidationRequest } from '../services/challenge-triggers.ts'

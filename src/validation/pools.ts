@@ -3,7 +3,7 @@
  * any.
  */
 
-import { EXTENSION_LIMITS } from '../../workers/extension/probe.ts'
+import { EXTENSION_LIMITS } from '../../workers/extension/extension-probe.ts'
 import type { ExtensionJob, ValidationJob, ValidationVerdict } from '../../workers/job.ts'
 import { judgedByCaa, WorkerPoolError } from '../../workers/job.ts'
 import { WorkerPool, type WorkerPoolOptions } from '../../workers/pool.ts'
@@ -31,7 +31,7 @@ export function createValidationPools(
       : new WorkerPool({
           ...sizes,
           onThreadError: (error) => onThreadError(new Error(`validator modules: ${error.message}`, { cause: error })),
-          taskFile: new URL('../../workers/extension/task.js', import.meta.url),
+          taskFile: new URL('../../workers/extension/extension-task.js', import.meta.url),
           threadData: extensions,
           heapLimits: EXTENSION_LIMITS,
         })

@@ -66,7 +66,7 @@ describe('the stop switch', () => {
     assert.fail(`never within ${SWITCH_MS} ms`)
   }
 
-  test('stops finalize within two seconds; its order stays ready, and the certificate comes when signing goes on', async () => {
+  test('stops finalize within two seconds; its order stays ready, and the certificate comes when signing continues', async () => {
     const order = await client.newOrder(['stopped.test'])
     await client.authorize(order, responder)
     const csr = await csrFor(['stopped.test'])

@@ -118,7 +118,7 @@ describe('searches in long lists', () => {
   test('one that was cut off before it found anything is 503 with a sentence and the place to go on', async () => {
     const cut = await whileTableIsLocked(() => admin.get('/accounts?contact=nobody@search.test'))
     assert.deepEqual([cut.status, cut.json.error, cut.headers.get('search-complete')], [503, 'unavailable', 'false'])
-    assert.match(cut.json.message, /cut off after 2 seconds .* narrow it, or go on with cursor=[0-9a-f-]{36}$/)
+    assert.match(cut.json.message, /cut off after 2 seconds .* narrow it, or continue with cursor=[0-9a-f-]{36}$/)
     const rest = await admin.get(linkOf(cut.headers) ?? '')
     assert.deepEqual([rest.status, rest.json, linkOf(rest.headers)], [200, [], undefined])
   })
@@ -130,7 +130,7 @@ describe('searches in long lists', () => {
     ] as const) {
       const cut = await whileTableIsLocked(() => chancery(service, 'accounts', 'list', '--contact', contact))
       assert.equal(cut.code, code, cut.stderr)
-      assert.match(cut.stderr, /the search was cut off after 2 seconds; narrow it, or go on: --all, or --cursor/)
+      assert.match(cut.stderr, /the search was cut off after 2 seconds; narrow it, or continue: --all, or --cursor/)
     }
     const all = await whileTableIsLocked(() =>
       chancery(service, 'accounts', 'list', '--all', '--json', '--contact', 'nobody@search.test'),

@@ -7,10 +7,10 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Options, parseOptions } from '../../bench/options.ts'
 import { runScenario } from '../../bench/run.ts'
-import { ANSWERED_TYPES } from '../../bench/scenario/challenge.ts'
+import { ANSWERED_TYPES } from '../../bench/scenario/issue.ts'
 import { ownBuild } from '../../bench/servers/build.ts'
+import type { Contestant } from '../../bench/servers/chancery.ts'
 import { startBuild } from '../../bench/servers/chancery.ts'
-import type { Contestant } from '../../bench/servers/contestant.ts'
 
 const interrupt = new AbortController().signal
 const AROUND = { progress: { begin: () => undefined, end: () => undefined }, interrupt }

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { contest } from '../../bench/contest.ts'
 import { parseOptions } from '../../bench/options.ts'
 import { isBroken } from '../../bench/report/summary.ts'
-import type { Contestant } from '../../bench/servers/contestant.ts'
+import type { Contestant } from '../../bench/servers/chancery.ts'
 
 test('a server that cannot be started again says in its next turn why', async () => {
   const plan = parseOptions({

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { familyOf } from '../../bench/measure/proc-stat.ts'
+import { familyOf } from '../../bench/measure/server-cpu.ts'
 import { type BenchRun, leftIn, readDocument, resultsIn, startBench } from '../support/bench.ts'
 import { until } from '../support/until.ts'
 

@@ -328,7 +328,7 @@ describe('ca test-sign of other backends', { timeout: 900_000 }, () => {
     const { code, stderr } = await external()
     ca.failRevocations(0)
     assert.equal(code, 1)
-    assert.match(stderr, /^chancery: the CA has not confirmed the revocation: .*; a running service goes on asking$/m)
+    assert.match(stderr, /^chancery: the CA has not confirmed the revocation: .*; a running service asks again$/m)
     assert.equal((await waiting()).length, 1)
   })
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type dnsPacket from 'dns-packet'
-import { checkCaa } from '../../workers/caa.ts'
+import { checkCaa } from '../../workers/caa-check.ts'
 import type { CaaFinding } from '../../workers/job.ts'
 import { type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
 import { settingsOf } from '../workers/scripted-txt.ts'

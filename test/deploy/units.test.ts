@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, test } from 'node:test'
-import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol/errors.ts'
+import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol/signer-errors.ts'
 import { requireCommand } from '../support/requirements.ts'
 
 const DEPLOY = path.resolve(import.meta.dirname, '../../../deploy')

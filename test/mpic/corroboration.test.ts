@@ -5,8 +5,8 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { before, describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { CheckOutcome, MpicRequest } from '../../src/mpic/api.ts'
 import { Corroboration, type CorroborationOptions } from '../../src/mpic/corroboration.ts'
+import type { CheckOutcome, MpicRequest } from '../../src/mpic/perspective-api.ts'
 import { type PerspectiveServerOptions, startPerspectiveServer } from '../../src/mpic/perspective-server.ts'
 import {
   createRemotePerspective,

@@ -11,14 +11,12 @@ import {
   type Statement,
 } from '../../src/store/database.ts'
 import { anyCharacter } from '../support/any-character.ts'
-import { undisturbed } from '../support/until.ts'
 import { openStores, type StoreFixture } from './support.ts'
 
 /** Of statements that run too long; none of the others may meet it. */
 const STATEMENT_TIMEOUT_MS = 1_000
 
 /** Longer than a connection takes to be made on a busy machine. */
-const DISTANCE_MS = 1_000
 
 describe('pipeline', () => {
   let store: StoreFixture
@@ -90,35 +88,6 @@ describe('pipeline', () => {
     )
     assert.deepEqual(await asked, await Promise.race([db.pipeline.run(transactionOf('b'), []), asked]))
   })
-
-  async function spreadGroups(spread: Database): Promise<void> {
-    spread.pipeline.keepDistance(DISTANCE_MS)
-    const idOf = async (name: string) => (await spread.pipeline.run<{ id: string }>(transactionOf(name), []))[0]?.id
-    const begun = performance.now()
-    const first = await idOf('a')
-    const second = idOf('a')
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    const [b, c] = await Promise.all([idOf('b'), second])
-    assert.notEqual(b, first)
-    assert.equal(b, c)
-    await idOf('a')
-    // A timer may come a millisecond or two before its time.
-    assert.ok(performance.now() - begun >= 2 * DISTANCE_MS - 5)
-    spread.pipeline.keepDistance(0)
-    const later = performance.now()
-    await spread.pipeline.run(transactionOf('a'), [])
-    assert.ok(performance.now() - later < DISTANCE_MS)
-  }
-
-  test('groups that are to keep a distance begin so much apart, and what is wanted meanwhile travels together', () =>
-    undisturbed(async () => {
-      const spread = openDatabase(store.settings, () => undefined)
-      try {
-        await spreadGroups(spread)
-      } finally {
-        await spread.close()
-      }
-    }))
 
   test('a statement that fails leaves those beside it as they would be without it', async () => {
     const results = await Promise.allSettled([

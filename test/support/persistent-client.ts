@@ -8,8 +8,7 @@
 import { X509Certificate } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { headerPrefix, signJws, thumbprint } from '../../bench/client/jws.ts'
-import { csrMaker, type EcKey, newKey } from '../../bench/client/signer.ts'
+import { csrMaker, type EcKey, headerPrefix, newKey, signJws, thumbprint } from '../../bench/client/jws.ts'
 
 /** What a client holds in the end. */
 export interface HeldCertificate {

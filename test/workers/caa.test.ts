@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import dnsPacket from 'dns-packet'
-import { checkCaa } from '../../workers/caa.ts'
+import { checkCaa } from '../../workers/caa-check.ts'
 import type { CaaFinding, CaaJob, CaaSubject, DnsSettings } from '../../workers/job.ts'
 import { caa, caaScript } from './scripted-caa.ts'
 import {

@@ -7,8 +7,8 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { createValidationPools, type ValidationPools } from '../../src/validation/pools.ts'
-import type { ValidatorModule } from '../../workers/extension/contract.ts'
-import { BrokenValidator, probeValidators } from '../../workers/extension/probe.ts'
+import type { ValidatorModule } from '../../workers/extension/extension-contract.ts'
+import { BrokenValidator, probeValidators } from '../../workers/extension/extension-probe.ts'
 import type { ExtensionJob, ValidationVerdict } from '../../workers/job.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')

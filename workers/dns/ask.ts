@@ -8,10 +8,10 @@
 
 import { isIPv6 } from 'node:net'
 import type { Deadline } from '../deadline.ts'
-import { type Exchange, exchangeTcp, exchangeUdp, type NameServer } from './exchange.ts'
-import { buildQuery, type DnsQuery, type DnsResponse, type DnsType } from './message.ts'
+import { type Exchange, exchangeTcp, exchangeUdp, type NameServer } from './dns-exchange.ts'
+import { buildQuery, type DnsQuery, type DnsResponse, type DnsType } from './dns-message.ts'
 
-export interface AskOptions {
+interface AskOptions {
   /** Asks for DNSSEC records and the AD bit (RFC 6840 §5.7). */
   dnssec: boolean
   /**

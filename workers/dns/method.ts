@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createAddressPolicy } from '../address-policy.ts'
 import type { Deadline } from '../deadline.ts'
 import type { DnsMethodJob, ValidationVerdict } from '../job.ts'
-import { createDnsClient } from './client.ts'
+import { createDnsClient } from './dns-client.ts'
 import type { DnsClient, DnsResult } from './result.ts'
 
 /** Pause before the second look. Each later pause is twice as long. */

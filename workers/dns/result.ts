@@ -2,7 +2,7 @@
 
 import type { Deadline } from '../deadline.ts'
 import type { DnsFailure } from './ask.ts'
-import type { DnsRecord, DnsType } from './message.ts'
+import type { DnsRecord, DnsType } from './dns-message.ts'
 
 /** Facts of every definite answer, for evidence and for `require_dnssec`. */
 export interface AnswerFacts {

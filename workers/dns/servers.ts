@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP, isIPv4 } from 'node:net'
 import type { DnsSettings } from '../job.ts'
-import type { NameServer } from './exchange.ts'
+import type { NameServer } from './dns-exchange.ts'
 
 /** Name servers and fixed addresses of a zone. Compare by identity: one zone has one source. */
 export interface NameSource {

@@ -169,7 +169,7 @@ function readRecord(message: Buffer, at: number): RawRecord | undefined {
   }
 }
 
-export interface WireName {
+interface WireName {
   text: string
   /** Offset after the name's bytes at its own place. */
   end: number
@@ -180,7 +180,7 @@ export interface WireName {
  * that the name is not queryable.
  * @returns undefined for a name that never ends, or has too many pointers
  */
-export function readName(message: Buffer, start: number): WireName | undefined {
+function readName(message: Buffer, start: number): WireName | undefined {
   const labels: string[] = []
   let end: number | undefined
   let at = start

@@ -1,8 +1,8 @@
 /** Entry of the thread that loads validator modules once at start and describes them (probe.ts). */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { describeThrown, loadValidator } from './contract.ts'
-import type { ProbeData, ProbeReport } from './probe.ts'
+import { describeThrown, loadValidator } from './extension-contract.ts'
+import type { ProbeData, ProbeReport } from './extension-probe.ts'
 
 const { modules, settings } = workerData as ProbeData
 const report = (message: ProbeReport) => parentPort?.postMessage(message)

@@ -5,8 +5,8 @@
 
 import { deserialize } from 'node:v8'
 import { Worker } from 'node:worker_threads'
-import type { LoadableModule } from './contract.ts'
-import type { ErrorFacts, ModuleCall, ModuleReport } from './thread.ts'
+import type { LoadableModule } from './module-contract.ts'
+import type { ErrorFacts, ModuleCall, ModuleReport } from './module-entry.ts'
 
 /** Limits of the heap. Buffers outside it have no limit. */
 const MODULE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 32 }
@@ -22,7 +22,7 @@ const MAX_OUTPUT = 1_000
  * - `failed`: the method has thrown
  * - `lost`: the call has begun and has no answer
  */
-export type ModuleErrorKind = 'unusable' | 'settings' | 'failed' | 'lost'
+type ModuleErrorKind = 'unusable' | 'settings' | 'failed' | 'lost'
 
 /** The message is the end of a sentence about the module. */
 export class ModuleError extends Error {
@@ -51,7 +51,7 @@ export class ModuleThread {
   /** @param onOutput what the module prints, cut */
   constructor(module: LoadableModule, onOutput: (text: string) => void) {
     // Neither the service's secrets in its environment, nor its log on standard output.
-    this.#worker = new Worker(new URL('./thread.js', import.meta.url), {
+    this.#worker = new Worker(new URL('./module-entry.js', import.meta.url), {
       workerData: module,
       env: {},
       resourceLimits: MODULE_LIMITS,

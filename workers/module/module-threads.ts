@@ -1,8 +1,8 @@
 /** The threads of one module. No module shares a thread with another, so none can harm another's calls. */
 
-import type { LoadableModule } from './contract.ts'
+import type { LoadableModule } from './module-contract.ts'
+import type { ModuleCall } from './module-entry.ts'
 import { ModuleThread } from './module-thread.ts'
-import type { ModuleCall } from './thread.ts'
 
 export class ModuleThreads {
   readonly #module: LoadableModule

@@ -10,7 +10,7 @@ import { DerError, DerReader } from '../../src/shared/pki/der.ts'
 import { EXTENSION } from '../../src/shared/pki/oids.ts'
 import type { Identifier } from '../../src/shared/protocol/identifier.ts'
 
-export interface ExpectedCertificate {
+interface ExpectedCertificate {
   /** Canonical, as in orders. */
   identifier: Identifier
   /** SHA-256 of the key authorization. */

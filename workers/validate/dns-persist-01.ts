@@ -8,7 +8,7 @@
  */
 
 import { type Deadline, startDeadline } from '../deadline.ts'
-import type { DnsRecord } from '../dns/message.ts'
+import type { DnsRecord } from '../dns/dns-message.ts'
 import { lookUntilFound, lookUpFacts, type Way, waysOf } from '../dns/method.ts'
 import type { DnsResult } from '../dns/result.ts'
 import type { DnsPersist01Job, EvidenceStep, ValidationVerdict } from '../job.ts'

@@ -41,7 +41,7 @@ export type RecordsVerdict =
   /** No record names this server. */
   | { kind: 'none' }
 
-export interface Refusal {
+interface Refusal {
   problem: 'malformed' | 'unauthorized'
   /** Our own words, without text of the record. */
   reason: string

@@ -13,11 +13,11 @@
 import { timingSafeEqual } from 'node:crypto'
 import { isIP } from 'node:net'
 import { createAddressPolicy } from '../address-policy.ts'
-import type { TlsOffer } from '../connection.ts'
 import { startDeadline } from '../deadline.ts'
-import { createDnsClient } from '../dns/client.ts'
+import { createDnsClient } from '../dns/dns-client.ts'
 import { get, type HttpResponse } from '../http-get.ts'
 import type { Http01Job, ValidationVerdict } from '../job.ts'
+import type { TlsOffer } from '../outbound-connection.ts'
 import { type ReachContext, reach } from '../reach.ts'
 import { nearMiss } from './near-miss.ts'
 

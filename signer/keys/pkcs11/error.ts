@@ -1,6 +1,6 @@
 /** The meaning of a PKCS #11 return value (PKCS #11 v2.40 base, §5.1) for the signer. */
 
-import { PIN_REFUSED_EXIT_CODE } from '../../protocol/errors.ts'
+import { PIN_REFUSED_EXIT_CODE } from '../../protocol/signer-errors.ts'
 
 /**
  * - `session`: this session or its login is gone; another session may work at once.
@@ -8,7 +8,7 @@ import { PIN_REFUSED_EXIT_CODE } from '../../protocol/errors.ts'
  * - `request`: the token works but cannot do this; asking again gives the same answer.
  * - `token`: the token is away, or its library failed; a later attempt may work.
  */
-export type TokenErrorKind = 'session' | 'pin' | 'request' | 'token'
+type TokenErrorKind = 'session' | 'pin' | 'request' | 'token'
 
 const KINDS: Readonly<Record<string, TokenErrorKind>> = {
   CKR_SESSION_HANDLE_INVALID: 'session',

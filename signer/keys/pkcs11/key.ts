@@ -13,17 +13,17 @@ import { createHash } from 'node:crypto'
 import { SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../../../src/shared/pki/algorithms.ts'
 import { verifySignature } from '../../../src/shared/pki/signature.ts'
 import { parseSpki, type Spki } from '../../../src/shared/pki/spki.ts'
-import { SignerUnavailable } from '../../protocol/errors.ts'
 import { TEST_MESSAGE } from '../../protocol/methods.ts'
+import { SignerUnavailable } from '../../protocol/signer-errors.ts'
 import type { KeyState, SigningKey, StreamedSignature } from '../signing-key.ts'
 import { poolThreads } from '../signing-key.ts'
 import { TokenError } from './error.ts'
 import type { Pkcs11Library, TokenPlace } from './library.ts'
 import { chooseOperation, type TokenInput, type TokenOperation } from './mechanism.ts'
-import type { KeyPlace, Session } from './session.ts'
 import type { Token } from './token.ts'
+import type { KeyPlace, Session } from './token-session.ts'
 
-export interface TokenKeyOptions {
+interface TokenKeyOptions {
   library: Pkcs11Library
   token: TokenPlace
   key: KeyPlace

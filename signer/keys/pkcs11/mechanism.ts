@@ -13,7 +13,7 @@ import {
 } from '../../../src/shared/pki/algorithms.ts'
 import type { Spki } from '../../../src/shared/pki/spki.ts'
 
-export type HashName = NonNullable<SignatureAlgorithmFacts['hash']>
+type HashName = NonNullable<SignatureAlgorithmFacts['hash']>
 
 /** Name of a mechanism without its `CKM_`, and the input of C_Sign. */
 export interface TokenInput {

@@ -3,7 +3,7 @@
 import type { CallGate } from './call-gate.ts'
 import { TokenError } from './error.ts'
 import { call, type Graphene, type NativeSlot } from './native.ts'
-import { Session } from './session.ts'
+import { Session } from './token-session.ts'
 
 /** A token as found at connection time. A session keeps it. */
 export class Token {

@@ -110,7 +110,7 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   listAuditLog: endpoint({
     route: 'GET /audit-log',
     roles: BOTH_ROLES,
-    summary: 'Lists what administrators did, the newest first.',
+    summary: 'Lists actions of administrators, the newest first.',
     query: z.strictObject({ ...filters, cursor: cursor.optional(), limit: limitParameter() }),
     reply: { status: 200, schema: z.array(AuditLogEntry) },
     async handle({ query }, { db, pages }) {
@@ -125,7 +125,7 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   exportAuditLog: endpoint({
     route: 'POST /audit-log/export',
     roles: ADMINS,
-    summary: 'Gives all entries that fit, the newest first, one JSON object a line.',
+    summary: 'Gives all matching entries, the newest first, one JSON object a line.',
     body: Filters,
     bodyIsOptional: true,
     reply: { status: 200, schema: AuditLogEntry, contentType: 'application/x-ndjson' },
@@ -148,7 +148,7 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   beginAuditVerification: endpoint({
     route: 'POST /audit-log/verifications',
     roles: BOTH_ROLES,
-    summary: 'Begins to read the whole audit log and to check that its chain is whole.',
+    summary: 'Begins to check the chain of the whole audit log.',
     body: z.strictObject({
       heads: boundedArray(head, MOST_HEADS).default([]).meta({
         description: 'Heads noted earlier, from lines audit_head of the log: they find a cut tail.',
@@ -166,7 +166,7 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   getAuditVerification: endpoint({
     route: 'GET /audit-log/verifications/{verification_id}',
     roles: BOTH_ROLES,
-    summary: 'Shows how far a check of the audit log is, and what it found.',
+    summary: 'Shows progress and findings of a check of the audit log.',
     params: z.strictObject({ verification_id: uuid() }),
     reply: { status: 200, schema: AuditVerification },
     errors: ['not_found'],

@@ -18,8 +18,7 @@ import { findIssuerChain } from '../../store/certificate-store.ts'
 import { CERTIFICATE_SORTS, type CertificateSort } from '../../store/certificate-ways.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
-import { readPageOf } from '../list-pages.ts'
-import { nextOf, pageRequest, placeParameters } from '../pages.ts'
+import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import {
   fingerprint,
   flagParameter,
@@ -143,7 +142,8 @@ export const CERTIFICATES = endpointGroup('Certificates', {
   getCertificate: endpoint({
     route: 'GET /certificates/{serial}',
     roles: BOTH_ROLES,
-    summary: 'Shows one certificate by its serial number: of several that of an account, then the newest.',
+    summary:
+      'Shows one certificate by its serial number. When several have it, one of an account comes first, then the newest.',
     params,
     query,
     reply: { status: 200, schema: Certificate },

@@ -5,7 +5,8 @@ import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { wholeParameter } from '../schemas.ts'
 import { EXPIRY_DAYS, expiringByAccount, expiryHistogram, HISTOGRAM_GROUPS, MOST_ACCOUNTS } from './expiry-counts.ts'
 
-const isEstimate = () => z.boolean().meta({ description: 'Of many certificates a part is counted, and scaled.' })
+const isEstimate = () =>
+  z.boolean().meta({ description: 'True when the number is scaled from a sample of many certificates.' })
 
 const Histogram = z
   .strictObject({

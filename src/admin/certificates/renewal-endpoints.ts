@@ -37,10 +37,12 @@ export const RENEWALS = endpointGroup('Renewals', {
   adviseRenewal: endpoint({
     route: 'POST /renewals',
     roles: ADMINS,
-    summary: 'Tells the clients of certificates to renew them now.',
+    summary: 'Advises the clients of certificates to renew them now.',
     body: z.strictObject({
       filter: filter(),
-      window_end: instantParameter().optional().meta({ description: 'Until when they spread; else at once.' }),
+      window_end: instantParameter()
+        .optional()
+        .meta({ description: 'End of the window over which renewals spread; without it, at once.' }),
       explanation_url: z
         .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
         .max(2_048)
@@ -60,7 +62,7 @@ export const RENEWALS = endpointGroup('Renewals', {
   clearRenewals: endpoint({
     route: 'DELETE /renewals',
     roles: ADMINS,
-    summary: 'Takes such advice back.',
+    summary: 'Withdraws advice to renew now.',
     body: z.strictObject({ filter: filter() }),
     reply: { status: 200, schema: z.strictObject({ certificates: z.int() }) },
     audit: 'renewal.clear',

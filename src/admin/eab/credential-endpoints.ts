@@ -6,8 +6,7 @@ import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import type { AdminContext } from '../context.ts'
 import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
-import { readPageOf } from '../list-pages.ts'
-import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
+import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 import {
   CREDENTIAL_STATUSES,
@@ -124,7 +123,7 @@ export const EAB = endpointGroup('EAB credentials', {
   getCascadeOfEab: endpoint({
     route: 'GET /eab/{cred_id}/cascade',
     roles: ADMINS,
-    summary: 'Counts what a revocation would take with it, and the certificates that would stay valid.',
+    summary: 'Counts the rows that a revocation would change, and the certificates that would stay valid.',
     params: credentialParams,
     reply: { status: 200, schema: EabCascade },
     errors: ['not_found'],

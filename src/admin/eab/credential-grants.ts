@@ -2,8 +2,7 @@
 
 import { z } from 'zod/v4'
 import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
-import { readPageOf } from '../list-pages.ts'
-import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
+import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { giveToCredential, takeFromCredential } from '../profiles/profile-assignments.ts'
 import { CsrProfile, csrProfileBody } from '../profiles/profile-endpoints.ts'
 import { findProfileOfCredential } from '../profiles/profile-store.ts'
@@ -40,7 +39,7 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
   changeIdentifiersOfEab: endpoint({
     route: 'POST /eab/{cred_id}/allowed-identifiers',
     roles: ADMINS,
-    summary: 'Allows identifiers to every account of a credential, and takes others back, all in one commit.',
+    summary: 'Allows some identifiers to every account of a credential and withdraws others, all in one commit.',
     params: credentialParams,
     body: ChangedIdentifiers,
     reply: { status: 200, schema: IdentifierOutcomes },
@@ -66,7 +65,7 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
   removeIdentifierFromEab: endpoint({
     route: 'DELETE /eab/{cred_id}/allowed-identifiers/{identifier_id}',
     roles: ADMINS,
-    summary: 'Takes it back. What is allowed to an account itself stays.',
+    summary: 'Takes it back. Grants to an account itself stay.',
     params: identifierParams,
     reply: { status: 204 },
     errors: ['not_found'],

@@ -6,8 +6,7 @@ import { parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { accountExists } from '../../store/account-list.ts'
 import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
-import { readPageOf } from '../list-pages.ts'
-import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
+import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
 import {
   changeOfAccount,
@@ -74,7 +73,7 @@ const texts = () => boundedArray(line(255), MOST_CHANGED).optional()
 /** Changes for an account or a credential. */
 export const ChangedIdentifiers = z
   .strictObject({
-    allow: texts().meta({ description: 'Names, `*.name`, addresses, networks; what is missing is made.' }),
+    allow: texts().meta({ description: 'Names, `*.name`, addresses, networks; missing identifiers are made.' }),
     disallow: texts(),
   })
   .refine(({ allow = [], disallow = [] }) => allow.length + disallow.length > 0, {
@@ -116,7 +115,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   createAllowedIdentifier: endpoint({
     route: 'POST /allowed-identifiers',
     roles: ADMINS,
-    summary: 'Makes an identifier: a name, `*.name` for it and all below, an address or a network.',
+    summary: 'Makes an identifier: a name, `*.name` for a name and all below it, an address or a network.',
     body: z.strictObject({ type: z.enum(['dns', 'ip']), value: line(255) }),
     reply: { status: 201, schema: AllowedIdentifier },
     errors: ['conflict'],
@@ -142,7 +141,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   deleteAllowedIdentifier: endpoint({
     route: 'DELETE /allowed-identifiers/{identifier_id}',
     roles: ADMINS,
-    summary: 'Deletes an identifier; no account and no credential has it any more.',
+    summary: 'Deletes an identifier, and with it all its grants to accounts and credentials.',
     params,
     reply: { status: 204 },
     errors: ['not_found'],
@@ -168,7 +167,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   removeAccountFromIdentifier: endpoint({
     route: 'DELETE /allowed-identifiers/{identifier_id}/accounts/{account_id}',
     roles: ADMINS,
-    summary: 'Takes it back. What the credential of the account grants stays.',
+    summary: 'Takes it back. Grants by the credential of the account stay.',
     params: associationParams,
     reply: { status: 204 },
     errors: ['not_found'],
@@ -181,7 +180,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   listIdentifiersOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/allowed-identifiers',
     roles: ADMINS,
-    summary: 'Lists what an account may request.',
+    summary: 'Lists the identifiers that an account may request.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(IdentifierOfAccount) },
     errors: ['not_found'],
@@ -196,7 +195,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   changeIdentifiersOfAccount: endpoint({
     route: 'POST /accounts/{account_id}/allowed-identifiers',
     roles: ADMINS,
-    summary: 'Allows identifiers to an account itself, and takes others back, all in one commit.',
+    summary: 'Allows some identifiers to an account itself and withdraws others, all in one commit.',
     params: z.strictObject({ account_id: uuid() }),
     body: ChangedIdentifiers,
     reply: { status: 200, schema: IdentifierOutcomes },

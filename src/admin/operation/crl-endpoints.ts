@@ -97,7 +97,7 @@ export const CRLS = endpointGroup('Operation', {
   rebuildCrl: endpoint({
     route: 'POST /crl/rebuild',
     roles: ADMINS,
-    summary: 'Has new CRLs built and waits for them, up to 20 seconds; the request stands when the reply comes first.',
+    summary: 'Has new CRLs built and waits up to 20 seconds for them. The build continues when the reply comes first.',
     body: z.strictObject({ wait_seconds: z.int().min(0).max(CRL_WAIT_SECONDS).default(CRL_WAIT_SECONDS) }),
     bodyIsOptional: true,
     reply: { status: 200, schema: CrlHealth },

@@ -47,7 +47,7 @@ const Overview = z
     alarms: z.array(Alarm).meta({ description: 'The worst first.' }),
     issued: z
       .array(z.strictObject({ hour: timestamp(), certificates: z.int() }))
-      .meta({ description: 'Of the last 24 hours, the oldest first; an hour without certificates is left out.' }),
+      .meta({ description: 'The last 24 hours, the oldest first; an hour without certificates is left out.' }),
     issued_of_day: z.int(),
     revoked_of_day: z.int(),
     revoked: z.int().meta({ description: 'Since the database was made.' }),
@@ -88,8 +88,7 @@ export const OVERVIEW = endpointGroup('Operation', {
   getOverview: endpoint({
     route: 'GET /overview',
     roles: BOTH_ROLES,
-    summary:
-      'Shows what to look at first: alarms, numbers of the last day, and the state of all parts. It costs little.',
+    summary: 'Shows alarms, numbers of the last day, and the state of all parts. It costs little.',
     reply: { status: 200, schema: Overview },
     handle: async (_request, { overview }) => ({ octets: await overview() }),
   }),

@@ -13,7 +13,7 @@ const Setting = z
     default: Json,
     source: z.enum(['file', 'variable', 'default']).nullable().meta({ description: 'Null when no file is known.' }),
     variable: z.string().nullable(),
-    reload: z.enum(['live', 'restart']).meta({ description: 'What a SIGHUP changes, and what waits for a restart.' }),
+    reload: z.enum(['live', 'restart']).meta({ description: 'Whether a SIGHUP applies a change, or only a restart.' }),
     secret: z.boolean(),
     description: z.string(),
     unit: z.string().nullable(),

@@ -62,7 +62,7 @@ export const FAILURES = endpointGroup('Accounts', {
   listFailures: endpoint({
     route: 'GET /failures',
     roles: BOTH_ROLES,
-    summary: 'Lists failures of all accounts within 30 days, the newest first; of each account the last 50 are kept.',
+    summary: 'Lists failures of all accounts within 30 days, the newest first. The last 50 of each account are kept.',
     query: z.strictObject({ since: instantParameter().optional(), ...offsetParameters() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
     async handle({ query: { since = new Date(0), ...place } }, { db, pages }) {

@@ -40,7 +40,7 @@ export const SWITCHES = endpointGroup('Operation', {
   setMaintenance: endpoint({
     route: 'POST /maintenance',
     roles: ADMINS,
-    summary: 'Refuses new orders and pre-authorizations on all instances, or takes them again.',
+    summary: 'Refuses or accepts new orders and pre-authorizations on all instances.',
     body: z.strictObject({ enabled: z.boolean(), reason }),
     reply: { status: 200, schema: Maintenance },
     audit: 'maintenance.set',
@@ -58,7 +58,7 @@ export const SWITCHES = endpointGroup('Operation', {
   setSigning: endpoint({
     route: 'POST /signing',
     roles: ADMINS,
-    summary: 'Stops all signing on all instances, certificates and CRLs, or lets it go on.',
+    summary: 'Stops or resumes all signing of certificates and CRLs on all instances.',
     body: z.strictObject({ stopped: z.boolean(), reason }),
     reply: { status: 200, schema: Signing },
     audit: 'signing.stop',

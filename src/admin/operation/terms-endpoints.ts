@@ -16,7 +16,7 @@ export const TERMS = endpointGroup('Terms of service', {
   getTerms: endpoint({
     route: 'GET /terms',
     roles: BOTH_ROLES,
-    summary: 'Shows which terms count, and how many valid accounts have agreed to them.',
+    summary: 'Shows the current terms, and how many valid accounts have agreed to them.',
     reply: {
       status: 200,
       schema: z.strictObject({

@@ -34,7 +34,7 @@ export const WORKERS = endpointGroup('Operation', {
   getWorkers: endpoint({
     route: 'GET /workers',
     roles: BOTH_ROLES,
-    summary: 'Shows when background tasks ran, where, and what waits for consumers of events.',
+    summary: 'Shows when and where background tasks ran, and how many events wait for consumers.',
     reply: { status: 200, schema: Workers },
     async handle(_request, { db }) {
       const { tasks, consumers } = await readWorkers(queriesOf(db))

@@ -32,7 +32,7 @@ export const CSR_PROFILE_TRIALS = endpointGroup('CSR profiles', {
   validateCsr: endpoint({
     route: 'POST /csr-profiles/{profile_id}/validate',
     roles: BOTH_ROLES,
-    summary: 'Says what a request would violate, and issues nothing.',
+    summary: 'Lists the violations by a request, and issues nothing.',
     params: z.strictObject({ profile_id: uuid() }),
     body: z.strictObject({ csr: csrText }),
     reply: { status: 200, schema: CsrVerdict },
@@ -45,7 +45,7 @@ export const CSR_PROFILE_TRIALS = endpointGroup('CSR profiles', {
   validateCsrAgainst: endpoint({
     route: 'POST /csr-profiles/validate',
     roles: BOTH_ROLES,
-    summary: 'The same for profile data that is not stored.',
+    summary: 'Lists the violations by a request under profile data that is not stored; issues nothing.',
     body: z.strictObject({ profile_data: ProfileData, csr: csrText }),
     reply: { status: 200, schema: CsrVerdict },
     errors: ['rate_limited'],
@@ -77,7 +77,7 @@ async function dryRunOfStored(db: DatabasePool, indexes: HistoryIndexes, id: str
   return dryRun(db, indexes, profile.profile_data, csr)
 }
 
-/** Says what a request would violate, and issues nothing. @throws AdminError for wrong data */
+/** Lists the violations by a request, and issues nothing. @throws AdminError for wrong data */
 async function dryRun(
   db: DatabasePool,
   indexes: HistoryIndexes,

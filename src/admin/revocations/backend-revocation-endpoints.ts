@@ -58,7 +58,7 @@ export const BACKEND_REVOCATIONS = endpointGroup('Certificates', {
   giveUpBackendRevocation: endpoint({
     roles: ADMINS,
     route: 'DELETE /backend-revocations/{certificate_id}',
-    summary: 'Asks the CA no more to revoke this certificate.',
+    summary: 'Stops asking the CA to revoke this certificate.',
     params: z.strictObject({ certificate_id: uuid() }),
     reply: { status: 204 },
     errors: ['not_found'],

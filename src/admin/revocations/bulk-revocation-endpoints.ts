@@ -111,7 +111,8 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
   bulkRevoke: endpoint({
     route: 'POST /certificates/bulk-revoke',
     roles: ADMINS,
-    summary: 'Revokes all unexpired certificates that a filter matches; what takes longer than 25 seconds goes on.',
+    summary:
+      'Revokes all unexpired certificates that a filter matches; after 25 seconds the reply comes and the job continues.',
     body: z.strictObject({
       filter: Filter,
       reason: reason().default(0),
@@ -191,7 +192,7 @@ export const BULK_REVOCATIONS = endpointGroup('Certificates', {
   listBulkRevocationCertificates: endpoint({
     roles: BOTH_ROLES,
     route: 'GET /bulk-revocations/{job_id}/certificates',
-    summary: 'Lists what became of each certificate, in the order in which they are revoked.',
+    summary: 'Lists the outcome for each certificate, in the order of revocation.',
     params,
     query: z.strictObject({ limit: limitParameter(), cursor: uuid().optional() }),
     reply: { status: 200, schema: z.array(BulkRevocationCertificate) },

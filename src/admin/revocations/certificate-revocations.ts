@@ -74,7 +74,7 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
   revokeFromCrl: endpoint({
     route: 'POST /certificates/revoke-from-crl',
     roles: ADMINS,
-    summary: 'Revokes all that a CRL of one of our issuers lists, also what the database has lost.',
+    summary: 'Revokes all certificates that a CRL of one of our issuers lists, even those missing from the database.',
     body: z.strictObject({ crl: z.base64().max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
     reply: { status: 200, schema: CrlOutcome },
     errors: ['conflict'],

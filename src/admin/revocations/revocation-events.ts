@@ -26,6 +26,6 @@ export function bulkRevocationEvents({ log, metrics }: Reporting): BulkRevocatio
       metrics.certificatesRevoked.inc(count)
       log.info({ event: 'certificates_revoked', job, count, reason }, 'certificates revoked')
     },
-    failed: (job, error) => log.error({ job, err: error }, 'a bulk revocation could not go on; it is tried again'),
+    failed: (job, error) => log.error({ job, err: error }, 'a bulk revocation could not continue; it is tried again'),
   }
 }

@@ -7,6 +7,7 @@
 import { randomInt } from 'node:crypto'
 import type { Logger } from 'pino'
 import { AdminError } from '../../domain/admin-error.ts'
+import type { ActorRef } from '../../runtime/actor.ts'
 import { ActorError } from '../../runtime/errors.ts'
 import { superviseThread } from '../../runtime/thread.ts'
 import { hashPassword, isCurrent, matchesHash } from './password-hash.ts'
@@ -113,8 +114,8 @@ const READY_MS = 60_000
 const STOP_MS = 1_000
 const RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
 
-/** The thread ends with the one that calls. */
-export async function startHashing(log: Logger): Promise<PasswordHashing> {
+/** The thread starts with the first password, and ends with the one that calls. */
+export function hashingInThread(log: Logger): PasswordHashing {
   const thread = superviseThread<HashingMessages>({
     name: 'passwords',
     entry: new URL('./hashing-thread.js', import.meta.url),
@@ -129,10 +130,18 @@ export async function startHashing(log: Logger): Promise<PasswordHashing> {
       if (type === 'escalated') throw new Error('the thread of password hashes crashes again and again')
     },
   })
-  await thread.start()
+  let starting: Promise<void> | undefined
+  async function started(): Promise<ActorRef<HashingMessages>> {
+    starting ??= thread.start().catch((error) => {
+      starting = undefined
+      throw error
+    })
+    await starting
+    return thread.ref
+  }
   return {
-    hash: (password) => thread.ref.ask('hash', password, ANSWER_MS).catch(busy),
-    matches: (stored, password) => thread.ref.ask('matches', { stored, password }, ANSWER_MS).catch(busy),
+    hash: async (password) => (await started()).ask('hash', password, ANSWER_MS).catch(busy),
+    matches: async (stored, password) => (await started()).ask('matches', { stored, password }, ANSWER_MS).catch(busy),
   }
 }
 

@@ -140,7 +140,8 @@ export class SignIn {
   async #begin(user: UserForLogin, ipAddress: string, betterHash: string | undefined): Promise<string> {
     const { audit, tokenExpirySeconds } = this.#options
     const id = uuidv7(Date.now())
-    const expiresAt = new Date(Date.now() + tokenExpirySeconds * 1000)
+    const issuedAt = Math.floor(Date.now() / 1000)
+    const expiresAt = new Date((issuedAt + tokenExpirySeconds) * 1000)
     await audit.transaction(
       { userId: user.id, ipAddress },
       async (tx, note) => {
@@ -162,8 +163,8 @@ export class SignIn {
       .setIssuer(ISSUER)
       .setSubject(user.id)
       .setJti(id)
-      .setIssuedAt()
-      .setExpirationTime(Math.floor(expiresAt.getTime() / 1000))
+      .setIssuedAt(issuedAt)
+      .setExpirationTime(expiresAt)
       .sign(this.#key)
   }
 

@@ -3,9 +3,9 @@
 import type { KeyObject } from 'node:crypto'
 import type { UpstreamAccountName } from '../../domain/records.ts'
 import type { SecretBox } from '../../shared/lib/secret-box.ts'
+import { Slots } from '../../shared/lib/slots.ts'
 import { parseTimestamp } from '../../shared/protocol/timestamp.ts'
 import { CaError } from '../backend.ts'
-import { createBoundedCalls } from '../bounded-calls.ts'
 import type { CsrBackend, UpstreamRenewal } from '../csr-backend.ts'
 import { explanationOf, renewalRetryMs } from '../csr-backend.ts'
 import { createHttpClient, type HttpClientOptions } from '../http-client.ts'
@@ -49,7 +49,6 @@ const REQUEST_TIMEOUT_MS = 30_000
 const STEP_TIMEOUT_MS = 120_000
 /** An upstream may reject nonces for reasons of its own, such as several instances. */
 const MIN_NONCE_RETRIES = 3
-const GATE_WAIT_MS = 5_000
 
 export function createAcmeProxyBackend({
   settings,
@@ -73,7 +72,7 @@ export function createAcmeProxyBackend({
     client,
     accounts,
     handler,
-    gate: createBoundedCalls(handler.concurrency, GATE_WAIT_MS),
+    gate: new Slots(handler.concurrency),
     // An open order is taken a step further far more often than that.
     admission: createOrderAdmission(settings.maxOrders, 2 * stepTimeoutMs),
     challengeType: settings.challengeType,

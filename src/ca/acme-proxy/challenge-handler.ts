@@ -1,8 +1,8 @@
-/** What publishes the responses to an upstream's challenges: files of a web server, or a module of the operator. */
+/** Publishes the responses to an upstream's challenges: by files of a web server, or by a module of the operator. */
 
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import type { LoadableModule } from '../../../workers/module/contract.ts'
+import type { LoadableModule } from '../../../workers/module/module-contract.ts'
 import { ModuleThreads, probeModule } from '../../../workers/module/module-threads.ts'
 
 /** One response, in the forms of both methods (RFC 8555 §8.3, §8.4). */
@@ -31,7 +31,7 @@ export interface ChallengeHandler {
   close(): Promise<void>
 }
 
-/** Of `file_http`. The web server runs as another user, and reads them. */
+/** Mode of the files of `file_http`. The web server runs as another user, and reads them. */
 const FILE_MODE = 0o644
 const TIMEOUT_MS = 10_000
 const CONCURRENCY = 16

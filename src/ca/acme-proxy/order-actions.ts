@@ -1,6 +1,7 @@
 /**
- * What each step of an upstream order does (order-steps.ts has what follows from it). An action
- * answers with an event, with a look that found nothing new, or with the certificate.
+ * The action of each step of an upstream order; order-steps.ts decides what follows.
+ *
+ * An action answers with an event, with a look that found nothing new, or with the certificate.
  */
 
 import { createHash } from 'node:crypto'
@@ -35,13 +36,13 @@ export interface ActionContext {
   challengeType: ChallengeType
   request: IssuanceRequest
   step: StepOptions
-  /** What an operator should know and no order ends by. */
+  /** Tells the operator of a fault that ends no order. */
   note(message: string, error: unknown): void
 }
 
 export type Outcome =
   | { event: UpstreamOrderEvent; changes?: Partial<OrderState>; waitMs?: number }
-  /** The same step again. */
+  /** Repeats the step. */
   | { again: true; changes?: Partial<OrderState>; waitMs?: number }
   | { issued: readonly (readonly Buffer[])[] }
 

@@ -5,9 +5,9 @@
  * certificate may exist, so the upstream is asked until it has answered.
  */
 
+import type { Slots } from '../../shared/lib/slots.ts'
 import { problemDocument } from '../../shared/protocol/problem.ts'
 import { CaError } from '../backend.ts'
-import type { BoundedCalls } from '../bounded-calls.ts'
 import type { BackendState, IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
 import type { ChallengeHandler } from './challenge-handler.ts'
 import {
@@ -40,12 +40,14 @@ import { type AcmeClient, isPassing } from './upstream-client.ts'
 import type { ChallengeType } from './upstream-order.ts'
 import { UpstreamProblem } from './upstream-problem.ts'
 
+const GATE_WAIT_MS = 5_000
+
 interface OrderRunOptions {
   client: AcmeClient
   accounts: UpstreamAccounts
   handler: ChallengeHandler
-  /** Of the handler's calls. */
-  gate: BoundedCalls
+  /** Bounds the handler's calls. */
+  gate: Slots
   admission: OrderAdmission
   challengeType: ChallengeType
   limits: OrderLimits
@@ -102,7 +104,7 @@ export class OrderRun {
       const account = await accounts.current(signal)
       const step = { signal, isRepeated: false, isAbandoned: true }
       const context = { client, account, handler, challengeType, request, step, note: this.#noting(request) }
-      const outcome = await gate.run(() => ACTIONS.clean(left, context))
+      const outcome = await gate.run(performance.now() + GATE_WAIT_MS, () => ACTIONS.clean(left, context))
       const changes = outcome && 'changes' in outcome ? outcome.changes : {}
       const next = { ...left, ...changes }
       return pending(next, next.failures === 0 ? 0 : lookPauseMs(next.failures))
@@ -170,7 +172,7 @@ export class OrderRun {
     const { step } = state
     if (step === 'order') throw new Error('a state begins after the step order')
     return usesHandler(state)
-      ? this.#options.gate.run(() => ACTIONS[step](state, context))
+      ? this.#options.gate.run(performance.now() + GATE_WAIT_MS, () => ACTIONS[step](state, context))
       : ACTIONS[step](state, context)
   }
 
@@ -182,7 +184,7 @@ export class OrderRun {
       certificateId,
       responses.map(({ domain }) => domain),
     )
-    // What has been placed is not taken back to wait.
+    // Placed responses are not taken back to wait.
     return isFree || step !== 'place'
   }
 

@@ -1,6 +1,7 @@
 /**
- * What follows in an upstream order (`UPSTREAM_ORDER` in domain/states.ts): what a state does next, and what an
- * event, an error or its time makes of it (docs/decisions/upstream-orders.md). Pure: no clock, no network.
+ * The next step of an upstream order, by its state and an event, an error or its time. Pure: no clock, no network.
+ *
+ * The table is `UPSTREAM_ORDER` in domain/states.ts; docs/decisions/upstream-orders.md.
  */
 
 import { UPSTREAM_ORDER, type UpstreamOrderEvent, type UpstreamOrderStep } from '../../domain/states.ts'
@@ -90,7 +91,7 @@ function cleaned(state: OrderState, nowMs: number): OrderState | Refused {
 
 const hasToWithdraw = ({ removed, responses }: OrderState) => removed < responses.length
 
-/** Those placed, and the one that was being placed. */
+/** The placed responses, and the one that was being placed. */
 const mayBePublished = ({ responses, placed }: OrderState) => responses.slice(0, placed + 1)
 
 /** The state that only withdraws what may be out there. */
@@ -128,8 +129,8 @@ interface StepError {
 }
 
 /**
- * What an error makes of a state: the step is tried again, or ends by an event. `unknown` when a certificate may
- * exist that the upstream does not give.
+ * After an error the step is tried again, or ends by an event. `unknown` when a certificate may exist that the upstream
+ * does not give.
  */
 export function afterError(
   state: OrderState,

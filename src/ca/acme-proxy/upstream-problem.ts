@@ -1,4 +1,4 @@
-/** What an upstream ACME service answered instead of doing what it was asked (RFC 8555 §6.7). */
+/** The refusal of an upstream ACME service (RFC 8555 §6.7). */
 
 import { parseJsonObject } from '../../shared/lib/encoding.ts'
 
@@ -11,7 +11,7 @@ export class UpstreamProblem extends Error {
   readonly status: number
   /** Without the prefix of ACME; undefined when the answer was no problem document. */
   readonly type: string | undefined
-  /** What the upstream asked to wait. */
+  /** The time that the upstream asked to wait. */
   readonly retryAfterMs: number | undefined
 
   constructor(status: number, text: string, type?: string, retryAfterMs?: number) {

@@ -1,6 +1,7 @@
 /**
- * What a CA module has answered, read as if a stranger had sent it (docs/ca-modules.md); what is kept of it
- * between two steps, and what its errors mean. Pure.
+ * Reads the answers of a CA module as if a stranger had sent them (docs/ca-modules.md). Pure.
+ *
+ * Also the state kept between two steps, and the meaning of a module's errors.
  */
 
 import { ModuleError } from '../../../workers/module/module-thread.ts'
@@ -20,7 +21,7 @@ export interface ModuleIssuer {
   chain: readonly [Buffer, ...Buffer[]]
   /** Undefined takes the usual one of the key. */
   algorithm: SignatureAlgorithm | undefined
-  /** What its certificates name; undefined takes `ca.aia_issuer_urls`. */
+  /** URLs in its certificates; undefined takes `ca.aia_issuer_urls`. */
   caIssuersUrls: readonly string[] | undefined
   crlUrls: readonly string[]
 }

@@ -5,13 +5,13 @@
  * A thread makes one call at a time. A call that does not end costs its own thread, and no other.
  */
 
-import type { LoadableModule } from '../../../workers/module/contract.ts'
+import type { LoadableModule } from '../../../workers/module/module-contract.ts'
 import { GRACE_MS, LOAD_MS, ModuleError } from '../../../workers/module/module-thread.ts'
 import { ModuleThreads, probeModule } from '../../../workers/module/module-threads.ts'
+import { Slots } from '../../shared/lib/slots.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
-import { createBoundedCalls } from '../bounded-calls.ts'
 import type { CsrBackend, IssuanceRequest, IssuanceStep, StepOptions } from '../csr-backend.ts'
 import {
   asCaError,
@@ -26,7 +26,7 @@ import {
 } from './module-answers.ts'
 import { type BuildContent, signingIssuer, takeSigningStep } from './signing-steps.ts'
 
-/** What a module is told of a profile. */
+/** The facts of a profile that a module gets. */
 interface ProfileFacts {
   keyUsages: readonly string[]
   extendedKeyUsages: readonly string[]
@@ -44,7 +44,7 @@ export interface ModuleBackendOptions {
   /** Undefined for a profile that the configuration no longer has. */
   profileOf(name: string): ProfileFacts | undefined
   build: BuildContent
-  /** What the module prints, cut. */
+  /** Output of the module, cut. */
   onOutput(text: string): void
 }
 
@@ -54,7 +54,7 @@ const GATE_WAIT_MS = 5_000
 export function createModuleBackend(options: ModuleBackendOptions): CsrBackend {
   const { name, module, timeoutMs, concurrency, profileOf, build } = options
   const threads = new ModuleThreads(module, options.onOutput)
-  const gate = createBoundedCalls(concurrency, GATE_WAIT_MS)
+  const gate = new Slots(concurrency)
   const has = (method: string) => module.methods.includes(method)
   const call: ModuleCaller = (method, argument, context, signal) =>
     threads.call({ method, argument, context, timeoutMs, isAnswered: true }, signal)
@@ -84,7 +84,9 @@ export function createModuleBackend(options: ModuleBackendOptions): CsrBackend {
     async advance(request, state, step) {
       const held = heldOf(state)
       const isRepeated = step.isRepeated || held.isRepeated === true
-      const answer = await gate.run(() => takeStep(request, held, { ...step, isRepeated }))
+      const answer = await gate.run(performance.now() + GATE_WAIT_MS, () =>
+        takeStep(request, held, { ...step, isRepeated }),
+      )
       return answer ?? waiting(held, isRepeated)
     },
     async revoke({ certificate, reason }, signal) {

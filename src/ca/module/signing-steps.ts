@@ -27,7 +27,7 @@ import {
   WrongAnswer,
 } from './module-answers.ts'
 
-/** What an issuer contributes to a TBSCertificate. */
+/** An issuer's part of a TBSCertificate. */
 export interface SigningIssuer extends Validity, Pick<ModuleIssuer, 'caIssuersUrls' | 'crlUrls'> {
   nameDer: Buffer
   keyIdentifier: Buffer
@@ -51,7 +51,7 @@ export function takeSigningStep(
   { tbs, chain }: Held,
   { signal, isRepeated, isAbandoned }: StepOptions,
 ): Promise<IssuanceStep> {
-  // What may have been signed is signed again, to be recorded as revoked.
+  // A TBS that may have been signed is signed again, to be recorded as revoked.
   if (isAbandoned && !isRepeated) return Promise.resolve(nothingToCome())
   return tbs === undefined || chain === undefined
     ? draft(module, request, signal)
@@ -96,7 +96,7 @@ async function sign({ name, call }: SigningModule, tbs: Buffer, chain: readonly 
       throw new WrongAnswer('does not verify with the certificate of its issuer')
     return { status: 'issued', chain: [assembleCertificate(tbs, algorithm, signature), ...chain] } as const
   } catch (error) {
-    // What does not verify is no certificate.
+    // An answer that does not verify is no certificate.
     throw asCaError(name, error, false)
   }
 }

@@ -143,7 +143,7 @@ export async function perform(
   else printReply(body)
   if (remark !== undefined) console.error(remark)
   if (next !== undefined) {
-    const why = isCut ? 'the search was cut off after 2 seconds; narrow it, or go on' : 'there are more'
+    const why = isCut ? 'the search was cut off after 2 seconds; narrow it, or continue' : 'there are more'
     console.error(`${why}: --all, or ${flagsOf(next)}`)
   }
   return isCut && Array.isArray(body) && body.length === 0 ? 1 : 0

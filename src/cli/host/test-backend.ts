@@ -14,8 +14,8 @@ import { withoutSignOctet } from '../../domain/revocation.ts'
 import { createCsrBackend } from '../../main/ca/csr-backends.ts'
 import { expectedFor } from '../../services/received-certificates.ts'
 import { issueForTest, makeTestRequest } from '../../services/test-issuance.ts'
-import { issuanceTimeoutSeconds, receptionPolicy } from '../../settings/backends.ts'
 import { issuancePolicy } from '../../settings/issuance.ts'
+import { receptionPolicy } from '../../settings/other-backends.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { fingerprintSha256 } from '../../shared/pki/certificate.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
@@ -107,7 +107,7 @@ async function issueAndRevoke(parts: Parts, request: IssuanceRequest): Promise<v
   const { certificateId, csr, identifiers } = request
   report.notice(`asking for a certificate; if this is cut off, look at the CA for request ${certificateId}`)
   const ended = await issueForTest(backend, request, {
-    timeoutMs: issuanceTimeoutSeconds(config) * 1000,
+    timeoutMs: config.ca.deferred_signing_timeout * 1000,
     onFailure: ({ message }) => report.notice(`${message}; tried again`),
   }).catch((error: unknown) => {
     if (!(error instanceof CaError) || !error.mayHaveIssued) throw error
@@ -161,7 +161,7 @@ async function confirmRevocation({ db, backend, report }: Parts, certificateId: 
   try {
     await backend.revoke({ certificate, reason: TEST_REASON }, AbortSignal.timeout(REVOCATION_MS))
   } catch (error) {
-    throw new Error(`the CA has not confirmed the revocation: ${messageOf(error)}; a running service goes on asking`)
+    throw new Error(`the CA has not confirmed the revocation: ${messageOf(error)}; a running service asks again`)
   }
   await createBackendRevocationStore(db).confirm(certificateId)
   report.passed(

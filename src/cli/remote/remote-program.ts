@@ -13,7 +13,7 @@ import {
   type Values,
 } from '../../shared/command-line.ts'
 import { type AdminCommand, adminCommand, examplesOf } from '../admin/admin-command.ts'
-import { ADMIN_COMMANDS, inHelpOrder, SESSION_COMMANDS } from '../admin/commands.ts'
+import { ADMIN_COMMANDS, inHelpOrder, SESSION_COMMANDS } from '../admin/admin-commands.ts'
 import { HOST_COMMANDS, type HostCommand } from '../host/host-commands.ts'
 import { text } from '../values.ts'
 
@@ -50,13 +50,13 @@ const LOGOUT = command({
 const RESET_OWN_PASSWORD = adminCommand({
   usage: 'me reset-password',
   about: 'Ask for the current password, generate a new one, print it once, and end all sessions',
-  run: async (caller, { json }) => (await import('./session.ts')).resetOwnPassword(caller, json),
+  run: async (caller, { json }) => (await import('./remote-session.ts')).resetOwnPassword(caller, json),
 })
 
 /** @throws UsageError without the URL of a service */
 function sessionOf({ server }: RemoteOptions) {
   if (server === undefined) throw new UsageError('--server takes a URL')
-  return import('./session.ts')
+  return import('./remote-session.ts')
 }
 
 /** @param typed the words of the command line; `api …` has a command for every operation */

@@ -74,7 +74,7 @@ export const Api = z
     ),
   })
   .prefault({})
-  .meta({ description: 'Where the interface lies in the URL space.' })
+  .meta({ description: 'Paths of the interface in its URLs.' })
 
 export const Email = z
   .strictObject({
@@ -94,7 +94,7 @@ export const Account = z
     allow_deactivation: setting(flag(true), 'Holders may deactivate their account.'),
   })
   .prefault({})
-  .meta({ description: 'What account holders may do.' })
+  .meta({ description: 'Rights of account holders.' })
 
 export const Nonce = z
   .strictObject({
@@ -128,7 +128,7 @@ export const Order = z
     }),
     stale_processing_threshold_seconds: setting(
       whole(1, 600),
-      'Age at which an order in processing is recovered while its instance runs; of a stopped instance, within seconds.',
+      'Age at which an order in processing is recovered while its instance runs; after the instance has stopped, within seconds.',
       {
         unit: 'seconds',
       },

@@ -68,15 +68,19 @@ const Profile = z
         .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
         .nullable()
         .default(null),
-      'Names of issuers in the signer; the first one when absent. Of a list, the first valid issuer whose kind of key (RSA or not) is that of the request signs, else the first valid one.',
+      'Names of issuers in the signer; the first one when absent. The first valid issuer in the list signs whose kind of key (RSA or not) is that of the request, else the first valid one.',
     ),
-    backend: setting(optionalText(isAnyBackend), 'Who issues certificates of the profile; `ca.backend` when absent.', {
-      expects: ANY_BACKEND,
-    }),
+    backend: setting(
+      optionalText(isAnyBackend),
+      'Backend that issues certificates of the profile; `ca.backend` when absent.',
+      {
+        expects: ANY_BACKEND,
+      },
+    ),
   })
   .meta({ description: 'One certificate profile.' })
 
-export type Profile = z.output<typeof Profile>
+type Profile = z.output<typeof Profile>
 
 const defaultProfile = () =>
   Profile.parse({ key_usages: ['digital_signature', 'key_encipherment'], extended_key_usages: ['server_auth'] })
@@ -133,7 +137,7 @@ export const Accepted = z
     ),
   })
   .prefault({})
-  .meta({ description: 'What certificates of this CA may have beyond their profile; anything else is refused.' })
+  .meta({ description: 'Content that certificates of this CA may have beyond their profile; any other is refused.' })
 
 const External = z
   .strictObject({
@@ -196,7 +200,7 @@ const AcmeProxy = z
       optionalText(
         (value) => ['callback_dns', 'file_http', 'callback_http'].includes(value) || /^ext:\S+$/.test(value),
       ),
-      'What places the upstream responses.',
+      'Handler that publishes the responses to upstream challenges.',
       { expects: 'one of callback_dns, file_http, callback_http, or ext: and a module' },
     ),
     challenge_handler_config: setting(
@@ -217,7 +221,7 @@ const AcmeProxy = z
     accepted: Accepted,
     timeout_seconds: setting(
       whole(1, 300),
-      'Time an upstream order may take until the CSR is sent. What comes after is waited for (`ca.deferred_signing_timeout`).',
+      'Time an upstream order may take until the CSR is sent. The wait for the certificate comes after it (`ca.deferred_signing_timeout`).',
       { unit: 'seconds' },
     ),
     max_retries: setting(whole(0, 5), 'Attempts at a step of an upstream order after the first.'),
@@ -261,7 +265,7 @@ export const Ca = z
   .strictObject({
     backend: setting(
       checkedText(ANY_BACKEND, isAnyBackend).default('internal'),
-      'Who issues: a key in a file (`internal`) or in a token (`hsm`), another CA, or several of them (`failover`).',
+      'Issuer of certificates: a key in a file (`internal`) or in a token (`hsm`), another CA, or several of them (`failover`).',
       { expects: ANY_BACKEND },
     ),
     default_validity_days: setting(whole(1, 90), 'Lifetime of certificates.', { unit: 'days' }),
@@ -275,7 +279,7 @@ export const Ca = z
     policy_oids: setting(list(oid('2.23.140.1.2.1')), 'Certificate policies.'),
     crl_url: setting(
       optionalText(isHttpUrl),
-      'CRL distribution point of certificates; `{crl}` stands for the name of the issuer. When absent: where `crl` publishes the list.',
+      'CRL distribution point of certificates; `{crl}` is replaced by the name of the issuer. When absent: the URL at which `crl` publishes the list.',
       {
         expects: HTTP_URL,
       },
@@ -295,7 +299,7 @@ export const Ca = z
     hsm: Hsm,
     circuit_breaker_failure_threshold: setting(
       whole(1, 5),
-      'Failures in a row after which the backend is left alone; those of one order count once.',
+      'Failures in a row after which the backend is left alone; failures of one order count once.',
     ),
     circuit_breaker_recovery_timeout: setting(z.number().min(0.1).default(30), 'Time until it is tried again.', {
       unit: 'seconds',
@@ -307,7 +311,7 @@ export const Ca = z
     ),
     received_lint: setting(
       choice(['warn', 'refuse'], 'warn'),
-      'What a finding of the lint does to a certificate of another CA: a line in the log, or a failed order.',
+      'Effect of a finding of the lint in a certificate of another CA: a line in the log, or a failed order.',
     ),
     extension_settings: setting(
       z.record(z.string(), z.unknown()).default(() => ({})),

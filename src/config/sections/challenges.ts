@@ -6,6 +6,7 @@ import { z } from 'zod/v4'
 import { keysOf } from '../../shared/lib/encoding.ts'
 import { parseModuleReference } from '../../shared/lib/module-reference.ts'
 import { CHALLENGE_TYPES, isChallengeType, MAX_ENABLED_METHODS } from '../../shared/protocol/challenge.ts'
+import { EXTENSION_DEFAULTS, MAX_ISSUER_DOMAIN_NAMES } from '../challenge-facts.ts'
 import {
   checkedText,
   choice,
@@ -20,12 +21,6 @@ import {
   setting,
   whole,
 } from '../field.ts'
-
-/**
- * Most issuer domain names that a dns-persist-01 challenge may list
- * (draft-ietf-acme-dns-persist §3.1).
- */
-export const MAX_ISSUER_DOMAIN_NAMES = 10
 
 const isMethod = (value: string) =>
   isChallengeType(value) || (value.startsWith('ext:') && parseModuleReference(value.slice(4)) !== undefined)
@@ -88,7 +83,10 @@ const dnsMethod = () => ({
   max_retries: maxRetries(5),
   auto_validate: autoValidate(),
   require_dnssec: setting(flag(false), "Accept only answers with a validating resolver's AD bit."),
-  require_authoritative: setting(flag(false), 'Ask the name servers of the zone itself; those that answer must agree.'),
+  require_authoritative: setting(
+    flag(false),
+    'Ask the name servers of the zone itself; all servers that answer must agree.',
+  ),
 })
 
 const Dns01 = z.strictObject(dnsMethod()).prefault({}).meta({ description: 'dns-01 (RFC 8555 §8.4).' })
@@ -138,16 +136,13 @@ const DnsPersist01 = z
   .meta({ description: 'dns-persist-01 (draft-ietf-acme-dns-persist).' })
 
 const Extension = z.strictObject({
-  timeout_seconds: timeout(10),
-  max_retries: maxRetries(3),
+  timeout_seconds: timeout(EXTENSION_DEFAULTS.timeout_seconds),
+  max_retries: maxRetries(EXTENSION_DEFAULTS.max_retries),
   settings: setting(
     z.record(z.string(), z.unknown()).default(() => ({})),
-    'What the module is given when it is loaded.',
+    'Settings that the module gets when it is loaded.',
   ),
 })
-
-/** Settings of a module without an entry. */
-export const EXTENSION_DEFAULTS = Extension.parse({})
 
 /** Regions of Regional Internet Registries (BR 3.2.2.9 requires corroboration from two of them). */
 const REGIONS = ['afrinic', 'apnic', 'arin', 'lacnic', 'ripe'] as const
@@ -156,11 +151,11 @@ const Perspective = z
   .strictObject({
     name: setting(
       checkedText('a name of letters, digits, ".", "_" and "-"', (value) => /^[A-Za-z0-9._-]{1,64}$/.test(value)),
-      'What evidence, log and metrics call it.',
+      'Its name in evidence, log and metrics.',
     ),
     url: setting(
       checkedText('an https:// URL without query', isPerspectiveUrl),
-      'Where its Open MPIC API is; `/mpic` is added.',
+      'URL of its Open MPIC API; `/mpic` is added.',
     ),
     region: setting(z.enum(REGIONS).nullable().default(null), 'Regional Internet Registry of its region.'),
     token: setting(optionalText(), 'Bearer token that it asks for.', { secret: true }),
@@ -227,8 +222,8 @@ export const Challenges = z
     }),
     backoff_max_seconds: setting(whole(1, 300), 'Longest wait between two attempts.', { unit: 'seconds' }),
     max_concurrent: setting(z.int().min(2).max(20_000).default(2000), 'Validations at the same time.'),
-    max_concurrent_per_account: setting(whole(1, 200), 'Of these, for one account; accounts take turns.'),
-    max_concurrent_per_target: setting(whole(1, 10), 'Of these, of one name or address.'),
+    max_concurrent_per_account: setting(whole(1, 200), 'The share of one account; accounts take turns.'),
+    max_concurrent_per_target: setting(whole(1, 10), 'The share of one name or address.'),
     max_waiting: setting(
       z.int().min(16).max(1_000_000).default(20_000),
       'Challenges that wait or run in one instance, at most a quarter from one account; more wait in the database.',

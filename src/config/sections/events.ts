@@ -36,7 +36,7 @@ export const Smtp = z
     ),
     ca_file: setting(
       optionalText(),
-      "PEM file of the CAs that the mail server's certificate must chain to; those of Node.js when absent.",
+      "PEM file of the CAs that the mail server's certificate must chain to; Node.js has its own list when absent.",
     ),
     from_address: setting(optionalText(), 'Sender.'),
     cc: setting(emails(), 'Further recipients of every mail.'),
@@ -73,7 +73,7 @@ export const Notifications = z
     ),
     expiration_warning_days: setting(
       list(z.int().min(1), [30, 14, 7, 1]),
-      'Days before expiry at which holders are warned; an empty list warns nobody.',
+      'Days before expiry at which holders are warned; an empty list sends no warnings.',
       { unit: 'days', reload: 'live' },
     ),
     expiration_check_interval_seconds: setting(

@@ -32,7 +32,7 @@ export const Database = z
         .union([z.string().min(1), z.array(z.string().min(1)).min(1).max(MAX_HOSTS)])
         .default('localhost')
         .transform((hosts) => [hosts].flat()),
-      'Host of the PostgreSQL server, or the folder of its Unix socket; or a list, of which the first that takes writes is used.',
+      'Host of the PostgreSQL server, or the folder of its Unix socket; or a list: the first server that takes writes is used.',
       { expects: `a host, or a list of 1 to ${MAX_HOSTS} hosts` },
     ),
     port: setting(port(5432), 'Port of the PostgreSQL server.'),
@@ -41,7 +41,7 @@ export const Database = z
     password: setting(optionalText(), 'Password of the role.', { secret: true }),
     sslmode: setting(
       choice(['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'], 'prefer'),
-      'As in libpq; `allow` means `prefer`. Without TLS, a clear-text password is sent over a Unix socket only.',
+      'Values of libpq; `allow` means `prefer`. Without TLS, a clear-text password is sent over a Unix socket only.',
       {
         defaultText: '`prefer` for a Unix socket and loopback, `verify-full` for any other host or with `sslrootcert`',
       },
@@ -84,7 +84,7 @@ const AuditLog = z
   })
   .prefault({})
   .meta({
-    description: 'Audit records: what happened to accounts, orders and certificates, and what administrators did.',
+    description: 'Audit records: changes of accounts, orders and certificates, and actions of administrators.',
   })
 
 export const Logging = z
@@ -163,11 +163,11 @@ export const Retention = z
     invalid_order_max_age_days: timeAfterEnd(30, 'Time after its expiry at which an invalid order is deleted.'),
     expired_authz_max_age_days: timeAfterEnd(
       30,
-      'The same for an authorization and its challenges, if no order can use it.',
+      'Time after its expiry at which an authorization is deleted with its challenges, if no order can use it.',
     ),
     invalid_challenge_max_age_days: timeAfterEnd(
       30,
-      'The same for an invalid authorization with its challenge, where this is less.',
+      'Time after its expiry at which an invalid authorization is deleted with its challenge, where this is less.',
     ),
     expiration_notice_max_age_days: age(90, 'records of expiration warnings'),
     notification_max_age_days: age(90, 'notifications, sent or not,'),

@@ -7,7 +7,7 @@ import { SIGNATURE_ALGORITHMS } from '../../shared/pki/algorithms.ts'
 import { MAX_LIST_LENGTH } from '../../shared/pki/der.ts'
 import { normalizeDnsName } from '../../shared/protocol/identifier.ts'
 import { EC_CURVES } from '../../shared/protocol/jwk.ts'
-import { JWS_ALGORITHMS } from '../../shared/protocol/jws-algorithms.ts'
+import { JWS_ALGORITHMS } from '../../shared/protocol/jws.ts'
 import { checkedText, choice, flag, list, optionalText, setting, someOf, whole } from '../field.ts'
 
 /**
@@ -28,7 +28,7 @@ const limit = (requests: number, windowSeconds: number, keyedBy: string) =>
 const RateLimits = z
   .strictObject({
     enabled: setting(flag(true), 'Enforce the limits below.', { reload: 'live' }),
-    backend: setting(choice(['memory', 'database'], 'memory'), 'Where the counters live.', { reload: 'live' }),
+    backend: setting(choice(['memory', 'database'], 'memory'), 'Where the counters are kept.', { reload: 'live' }),
     new_nonce: limit(100, 60, 'client address'),
     new_account: limit(10, 3600, 'client address'),
     new_order: limit(300, 3600, 'client address'),
@@ -136,4 +136,4 @@ export const Security = z
     identifier_policy: IdentifierPolicy,
   })
   .prefault({})
-  .meta({ description: 'What the service accepts from clients.' })
+  .meta({ description: 'Limits on the requests of clients.' })

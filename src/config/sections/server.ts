@@ -56,7 +56,7 @@ const Overload = z
     ),
   })
   .prefault({})
-  .meta({ description: 'What happens when more is asked for than can be done.' })
+  .meta({ description: 'Behaviour when clients ask for more than the service can do.' })
 
 export const Server = z
   .strictObject({

@@ -2,7 +2,7 @@
 
 import { appendFile } from 'node:fs/promises'
 import type { DatabasePool } from 'slonik'
-import { methodOf } from '../../../workers/module/contract.ts'
+import { methodOf } from '../../../workers/module/module-contract.ts'
 import { LOAD_MS } from '../../../workers/module/module-thread.ts'
 import { ModuleThreads } from '../../../workers/module/module-threads.ts'
 import type { OccurredEvent } from '../../domain/event.ts'
@@ -101,7 +101,7 @@ function consumerOf(
   }
 }
 
-/** What every hook is given. The chain is read now: most consumers of an issuance do not want it. */
+/** The context of every hook. The chain is read now: most consumers of an issuance do not want it. */
 async function contextOf(event: OccurredEvent, chains: PemChains): Promise<object> {
   const { id, kind, occurredAt, data } = event
   const base = { event_id: id, event: kind, occurred_at: renderTimestamp(occurredAt), ...data }

@@ -1,7 +1,7 @@
 /** Loads and checks the registered hooks before the service starts; a broken one refuses the start. */
 
 import { readFileSync } from 'node:fs'
-import { methodOf } from '../../../workers/module/contract.ts'
+import { methodOf } from '../../../workers/module/module-contract.ts'
 import { probeModule } from '../../../workers/module/module-threads.ts'
 import { hookClassOf, readWebhookConfig } from '../../config/hook-class.ts'
 import type { Config } from '../../config/schema.ts'
@@ -12,7 +12,7 @@ import type { ModuleHook, RegisteredHook, WebhookHook } from './registered-hook.
 type HookEntry = Config['hooks']['registered'][number]
 type Common = Omit<ModuleHook, 'module'>
 
-/** What the reference's class sends. */
+/** Kinds that the reference's class sends. */
 const PLAIN_EVENTS: readonly EventKind[] = ['certificate.issuance', 'certificate.revocation', 'account.registration']
 
 /** @throws Error in a plain sentence that names the key */

@@ -1,6 +1,6 @@
 /** A registered hook as the events thread runs it. Plain data. */
 
-import type { LoadableModule } from '../../../workers/module/contract.ts'
+import type { LoadableModule } from '../../../workers/module/module-contract.ts'
 import type { EventKind } from '../../domain/event.ts'
 
 interface Registered {

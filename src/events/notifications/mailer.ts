@@ -1,8 +1,9 @@
 /**
- * Sends notifications: claims those that are due, and records what came of each.
+ * Sends notifications: claims those that are due, and records the result of each.
  *
- * New ones are looked for every second, failed ones every `retry_interval_seconds`. What was sent is recorded
- * together, every half second; a crash in between repeats these mails with the same Message-IDs.
+ * It looks for new ones every second, for failed ones every `retry_interval_seconds`. Results are recorded together,
+ * every
+ * half second; a crash in between repeats these mails with the same Message-IDs.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -93,7 +94,7 @@ export class Mailer {
         isReleased = true
         if (await this.#round()) continue
       } catch (error) {
-        // What it had claimed, or was sending when the database went away.
+        // Claimed deliveries, and mails that were being sent when the database was lost.
         isReleased = false
         events.broken(error)
       }
@@ -173,7 +174,7 @@ export class Mailer {
     while (this.#sent.length > 0) await this.#record()
   }
 
-  /** What was sent until now, one statement at a time. It stays in the list until the database has it. */
+  /** Records the mails sent until now, one statement at a time. They stay in the list until the database has them. */
   #record(): Promise<void> {
     this.#recording ??= this.#recordSome([...this.#sent]).finally(() => {
       this.#recording = undefined

@@ -1,7 +1,7 @@
 /** SMTP: one pool of connections to the mail server, what its refusals mean, and whether it answers. */
 
 import nodemailer from 'nodemailer'
-import type { CheckStatus } from '../../ops/health.ts'
+import type { CheckStatus } from '../../domain/health.ts'
 import type { MailSettings } from '../../settings/notifications.ts'
 
 export interface OutgoingMail {

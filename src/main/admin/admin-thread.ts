@@ -10,7 +10,7 @@ import { type AdminServer, listenForAdministrators } from '../../admin/listener.
 import type { AdminQuestions, AdminRequest } from '../../admin/message.ts'
 import { bulkRevocationEvents, revocationEvents } from '../../admin/revocations/revocation-events.ts'
 import { ReplyStreams } from '../../admin/streams.ts'
-import { startHashing } from '../../admin/users/passwords.ts'
+import { hashingInThread } from '../../admin/users/passwords.ts'
 import { createFirstUser } from '../../admin/users/users.ts'
 import { createLogger } from '../../ops/logging.ts'
 import { createMetrics, type Metrics } from '../../ops/metrics.ts'
@@ -38,7 +38,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   atExit(flush)
   giveWay(log)
   const metrics = createMetrics()
-  const [db, hashing] = await Promise.all([openCheckedDatabase(adminDatabaseSettings(data.config)), startHashing(log)])
+  const db = await openCheckedDatabase(adminDatabaseSettings(data.config))
   const streams = new ReplyStreams()
   const { baseUrl } = adminSettings(data.config)
   const { key, audit, watch, eventWriter } = createAudit(data, db, { log, metrics })
@@ -47,7 +47,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
     audit,
     auditKey: () => key,
     events: eventsFor({ log, metrics }),
-    hashing,
+    hashing: hashingInThread(log),
     ask: (question) => supervisor.ask(question, undefined, ANSWER_MS),
   })
   await makeFirstAdministrator(data, context, log)

@@ -10,7 +10,7 @@ import { createCircuitBreaker } from '../../ca/circuit-breaker.ts'
 import type { CsrBackend } from '../../ca/csr-backend.ts'
 import { createExternalBackend } from '../../ca/external-backend.ts'
 import { type BackendCall, type GuardedCsrBackend, guardCsrBackend } from '../../ca/guarded-csr-backend.ts'
-import { isModule } from '../../config/ca-module.ts'
+import { csrBackendNames, isModule } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
@@ -21,7 +21,7 @@ import {
   requireChallengeHandler,
   upstreamAccountBox,
 } from '../../settings/acme-proxy.ts'
-import { breakerSettings, csrBackendNames, externalSettings, probeIntervalMs } from '../../settings/backends.ts'
+import { breakerSettings, externalSettings } from '../../settings/backends.ts'
 import type { Database } from '../../store/database.ts'
 import { createUpstreamAccountStore } from '../../store/upstream-account-store.ts'
 import type { StartContext } from '../start-context.ts'
@@ -66,7 +66,7 @@ export async function startCsrBackends(
     backends.set(name, guard(backend, parts))
   }
   if (backends.size === 0) return backends
-  const probes = await startBackendProbes([...backends.values()], probeIntervalMs(config), log)
+  const probes = await startBackendProbes([...backends.values()], config.ca.failover.probe_seconds * 1000, log)
   teardown.add(async () => {
     // Steps under way have ended by now, or are cut off.
     stopping.abort(new Error('the service is stopping'))

@@ -7,11 +7,12 @@ import { type CircuitBreaker, createCircuitBreaker } from '../../ca/circuit-brea
 import { guardBackend } from '../../ca/guarded-backend.ts'
 import { SignerBackend } from '../../ca/signer-backend.ts'
 import type { SignerPlace } from '../../ca/signer-place.ts'
+import { csrBackendNames } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import type { Metrics } from '../../ops/metrics.ts'
 import { startLoop } from '../../runtime/loop.ts'
 import type { SharedFlags } from '../../services/shared-state.ts'
-import { breakerSettings, hasOtherBackends, probeIntervalMs } from '../../settings/backends.ts'
+import { breakerSettings } from '../../settings/backends.ts'
 
 const PROBE_TIMEOUT_MS = 5_000
 
@@ -64,7 +65,8 @@ export function connectCa({
   )
   const backend = signer ? connectSigner(signer, log) : absentSigner()
   const guarded = guardBackend(backend, breaker, () => flags.isOn('stopSigning'))
-  return hasOtherBackends(config) ? probed(guarded, breaker, probeIntervalMs(config)) : guarded
+  if (csrBackendNames(config).length === 0) return guarded
+  return probed(guarded, breaker, config.ca.failover.probe_seconds * 1000)
 }
 
 /**

@@ -7,6 +7,7 @@ import type { CaBackend } from '../../ca/backend.ts'
 import { requireTestSignatures } from '../../ca/signer-check.ts'
 import type { SignerPlace } from '../../ca/signer-place.ts'
 import { startSignerProcess } from '../../ca/signer-process.ts'
+import { csrBackendNames, hasSigner } from '../../config/backends.ts'
 import type { CsrIssuances } from '../../services/csr-issuances.ts'
 import { announcingAuthorizations } from '../../services/flow-cache.ts'
 import type { Issuance } from '../../services/issuance.ts'
@@ -16,7 +17,6 @@ import {
   openSharedFlags,
   type SharedFlags,
 } from '../../services/shared-state.ts'
-import { csrBackendNames, hasOtherBackends, hasSigner } from '../../settings/backends.ts'
 import { signerProgram } from '../../settings/signer.ts'
 import { allocateChangeCounters, openChangeCounters } from '../../shared/lib/shared-memory.ts'
 import type { ChallengeMethods } from '../../validation/extensions.ts'
@@ -56,7 +56,7 @@ export async function startCa(context: StartContext): Promise<CaPart> {
   // A service that cannot sign would accept orders and never finish them.
   if (signer)
     await requireTestSignatures(ca, signer.socketPath, SIGNER_FIRST_ANSWER_MS).catch((error: Error) => {
-      if (!hasOtherBackends(config)) throw error
+      if (csrBackendNames(config).length === 0) throw error
       log.error({ reason: error.message }, 'the signer is away; other backends issue meanwhile')
     })
   return { signer, ca, flags, flagsMemory }

@@ -14,8 +14,8 @@ import { askUpstreamRenewals } from '../../services/renewal.ts'
 import { revokeAtBackend } from '../../services/revocation.ts'
 import type { SharedFlags } from '../../services/shared-state.ts'
 import { issueBySigner } from '../../services/signer-turn.ts'
-import { issuanceTimeoutSeconds, receptionPolicy } from '../../settings/backends.ts'
 import { certificateProfiles } from '../../settings/orders.ts'
+import { receptionPolicy } from '../../settings/other-backends.ts'
 import { type BackendRevocation, createBackendRevocationStore } from '../../store/backend-revocation-store.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import { createCsrIssuanceStore } from '../../store/csr-issuance-store.ts'
@@ -62,7 +62,7 @@ export function createCsrIssuances(
       issue: (row) => issueBySigner(row, issuance, store, instanceId),
     },
     isStopped: () => flags.isOn('stopSigning'),
-    timeoutSeconds: issuanceTimeoutSeconds(config),
+    timeoutSeconds: config.ca.deferred_signing_timeout,
   })
   teardown.add(() => issuances.drain(config.server.graceful_timeout * 1000))
   return issuances

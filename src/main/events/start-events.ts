@@ -2,8 +2,8 @@
 
 import { wantsEvents } from '../../config/connections.ts'
 import type { Config } from '../../config/schema.ts'
+import type { CheckStatus } from '../../domain/health.ts'
 import type { RegisteredHook } from '../../events/hooks/registered-hook.ts'
-import type { CheckStatus } from '../../ops/health.ts'
 import { type SupervisedThread, superviseThread } from '../../runtime/thread.ts'
 import type { EventsThreadData, EventsThreadMessages } from '../messages.ts'
 import { threadEvents } from '../service-events.ts'
@@ -46,7 +46,7 @@ export async function startEvents(
       // A thread under replacement reads the new configuration when it starts.
       await thread.ref
         .ask('live', next, APPLY_MS)
-        .catch((error) => log.warn({ err: error }, 'the events thread goes on with its former settings'))
+        .catch((error) => log.warn({ err: error }, 'the events thread keeps its former settings'))
     },
   }
 }

@@ -1,12 +1,12 @@
 /** Notifications of the events thread: recording, sending, and what SIGHUP changes. */
 
 import type { Config } from '../../config/schema.ts'
+import type { CheckStatus } from '../../domain/health.ts'
 import type { EventDelivery } from '../../events/delivery.ts'
 import { NotificationConsumer } from '../../events/notifications/consumer.ts'
 import { Mailer, type MailerEvents } from '../../events/notifications/mailer.ts'
 import { MailTemplates } from '../../events/notifications/templates.ts'
 import { MailProbe, MailTransport } from '../../events/notifications/transport.ts'
-import type { CheckStatus } from '../../ops/health.ts'
 import { beginAtZero } from '../../ops/metrics.ts'
 import {
   mailSettings,

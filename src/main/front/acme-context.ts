@@ -1,6 +1,7 @@
 /** Builds everything that the ACME endpoints of a front thread work with. */
 
 import type { AcmeContext } from '../../acme/endpoint.ts'
+import { csrBackendNames } from '../../config/backends.ts'
 import { rateLimitEvents } from '../../front/events.ts'
 import type { AbuseBudget } from '../../overload/abuse-budget.ts'
 import type { AskForCaa } from '../../services/caa-freshness.ts'
@@ -11,7 +12,6 @@ import type { AskForMailDomains } from '../../services/registration.ts'
 import { openSharedFlags, openSharedOutages } from '../../services/shared-state.ts'
 import { createValidationWaits, type WaitEvents } from '../../services/validation-waits.ts'
 import { accountRulesPolicy, acmeSettings } from '../../settings/accounts.ts'
-import { csrBackendNames } from '../../settings/backends.ts'
 import { rateLimitSettings, urlSettings } from '../../settings/server.ts'
 import { isValidatedHere } from '../../settings/validation.ts'
 import { openChangeCounters, openSharedTable } from '../../shared/lib/shared-memory.ts'

@@ -1,25 +1,19 @@
 /** Measures a front thread: its load for the overload control, its pool for the instance. */
 
 import type { HttpServer } from '../../http/server.ts'
-import { BUSY } from '../../overload/admission.ts'
 import { TICK_MS } from '../../overload/overload.ts'
 import type { OverloadControl } from '../../overload/overload-control.ts'
 import type { SharedFlags } from '../../services/shared-state.ts'
 import type { Database } from '../../store/database.ts'
-import { GROUP_DISTANCE_MS } from '../../store/pipeline.ts'
 
 const POOL_REPORT_MS = 100
 
-export function startTicks(
-  { db, overload }: { db: Database; overload: Pick<OverloadControl<unknown>, 'tick'> },
-  servers: readonly HttpServer[],
-): void {
+export function startTicks(overload: Pick<OverloadControl<unknown>, 'tick'>, servers: readonly HttpServer[]): void {
   const utilizationSinceTick = createUtilization()
   setInterval(() => {
     const utilization = utilizationSinceTick()
     const requests = sumOf(servers, ({ counters }) => counters.requests)
     const refusedConnections = sumOf(servers, ({ counters }) => counters.refusedConnections)
-    db.pipeline.keepDistance(utilization > BUSY ? GROUP_DISTANCE_MS : 0)
     overload.tick(performance.now(), { requests, refusedConnections, utilization })
   }, TICK_MS).unref()
 }

@@ -37,7 +37,7 @@ const OPERATIONS = { intervalMs: 0, mostWaiting: 1_024 }
 /** Exceeds the 25 s that a bulk revocation waits. */
 const ADMIN_DEADLINE_MS = 35_000
 
-export interface ServerParts extends Pick<FrontOptions, 'flags' | 'overload' | 'metrics' | 'log' | 'proxy'> {
+export interface ServerParts extends Pick<FrontOptions, 'flags' | 'overload' | 'metrics' | 'log' | 'proxy' | 'errors'> {
   context: AcmeContext
   eventWriter: EventWriter
   refusals: Refusals
@@ -53,7 +53,8 @@ export async function startServers(
   parts: ServerParts,
 ): Promise<HttpServer[]> {
   const { config, version, tls } = data
-  const { flags, overload, metrics, log, eventWriter, refusals, proxy, isTrustedProxy, context, crls, live } = parts
+  const { flags, overload, metrics, log, eventWriter, refusals, proxy, isTrustedProxy, context, crls, live, errors } =
+    parts
   const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
   const acme = createAcmeApplication(context, securityHeaders)
   const gate = adminGate(config, peer, log)
@@ -69,6 +70,7 @@ export async function startServers(
     deadlines: createDeadlines(config.server.timeout),
     scheme: tls ? 'https' : 'http',
     events: new AnswerEvents({ log, writer: eventWriter, refusals: refusals.tally }),
+    errors,
     externalPath: externalPathOf(config.server.external_url),
     metricsPath: () => live.metricsPath,
     health: sharedWork(() => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
@@ -148,7 +150,7 @@ function frontListenOptions(options: FrontListenOptions): ListenOptions {
     port: config.server.port,
     ...(tls && { tls }),
     maxBodyBytes,
-    ...(admin && { maxBodyBytesOf: (path) => (admin.owns(path) ? admin.maxBodyBytes : undefined) }),
+    ...(admin && { maxBodyBytesOf: admin.maxBodyBytesOf }),
     maxBufferedBytes: bodyMemoryFor(Math.max(2 * maxBodyBytes, admin?.maxBodyBytes ?? 0)),
     isTrustedProxy,
     admit: front.admit,

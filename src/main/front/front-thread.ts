@@ -13,11 +13,11 @@ import { createMetrics } from '../../ops/metrics.ts'
 import { answerOf } from '../../ops/thread-metrics.ts'
 import { OverloadControl } from '../../overload/overload-control.ts'
 import { type Actor, spawn } from '../../runtime/actor.ts'
+import { ActorError } from '../../runtime/errors.ts'
 import { runThread, type ThreadContext } from '../../runtime/thread-entry.ts'
 import { openSharedFlags } from '../../services/shared-state.ts'
-import { crlMaxAgeSeconds } from '../../settings/issuance.ts'
 import { liveSettings, overloadSettings, proxySettings, threadDatabaseSettings } from '../../settings/server.ts'
-import { openDatabase } from '../../store/database.ts'
+import { isUnavailable, openDatabase } from '../../store/database.ts'
 import { connectCa } from '../ca/signer-connection.ts'
 import { createEventWriter } from '../event-writer.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../messages.ts'
@@ -35,7 +35,7 @@ type Parts = Awaited<ReturnType<typeof assemble>>
 runThread<FrontThreadData, FrontMessages, SupervisorMessages, AdminMessages>(async (thread) => {
   const parts = await assemble(thread)
   const servers = await startServers(thread, parts)
-  startTicks(parts, servers)
+  startTicks(parts.overload, servers)
   const handIn = async () => {
     try {
       thread.supervisor.tell('lastMetrics', { front: thread.data.front, answer: await answerOf(parts.metrics) })
@@ -87,12 +87,14 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     askForMailDomains: mailDomainsOf(supervisor, config, log),
   })
   const refusals = refusalsTo(supervisor, log)
-  const crls = createFrontCrls(data.crls, crlMaxAgeSeconds(config))
+  const crls = createFrontCrls(data.crls, config.crl.rebuild_interval_seconds)
   /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
+  const errors = { isBusy: (error: unknown) => error instanceof ActorError, isUnavailable }
   return {
     log,
     metrics,
+    errors,
     db,
     eventWriter,
     refusals,

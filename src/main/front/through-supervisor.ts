@@ -1,13 +1,13 @@
 /** Messages and questions of a front thread to the supervisor. */
 
 import type { Logger } from 'pino'
+import { csrBackendNames } from '../../config/backends.ts'
 import { RefusalTally } from '../../events/abuse-summary.ts'
 import type { ActorRef } from '../../runtime/actor.ts'
 import type { AskForCaa } from '../../services/caa-freshness.ts'
 import type { AttemptEnded, DispatchValidation, ValidationRequest } from '../../services/challenge-triggers.ts'
 import type { CsrOutcome } from '../../services/csr-step.ts'
 import type { AskForMailDomains } from '../../services/registration.ts'
-import { csrBackendNames } from '../../settings/backends.ts'
 import { batchPerTick } from '../../shared/lib/batch-per-tick.ts'
 import { caaAnswerDeadlineMs } from '../../validation/caa-checks.ts'
 import { mailDomainsThrough } from '../../validation/mail-domain-checks.ts'

@@ -21,15 +21,15 @@ import type { Path } from './notice.ts'
 
 export type Format = 'yaml' | 'json'
 
-export interface Position {
+interface Position {
   line: number
   offset: number
 }
 
 /** `line` is absent when neither the key nor any section around it is in the file. */
-export type KeyPosition = Pick<Position, 'offset'> & Partial<Position>
+type KeyPosition = Pick<Position, 'offset'> & Partial<Position>
 
-export interface SourceProblem {
+interface SourceProblem {
   path: Path
   position: Position
   message: string

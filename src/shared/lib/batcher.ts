@@ -45,7 +45,7 @@ export class BatcherFull extends Error {
 /** The caller no longer waits for the result, so the command was not begun. */
 export class CommandDropped extends Error {
   constructor() {
-    super('nobody waits for this command any more')
+    super('no caller waits for this command any more')
     this.name = 'CommandDropped'
   }
 }

@@ -58,7 +58,7 @@ export function sharedRuns<V>(): SharedRun<V> {
   return share
 }
 
-export interface SharedWorkOptions {
+interface SharedWorkOptions {
   /** From the start of one run to the start of the next. */
   intervalMs: number
   /** Most callers that may wait for a run to begin. */

@@ -44,7 +44,7 @@ export function encodeBase64url(bytes: Uint8Array): string {
 export type JsonObject = { readonly [member: string]: unknown }
 
 /** Why a text is refused; the sentence fits after "the payload …". */
-export type JsonObjectFailure =
+type JsonObjectFailure =
   | 'is not UTF-8'
   | 'is not valid JSON'
   | 'is nested too deeply'

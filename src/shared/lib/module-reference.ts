@@ -32,3 +32,22 @@ export function parseModuleReference(text: string): ModuleReference | undefined 
   if (!EXPORT_NAME.test(exportName)) return undefined
   return PATH.test(module) || PACKAGE.test(module) ? { module, exportName } : undefined
 }
+
+/** Dotted, and the last part in capitals; no package on npm is named so. */
+const PYTHON_CLASS = /^\w+(?:\.\w+)*\.([A-Z]\w*)$/
+
+interface ModulePlace {
+  /** The things that the key names. */
+  things: string
+  folder: string
+  /** Ends the advice. */
+  further: string
+}
+
+/** @returns a sentence that follows the key and says what to write; undefined for anything else */
+export function pythonClassAdvice(text: string, { things, folder, further }: ModulePlace): string | undefined {
+  const className = PYTHON_CLASS.exec(text)?.[1]
+  if (className === undefined) return undefined
+  const reference = `ext:./${folder}/${className.toLowerCase()}.js#${className}`
+  return `names a Python class; ${things} are JavaScript modules here, .js or .mjs: write ${reference}, ${further}`
+}

@@ -18,7 +18,7 @@ import { EXTENSION, EXTENSION_REQUEST } from './oids.ts'
 import { parseSpki } from './spki.ts'
 import { subjectKeyIdentifier, type TbsFields, writeUpToExtensions } from './tbs-certificate.ts'
 
-export interface CaSubject {
+interface CaSubject {
   nameDer: Buffer
   /** DER of the SubjectPublicKeyInfo. */
   spki: Buffer
@@ -26,7 +26,7 @@ export interface CaSubject {
   pathLength: number | undefined
 }
 
-export interface CaCertificateInput extends CaSubject, TbsFields {
+interface CaCertificateInput extends CaSubject, TbsFields {
   /** The issuer's subjectKeyIdentifier. */
   authorityKeyIdentifier: Buffer
   constraints?: NameConstraints | undefined

@@ -14,7 +14,7 @@ import type { IpNetwork, NameConstraints, Subtrees } from './name-constraints.ts
 import { EMAIL_ADDRESS } from './oids.ts'
 
 /** Names of one certificate. */
-export interface ConstrainedNames {
+interface ConstrainedNames {
   subject: Name
   subjectAltNames: readonly GeneralName[]
 }

@@ -8,7 +8,7 @@ import { writeSubjectAltName } from './extensions.ts'
 import { EMPTY_NAME } from './name.ts'
 import { EXTENSION_REQUEST } from './oids.ts'
 
-export interface CsrInput {
+interface CsrInput {
   /** DER of the SubjectPublicKeyInfo. */
   spki: Buffer
   dnsNames: readonly string[]

@@ -63,7 +63,7 @@ export class DerError extends Error {
 }
 
 /** `bytes` views the octets of a BIT STRING after the count of unused bits. */
-export interface BitString {
+interface BitString {
   unusedBits: number
   bytes: Buffer
 }

@@ -241,7 +241,7 @@ export function writeDistributionPointName(writer: DerWriter, urls: readonly str
   )
 }
 
-export interface AuthorityInfoAccess {
+interface AuthorityInfoAccess {
   ocspUrls: string[]
   caIssuersUrls: string[]
 }

@@ -66,7 +66,7 @@ function splitUnescaped(text: string): string[] {
   return text.match(/(?:\\.|[^,\\])+/gs) ?? []
 }
 
-export interface NameAttribute {
+interface NameAttribute {
   oid: string
   /** Undefined when the value is not of a string type. */
   value: string | undefined

@@ -2,7 +2,7 @@
 
 import { createHash, type KeyObject, verify } from 'node:crypto'
 
-export interface SignedTimestamp {
+interface SignedTimestamp {
   /** SHA-256 of the log's key. */
   logId: Buffer
   /** Milliseconds since 1970. */
@@ -42,7 +42,7 @@ export function isSignedBy(key: KeyObject, certificate: Buffer, sct: SignedTimes
 }
 
 /** Version 1, certificate_timestamp, the time, x509_entry, the certificate, the extensions. */
-export function signedBytes(
+function signedBytes(
   certificate: Buffer,
   { timestamp, extensions }: Pick<SignedTimestamp, 'timestamp' | 'extensions'>,
 ): Buffer {

@@ -52,7 +52,7 @@ export interface IssuingDistributionPoint {
   isRestricted: boolean
 }
 
-export interface CrlHandlers {
+interface CrlHandlers {
   header(header: CrlHeader): void
   entry(entry: ReadCrlEntry): void
 }

@@ -10,7 +10,7 @@ const DIGEST_BYTES = 32
 /** Replaces the domain name in a URI that is valid in the records of every domain. */
 export const ANY_DOMAIN = '*'
 
-export interface AccountHashInput {
+interface AccountHashInput {
   /** A-labels, lower case, no final dot; or ANY_DOMAIN. */
   domainName: string
   /** RFC 7638 over SHA-256, base64url: 43 characters. */

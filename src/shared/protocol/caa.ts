@@ -1,5 +1,5 @@
 /**
- * Whether a CAA record set permits issuance (RFC 8659 §4, RFC 8657). Pure; `workers/caa.ts` finds the set.
+ * Whether a CAA record set permits issuance (RFC 8659 §4, RFC 8657). Pure; `workers/caa-check.ts` finds the set.
  *
  * Anything not understood forbids: an unknown critical property, an issue value outside the grammar, a contradictory
  * parameter. A set without any property for the request permits it.
@@ -34,7 +34,7 @@ export interface CaaRequest {
 }
 
 /** `reason` contains no byte of a record. */
-export type CaaDecision = { permitted: true } | { permitted: false; reason: string }
+type CaaDecision = { permitted: true } | { permitted: false; reason: string }
 
 /**
  * Properties that may be critical: `iodef` requests optional reports (RFC 8659 §4.4).

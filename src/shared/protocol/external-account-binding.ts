@@ -14,7 +14,7 @@ import { Problem } from './problem.ts'
 
 /** RFC 8555 §7.3.4: `alg` must name a MAC; these are the MACs of RFC 7518. */
 const MAC_HASHES = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' } as const
-export type MacAlgorithm = keyof typeof MAC_HASHES
+type MacAlgorithm = keyof typeof MAC_HASHES
 export const MAC_ALGORITHMS = Object.keys(MAC_HASHES) as MacAlgorithm[]
 
 /** A binding with valid form, url and payload, whose MAC is not checked yet. */

@@ -109,7 +109,7 @@ export function normalizeIpAddress(text: string): NormalForm {
   const canonical = new SocketAddress({ address: text, family: 'ipv6' }).address
   // IPv4-mapped ::ffff:a.b.c.d, and the deprecated ::a.b.c.d (RFC 4291 §2.5.5).
   return canonical.includes('.')
-    ? refused('is an IPv6 address that stands for an IPv4 address; use that one')
+    ? refused('is an IPv6 address that maps an IPv4 address; use the IPv4 address')
     : { ok: true, value: canonical }
 }
 

@@ -10,7 +10,7 @@
  * must bind: skipping it as unknown would widen the permission.
  */
 
-export interface IssueParameter {
+interface IssueParameter {
   /** Lower case. */
   tag: string
   /** As written; may be empty. */

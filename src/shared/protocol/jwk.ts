@@ -4,10 +4,8 @@
  */
 
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
-import type { JsonObject } from '../lib/encoding.ts'
-import { decodeBase64url, encodeBase64url } from '../lib/encoding.ts'
-import { isAbsent } from './jws.ts'
-import type { JwsAlgorithm } from './jws-algorithms.ts'
+import { decodeBase64url, encodeBase64url, type JsonObject } from '../lib/encoding.ts'
+import { isAbsent, type JwsAlgorithm } from './jws.ts'
 import { Problem } from './problem.ts'
 
 export const EC_CURVES = {
@@ -16,7 +14,7 @@ export const EC_CURVES = {
   'P-521': { coordinateBytes: 66, algorithms: ['ES512'] },
 } as const satisfies Record<string, { coordinateBytes: number; algorithms: readonly JwsAlgorithm[] }>
 
-export type EcCurve = keyof typeof EC_CURVES
+type EcCurve = keyof typeof EC_CURVES
 
 const OKP_ALGORITHMS = ['EdDSA'] as const satisfies readonly JwsAlgorithm[]
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256'] as const satisfies readonly JwsAlgorithm[]

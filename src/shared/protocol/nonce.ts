@@ -29,7 +29,7 @@ export interface Nonces {
   ensureCurrent?(): Promise<void>
 }
 
-export interface OpenNonce {
+interface OpenNonce {
   /** True exactly once for each issued nonce. */
   redeem(): boolean | Promise<boolean>
 }
@@ -78,7 +78,7 @@ const BATCH_LIFE_SHARE = 0.2
 
 const TICK_MS = 100
 
-export interface Unsealed {
+interface Unsealed {
   counter: number
   /** Tenths of a second since the key was made. */
   tick: number
@@ -147,7 +147,7 @@ const DEFAULT_SIZE_LOG2 = 26
 
 const BLOCK = 32
 
-export interface ReplayWindow {
+interface ReplayWindow {
   /** @returns the first counter of 32 that no other caller gets */
   nextBlock(): number
   /** True exactly once for each issued counter inside the window. */

@@ -37,7 +37,7 @@ const PREFIX = 'urn:ietf:params:acme:error:'
  * Identifier of an order or authorization (RFC 8555 §7.1.3); `value` may start with `*.` only
  * inside an order.
  */
-export interface ProblemIdentifier {
+interface ProblemIdentifier {
   type: string
   value: string
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { webcrypto, X509Certificate } from 'node:crypto'
 import { before, describe, test } from 'node:test'
 import * as x509 from '@peculiar/x509'
-import { chainChecker } from '../../../bench/check/certificate.ts'
+import { chainChecker } from '../../../bench/scenario/checks.ts'
 
 type Pair = webcrypto.CryptoKeyPair
 interface Issuer {

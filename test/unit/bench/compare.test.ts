@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { renderSummary } from '../../../bench/report/comparison.ts'
 import { isBeyondSpread, summarize, type Turn } from '../../../bench/report/summary.ts'
+import { renderSummary } from '../../../bench/report/text.ts'
 import { flagsIn, serverFlags } from '../../../bench/servers/chancery.ts'
 import { aResult, type Run } from '../../support/bench-result.ts'
 

@@ -3,9 +3,17 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { describe, test } from 'node:test'
-import { findListener, listeningInodes } from '../../../bench/measure/find-server.ts'
-import { familyOf, type ProcessInfo, parseProcStat } from '../../../bench/measure/proc-stat.ts'
-import { cpuBetween, cpuByRole, roleOfCommand, sampleServer } from '../../../bench/measure/server-cpu.ts'
+import {
+  cpuBetween,
+  cpuByRole,
+  familyOf,
+  findListener,
+  listeningInodes,
+  type ProcessInfo,
+  parseProcStat,
+  roleOfCommand,
+  sampleServer,
+} from '../../../bench/measure/server-cpu.ts'
 
 const onLinux = { skip: process.platform === 'linux' ? false : 'needs /proc' }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { emptyHistogram, recordMs } from '../../../bench/measure/histogram.ts'
 import type { Slot } from '../../../bench/measure/stats.ts'
+import { emptyHistogram, recordMs } from '../../../bench/measure/stats.ts'
 import { reckonOverload } from '../../../bench/overload.ts'
 
 const SLOTS_PER_SECOND = 5

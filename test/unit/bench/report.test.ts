@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { renderSummary } from '../../../bench/report/comparison.ts'
 import { beginDocument, renderHtml } from '../../../bench/report/document.ts'
 import { summarize } from '../../../bench/report/summary.ts'
-import { renderText } from '../../../bench/report/text.ts'
-import { isSteady } from '../../../bench/warm-up.ts'
+import { renderSummary, renderText } from '../../../bench/report/text.ts'
+import { isSteady } from '../../../bench/run.ts'
 import { aResult } from '../../support/bench-result.ts'
 
 const SERVER = { name: 'a </script><b>server</b>', commit: undefined, note: '' }

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Failure } from '../../../bench/client/failure.ts'
-import { latencyOf, percentileMs } from '../../../bench/measure/histogram.ts'
-import { RunStats } from '../../../bench/measure/stats.ts'
+import { Failure } from '../../../bench/client/http.ts'
+import { latencyOf, percentileMs, RunStats } from '../../../bench/measure/stats.ts'
 
 test('counts of several processes become one, as if one had counted', () => {
   const all = new RunStats()

@@ -16,7 +16,6 @@ import {
   withinBounds,
 } from '../../../src/ca/acme-proxy/order-steps.ts'
 import { createNoncePool } from '../../../src/ca/acme-proxy/upstream-client.ts'
-import { createBoundedCalls } from '../../../src/ca/bounded-calls.ts'
 import { UPSTREAM_ORDER, type UpstreamOrderStep } from '../../../src/domain/states.ts'
 
 const LIMITS = { totalMs: 300_000, readyMs: 30_000 }
@@ -133,38 +132,6 @@ describe('which orders may go on', () => {
     assert.equal(admission.claim('c', ['y.test']), true, 'b has claimed nothing')
     admission.end('a')
     assert.equal(admission.claim('b', ['x.test']), true)
-  })
-})
-
-describe('the gate of a handler', () => {
-  test('lets in as many as it has places, then in turn', async () => {
-    const gate = createBoundedCalls(1, 60_000)
-    const order: string[] = []
-    let finishFirst = () => {}
-    const finished = new Promise<void>((resolve) => {
-      finishFirst = resolve
-    })
-    const first = gate.run(async () => {
-      await finished
-      order.push('first')
-    })
-    const second = gate.run(async () => order.push('second'))
-    finishFirst()
-    await Promise.all([first, second])
-    assert.deepEqual(order, ['first', 'second'])
-  })
-
-  test('gives up a wait that is too long, and loses no place by it', async () => {
-    const gate = createBoundedCalls(1, 10)
-    let finish = () => {}
-    const finished = new Promise<void>((resolve) => {
-      finish = resolve
-    })
-    const held = gate.run(() => finished)
-    assert.equal(await gate.run(async () => 'in'), undefined)
-    finish()
-    await held
-    assert.equal(await gate.run(async () => 'in'), 'in')
   })
 })
 

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { publicNames } from '../../../src/config/ca-module.ts'
-import { caModules } from '../../../src/settings/ca-module.ts'
+import { publicNames } from '../../../src/config/backends.ts'
+import { caModules } from '../../../src/settings/other-backends.ts'
 import { acceptedConfig, errorLines, parseTree, parseYaml, type Tree } from './support.ts'
 
 const A = 'ext:./ca/a.js#A'

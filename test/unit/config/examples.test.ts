@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { ABSENT_FEATURES } from '../../../src/config/availability.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { parseTree } from './support.ts'
 
@@ -81,10 +80,5 @@ describe('features of later versions', () => {
     const parsed = parseTree({ acme: { caa_enforce: false } })
     assert.ok(parsed.ok)
     assert.deepEqual(parsed.warnings, [])
-  })
-
-  test('no switch is listed twice', () => {
-    const paths = ABSENT_FEATURES.map(({ path }) => path)
-    assert.deepEqual(paths, [...new Set(paths)])
   })
 })

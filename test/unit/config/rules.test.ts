@@ -327,6 +327,11 @@ const CASES: [string, Tree, string[]][] = [
   ['mail without server and sender', { smtp: { enabled: true } }, ['smtp.host', 'smtp.from_address']],
   ['transparency without a log', { ct_logging: { enabled: true } }, ['ct_logging.logs']],
   [
+    'a precertificate, which this version does not submit',
+    { ct_logging: { enabled: true, logs: [{ url: 'https://log.example' }], submit_precert: true } },
+    ['ct_logging.submit_precert'],
+  ],
+  [
     'an Admin API without settings',
     { admin_api: { enabled: true } },
     ['admin_api.initial_admin_email', 'admin_api.token_secret'],

@@ -51,6 +51,7 @@ function aFront(
     proxy: { enabled: false, trustedProxies: [], forwardedForHeader: '', forwardedProtoHeader: '' },
     scheme: 'http',
     events: { answered: nothing },
+    errors: { isBusy: () => false, isUnavailable: () => false },
     externalPath: '',
     securityHeaders: { http: [], https: [] },
     metricsPath: () => '/metrics',

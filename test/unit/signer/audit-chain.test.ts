@@ -16,11 +16,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { verifyAuditChain } from '../../../signer/audit/audit-commands.ts'
 import { openAuditChain } from '../../../signer/audit/chain.ts'
-import { verifyAuditChain } from '../../../signer/audit/commands.ts'
 import { exportAudit, followLines, lastLines } from '../../../signer/audit/export.ts'
 import { type AuditLine, type AuditRecord, closedSegments, NO_PREVIOUS } from '../../../signer/audit/line.ts'
-import { SignerUnavailable } from '../../../signer/protocol/errors.ts'
+import { SignerUnavailable } from '../../../signer/protocol/signer-errors.ts'
 
 const record = (serial: string): AuditRecord => ({
   method: 'signCertificate',

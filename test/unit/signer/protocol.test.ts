@@ -5,12 +5,6 @@ import path from 'node:path'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import {
-  SignerNameRefusal,
-  SignerProtocolError,
-  SignerRefusal,
-  SignerUnavailable,
-} from '../../../signer/protocol/errors.ts'
-import {
   decodeError,
   decodeMeta,
   encodeError,
@@ -29,6 +23,12 @@ import {
   readSharedSecret,
 } from '../../../signer/protocol/handshake.ts'
 import { METHODS, TEST_MESSAGE } from '../../../signer/protocol/methods.ts'
+import {
+  SignerNameRefusal,
+  SignerProtocolError,
+  SignerRefusal,
+  SignerUnavailable,
+} from '../../../signer/protocol/signer-errors.ts'
 import { parseTbsCertificate } from '../../../src/shared/pki/tbs-certificate.ts'
 
 function readAll(bytes: Buffer, maxFrameBytes = 1 << 20): Frame[] {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { SerialSet } from '../../../signer/crl-policy.ts'
-import { SignerRefusal } from '../../../signer/protocol/errors.ts'
+import { SignerRefusal } from '../../../signer/protocol/signer-errors.ts'
 import { SignedSerials } from '../../../signer/signing.ts'
 
 describe('serial numbers that were signed', () => {

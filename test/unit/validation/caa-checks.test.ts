@@ -47,7 +47,8 @@ describe('checks for finalize', () => {
     const lines: Record<string, unknown>[] = []
     const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
     const time = { now: 0 }
-    const options = { jobFor: createCaaJobFactory(aConfig(NAMED)), checkCaa, metrics, log }
+    const onResult = (result: string) => metrics.caaChecks.inc({ result })
+    const options = { jobFor: createCaaJobFactory(aConfig(NAMED)), checkCaa, onResult, log }
     return { check: createCaaChecks(options, () => time.now), metrics, lines, time }
   }
 

@@ -9,7 +9,7 @@ import {
   isQueryableName,
   matchQuestion,
   parseResponse,
-} from '../../../workers/dns/message.ts'
+} from '../../../workers/dns/dns-message.ts'
 
 const EDNS = { edns: true, dnssec: false, recursion: true }
 

@@ -1,0 +1,138 @@
+/** Rules for CRLs, mail, CT logs, the Admin API and registered hooks. */
+
+import { signerBackend } from '../backends.ts'
+import { hookClassOf, readWebhookConfig } from '../hook-class.ts'
+import { ABSENT_KEY, type Config } from '../schema.ts'
+import { type Misplaced, not, type Rule, required } from './rule.ts'
+
+const MIN_TOKEN_SECRET = 16
+const withoutSlash = (path: string) => path.replace(/\/+$/, '')
+
+/** A path of another interface that the Admin API would answer instead. */
+function pathBelowAdminApi({ admin_api, api, acme, ari, crl, metrics }: Config): string | undefined {
+  const below = `${withoutSlash(admin_api.base_path)}/`
+  const base = withoutSlash(api.base_path)
+  const paths = [...Object.values(acme.paths), ari.path, crl.path].map((path) => `${base}${path}`)
+  // Another rule reports equal base paths.
+  if (`${base}/` === below) return undefined
+  return [...paths, metrics.path].find((path) => `${path}/`.startsWith(below))
+}
+
+export const CRL: readonly Rule[] = [
+  not(
+    'crl.enabled',
+    ['ca.backend', 'ca.failover.backends', 'ca.profiles'],
+    (c) => c.crl.enabled && signerBackend(c.ca) === undefined,
+    'is true, but only the backends internal and hsm sign a CRL, and none of them is used',
+  ),
+  not(
+    'crl.next_update_seconds',
+    ['crl.rebuild_interval_seconds'],
+    (c) => c.crl.enabled && c.crl.next_update_seconds <= c.crl.rebuild_interval_seconds,
+    'must be more than crl.rebuild_interval_seconds, or each list runs out before the next',
+  ),
+  not(
+    'crl.http_port',
+    ['server.port'],
+    (c) => c.crl.http_port === c.server.port,
+    'is server.port; the lists over plain HTTP need a port of their own',
+  ),
+  not(
+    'ca.crl_url',
+    ['crl.enabled', 'crl.shards'],
+    (c) => c.crl.enabled && c.crl.shards > 1 && c.ca.crl_url !== null && !c.ca.crl_url.includes('{crl}'),
+    'must contain {crl}, because crl.shards makes lists of several names',
+  ),
+]
+
+export const OPERATIONS: readonly Rule[] = [
+  required(
+    'smtp.host',
+    (c) => c.smtp.enabled,
+    (c) => c.smtp.host,
+    'smtp.enabled needs a mail server',
+    ['smtp.enabled'],
+  ),
+  required(
+    'smtp.from_address',
+    (c) => c.smtp.enabled,
+    (c) => c.smtp.from_address,
+    'smtp.enabled needs a sender',
+    ['smtp.enabled'],
+  ),
+  not(
+    'ct_logging.logs',
+    ['ct_logging.enabled'],
+    (c) => c.ct_logging.enabled && c.ct_logging.logs.length === 0,
+    'is empty; ct_logging.enabled needs at least one log',
+  ),
+  not(
+    ABSENT_KEY,
+    [],
+    (c) => c.ct_logging.enabled && c.ct_logging.submit_precert,
+    'to embed timestamps, the signer would have to sign each certificate twice, which is not available in this version; set it to false, and certificates are submitted once they are issued',
+  ),
+  required(
+    'admin_api.initial_admin_email',
+    (c) => c.admin_api.enabled,
+    (c) => c.admin_api.initial_admin_email,
+    'admin_api.enabled needs the address of the first administrator',
+    ['admin_api.enabled'],
+  ),
+  required(
+    'admin_api.token_secret',
+    (c) => c.admin_api.enabled,
+    (c) => c.admin_api.token_secret,
+    `admin_api.enabled needs a secret of at least ${MIN_TOKEN_SECRET} bytes`,
+    ['admin_api.enabled'],
+  ),
+  not(
+    'metrics.auth_required',
+    ['admin_api.enabled'],
+    (c) => c.metrics.auth_required && !c.admin_api.enabled,
+    'is true while admin_api.enabled is false; nothing would give or check a token: set admin_api.enabled, token_secret and initial_admin_email, or auth_required to false and keep strangers from metrics.path at the proxy',
+  ),
+  not(
+    'admin_api.token_secret',
+    [],
+    (c) => c.admin_api.token_secret !== null && Buffer.byteLength(c.admin_api.token_secret) < MIN_TOKEN_SECRET,
+    `is too short; must have at least ${MIN_TOKEN_SECRET} bytes`,
+  ),
+  not(
+    'admin_api.base_path',
+    ['admin_api.enabled', 'api.base_path'],
+    (c) => c.admin_api.enabled && withoutSlash(c.admin_api.base_path) === withoutSlash(c.api.base_path),
+    'is the same as api.base_path; the two interfaces need paths of their own',
+  ),
+  not(
+    'admin_api.base_path',
+    ['admin_api.enabled'],
+    (c) => c.admin_api.enabled && pathBelowAdminApi(c) !== undefined,
+    (c) => `would hide ${pathBelowAdminApi(c)}, which lies below it`,
+  ),
+  not(
+    'admin_api.default_page_size',
+    ['admin_api.max_page_size'],
+    (c) => c.admin_api.default_page_size > c.admin_api.max_page_size,
+    (c) =>
+      `is ${c.admin_api.default_page_size}; must be at most admin_api.max_page_size, which is ${c.admin_api.max_page_size}`,
+  ),
+]
+
+type Hook = Config['hooks']['registered'][number]
+
+export const HOOKS: readonly Rule[] = [
+  {
+    path: 'hooks.registered',
+    check: ({ hooks }) =>
+      hooks.registered.flatMap((hook, place) => (hook.enabled ? (wrongWith(hook, place) ?? []) : []))[0],
+  },
+]
+
+function wrongWith(hook: Hook, place: number): Misplaced | undefined {
+  const named = hookClassOf(hook.class)
+  if (named.kind === 'unusable') return { path: `hooks.registered[${place}].class`, message: named.why }
+  if (named.kind !== 'webhook') return undefined
+  const read = readWebhookConfig(hook.config)
+  return typeof read === 'string' ? { path: `hooks.registered[${place}].config`, message: read } : undefined
+}

@@ -1,0 +1,251 @@
+/**
+ * The probes behind the health endpoints and the readiness gauges: database, CA backend, CRL.
+ *
+ * A health check is cached for three seconds. It asks every issuer for a signature at the start, after an error and
+ * every few minutes. In between it asks the signer for its state, and the signer asks each token whether its session
+ * is alive. A scrape signs nothing. No probe waits for a signer that is known to be unreachable.
+ */
+
+import type { CaBackend, CaHealth } from '../ca/backend.ts'
+import { isBehind, type WorkersStatus } from '../domain/alarms.ts'
+import { type CaTrouble, type CheckStatus, type HealthReport, unreadiness } from '../domain/health.ts'
+import type { SharedFlags } from '../services/shared-state.ts'
+import { pressureTier } from '../services/shared-state.ts'
+import { within } from '../shared/lib/time-limit.ts'
+import { type Database, requireWrites } from '../store/database.ts'
+
+/** The backends that certificates come from. */
+export interface BackendHealth {
+  /** Name of the backend behind the signer; undefined when no certificate is signed here. */
+  signer: string | undefined
+  /** Backends that issue from a CSR, and whether each is asked at the moment. */
+  others: readonly { name: string; isUp: boolean }[]
+}
+
+export interface ProbeParts {
+  /** With more than the signer, one that is up is enough. */
+  backends(): BackendHealth
+  db: Pick<Database, 'query'>
+  ca: Pick<CaBackend, 'testSign' | 'unreachable' | 'health'>
+  flags: Pick<SharedFlags, 'pool' | 'isOn'>
+  workers(): HealthReport['checks']['workers']
+  /** Workers of all instances, from the database. */
+  background(): Promise<WorkersStatus>
+  /** Undefined when no CRL is published. */
+  crl(): HealthReport['checks']['crl']
+  /** Undefined when no name server is configured. */
+  dnsResolver(): CheckStatus | undefined
+  /** Undefined when the Admin API is off. */
+  auditLog(): CheckStatus | undefined
+  /** Undefined when no mail is sent. */
+  smtp: (() => Promise<CheckStatus | undefined>) | undefined
+  isStopping(): boolean
+}
+
+export interface Readiness {
+  isCaUp: boolean
+  /** Also true while all its connections are in use. */
+  isDatabaseUp: boolean
+  isReady: boolean
+}
+
+export interface Probe {
+  /** Used by the health endpoints. */
+  health(): Promise<HealthReport>
+  /** Used by a scrape: whether the signer could sign, and whether the instance is ready. */
+  readiness(): Promise<Readiness>
+}
+
+type CaCheck = HealthReport['checks']['ca_backend']
+
+/** Caches a health check. */
+const PROBE_LIFE_MS = 3_000
+/** Each signature is a line in the signer's audit log, and work of its token. */
+const SIGNATURE_LIFE_MS = 300_000
+/** How long a failed signature counts for scrapes. */
+const VERDICT_LIFE_MS = 30_000
+const PROBE_TIMEOUT_MS = 2_000
+/** The signer answers this without a signature. */
+const CA_HEALTH_TIMEOUT_MS = 1_000
+
+/** @param nowMs a clock that does not jump */
+export function createProbe(parts: ProbeParts, nowMs: () => number = () => performance.now()): Probe {
+  const { ca, flags } = parts
+  const caProbe = createCaProbe(parts, nowMs)
+  const checkDatabase = databaseCheck(parts.db)
+  let last: { at: number; circumstances: string; report: Promise<HealthReport> } | undefined
+
+  /** A cached report is void once these change. */
+  const circumstances = () => [flags.isOn('stopSigning'), ca.unreachable() !== undefined].join()
+
+  async function report(checkCa: () => Promise<CaCheck>): Promise<HealthReport> {
+    const numbers = flags.pool()
+    const { max, size, available, waiting } = numbers
+    const pool = { max, size, available, waiting }
+    const isExhausted = pressureTier(numbers) === 'exhausted'
+    const [database, ca_backend] = await Promise.all([
+      isExhausted ? ('ok' as const) : within(checkDatabase(), PROBE_TIMEOUT_MS, 'error'),
+      checkCa(),
+    ])
+    const crl = parts.crl()
+    const dnsResolver = parts.dnsResolver()
+    const auditLog = parts.auditLog()
+    return {
+      checks: {
+        database: isExhausted ? 'pool_exhausted' : { status: database, pool },
+        ca_backend,
+        ...(crl && { crl }),
+        ...(dnsResolver && { dns_resolver: { status: dnsResolver } }),
+        ...(auditLog && { audit_log: { status: auditLog } }),
+        workers: parts.workers(),
+      },
+      pool,
+      maintenance_mode: flags.isOn('maintenance'),
+      shutting_down: parts.isStopping(),
+    }
+  }
+
+  return {
+    async health() {
+      const [now, current] = [nowMs(), circumstances()]
+      if (!last || last.circumstances !== current || now - last.at > PROBE_LIFE_MS)
+        last = {
+          at: now,
+          circumstances: current,
+          report: withBackground(report(caProbe.withSignature), parts),
+        }
+      return {
+        ...(await last.report),
+        maintenance_mode: flags.isOn('maintenance'),
+        shutting_down: parts.isStopping(),
+      }
+    },
+    async readiness() {
+      const isUp = await caProbe.isUp()
+      const found = await report(async () => ({
+        status: flags.isOn('stopSigning') ? 'stopped' : isUp ? 'ok' : 'error',
+      }))
+      const { database } = found.checks
+      const isDatabaseUp = database === 'pool_exhausted' || database.status === 'ok'
+      return { isCaUp: isUp, isDatabaseUp, isReady: unreadiness(found) === undefined }
+    },
+  }
+}
+
+/** One question at a time. When commits wait for a lost replica, more questions would take every connection. */
+function databaseCheck(db: ProbeParts['db']): () => Promise<CheckStatus> {
+  let asked: Promise<CheckStatus> | undefined
+  return () =>
+    (asked ??= checkOf(requireWrites(db)).finally(() => {
+      asked = undefined
+    }))
+}
+
+/** The backends' part of a health check. */
+function createCaProbe({ ca, flags, backends }: Pick<ProbeParts, 'ca' | 'flags' | 'backends'>, nowMs: () => number) {
+  let signed: { at: number; status: CheckStatus } | undefined
+
+  const trouble = (): CaTrouble => (ca.unreachable() ? 'signer not reachable' : 'CA backend unavailable')
+
+  async function signing(): Promise<CaCheck> {
+    if (flags.isOn('stopSigning')) return { status: 'stopped', ...shown(await caHealth()) }
+    if (signed?.status === 'ok' && !ca.unreachable() && nowMs() - signed.at < SIGNATURE_LIFE_MS) {
+      const health = await caHealth()
+      if (isReady(health)) return { status: 'ok', ...shown(health) }
+    }
+    const status = ca.unreachable() ? 'error' : await checkOf(ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS }))
+    // A signer that is back must sign again to count as up.
+    signed = ca.unreachable() ? undefined : { at: nowMs(), status }
+    // Asked after the signature, because only a signature detects a lost token.
+    const tokens = shown(await caHealth())
+    return status === 'ok' ? { status, ...tokens } : { status, ...tokens, reason: trouble() }
+  }
+
+  async function isUp(): Promise<boolean> {
+    const { signer, others } = backends()
+    if (others.some((other) => other.isUp)) return true
+    return signer !== undefined && isSignerUp()
+  }
+
+  async function isSignerUp(): Promise<boolean> {
+    if (signed?.status === 'error' && nowMs() - signed.at < VERDICT_LIFE_MS) return false
+    return isReady(await caHealth())
+  }
+
+  /** @returns undefined when the signer does not answer */
+  async function caHealth(): Promise<CaHealth | undefined> {
+    if (ca.unreachable()) return undefined
+    // The caller asks only whether the signer answers.
+    return ca.health({ timeoutMs: CA_HEALTH_TIMEOUT_MS }).catch(() => undefined)
+  }
+
+  return { withSignature: async () => withOthers(await signing(), backends()), isUp }
+}
+
+const isReady = (health: CaHealth | undefined): health is CaHealth =>
+  health?.signing === true && health.tokens.every(({ status }) => status === 'ready')
+
+/** One backend that is up is enough. */
+function withOthers(signing: CaCheck, { signer, others }: BackendHealth): CaCheck {
+  if (others.length === 0) return signing
+  const statuses = [
+    ...(signer === undefined ? [] : [[signer, { status: signing.status }] as const]),
+    ...others.map(({ name, isUp }) => [name, { status: isUp ? ('ok' as const) : ('error' as const) }] as const),
+  ]
+  const { reason, ...shownOfSigner } = signing
+  const isUp = statuses.some(([, { status }]) => status === 'ok')
+  const status = signing.status === 'stopped' ? 'stopped' : isUp ? 'ok' : 'error'
+  const why = status === 'error' ? { reason: reason ?? 'CA backend unavailable' } : {}
+  return { ...shownOfSigner, status, ...why, backends: Object.fromEntries(statuses) }
+}
+
+/** Background work is shown, and decides nothing. */
+async function withBackground(found: Promise<HealthReport>, parts: Pick<ProbeParts, 'background' | 'smtp'>) {
+  // Absent from the report when the database does not answer, which its own check says.
+  const asked = parts.background().catch(() => undefined)
+  const mail = parts.smtp?.().catch((): CheckStatus => 'error')
+  const [report, background, smtp] = await Promise.all([
+    found,
+    within(asked, PROBE_TIMEOUT_MS, undefined),
+    mail && within(mail, PROBE_TIMEOUT_MS, 'error'),
+  ])
+  const checks = {
+    ...report.checks,
+    ...(background && shownBackground(report, background)),
+    ...(smtp && { smtp: { status: smtp } }),
+  }
+  return { ...report, checks }
+}
+
+function shownBackground({ checks }: HealthReport, { tasks, consumers }: WorkersStatus) {
+  return {
+    workers: {
+      ...checks.workers,
+      tasks: Object.fromEntries(
+        tasks.map(({ name, leader, lastRunAt, nextRunAt, errors }) => [
+          name,
+          { leader, last_run: lastRunAt.toISOString(), next_run: nextRunAt.toISOString(), errors },
+        ]),
+      ),
+    },
+    ...(consumers.length > 0 && {
+      events: {
+        status: consumers.some(isBehind) ? ('behind' as const) : ('ok' as const),
+        consumers: Object.fromEntries(
+          consumers.map(({ name, waiting, oldestSeconds }) => [name, { waiting, oldest_seconds: oldestSeconds }]),
+        ),
+      },
+    }),
+  }
+}
+
+function shown(health: CaHealth | undefined): Pick<CaCheck, 'tokens'> {
+  return health && health.tokens.length > 0 ? { tokens: health.tokens } : {}
+}
+
+async function checkOf(check: Promise<unknown>): Promise<CheckStatus> {
+  return check.then(
+    (): CheckStatus => 'ok',
+    (): CheckStatus => 'error',
+  )
+}

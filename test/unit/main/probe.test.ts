@@ -1,0 +1,168 @@
+/** What the probes make of a signer that answers, refuses, or is known to be away. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { CaHealth } from '../../../src/ca/backend.ts'
+import { createProbe, type ProbeParts } from '../../../src/main/probe.ts'
+
+const UP: CaHealth = { signing: true, tokens: [] }
+const TOKEN = { issuer: 'default', since: '2026-01-01T00:00:00Z' }
+
+interface Scripted {
+  failure?: Error
+  refuses?: boolean
+  health?: CaHealth
+  stopped?: boolean
+  databaseAway?: boolean
+  database?: () => Promise<never[]>
+  others?: { name: string; isUp: boolean }[]
+  mail?: ProbeParts['smtp']
+}
+
+/** `script` may change between two questions. */
+function aProbe(script: Scripted) {
+  const asked = { signatures: 0, health: 0 }
+  const clock = { now: 0 }
+  const parts: ProbeParts = {
+    backends: () => ({ signer: 'internal', others: script.others ?? [] }),
+    db: {
+      query: () =>
+        script.database?.() ?? (script.databaseAway ? Promise.reject(new Error('away')) : Promise.resolve([])),
+    },
+    ca: {
+      unreachable: () => script.failure,
+      async testSign() {
+        asked.signatures += 1
+        if (script.refuses) throw new Error('the disk is full')
+        return []
+      },
+      async health() {
+        asked.health += 1
+        return script.health ?? UP
+      },
+    },
+    flags: {
+      pool: () => ({ max: 4, size: 0, available: 0, waiting: 0 }),
+      isOn: (name) => name === 'stopSigning' && script.stopped === true,
+    },
+    workers: () => ({ challenge: true, cleanup: true, expiration: true }),
+    background: async () => ({ tasks: [], consumers: [] }),
+    crl: () => undefined,
+    dnsResolver: () => undefined,
+    auditLog: () => undefined,
+    smtp: script.mail,
+    isStopping: () => false,
+  }
+  return { probe: createProbe(parts, () => clock.now), asked, clock }
+}
+
+test('the mail server is shown where mail is sent, and what it does never fails the check', async () => {
+  const found = async (mail: ProbeParts['smtp']) => {
+    const { probe } = aProbe({ ...(mail && { mail }) })
+    const { checks } = await probe.health()
+    return [checks.smtp?.status, (await probe.readiness()).isReady]
+  }
+  assert.deepEqual(await found(undefined), [undefined, true])
+  assert.deepEqual(await found(async () => undefined), [undefined, true])
+  assert.deepEqual(await found(async () => 'ok'), ['ok', true])
+  assert.deepEqual(await found(async () => 'error'), ['error', true])
+  assert.deepEqual(await found(() => Promise.reject(new Error('the thread is replaced'))), ['error', true])
+})
+
+describe('the gauges of readiness', () => {
+  test('are 1 without a signature', async () => {
+    const { probe, asked } = aProbe({})
+    assert.deepEqual(await probe.readiness(), { isCaUp: true, isDatabaseUp: true, isReady: true })
+    assert.deepEqual(asked, { signatures: 0, health: 1 })
+  })
+
+  const down: [string, Scripted][] = [
+    ['is away', { failure: new Error('ENOENT') }],
+    ['signs nothing any more', { health: { signing: false, tokens: [] } }],
+    ['misses a token', { health: { signing: true, tokens: [{ ...TOKEN, status: 'away' }] } }],
+  ]
+  for (const [what, script] of down) {
+    test(`are 0 when the signer ${what}`, async () =>
+      assert.deepEqual(await aProbe(script).probe.readiness(), { isCaUp: false, isDatabaseUp: true, isReady: false }))
+  }
+
+  test('tell the database from the signer, and a signer that is stopped on purpose from one that is away', async () => {
+    assert.deepEqual(await aProbe({ databaseAway: true }).probe.readiness(), {
+      isCaUp: true,
+      isDatabaseUp: false,
+      isReady: false,
+    })
+    assert.deepEqual(await aProbe({ stopped: true }).probe.readiness(), {
+      isCaUp: true,
+      isDatabaseUp: true,
+      isReady: true,
+    })
+  })
+
+  test('go by a signature that a health endpoint did not get', async () => {
+    const { probe } = aProbe({ refuses: true })
+    assert.equal((await probe.health()).checks.ca_backend.reason, 'CA backend unavailable')
+    assert.deepEqual(await probe.readiness(), { isCaUp: false, isDatabaseUp: true, isReady: false })
+  })
+})
+
+describe('the health endpoints', () => {
+  test('ask a signer that is known to be away nothing, and look again as soon as it is back', async () => {
+    const script: Scripted = { failure: new Error('ENOENT') }
+    const { probe, asked } = aProbe(script)
+    assert.deepEqual((await probe.health()).checks.ca_backend, { status: 'error', reason: 'signer not reachable' })
+    assert.deepEqual(asked, { signatures: 0, health: 0 })
+    delete script.failure
+    assert.deepEqual((await probe.health()).checks.ca_backend, { status: 'ok' })
+    await probe.health()
+    assert.equal(asked.signatures, 1, 'one signature serves everybody for a while')
+  })
+
+  test('show the tokens beside the error', async () => {
+    const tokens = [{ ...TOKEN, status: 'away' as const }]
+    const { probe } = aProbe({ refuses: true, health: { signing: true, tokens } })
+    assert.deepEqual((await probe.health()).checks.ca_backend, {
+      status: 'error',
+      tokens,
+      reason: 'CA backend unavailable',
+    })
+  })
+
+  test('sign at the start, after an error and every five minutes, and ask the sessions between', async () => {
+    const script: Scripted = {}
+    const { probe, asked, clock } = aProbe(script)
+    const look = async (afterMs: number) => {
+      clock.now += afterMs
+      const { status } = (await probe.health()).checks.ca_backend
+      return `${status} ${asked.signatures}`
+    }
+    assert.equal(await look(10_000), 'ok 1')
+    for (let n = 0; n < 29; n++) assert.equal(await look(10_000), 'ok 1')
+    assert.equal(await look(10_000), 'ok 2')
+    // A token that its session does not reach.
+    script.health = { signing: true, tokens: [{ ...TOKEN, status: 'away' }] }
+    script.refuses = true
+    assert.equal(await look(10_000), 'error 3')
+    delete script.health
+    assert.equal(await look(10_000), 'error 4')
+    delete script.refuses
+    assert.equal(await look(10_000), 'ok 5')
+    assert.equal(await look(10_000), 'ok 5')
+    script.failure = new Error('ENOENT')
+    assert.equal(await look(10_000), 'error 5')
+    delete script.failure
+    assert.equal(await look(10_000), 'ok 6')
+  })
+})
+
+test('a database that does not answer is asked one question at a time', async () => {
+  let questions = 0
+  const { probe } = aProbe({
+    database: () => {
+      questions += 1
+      return new Promise(() => undefined)
+    },
+  })
+  for (let i = 0; i < 2; i++) assert.equal((await probe.readiness()).isDatabaseUp, false)
+  assert.equal(questions, 1)
+})
