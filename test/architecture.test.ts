@@ -225,7 +225,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   'uWebSockets.js': [
     'src/http/uws.ts',
     'src/http/start-checks.ts',
-    'src/http/exchange.ts',
+    'src/http/live-request.ts',
     'src/http/reply-writer.ts',
     'src/http/body-collector.ts',
   ],

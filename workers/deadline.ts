@@ -1,6 +1,6 @@
 /**
- * The single time limit of a validation attempt. Every look-up, connection and read uses the rest
- * of it.
+ * The single time limit of a validation attempt: every look-up, connection and read uses the rest of it. Beside a good
+ * result, slow look-ups get less.
  */
 
 import { performance } from 'node:perf_hooks'
@@ -24,4 +24,26 @@ export function startDeadline(timeoutMs: number): Deadline {
       return startDeadline(Math.min(ms, this.remainingMs()))
     },
   }
+}
+
+/**
+ * Waits for all results. `graceMs` after one `isGood`, it calls `giveUp`, which must end the
+ * others.
+ */
+export async function allWithGrace<R>(
+  results: readonly Promise<R>[],
+  isGood: (result: R) => boolean,
+  graceMs: number,
+  giveUp: () => void,
+): Promise<R[]> {
+  let timer: NodeJS.Timeout | undefined
+  let open = results.length
+  const watched = results.map(async (pending) => {
+    const result = await pending
+    if (--open > 0 && isGood(result)) timer ??= setTimeout(giveUp, graceMs)
+    return result
+  })
+  const all = await Promise.all(watched)
+  clearTimeout(timer)
+  return all
 }

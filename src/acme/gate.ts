@@ -12,8 +12,15 @@ import type { HttpRequest } from '../http/message.ts'
 import { type KnownAccount, StaleAccountError } from '../services/account-cache.ts'
 import { isUuid } from '../shared/lib/uuid.ts'
 import { type AccountKey, CERTIFICATE_KEYS, parseAccountKey } from '../shared/protocol/jwk.ts'
-import { type FlattenedJws, type InnerJws, parseJws, parsePayload } from '../shared/protocol/jws.ts'
-import { EVERY_ALGORITHM, type JwsAlgorithm, verifySignature } from '../shared/protocol/jws-algorithms.ts'
+import {
+  EVERY_ALGORITHM,
+  type FlattenedJws,
+  type InnerJws,
+  type JwsAlgorithm,
+  parseJws,
+  parsePayload,
+  verifySignature,
+} from '../shared/protocol/jws.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { ResourceMatch } from '../shared/protocol/urls.ts'
 import type {

@@ -77,7 +77,7 @@ export function errorsOf(endpoint: AnyEndpoint): AdminErrorCode[] {
   return [...codes].sort((a, b) => ADMIN_ERRORS[a] - ADMIN_ERRORS[b])
 }
 
-/** A list whose search may be cut off (admin/list-pages.ts). */
+/** A list whose search may be cut off (admin/pages.ts). */
 const isSearch = ({ query }: AnyEndpoint) =>
   query instanceof z.ZodObject && 'cursor' in query.shape && 'offset' in query.shape
 

@@ -2,8 +2,7 @@
 
 import type { HttpResponse } from 'uWebSockets.js'
 import type { BodyMemory } from './body-memory.ts'
-import type { Exchanges, HandlerCalls } from './exchange.ts'
-import type { LiveRequest } from './live-request.ts'
+import type { Exchanges, HandlerCalls, LiveRequest } from './live-request.ts'
 import type { ReplyWriter } from './reply-writer.ts'
 import type { ListenOptions } from './server.ts'
 

@@ -4,8 +4,14 @@
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
-import { BARE_500, type Exchange, type Exchanges, type HandlerCalls, pourBody } from './exchange.ts'
-import type { LiveRequest } from './live-request.ts'
+import {
+  BARE_500,
+  type Exchange,
+  type Exchanges,
+  type HandlerCalls,
+  type LiveRequest,
+  pourBody,
+} from './live-request.ts'
 import { type BodyRest, type HttpReply, headOf, type ReplyHead } from './message.ts'
 
 /** Larger reply bodies go to the socket in pieces, not into its buffer at once. */

@@ -22,8 +22,7 @@
 import uWS from 'uWebSockets.js'
 import { BodyCollector, bodyLimit, LINGER_BYTES } from './body-collector.ts'
 import { BodyMemory } from './body-memory.ts'
-import { Exchanges, HandlerCalls } from './exchange.ts'
-import { LiveRequest, peerAddressOf } from './live-request.ts'
+import { Exchanges, HandlerCalls, LiveRequest, peerAddressOf } from './live-request.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import type { HttpServer, ListenOptions } from './server.ts'
 

@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAccountKey } from '../../src/shared/protocol/jwk.ts'
-import { parseJws } from '../../src/shared/protocol/jws.ts'
-import { EVERY_ALGORITHM, verifySignature } from '../../src/shared/protocol/jws-algorithms.ts'
+import { EVERY_ALGORITHM, parseJws, verifySignature } from '../../src/shared/protocol/jws.ts'
 import { Problem } from '../../src/shared/protocol/problem.ts'
 import { ENVELOPES, KEY } from './envelopes.ts'
 

@@ -10,11 +10,10 @@
 
 import { isIPv4 } from 'node:net'
 import type { AddressPolicy } from '../address-policy.ts'
-import type { Deadline } from '../deadline.ts'
+import { allWithGrace, type Deadline } from '../deadline.ts'
 import { type Answered, askServers, type DnsFailure } from './ask.ts'
 import type { NameServer } from './dns-exchange.ts'
 import type { DnsResponse, DnsType } from './dns-message.ts'
-import { allWithGrace } from './grace.ts'
 import type { DnsClient } from './result.ts'
 
 interface AuthorityOptions {

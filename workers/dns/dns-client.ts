@@ -8,12 +8,11 @@
  */
 
 import type { AddressPolicy } from '../address-policy.ts'
-import type { Deadline } from '../deadline.ts'
+import { allWithGrace, type Deadline } from '../deadline.ts'
 import type { DnsSettings } from '../job.ts'
 import { type Answered, askServers, type DnsFailure } from './ask.ts'
 import { askAuthorities } from './authority.ts'
 import { type DnsRecord, type DnsResponse, type DnsType, isQueryableName } from './dns-message.ts'
-import { allWithGrace } from './grace.ts'
 import type { AddressResult, AnswerFacts, DnsClient, DnsResult } from './result.ts'
 import { createSourceFinder, type NameSource, normalName } from './servers.ts'
 

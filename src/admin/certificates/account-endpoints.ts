@@ -15,8 +15,7 @@ import { deactivateAccount } from '../../store/account-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
-import { readPageOf } from '../list-pages.ts'
-import { nextOf, pageRequest, placeParameters } from '../pages.ts'
+import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { flagParameter, instantParameter, line, time, timestamp, uuid } from '../schemas.ts'
 
 const Account = z

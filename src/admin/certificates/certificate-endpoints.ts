@@ -18,8 +18,7 @@ import { findIssuerChain } from '../../store/certificate-store.ts'
 import { CERTIFICATE_SORTS, type CertificateSort } from '../../store/certificate-ways.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
-import { readPageOf } from '../list-pages.ts'
-import { nextOf, pageRequest, placeParameters } from '../pages.ts'
+import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import {
   fingerprint,
   flagParameter,

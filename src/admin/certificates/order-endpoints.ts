@@ -9,8 +9,7 @@ import { type ChallengeType, challengeId } from '../../shared/protocol/challenge
 import { createInspectStore, type InspectedAuthorization } from '../../store/inspect-store.ts'
 import { type ListedOrder, listOrders, skipOfOrders } from '../../store/order-list.ts'
 import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
-import { readPageOf } from '../list-pages.ts'
-import { nextOf, pageRequest, placeParameters } from '../pages.ts'
+import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { instantParameter, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 
 const Identifier = z.strictObject({ type: z.string(), value: z.string() }).meta({ id: 'Identifier' })

@@ -6,8 +6,7 @@ import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import type { AdminContext } from '../context.ts'
 import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
-import { readPageOf } from '../list-pages.ts'
-import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
+import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 import {
   CREDENTIAL_STATUSES,

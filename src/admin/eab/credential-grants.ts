@@ -2,8 +2,7 @@
 
 import { z } from 'zod/v4'
 import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
-import { readPageOf } from '../list-pages.ts'
-import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
+import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { giveToCredential, takeFromCredential } from '../profiles/profile-assignments.ts'
 import { CsrProfile, csrProfileBody } from '../profiles/profile-endpoints.ts'
 import { findProfileOfCredential } from '../profiles/profile-store.ts'

@@ -6,8 +6,7 @@ import { parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { accountExists } from '../../store/account-list.ts'
 import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
-import { readPageOf } from '../list-pages.ts'
-import { longPageRequest, nextOf, placeParameters } from '../pages.ts'
+import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
 import {
   changeOfAccount,

@@ -8,8 +8,7 @@ import { ALL_ROWS, type ListPage, readPage, unbounded } from '../../store/list-p
 import { rowsOf, sql } from '../../store/slonik.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
-import { readPageOf } from '../list-pages.ts'
-import { nextOf, pageRequest, placeParameters } from '../pages.ts'
+import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { fingerprint, time, timestamp } from '../schemas.ts'
 
 const BlockedKey = z

@@ -4,7 +4,7 @@ import { createHmac, createPublicKey, type KeyObject, sign } from 'node:crypto'
 import type { JsonObject } from '../../shared/lib/encoding.ts'
 import { encodeBase64url } from '../../shared/lib/encoding.ts'
 import { type AccountKey, CERTIFICATE_KEYS, parseAccountKey } from '../../shared/protocol/jwk.ts'
-import { JWS_ALGORITHMS, type JwsAlgorithm } from '../../shared/protocol/jws-algorithms.ts'
+import { JWS_ALGORITHMS, type JwsAlgorithm } from '../../shared/protocol/jws.ts'
 
 export interface UpstreamKey extends Pick<AccountKey, 'jwk' | 'thumbprint'> {
   alg: JwsAlgorithm

@@ -7,7 +7,7 @@ import { SIGNATURE_ALGORITHMS } from '../../shared/pki/algorithms.ts'
 import { MAX_LIST_LENGTH } from '../../shared/pki/der.ts'
 import { normalizeDnsName } from '../../shared/protocol/identifier.ts'
 import { EC_CURVES } from '../../shared/protocol/jwk.ts'
-import { JWS_ALGORITHMS } from '../../shared/protocol/jws-algorithms.ts'
+import { JWS_ALGORITHMS } from '../../shared/protocol/jws.ts'
 import { checkedText, choice, flag, list, optionalText, setting, someOf, whole } from '../field.ts'
 
 /**

@@ -4,10 +4,8 @@
  */
 
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
-import type { JsonObject } from '../lib/encoding.ts'
-import { decodeBase64url, encodeBase64url } from '../lib/encoding.ts'
-import { isAbsent } from './jws.ts'
-import type { JwsAlgorithm } from './jws-algorithms.ts'
+import { decodeBase64url, encodeBase64url, type JsonObject } from '../lib/encoding.ts'
+import { isAbsent, type JwsAlgorithm } from './jws.ts'
 import { Problem } from './problem.ts'
 
 export const EC_CURVES = {

@@ -1,10 +1,17 @@
 /**
- * Parses the flattened JWS of an ACME request (RFC 8555 §6.2, RFC 7515 §7.2.2). Nothing is verified
- * here; `endpoint.ts` of the ACME layer orders the checks.
+ * The flattened JWS of an ACME request (RFC 8555 §6.2, RFC 7515 §7.2.2): its form, its signature algorithms (RFC 7518
+ * §3, RFC 8037), and the check of a signature. `gate.ts` of the ACME layer orders the checks.
  */
 
-import { decodeBase64url, isBase64url, type JsonObject, parseJsonObject } from '../lib/encoding.ts'
-import { isJwsAlgorithm, type JwsAlgorithm } from './jws-algorithms.ts'
+import { constants, type KeyObject, type VerifyKeyObjectInput, verify } from 'node:crypto'
+import {
+  decodeBase64url,
+  encodeEcdsaSignature,
+  isBase64url,
+  type JsonObject,
+  keysOf,
+  parseJsonObject,
+} from '../lib/encoding.ts'
 import { Problem } from './problem.ts'
 
 export interface FlattenedJws {
@@ -214,4 +221,55 @@ export function parsePayload(payload: Buffer | undefined): JsonObject {
 
 function malformed(detail: string): Problem {
   return new Problem('malformed', detail)
+}
+
+/** One row for each algorithm. */
+interface AlgorithmRow {
+  /** Digest name of node:crypto; null where the algorithm hashes by itself. */
+  hash: string | null
+  /**
+   * Exact length of the signature, where the algorithm fixes it (RFC 7518 §3.4: R and S padded).
+   */
+  signatureBytes?: number
+  /**
+   * Converts to the signature form that node:crypto takes without options.
+   * In Node.js 24 a key among options costs two internal exceptions: 50 µs of 85 for an ES256
+   * verification.
+   */
+  encode?: (signature: Buffer) => Buffer
+  /** Key input for node:crypto where the key alone is not enough. */
+  input?: (key: KeyObject) => VerifyKeyObjectInput
+}
+
+const pss = (key: KeyObject) => ({ key, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 })
+
+export const JWS_ALGORITHMS = {
+  ES256: { hash: 'sha256', signatureBytes: 64, encode: encodeEcdsaSignature },
+  ES384: { hash: 'sha384', signatureBytes: 96, encode: encodeEcdsaSignature },
+  ES512: { hash: 'sha512', signatureBytes: 132, encode: encodeEcdsaSignature },
+  RS256: { hash: 'sha256' },
+  RS384: { hash: 'sha384' },
+  RS512: { hash: 'sha512' },
+  PS256: { hash: 'sha256', input: pss },
+  EdDSA: { hash: null, signatureBytes: 64 },
+} as const satisfies Record<string, AlgorithmRow>
+
+export type JwsAlgorithm = keyof typeof JWS_ALGORITHMS
+
+export const EVERY_ALGORITHM = keysOf(JWS_ALGORITHMS)
+
+function isJwsAlgorithm(name: string): name is JwsAlgorithm {
+  return Object.hasOwn(JWS_ALGORITHMS, name)
+}
+
+/**
+ * Synchronous on purpose: ES256 takes 60 µs here, but 68 µs of CPU and a hop through the thread
+ * pool.
+ * The caller has checked that `algorithm` fits the key.
+ */
+export function verifySignature(algorithm: JwsAlgorithm, key: KeyObject, data: Buffer, signature: Buffer): boolean {
+  const row: AlgorithmRow = JWS_ALGORITHMS[algorithm]
+  if (row.signatureBytes !== undefined && signature.length !== row.signatureBytes) return false
+  const encoded = row.encode ? row.encode(signature) : signature
+  return verify(row.hash, data, row.input ? row.input(key) : key, encoded)
 }

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Exchange } from '../../../src/http/exchange.ts'
-import { pourBody } from '../../../src/http/exchange.ts'
+import { type Exchange, pourBody } from '../../../src/http/live-request.ts'
 
 test('a reader who leaves while a piece waits for room is asked no further piece', async () => {
   const asked: string[] = []

@@ -1,6 +1,6 @@
 /** Keys and signatures that RFCs publish. */
 
-import type { JwsAlgorithm } from '../../../../src/shared/protocol/jws-algorithms.ts'
+import type { JwsAlgorithm } from '../../../../src/shared/protocol/jws.ts'
 
 export interface JwsVector {
   source: string

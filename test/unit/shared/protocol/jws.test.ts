@@ -4,8 +4,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { parseAccountKey } from '../../../../src/shared/protocol/jwk.ts'
-import { parseInnerJws, parseJws, parsePayload } from '../../../../src/shared/protocol/jws.ts'
-import { JWS_ALGORITHMS, type JwsAlgorithm, verifySignature } from '../../../../src/shared/protocol/jws-algorithms.ts'
+import {
+  JWS_ALGORITHMS,
+  type JwsAlgorithm,
+  parseInnerJws,
+  parseJws,
+  parsePayload,
+  verifySignature,
+} from '../../../../src/shared/protocol/jws.ts'
 import { Problem } from '../../../../src/shared/protocol/problem.ts'
 import { newAccountKey, signedJws } from '../../../support/acme-client.ts'
 import { propertyRuns } from '../../../support/property-runs.ts'
