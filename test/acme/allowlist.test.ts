@@ -1,7 +1,6 @@
 /** Identifiers that an operator allows to an account (security.identifier_policy.enforce_account_allowlist). */
 
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import {
   type AcmeClient,
@@ -14,7 +13,8 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { bindingFor, chancery, createCredential, operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const REJECTED = 'urn:ietf:params:acme:error:rejectedIdentifier'
 const idOf = (client: AcmeClient) => client.kid.split('/').at(-1) as string
@@ -30,17 +30,11 @@ describe('allowlists of accounts', () => {
   let service: TestService
   let responder: Responder
   before(async () => {
-    service = await startTestService({
-      config: {
-        security: { identifier_policy: { enforce_account_allowlist: true, allow_ip: true } },
-        admin_api: { token_secret: randomBytes(24).toString('hex') },
-      },
-    })
+    service = await sharedService('allowlists')
     responder = await startResponder(service.http01Port)
   })
   after(async () => {
     await responder.close()
-    await service.dispose()
     closeConnections()
   })
 

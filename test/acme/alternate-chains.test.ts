@@ -62,7 +62,7 @@ describe('the chains of a certificate', () => {
   let client: AcmeClient
   let obtained: Obtained
   before(async () => {
-    first = await startTestService()
+    first = await startTestService({ fronts: 1 })
     responder = await startResponder(first.http01Port)
     client = await registeredClient(first.directoryUrl)
     obtained = await client.obtain(['chains.test'], responder)

@@ -38,7 +38,7 @@ function aServiceWith(caOf: (ca: OpenSslCa) => Record<string, unknown>) {
 
   before(async () => {
     ca = makeOpenSslCa()
-    first = service = await startTestService({ config: config() })
+    first = service = await startTestService({ fronts: 1, config: config() })
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
   })
@@ -53,7 +53,7 @@ function aServiceWith(caOf: (ca: OpenSslCa) => Record<string, unknown>) {
   /** kill -9, and a start on what it leaves behind. */
   async function crash(): Promise<void> {
     await service.kill()
-    service = await startTestService({ continueFrom: first, config: config() })
+    service = await startTestService({ fronts: 1, continueFrom: first, config: config() })
   }
 
   async function ready(label: string, more: object = {}) {

@@ -1,7 +1,6 @@
 /** CSR profiles at finalize (`profile_data`; security.require_csr_profile). */
 
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -17,6 +16,7 @@ import {
 } from '../support/acme-client.ts'
 import { bindingFor, chancery, createCredential, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { aCsr, freshP256Key, P256_KEY, P384_KEY, type TestKey, x509 } from '../unit/shared/pki/support.ts'
 
 const BAD_CSR = 'urn:ietf:params:acme:error:badCSR'
@@ -24,15 +24,6 @@ const idOf = (client: AcmeClient) => client.kid.split('/').at(-1) as string
 
 let service: TestService
 let responder: Responder
-before(async () => {
-  service = await startTestService({ config: { admin_api: { token_secret: randomBytes(24).toString('hex') } } })
-  responder = await startResponder(service.http01Port)
-})
-after(async () => {
-  await responder.close()
-  await service.dispose()
-  closeConnections()
-})
 
 let profiles = 0
 async function createProfile(data: object, on = service): Promise<string> {
@@ -85,6 +76,15 @@ function assertViolations(answer: Answer, violations: readonly RegExp[]): void {
 }
 
 describe('CSR profiles', () => {
+  before(async () => {
+    service = await sharedService('acme')
+    responder = await startResponder(service.http01Port)
+  })
+  after(async () => {
+    await responder.close()
+    closeConnections()
+  })
+
   test('every violation is named at once, the order stays ready, and a right CSR then succeeds', async () => {
     const client = await profiledClient({
       authorized_keys: { 'EC.secp384r1': 384 },
@@ -247,6 +247,10 @@ describe('CSR profiles, required', () => {
 })
 
 describe('the command line of CSR profiles', () => {
+  before(async () => {
+    service = await sharedService('acme')
+  })
+
   const create = async (text: string, name = 'wrong.yaml') => {
     const file = path.join(service.folder, name)
     writeFileSync(file, text)

@@ -21,6 +21,7 @@ import {
 } from '../support/acme-client.ts'
 import { bindingFor, chancery, createCredential, type EabCredential, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const secrets = mkdtempSync(path.join(tmpdir(), 'chancery-eab-'))
 const keyFile = path.join(secrets, 'eab.key')
@@ -440,36 +441,11 @@ describe('external account binding, required', () => {
   })
 })
 
-describe('external account binding, reusable', () => {
-  let service: TestService
-  before(async () => {
-    const acme = { eab_required: true, eab_reusable: true, eab_key_file: keyFile }
-    service = await startTestService({ fronts: 1, config: { acme } })
-  })
-  after(() => service.dispose())
-
-  test('several accounts register with one credential, also at once, and go with it', async () => {
-    const credential = await createCredential(service, 'shared')
-    const clients = await Promise.all(Array.from({ length: 4 }, () => freshClient(service)))
-    const answers = await Promise.all(
-      clients.map((client) => client.newAccount({ externalAccountBinding: bindingFor(client, credential) })),
-    )
-    assert.deepEqual(
-      answers.map(({ status }) => status),
-      [201, 201, 201, 201],
-    )
-    await operate(service, 'eab', 'revoke', 'shared')
-    for (const client of clients) assertProblem(await client.post(client.kid), 'unauthorized', 401, /is revoked/)
-  })
-})
-
 describe('external account binding, not required', () => {
   let service: TestService
   before(async () => {
-    const admin_api = { token_secret: randomBytes(24).toString('hex') }
-    service = await startTestService({ fronts: 1, config: { admin_api } })
+    service = await sharedService('credentials')
   })
-  after(() => service.dispose())
 
   test('the directory says that none is required', async () => {
     const client = await freshClient(service)
@@ -492,36 +468,44 @@ describe('external account binding, not required', () => {
     assert.equal(bound.status, 201)
     assert.ok('externalAccountBinding' in bound.json)
   })
-})
 
-describe('a credential for some networks, behind a proxy', () => {
-  let service: TestService
-  before(async () => {
-    const admin_api = { token_secret: randomBytes(24).toString('hex') }
-    const proxy = { enabled: true, trusted_proxies: ['127.0.0.1'] }
-    service = await startTestService({ config: { admin_api, proxy } })
-  })
-  after(() => service.dispose())
-
-  for (const [what, forwarded, status] of [
-    ['a client that the proxy names', '192.0.2.5', 201],
-    ['the same as a proxy on IPv6 writes it', '::ffff:192.0.2.5', 201],
-    ['another client of the network that the proxy is in', '127.0.0.2', 201],
-    ['a client elsewhere', '203.0.113.5', 403],
-    ['a client that the proxy does not name', undefined, 403],
-    ['a client that the proxy cannot name', 'unknown', 403],
-  ] as const)
-    test(`${what}: ${status}`, async () => {
-      const credential = await createCredential(service, what, '--from', '192.0.2.0/24', '--from', '127.0.0.0/8')
-      const client = await freshClient(service)
-      const url = client.directory['newAccount'] as string
-      const payload = { externalAccountBinding: bindingFor(client, credential) }
-      const body = JSON.stringify(await client.jws(url, { withJwk: true, payload }))
-      const headers = { ...JOSE, ...(forwarded !== undefined && { 'X-Forwarded-For': forwarded }) }
-      const answer = await send({ url, headers, body })
-      assert.equal(answer.status, status, answer.text)
-      if (status === 403) assertProblem(answer, 'unauthorized', 403, /may not be used from this address/)
+  describe('reusable', () => {
+    test('several accounts register with one credential, also at once, and go with it', async () => {
+      const credential = await createCredential(service, 'shared')
+      const clients = await Promise.all(Array.from({ length: 4 }, () => freshClient(service)))
+      const answers = await Promise.all(
+        clients.map((client) => client.newAccount({ externalAccountBinding: bindingFor(client, credential) })),
+      )
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [201, 201, 201, 201],
+      )
+      await operate(service, 'eab', 'revoke', 'shared')
+      for (const client of clients) assertProblem(await client.post(client.kid), 'unauthorized', 401, /is revoked/)
     })
+  })
+
+  describe('a credential for some networks, behind a proxy', () => {
+    for (const [what, forwarded, status] of [
+      ['a client that the proxy names', '192.0.2.5', 201],
+      ['the same as a proxy on IPv6 writes it', '::ffff:192.0.2.5', 201],
+      ['another client of the network that the proxy is in', '127.0.0.2', 201],
+      ['a client elsewhere', '203.0.113.5', 403],
+      ['a client that the proxy does not name', undefined, 403],
+      ['a client that the proxy cannot name', 'unknown', 403],
+    ] as const)
+      test(`${what}: ${status}`, async () => {
+        const credential = await createCredential(service, what, '--from', '192.0.2.0/24', '--from', '127.0.0.0/8')
+        const client = await freshClient(service)
+        const url = client.directory['newAccount'] as string
+        const payload = { externalAccountBinding: bindingFor(client, credential) }
+        const body = JSON.stringify(await client.jws(url, { withJwk: true, payload }))
+        const headers = { ...JOSE, ...(forwarded !== undefined && { 'X-Forwarded-For': forwarded }) }
+        const answer = await send({ url, headers, body })
+        assert.equal(answer.status, status, answer.text)
+        if (status === 403) assertProblem(answer, 'unauthorized', 403, /may not be used from this address/)
+      })
+  })
 })
 
 describe('external account binding without a secret', () => {

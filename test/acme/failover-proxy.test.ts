@@ -35,6 +35,7 @@ describe('an upstream ACME service that goes away while it validates', { timeout
     mkdirSync(path.join(folder, '.well-known', 'acme-challenge'), { recursive: true })
     upstream = await startScriptedUpstream(FIRST)
     service = await startTestService({
+      fronts: 1,
       config: {
         order: { finalize_wait_ms: 500 },
         ca: {

@@ -1,7 +1,6 @@
 /** Pre-approval: identifiers that need no challenge, because a binding credential says so for its own networks (`eab create --preapprove`). */
 
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import {
   type AcmeClient,
@@ -15,7 +14,8 @@ import {
   send,
 } from '../support/acme-client.ts'
 import { bindingFor, chancery, createCredential, operate } from '../support/operator.ts'
-import { type LogLine, startTestService, type TestService } from '../support/service.ts'
+import type { LogLine, TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const TRUSTED = '10.1.2.3'
 const idOf = (url: string) => url.split('/').at(-1) as string
@@ -24,18 +24,10 @@ describe('pre-approval', () => {
   let service: TestService
   let kids = 0
   before(async () => {
-    service = await startTestService({
-      config: {
-        challenges: { enabled: ['http-01', 'dns-01'] },
-        proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
-        security: { identifier_policy: { allow_ip: true } },
-        admin_api: { token_secret: randomBytes(24).toString('hex') },
-      },
-    })
+    service = await sharedService('credentials')
   })
   after(async () => {
     closeConnections()
-    await service.dispose()
   })
 
   /** A client of an account whose credential approves `allowed` from 10.1.0.0/16 and 2001:db8::/32. */

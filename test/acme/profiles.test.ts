@@ -34,6 +34,7 @@ describe('profiles', () => {
   let client: AcmeClient
   before(async () => {
     service = await startTestService({
+      fronts: 1,
       config: { ca: { profiles: { default: DEFAULT, short: SHORT, free: NO_USAGE } } },
     })
     responder = await startResponder(service.http01Port)

@@ -11,9 +11,10 @@ import {
   registeredClient,
   startResponder,
 } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
 import { accountIdOf, change, made } from '../support/bound.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 import { freshP256Key } from '../unit/shared/pki/support.ts'
 
@@ -23,8 +24,7 @@ describe('rules that change while a finalize waits to begin', () => {
   let admin: AdminClient
   let db: pg.Client
   before(async () => {
-    const security = { identifier_policy: { enforce_account_allowlist: true } }
-    service = await startTestService({ config: { ...adminConfig(), security } })
+    service = await sharedService('allowlists')
     responder = await startResponder(service.http01Port)
     admin = await administrator(service, 'alice')
     db = new pg.Client(service.database.connection)
@@ -33,7 +33,6 @@ describe('rules that change while a finalize waits to begin', () => {
   after(async () => {
     await db.end()
     await responder.close()
-    await service.dispose()
     closeConnections()
   })
 

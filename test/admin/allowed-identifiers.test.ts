@@ -3,27 +3,21 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type AcmeClient, closeConnections, registeredClient } from '../support/acme-client.ts'
-import { type AdminClient, adminConfig, administrator } from '../support/admin.ts'
+import { type AdminClient, administrator } from '../support/admin.ts'
 import { accountIdOf, boundClient, change, type MadeCredential, made, NOBODY, newestEntries } from '../support/bound.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 describe('allowed identifiers', () => {
   let service: TestService
   let admin: AdminClient
   let auditor: AdminClient
   before(async () => {
-    service = await startTestService({
-      config: {
-        ...adminConfig(),
-        acme: { eab_reusable: true },
-        security: { identifier_policy: { enforce_account_allowlist: true, allow_ip: true } },
-      },
-    })
+    service = await sharedService('allowlists')
     admin = await administrator(service, 'alice')
     auditor = await administrator(service, 'audrey', 'auditor')
   })
   after(async () => {
-    await service.dispose()
     closeConnections()
   })
 

@@ -8,11 +8,12 @@ import { OPERATION_ROWS } from '../../src/cli/admin/operation-table.ts'
 import { localProgram } from '../../src/cli/program.ts'
 import type { Command } from '../../src/shared/command-line.ts'
 import { closeConnections, registeredClient, startResponder } from '../support/acme-client.ts'
-import { adminConfig, administrator } from '../support/admin.ts'
+import { administrator } from '../support/admin.ts'
 import { boundClient, type MadeCredential, made } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { chancery, operate } from '../support/operator.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const nameOf = ({ usage }: { usage: string }) => usage.replaceAll(/ <[^>]+>/g, '')
@@ -93,14 +94,9 @@ describe('the commands', () => {
 describe('operations on the database', () => {
   let service: TestService
   before(async () => {
-    service = await startTestService({
-      config: { ...adminConfig({ default_page_size: 2 }), metrics: { enabled: true } },
-    })
+    service = await sharedService('small pages')
   })
-  after(() => {
-    closeConnections()
-    return service.dispose()
-  })
+  after(closeConnections)
 
   // biome-ignore lint/suspicious/noExplicitAny: replies of any shape
   const json = async (...words: string[]): Promise<any> => JSON.parse(await operate(service, ...words, '--json'))

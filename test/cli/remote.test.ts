@@ -11,9 +11,10 @@ import { HOST_COMMANDS } from '../../src/cli/host/host-commands.ts'
 import { localProgram } from '../../src/cli/program.ts'
 import { remoteProgram } from '../../src/cli/remote/remote-program.ts'
 import type { Program } from '../../src/shared/command-line.ts'
-import { adminConfig, createAdministrator, signIn } from '../support/admin.ts'
+import { createAdministrator, signIn } from '../support/admin.ts'
 import { type CommandResult, runChancery } from '../support/commands.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
+import { sharedService } from '../support/shared-service.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 
@@ -53,13 +54,12 @@ describe('from another machine', () => {
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-remote-'))
     tokens = path.join(folder, 'chancery', 'tokens.json')
-    service = await startTestService({ config: adminConfig({ default_page_size: 2 }) })
+    service = await sharedService('small pages')
     password = await createAdministrator(service.database, 'ann')
     const { code, stderr } = await remote(['login', '--username', 'ann'], { input: `${password}\n` })
     assert.equal(code, 0, stderr)
   })
   after(async () => {
-    await service.dispose()
     rmSync(folder, { recursive: true })
   })
 

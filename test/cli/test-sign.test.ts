@@ -183,12 +183,13 @@ describe('ca test-sign of other backends', { timeout: 900_000 }, () => {
   before(async () => {
     ca = await startExternalCa()
     openSsl = makeOpenSslCa()
-    upstream = await startTestService()
+    upstream = await startTestService({ fronts: 1 })
     const webroot = path.join(upstream.folder, 'webroot')
     const challenges = path.join(webroot, '.well-known', 'acme-challenge')
     mkdirSync(challenges, { recursive: true })
     closeWebServer = await startChallengeFolder(upstream.http01Port, challenges)
     service = await startTestService({
+      fronts: 1,
       config: {
         ca: {
           backend: 'failover',

@@ -34,6 +34,7 @@ for (const proxy of [nginx, haproxy]) {
       folder = mkdtempSync(path.join(tmpdir(), 'chancery-proxy-'))
       makeCertificate(folder)
       service = await startTestService({
+        fronts: 1,
         config: {
           server: { external_url: 'https://acme.corp.example' },
           proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },

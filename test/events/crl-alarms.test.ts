@@ -10,7 +10,7 @@ describe('alarms of CRLs', () => {
   let service: TestService
   const run = (text: string) => rowsIn<Record<string, unknown>>(service.database, text)
   before(async () => {
-    service = await startTestService({ config: { crl: { enabled: true } } })
+    service = await startTestService({ fronts: 1, config: { crl: { enabled: true } } })
     await run(`INSERT INTO event_consumers (name, kinds) VALUES ('siem', '{alarm,crl.publication}')`)
   })
   after(() => service?.dispose())

@@ -22,7 +22,7 @@ describe('kill -9 of the service between signature and record', { timeout: 900_0
   let responder: Http01Responder
   let client: PersistentClient
   before(async () => {
-    first = await startTestService()
+    first = await startTestService({ fronts: 1 })
     service = first
     responder = await startHttp01Responder(service.http01Port)
     client = createPersistentClient({ directoryUrl: service.directoryUrl, timeoutMs: 240_000 })
@@ -69,7 +69,7 @@ describe('kill -9 of the service between signature and record', { timeout: 900_0
       await run('ROLLBACK')
       return { obtaining }
     })
-    service = await startTestService({ continueFrom: service })
+    service = await startTestService({ fronts: 1, continueFrom: service })
     return held.obtaining
   }
 

@@ -26,7 +26,7 @@ describe('kill -9 in the middle of a CRL build', { timeout: 900_000 }, () => {
   const started: TestService[] = []
   const config = { crl: { enabled: true } }
   before(async () => {
-    service = await startTestService({ config })
+    service = await startTestService({ fronts: 1, config })
     started.push(service)
   })
   after(async () => {
@@ -114,7 +114,7 @@ describe('kill -9 in the middle of a CRL build', { timeout: 900_000 }, () => {
     const [unchanged] = await query('SELECT number FROM crls')
     assert.equal(BigInt(unchanged?.['number'] as string), number)
 
-    service = await startTestService({ config, continueFrom: service })
+    service = await startTestService({ fronts: 1, config, continueFrom: service })
     started.push(service)
     const crl = await untilServed(ENTRIES, number)
     assert.ok(crl.number > BigInt(broken), 'its number is not used again')

@@ -48,6 +48,7 @@ describe('a service with a token and another CA behind it', { ...NEEDS, timeout:
     rmSync(files.intermediateKey)
     external = await startExternalCa()
     service = await startTestService({
+      fronts: 1,
       config: {
         ca: {
           backend: 'failover',

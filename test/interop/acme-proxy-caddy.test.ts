@@ -44,6 +44,7 @@ describe('a service behind Caddy', { ...NEEDS, timeout: 900_000 }, () => {
     caddy = await startCaddyCa()
     closeWebServer = await startChallengeFolder(80, challenges(), ADDRESS)
     service = await startTestService({
+      fronts: 1,
       config: {
         security: { identifier_policy: { allow_ip: true } },
         ca: {

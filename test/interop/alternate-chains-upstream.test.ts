@@ -68,7 +68,7 @@ describe('a service behind an upstream with alternate chains', {
     const pems = await Promise.all(Array.from({ length: 1 + ALTERNATES }, (_, index) => pebble.root(index)))
     for (const [index, pem] of pems.entries()) writeFileSync(path.join(folder, `root-${index}.pem`), pem)
     roots = pems.map((pem) => new X509Certificate(pem))
-    first = service = await startTestService({ config: configured() })
+    first = service = await startTestService({ fronts: 1, config: configured() })
     responder = await startResponder(service.http01Port)
     client = await registeredClient(service.directoryUrl)
     obtained = await client.obtain(['alternates.test'], responder)
@@ -103,7 +103,7 @@ describe('a service behind an upstream with alternate chains', {
 
   test('the alternate chains are offered after a restart', async () => {
     await service.stop()
-    service = await startTestService({ continueFrom: first, config: configured() })
+    service = await startTestService({ fronts: 1, continueFrom: first, config: configured() })
     await checkChains()
   })
 })

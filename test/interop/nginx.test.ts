@@ -135,6 +135,7 @@ for (const { title, basePath, external, pass } of FORMS) {
     before(async () => {
       const ports = { port: await freePort(), tlsPort: await freePort() }
       service = await startTestService({
+        fronts: 1,
         config: {
           server: { external_url: `http://127.0.0.1:${ports.port}${external}` },
           api: { base_path: basePath },
@@ -224,6 +225,7 @@ describe('nginx that is not trusted', { ...requireCommand('nginx') }, () => {
   test('its headers count for nothing: every client is nginx itself, over plain HTTP', async () => {
     const ports = { port: await freePort(), tlsPort: await freePort() }
     const service = await startTestService({
+      fronts: 1,
       config: {
         server: { external_url: `http://127.0.0.1:${ports.port}` },
         proxy: { enabled: true, trusted_proxies: ['192.0.2.1'] },

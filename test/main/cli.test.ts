@@ -420,7 +420,7 @@ describe('command line', { timeout: 900_000 }, () => {
   })
 
   test('a second instance on the same database is refused while nonce.store is memory, and the first goes on', async () => {
-    const first = await startTestService()
+    const first = await startTestService({ fronts: 1 })
     try {
       const file = path.join(first.folder, 'second.yaml')
       const port = await freePort()

@@ -9,7 +9,7 @@
  */
 
 import { after } from 'node:test'
-import { adminConfig } from './admin.ts'
+import { adminConfig, TOKEN_SECRET } from './admin.ts'
 import { rowsIn, type TestDatabase } from './database.ts'
 import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
 
@@ -37,6 +37,7 @@ const SHARED = {
   acme: {
     config: {
       acme: { orders_page_size: 3 },
+      admin_api: { token_secret: TOKEN_SECRET },
       ari: { enabled: true },
       ca: { profiles: { default: EVERY_CURVE } },
       challenges: { http01: { max_retries: 2 } },
@@ -50,6 +51,29 @@ const SHARED = {
         timeout_seconds: 1,
       },
       security: { identifier_policy: { allow_ip: true } },
+    },
+  },
+  allowlists: {
+    config: {
+      ...adminConfig(),
+      acme: { eab_reusable: true },
+      security: { identifier_policy: { enforce_account_allowlist: true, allow_ip: true } },
+      server: { workers: 2 },
+    },
+  },
+  credentials: {
+    config: {
+      acme: { eab_reusable: true },
+      admin_api: { token_secret: TOKEN_SECRET },
+      challenges: { enabled: ['http-01', 'dns-01'] },
+      proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
+      security: { identifier_policy: { allow_ip: true } },
+    },
+  },
+  'small pages': {
+    config: {
+      ...adminConfig({ default_page_size: 2 }),
+      metrics: { enabled: true },
     },
   },
 } as const satisfies Record<string, TestServiceOptions>
