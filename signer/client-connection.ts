@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { type Counters, noteError } from './counters.ts'
-import type { MethodHandlers } from './methods/signing-methods.ts'
+import type { MethodHandlers } from './methods/method-handler.ts'
 import { decodeMeta, encodeError, encodeFrame, type Frame, FrameReader, KIND } from './protocol/frames.ts'
 import { checkProof, encodeHello, encodeWelcome, HANDSHAKE_MAX_FRAME_BYTES, NONCE_BYTES } from './protocol/handshake.ts'
 import { METHODS, type MethodName, methodOfCode } from './protocol/methods.ts'
@@ -125,6 +125,7 @@ export class Connection {
 
   async #run<M extends MethodName>(method: M, { id, meta, payload, timeoutMs }: Frame): Promise<Buffer> {
     const params = decodeMeta<Parameters<MethodHandlers[M]>[0]>(METHODS[method].params as never, meta)
+    // The table is `createHandlers` in daemon.ts.
     const handler = this.#context.handlers[method] as (...args: unknown[]) => ReturnType<MethodHandlers[M]>
     const reply = await handler(params, payload, { deadlineAt: performance.now() + timeoutMs, connection: this })
     return encodeFrame({ kind: KIND.result, id, meta: reply.meta, payload: reply.payload })

@@ -60,6 +60,7 @@ export function requireIssuer({ issuers }: SigningService, id: string): Issuer {
 
 interface Signing {
   issuer: Issuer
+  /** Makes the signature with `issuer.key`. */
   make(): Buffer | Promise<Buffer>
   record: Omit<AuditRecord, 'issuer'>
   /** In the time of `performance.now()`. */
@@ -80,8 +81,10 @@ export async function signAndRecord(
     throw new SignerUnavailable(`issuer ${issuer.id} has reached its signatures per second`)
   }
   const { key, queue } = issuer
+  // A key that signs in place, in a few microseconds, has no queue.
   const made = queue ? inTurn(queue, waitUntil(key, deadlineAt), make) : make()
-  // Await only real promises: an await would delay the audit line until all requests of one read of the socket are signed.
+  // Await only a promise: awaiting a Buffer would let all other requests of this read sign before
+  // the audit line is written.
   const signature = Buffer.isBuffer(made) ? made : await made
   await audit.append({ ...record, issuer: issuer.id })
   counters.signatures += 1

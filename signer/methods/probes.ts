@@ -4,7 +4,7 @@ import { sha256Hex } from '../audit/line.ts'
 import type { Issuer } from '../issuers.ts'
 import { type MethodResult, TEST_MESSAGE } from '../protocol/methods.ts'
 import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
-import type { MethodHandler } from './signing-methods.ts'
+import type { MethodHandler } from './method-handler.ts'
 
 /**
  * The issuers with their certificates, so that the front needs no copy.

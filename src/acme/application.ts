@@ -51,15 +51,10 @@ const newNonce = acmeEndpoint({
   },
 })
 
-/**
- * `application.ts` answers renewal information unsigned (RFC 9773 §4). CRLs are not part of ACME.
- */
+/** `handle` below answers renewal information unsigned (RFC 9773 §4). CRLs are not part of ACME. */
 type SignedResource = Exclude<ResourceName, 'renewalInfo' | 'crl'>
 
-/**
- * Endpoints for signed requests. `application.ts` answers unsigned GETs of the directory and of
- * nonces.
- */
+/** Endpoints for signed requests. `handle` below answers unsigned GETs of the directory and of nonces. */
 export const ENDPOINTS: Record<SignedResource, AcmeEndpoint> = {
   directory,
   newNonce,

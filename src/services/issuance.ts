@@ -65,7 +65,10 @@ interface AlarmFacts extends OrderFacts {
 
 /** Reports of issuance; none of them may throw or wait. */
 export interface IssuanceEvents {
-  /** Once per certificate; twice if a reply was lost and an equal signature (RSA, Ed25519) made. */
+  /**
+   * Once per certificate. Twice when a lost reply led to a second signature of the same bytes, as
+   * RSA and Ed25519 make it.
+   */
   issued(certificate: {
     id: string
     accountId: string | undefined

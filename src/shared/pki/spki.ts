@@ -1,6 +1,6 @@
 /**
- * SubjectPublicKeyInfo (RFC 5280 §4.1.2.7): the kind of key, and whether its encoding follows its
- * RFC.
+ * SubjectPublicKeyInfo (SPKI, RFC 5280 §4.1.2.7), a public key with its algorithm: the kind of key,
+ * and whether its encoding follows its RFC.
  */
 
 import { hash } from 'node:crypto'
