@@ -3,7 +3,7 @@
  * carries (RFC 8555 §6.5, §7.1).
  */
 
-import { FixedHeaders, type Header, type HttpReply, type HttpRequest } from '../http/message.ts'
+import { FixedHeaders, type Header, type HttpReply, type HttpRequest } from '../http/http-message.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../shared/protocol/urls.ts'
 import { account, keyChange, newAccount } from './accounts.ts'

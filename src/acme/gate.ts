@@ -8,7 +8,7 @@
  */
 
 import { ZodError } from 'zod/v4'
-import type { HttpRequest } from '../http/message.ts'
+import type { HttpRequest } from '../http/http-message.ts'
 import { type KnownAccount, StaleAccountError } from '../services/account-cache.ts'
 import { isUuid } from '../shared/lib/uuid.ts'
 import { type AccountKey, CERTIFICATE_KEYS, parseAccountKey } from '../shared/protocol/jwk.ts'

@@ -5,8 +5,8 @@
  */
 
 import type { z } from 'zod/v4'
+import type { ErrorBody } from './admin-errors.ts'
 import type { OPERATIONS } from './endpoints.ts'
-import type { ErrorBody } from './errors.ts'
 
 type Operations = typeof OPERATIONS
 export type OperationId = keyof Operations

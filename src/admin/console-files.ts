@@ -9,9 +9,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
-import type { Header } from '../http/message.ts'
+import type { Header } from '../http/http-message.ts'
 import { sharedBytes } from '../shared/lib/shared-memory.ts'
-import type { AdminReply, AdminRequest } from './message.ts'
+import type { AdminReply, AdminRequest } from './admin-message.ts'
 
 interface ConsoleFile {
   headers: readonly Header[]

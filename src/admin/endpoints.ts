@@ -1,6 +1,7 @@
 /** All endpoints of the Admin API. */
 
 import { z } from 'zod/v4'
+import { type AnyEndpoint, endpoint, endpointGroup } from './admin-endpoint.ts'
 import { AUDIT_LOG } from './audit/audit-endpoints.ts'
 import { ACCOUNTS } from './certificates/account-endpoints.ts'
 import { CERTIFICATE_DETAILS } from './certificates/certificate-details.ts'
@@ -12,7 +13,6 @@ import { EAB_CREATION } from './eab/credential-creation.ts'
 import { EAB } from './eab/credential-endpoints.ts'
 import { EAB_GRANTS } from './eab/credential-grants.ts'
 import { ALLOWED_IDENTIFIERS } from './eab/identifier-endpoints.ts'
-import { type AnyEndpoint, endpoint, endpointGroup } from './endpoint.ts'
 import { OPERATION } from './operation/operation-endpoints.ts'
 import { CSR_PROFILE_ASSIGNMENTS } from './profiles/profile-assignments.ts'
 import { CSR_PROFILE_CHECK } from './profiles/profile-check-endpoints.ts'

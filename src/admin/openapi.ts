@@ -2,7 +2,7 @@
 
 import { z } from 'zod/v4'
 import { ADMIN_ERRORS, type AdminErrorCode } from '../domain/admin-error.ts'
-import type { AnyEndpoint } from './endpoint.ts'
+import type { AnyEndpoint } from './admin-endpoint.ts'
 
 interface DocumentOptions {
   version: string

@@ -15,7 +15,7 @@ import { PIN_REFUSED_EXIT_CODE } from '../../signer/protocol/signer-errors.ts'
 import { decideRestart, NO_FAILURES } from '../runtime/supervision.ts'
 import { makePlace, type SignerPlace } from './signer-place.ts'
 
-/** The parts that the signer starts with (`src/settings/signer.ts`). */
+/** The parts that the signer starts with (`src/settings/signer-settings.ts`). */
 export interface SignerProgram {
   /** The audit chain; the folder of the signer is beside it (signer-place.ts). */
   auditFile: string

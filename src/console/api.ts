@@ -5,7 +5,7 @@
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { AdminApiError, AdminClient, type Input, type OperationId, type Output, type Routes } from '../admin/client.ts'
-import { currentSession, expire, onForgotten, type Role, signedInAgain } from './session.ts'
+import { currentSession, expire, onForgotten, type Role, signedInAgain } from './stored-session.ts'
 
 export type { Input, OperationId, Output }
 export { AdminApiError }

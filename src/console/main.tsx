@@ -9,7 +9,7 @@ import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/ses
 import { instantText } from './format.ts'
 import { href, match, type Place, usePlace } from './router.ts'
 import { ROUTES, type Route } from './routes.ts'
-import { currentSession, noteUser, useSession, watchSession } from './session.ts'
+import { currentSession, noteUser, useSession, watchSession } from './stored-session.ts'
 import { watchTheme } from './theme.ts'
 
 function App() {

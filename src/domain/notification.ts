@@ -30,7 +30,7 @@ export const NOTIFICATION_STATUSES = ['pending', 'sent', 'failed'] as const
 export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number]
 
 export interface NotificationLimit {
-  /** To one recipient of an account; without an account, to all recipients together. */
+  /** Counted for each recipient of an account. Without an account, for all recipients together. */
   most: number
   withinMs: number
 }
@@ -51,9 +51,12 @@ export const NOTIFICATION_LIMITS: Partial<Record<NotificationType, NotificationL
   revocation_failed: { most: 10, withinMs: HOUR_MS },
 }
 
-/** Not part of `notifications.max_per_recipient_per_hour`: about one certificate each, or for administrators. */
+/** These do not count towards `notifications.max_per_recipient_per_hour`: about one certificate each, or for administrators. */
 export const COUNTED_APART: readonly NotificationType[] = [
-  ...(['expiration_warning', 'revocation_failed', 'admin_user_created', 'admin_password_reset'] as const),
+  'expiration_warning',
+  'revocation_failed',
+  'admin_user_created',
+  'admin_password_reset',
   NEVER_SENT,
 ]
 

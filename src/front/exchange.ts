@@ -3,7 +3,7 @@
 import type { AcmeApplication } from '../acme/application.ts'
 import type { AcmeExchange } from '../acme/endpoint.ts'
 import type { EffectiveClient } from '../http/client-address.ts'
-import { type HttpRequest, requestIdFor } from '../http/message.ts'
+import { type HttpRequest, requestIdFor } from '../http/http-message.ts'
 import type { WaitingRequest } from '../overload/overload-control.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { ResourceMatch, ResourceName } from '../shared/protocol/urls.ts'

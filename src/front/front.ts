@@ -12,9 +12,9 @@
 
 import type { Logger } from 'pino'
 import type { AcmeApplication } from '../acme/application.ts'
-import type { AdminGate } from '../admin/gate.ts'
+import type { AdminGate } from '../admin/admin-gate.ts'
 import { createForwarding, type EffectiveClient, type ProxySettings } from '../http/client-address.ts'
-import type { HttpReply, HttpRequest } from '../http/message.ts'
+import type { HttpReply, HttpRequest } from '../http/http-message.ts'
 import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { ADMIN_FAILURE_COSTS, FAILURE_COSTS } from '../overload/abuse-budget.ts'
 import type { OverloadControl } from '../overload/overload-control.ts'

@@ -1,9 +1,9 @@
 /** The resources of a front beside ACME: probes, metrics, and CRLs. */
 
 import type { AcmeApplication } from '../acme/application.ts'
-import type { AdminGate } from '../admin/gate.ts'
+import type { AdminGate } from '../admin/admin-gate.ts'
 import { type HealthReport, isHealthy, unreadiness } from '../domain/health.ts'
-import type { Header, HttpReply, HttpRequest } from '../http/message.ts'
+import type { Header, HttpReply, HttpRequest } from '../http/http-message.ts'
 import { METRICS_CONTENT_TYPE } from '../ops/metrics.ts'
 import { Problem } from '../shared/protocol/problem.ts'
 import type { Exchange } from './exchange.ts'

@@ -2,9 +2,9 @@
 
 import type { HttpResponse } from 'uWebSockets.js'
 import type { BodyMemory } from './body-memory.ts'
+import type { ListenOptions } from './http-server.ts'
 import type { Exchanges, HandlerCalls, LiveRequest } from './live-request.ts'
 import type { ReplyWriter } from './reply-writer.ts'
-import type { ListenOptions } from './server.ts'
 
 /**
  * An excess of a body up to this is read and ignored, so that the client sees the 413.

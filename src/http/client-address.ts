@@ -5,7 +5,7 @@
  */
 
 import { BlockList, isIP } from 'node:net'
-import type { HttpRequest } from './message.ts'
+import type { HttpRequest } from './http-message.ts'
 
 /** The first twelve octets of ::ffff:a.b.c.d, as a dual-stack listener reports its IPv4 clients. */
 const MAPPED_PREFIX = Buffer.from('00000000000000000000ffff', 'hex')

@@ -8,8 +8,8 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import type { GatheredBody } from './body-memory.ts'
 import { PeerAddresses } from './client-address.ts'
-import type { BodyRest, HttpReply, HttpRequest } from './message.ts'
-import type { ListenOptions } from './server.ts'
+import type { BodyRest, HttpReply, HttpRequest } from './http-message.ts'
+import type { ListenOptions } from './http-server.ts'
 
 /** The part of the library's request that is used. */
 interface RequestHead {

@@ -4,6 +4,7 @@
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
+import { type BodyRest, type HttpReply, headOf, type ReplyHead } from './http-message.ts'
 import {
   BARE_500,
   type Exchange,
@@ -12,7 +13,6 @@ import {
   type LiveRequest,
   pourBody,
 } from './live-request.ts'
-import { type BodyRest, type HttpReply, headOf, type ReplyHead } from './message.ts'
 
 /** Larger reply bodies go to the socket in pieces, not into its buffer at once. */
 const STREAMED_REPLY_BYTES = 64 * 1024

@@ -22,9 +22,9 @@
 import uWS from 'uWebSockets.js'
 import { BodyCollector, bodyLimit, LINGER_BYTES } from './body-collector.ts'
 import { BodyMemory } from './body-memory.ts'
+import type { HttpServer, ListenOptions } from './http-server.ts'
 import { Exchanges, HandlerCalls, LiveRequest, peerAddressOf } from './live-request.ts'
 import { ReplyWriter } from './reply-writer.ts'
-import type { HttpServer, ListenOptions } from './server.ts'
 
 /** How long a drain keeps idle connections open, for requests already sent. */
 const IDLE_GRACE_MS = 1000

@@ -1,7 +1,7 @@
 /** The messages between front threads and the supervisor: plain data over the actor runtime. */
 
 import type { CaaFinding, MailDomainFinding } from '../../workers/job.ts'
-import type { AdminMessages } from '../admin/message.ts'
+import type { AdminMessages } from '../admin/admin-message.ts'
 import type { Config } from '../config/schema.ts'
 import type { CheckStatus, HealthReport } from '../domain/health.ts'
 import type { RefusalCounts } from '../events/abuse-summary.ts'
@@ -11,7 +11,7 @@ import type { CaaCheckRequest } from '../services/caa-freshness.ts'
 import type { AttemptEnded, ValidationRequest } from '../services/challenge-triggers.ts'
 import type { ServedCrl } from '../services/crl-cache.ts'
 import type { CsrOutcome } from '../services/csr-step.ts'
-import type { LiveSettings } from '../settings/server.ts'
+import type { LiveSettings } from '../settings/server-settings.ts'
 import type { ChallengeMethods } from '../validation/extensions.ts'
 
 /** Messages that front threads send to the supervisor. */

@@ -8,14 +8,14 @@ import { lifeLog } from '../ops/logging.ts'
 import { type Loop, startLoop } from '../runtime/loop.ts'
 import { loadBlockedKeys } from '../services/blocked-keys.ts'
 import { epochLifeSeconds, makeNonceKey } from '../services/stored-nonces.ts'
-import { databaseSettings, nonceLifetimeSeconds } from '../settings/server.ts'
+import { databaseSettings, nonceLifetimeSeconds } from '../settings/server-settings.ts'
 import { type Database, isUnavailable, openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
 import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { createNonceStore } from '../store/nonce-store.ts'
 import { durabilityWarnings, requireOwnSessions } from '../store/session.ts'
-import { createEventWriter } from './event-writer.ts'
 import type { StartContext } from './start-context.ts'
+import { createEventWriter } from './start-event-writer.ts'
 
 /** PostgreSQL notices a dead predecessor's closed socket within this time. */
 const PREDECESSOR_GRACE_MS = 5_000

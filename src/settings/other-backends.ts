@@ -12,7 +12,7 @@ import { describeFileError } from '../shared/lib/file-error.ts'
 import { urlOfModule } from '../shared/lib/module-reference.ts'
 import { parseCertificate } from '../shared/pki/certificate.ts'
 import { decodePem } from '../shared/pki/pem.ts'
-import { certificateProfiles, requireDefault } from './orders.ts'
+import { certificateProfiles, requireDefault } from './order-settings.ts'
 
 interface CaModuleSettings extends Pick<ModuleBackendOptions, 'name' | 'module' | 'timeoutMs' | 'concurrency'> {
   /** The key that names it. */

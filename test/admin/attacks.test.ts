@@ -6,7 +6,7 @@ import { after, before, beforeEach, describe, test } from 'node:test'
 import { AuditLog } from '../../src/admin/audit/audit-log.ts'
 import { noteStrangers } from '../../src/admin/users/login-attempts.ts'
 import type { Config } from '../../src/config/schema.ts'
-import { requireAuditKey } from '../../src/settings/admin.ts'
+import { requireAuditKey } from '../../src/settings/admin-settings.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { asAdminError } from '../../src/admin/errors.ts'
+import { asAdminError } from '../../src/admin/admin-errors.ts'
 import { Problem } from '../../src/shared/protocol/problem.ts'
 import { type AdminClient, adminConfig, createAdministrator, signIn } from '../support/admin.ts'
 import { accountIdOf, boundClient, type MadeCredential, made } from '../support/bound.ts'

@@ -11,7 +11,7 @@ import type { BackendState, CsrBackend, StepOptions } from '../../src/ca/csr-bac
 import { CA_METHODS, createModuleBackend, loadCaModule } from '../../src/ca/module/module-backend.ts'
 import { moduleContent } from '../../src/services/module-content.ts'
 import { randomSerialNumbers } from '../../src/services/serial-number.ts'
-import { certificateProfiles } from '../../src/settings/orders.ts'
+import { certificateProfiles } from '../../src/settings/order-settings.ts'
 import { caModules } from '../../src/settings/other-backends.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { constraintsOn, makeAuthority } from '../signer/authority.ts'

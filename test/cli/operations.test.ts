@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { AnyEndpoint } from '../../src/admin/endpoint.ts'
+import type { AnyEndpoint } from '../../src/admin/admin-endpoint.ts'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { OPERATION_ROWS } from '../../src/cli/admin/operation-table.ts'
 import { localProgram } from '../../src/cli/program.ts'

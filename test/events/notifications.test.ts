@@ -11,7 +11,7 @@ import type { EventKind, OccurredEvent } from '../../src/domain/event.ts'
 import { EVENT_SAMPLES } from '../../src/domain/event-samples.ts'
 import { NOTIFICATION_TYPES } from '../../src/domain/notification.ts'
 import { EventDelivery, takeBatch } from '../../src/events/delivery.ts'
-import { NotificationConsumer } from '../../src/events/notifications/consumer.ts'
+import { NotificationConsumer } from '../../src/events/notifications/notification-consumer.ts'
 import { sampleOf } from '../../src/events/notifications/samples.ts'
 import { MailTemplates } from '../../src/events/notifications/templates.ts'
 import { Notifications } from '../../src/main/events/start-notifications.ts'
@@ -52,6 +52,7 @@ describe('the words of all mails', () => {
 
   for (const type of NOTIFICATION_TYPES) {
     test(`${type} reads as expected`, () => {
+      assert.ok(Object.keys(sampleOf(type)).length > 2, 'an event causes it (src/events/notifications/notices.ts)')
       const { subject, text, html } = templates.render(type, sampleOf(type))
       const mail = `${subject}\n\n${text}\n${html}`
       const file = path.join(EXPECTED, `${type}.txt`)

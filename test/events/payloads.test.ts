@@ -141,7 +141,11 @@ describe('the payload of an event', () => {
     )
     await writeEvents(db, WITHOUT_CHANGE.map(written))
     const events = await eventsFor(pool, 'all')
-    assert.deepEqual([...new Set(events.map(({ kind }) => kind))].toSorted(), EVENT_KINDS.toSorted())
+    assert.deepEqual(
+      EVENT_KINDS.filter((kind) => !events.some((event) => event.kind === kind)),
+      [],
+      'each kind is caused here: by a change above, or in WITHOUT_CHANGE',
+    )
     const dataOf = (wanted: EventKind) => events.find(({ kind }) => kind === wanted)?.data
     const certificate = {
       certificate_id: ids.certificate,

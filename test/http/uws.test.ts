@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { HttpHandler, HttpReply, HttpRequest } from '../../src/http/message.ts'
-import type { HttpServer, ListenOptions } from '../../src/http/server.ts'
+import type { HttpHandler, HttpReply, HttpRequest } from '../../src/http/http-message.ts'
+import type { HttpServer, ListenOptions } from '../../src/http/http-server.ts'
 import { listen } from '../../src/http/uws.ts'
 import { head, openRaw, type RawConnection } from './raw-client.ts'
 

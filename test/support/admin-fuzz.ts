@@ -1,7 +1,7 @@
 /** Requests to every endpoint of the Admin API, right ones and wrong ones, from a seed. */
 
 import fc, { type Arbitrary } from 'fast-check'
-import { METHODS } from '../../src/admin/endpoint.ts'
+import { METHODS } from '../../src/admin/admin-endpoint.ts'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { openApiDocument } from '../../src/admin/openapi.ts'
 import {

@@ -5,7 +5,7 @@ import { HASHING_HERE, PasswordHasher } from '../../src/admin/users/passwords.ts
 import { createUser } from '../../src/admin/users/users.ts'
 import type { Config } from '../../src/config/schema.ts'
 import type { Role } from '../../src/domain/administrator.ts'
-import { requireAuditKey } from '../../src/settings/admin.ts'
+import { requireAuditKey } from '../../src/settings/admin-settings.ts'
 import { openCheckedDatabase } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import type { TestDatabase } from './database.ts'

@@ -17,7 +17,7 @@ import {
 import { findIssuerChain } from '../../store/certificate-store.ts'
 import { CERTIFICATE_SORTS, type CertificateSort } from '../../store/certificate-ways.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import {
   fingerprint,

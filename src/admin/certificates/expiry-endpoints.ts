@@ -1,7 +1,7 @@
 /** How many certificates end when, and whose: `/certificates/expiry-histogram` and `/certificates/expiring-by-account`. */
 
 import { z } from 'zod/v4'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { wholeParameter } from '../schemas.ts'
 import { EXPIRY_DAYS, expiringByAccount, expiryHistogram, HISTOGRAM_GROUPS, MOST_ACCOUNTS } from './expiry-counts.ts'
 

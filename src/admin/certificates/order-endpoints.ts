@@ -8,7 +8,7 @@ import { uuidTime } from '../../shared/lib/uuid.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
 import { createInspectStore, type InspectedAuthorization } from '../../store/inspect-store.ts'
 import { type ListedOrder, listOrders, skipOfOrders } from '../../store/order-list.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { instantParameter, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 

@@ -7,8 +7,8 @@ import { advisedWindow, type RenewalWindow } from '../../domain/renewal-window.t
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { type AdviceSelection, createRenewalAdvice } from '../../store/renewal-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
+import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
-import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
 import { fingerprint, instantParameter, serialNumber, time, timestamp, whenSound } from '../schemas.ts'
 
 const filter = () =>

@@ -1,7 +1,7 @@
 /** `/eab/{cred_id}/…`: what a binding credential grants to its accounts, names and a CSR profile. */
 
 import { z } from 'zod/v4'
-import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
+import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { giveToCredential, takeFromCredential } from '../profiles/profile-assignments.ts'
 import { CsrProfile, csrProfileBody } from '../profiles/profile-endpoints.ts'

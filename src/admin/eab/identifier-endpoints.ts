@@ -5,7 +5,7 @@ import { notFound } from '../../domain/admin-error.ts'
 import { parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { accountExists } from '../../store/account-list.ts'
-import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
+import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
 import {

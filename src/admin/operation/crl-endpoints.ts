@@ -8,8 +8,8 @@ import type { Actor } from '../../domain/administrator.ts'
 import { createCrlStore, type PublishedCrl } from '../../store/crl-store.ts'
 import { isAnyInstanceAlive } from '../../store/instance-presence.ts'
 import { queriesOf } from '../../store/slonik.ts'
+import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { time, timestamp } from '../schemas.ts'
 
 interface CrlStatus {

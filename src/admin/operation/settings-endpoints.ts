@@ -1,8 +1,8 @@
 /** `GET /settings`: the configuration in force. */
 
 import { z } from 'zod/v4'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
-import type { AdminQuestions } from '../message.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import type { AdminQuestions } from '../admin-message.ts'
 
 const Json = z.unknown()
 

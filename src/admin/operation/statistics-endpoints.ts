@@ -11,7 +11,7 @@ import {
   listFailures,
   readEventCounts,
 } from '../../store/event-statistics-store.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
 import { instantParameter, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
 

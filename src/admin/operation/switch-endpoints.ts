@@ -6,8 +6,8 @@ import type { Actor } from '../../domain/administrator.ts'
 import type { ServerSwitch } from '../../store/server-settings.ts'
 import { createServerSettings, type SwitchPosition } from '../../store/server-settings.ts'
 import { queriesOf } from '../../store/slonik.ts'
+import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
 import { line, timeOrNull, timestamp } from '../schemas.ts'
 
 const SINCE = {

@@ -7,9 +7,9 @@ import type { Actor } from '../../domain/administrator.ts'
 import { agreeToTerms } from '../../store/account-store.ts'
 import { constantSql, queriesOf, rowsOf } from '../../store/slonik.ts'
 import { account } from '../../store/status-sql.ts'
+import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { TermsSettings } from '../context.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { uuid, whenSound } from '../schemas.ts'
 
 export const TERMS = endpointGroup('Terms of service', {

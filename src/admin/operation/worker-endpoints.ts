@@ -3,7 +3,7 @@
 import { z } from 'zod/v4'
 import { readWorkers } from '../../store/background-run-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
+import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { time, timeOrNull, timestamp } from '../schemas.ts'
 
 const Workers = z

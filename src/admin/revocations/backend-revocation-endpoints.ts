@@ -12,8 +12,8 @@ import {
   type BackendRevocation as Waiting,
 } from '../../store/backend-revocation-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
+import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../endpoint.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
 import { time, timestamp, uuid } from '../schemas.ts'
 

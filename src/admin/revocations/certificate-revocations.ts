@@ -13,6 +13,7 @@ import { listIssuers, recordUnseen } from '../../store/certificate-import.ts'
 import { type FoundCertificate, findCertificatesBySerial } from '../../store/certificate-list.ts'
 import { revokeCertificate } from '../../store/certificate-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
+import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
 import {
   Certificate,
@@ -21,7 +22,6 @@ import {
   params,
   requireCertificate,
 } from '../certificates/certificate-endpoints.ts'
-import { ADMINS, endpoint, endpointGroup } from '../endpoint.ts'
 import { fingerprint, instantParameter, whenSound } from '../schemas.ts'
 import { readOwnCrl } from './own-crl.ts'
 

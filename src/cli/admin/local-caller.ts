@@ -9,7 +9,7 @@ import { SignerClient } from '../../ca/signer-client.ts'
 import type { Config } from '../../config/schema.ts'
 import { LocalAdminApi } from '../../main/admin/local-admin.ts'
 import { VERSION } from '../../main/version.ts'
-import { ownIssuer } from '../../settings/signer.ts'
+import { ownIssuer } from '../../settings/signer-settings.ts'
 import { type Administration, withAdministration } from '../operator-database.ts'
 import { AdminCaller } from './admin-caller.ts'
 

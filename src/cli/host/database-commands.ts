@@ -1,7 +1,7 @@
 /** `chancery db status|migrate|search-indexes`: the schema, and optional indexes. The service may run meanwhile. */
 
 import { isAnyProfileStored } from '../../admin/profiles/profile-store.ts'
-import { databaseSettings } from '../../settings/server.ts'
+import { databaseSettings } from '../../settings/server-settings.ts'
 import { openDatabase } from '../../store/database.ts'
 import { migrate, readSchemaState } from '../../store/migrate.ts'
 import {

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { orderStatus } from '../../domain/states.ts'
-import { databaseSettings } from '../../settings/server.ts'
+import { databaseSettings } from '../../settings/server-settings.ts'
 import { UsageError } from '../../shared/command-line.ts'
 import { isUuid, uuidTime } from '../../shared/lib/uuid.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'

@@ -106,7 +106,7 @@ const Hook = z
     enabled: setting(flag(true), 'A disabled hook is not loaded.'),
     events: setting(
       list(z.enum(EVENT_KINDS)),
-      'Events that are handed over; empty or absent is the first ten of docs/hooks.md.',
+      'Events that are handed over; empty or absent is what docs/hooks.md calls told by default.',
     ),
     timeout_seconds: setting(optionalWhole(1, 300), 'Time one call may take; `hooks.timeout_seconds` when absent.', {
       unit: 'seconds',

@@ -15,7 +15,7 @@ import {
   stayActive,
   useSession,
   WARNING_MS,
-} from '../session.ts'
+} from '../stored-session.ts'
 import { chooseTheme, THEMES, type Theme, useChosenTheme } from '../theme.ts'
 import { Problem } from './basics.tsx'
 import { Action, Dialog } from './dialog.tsx'

@@ -10,7 +10,7 @@ import { type Column, ListPage } from '../components/table.tsx'
 import { endOfDay } from '../format.ts'
 import { ROLE_OPTIONS, ROLES } from '../labels.ts'
 import type { PageProps } from '../router.ts'
-import type { Role } from '../session.ts'
+import type { Role } from '../stored-session.ts'
 
 type Token = Output<'listTokens'>[number]
 type WithSecret = Output<'createToken'>

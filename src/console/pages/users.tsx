@@ -9,7 +9,7 @@ import { Page, tell } from '../components/page.tsx'
 import { type Column, ListPage } from '../components/table.tsx'
 import { ROLE_OPTIONS, ROLES } from '../labels.ts'
 import type { PageProps } from '../router.ts'
-import { forget, type Role, useSession } from '../session.ts'
+import { forget, type Role, useSession } from '../stored-session.ts'
 
 type User = Output<'listUsers'>[number]
 /** A password that is shown once, and above it whose it is. */

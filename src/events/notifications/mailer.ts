@@ -8,7 +8,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabasePool } from 'slonik'
-import type { NotificationSettings } from '../../settings/notifications.ts'
+import type { NotificationSettings } from '../../settings/notification-settings.ts'
 import {
   type ClaimedNotification,
   claimNotifications,

@@ -191,6 +191,7 @@ function summaryOf(names: readonly string[]): string {
   return names.slice(0, shown).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
 }
 
+/** Members that are text. A number is given as it is. */
 const texts = <K extends string>(data: { readonly [M in K]?: string | null | undefined }, ...members: K[]) =>
   Object.fromEntries(members.map((member) => [member, text(data[member])])) as Record<K, string>
 

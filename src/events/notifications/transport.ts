@@ -2,7 +2,7 @@
 
 import nodemailer from 'nodemailer'
 import type { CheckStatus } from '../../domain/health.ts'
-import type { MailSettings } from '../../settings/notifications.ts'
+import type { MailSettings } from '../../settings/notification-settings.ts'
 
 export interface OutgoingMail {
   recipient: string

@@ -13,10 +13,10 @@ import { renderHead } from '../../domain/audit-chain.ts'
 import type { EventWriter } from '../../events/event-writer.ts'
 import type { Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
-import { requireAuditKey } from '../../settings/admin.ts'
+import { requireAuditKey } from '../../settings/admin-settings.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
-import { createEventWriter } from '../event-writer.ts'
 import type { AdminThreadData, ReloadChanges } from '../messages.ts'
+import { createEventWriter } from '../start-event-writer.ts'
 
 const LOOK_MS = 5_000
 const HEAD_EVERY_MS = 60_000

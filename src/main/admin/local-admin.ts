@@ -1,7 +1,7 @@
 /** The Admin API without a server, for the command line: its requests are answered in this process. */
 
 import { randomUUID } from 'node:crypto'
-import { AdminApplication } from '../../admin/application.ts'
+import { AdminApplication } from '../../admin/admin-application.ts'
 import type { AuditLog } from '../../admin/audit/audit-log.ts'
 import type { AdminContext, AdminEvents, SigningIssuer } from '../../admin/context.ts'
 import { ENDPOINTS } from '../../admin/endpoints.ts'
@@ -9,7 +9,7 @@ import { ReplyStreams } from '../../admin/streams.ts'
 import { HASHING_HERE } from '../../admin/users/passwords.ts'
 import { AdminError } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { adminSettings, requireAuditKey } from '../../settings/admin.ts'
+import { adminSettings, requireAuditKey } from '../../settings/admin-settings.ts'
 import { addRevocations, type RevocationTally } from '../../store/server-settings.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
 import type { AdminThreadData } from '../messages.ts'

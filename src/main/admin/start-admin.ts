@@ -1,6 +1,6 @@
 /** The admin thread, and the supervisor's answers to its questions. */
 
-import type { AdminQuestions, ShownConfig } from '../../admin/message.ts'
+import type { AdminQuestions, ShownConfig } from '../../admin/admin-message.ts'
 import type { CaBackend } from '../../ca/backend.ts'
 import { formatErrors, type LoadedConfig } from '../../config/load.ts'
 import { planReload } from '../../config/reload.ts'
@@ -9,7 +9,7 @@ import type { InstanceState } from '../../domain/alarms.ts'
 import type { CheckStatus } from '../../domain/health.ts'
 import { spawn } from '../../runtime/actor.ts'
 import { type SupervisedThread, superviseThread } from '../../runtime/thread.ts'
-import { auditKeyOf } from '../../settings/admin.ts'
+import { auditKeyOf } from '../../settings/admin-settings.ts'
 import { sharedWork } from '../../shared/lib/caching.ts'
 import type { CaPart } from '../ca/start-ca.ts'
 import type { AdminThreadData, AdminThreadMessages, ReloadChanges } from '../messages.ts'

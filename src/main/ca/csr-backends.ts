@@ -20,8 +20,8 @@ import {
   challengeHandler,
   requireChallengeHandler,
   upstreamAccountBox,
-} from '../../settings/acme-proxy.ts'
-import { breakerSettings, externalSettings } from '../../settings/backends.ts'
+} from '../../settings/acme-proxy-settings.ts'
+import { breakerSettings, externalSettings } from '../../settings/backend-settings.ts'
 import type { Database } from '../../store/database.ts'
 import { createUpstreamAccountStore } from '../../store/upstream-account-store.ts'
 import type { StartContext } from '../start-context.ts'

@@ -12,7 +12,7 @@ import type { Config } from '../../config/schema.ts'
 import type { Metrics } from '../../ops/metrics.ts'
 import { startLoop } from '../../runtime/loop.ts'
 import type { SharedFlags } from '../../services/shared-state.ts'
-import { breakerSettings } from '../../settings/backends.ts'
+import { breakerSettings } from '../../settings/backend-settings.ts'
 
 const PROBE_TIMEOUT_MS = 5_000
 

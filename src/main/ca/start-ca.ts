@@ -17,7 +17,7 @@ import {
   openSharedFlags,
   type SharedFlags,
 } from '../../services/shared-state.ts'
-import { signerProgram } from '../../settings/signer.ts'
+import { signerProgram } from '../../settings/signer-settings.ts'
 import { allocateChangeCounters, openChangeCounters } from '../../shared/lib/shared-memory.ts'
 import type { ChallengeMethods } from '../../validation/extensions.ts'
 import type { StartContext } from '../start-context.ts'

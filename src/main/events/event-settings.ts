@@ -7,7 +7,7 @@ import type { Config } from '../../config/schema.ts'
 import type { AuditFileSettings } from '../../events/audit-consumers.ts'
 import type { SyslogTarget } from '../../events/syslog-sender.ts'
 import type { TransparencyLog } from '../../events/transparency.ts'
-import { databaseSettings } from '../../settings/server.ts'
+import { databaseSettings } from '../../settings/server-settings.ts'
 import type { DatabaseSettings } from '../../store/database.ts'
 
 export function eventsDatabaseSettings(config: Config): DatabaseSettings {

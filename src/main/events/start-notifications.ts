@@ -3,8 +3,8 @@
 import type { Config } from '../../config/schema.ts'
 import type { CheckStatus } from '../../domain/health.ts'
 import type { EventDelivery } from '../../events/delivery.ts'
-import { NotificationConsumer } from '../../events/notifications/consumer.ts'
 import { Mailer, type MailerEvents } from '../../events/notifications/mailer.ts'
+import { NotificationConsumer } from '../../events/notifications/notification-consumer.ts'
 import { MailTemplates } from '../../events/notifications/templates.ts'
 import { MailProbe, MailTransport } from '../../events/notifications/transport.ts'
 import { beginAtZero } from '../../ops/metrics.ts'
@@ -13,7 +13,7 @@ import {
   type NotificationSettings,
   notificationSettings,
   templatesPath,
-} from '../../settings/notifications.ts'
+} from '../../settings/notification-settings.ts'
 import type { ConsumerContext } from './consumers.ts'
 
 export class Notifications {

@@ -6,7 +6,7 @@ import { type AccountRules, createAccountRules } from '../../services/account-ru
 import { createExternalAccounts } from '../../services/external-accounts.ts'
 import { announcingAccounts } from '../../services/flow-cache.ts'
 import { type AskForMailDomains, createMailDomainCheck, Registration } from '../../services/registration.ts'
-import { accountRulesPolicy, externalAccountPolicy, registrationPolicy } from '../../settings/accounts.ts'
+import { accountRulesPolicy, externalAccountPolicy, registrationPolicy } from '../../settings/account-settings.ts'
 import { eabSecretBox } from '../../settings/eab-secret.ts'
 import type { ChangeCounters } from '../../shared/lib/shared-memory.ts'
 import { createAllowlistStore, createCsrProfileStore } from '../../store/account-rules-store.ts'

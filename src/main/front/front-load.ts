@@ -1,6 +1,6 @@
 /** Measures a front thread: its load for the overload control, its pool for the instance. */
 
-import type { HttpServer } from '../../http/server.ts'
+import type { HttpServer } from '../../http/http-server.ts'
 import { TICK_MS } from '../../overload/overload.ts'
 import type { OverloadControl } from '../../overload/overload-control.ts'
 import type { SharedFlags } from '../../services/shared-state.ts'

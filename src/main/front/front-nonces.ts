@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import { startLoop } from '../../runtime/loop.ts'
 import { NonceAudit, openSharedNonces } from '../../services/stored-nonces.ts'
-import { nonceLifetimeSeconds } from '../../settings/server.ts'
+import { nonceLifetimeSeconds } from '../../settings/server-settings.ts'
 import { createNonces, type Nonces, openReplayWindow } from '../../shared/protocol/nonce.ts'
 import type { Database } from '../../store/database.ts'
 import { createNonceAuditStore, createNonceStore } from '../../store/nonce-store.ts'

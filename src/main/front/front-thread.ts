@@ -3,11 +3,11 @@
  * shared port.
  */
 
-import type { AdminMessages } from '../../admin/message.ts'
+import type { AdminMessages } from '../../admin/admin-message.ts'
 import { overloadEvents } from '../../front/events.ts'
 import { trustedProxies } from '../../http/client-address.ts'
-import type { HttpReply } from '../../http/message.ts'
-import type { HttpServer } from '../../http/server.ts'
+import type { HttpReply } from '../../http/http-message.ts'
+import type { HttpServer } from '../../http/http-server.ts'
 import { createLogger, PINO_LEVELS } from '../../ops/logging.ts'
 import { createMetrics } from '../../ops/metrics.ts'
 import { answerOf } from '../../ops/thread-metrics.ts'
@@ -16,11 +16,16 @@ import { type Actor, spawn } from '../../runtime/actor.ts'
 import { ActorError } from '../../runtime/errors.ts'
 import { runThread, type ThreadContext } from '../../runtime/thread-entry.ts'
 import { openSharedFlags } from '../../services/shared-state.ts'
-import { liveSettings, overloadSettings, proxySettings, threadDatabaseSettings } from '../../settings/server.ts'
+import {
+  liveSettings,
+  overloadSettings,
+  proxySettings,
+  threadDatabaseSettings,
+} from '../../settings/server-settings.ts'
 import { isUnavailable, openDatabase } from '../../store/database.ts'
 import { connectCa } from '../ca/signer-connection.ts'
-import { createEventWriter } from '../event-writer.ts'
 import type { FrontMessages, FrontThreadData, SupervisorMessages } from '../messages.ts'
+import { createEventWriter } from '../start-event-writer.ts'
 import { createStores } from '../stores.ts'
 import { createAcmeContext } from './acme-context.ts'
 import { createFrontCrls } from './front-crls.ts'

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import pino from 'pino'
 import { z } from 'zod/v4'
-import { AdminApplication } from '../../../src/admin/application.ts'
+import { AdminApplication } from '../../../src/admin/admin-application.ts'
+import { type AnyEndpoint, BOTH_ROLES, endpoint, endpointGroup } from '../../../src/admin/admin-endpoint.ts'
+import type { AdminRequest } from '../../../src/admin/admin-message.ts'
 import type { AdminContext } from '../../../src/admin/context.ts'
-import { type AnyEndpoint, BOTH_ROLES, endpoint, endpointGroup } from '../../../src/admin/endpoint.ts'
-import type { AdminRequest } from '../../../src/admin/message.ts'
 import { ReplyStreams } from '../../../src/admin/streams.ts'
 
 const reply = { status: 200, schema: z.strictObject({ ok: z.boolean() }) } as const

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod/v4'
+import { errorReply, invalid } from '../../../src/admin/admin-errors.ts'
 import { ENDPOINTS } from '../../../src/admin/endpoints.ts'
-import { errorReply, invalid } from '../../../src/admin/errors.ts'
 import { limitOf } from '../../../src/admin/pages.ts'
 
 test('however many entries of a body are wrong, the reply names the first hundred', () => {

@@ -13,7 +13,7 @@ import type { TLSSocket } from 'node:tls'
 import { CaError } from '../../../src/ca/backend.ts'
 import type { BackendState, IssuanceRequest, StepOptions } from '../../../src/ca/csr-backend.ts'
 import { createExternalBackend } from '../../../src/ca/external-backend.ts'
-import { externalSettings } from '../../../src/settings/backends.ts'
+import { externalSettings } from '../../../src/settings/backend-settings.ts'
 import { aConfig } from '../config/support.ts'
 
 const REQUEST: IssuanceRequest = {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type ApprovalFacts, approvalOf } from '../../../src/domain/allowlist.ts'
 import { chooseProfile } from '../../../src/domain/order-request.ts'
-import { certificateProfiles } from '../../../src/settings/orders.ts'
+import { certificateProfiles } from '../../../src/settings/order-settings.ts'
 import { aConfig } from '../config/support.ts'
 
 const facts = (over: Partial<ApprovalFacts>): ApprovalFacts => ({

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { createForwarding, type ProxySettings } from '../../../src/http/client-address.ts'
-import type { HttpRequest } from '../../../src/http/message.ts'
+import type { HttpRequest } from '../../../src/http/http-message.ts'
 import { propertyRuns } from '../../support/property-runs.ts'
 
 const PROXY = '10.0.0.5'

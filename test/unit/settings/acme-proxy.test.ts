@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { parseConfigText } from '../../../src/config/load.ts'
-import { acmeProxySettings, upstreamAccountBox } from '../../../src/settings/acme-proxy.ts'
+import { acmeProxySettings, upstreamAccountBox } from '../../../src/settings/acme-proxy-settings.ts'
 import { aConfig } from '../config/support.ts'
 
 describe('the seal of the upstream account', () => {

@@ -26,7 +26,7 @@ import {
   noticeAges,
   notificationSettings,
   templatesPath,
-} from '../../../src/settings/notifications.ts'
+} from '../../../src/settings/notification-settings.ts'
 import { keysOfEvents } from '../../events/keys.ts'
 import { loopbackCertificate } from '../../support/certificates.ts'
 import { until } from '../../support/until.ts'

@@ -10,7 +10,7 @@ import type { ExternalAccountPolicy } from '../services/external-accounts.ts'
 import type { RegistrationPolicy } from '../services/registration.ts'
 import type { AccountKeyPolicy } from '../shared/protocol/jwk.ts'
 import { Urls } from '../shared/protocol/urls.ts'
-import { proxySettings, urlSettings } from './server.ts'
+import { proxySettings, urlSettings } from './server-settings.ts'
 
 export function acmeSettings(config: Config): AcmeSettings {
   const { security, acme, order, challenges } = config

@@ -4,12 +4,12 @@
  */
 
 import { AdminError } from '../domain/admin-error.ts'
-import type { Header, HttpReply, HttpRequest } from '../http/message.ts'
+import type { Header, HttpReply, HttpRequest } from '../http/http-message.ts'
 import type { Problem } from '../shared/protocol/problem.ts'
 import { behindExternalPath } from '../shared/protocol/urls.ts'
-import { asAdminError, errorReply } from './errors.ts'
-import type { AdminReply, AdminRequest } from './message.ts'
-import { segmentsOf } from './router.ts'
+import { asAdminError, errorReply } from './admin-errors.ts'
+import type { AdminReply, AdminRequest } from './admin-message.ts'
+import { segmentsOf } from './admin-router.ts'
 
 /** The application, in this thread or another. */
 export interface AdminPort {

@@ -2,7 +2,7 @@
 
 import type { ShownSetting } from '../config/shown.ts'
 import type { InstanceState } from '../domain/alarms.ts'
-import type { Header } from '../http/message.ts'
+import type { Header } from '../http/http-message.ts'
 
 export interface AdminRequest {
   requestId: string

@@ -9,7 +9,7 @@ import { describeFileError } from '../shared/lib/file-error.ts'
 import { secretIn } from '../shared/lib/secret-box.ts'
 import { externalPathOf } from '../shared/protocol/urls.ts'
 import type { DatabaseSettings } from '../store/database.ts'
-import { databaseSettings } from './server.ts'
+import { databaseSettings } from './server-settings.ts'
 
 /** A shorter file is a mistake, such as a truncated one. */
 const MIN_KEY_BYTES = 32

@@ -7,7 +7,7 @@ import type { z } from 'zod/v4'
 import type { AdminErrorCode } from '../domain/admin-error.ts'
 import { ROLES, type Role } from '../domain/administrator.ts'
 import type { AuditAction } from '../domain/audit-chain.ts'
-import type { Header } from '../http/message.ts'
+import type { Header } from '../http/http-message.ts'
 import type { AdminContext } from './context.ts'
 import type { SignedIn } from './users/sign-in.ts'
 

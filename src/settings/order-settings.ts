@@ -10,7 +10,7 @@ import type { OrderingPolicy } from '../services/ordering.ts'
 import type { ExpiryLifetimes, RetentionPolicy } from '../services/retention.ts'
 import type { EnabledMethod } from '../shared/protocol/challenge.ts'
 import { normalizeDnsName } from '../shared/protocol/identifier.ts'
-import { proxySettings } from './server.ts'
+import { proxySettings } from './server-settings.ts'
 
 const SECOND_MS = 1000
 const DAY_MS = 86_400_000

@@ -9,7 +9,7 @@ import {
   type NotificationType,
   type TemplateValues,
 } from '../../domain/notification.ts'
-import type { NotificationSettings } from '../../settings/notifications.ts'
+import type { NotificationSettings } from '../../settings/notification-settings.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { renderTimestamp } from '../../shared/protocol/timestamp.ts'
 import {

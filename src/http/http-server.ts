@@ -1,6 +1,6 @@
 /** Options and interface of the HTTP server; `uws.ts` implements it. */
 
-import type { HttpHandler, HttpReply, HttpRequest } from './message.ts'
+import type { HttpHandler, HttpReply, HttpRequest } from './http-message.ts'
 
 export interface ListenOptions {
   host: string

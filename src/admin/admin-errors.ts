@@ -2,10 +2,10 @@
 
 import type { z } from 'zod/v4'
 import { ADMIN_ERRORS, AdminError, type AdminErrorCode, type FieldError } from '../domain/admin-error.ts'
-import type { Header } from '../http/message.ts'
+import type { Header } from '../http/http-message.ts'
 import { nearest } from '../shared/config-file/suggest.ts'
 import type { Problem } from '../shared/protocol/problem.ts'
-import type { AdminReply } from './message.ts'
+import type { AdminReply } from './admin-message.ts'
 
 const TYPE_PREFIX = 'urn:chancery:admin:error:'
 

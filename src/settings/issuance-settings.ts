@@ -12,8 +12,8 @@ import { keysOf } from '../shared/lib/encoding.ts'
 import { CURVES } from '../shared/pki/algorithms.ts'
 import type { EnabledMethod } from '../shared/protocol/challenge.ts'
 import { Urls } from '../shared/protocol/urls.ts'
-import { certificateProfiles, identifierPolicy, issuerIdsOf } from './orders.ts'
-import { urlSettings } from './server.ts'
+import { certificateProfiles, identifierPolicy, issuerIdsOf } from './order-settings.ts'
+import { urlSettings } from './server-settings.ts'
 
 const SECOND_MS = 1000
 const HTTP_PORT = 80

@@ -1,7 +1,7 @@
 /** Finds the endpoint of a path. Parameters are one path segment each. */
 
 import { AdminError, notFound } from '../domain/admin-error.ts'
-import type { AnyEndpoint } from './endpoint.ts'
+import type { AnyEndpoint } from './admin-endpoint.ts'
 
 interface RouteMatch {
   endpoint: AnyEndpoint
