@@ -134,9 +134,16 @@ export const FLAGS = {
 
 /** Services that the bench starts set these themselves. */
 const NOT_WHEN_STARTED = [
-  ...(['directory', 'ca-cert', 'insecure', 'root', 'responder-host'] as const),
-  ...(['http01-port', 'dns-port', 'tlsalpn01-port', 'server-pid'] as const),
-]
+  'directory',
+  'ca-cert',
+  'insecure',
+  'root',
+  'responder-host',
+  'http01-port',
+  'dns-port',
+  'tlsalpn01-port',
+  'server-pid',
+] as const
 const CONNECTIONS_PER_CLIENT = 4
 const REPEAT_OF_SEVERAL = 3
 

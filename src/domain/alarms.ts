@@ -64,8 +64,20 @@ export interface Alarm {
 }
 
 export const ALARM_CODES = [
-  ...(['instance', 'database', 'signer', 'token', 'issuer', 'crl', 'name_server'] as const),
-  ...(['signing_stopped', 'maintenance', 'task', 'consumer', 'dead_letters', 'notifications', 'validations'] as const),
+  'instance',
+  'database',
+  'signer',
+  'token',
+  'issuer',
+  'crl',
+  'name_server',
+  'signing_stopped',
+  'maintenance',
+  'task',
+  'consumer',
+  'dead_letters',
+  'notifications',
+  'validations',
   'alarm_event',
 ] as const
 export type AlarmCode = (typeof ALARM_CODES)[number]

@@ -35,8 +35,15 @@ export interface Refusal {
 
 /** Requests that wait for the database only, not for a signer or a name server. */
 const MEASURED: ReadonlySet<string> = new Set<ResourceName>([
-  ...(['account', 'accountOrders', 'newOrder', 'newAuthz', 'renewalInfo'] as const),
-  ...(['order', 'authorization', 'challenge', 'certificate'] as const),
+  'account',
+  'accountOrders',
+  'newOrder',
+  'newAuthz',
+  'renewalInfo',
+  'order',
+  'authorization',
+  'challenge',
+  'certificate',
 ])
 
 const WATCHED = 0.3

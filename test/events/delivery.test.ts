@@ -111,7 +111,7 @@ describe('events', () => {
       db,
       'holders',
       ['account.registration', 'certificate.issuance'],
-      [...(['account.registration', 'certificate.issuance'] as const)],
+      ['account.registration', 'certificate.issuance'],
     )
     await registerConsumer(db, 'everybody', ['certificate.issuance'])
     const without = await anAccount()

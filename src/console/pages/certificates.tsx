@@ -210,7 +210,15 @@ const shortSerial = (serial: string) => (serial.length > 16 ? `${serial.slice(0,
 const CERTIFICATES_CSV: CsvFile<ListedCertificate> = {
   name: 'certificates.csv',
   members: [
-    ...(['serial_number', 'san_values', 'not_before', 'not_after', 'revoked_at', 'revocation_reason'] as const),
-    ...(['account_id', 'order_id', 'fingerprint', 'issuer_fingerprint'] as const),
+    'serial_number',
+    'san_values',
+    'not_before',
+    'not_after',
+    'revoked_at',
+    'revocation_reason',
+    'account_id',
+    'order_id',
+    'fingerprint',
+    'issuer_fingerprint',
   ],
 }

@@ -39,8 +39,19 @@ const COLUMNS: readonly Column<Credential>[] = [
 const CSV: CsvFile<Credential> = {
   name: 'eab-credentials.csv',
   members: [
-    ...(['id', 'kid', 'label', 'used', 'used_at', 'revoked', 'expires_at', 'uses', 'max_uses'] as const),
-    ...(['account_id', 'allowed_networks', 'profiles', 'created_at'] as const),
+    'id',
+    'kid',
+    'label',
+    'used',
+    'used_at',
+    'revoked',
+    'expires_at',
+    'uses',
+    'max_uses',
+    'account_id',
+    'allowed_networks',
+    'profiles',
+    'created_at',
   ],
 }
 
