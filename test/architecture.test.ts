@@ -423,8 +423,6 @@ describe('foreign packages', () => {
 /** The most that a reader takes in: one screen for a function, and the objects that one file connects. */
 const MAX_FUNCTION_LINES = 80
 const MAX_IMPORTS = 25
-/** Each connects all parts of a thread. */
-const COMPOSITION_ROOTS = ['src/main/front/front-thread.ts']
 
 describe('sizes', () => {
   test(`a function has at most ${MAX_FUNCTION_LINES} lines`, () => {
@@ -436,10 +434,10 @@ describe('sizes', () => {
     assert.deepEqual(long, [])
   })
 
-  test(`a file has at most ${MAX_IMPORTS} imports, unless it is a composition root`, () => {
+  test(`a file has at most ${MAX_IMPORTS} imports`, () => {
     const counts = new Map<string, number>()
     for (const { file } of imports) counts.set(file, (counts.get(file) ?? 0) + 1)
-    const over = [...counts].filter(([file, count]) => count > MAX_IMPORTS && !COMPOSITION_ROOTS.includes(file))
+    const over = [...counts].filter(([, count]) => count > MAX_IMPORTS)
     assert.deepEqual(
       over.map(([file, count]) => `${file} has ${count} imports`),
       [],
