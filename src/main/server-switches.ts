@@ -6,7 +6,7 @@ import { type Loop, startLoop } from '../runtime/loop.ts'
 import type { SharedFlags } from '../services/shared-state.ts'
 import { keysOf } from '../shared/lib/encoding.ts'
 import type { Database } from '../store/database.ts'
-import { createServerSettings, SERVER_SWITCHES, type ServerSwitch, takeRevocations } from '../store/server-settings.ts'
+import { createServerSettings, SERVER_SWITCHES, type ServerSwitch, takeRevocations } from '../store/switch-store.ts'
 
 /** Every thread must see a change within two seconds. */
 const POLL_MS = 1_000

@@ -7,7 +7,7 @@
  */
 
 import type { PoolNumbers } from '../store/database.ts'
-import type { ServerSwitch } from '../store/server-settings.ts'
+import type { ServerSwitch } from '../store/switch-store.ts'
 
 export interface SharedFlags {
   /** The sums over the pools of all fronts. */

@@ -3,7 +3,7 @@
 import { revokeBySerial } from '../../admin/revocations/certificate-revocations.ts'
 import { serialNumberHex } from '../../shared/pki/tbs-certificate.ts'
 import type { Database } from '../../store/database.ts'
-import { createServerSettings } from '../../store/server-settings.ts'
+import { createServerSettings } from '../../store/switch-store.ts'
 import type { Administration } from '../operator-database.ts'
 
 export interface TestTarget {
