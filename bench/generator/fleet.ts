@@ -24,7 +24,7 @@ export interface GeneratorJob {
 
 /** Load of the open loop. */
 export interface Arrivals {
-  /** One after the other; a rate is that of a whole fleet or of one process, by who is told. */
+  /** Run in order. A fleet divides `perSecond` among its processes. */
   steps: { perSecond: number; forMs: number /** Who still waits at its end goes away. */; leaveAtEnd?: boolean }[]
   /** How long an arrival waits for a connection. */
   patienceMs: number

@@ -44,7 +44,7 @@ export async function outputOf(
   throw new Error(`${file} ${args.join(' ')} failed in ${cwd}:\n${everything.trim()}`)
 }
 
-/** @param pid Of a process, or minus that of a process group. */
+/** @param pid a process id, or a process group's id with a minus sign */
 function killIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)

@@ -39,7 +39,7 @@ function renderDirectory({ urls, settings }: Pick<AcmeContext, 'urls' | 'setting
   })
 }
 
-/** RFC 8555 §7.2, §6.3: the nonce is that of every reply. */
+/** Adds no nonce itself: every reply carries one (RFC 8555 §7.2, §6.3). */
 const newNonce = acmeEndpoint({
   resource: 'newNonce',
   signedBy: 'kid',

@@ -105,7 +105,7 @@ export function listenForAdministrators(options: AdminListenerOptions): AdminSer
   }
 }
 
-/** This port has a budget of failed requests as large as that of the fronts. */
+/** This port has a budget of failed requests as large as the fronts have. */
 function guardAgainstFailures({ isGuarded, log }: AdminListenerOptions) {
   const budget = new AbuseBudget({
     isEnabled: isGuarded,

@@ -114,7 +114,8 @@ interface PageOfList<T> {
 
 /**
  * @param skip where the rows before the offset need not be read
- * @throws AdminError when the rows before the offset take too long to find, and when none was found in SEARCH_MS
+ * @throws AdminError when the rows before the offset take too long to find
+ * @throws AdminError when no row was found in SEARCH_MS
  */
 export async function readPageOf<T>(
   read: ReadPage<T>,

@@ -1,10 +1,10 @@
 /**
  * Issuances from a CSR in the supervisor (docs/decisions/backends.md).
  *
- *   1 claim    the row, for one step
- *   2 decide   `nextStep` of domain/csr-issuance.ts, from the row and the outcome of the last step
- *   3 act      ask the backend, withdraw, hand over, record or fail
- *   4 commit   the outcome; `CSR_ISSUANCE` in domain/states.ts guards each write
+ *   1 The supervisor claims the row for one step.
+ *   2 `nextStep` (domain/csr-issuance.ts) decides by the row and the last outcome.
+ *   3 The step asks the backend, withdraws, hands over, records or fails.
+ *   4 It commits the outcome. `CSR_ISSUANCE` (domain/states.ts) guards each write.
  *
  * A crash between 3 and 4 repeats the step with `isRepeated`. An order that fails while a
  * certificate may exist leaves its row, and what comes is recorded as revoked.

@@ -10,7 +10,7 @@ import { instantParameter, line, text, time, timeOrNull, timestamp, uuid } from 
 import { type AuditFilter, readAuditPage, type StoredAuditEntry } from './audit-store.ts'
 import type { AuditVerification as StoredVerification } from './audit-verification-store.ts'
 
-/** Its members are also those of `readAuditLines`. */
+/** `readAuditLines` makes the same members. */
 const AuditLogEntry = z
   .strictObject({
     id: z.uuid(),

@@ -46,7 +46,8 @@ export class HistoryIndexes {
     })
     const first = await Promise.race([making, late]).finally(() => clearTimeout(timer))
     if (first !== 'late') return
-    making.catch(() => undefined) // the next request tells
+    // The next request reports a failure.
+    making.catch(() => undefined)
     throw new AdminError(
       'unavailable',
       "an index that 'reuse_key' and 'renewal_window_days' need is being made; send the request again in a while",

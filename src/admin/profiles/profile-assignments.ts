@@ -1,6 +1,6 @@
 /**
- * CSR profiles of accounts and binding credentials. A profile of the account itself wins over that of
- * its credential; taking one back leaves the other.
+ * CSR profiles of accounts and binding credentials. A profile of the account itself wins over its
+ * credential's. Taking one back leaves the other.
  */
 
 import { z } from 'zod/v4'
@@ -39,7 +39,7 @@ export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
   assignCsrProfile: endpoint({
     route: 'PUT /csr-profiles/{profile_id}/accounts/{account_id}',
     roles: ADMINS,
-    summary: 'Gives a profile to an account itself, where it wins over that of its credential.',
+    summary: 'Gives a profile to an account itself, where it wins over the profile of its credential.',
     params: associationParams,
     reply: { status: 204 },
     errors: ['not_found'],

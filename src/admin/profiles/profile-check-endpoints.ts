@@ -132,12 +132,12 @@ const Issued = z.object({
 })
 type IssuedCertificate = z.infer<typeof Issued>
 
-/** Rows of certificates_pkey that are looked through for those of one profile. */
+/** Rows of certificates_pkey that a search for the certificates of one profile reads. */
 const LOOKED_THROUGH = 10_000
 
 /**
  * Certificates of accounts, the newest first.
- * @param profileId only those of accounts for which this profile counts, among the last 10,000
+ * @param profileId only certificates whose accounts have this profile, among the last 10,000
  */
 function listIssuedLately(
   db: CommonQueryMethods,
