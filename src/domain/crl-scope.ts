@@ -56,6 +56,19 @@ export function shardOf(serialNumber: Buffer, shards: number): number {
   return serialNumber.readUInt16BE(serialNumber.length - 2) % shards
 }
 
+const OCTETS = 256
+
+/**
+ * The last octets that serial numbers of a part have, as ranges from first to last; the database counts revocations by
+ * them. Certificates of other parts may share them where the count is no power of two, or above 256.
+ */
+export function octetsOf({ shards, shard }: { shards: number; shard: number }): (readonly [number, number])[] {
+  // The largest power of two that divides the count.
+  const step = Math.min(OCTETS, shards & -shards)
+  if (step === 1) return [[0, OCTETS - 1]]
+  return Array.from({ length: OCTETS / step }, (_, at) => [(shard % step) + at * step, (shard % step) + at * step])
+}
+
 /**
  * Last part of a list's path: `default` for a complete one, `default/16-3` for the fourth of
  * sixteen.

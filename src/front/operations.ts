@@ -25,11 +25,16 @@ export interface OperationsOptions {
 export interface FrontCrls {
   /** Finds a list by name; the empty name means the default issuer's list. */
   find(name: string): CrlDocument | undefined
+  /** Whether this issuer has no complete list (`crl.complete`). */
+  isInParts(name: string): boolean
   maxAgeSeconds: number
 }
 
 /** The first list of an issuer takes about a second to build. */
 const NO_CRL_RETRY_SECONDS = 2
+
+const IN_PARTS =
+  'the CRL of this issuer is published in parts; each certificate names its part in the extension cRLDistributionPoints'
 
 /** @returns undefined when the path is none of these */
 export function operationsReply(
@@ -111,6 +116,7 @@ export function crlReplyTo(
     const { http, now } = exchange
     return crlReply(http, found, options.crl?.maxAgeSeconds ?? 0, now, headersOf(exchange, options))
   }
+  if (options.crl?.isInParts(name)) return acme.problem(new Problem('malformed', IN_PARTS, { status: 404 }), exchange)
   if (name !== '') return acme.notFound(exchange)
   const wait = { status: 503, retryAfterSeconds: NO_CRL_RETRY_SECONDS }
   return acme.problem(new Problem('serverInternal', 'the first CRL is still being built', wait), exchange)

@@ -12,7 +12,7 @@
  */
 
 import type { CaBackend, CaIssuer } from '../ca/backend.ts'
-import { COMPLETE, crlName, issuerKeyOf, issuerKeyOfCertificate } from '../domain/crl-scope.ts'
+import { COMPLETE, crlName, issuerKeyOf, issuerKeyOfCertificate, octetsOf } from '../domain/crl-scope.ts'
 import { keysOf } from '../shared/lib/encoding.ts'
 import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
@@ -25,7 +25,7 @@ import {
 } from '../shared/pki/tbs-cert-list.ts'
 import { parseCrlExtensions, TbsCertListReader } from '../shared/pki/tbs-cert-list-reader.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
-import type { CrlDraft, CrlPage, CrlScope, CrlState, CrlStore } from '../store/crl-store.ts'
+import type { CrlDraft, CrlPage, CrlPart, CrlScope, CrlState, CrlStore } from '../store/crl-store.ts'
 
 export interface CrlPolicy {
   /** Time between two lists without revocations; undefined: `scheduledAt` decides. */
@@ -36,6 +36,8 @@ export interface CrlPolicy {
   hash: 'sha256' | 'sha384' | 'sha512' | undefined
   /** Parts for new certificates; 1 is a single list. */
   shards: number
+  /** Whether a complete list stands beside the parts. */
+  complete: boolean
   /** Parts of an earlier count are built until so many days after its last use. */
   maxValidityDays: number
   /** The CRL distribution point of the certificates of one part. */
@@ -128,14 +130,15 @@ export class CrlBuilder {
   async round(): Promise<number> {
     let published = 0
     this.#areDuplicatesTold = false
-    const scopes = await this.#partitions()
+    const counts = await this.#shardings()
+    const parts = counts.flatMap((shards) => Array.from({ length: shards }, (_, shard) => ({ shards, shard })))
     for (const issuer of await this.#issuers()) {
-      for (const { shards, shard } of scopes) {
-        const scope = { issuerKey: issuer.issuerKey, shards, shard }
-        if ((this.#pauses.get(crlName(issuer.id, scope))?.until ?? 0) > performance.now()) continue
+      const { issuerKey, fingerprints } = issuer
+      await this.#store.retire(issuerKey, counts)
+      const states = await this.#store.states(issuerKey, parts, fingerprints)
+      for (const part of parts.filter((_, at) => this.#isDue(states[at]))) {
         if (this.#parts.isStopping()) return published
-        if (this.#isDue(await this.#store.state(scope, issuer.fingerprints)))
-          published += await this.#attempt(issuer, scope)
+        if (!this.#isPaused(issuer, part)) published += await this.#attempt(issuer, { issuerKey, ...part })
       }
     }
     return published
@@ -163,16 +166,24 @@ export class CrlBuilder {
     return [...found.values()]
   }
 
-  async #partitions(): Promise<{ shards: number; shard: number }[]> {
-    if (this.#policy.shards > 1 && performance.now() - this.#shardingNotedAt > SHARDING_NOTE_MS) {
-      await this.#store.useShards(this.#policy.shards)
+  /** The counts of parts that have lists; 1 is the complete list, which certificates issued before `crl.shards` name. */
+  async #shardings(): Promise<number[]> {
+    const { shards, complete, maxValidityDays } = this.#policy
+    if (performance.now() - this.#shardingNotedAt > SHARDING_NOTE_MS) {
+      await this.#store.useShards(shards)
       this.#shardingNotedAt = performance.now()
     }
-    const counts = await this.#store.shardings(this.#policy.maxValidityDays)
-    return [COMPLETE, ...counts.flatMap((shards) => Array.from({ length: shards }, (_, shard) => ({ shards, shard })))]
+    const used = await this.#store.shardings(maxValidityDays)
+    return complete ? [...new Set([COMPLETE.shards, ...used])] : used
   }
 
-  #isDue({ published, missing, isRequested, now }: CrlState): boolean {
+  #isPaused({ id }: Issuer, part: CrlPart): boolean {
+    return (this.#pauses.get(crlName(id, part))?.until ?? 0) > performance.now()
+  }
+
+  #isDue(state: CrlState | undefined): boolean {
+    if (!state) return false
+    const { published, missing, isRequested, now } = state
     if (!published || missing > 0 || isRequested) return true
     const scheduledAt = this.#parts.scheduledAt()
     if (scheduledAt && published.startedAt < scheduledAt) return true
@@ -251,13 +262,15 @@ export class CrlBuilder {
     const leftBefore = new Date((draft.previousThisUpdate ?? thisUpdate).getTime() - marginMs)
     const leftOut = await this.#leftOut(issuer, scope, leftBefore)
     let [pieces, entries, length] = [0, 0, 0]
-    for (const issuerFingerprint of issuer.fingerprints) {
-      const read = (afterId: string | undefined) =>
-        settled(this.#store.page({ scope, issuerFingerprint, afterId, leftBefore, limit: PAGE_ROWS }))
+    const runs = issuer.fingerprints.flatMap((issuerFingerprint) =>
+      octetsOf(scope).map((octets) => ({ scope, issuerFingerprint, octets, leftBefore, limit: PAGE_ROWS })),
+    )
+    for (const { issuerFingerprint, ...run } of runs) {
+      const read = (after: string | undefined) => settled(this.#store.page({ ...run, issuerFingerprint, after }))
       let next = read(undefined)
       for (let page = await unwrap(next); page; page = await unwrap(next)) {
         if (this.#parts.isStopping()) throw new Abandoned()
-        next = read(page.lastId)
+        next = read(page.last)
         const { rows, count } = without(page, leftOut.get(issuerFingerprint.toString('hex')))
         if (count === 0) continue
         const der = await this.#parts.encode({ rows, thisUpdateMs: thisUpdate.getTime() })

@@ -63,6 +63,7 @@ export function crlPolicy(config: Config): CrlPolicy {
     lifetimeMs: crl.next_update_seconds * SECOND_MS,
     hash: crl.hash_algorithm ?? undefined,
     shards: crl.shards,
+    complete: crl.complete,
     maxValidityDays: ca.max_validity_days + CRL_MARGIN_DAYS,
     urlOf: crlUrls(config),
     signTimeoutMs: ca.signer.timeout_seconds * SECOND_MS,

@@ -8,6 +8,7 @@
  * vain, and no revocation disappears for a moment.
  */
 
+import { COMPLETE, octetsOf } from '../domain/crl-scope.ts'
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 import { bulkRevocation } from './status-sql.ts'
@@ -16,11 +17,14 @@ import { bulkRevocation } from './status-sql.ts'
  * Which certificates a list covers: all of an issuer (1 and 0), or those whose serial number has
  * this remainder.
  */
-export interface CrlScope {
-  /** SHA-256 of the issuer's name and key identifier. */
-  issuerKey: Buffer
+export interface CrlPart {
   shards: number
   shard: number
+}
+
+export interface CrlScope extends CrlPart {
+  /** SHA-256 of the issuer's name and key identifier. */
+  issuerKey: Buffer
 }
 
 export interface PublishedCrl extends CrlScope {
@@ -52,10 +56,16 @@ export interface CrlDraft {
   /** Number of the list it follows. */
   previous: bigint | undefined
   previousThisUpdate: Date | undefined
-  changes: number
-  /** The share of bulk revocations in `changes`. */
-  bulkChanges: number
+  /** Of the part, and of the whole issuer, by which the previous release tells that a list is due. */
+  changes: { part: Changes; issuer: Changes }
   startedAt: Date
+}
+
+/** Revocations counted so far. */
+interface Changes {
+  all: number
+  /** The share of bulk revocations. */
+  bulk: number
 }
 
 /**
@@ -65,14 +75,16 @@ export interface CrlDraft {
 export interface CrlPage {
   rows: string
   count: number
-  lastId: string
+  last: string
 }
 
 export interface CrlPageQuery {
   scope: CrlScope
   issuerFingerprint: Buffer
-  /** Reads certificates after this id; undefined starts at the first. */
-  afterId: string | undefined
+  /** First and last octet that their serial numbers end in (`octetsOf`). */
+  octets: readonly [number, number]
+  /** `last` of the page before; undefined starts at the first. */
+  after: string | undefined
   /** A certificate has left the list if it expired and was revoked before this (RFC 5280 §3.3). */
   leftBefore: Date
   limit: number
@@ -81,7 +93,8 @@ export interface CrlPageQuery {
 export interface CrlStore {
   /** Issuer certificates with their SHA-256. The caller compares name and key with its issuer. */
   issuerCertificates(): Promise<{ fingerprint: Buffer; certificate: Buffer }[]>
-  state(scope: CrlScope, issuerFingerprints: readonly Buffer[]): Promise<CrlState>
+  /** How each of these lists of an issuer stands, in their order. */
+  states(issuerKey: Buffer, parts: readonly CrlPart[], issuerFingerprints: readonly Buffer[]): Promise<CrlState[]>
   /**
    * Draws the next number; the build must read its rows afterwards. Unless a published one is
    * higher, it is at most `maxLeadSeconds` above the Unix time.
@@ -106,13 +119,15 @@ export interface CrlStore {
    */
   publish(crl: Omit<PublishedCrl, 'startedAt'>, draft: CrlDraft, pieces: number): Promise<boolean>
   published(): Promise<PublishedCrl[]>
+  /** Takes down an issuer's lists of other counts of shards than these. */
+  retire(issuerKey: Buffer, kept: readonly number[]): Promise<void>
   /** Asks the builder on any instance for new lists. */
   requestRebuild(): Promise<void>
   /** Records for the last request why there is no list yet. */
   noteObstacle(reason: string): Promise<void>
   /** The last rebuild: whether it still waits for a newer list, and why, if that is known. */
   lastRequest(): Promise<{ isOpen: boolean; obstacle: string | undefined } | undefined>
-  /** Records that certificates are issued under this count of shards. */
+  /** Records that certificates are issued under this count of shards; 1 means the complete list. */
   useShards(shards: number): Promise<void>
   /** Counts of shards used for certificates within the last so many days. */
   shardings(withinDays: number): Promise<number[]>
@@ -125,23 +140,24 @@ const BULK_SECONDS = 300
 /** A job without progress for so long has lost its instance, and another takes it up. */
 const STANDING_SECONDS = 30
 
-/** Slots below zero are for bulk revocations (`count_revocations`). */
-const CHANGES = `
-  SELECT coalesce(sum(changes), 0)::double precision AS changes,
-         coalesce(sum(changes) FILTER (WHERE slot < 0), 0)::double precision AS bulk_changes
-    FROM crl_changes WHERE issuer_fingerprint = ANY ($4)`
-
-const STATE: Statement = {
-  name: 'crl-state',
-  // crls_pkey, crl_changes_pkey (at most 32 rows an issuer certificate), server_settings_pkey, bulk_revocations_open
+/** At most 512 rows for each certificate of the issuer; slots below zero are for bulk revocations (`count_revocations`). */
+const CHANGES: Statement = {
+  name: 'crl-changes',
   text: `
-    SELECT c.*, x.changes AS current_changes, x.bulk_changes AS current_bulk_changes, now() AS now,
+    SELECT slot, sum(changes)::double precision AS changes
+      FROM crl_changes WHERE issuer_fingerprint = ANY ($1) GROUP BY slot`,
+}
+
+const STATES: Statement = {
+  name: 'crl-states',
+  // crls_pkey, server_settings_pkey, bulk_revocations_open. A row even without a list, for the clock.
+  text: `
+    SELECT c.*, now() AS now,
            coalesce((SELECT updated_at > c.started_at FROM server_settings WHERE key = '${REQUEST_KEY}'), false) AS requested,
            c.started_at > now() - interval '${BULK_SECONDS} s' AND EXISTS (
              SELECT FROM bulk_revocations WHERE status ${bulkRevocation.is('revoking')} AND progressed_at > now() - interval '${STANDING_SECONDS} s'
            ) AS bulk_waits
-      FROM (${CHANGES}) x
-      LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
+      FROM (SELECT) one LEFT JOIN crls c ON c.issuer_key = $1`,
 }
 
 const BEGIN: Statement = {
@@ -153,14 +169,14 @@ const BEGIN: Statement = {
       INSERT INTO crl_numbers AS n (issuer_key, last_number) VALUES ($1, extract(epoch FROM now())::bigint)
       ON CONFLICT (issuer_key) DO UPDATE SET last_number = greatest(
         EXCLUDED.last_number,
-        CASE WHEN n.last_number < EXCLUDED.last_number + $5::bigint THEN n.last_number + 1
+        CASE WHEN n.last_number < EXCLUDED.last_number + $4::bigint THEN n.last_number + 1
              ELSE (SELECT max(p.number) + 1 FROM crls p WHERE p.issuer_key = $1) END)
       RETURNING last_number
     )
-    SELECT d.last_number::text AS number, (extract(epoch FROM now())::bigint + $5::bigint)::text AS highest,
+    SELECT d.last_number::text AS number, (extract(epoch FROM now())::bigint + $4::bigint)::text AS highest,
            now() AS started_at, c.number::text AS previous,
-           c.this_update AS previous_this_update, x.changes, x.bulk_changes
-      FROM drawn d CROSS JOIN (${CHANGES}) x LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
+           c.this_update AS previous_this_update
+      FROM drawn d LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
 }
 
 /** The parameters 2 to 4 are `leftBefore`, the number of parts, and the part. */
@@ -169,26 +185,29 @@ const ON_LIST = `revoked_at IS NOT NULL
                AND ($3 = 1 OR (get_byte(serial_number, length(serial_number) - 2) * 256
                                + get_byte(serial_number, length(serial_number) - 1)) % $3 = $4)`
 
+/** The last octet of a serial number, as the index certificates_revoked_octets has it. */
+const OCTET = 'get_byte(serial_number, length(serial_number) - 1)'
+
 const PAGE: Statement = {
   name: 'crl-page',
-  // certificates_revoked alone. The last two octets of any serial number are as good as random.
+  // certificates_revoked_octets alone. The last two octets of any serial number are as good as random.
   text: `
     SELECT string_agg(encode(serial_number, 'hex') || '.' || extract(epoch FROM revoked_at)::bigint || '.' ||
                       coalesce(revocation_reason, 0), ' ') AS rows,
-           count(*)::integer AS count, max(id::text COLLATE "C") AS last_id
+           count(*)::integer AS count, max((right(encode(serial_number, 'hex'), 2) || id) COLLATE "C") AS last
       FROM (SELECT id, serial_number, revoked_at, revocation_reason, not_after FROM certificates
-             WHERE issuer_fingerprint = $1 AND ${ON_LIST} AND id > $5
-             ORDER BY id LIMIT $6) page`,
+             WHERE issuer_fingerprint = $1 AND ${ON_LIST} AND (${OCTET}, id) > ($5, $6) AND ${OCTET} <= $7
+             ORDER BY ${OCTET}, id LIMIT $8) page`,
 }
 
 const DUPLICATES: Statement = {
   name: 'crl-duplicates',
-  // certificates_revoked; only for issuers that were renewed
+  // certificates_revoked_octets; only for issuers that were renewed
   text: `
     SELECT encode(issuer_fingerprint, 'hex') AS "issuerFingerprint", encode(serial_number, 'hex') AS "serialNumber"
       FROM (SELECT issuer_fingerprint, serial_number,
                    row_number() OVER (PARTITION BY serial_number ORDER BY revoked_at, id) AS place
-              FROM certificates WHERE issuer_fingerprint = ANY ($1) AND ${ON_LIST}) r
+              FROM certificates WHERE issuer_fingerprint = ANY ($1) AND ${ON_LIST} AND ${OCTET} = ANY ($5::integer[])) r
      WHERE place > 1`,
 }
 
@@ -207,14 +226,14 @@ const PUBLISH: Statement = {
   text: `
     WITH published AS (
       INSERT INTO crls (issuer_key, shards, shard, issuer_id, number, changes, this_update, next_update, entries, bytes,
-                        started_at, bulk_changes)
-      SELECT $1, $2, $3, $4, $5::bigint, $6, $7, $8, $9, $10, $11, $14
+                        started_at, bulk_changes, part_changes, part_bulk_changes)
+      SELECT $1, $2, $3, $4, $5::bigint, $6, $7, $8, $9, $10, $11, $14, $15, $16
        WHERE (SELECT count(*) FROM crl_pieces p WHERE p.issuer_key = $1 AND p.number = $5::bigint) = $13
       ON CONFLICT (issuer_key, shards, shard) DO UPDATE
         SET issuer_id = EXCLUDED.issuer_id, number = EXCLUDED.number, changes = EXCLUDED.changes,
             this_update = EXCLUDED.this_update, next_update = EXCLUDED.next_update, entries = EXCLUDED.entries,
             bytes = EXCLUDED.bytes, started_at = EXCLUDED.started_at, bulk_changes = EXCLUDED.bulk_changes,
-            built_at = now()
+            part_changes = EXCLUDED.part_changes, part_bulk_changes = EXCLUDED.part_bulk_changes, built_at = now()
       WHERE crls.number = $12::bigint
       RETURNING number
     )
@@ -231,6 +250,11 @@ const DELETE_PIECES: Statement = {
 }
 
 const PUBLISHED: Statement = { name: 'crl-published', text: 'SELECT * FROM crls ORDER BY issuer_id, shards, shard' }
+
+const RETIRE: Statement = {
+  name: 'crl-retire',
+  text: 'DELETE FROM crls WHERE issuer_key = $1 AND shards <> ALL ($2)',
+}
 
 const REQUEST: Statement = {
   name: 'crl-request',
@@ -274,8 +298,8 @@ interface CrlRow {
   shard: number
   issuer_id: string
   number: string
-  changes: string
-  bulk_changes: string
+  part_changes: string | null
+  part_bulk_changes: string | null
   this_update: Date
   next_update: Date
   entries: number
@@ -289,8 +313,6 @@ interface DraftRow {
   started_at: Date
   previous: string | null
   previous_this_update: Date | null
-  changes: number
-  bulk_changes: number
 }
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
@@ -298,57 +320,35 @@ const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
   return {
     issuerCertificates: () => db.query(ISSUER_CERTIFICATES, []),
-    state: (scope, issuerFingerprints) => readState(db, scope, issuerFingerprints),
-    async begin({ issuerKey, shards, shard }, issuerFingerprints, maxLeadSeconds) {
-      const [row] = await db.query<DraftRow>(BEGIN, [issuerKey, shards, shard, issuerFingerprints, maxLeadSeconds])
-      const { number, highest, started_at, previous, previous_this_update, changes, bulk_changes } = row as DraftRow
-      return {
-        number: BigInt(number),
-        highest: BigInt(highest),
-        previous: previous === null ? undefined : BigInt(previous),
-        previousThisUpdate: previous_this_update ?? undefined,
-        changes,
-        bulkChanges: bulk_changes,
-        startedAt: started_at,
-      }
+    async states(issuerKey, parts, issuerFingerprints) {
+      const rows = await db.query<StateRow>(STATES, [issuerKey])
+      const counts = await db.query<SlotCount>(CHANGES, [issuerFingerprints])
+      const listOf = new Map(rows.map((row) => [`${row.shards}-${row.shard}`, row]))
+      const [{ now } = { now: new Date() }] = rows
+      return parts.map((part) => stateOf(listOf.get(`${part.shards}-${part.shard}`), changesOf(part, counts), now))
     },
-    async page({ scope, issuerFingerprint, afterId, leftBefore, limit }) {
-      type Row = { rows: string | null; count: number; last_id: string }
-      const values = [issuerFingerprint, leftBefore, scope.shards, scope.shard, afterId ?? FIRST_ID, limit]
-      const [row] = await db.query<Row>(PAGE, values)
-      return row?.rows ? { rows: row.rows, count: row.count, lastId: row.last_id } : undefined
+    begin: (scope, issuerFingerprints, maxLeadSeconds) => beginList(db, scope, issuerFingerprints, maxLeadSeconds),
+    async page({ scope: { shards, shard }, issuerFingerprint, octets: [first, last], after, leftBefore, limit }) {
+      const [octet, id] =
+        after === undefined ? [first, FIRST_ID] : [Number.parseInt(after.slice(0, 2), 16), after.slice(2)]
+      const values = [issuerFingerprint, leftBefore, shards, shard, octet, id, last, limit]
+      const [row] = await db.query<{ rows: string | null; count: number; last: string }>(PAGE, values)
+      return row?.rows ? { rows: row.rows, count: row.count, last: row.last } : undefined
     },
     duplicates: ({ shards, shard }, issuerFingerprints, leftBefore) =>
-      db.query(DUPLICATES, [issuerFingerprints, leftBefore, shards, shard]),
+      db.query(DUPLICATES, [issuerFingerprints, leftBefore, shards, shard, everyOctetOf({ shards, shard })]),
     async putPiece(issuerKey, number, piece, der) {
       await db.query(PUT_PIECE, [issuerKey, number, piece, der])
     },
     async piece(issuerKey, number, piece) {
       return (await db.query<{ der: Buffer }>(PIECE, [issuerKey, number, piece]))[0]?.der
     },
-    async publish(crl, draft, pieces) {
-      const values = [
-        crl.issuerKey,
-        crl.shards,
-        crl.shard,
-        crl.issuerId,
-        crl.number,
-        draft.changes,
-        crl.thisUpdate,
-        crl.nextUpdate,
-        crl.entries,
-        crl.bytes,
-        draft.startedAt,
-        draft.previous ?? null,
-        pieces,
-        draft.bulkChanges,
-      ]
-      if ((await db.query(PUBLISH, values)).length === 0) return false
-      await db.query(DELETE_PIECES, [crl.issuerKey, draft.previous ?? crl.number, draft.highest])
-      return true
-    },
+    publish: (crl, draft, pieces) => publishList(db, crl, draft, pieces),
     async published() {
       return (await db.query<CrlRow>(PUBLISHED, [])).map(decode)
+    },
+    async retire(issuerKey, kept) {
+      await db.query(RETIRE, [issuerKey, kept])
     },
     async requestRebuild() {
       await db.query(REQUEST, [])
@@ -369,25 +369,77 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
   }
 }
 
-async function readState(
+interface SlotCount {
+  slot: number
+  changes: number
+}
+
+type StateRow = CrlRow & { requested: boolean; bulk_waits: boolean; now: Date }
+
+async function beginList(
   db: Pick<Database, 'query'>,
-  { issuerKey, shards, shard }: CrlScope,
+  { issuerKey, ...part }: CrlScope,
   issuerFingerprints: readonly Buffer[],
-): Promise<CrlState> {
-  type Row = Omit<CrlRow, 'number'> & {
-    number: string | null
-    current_changes: number
-    current_bulk_changes: number
-    bulk_waits: boolean | null
-    requested: boolean
-    now: Date
+  maxLeadSeconds: number,
+): Promise<CrlDraft> {
+  const counts = await db.query<SlotCount>(CHANGES, [issuerFingerprints])
+  const [row] = await db.query<DraftRow>(BEGIN, [issuerKey, part.shards, part.shard, maxLeadSeconds])
+  const { number, highest, started_at, previous, previous_this_update } = row as DraftRow
+  return {
+    number: BigInt(number),
+    highest: BigInt(highest),
+    previous: previous === null ? undefined : BigInt(previous),
+    previousThisUpdate: previous_this_update ?? undefined,
+    changes: { part: changesOf(part, counts), issuer: changesOf(COMPLETE, counts) },
+    startedAt: started_at,
   }
-  const [row] = await db.query<Row>(STATE, [issuerKey, shards, shard, issuerFingerprints])
-  const { number, current_changes, current_bulk_changes, bulk_waits, requested, now, ...rest } = row as Row
-  if (number === null) return { published: undefined, missing: current_changes, isRequested: requested, now }
-  const waiting = bulk_waits ? Math.max(0, current_bulk_changes - Number(rest.bulk_changes)) : 0
-  const missing = Math.max(0, current_changes - Number(rest.changes) - waiting)
-  return { published: decode({ ...rest, number }), missing, isRequested: requested, now }
+}
+
+async function publishList(
+  db: Pick<Database, 'query'>,
+  crl: Omit<PublishedCrl, 'startedAt'>,
+  draft: CrlDraft,
+  pieces: number,
+): Promise<boolean> {
+  const values = [
+    crl.issuerKey,
+    crl.shards,
+    crl.shard,
+    crl.issuerId,
+    crl.number,
+    draft.changes.issuer.all,
+    crl.thisUpdate,
+    crl.nextUpdate,
+    crl.entries,
+    crl.bytes,
+    draft.startedAt,
+    draft.previous ?? null,
+    pieces,
+    draft.changes.issuer.bulk,
+    draft.changes.part.all,
+    draft.changes.part.bulk,
+  ]
+  if ((await db.query(PUBLISH, values)).length === 0) return false
+  await db.query(DELETE_PIECES, [crl.issuerKey, draft.previous ?? crl.number, draft.highest])
+  return true
+}
+
+function stateOf(row: StateRow | undefined, current: Changes, now: Date): CrlState {
+  if (!row) return { published: undefined, missing: current.all, isRequested: false, now }
+  const waiting = row.bulk_waits ? Math.max(0, current.bulk - Number(row.part_bulk_changes ?? 0)) : 0
+  const missing = Math.max(0, current.all - Number(row.part_changes ?? 0) - waiting)
+  return { published: decode(row), missing, isRequested: row.requested, now }
+}
+
+function changesOf(part: CrlPart, counts: readonly SlotCount[]): Changes {
+  const octets = new Set(everyOctetOf(part))
+  const own = counts.filter(({ slot }) => octets.has(slot < 0 ? -1 - slot : slot))
+  const sum = (of: readonly SlotCount[]) => of.reduce((total, { changes }) => total + changes, 0)
+  return { all: sum(own), bulk: sum(own.filter(({ slot }) => slot < 0)) }
+}
+
+function everyOctetOf(part: CrlPart): number[] {
+  return octetsOf(part).flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, at) => first + at))
 }
 
 function decode(row: CrlRow): PublishedCrl {

@@ -126,8 +126,9 @@ try {
     'page of a CRL': () =>
       crls.page({
         scope: { issuerKey: Buffer.alloc(32), shards: 1, shard: 0 },
+        octets: [0, 255],
         issuerFingerprint: Buffer.from(issuers.at(-1)?.v ?? '', 'hex'),
-        afterId: undefined,
+        after: undefined,
         leftBefore: inDays(-1),
         limit: 4096,
       }),

@@ -43,6 +43,7 @@ const POLICY: CrlPolicy = {
   lifetimeMs: 24 * HOUR_MS,
   hash: undefined,
   shards: 1,
+  complete: true,
   maxValidityDays: 400,
   urlOf: (issuerId, shards, shard) => `http://crl.test/${issuerId}/${shards}-${shard}`,
   signTimeoutMs: 10_000,
@@ -163,6 +164,18 @@ describe('building CRLs', () => {
       [serials, reason],
     )
 
+  const inBulk = (numbers: readonly string[]) =>
+    store.db.transaction(async (tx) => {
+      await tx.query({ name: 'bulk', text: "SELECT set_config('chancery.bulk_revocation', 'on', true)" }, [])
+      await tx.query(
+        {
+          name: 'revoke-in-bulk',
+          text: "UPDATE certificates SET revoked_at = now() WHERE encode(serial_number, 'hex') = ANY ($1)",
+        },
+        [numbers],
+      )
+    })
+
   async function lists(): Promise<Map<string, ReadCrl & { der: Buffer; bigNumber: bigint }>> {
     const cache = createCrlCache(createCrlStore(store.db))
     await cache.refresh()
@@ -224,17 +237,6 @@ describe('building CRLs', () => {
     context.after(() => store.sql('DELETE FROM bulk_revocations'))
     const serials = await certificates(7)
     const next = () => serials.splice(0, 1)
-    const inBulk = (numbers: readonly string[]) =>
-      store.db.transaction(async (tx) => {
-        await tx.query({ name: 'bulk', text: "SELECT set_config('chancery.bulk_revocation', 'on', true)" }, [])
-        await tx.query(
-          {
-            name: 'revoke-in-bulk',
-            text: "UPDATE certificates SET revoked_at = now() WHERE encode(serial_number, 'hex') = ANY ($1)",
-          },
-          [numbers],
-        )
-      })
     await anInstance().round()
     await store.sql(
       "INSERT INTO bulk_revocations (id, filter, reason, author, status) VALUES (gen_random_uuid(), '{}', 0, '{}', 'revoking')",
@@ -503,22 +505,76 @@ describe('building CRLs', () => {
     assert.equal(await anInstance({ policy: { shards: 1 } }).round(), 1)
   })
 
+  test('a revocation makes only its own part due, and the complete list', async () => {
+    const serials = await certificates(200)
+    const policy = { shards: 128 }
+    const build = () => anInstance({ policy }).round()
+    assert.equal(await build(), 129)
+    assert.equal(await build(), 0)
+    const [first = '', ...others] = serials
+    await revoke([first])
+    const before = await lists()
+    assert.equal(await build(), 2)
+    const own = `default/128-${shardOf(Buffer.from(first, 'hex'), 128)}`
+    const after = await lists()
+    const changed = [...after].filter(([name, { number }]) => number !== before.get(name)?.number)
+    assert.deepEqual(changed.map(([name]) => name).toSorted(), ['default', own])
+    assert.deepEqual(serialsOf(after.get(own)!), [first])
+
+    await inBulk(others)
+    await build()
+    const all = await lists()
+    assert.deepEqual(serialsOf(all.get('default')!), serials.toSorted())
+    const inParts = [...all].filter(([name]) => name !== 'default').flatMap(([, part]) => serialsOf(part))
+    assert.deepEqual(inParts.toSorted(), serials.toSorted(), 'of a bulk too, each in one part')
+  })
+
+  test('a list of the previous release, which does not count by parts, is due when its part has changed', async () => {
+    const policy = { shards: 4 }
+    await revoke(await certificates(40))
+    assert.equal(await anInstance({ policy }).round(), 5)
+    // As after the migration.
+    await store.sql('UPDATE crls SET part_changes = NULL, part_bulk_changes = NULL')
+    assert.equal(await anInstance({ policy }).round(), 5)
+    await revoke(await certificates(40))
+    // It publishes, and leaves the columns that it does not know.
+    await store.sql('UPDATE crls SET changes = (SELECT sum(c.changes) FROM crl_changes c)')
+    assert.equal(await anInstance({ policy }).round(), 5)
+    assert.equal(await anInstance({ policy }).round(), 0)
+  })
+
+  test('without the complete list (crl.complete) there are the parts alone, once no certificate names the other', async () => {
+    const policy = { shards: 4, complete: false }
+    await revoke(await certificates(40))
+    assert.equal(await anInstance({ policy: { shards: 1 } }).round(), 1)
+    assert.equal(await anInstance({ policy }).round(), 4)
+    await createCrlStore(store.db).requestRebuild()
+    assert.equal(await anInstance({ policy }).round(), 5, 'certificates of the time before name the complete list')
+    await store.sql(`UPDATE crl_shardings SET last_used_at = now() - interval '500 days' WHERE shards = 1`)
+    await createCrlStore(store.db).requestRebuild()
+    assert.equal(await anInstance({ policy }).round(), 4)
+    const parts = await lists()
+    assert.deepEqual([...parts.keys()], ['default/4-0', 'default/4-1', 'default/4-2', 'default/4-3'])
+  })
+
   test('pages are read from their index alone', async () => {
     await revoke(await certificates(2_000))
     await store.sql('VACUUM ANALYZE certificates')
     const rows = await store.sql<{ 'QUERY PLAN': string }>(
       `EXPLAIN SELECT id, serial_number, revoked_at, revocation_reason, not_after FROM certificates
-        WHERE issuer_fingerprint = decode($1, 'hex') AND revoked_at IS NOT NULL AND id > gen_random_uuid()
-          AND (not_after >= now() OR revoked_at >= now()) ORDER BY id LIMIT 100`,
+        WHERE issuer_fingerprint = decode($1, 'hex') AND revoked_at IS NOT NULL
+          AND (not_after >= now() OR revoked_at >= now())
+          AND (get_byte(serial_number, length(serial_number) - 1), id) > (7, gen_random_uuid())
+        ORDER BY get_byte(serial_number, length(serial_number) - 1), id LIMIT 100`,
       [fingerprint],
     )
-    assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Index Only Scan using certificates_revoked/)
+    assert.match(rows.map((row) => row['QUERY PLAN']).join('\n'), /Index Only Scan using certificates_revoked_octets/)
   })
 
   test('the state of a list tells a publication from none', async () => {
     const crls = createCrlStore(store.db)
-    const none = await crls.state(COMPLETE, [Buffer.from(fingerprint, 'hex')])
-    assert.deepEqual([none.published, none.missing, none.isRequested], [undefined, 0, false])
+    const [none] = await crls.states(issuerKey, [COMPLETE], [Buffer.from(fingerprint, 'hex')])
+    assert.deepEqual([none?.published, none?.missing, none?.isRequested], [undefined, 0, false])
     const draft = await crls.begin(COMPLETE, [], 86_400)
     const list = { ...COMPLETE, issuerId: 'default', number: draft.number, entries: 0, bytes: 1 }
     const times = { thisUpdate: new Date(), nextUpdate: new Date() }

@@ -43,6 +43,12 @@ export const CRL: readonly Rule[] = [
     (c) => c.crl.enabled && c.crl.shards > 1 && c.ca.crl_url !== null && !c.ca.crl_url.includes('{crl}'),
     'must contain {crl}, because crl.shards makes lists of several names',
   ),
+  not(
+    'crl.complete',
+    ['crl.shards'],
+    (c) => !c.crl.complete && c.crl.shards === 1,
+    'is false, which needs crl.shards above 1: the complete list is the only one',
+  ),
 ]
 
 export const OPERATIONS: readonly Rule[] = [

@@ -352,7 +352,11 @@ export const Crl = z
     ),
     shards: setting(
       z.int().min(1).max(1024).default(1),
-      'Parts that new certificates are spread over, each with its own list beside the complete one.',
+      'Parts that new certificates are spread over, each with its own list.',
+    ),
+    complete: setting(
+      flag(true),
+      'Publish the complete list beside the parts, too. Without it, certificates issued while `shards` was 1 still keep theirs.',
     ),
   })
   .prefault({})

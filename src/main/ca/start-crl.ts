@@ -39,7 +39,7 @@ const GRACE_MS = 60_000
 export async function startCrls(parts: CrlParts): Promise<Crls> {
   const { config, stores, ca, metrics } = parts
   const policy = crlPolicy(config)
-  if (policy.shards > 1) await stores.crls.useShards(policy.shards)
+  await stores.crls.useShards(policy.shards)
   const cache = createCrlCache(stores.crls)
   await cache.refresh()
   report(cache, metrics)

@@ -1,6 +1,7 @@
 /** Serves the published CRLs in one front thread, on its port and over plain HTTP (`crl.http_port`). */
 
 import type { AcmeApplication } from '../../acme/application.ts'
+import type { Config } from '../../config/schema.ts'
 import type { Front } from '../../front/front.ts'
 import type { CrlDocument, FrontCrls } from '../../front/operations.ts'
 import type { HttpRequest } from '../../http/http-message.ts'
@@ -14,11 +15,18 @@ export interface ThreadCrls extends FrontCrls {
   replace(crls: readonly SharedCrl[]): undefined
 }
 
-export function createFrontCrls(first: readonly SharedCrl[], maxAgeSeconds: number): ThreadCrls {
+export function createFrontCrls(
+  first: readonly SharedCrl[],
+  { rebuild_interval_seconds, complete }: Config['crl'],
+): ThreadCrls {
   let documents = documentsOf(first)
   return {
-    maxAgeSeconds,
+    maxAgeSeconds: rebuild_interval_seconds,
     find: (name) => documents.get(name),
+    isInParts: (name) =>
+      !complete &&
+      !documents.has(name) &&
+      [...documents.keys()].some((part) => name === '' || part.startsWith(`${name}/`)),
     replace(crls) {
       documents = documentsOf(crls)
       return undefined

@@ -92,7 +92,7 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
     askForMailDomains: mailDomainsOf(supervisor, config, log),
   })
   const refusals = refusalsTo(supervisor, log)
-  const crls = createFrontCrls(data.crls, config.crl.rebuild_interval_seconds)
+  const crls = createFrontCrls(data.crls, config.crl)
   /** Changes when the configuration is reloaded. */
   const live = { metricsPath: liveSettings(config).metricsPath }
   const errors = { isBusy: (error: unknown) => error instanceof ActorError, isUnavailable }

@@ -316,9 +316,10 @@ const CASES: [string, Tree, string[]][] = [
   ],
   [
     'parts of a CRL under URLs of their own',
-    { crl: { enabled: true, shards: 4 }, ca: { crl_url: 'http://crl.test/{crl}.crl' } },
+    { crl: { enabled: true, shards: 4, complete: false }, ca: { crl_url: 'http://crl.test/{crl}.crl' } },
     [],
   ],
+  ['neither parts of a CRL nor a complete one', { crl: { enabled: true, complete: false } }, ['crl.complete']],
   [
     'a CRL at the port of everything else',
     { server: { port: 9000 }, crl: { enabled: true, http_port: 9000 } },
