@@ -6,12 +6,15 @@
 
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { startHttp01Responder } from './http01-responder.ts'
 import { createPersistentClient, type HeldCertificate, type PersistentClient } from './persistent-client.ts'
 
 export interface Crowd {
   readonly clients: readonly PersistentClient[]
   readonly held: readonly HeldCertificate[]
+  /** Of these the service has confirmed the revocation. */
+  readonly revoked: readonly HeldCertificate[]
   /** Lets every client finish what it has begun. @throws when one could not before its deadline */
   finish(): Promise<void>
   /** Gives up at once; for clean-up. */
@@ -19,7 +22,8 @@ export interface Crowd {
 }
 
 export interface CrowdOptions {
-  directoryUrl: string
+  /** Of several instances: the clients are dealt out to them in turn. */
+  directoryUrl: string | readonly string[]
   http01Port: number
   accounts: number
   /** Orders of each account under way at the same time. */
@@ -29,15 +33,22 @@ export interface CrowdOptions {
   contact?: string
   /** Certificates, after which the crowd finishes by itself. */
   most?: number
+  /** Of each lane before its next order; none when absent. */
+  pauseMs?: number
+  /** Every so many-th certificate is revoked as soon as its client holds it; none when absent. */
+  revokesEvery?: number
 }
 
 export async function startCrowd(options: CrowdOptions): Promise<Crowd> {
-  const { directoryUrl, timeoutMs, contact, most = Number.POSITIVE_INFINITY } = options
+  const { timeoutMs, contact, most = Number.POSITIVE_INFINITY, pauseMs = 0, revokesEvery } = options
+  const directories = [options.directoryUrl].flat()
   const responder = await startHttp01Responder(options.http01Port)
-  const clients = Array.from({ length: options.accounts }, () =>
-    createPersistentClient({ directoryUrl, timeoutMs, ...(contact !== undefined && { contact }) }),
-  )
+  const clients = Array.from({ length: options.accounts }, (_, index) => {
+    const directoryUrl = directories[index % directories.length] as string
+    return createPersistentClient({ directoryUrl, timeoutMs, ...(contact !== undefined && { contact }) })
+  })
   const held: HeldCertificate[] = []
+  const revoked: HeldCertificate[] = []
   let finishing = false
   let count = 0
 
@@ -45,7 +56,13 @@ export async function startCrowd(options: CrowdOptions): Promise<Crowd> {
     while (!finishing && count < most) {
       const name = `crowd-${count++}.test`
       responder.serve(name, client.thumbprint)
-      held.push(await client.obtain(name))
+      const certificate = await client.obtain(name)
+      held.push(certificate)
+      if (revokesEvery !== undefined && held.length % revokesEvery === 0) {
+        await client.revoke(certificate)
+        revoked.push(certificate)
+      }
+      if (pauseMs > 0) await sleep(pauseMs)
     }
   }
 
@@ -60,6 +77,7 @@ export async function startCrowd(options: CrowdOptions): Promise<Crowd> {
   return {
     clients,
     held,
+    revoked,
     async finish() {
       finishing = true
       await lives

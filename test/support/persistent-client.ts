@@ -24,11 +24,15 @@ export interface PersistentClient {
   readonly invalidOrders: readonly { name: string; orderId: string }[]
   /** How often the service said 503 with Retry-After. */
   readonly unavailable: number
+  /** badNonce in a row for one request, at most. With several orders at once, an old nonce may also be another order's. */
+  readonly mostBadNonces: number
   /** Answers that break the protocol or the service's promises, such as a 500. */
   readonly complaints: readonly string[]
   register(): Promise<void>
   /** A certificate for this name, however many tries that takes before the deadline. @throws Error at the deadline */
   obtain(name: string): Promise<HeldCertificate>
+  /** However many tries that takes. @throws Error at the deadline */
+  revoke(certificate: HeldCertificate): Promise<void>
 }
 
 export interface PersistentClientOptions {
@@ -42,6 +46,7 @@ interface Directory {
   newNonce: string
   newAccount: string
   newOrder: string
+  revokeCert: string
 }
 
 interface Answer {
@@ -85,6 +90,8 @@ export function createPersistentClient({
   const invalidOrders: { name: string; orderId: string }[] = []
   const complaints: string[] = []
   let unavailable = 0
+  const badNonces = new Map<string, number>()
+  let mostBadNonces = 0
   let directory: Directory | undefined
   let prefix = headerPrefix({ jwk: key.jwk })
 
@@ -125,14 +132,21 @@ export function createPersistentClient({
     return directory
   }
 
-  /** @throws Interrupted for what may be repeated or looked up again */
-  async function post(url: string, payload: string): Promise<Answer> {
+  /** @param accepted a problem that says it is done. @throws Interrupted for what may be repeated or looked up again */
+  async function post(url: string, payload: string, accepted?: string): Promise<Answer> {
     const answer = await send('POST', url, signJws(key, prefix, await nonce(), url, payload))
     const fresh = answer.headers['replay-nonce']
     if (typeof fresh === 'string') nonces.push(fresh)
-    if (answer.status < 400) return answer
+    countBadNonces(url, answer)
+    if (answer.status < 400 || (accepted !== undefined && answer.text.includes(`:${accepted}"`))) return answer
     judge(url, answer)
     throw new Interrupted(`${url}: ${answer.status} ${answer.text}`)
+  }
+
+  function countBadNonces(url: string, { text }: Answer): void {
+    const inRow = text.includes(':badNonce"') ? (badNonces.get(url) ?? 0) + 1 : 0
+    badNonces.set(url, inRow)
+    mostBadNonces = Math.max(mostBadNonces, inRow)
   }
 
   /** badNonce is normal after a restart, orderNotReady after a lost reply to finalize; the rest is worth a complaint. */
@@ -198,6 +212,9 @@ export function createPersistentClient({
     get unavailable() {
       return unavailable
     },
+    get mostBadNonces() {
+      return mostBadNonces
+    },
     async register() {
       const kid = await persist('new-account', async () => {
         const { newAccount } = await readDirectory()
@@ -217,6 +234,13 @@ export function createPersistentClient({
         if (end !== 'invalid') return end
         invalidOrders.push({ name, orderId: idOf(orderUrl) })
       }
+    },
+    async revoke({ name, leaf }) {
+      const certificate = leaf.raw.toString('base64url')
+      await persist(`the revocation of ${name}`, async () => {
+        const { revokeCert } = await readDirectory()
+        return post(revokeCert, JSON.stringify({ certificate }), 'alreadyRevoked')
+      })
     },
   }
 }

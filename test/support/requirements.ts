@@ -22,14 +22,20 @@ export const DEBIAN_PACKAGES = {
   'chromium-headless-shell': 'chromium-headless-shell',
   dehydrated: 'dehydrated',
   'dnssec-signzone': 'bind9-utils',
+  etcd: 'etcd-server',
   knotd: 'knot',
   // Also what compiles the native half of graphene-pk11, together with make and python3.
   'g++': 'g++',
   haproxy: 'haproxy',
+  ip: 'iproute2',
   lego: 'lego',
+  nft: 'nftables',
   nginx: 'nginx-light',
   openssl: 'openssl',
+  patroni: 'patroni',
   pebble: 'pebble',
+  // Its wrapper; Debian keeps the programs of a server out of the PATH.
+  pg_createcluster: 'postgresql',
   pgbouncer: 'pgbouncer',
   promtool: 'prometheus',
   // Debian's own, which sees the Python packages of Debian.
@@ -48,6 +54,8 @@ const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux
 /** Modules that tests need beside the program: rsyslogd also comes with a GnuTLS driver alone. One of the files is enough. */
 const MODULES: { readonly [C in RequiredCommand]?: readonly string[] } = {
   apache2: ['/usr/lib/apache2/modules/mod_md.so'],
+  // Of Debian 12, 13, and 14.
+  pg_createcluster: [15, 17, 18].map((version) => `/usr/lib/postgresql/${version}/bin/pg_rewind`),
   rsyslogd: [
     '/usr/lib/rsyslog/lmnsd_ossl.so',
     '/usr/lib64/rsyslog/lmnsd_ossl.so',
