@@ -179,6 +179,14 @@ const Config = z
         .min(64 * 1024)
         .default(256 * 1024 * 1024)
         .meta({ description: 'Size at which the file is closed and a new one continues the chain.' }),
+      records_max_bytes: z
+        .int()
+        .min(64 * 1024 * 1024)
+        .default(16 * 1024 ** 3)
+        .meta({
+          description:
+            'Of certificates and revocations beside the audit file; the oldest go. A certificate takes 0.8 KB.',
+        }),
     }),
     crl_numbers_file: File.optional().meta({
       description: 'Keeps the number of the newest CRL of each issuer; the audit file with `.crl-numbers` when absent.',

@@ -7,10 +7,9 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { open, rename } from 'node:fs/promises'
-import path from 'node:path'
 import { z } from 'zod/v4'
 import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
+import { replaceFile } from './replace-file.ts'
 
 /** Key identifier → number, both in lower-case hexadecimal. */
 const Numbers = z.record(z.string().regex(/^(?:[0-9a-f]{2})+$/), z.string().regex(/^[0-9a-f]{1,40}$/))
@@ -61,23 +60,5 @@ function readNumbers(file: string): Map<string, string> {
     return new Map(Object.entries(Numbers.parse(JSON.parse(text))))
   } catch (cause) {
     throw new Error(`${file}: is not the file of CRL numbers that was written there`, { cause })
-  }
-}
-
-async function replaceFile(file: string, text: string): Promise<void> {
-  const beside = `${file}.new`
-  const handle = await open(beside, 'w', 0o640)
-  try {
-    await handle.writeFile(text)
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-  await rename(beside, file)
-  const folder = await open(path.dirname(file), 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
   }
 }

@@ -2,7 +2,7 @@
 
 import pino, { type Logger } from 'pino'
 import { ignoreUserSignals, RELOAD_OR_STOP } from '../src/shared/lib/user-signals.ts'
-import { type AuditChain, type AuditEvents, type OpenedAudit, openAuditChain } from './audit/chain.ts'
+import { type AuditEvents, type OpenedAudit, openAuditChain } from './audit/chain.ts'
 import type { SignerConfig } from './config.ts'
 import { createCounters } from './counters.ts'
 import type { CrlNumbers } from './crl-numbers.ts'
@@ -13,10 +13,13 @@ import { KeyLoader } from './keys/load-key.ts'
 import type { KeyState } from './keys/signing-key.ts'
 import type { MethodHandlers } from './methods/method-handler.ts'
 import { describeMethod, healthMethod, testSignMethod } from './methods/probes.ts'
+import { recordMethods } from './methods/records.ts'
 import { signCertificateMethod } from './methods/sign-certificate.ts'
 import { crlMethods } from './methods/sign-crl.ts'
 import { atKey, dropPrivileges, inspectPlaces, isRoot, openNumbers } from './privileges.ts'
 import { readSharedSecret } from './protocol/handshake.ts'
+import type { SignerRecord } from './records/record.ts'
+import { openRecordFiles, type RecordFiles } from './records/record-files.ts'
 import type { SigningService } from './signing.ts'
 import { SignedSerials } from './signing.ts'
 import { listen, prepareSocket, type SignerServer } from './socket-server.ts'
@@ -99,11 +102,12 @@ async function startDaemon(options: DaemonOptions, log: Logger): Promise<Daemon>
   // Before the audit chain, so that a failure here cannot touch the chain of a running signer.
   await atKey('socket', () => prepareSocket(config.socket))
   const crlNumbers = await openNumbers(config)
-  const { chain: audit, lines } = await openAudit(config, log)
+  const records = await openRecords(config, log)
+  const { chain: audit, lines } = await openAudit(config, log, records)
 
   const serials = new SignedSerials()
   serials.recall(lines)
-  const service: SigningService = { issuers, audit, serials, counters: createCounters() }
+  const service: SigningService = { issuers, audit, records, serials, counters: createCounters() }
   const server = await startServer(options, log, { secret, service, crlNumbers })
   const daemon = new Daemon({
     options,
@@ -118,8 +122,23 @@ async function startDaemon(options: DaemonOptions, log: Logger): Promise<Daemon>
   return daemon
 }
 
-async function openAudit({ audit: { file, max_bytes } }: SignerConfig, log: Logger): Promise<OpenedAudit> {
-  const opened = await atKey('audit.file', () => openAuditChain({ path: file, maxBytes: max_bytes }, auditEvents(log)))
+function openRecords({ audit: { file, records_max_bytes } }: SignerConfig, log: Logger): Promise<RecordFiles> {
+  const events = {
+    dropped: (stream: string, last: number) =>
+      log.warn({ stream, last }, 'the oldest records went, to keep within audit.records_max_bytes'),
+    failed: (error: Error) => log.error({ err: error }, 'records could not be compressed; it is tried again'),
+  }
+  return atKey('audit.file', () => openRecordFiles(file, { maxBytes: records_max_bytes, events }))
+}
+
+async function openAudit(
+  { audit: { file, max_bytes } }: SignerConfig,
+  log: Logger,
+  records: RecordFiles,
+): Promise<OpenedAudit<SignerRecord>> {
+  const opened = await atKey('audit.file', () =>
+    openAuditChain({ path: file, maxBytes: max_bytes }, auditEvents(log), records),
+  )
   const { keptAside } = opened
   if (keptAside !== undefined) log.warn({ keptAside }, 'the last audit line was torn; it is kept aside')
   return opened
@@ -174,13 +193,14 @@ class Daemon {
 
   async stop(reason: string): Promise<void> {
     const { log, service, server, keys, rollover } = this.#parts
-    const { audit, counters } = service
+    const { audit, records, counters } = service
     process.off('SIGHUP', this.#onHangUp)
     log.info({ reason, inFlight: counters.inFlight }, 'signer stopping')
     await server.drain()
     // After the drain, because a replaced key closes after its last signature.
     await rollover.settled()
     await audit.close()
+    await records.close()
     await closeKeys(service.issuers)
     await keys.close(KEY_CLOSE_MS)
     log.info({ signatures: counters.signatures, refusals: counters.refusals }, 'signer stopped')
@@ -207,6 +227,7 @@ function createHandlers(
     signCertificate: signCertificateMethod(service),
     testSign: testSignMethod(service),
     ...crlMethods(service, crlNumbers, uploads),
+    ...recordMethods(service),
   }
 }
 
@@ -228,7 +249,12 @@ function keyStateLogger(log: Logger): (issuer: string, state: KeyState) => void 
 }
 
 /** Parents wait for "signer ready" on standard output, so this line ignores `log.level`. */
-function announce(log: Logger, config: SignerConfig, issuers: ReadonlyMap<string, Issuer>, audit: AuditChain): void {
+function announce(
+  log: Logger,
+  config: SignerConfig,
+  issuers: ReadonlyMap<string, Issuer>,
+  audit: SigningService['audit'],
+): void {
   const facts = {
     socket: config.socket,
     issuers: [...issuers.values()].map(({ id, algorithm, key }) => ({ id, algorithm, key: key.kind })),

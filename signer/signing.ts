@@ -3,11 +3,13 @@
  */
 
 import { LruMap } from '../src/shared/lib/caching.ts'
-import type { AuditChain } from './audit/chain.ts'
+import type { AuditChain, LinePlace } from './audit/chain.ts'
 import type { AuditLine, AuditRecord } from './audit/line.ts'
 import type { Counters } from './counters.ts'
 import { type Issuer, inTurn } from './issuers.ts'
 import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
+import type { SignerRecord } from './records/record.ts'
+import type { RecordFiles } from './records/record-files.ts'
 
 /** About 20 MB. */
 const REMEMBERED = 65_536
@@ -46,7 +48,8 @@ export class SignedSerials {
 export interface SigningService {
   /** A reread of the configuration replaces the whole map. */
   issuers: ReadonlyMap<string, Issuer>
-  audit: AuditChain
+  audit: AuditChain<SignerRecord>
+  records: RecordFiles
   serials: SignedSerials
   counters: Counters
 }
@@ -63,6 +66,8 @@ interface Signing {
   /** Makes the signature with `issuer.key`. */
   make(): Buffer | Promise<Buffer>
   record: Omit<AuditRecord, 'issuer'>
+  /** What goes into the record files with the audit line; nothing for a test signature. */
+  describe?(signature: Buffer): (place: LinePlace) => SignerRecord
   /** In the time of `performance.now()`. */
   deadlineAt: number
 }
@@ -73,7 +78,7 @@ interface Signing {
  */
 export async function signAndRecord(
   { audit, counters }: SigningService,
-  { issuer, make, record, deadlineAt }: Signing,
+  { issuer, make, record, describe, deadlineAt }: Signing,
 ): Promise<Buffer> {
   // Checked first: without the chain, the key would make signatures that cannot be recorded.
   if (audit.failure) throw new SignerUnavailable(audit.failure.message)
@@ -86,7 +91,7 @@ export async function signAndRecord(
   // Await only a promise: awaiting a Buffer would let all other requests of this read sign before
   // the audit line is written.
   const signature = Buffer.isBuffer(made) ? made : await made
-  await audit.append({ ...record, issuer: issuer.id })
+  await audit.append({ ...record, issuer: issuer.id }, describe?.(signature))
   counters.signatures += 1
   return signature
 }

@@ -242,6 +242,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/domain/event.ts',
     'signer/config.ts',
     'signer/crl-numbers.ts',
+    'signer/methods/records.ts',
     'signer/protocol',
   ],
 }

@@ -21,6 +21,14 @@ type AuditVerdict =
     }
   | { ok: false; file: string; line: number; reason: string }
 
+/** What a line counts as; nothing for a note. */
+const KINDS: Partial<Record<AuditLine['method'], 'signatures' | 'repairs'>> = {
+  signCertificate: 'signatures',
+  signCrl: 'signatures',
+  testSign: 'signatures',
+  auditRepair: 'repairs',
+}
+
 /**
  * Detects any change inside the chain. Only an earlier `head` reveals a shortened end. A file in
  * use may end in an unfinished line, so check a copy.
@@ -41,7 +49,8 @@ export async function verifyAuditChain(file: string): Promise<AuditVerdict> {
     if (line.seq !== first + counts.lines) return wrong(`sequence number is ${line.seq}, not ${first + counts.lines}`)
     if (line.previous !== head) return wrong('hash of the line before differs')
     counts.lines += 1
-    counts[line.method === 'auditRepair' ? 'repairs' : 'signatures'] += 1
+    const kind = KINDS[line.method]
+    if (kind) counts[kind] += 1
     head = sha256Hex(text)
   }
   return { ok: true, ...counts, first: first ?? 1, head }

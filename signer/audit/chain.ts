@@ -4,7 +4,7 @@
  *
  * 1. Group. Lines that arrive in one turn of the event loop, or during a write, form a group: at
  *    most 512 lines or 256 KiB.
- * 2. Write. The file is open with O_DSYNC, so one write is also its fdatasync. A crash can tear the
+ * 2. Write. First the records of the group go to their own files (records/), without a flush. The chain is open with O_DSYNC, so one write is also its fdatasync. A crash can tear the
  *    last line; a loss of power can leave anything in the blocks of the last group.
  * 3. Release. Only now do the signatures of the group leave. A crash before this loses signatures
  *    that no client has.
@@ -20,29 +20,49 @@
  * cuts off the last group and resumes when there is room.
  */
 
-import { closeSync, fstatSync, fsyncSync, ftruncateSync, renameSync, type Stats, statSync, write } from 'node:fs'
 import path from 'node:path'
 import { IdleSignal } from '../../src/shared/lib/time-limit.ts'
 import { SignerUnavailable } from '../protocol/signer-errors.ts'
+import type { AppendFile } from './append-file.ts'
 import { type AuditLine, type AuditRecord, type ChainPlace, segmentName, sha256Hex } from './line.ts'
-import {
-  hasRoom,
-  isWantOfRoom,
-  keepAside,
-  MAX_GROUP_BYTES,
-  openAtTail,
-  openForAppending,
-  syncDirectory,
-  type Tail,
-} from './tail.ts'
+import { hasRoom, isWantOfRoom, keepAside, MAX_GROUP_BYTES, openAtTail, syncDirectory, type Tail } from './tail.ts'
 
 const MAX_GROUP_LINES = 512
+/** Of the records of one group. */
+const MAX_GROUP_RECORD_BYTES = 1024 * 1024
 const ROOM_CHECK_MS = 1000
 
-interface Pending {
+/** Where and when a line stands in the chain. */
+export interface LinePlace {
+  seq: number
+  /** RFC 3339, with milliseconds. */
+  time: string
+}
+
+/** What a line stands for, in full, as it goes into a file beside the chain. */
+export interface NewRecord {
+  /** Hex SHA-256 of its bytes; the line repeats it. */
+  sha256: string
+  bytes: number
+}
+
+/** Files beside the chain. A record is in its file before its line is in the chain. */
+export interface RecordWriter<R extends NewRecord = NewRecord> {
+  /** Drops records that are not in the chain. Called once, at the start. */
+  cutTo(newest: number, lines: readonly AuditLine[]): void
+  /** Writes the records of one group, at least to the memory of the kernel. */
+  write(records: readonly R[], done: (error: Error | undefined) => void): void
+  /** The group is in the chain. */
+  commit(): void
+  /** The group is not in the chain: drops its records. */
+  rollBack(): void
+}
+
+interface Pending<R> {
   line: string
+  record: R | undefined
   place: ChainPlace
-  resolve(): void
+  resolve(sequence: number): void
   reject(error: Error): void
 }
 
@@ -59,35 +79,38 @@ export interface AuditEvents {
   resumed?(): void
 }
 
-/** Identifies the open file, to check that its path still names it. */
-type FileIdentity = Pick<Stats, 'ino' | 'dev'>
+interface ChainParts<R extends NewRecord> {
+  file: AppendFile
+  maxBytes: number
+  records: RecordWriter<R> | undefined
+  events: AuditEvents
+}
 
-export class AuditChain {
-  #fd: number
-  #identity: FileIdentity
-  readonly #file: AuditFile
+export class AuditChain<R extends NewRecord = NewRecord> {
+  readonly #file: AppendFile
+  readonly #maxBytes: number
+  readonly #records: RecordWriter<R> | undefined
   readonly #events: AuditEvents
   /** Sequence number of the first line in the current file. */
   #first: number
-  #tail: Tail
+  #tail: ChainPlace
   /** Position after the newest group that is whole on disk. */
   #written: Tail
-  #pending: Pending[] = []
+  #pending: Pending<R>[] = []
   #writing = false
   #scheduled = false
   #failure: Error | undefined
   #roomCheck: NodeJS.Timeout | undefined
-  #isClosed = false
   readonly #idle = new IdleSignal()
   #syncs = 0
 
   /** Use `openAuditChain`. */
-  constructor(fd: number, file: AuditFile, tail: Tail & { first: number }, events: AuditEvents) {
-    this.#fd = fd
-    this.#identity = fstatSync(fd)
+  constructor({ file, maxBytes, records, events }: ChainParts<R>, tail: Tail & { first: number }) {
     this.#file = file
+    this.#maxBytes = maxBytes
+    this.#records = records
     this.#first = tail.first
-    this.#tail = tail
+    this.#tail = { sequence: tail.sequence, previous: tail.previous }
     this.#written = { ...tail }
     this.#events = events
   }
@@ -107,25 +130,32 @@ export class AuditChain {
     return this.#failure
   }
 
-  /** Resolves when the record is on disk. @throws SignerUnavailable when writing it failed. */
-  append(record: AuditRecord): Promise<void> {
+  /**
+   * @param describe makes what goes into the files beside the chain
+   * @returns the sequence number, when the line is on disk
+   * @throws SignerUnavailable when writing it failed
+   */
+  append(content: AuditRecord, describe?: (place: LinePlace) => R): Promise<number> {
     if (this.#failure) return Promise.reject(notRecorded(this.#failure))
+    const seq = this.#tail.sequence + 1
+    const time = new Date().toISOString()
+    const record = describe?.({ seq, time })
     const line = JSON.stringify({
-      seq: this.#tail.sequence + 1,
-      time: new Date().toISOString(),
-      method: record.method,
-      issuer: record.issuer,
-      serial: record.serial,
-      names: record.names,
-      sha256: record.sha256,
-      requester: record.requester,
+      seq,
+      time,
+      method: content.method,
+      issuer: content.issuer,
+      serial: content.serial,
+      names: content.names,
+      sha256: content.sha256,
+      requester: content.requester,
+      ...(record && { record: record.sha256 }),
       previous: this.#tail.previous,
     } satisfies AuditLine)
-    this.#tail.sequence += 1
-    this.#tail.previous = sha256Hex(line)
-    const place = { sequence: this.#tail.sequence, previous: this.#tail.previous }
+    this.#tail = { sequence: seq, previous: sha256Hex(line) }
+    const place = this.#tail
     return new Promise((resolve, reject) => {
-      this.#pending.push({ line, place, resolve, reject })
+      this.#pending.push({ line, record, place, resolve, reject })
       this.#scheduleGroup()
     })
   }
@@ -135,13 +165,7 @@ export class AuditChain {
     if (this.#writing || this.#pending.length > 0) await this.#idle.wait()
     clearTimeout(this.#roomCheck)
     this.#failure ??= new Error('the audit chain is closed')
-    this.#closeFile()
-  }
-
-  #closeFile(): void {
-    if (this.#isClosed) return
-    this.#isClosed = true
-    closeSync(this.#fd)
+    this.#file.close()
   }
 
   #scheduleGroup(): void {
@@ -155,19 +179,26 @@ export class AuditChain {
     this.#writing = true
     const group = this.#takeGroup()
     const bytes = Buffer.from(group.map(({ line }) => `${line}\n`).join(''))
-    this.#write(bytes, (error) => {
+    const written = (error: Error | undefined) => {
       this.#writing = false
       if (error) this.#fail(group, error)
       else this.#release(group)
-    })
+    }
+    if (!this.#records) {
+      this.#file.append(bytes, written)
+      return
+    }
+    const records = group.flatMap(({ record }) => record ?? [])
+    this.#records.write(records, (error) => (error ? written(error) : this.#file.append(bytes, written)))
   }
 
-  #release(group: readonly Pending[]): void {
+  #release(group: readonly Pending<R>[]): void {
     this.#syncs += 1
-    this.#written = { ...group.at(-1)!.place, length: this.#tail.length }
-    for (const { resolve } of group) resolve()
+    this.#written = { ...group.at(-1)!.place, length: this.#file.length }
+    for (const { resolve, place } of group) resolve(place.sequence)
     try {
-      if (this.#tail.length >= this.#file.maxBytes) this.#rotate()
+      this.#records?.commit()
+      if (this.#file.length >= this.#maxBytes) this.#rotate()
     } catch (error) {
       this.#fail([], error)
       return
@@ -178,56 +209,27 @@ export class AuditChain {
 
   #rotate(): void {
     const { path: file } = this.#file
-    const segment = segmentName(file, this.#first, this.#written.sequence)
-    renameSync(file, segment)
-    // Closed only after the new file is open, so that `#fd` is always an open descriptor.
-    const former = this.#fd
-    try {
-      this.#fd = openForAppending(file)
-    } catch (error) {
-      // Undo the rename, so that the chain can resume when there is room.
-      renameSync(segment, file)
-      throw error
-    }
-    closeSync(former)
-    this.#identity = fstatSync(this.#fd)
+    this.#file.startAnew(segmentName(file, this.#first, this.#written.sequence))
     syncDirectory(file)
     this.#first = this.#written.sequence + 1
-    this.#tail.length = 0
     this.#written.length = 0
   }
 
-  #takeGroup(): Pending[] {
+  #takeGroup(): Pending<R>[] {
     let bytes = 0
+    let recordBytes = 0
     let count = 0
-    for (const { line } of this.#pending) {
+    for (const { line, record } of this.#pending) {
       bytes += line.length + 1
-      if (count > 0 && (bytes > MAX_GROUP_BYTES || count === MAX_GROUP_LINES)) break
+      recordBytes += record?.bytes ?? 0
+      const isFull = bytes > MAX_GROUP_BYTES || recordBytes > MAX_GROUP_RECORD_BYTES || count === MAX_GROUP_LINES
+      if (count > 0 && isFull) break
       count += 1
     }
     return this.#pending.splice(0, count)
   }
 
-  #write(bytes: Buffer, done: (error: Error | undefined) => void): void {
-    try {
-      requireOurs(this.#file.path, this.#identity, this.#tail.length)
-    } catch (error) {
-      done(error as Error)
-      return
-    }
-    write(this.#fd, bytes, (error, written) => {
-      if (error) {
-        done(error)
-        return
-      }
-      this.#tail.length += written
-      // A disk that fills up writes a part first and fails with the rest.
-      if (written < bytes.length) this.#write(bytes.subarray(written), done)
-      else done(undefined)
-    })
-  }
-
-  #fail(group: readonly Pending[], cause: unknown): void {
+  #fail(group: readonly Pending<R>[], cause: unknown): void {
     this.#failure = new Error(`audit chain stopped: ${cause instanceof Error ? cause.message : String(cause)}`, {
       cause,
     })
@@ -241,29 +243,28 @@ export class AuditChain {
       return
     }
     try {
-      this.#closeFile()
+      this.#file.close()
     } catch {
       // Report the reason that stopped the chain, not this failure.
     }
   }
 
-  /** @returns whether the file ends with its newest whole group again */
+  /** @returns whether the files end with the newest whole group again */
   #rollBack(): boolean {
     try {
-      requireOurs(this.#file.path, this.#identity, this.#tail.length)
-      ftruncateSync(this.#fd, this.#written.length)
-      fsyncSync(this.#fd)
+      this.#file.cutBack(this.#written.length)
+      this.#records?.rollBack()
     } catch {
       return false
     }
-    this.#tail = { ...this.#written }
+    this.#tail = { sequence: this.#written.sequence, previous: this.#written.previous }
     return true
   }
 
   #checkForRoomLater(): void {
     this.#roomCheck = setTimeout(async () => {
       const isThereRoom = await hasRoom(this.#file.path)
-      if (this.#isClosed) return
+      if (this.#file.isClosed) return
       if (!isThereRoom) {
         this.#checkForRoomLater()
         return
@@ -274,23 +275,12 @@ export class AuditChain {
   }
 }
 
-/**
- * @throws Error when another process moved, removed or wrote the file. A further line would break
- * the chain or be lost.
- */
-function requireOurs(file: string, { ino, dev }: FileIdentity, length: number): void {
-  const there = statSync(file, { throwIfNoEntry: false })
-  if (there?.ino !== ino || there.dev !== dev) throw new Error('the audit file was moved or removed by somebody else')
-  if (there.size !== length)
-    throw new Error(`the audit file has ${there.size} bytes instead of ${length}: somebody else writes to it`)
-}
-
 function notRecorded(cause: Error): SignerUnavailable {
   return new SignerUnavailable('the signature could not be recorded, so it is not given out', { cause })
 }
 
-export interface OpenedAudit {
-  chain: AuditChain
+export interface OpenedAudit<R extends NewRecord> {
+  chain: AuditChain<R>
   /** Its newest lines. */
   lines: readonly AuditLine[]
   /** After a repair, the file that holds the damaged bytes. */
@@ -302,16 +292,19 @@ export interface OpenedAudit {
  * and repairs what a crash left.
  * @throws Error in one sentence when the end of the file is no chain.
  */
-export async function openAuditChain(
+export async function openAuditChain<R extends NewRecord>(
   { path: file, maxBytes }: AuditFile,
   events: AuditEvents = {},
-): Promise<OpenedAudit> {
-  const { fd, tail, damaged, lines } = openAtTail(file)
-  const chain = new AuditChain(fd, { path: file, maxBytes }, tail, events)
+  records?: RecordWriter<R>,
+): Promise<OpenedAudit<R>> {
+  const { open, tail, damaged, lines } = openAtTail(file)
+  const chain = new AuditChain<R>({ file: open, maxBytes, records, events }, tail)
+  // Before a repair, which takes the number of the first line that is missing.
+  records?.cutTo(tail.sequence, lines)
   if (damaged.length === 0) return { chain, lines, keptAside: undefined }
 
   const keptAside = keepAside(`${file}.torn-${tail.sequence + 1}`, damaged)
-  ftruncateSync(fd, tail.length)
+  open.cutBack(tail.length)
   const record = { issuer: '', serial: '', names: [], sha256: sha256Hex(damaged), requester: path.basename(keptAside) }
   await chain.append({ method: 'auditRepair', ...record })
   return { chain, lines, keptAside }

@@ -24,14 +24,18 @@ export function segmentName(file: string, first: number, last: number): string {
   return `${file}.${digits(first)}-${digits(last)}`
 }
 
-/** Closed segments in the folder, oldest first. An operator may have moved some elsewhere. */
-export function closedSegments(file: string): AuditSegment[] {
+/**
+ * Closed segments in the folder, oldest first. An operator may have moved some elsewhere.
+ * @param suffix of files made from segments, such as `.gz`
+ */
+export function closedSegments(file: string, suffix = ''): AuditSegment[] {
   const folder = path.dirname(file)
   const prefix = `${path.basename(file)}.`
   const names = existsSync(folder) ? readdirSync(folder) : []
   return names
     .flatMap((name): AuditSegment[] => {
-      const numbers = name.startsWith(prefix) ? /^(\d{12,})-(\d{12,})$/.exec(name.slice(prefix.length)) : null
+      if (!name.startsWith(prefix) || !name.endsWith(suffix)) return []
+      const numbers = /^(\d{12,})-(\d{12,})$/.exec(name.slice(prefix.length, name.length - suffix.length))
       return numbers ? [{ file: path.join(folder, name), first: Number(numbers[1]), last: Number(numbers[2]) }] : []
     })
     .sort((a, b) => a.first - b.first)
@@ -61,7 +65,7 @@ export async function* auditLines(file: string, from = 0): AsyncGenerator<Locate
 
 /** The content of a line, without its place in the chain. */
 export interface AuditRecord {
-  method: 'signCertificate' | 'signCrl' | 'testSign' | 'auditRepair'
+  method: 'signCertificate' | 'signCrl' | 'noteRevocations' | 'testSign' | 'auditRepair'
   issuer: string
   /**
    * Serial number of a certificate or number of a CRL, in lower-case hex. Empty for other methods.
@@ -80,6 +84,8 @@ export interface AuditRecord {
 export interface AuditLine extends AuditRecord {
   seq: number
   time: string
+  /** Hex SHA-256 of the lines in a record file that belong to it. */
+  record?: string
   previous: string
 }
 

@@ -9,6 +9,7 @@
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs'
 import { open, rm } from 'node:fs/promises'
 import path from 'node:path'
+import { AppendFile, openForAppending } from './append-file.ts'
 import {
   type AuditLine,
   type ChainPlace,
@@ -22,7 +23,8 @@ import {
 /** The most that one write holds, and so the most that a crash can damage. */
 export const MAX_GROUP_BYTES = 256 * 1024
 const NEWLINE = 0x0a
-const { O_RDWR, O_APPEND, O_CREAT, O_DSYNC } = constants
+/** Puts each write on disk before it returns. */
+const flags = constants.O_DSYNC
 
 /** Where a chain continues: after its newest line. */
 export interface Tail extends ChainPlace {
@@ -41,23 +43,18 @@ interface End {
 }
 
 /**
- * Opens the current file, and creates it with mode 0640. O_DSYNC puts each write on disk before it
- * returns.
- */
-export const openForAppending = (file: string) => openSync(file, O_RDWR | O_APPEND | O_CREAT | O_DSYNC, 0o640)
-
-/**
  * Opens the current file for appending. Returns the place after its last whole line, and the bytes
  * behind.
  * @throws Error in one sentence when the end of the file is no chain
  */
-export function openAtTail(file: string): { fd: number } & End {
+export function openAtTail(file: string): { open: AppendFile } & End {
   const before = endOfNewestSegment(file)
-  const fd = openForAppending(file)
+  const fd = openForAppending(file, flags)
   try {
     const end = readTail(file, fd, before.place)
     if (end.tail.length === 0) syncDirectory(file)
-    return { fd, ...end, lines: [...before.lines, ...end.lines] }
+    const length = end.tail.length + end.damaged.length
+    return { open: new AppendFile(file, { fd, length, flags }), ...end, lines: [...before.lines, ...end.lines] }
   } catch (error) {
     closeSync(fd)
     throw error

@@ -5,15 +5,22 @@
  * subscriber certificate may not contain.
  */
 
+import { assembleCertificate } from '../../src/shared/pki/certificate.ts'
 import { sha256Hex } from '../audit/line.ts'
 import { auditNames, checkTbsCertificate } from '../policy.ts'
 import { SignerNameRefusal, SignerRefusal } from '../protocol/signer-errors.ts'
+import { certificateRecord } from '../records/record.ts'
 import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
 import type { MethodHandler } from './method-handler.ts'
+
+/** A record of it then fits into a page of `signedCertificates`. 100 names of 253 octets take 26 KiB. */
+const MAX_TBS_BYTES = 128 * 1024
 
 export function signCertificateMethod(service: SigningService): MethodHandler<'signCertificate'> {
   return async ({ issuer: id, requester }, tbs, { deadlineAt }) => {
     const issuer = requireIssuer(service, id)
+    if (tbs.length > MAX_TBS_BYTES)
+      throw new SignerRefusal(`a TBSCertificate of ${tbs.length} bytes; at most ${MAX_TBS_BYTES} are accepted`)
     const verdict = checkTbsCertificate(tbs, issuer.policy, new Date())
     if ('refusal' in verdict)
       throw verdict.isOfName ? new SignerNameRefusal(verdict.refusal) : new SignerRefusal(verdict.refusal)
@@ -35,6 +42,11 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
       service.serials.claim(id, serialNumber, sha256)
       return issuer.key.sign(tbs)
     }
-    return { meta: {}, payload: await signAndRecord(service, { issuer, make, record, deadlineAt }) }
+    const describe = (signature: Buffer) =>
+      certificateRecord(
+        { issuer: id, serial: serialNumber, requester },
+        assembleCertificate(tbs, issuer.algorithm, signature),
+      )
+    return { meta: {}, payload: await signAndRecord(service, { issuer, make, record, describe, deadlineAt }) }
   }
 }

@@ -1,6 +1,7 @@
 /** The methods of the signer: codes on the wire, and strict schemas of what they take and return. */
 
 import { z } from 'zod/v4'
+import { boundedArray } from '../../src/shared/lib/bounded.ts'
 
 /**
  * Size of one piece of a TBSCertList. Reading and hashing 64 KiB blocks the daemon for 2 to 3 ms.
@@ -10,12 +11,24 @@ export const CRL_PIECE_BYTES = 64 * 1024
 /** The text that `testSign` signs. Every X.509 structure starts with 0x30; this text starts with a letter. */
 export const TEST_MESSAGE: Buffer = Buffer.from('chancery-signer test signature; not a certificate, not a CRL', 'ascii')
 
+/** Certificates that one `signedCertificates` may ask for. */
+export const MAX_CERTIFICATES = 64
+/** Bytes of a page of `signedSerials`: about 2,400 certificates. */
+export const SERIALS_PAGE_BYTES = 64 * 1024
+/** Bytes of a page of record lines. One line of a certificate may have nearly as many. */
+export const LINES_PAGE_BYTES = 256 * 1024
+/** Entries of one `noteRevocations`, and of one line of revocations. */
+export const MAX_NOTED = 500
+
 // Names appear in log and audit lines: short, and without control characters.
 const IssuerId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/)
 const Requester = z.string().regex(/^[\x20-\x7e]{1,200}$/)
 const UploadId = z.string().regex(/^[0-9a-f]{32}$/)
 const Nothing = z.strictObject({})
 const Count = z.int().min(0)
+/** Sequence numbers of the oldest and the newest record; both 0 when there is none. */
+const Kept = z.strictObject({ first: Count, last: Count })
+const Part = z.strictObject({ seq: Count, part: Count })
 
 /**
  * Every method with its code on the wire and the strict schemas of its meta parts. The payloads:
@@ -26,6 +39,13 @@ const Count = z.int().min(0)
  *   between pieces. Repeating a piece changes nothing.
  * - `signCrl` returns the signature value; repeating it changes nothing.
  * - `testSign` returns a signature over TEST_MESSAGE.
+ * - `recordState` returns the newest numbers of CRLs: JSON, a list of `{ key, url, number }`. `key` is the key
+ *   identifier of the issuer, in hex as the number; `url` is empty for a complete list.
+ * - `signedSerials` returns, for each certificate in order: u48 sequence number, u32 Unix seconds, u8 length, and the
+ *   octets of the serial number. Integers are big-endian.
+ * - `signedCertificates` and `signedRevocations` return whole lines of the record files. What is kept no longer is
+ *   left out. With `more`, ask again for what comes after the last line.
+ * - `noteRevocations` takes JSON, a list of `[serial, Unix seconds, reason]`. It records what no CRL holds yet.
  * - `describe` returns the certificates of all issuers in a row. `chain` gives the length of each
  *   certificate; `alternates` gives the lengths for the further chains, which follow.
  */
@@ -93,6 +113,31 @@ export const METHODS = {
   signCrl: {
     code: 7,
     params: z.strictObject({ upload: UploadId }),
+    result: Nothing,
+  },
+  recordState: {
+    code: 8,
+    params: Nothing,
+    result: z.strictObject({ chain: z.string().regex(/^[0-9a-f]{32}$/), certificates: Kept, revocations: Kept }),
+  },
+  signedSerials: {
+    code: 9,
+    params: z.strictObject({ after: Count }),
+    result: z.strictObject({ last: Count, more: z.boolean() }),
+  },
+  signedCertificates: {
+    code: 10,
+    params: z.strictObject({ sequences: boundedArray(z.int().min(1), MAX_CERTIFICATES, 1) }),
+    result: z.strictObject({ more: z.boolean() }),
+  },
+  signedRevocations: {
+    code: 11,
+    params: z.strictObject({ after: Part }),
+    result: z.strictObject({ last: Part, more: z.boolean() }),
+  },
+  noteRevocations: {
+    code: 12,
+    params: z.strictObject({ issuer: IssuerId, requester: Requester }),
     result: Nothing,
   },
 } as const

@@ -1,0 +1,129 @@
+/** A file that only this process appends to, such as that of the audit chain. */
+
+import {
+  closeSync,
+  constants,
+  fdatasync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  renameSync,
+  type Stats,
+  statSync,
+  write,
+} from 'node:fs'
+
+const { O_RDWR, O_APPEND, O_CREAT } = constants
+
+/** Opens for reading and appending, and creates with mode 0640. */
+export const openForAppending = (file: string, flags = 0): number =>
+  openSync(file, O_RDWR | O_APPEND | O_CREAT | flags, 0o640)
+
+/** Identifies the open file, to check that its path still names it. */
+type FileIdentity = Pick<Stats, 'ino' | 'dev'>
+
+export class AppendFile {
+  readonly path: string
+  /** Beside those of every file that is appended to: O_DSYNC or nothing. */
+  readonly #flags: number
+  #fd: number
+  #identity: FileIdentity
+  #length: number
+  #isClosed = false
+
+  /** @param length bytes of the file; a difference fails the first write */
+  constructor(path: string, { fd, length, flags = 0 }: { fd: number; length: number; flags?: number }) {
+    this.path = path
+    this.#flags = flags
+    this.#fd = fd
+    this.#identity = fstatSync(fd)
+    this.#length = length
+  }
+
+  get length(): number {
+    return this.#length
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** After an error a part may be written; `length` counts it. */
+  append(bytes: Buffer, done: (error: Error | undefined) => void): void {
+    try {
+      this.#requireOurs()
+    } catch (error) {
+      done(error as Error)
+      return
+    }
+    write(this.#fd, bytes, (error, written) => {
+      if (error) {
+        done(error)
+        return
+      }
+      this.#length += written
+      // A disk that fills up writes a part first and fails with the rest.
+      if (written < bytes.length) this.append(bytes.subarray(written), done)
+      else done(undefined)
+    })
+  }
+
+  /** Drops what is behind `length`, durably. */
+  cutBack(length: number): void {
+    this.#requireOurs()
+    ftruncateSync(this.#fd, length)
+    fsyncSync(this.#fd)
+    this.#length = length
+  }
+
+  /** Gives the file the name `closed`, and begins an empty one in its place. */
+  startAnew(closed: string): void {
+    renameSync(this.path, closed)
+    // Closed only after the new file is open, so that `#fd` is always an open descriptor.
+    const former = this.#fd
+    try {
+      this.#fd = openForAppending(this.path, this.#flags)
+    } catch (error) {
+      // Undo the rename, so that writing can resume when there is room.
+      renameSync(closed, this.path)
+      throw error
+    }
+    closeSync(former)
+    this.#identity = fstatSync(this.#fd)
+    this.#length = 0
+  }
+
+  /** Reads at once: meant for what was written lately, which the kernel has in memory. */
+  read(start: number, end: number): Buffer {
+    const bytes = Buffer.allocUnsafe(end - start)
+    const octets = readSync(this.#fd, bytes, 0, bytes.length, start)
+    return bytes.subarray(0, octets)
+  }
+
+  sync(done: (error: Error | null) => void): void {
+    fdatasync(this.#fd, done)
+  }
+
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    closeSync(this.#fd)
+  }
+
+  /**
+   * @throws Error when another process moved, removed or wrote the file. What is written further would
+   * break the chain or be lost.
+   */
+  #requireOurs(): void {
+    const { ino, dev } = this.#identity
+    const there = statSync(this.path, { throwIfNoEntry: false })
+    if (there?.ino !== ino || there.dev !== dev)
+      throw new Error(`the audit file ${this.path} was moved or removed by somebody else`)
+    if (there.size !== this.#length)
+      throw new Error(
+        `the audit file ${this.path} has ${there.size} bytes instead of ${this.#length}: somebody else writes to it`,
+      )
+  }
+}

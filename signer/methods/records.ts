@@ -1,0 +1,77 @@
+/** Methods that give out what was signed, so that a service can bring back what its database lost. */
+
+import { z } from 'zod/v4'
+import { boundedArray } from '../../src/shared/lib/bounded.ts'
+import { sha256Hex } from '../audit/line.ts'
+import { MAX_NOTED } from '../protocol/methods.ts'
+import { SignerRefusal } from '../protocol/signer-errors.ts'
+import { certificateLines, revocationsAfter, serialsAfter } from '../records/pages.ts'
+import { type RevocationEntry, revocationRecord } from '../records/record.ts'
+import type { RecordStream } from '../records/record-stream.ts'
+import { requireIssuer, type SigningService } from '../signing.ts'
+import type { MethodHandlers } from './method-handler.ts'
+
+type RecordMethods = Pick<
+  MethodHandlers,
+  'recordState' | 'signedSerials' | 'signedCertificates' | 'signedRevocations' | 'noteRevocations'
+>
+
+/** Serial number of at most 20 octets, Unix seconds, CRLReason (RFC 5280 §5.3.1). */
+const Entries = boundedArray(
+  z.tuple([z.string().regex(/^(?:[0-9a-f]{2}){1,20}$/), z.int().min(0), z.int().min(0).max(10)]),
+  MAX_NOTED,
+  1,
+)
+
+const kept = ({ first, last }: RecordStream) => ({ first, last })
+
+export function recordMethods(service: SigningService): RecordMethods {
+  const { chain, certificates, revocations } = service.records
+  return {
+    recordState() {
+      return {
+        meta: { chain, certificates: kept(certificates), revocations: kept(revocations) },
+        payload: Buffer.from('[]'),
+      }
+    },
+    async signedSerials({ after }) {
+      const { payload, last, more } = await serialsAfter(certificates, after)
+      return { meta: { last, more }, payload }
+    },
+    async signedCertificates({ sequences }) {
+      const { payload, more } = await certificateLines(certificates, sequences)
+      return { meta: { more }, payload }
+    },
+    async signedRevocations({ after }) {
+      const { payload, last, more } = await revocationsAfter(revocations, after)
+      return { meta: { last, more }, payload }
+    },
+    async noteRevocations({ issuer: id, requester }, payload) {
+      const { id: issuer } = requireIssuer(service, id)
+      const entries = readEntries(payload)
+      const content = {
+        issuer,
+        serial: '',
+        names: [`entries:${entries.length}`],
+        sha256: sha256Hex(payload),
+        requester,
+      }
+      await service.audit.append({ method: 'noteRevocations', ...content }, revocationRecord({ issuer }, entries))
+      return { meta: {} }
+    },
+  }
+}
+
+function readEntries(payload: Buffer): RevocationEntry[] {
+  let value: unknown
+  try {
+    value = JSON.parse(payload.toString('utf8'))
+  } catch (cause) {
+    throw new SignerRefusal('the revocations are not JSON', { cause })
+  }
+  const parsed = Entries.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw new SignerRefusal(
+    `the revocations are not a list of [serial, seconds, reason]: ${parsed.error.issues[0]?.message}`,
+  )
+}

@@ -1,0 +1,146 @@
+/**
+ * The closed files of a record stream, and their compression in the background:
+ *
+ * 1. `<stream>.<first>-<last>` is a file as it was closed.
+ * 2. `<stream>.<first>-<last>.index` is written, for certificates.
+ * 3. `<stream>.<first>-<last>.gz` is written.
+ * 4. The file of step 1 goes.
+ *
+ * Each new file is durable before the next step. A crash leaves the file of step 1, and the next start
+ * begins again at 2.
+ */
+
+import { statSync } from 'node:fs'
+import { readFile, rm } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { gunzip, gzip } from 'node:zlib'
+import { LruMap } from '../../src/shared/lib/caching.ts'
+import { closedSegments, segmentName } from '../audit/line.ts'
+import { replaceFile } from '../replace-file.ts'
+import { type LineTable, tableOf } from './line-table.ts'
+import { indexOf, isIndexOf } from './serial-index.ts'
+
+const unzip = promisify(gunzip)
+const zip = promisify(gzip)
+
+/** A file is closed at 8 MiB; more is damage. */
+const MAX_SEGMENT_BYTES = 64 * 1024 * 1024
+/** Unzipped segments that stay in memory for the next page, of 8 MiB each. */
+const KEPT_IN_MEMORY = 2
+
+interface Segment {
+  first: number
+  last: number
+  /** Of the file as it was closed. */
+  file: string
+  isCompressed: boolean
+  /** On disk, with the index. */
+  bytes: number
+  /** Until it is on disk. */
+  index: Buffer | undefined
+}
+
+export class ClosedSegments {
+  readonly #stream: string
+  readonly #hasIndex: boolean
+  /** Oldest first. */
+  readonly #segments: Segment[]
+  readonly #tables = new LruMap<number, Promise<LineTable>>(KEPT_IN_MEMORY)
+  /** One file is unzipped at a time, however many ask. */
+  #loading: Promise<unknown> = Promise.resolve()
+
+  constructor(stream: string, hasIndex: boolean) {
+    this.#stream = stream
+    this.#hasIndex = hasIndex
+    const raw = closedSegments(stream).map((segment) => ({ ...segment, isCompressed: false }))
+    const isRaw = new Set(raw.map(({ first }) => first))
+    const compressed = closedSegments(stream, '.gz')
+      .filter(({ first }) => !isRaw.has(first))
+      .map(({ first, last }) => ({ first, last, file: segmentName(stream, first, last), isCompressed: true }))
+    this.#segments = [...raw, ...compressed]
+      .sort((one, other) => one.first - other.first)
+      .map((segment) => ({ ...segment, bytes: sizeOf(segment.file), index: undefined }))
+  }
+
+  get oldest(): Segment | undefined {
+    return this.#segments[0]
+  }
+
+  get newest(): Segment | undefined {
+    return this.#segments.at(-1)
+  }
+
+  get count(): number {
+    return this.#segments.length
+  }
+
+  get bytes(): number {
+    return this.#segments.reduce((sum, { bytes }) => sum + bytes, 0)
+  }
+
+  /** The first segment that ends at or after `seq`. */
+  find(seq: number): Segment | undefined {
+    return this.#segments.find(({ last }) => last >= seq)
+  }
+
+  add(first: number, last: number, index: Buffer | undefined): void {
+    const file = segmentName(this.#stream, first, last)
+    this.#segments.push({ first, last, file, isCompressed: false, bytes: sizeOf(file), index })
+  }
+
+  /** @throws Error when the file cannot be read, as when it has just been dropped */
+  lines(segment: Segment): Promise<LineTable> {
+    const known = this.#tables.get(segment.first)
+    if (known) return known
+    const table = this.#loading.then(async () => tableOf(await read(segment)))
+    // The callers get the error; the next file only waits.
+    this.#loading = table.catch(() => this.#tables.delete(segment.first))
+    this.#tables.set(segment.first, table)
+    return table
+  }
+
+  async index(segment: Segment): Promise<Buffer> {
+    if (segment.index) return segment.index
+    // Missing after a crash; the lines have all that is in it.
+    const stored = await readFile(`${segment.file}.index`).catch(() => undefined)
+    return stored && isIndexOf(stored, segment) ? stored : indexOf(await this.lines(segment)).bytes
+  }
+
+  /** Compresses what is not yet. Repeating it after a failure is safe. */
+  async compress(): Promise<void> {
+    for (const segment of this.#segments) {
+      if (segment.isCompressed) continue
+      const { file } = segment
+      if (this.#hasIndex) await replaceFile(`${file}.index`, await this.index(segment))
+      await replaceFile(`${file}.gz`, await zip(await readFile(file)))
+      segment.isCompressed = true
+      segment.index = undefined
+      await rm(file)
+      segment.bytes = sizeOf(file)
+    }
+  }
+
+  /** Removes the oldest segment. */
+  async drop(): Promise<void> {
+    const oldest = this.#segments.shift()
+    if (!oldest) return
+    this.#tables.delete(oldest.first)
+    for (const suffix of ['', '.gz', '.index']) await rm(`${oldest.file}${suffix}`, { force: true })
+  }
+}
+
+const sizeOf = (file: string): number =>
+  ['', '.gz', '.index'].reduce(
+    (sum, suffix) => sum + (statSync(file + suffix, { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  )
+
+/** Compression may end in between, so it looks twice. */
+async function read({ file }: Segment): Promise<Buffer> {
+  try {
+    return await readFile(file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return await unzip(await readFile(`${file}.gz`), { maxOutputLength: MAX_SEGMENT_BYTES })
+  }
+}

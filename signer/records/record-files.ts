@@ -1,0 +1,149 @@
+/**
+ * The files beside the audit chain from which certificates and revocations can be brought back:
+ * `<audit>.certificates` and `<audit>.revocations`, see docs/decisions/records-of-the-signer.md.
+ *
+ * Records go to disk at most a second after their line, and at once when the kernel decides so. What
+ * is closed is compressed in the background, and the oldest goes when all together reach the bound.
+ */
+
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { RecordWriter } from '../audit/chain.ts'
+import type { AuditLine } from '../audit/line.ts'
+import { replaceFile } from '../replace-file.ts'
+import type { SignerRecord } from './record.ts'
+import { RecordStream } from './record-stream.ts'
+
+const SYNC_MS = 1000
+/** Until a compression that failed is tried again. */
+const RETRY_MS = 60_000
+
+export interface RecordEvents {
+  /** The oldest records went, up to this sequence number. */
+  dropped?(stream: string, last: number): void
+  /** Compression or removal failed; it is tried again. */
+  failed?(error: Error): void
+}
+
+export class RecordFiles implements RecordWriter<SignerRecord> {
+  /** Hex; another chain has another one. */
+  readonly chain: string
+  readonly certificates: RecordStream
+  readonly revocations: RecordStream
+  readonly #maxBytes: number
+  readonly #events: RecordEvents
+  #syncTimer: NodeJS.Timeout | undefined
+  #retryTimer: NodeJS.Timeout | undefined
+  #failure: Error | undefined
+  #tidying: Promise<void> = Promise.resolve()
+  #isClosed = false
+
+  /** Use `openRecordFiles`. */
+  constructor(chain: string, audit: string, { maxBytes, events }: { maxBytes: number; events: RecordEvents }) {
+    this.chain = chain
+    this.certificates = new RecordStream(`${audit}.certificates`, true)
+    this.revocations = new RecordStream(`${audit}.revocations`, false)
+    this.#maxBytes = maxBytes
+    this.#events = events
+  }
+
+  cutTo(newest: number, lines: readonly AuditLine[]): void {
+    const chain = new Map(lines.map((line) => [line.seq, line]))
+    this.certificates.cutTo(newest, chain)
+    this.revocations.cutTo(newest, chain)
+    this.#tidyLater()
+  }
+
+  write(records: readonly SignerRecord[], done: (error: Error | undefined) => void): void {
+    if (this.#failure) {
+      done(this.#failure)
+      return
+    }
+    const certificates = records.filter(({ stream }) => stream === 'certificates')
+    const revocations = records.filter(({ stream }) => stream === 'revocations')
+    this.certificates.append(certificates, (error) => {
+      if (error) done(error)
+      else this.revocations.append(revocations, done)
+    })
+  }
+
+  commit(): void {
+    const closed = this.#closed
+    this.certificates.commit()
+    this.revocations.commit()
+    if (this.#closed !== closed) this.#tidyLater()
+    this.#syncTimer ??= setTimeout(() => this.#sync(), SYNC_MS).unref()
+  }
+
+  rollBack(): void {
+    this.certificates.rollBack()
+    this.revocations.rollBack()
+  }
+
+  /** Ends the work in the background, then closes the files. The chain is closed before. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#syncTimer)
+    clearTimeout(this.#retryTimer)
+    await this.#tidying
+    this.certificates.close()
+    this.revocations.close()
+  }
+
+  get #closed(): number {
+    return this.certificates.closed.count + this.revocations.closed.count
+  }
+
+  #sync(): void {
+    this.#syncTimer = undefined
+    for (const stream of [this.certificates, this.revocations])
+      stream.sync((error) => {
+        // The kernel may have dropped what it could not write, so nothing more may follow it.
+        if (error) this.#failure = error
+      })
+  }
+
+  #tidyLater(): void {
+    this.#tidying = this.#tidying
+      .then(() => this.#tidy())
+      .catch((error: Error) => {
+        this.#events.failed?.(error)
+        if (!this.#isClosed) this.#retryTimer = setTimeout(() => this.#tidyLater(), RETRY_MS).unref()
+      })
+  }
+
+  async #tidy(): Promise<void> {
+    const streams = { certificates: this.certificates, revocations: this.revocations }
+    for (const { closed } of Object.values(streams)) if (!this.#isClosed) await closed.compress()
+    while (this.certificates.bytes + this.revocations.bytes > this.#maxBytes) {
+      const oldest = Object.entries(streams)
+        .flatMap(([name, { closed }]) => (closed.oldest ? [{ name, closed, last: closed.oldest.last }] : []))
+        .sort((one, other) => one.last - other.last)[0]
+      if (!oldest) return
+      await oldest.closed.drop()
+      this.#events.dropped?.(oldest.name, oldest.last)
+    }
+  }
+}
+
+/** @throws Error in one sentence when the file of the identity is damaged */
+export async function openRecordFiles(
+  audit: string,
+  options: { maxBytes: number; events: RecordEvents },
+): Promise<RecordFiles> {
+  return new RecordFiles(await chainIdentity(`${audit}.records-id`), audit, options)
+}
+
+async function chainIdentity(file: string): Promise<string> {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    const made = randomBytes(16).toString('hex')
+    await replaceFile(file, `${made}\n`)
+    return made
+  }
+  if (/^[0-9a-f]{32}$/.test(text)) return text
+  throw new Error(`${file}: is not the identity of an audit chain that was written there`)
+}

@@ -1,0 +1,161 @@
+/**
+ * One stream of records: a file that grows to 8 MiB, then becomes a closed segment. It is written before
+ * the chain and without a flush of its own, so a crash leaves records that the chain has not. The start
+ * cuts them off.
+ */
+
+import { closeSync, readFileSync } from 'node:fs'
+import { AppendFile, openForAppending } from '../audit/append-file.ts'
+import { type AuditLine, segmentName, sha256Hex } from '../audit/line.ts'
+import { ClosedSegments } from './closed-segments.ts'
+import { type LineKey, type LineTable, parseRecordLine, tableOf } from './line-table.ts'
+import type { SignerRecord } from './record.ts'
+import { indexOf, SerialIndex } from './serial-index.ts'
+
+const MAX_BYTES = 8 * 1024 * 1024
+/** The most that a crash leaves: the chain has at most 512 lines in a group. */
+const MAX_UNCHAINED = 512
+
+export class RecordStream {
+  readonly closed: ClosedSegments
+  readonly #hasIndex: boolean
+  readonly #file: AppendFile
+  #lines: LineTable
+  #index: SerialIndex
+  #pending: readonly SignerRecord[] = []
+  #isSyncing = false
+  #isDirty = false
+
+  /** Opens the files of the stream `path`, and makes the current one (mode 0640) when it is missing. */
+  constructor(path: string, hasIndex: boolean) {
+    this.closed = new ClosedSegments(path, hasIndex)
+    this.#hasIndex = hasIndex
+    const fd = openForAppending(path)
+    try {
+      const bytes = readFileSync(fd)
+      this.#file = new AppendFile(path, { fd, length: bytes.length })
+      this.#lines = tableOf(bytes, this.#read)
+    } catch (error) {
+      closeSync(fd)
+      throw error
+    }
+    this.#index = new SerialIndex()
+  }
+
+  readonly #read = (start: number, end: number): Buffer => this.#file.read(start, end)
+
+  /** Sequence number of the oldest record; 0 when there is none. */
+  get first(): number {
+    return this.closed.oldest?.first ?? this.#firstOfFile
+  }
+
+  /** Sequence number of the newest record in the chain; 0 when there is none. */
+  get last(): number {
+    return this.newest.seq
+  }
+
+  /** The newest line. */
+  get newest(): LineKey {
+    const { count } = this.#lines
+    if (count > 0) return this.#lines.keyAt(count - 1)
+    return { seq: this.closed.newest?.last ?? 0, part: Number.MAX_SAFE_INTEGER }
+  }
+
+  /** The lines of the current file. */
+  get lines(): LineTable {
+    return this.#lines
+  }
+
+  /** The index of the current file; good until the next group. */
+  get index(): Buffer {
+    return this.#index.bytes
+  }
+
+  get bytes(): number {
+    return this.closed.bytes + this.#file.length
+  }
+
+  get #firstOfFile(): number {
+    return this.#lines.count > 0 ? this.#lines.keyAt(0).seq : 0
+  }
+
+  /**
+   * Drops from the end what is torn, and what the chain has not.
+   * @throws Error in one sentence when that is more than a crash leaves
+   */
+  cutTo(newest: number, chain: ReadonlyMap<number, AuditLine>): void {
+    const lines = this.#lines
+    let cut = 0
+    while (lines.count > 0 && !this.#isChained(newest, chain)) {
+      const { seq } = lines.keyAt(lines.count - 1)
+      while (lines.count > 0 && lines.keyAt(lines.count - 1).seq === seq) lines.pop()
+      cut += 1
+    }
+    if (cut > MAX_UNCHAINED || (this.closed.newest?.last ?? 0) > newest)
+      throw new Error(
+        `${this.#file.path}: it has records that are newer than the audit chain; bring the whole chain back, or move all record files away`,
+      )
+    if (lines.end < this.#file.length) this.#file.cutBack(lines.end)
+    if (this.#hasIndex) this.#index = indexOf(lines)
+  }
+
+  /** Whether the chain has the last record, as far as `chain` goes back. */
+  #isChained(newest: number, chain: ReadonlyMap<number, AuditLine>): boolean {
+    const lines = this.#lines
+    const { seq } = lines.keyAt(lines.count - 1)
+    const texts: Buffer[] = []
+    for (let at = lines.indexAfter({ seq: seq - 1, part: Number.MAX_SAFE_INTEGER }); at < lines.count; at++)
+      texts.push(lines.textAt(at))
+    if (seq > newest || texts.some((text) => parseRecordLine(text) === undefined)) return false
+    const line = chain.get(seq)
+    return line === undefined || line.record === sha256Hex(texts.map((text) => `${text.toString('latin1')}\n`).join(''))
+  }
+
+  append(records: readonly SignerRecord[], done: (error: Error | undefined) => void): void {
+    this.#pending = records
+    if (records.length === 0) done(undefined)
+    else this.#file.append(Buffer.from(records.flatMap(({ lines }) => lines).join(''), 'latin1'), done)
+  }
+
+  /** The pending records are in the chain: readers see them. Begins a new file when this one is full. */
+  commit(): void {
+    if (this.#pending.length === 0) return
+    for (const { seq, lines, indexed } of this.#pending) {
+      for (const [part, text] of lines.entries())
+        this.#lines.add({ seq, part }, this.#lines.end, this.#lines.end + text.length)
+      if (indexed) this.#index.add(seq, indexed.seconds, indexed.serial)
+    }
+    this.#pending = []
+    this.#isDirty = true
+    // A sync under way needs the open file; the next group comes here again.
+    if (this.#file.length >= MAX_BYTES && !this.#isSyncing) this.#startAnew()
+  }
+
+  rollBack(): void {
+    this.#pending = []
+    if (this.#file.length > this.#lines.end) this.#file.cutBack(this.#lines.end)
+  }
+
+  #startAnew(): void {
+    const [first, last] = [this.#firstOfFile, this.last]
+    this.#file.startAnew(segmentName(this.#file.path, first, last))
+    this.closed.add(first, last, this.#hasIndex ? this.#index.bytes : undefined)
+    this.#lines = tableOf(Buffer.alloc(0), this.#read)
+    this.#index = new SerialIndex()
+  }
+
+  /** Puts what was written on disk. Does nothing when nothing was, or while it is under way. */
+  sync(done: (error: Error | null) => void): void {
+    if (!this.#isDirty || this.#isSyncing) return
+    this.#isDirty = false
+    this.#isSyncing = true
+    this.#file.sync((error) => {
+      this.#isSyncing = false
+      done(error)
+    })
+  }
+
+  close(): void {
+    this.#file.close()
+  }
+}
