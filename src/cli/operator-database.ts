@@ -7,7 +7,7 @@ import type { Actor } from '../domain/administrator.ts'
 import { auditKeyOf } from '../settings/admin-settings.ts'
 import { databaseSettings } from '../settings/server-settings.ts'
 import { type Database, openDatabase } from '../store/database.ts'
-import { requireCurrentSchema } from '../store/migrate.ts'
+import { requireUsableSchema } from '../store/schema/schema-state.ts'
 import { type DatabasePool, openCheckedDatabase } from '../store/slonik.ts'
 
 /** An index over a large table takes minutes, and so does a change of millions of rows. */
@@ -18,7 +18,7 @@ const settingsOf = (config: Config) => ({ ...databaseSettings(config, 1), statem
 /** @throws SchemaMismatch and connection errors */
 export async function withDatabase<T>(config: Config, work: (db: Database) => Promise<T>): Promise<T> {
   const settings = settingsOf(config)
-  await requireCurrentSchema(settings)
+  await requireUsableSchema(settings)
   const db = openDatabase(settings, () => undefined)
   try {
     return await work(db)
@@ -44,7 +44,7 @@ export async function withAdministration<T>(
   schema: 'current' | 'any' = 'current',
 ): Promise<T> {
   const settings = settingsOf(config)
-  if (schema === 'current') await requireCurrentSchema(settings)
+  if (schema === 'current') await requireUsableSchema(settings)
   const db = await openCheckedDatabase(settings)
   try {
     return await work({ db, audit: new AuditLog(db, auditKeyOf(config)), actor: commandLine() })

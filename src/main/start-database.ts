@@ -11,8 +11,9 @@ import { epochLifeSeconds, makeNonceKey } from '../services/stored-nonces.ts'
 import { databaseSettings, nonceLifetimeSeconds } from '../settings/server-settings.ts'
 import { type Database, isUnavailable, openDatabase } from '../store/database.ts'
 import { announceInstance, type InstancePresence } from '../store/instance-presence.ts'
-import { migrate, requireCurrentSchema } from '../store/migrate.ts'
 import { createNonceStore } from '../store/nonce-store.ts'
+import { migrate } from '../store/schema/migrate.ts'
+import { requireUsableSchema } from '../store/schema/schema-state.ts'
 import { durabilityWarnings, requireOwnSessions } from '../store/session.ts'
 import type { StartContext } from './start-context.ts'
 import { createEventWriter } from './start-event-writer.ts'
@@ -30,8 +31,14 @@ export interface DatabasePart {
 export async function prepareSchema(config: Config, log: Logger): Promise<void> {
   const settings = databaseSettings(config)
   await requireOwnSessions(settings)
-  if (!config.database.auto_setup) return requireCurrentSchema(settings)
-  for (const { name } of await migrate(settings)) log.info({ migration: name }, 'database migrated')
+  if (config.database.auto_setup)
+    await migrate(settings, { report: (progress) => log.info({ progress }, 'the database is migrated') })
+  const { unknown, oldestRelease } = await requireUsableSchema(settings)
+  if (unknown.length > 0)
+    log.warn(
+      { unknown, oldest_release: oldestRelease },
+      'the database has the schema of a newer release, which serves this one, too',
+    )
 }
 
 export async function startDatabase({ config, log, metrics, teardown, now }: StartContext): Promise<DatabasePart> {

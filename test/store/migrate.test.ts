@@ -10,13 +10,9 @@ import path from 'node:path'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
 import type { DatabaseSettings } from '../../src/store/database.ts'
-import {
-  listMigrations,
-  migrate,
-  readSchemaState,
-  requireCurrentSchema,
-  SchemaMismatch,
-} from '../../src/store/migrate.ts'
+import { migrate } from '../../src/store/schema/migrate.ts'
+import { listMigrations } from '../../src/store/schema/migration-files.ts'
+import { readSchemaState, requireUsableSchema, SchemaMismatch } from '../../src/store/schema/schema-state.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { settingsFor } from './support.ts'
 
@@ -83,12 +79,24 @@ describe('migrations', () => {
   test('an empty database gets all of them, in order, each with its row', async () => {
     const known = await listMigrations()
     assert.ok(known.length > 0)
-    assert.deepEqual(await readSchemaState(settings), { applied: [], pending: known, unknown: [] })
-    await assert.rejects(requireCurrentSchema(settings), SchemaMismatch)
+    assert.deepEqual(await readSchemaState(settings), {
+      applied: [],
+      pending: known,
+      unknown: [],
+      oldestRelease: 8,
+      isUsable: false,
+    })
+    await assert.rejects(requireUsableSchema(settings), SchemaMismatch)
     assert.deepEqual(await migrate(settings), known)
     assert.deepEqual(await sql('SELECT version, name FROM schema_migrations ORDER BY version'), known)
-    assert.deepEqual(await readSchemaState(settings), { applied: known, pending: [], unknown: [] })
-    await requireCurrentSchema(settings)
+    assert.deepEqual(await readSchemaState(settings), {
+      applied: known,
+      pending: [],
+      unknown: [],
+      oldestRelease: 8,
+      isUsable: true,
+    })
+    await requireUsableSchema(settings)
   })
 
   test('a second run does nothing', async () => {
@@ -99,14 +107,14 @@ describe('migrations', () => {
   test('five starters at once: each migration is applied by one of them', async () => {
     const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(settings)))
     assert.deepEqual(applied.flat(), await listMigrations())
-    await requireCurrentSchema(settings)
+    await requireUsableSchema(settings)
   })
 
   test('only what is missing is applied', async () => {
     await migrate(settings)
     addMigration('9001_more.sql', 'CREATE TABLE more (id integer)')
     addMigration('notes.txt', 'no migration')
-    assert.deepEqual(await migrate(settings, folder), [{ version: 9001, name: '9001_more.sql' }])
+    assert.deepEqual(await migrate(settings, { folder }), [{ version: 9001, name: '9001_more.sql' }])
   })
 
   test('a schema of a newer release is refused, and the sentence says so', async () => {
@@ -114,7 +122,7 @@ describe('migrations', () => {
     await sql("INSERT INTO schema_migrations (version, name) VALUES (9999, '9999_later.sql')")
     const refusal = { name: 'SchemaMismatch', message: /9999.*newer release/ }
     await assert.rejects(migrate(settings), refusal)
-    await assert.rejects(requireCurrentSchema(settings), refusal)
+    await assert.rejects(requireUsableSchema(settings), refusal)
     assert.deepEqual((await readSchemaState(settings)).unknown, [9999])
   })
 
@@ -128,7 +136,7 @@ describe('migrations', () => {
       message:
         /made by a version before the first release \(migration 0001_initial\.sql\).*empty database.*docs\/operations/,
     }
-    for (const use of [migrate, readSchemaState, requireCurrentSchema]) await assert.rejects(use(settings), refusal)
+    for (const use of [migrate, readSchemaState, requireUsableSchema]) await assert.rejects(use(settings), refusal)
     assert.deepEqual(
       (await tables()).map(({ relname }) => relname),
       ['schema_migrations'],
@@ -139,14 +147,14 @@ describe('migrations', () => {
     addMigration('9001_good.sql', 'CREATE TABLE good (id integer)')
     addMigration('9002_bad.sql', 'CREATE TABLE bad (id integer); INSERT INTO nowhere VALUES (1)')
     addMigration('9003_after.sql', 'CREATE TABLE never (id integer)')
-    await assert.rejects(migrate(settings, folder), /migration 9002_bad\.sql failed: .*nowhere/)
+    await assert.rejects(migrate(settings, { folder }), /migration 9002_bad\.sql failed: .*nowhere/)
     const names = (await tables()).map(({ relname }) => relname)
     assert.ok(names.includes('good') && !names.includes('bad') && !names.includes('never'))
     const [last] = await sql('SELECT max(version) AS version FROM schema_migrations')
     assert.equal(last?.['version'], 9001)
     addMigration('9002_bad.sql', 'CREATE TABLE bad (id integer)')
     assert.deepEqual(
-      (await migrate(settings, folder)).map(({ version }) => version),
+      (await migrate(settings, { folder })).map(({ version }) => version),
       [9002, 9003],
     )
   })
@@ -154,7 +162,7 @@ describe('migrations', () => {
   test('a long one is not cut off by the bound of ordinary statements', async () => {
     addMigration('9001_slow.sql', 'SELECT pg_sleep(0.6)')
     const impatient = { ...settings, statementTimeoutMs: 100 }
-    const [first, second] = await Promise.all([migrate(impatient, folder), migrate(impatient, folder)])
+    const [first, second] = await Promise.all([migrate(impatient, { folder }), migrate(impatient, { folder })])
     assert.equal(first.length + second.length, (await listMigrations()).length + 1)
   })
 })

@@ -12,7 +12,8 @@ import { stringify } from 'yaml'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { type DatabaseSettings, openDatabase, requireWrites } from '../../src/store/database.ts'
 import { announceInstance } from '../../src/store/instance-presence.ts'
-import { migrate, requireCurrentSchema } from '../../src/store/migrate.ts'
+import { migrate } from '../../src/store/schema/migrate.ts'
+import { requireUsableSchema } from '../../src/store/schema/schema-state.ts'
 import { requireOwnSessions, SharedSessions } from '../../src/store/session.ts'
 import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
 import { freePort } from '../support/free-port.ts'
@@ -90,7 +91,7 @@ pool_mode = ${mode}
   test('with pool_mode = session every way of the service to the database works', async (t) => {
     const settings = settingsOf('session')
     await requireOwnSessions(settings)
-    await requireCurrentSchema(settings)
+    await requireUsableSchema(settings)
     const db = openDatabase(settings, assert.fail)
     t.after(() => db.close())
     await requireWrites(db)

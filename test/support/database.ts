@@ -10,7 +10,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import pg from 'pg'
 import type { EmbeddedPostgres } from '../../src/dev/postgres.ts'
-import { migrate } from '../../src/store/migrate.ts'
+import { migrate } from '../../src/store/schema/migrate.ts'
 import { type DatabaseConnection, givenPostgres, startTestPostgres } from './postgres.ts'
 
 export interface TestDatabase {

@@ -3,7 +3,6 @@
 import { isAnyProfileStored } from '../../admin/profiles/profile-store.ts'
 import { databaseSettings } from '../../settings/server-settings.ts'
 import { openDatabase } from '../../store/database.ts'
-import { migrate, readSchemaState } from '../../store/migrate.ts'
 import {
   dropIndexes,
   HISTORY_INDEXES,
@@ -12,18 +11,22 @@ import {
   readIndexes,
   SEARCH_INDEXES,
 } from '../../store/optional-indexes.ts'
+import { migrate } from '../../store/schema/migrate.ts'
+import { fourDigits } from '../../store/schema/migration-files.ts'
+import { readSchemaState } from '../../store/schema/schema-state.ts'
 import { durabilityWarnings, placesOf, requireOwnSessions } from '../../store/session.ts'
 import type { DatabasePool } from '../../store/slonik.ts'
 import { readConfigFile } from '../config-file.ts'
 import { withAdministration } from '../operator-database.ts'
 import { tell } from '../printing.ts'
 import type { Printing } from '../values.ts'
+import { showProgress } from './migration-progress.ts'
 
-/** @returns 0 when the schema matches this release, else 1 */
+/** @returns 0 when this release can serve on the schema, else 1 */
 export async function databaseStatus({ config: file, json }: Printing): Promise<number> {
   const settings = databaseSettings(await readConfigFile(file))
   await requireOwnSessions(settings)
-  const { applied, pending, unknown } = await readSchemaState(settings)
+  const { applied, pending, unknown, isUsable } = await readSchemaState(settings)
   const current = pending.length === 0 && unknown.length === 0
   const db = openDatabase({ ...settings, maxConnections: 1 }, () => undefined)
   const warnings = await durabilityWarnings(db).finally(() => db.close())
@@ -31,27 +34,31 @@ export async function databaseStatus({ config: file, json }: Printing): Promise<
   const [done, missing] = [applied.map(({ name }) => name), pending.map(({ name }) => name)]
   tell(
     json,
-    { current, database, host: hosts.join(','), port, applied: done, missing, unknown, warnings },
+    { current, usable: isUsable, database, host: hosts.join(','), port, applied: done, missing, unknown, warnings },
     `database ${database} at ${placesOf(settings)}`,
     ...done.map((name) => `  applied  ${name}`),
     ...missing.map((name) => `  missing  ${name}`),
-    ...unknown.map((version) => `  unknown  ${String(version).padStart(4, '0')}, from a newer release`),
+    ...unknown.map((version) => `  unknown  ${fourDigits(version)}, from a newer release`),
     ...warnings.map((warning) => `warning: ${warning}`),
-    current ? 'the schema is current' : 'the schema is not the one of this release',
+    current
+      ? 'the schema is current'
+      : isUsable
+        ? 'the schema is that of a newer release, and this one can serve on it'
+        : 'this release cannot serve on this schema',
   )
-  return current ? 0 : 1
+  return isUsable ? 0 : 1
 }
 
-export async function databaseMigrate({ config: file, json }: Printing): Promise<number> {
+type MigrateOptions = Printing & { wait: number }
+
+export async function databaseMigrate({ config: file, wait, json }: MigrateOptions): Promise<number> {
   const settings = databaseSettings(await readConfigFile(file))
   await requireOwnSessions(settings)
-  const applied = (await migrate(settings)).map(({ name }) => name)
-  tell(
-    json,
-    { applied },
-    ...applied.map((name) => `applied ${name}`),
-    applied.length === 0 ? 'nothing to do: the schema is current' : `${applied.length} migration(s) applied`,
-  )
+  const done = await migrate(settings, { maxWaitMs: wait * 60_000, report: showProgress() })
+  const applied = done.map(({ name }) => name)
+  const sentence =
+    applied.length === 0 ? 'nothing to do: the schema is current' : `${applied.length} migration(s) applied`
+  tell(json, { applied }, sentence)
   return 0
 }
 

@@ -79,9 +79,15 @@ const DATABASE = [
   }),
   onHost(OF_DATABASE, {
     usage: 'db migrate',
-    about: 'Bring the database to the schema of this release',
-    options: PRINTING,
-    examples: ['-c config.yaml db migrate'],
+    about: [
+      'Bring the database to the schema of this release, while instances of the release before serve',
+      'A lock that is not granted within two seconds is tried again later, so that nobody queues behind it.',
+    ],
+    options: {
+      wait: option('Minutes for which each migration may try to get its locks', whole(0, 10_080), 10),
+      ...PRINTING,
+    },
+    examples: ['-c config.yaml db migrate', '-c config.yaml db migrate --wait 120'],
     run: async (options) => (await import('./database-commands.ts')).databaseMigrate(options),
   }),
   onHost(OF_DATABASE, {

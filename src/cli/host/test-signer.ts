@@ -24,7 +24,7 @@ import { createCertificateStore } from '../../store/certificate-store.ts'
 import type { Database } from '../../store/database.ts'
 import { announceInstance } from '../../store/instance-presence.ts'
 import { createIssuanceStore } from '../../store/issuance-store.ts'
-import { requireCurrentSchema } from '../../store/migrate.ts'
+import { requireUsableSchema } from '../../store/schema/schema-state.ts'
 import { type Administration, withAdministration, withDatabase } from '../operator-database.ts'
 import { requireRunning, revokeTestCertificate, SIGNER_TEST_NAME, type TestReport } from './test-report.ts'
 
@@ -97,7 +97,7 @@ async function runningOrOwn(program: SignerProgram, log: Logger): Promise<Runnin
 /** Two tests at a time would start two signers on one audit chain, or take each other's for that of a service. */
 async function alone(config: Config, work: () => Promise<void>): Promise<void> {
   const settings = databaseSettings(config, 1)
-  await requireCurrentSchema(settings)
+  await requireUsableSchema(settings)
   const presence = await announceInstance(settings, () => undefined)
   try {
     const end = performance.now() + TURN_TIMEOUT_MS

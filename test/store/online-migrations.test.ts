@@ -1,0 +1,212 @@
+/** Migrations while others use the database: locks that are not granted, indexes built beside writers, releases beside each other. */
+
+import assert from 'node:assert/strict'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import pg from 'pg'
+import type { DatabaseSettings } from '../../src/store/database.ts'
+import { type MigrateOptions, migrate } from '../../src/store/schema/migrate.ts'
+import { listMigrations } from '../../src/store/schema/migration-files.ts'
+import { readSchemaState, requireUsableSchema } from '../../src/store/schema/schema-state.ts'
+import { rowsIn, type TestDatabase, testDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
+import { settingsFor } from './support.ts'
+
+const MIGRATIONS = path.resolve(import.meta.dirname, '../../../migrations')
+
+describe('migrations while others use the database', () => {
+  let database: TestDatabase
+  let settings: DatabaseSettings
+  let folder: string
+  let reports: string[]
+  let clients: pg.Client[]
+  beforeEach(async () => {
+    database = await testDatabase()
+    settings = settingsFor(database.connection, 1)
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-migrations-'))
+    cpSync(MIGRATIONS, folder, { recursive: true })
+    reports = []
+    clients = []
+  })
+  afterEach(async () => {
+    await Promise.all(clients.map((client) => client.end()))
+    await database.drop()
+    rmSync(folder, { recursive: true })
+  })
+
+  async function session(applicationName: string): Promise<pg.Client> {
+    const client = new pg.Client({ ...database.connection, application_name: applicationName })
+    await client.connect()
+    clients.push(client)
+    return client
+  }
+
+  /** A transaction that reads, as that of pg_dump. */
+  async function longReader(table: string): Promise<pg.Client> {
+    const reader = await session('long reader')
+    await reader.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
+    await reader.query(`SELECT FROM ${table}`)
+    return reader
+  }
+
+  const addMigration = (name: string, text: string) => writeFileSync(path.join(folder, name), text)
+  const migrateNow = (options: MigrateOptions = {}) =>
+    migrate(settings, { folder, report: (sentence) => reports.push(sentence), ...options })
+  const untilReported = (wanted: RegExp) =>
+    until(`a report like ${wanted}`, () => reports.find((one) => wanted.test(one)))
+  const indexes = async (name: string) =>
+    (
+      await rowsIn<{ valid: boolean }>(
+        database,
+        'SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass($1)',
+        [name],
+      )
+    ).map(({ valid }) => valid)
+
+  test('a lock that is not granted is given up, so that readers pass, and tried again until it is; the holder is named', async () => {
+    addMigration('9001_column.sql', 'ALTER TABLE accounts ADD COLUMN later text')
+    const reader = await longReader('accounts')
+    const migrating = migrateNow()
+    await untilReported(
+      /^9001_column\.sql: locked by process \d+ \(long reader, for \d+ s in a transaction\); trying again$/,
+    )
+    const before = performance.now()
+    await rowsIn(database, 'SELECT FROM accounts')
+    assert.ok(performance.now() - before < 30_000)
+    await reader.query('COMMIT')
+    assert.deepEqual(await migrating, [{ version: 9001, name: '9001_column.sql' }])
+    assert.match(reports.at(-1) ?? '', /^applied 9001_column\.sql in \d+\.\d s$/)
+  })
+
+  test('after the given time it gives up, says who has the lock, and nothing was changed', async () => {
+    addMigration('9001_column.sql', 'CREATE TABLE half (id integer); ALTER TABLE accounts ADD COLUMN later text')
+    await longReader('accounts')
+    await assert.rejects(
+      migrateNow({ maxWaitMs: 0 }),
+      /^Error: migration 9001_column\.sql failed: locked by process \d+ \(long reader/,
+    )
+    assert.deepEqual(await rowsIn(database, "SELECT to_regclass('half') AS half"), [{ half: null }])
+    assert.deepEqual((await readSchemaState(settings)).unknown, [])
+  })
+
+  test('an index is built beside an open transaction, which the report names, and writers pass meanwhile', async () => {
+    addMigration(
+      '9001_index.sql',
+      '-- concurrently\nCREATE INDEX CONCURRENTLY accounts_later ON accounts (updated_at);',
+    )
+    const writer = await session('writer')
+    await writer.query('BEGIN')
+    await writer.query("INSERT INTO accounts (id, thumbprint, jwk) VALUES (gen_random_uuid(), 'open', '{}')")
+    const migrating = migrateNow()
+    await untilReported(
+      /^9001_index\.sql: accounts_later: waiting for writers before build.*, waits for process \d+ \(writer/,
+    )
+    await rowsIn(database, "INSERT INTO accounts (id, thumbprint, jwk) VALUES (gen_random_uuid(), 'meanwhile', '{}')")
+    await writer.query('COMMIT')
+    await migrating
+    assert.deepEqual(await indexes('accounts_later'), [true])
+  })
+
+  test('a migrator that waits for another one holds up no index', async () => {
+    addMigration(
+      '9001_index.sql',
+      '-- concurrently\nCREATE INDEX CONCURRENTLY accounts_later ON accounts (updated_at);',
+    )
+    const writer = await session('writer')
+    await writer.query('BEGIN')
+    await writer.query("INSERT INTO accounts (id, thumbprint, jwk) VALUES (gen_random_uuid(), 'open', '{}')")
+    const both = Promise.all([migrateNow(), migrateNow()])
+    await untilReported(/^another migrator is at work/)
+    await untilReported(/waits for process \d+ \(writer/)
+    await writer.query('COMMIT')
+    const applied = await both
+    assert.deepEqual(applied.flat(), [{ version: 9001, name: '9001_index.sql' }])
+  })
+
+  test('an index that an interruption has left is dropped and built again', async () => {
+    await rowsIn(
+      database,
+      "INSERT INTO accounts (id, thumbprint, jwk, terms_version) VALUES (gen_random_uuid(), 'a', '{}', 'x'), (gen_random_uuid(), 'b', '{}', 'x')",
+    )
+    const build = 'CREATE UNIQUE INDEX CONCURRENTLY accounts_later ON accounts (terms_version)'
+    await assert.rejects(rowsIn(database, build), /could not create unique index/)
+    assert.deepEqual(await indexes('accounts_later'), [false])
+    await rowsIn(database, 'UPDATE accounts SET terms_version = thumbprint')
+    addMigration('9001_index.sql', `-- concurrently\n${build};`)
+    await migrateNow()
+    assert.deepEqual(await indexes('accounts_later'), [true])
+  })
+
+  test('an index that cannot be built leaves nothing, and what was built before it is not built again', async () => {
+    await rowsIn(
+      database,
+      "INSERT INTO accounts (id, thumbprint, jwk, terms_version) VALUES (gen_random_uuid(), 'a', '{}', 'x'), (gen_random_uuid(), 'b', '{}', 'x')",
+    )
+    addMigration(
+      '9001_index.sql',
+      `-- concurrently
+      CREATE INDEX CONCURRENTLY accounts_first ON accounts (updated_at);
+      CREATE UNIQUE INDEX CONCURRENTLY accounts_later ON accounts (terms_version);`,
+    )
+    await assert.rejects(migrateNow(), /migration 9001_index\.sql failed: could not create unique index/)
+    assert.deepEqual(await indexes('accounts_later'), [])
+    const [first] = await rowsIn(database, "SELECT 'accounts_first'::regclass::oid AS oid")
+    await rowsIn(database, 'UPDATE accounts SET terms_version = thumbprint')
+    await migrateNow()
+    assert.deepEqual(await rowsIn(database, "SELECT 'accounts_first'::regclass::oid AS oid"), [first])
+  })
+
+  test('a statement that cannot be repeated is refused in a concurrent file before anything is done', async () => {
+    addMigration(
+      '9001_mixed.sql',
+      '-- concurrently\nCREATE INDEX CONCURRENTLY accounts_later ON accounts (updated_at); CREATE TABLE t (id integer)',
+    )
+    await assert.rejects(migrateNow(), /cannot repeat this statement: CREATE TABLE t \(id integer\)$/)
+    assert.deepEqual(await indexes('accounts_later'), [])
+  })
+
+  test('a constraint is validated beside an open transaction', async () => {
+    addMigration(
+      '9001_constraint.sql',
+      "ALTER TABLE accounts ADD CONSTRAINT some_status CHECK (status <> '') NOT VALID",
+    )
+    addMigration('9002_validate.sql', '-- concurrently\nALTER TABLE accounts VALIDATE CONSTRAINT some_status')
+    await migrateNow()
+    const valid = "SELECT convalidated FROM pg_constraint WHERE conname = 'some_status'"
+    assert.deepEqual(await rowsIn(database, valid), [{ convalidated: true }])
+  })
+
+  test('a release serves on a newer schema until a migration excludes it; then it is refused with a sentence', async () => {
+    const newest = (await listMigrations()).at(-1)?.version ?? 0
+    addMigration('9001_table.sql', 'CREATE TABLE later (id integer)')
+    await migrateNow()
+    const { isUsable, unknown, oldestRelease } = await requireUsableSchema(settings)
+    assert.deepEqual({ isUsable, unknown, oldestRelease }, { isUsable: true, unknown: [9001], oldestRelease: 8 })
+    assert.deepEqual(await migrate(settings), [])
+
+    addMigration('9002_contract.sql', '-- contract: 9001\nALTER TABLE accounts DROP COLUMN terms_version')
+    await migrateNow()
+    const refusal = {
+      name: 'SchemaMismatch',
+      message: `the database has migration 9001, 9002, which this release (${String(newest).padStart(4, '0')}) does not know, and serves releases from 9001 on; run the newer release`,
+    }
+    await assert.rejects(requireUsableSchema(settings), refusal)
+    await assert.rejects(migrate(settings), refusal)
+
+    addMigration('9003_table.sql', 'CREATE TABLE latest (id integer)')
+    await migrateNow()
+    assert.equal((await readSchemaState(settings)).oldestRelease, 9001)
+  })
+
+  test('a newer migration that says nothing about older releases excludes them', async () => {
+    addMigration('9001_table.sql', 'CREATE TABLE later (id integer)')
+    await migrateNow()
+    await rowsIn(database, "INSERT INTO schema_migrations (version, name) VALUES (9002, '9002_unsaid.sql')")
+    await assert.rejects(
+      requireUsableSchema(settings),
+      /9001, 9002, which this release \(\d{4}\) does not know; run the newer release/,
+    )
+  })
+})
