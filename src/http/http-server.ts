@@ -65,9 +65,12 @@ export interface HttpServer {
   readonly counters: HttpCounters
   /** Takes no new connections and keeps those that are open. Other servers on the port continue. */
   stopListening(): void
+  /** Takes new connections, and closes each after its next reply, which says so (RFC 9112 §9.6). */
+  closeAfterReplies(): void
   /**
    * Stops listening and closes each connection after its next reply. Resolves when nothing is in
-   * flight and idle connections had a second, or after `timeoutMs`; call `close()` next.
+   * flight and idle connections had their grace, or after `timeoutMs`; call `close()` next.
+   * The grace is a second from here, or twelve from `closeAfterReplies`.
    *
    * @returns number of requests still in flight.
    */

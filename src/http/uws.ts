@@ -28,6 +28,8 @@ import { ReplyWriter } from './reply-writer.ts'
 
 /** How long a drain keeps idle connections open, for requests already sent. */
 const IDLE_GRACE_MS = 1000
+/** The library has closed a connection without a byte by then; until it does, its client may send a request. */
+const LONGEST_IDLE_MS = 12_000
 const DRAIN_POLL_MS = 10
 
 /**
@@ -72,6 +74,7 @@ class Server implements HttpServer {
   readonly #replies: ReplyWriter
   readonly #bodies: BodyCollector
   #listenSocket: uWS.us_listen_socket | undefined
+  #idleEndsAt: number | undefined
   #closed = false
 
   constructor(app: uWS.TemplatedApp, options: ListenOptions) {
@@ -144,14 +147,20 @@ class Server implements HttpServer {
     this.#listenSocket = undefined
   }
 
+  closeAfterReplies(): void {
+    this.#replies.isDraining = true
+    this.#idleEndsAt = performance.now() + LONGEST_IDLE_MS
+  }
+
   async drain(timeoutMs: number): Promise<number> {
     this.#replies.isDraining = true
     this.stopListening()
     const start = performance.now()
+    const idleEndsAt = this.#idleEndsAt ?? start + IDLE_GRACE_MS
     for (;;) {
-      const elapsed = performance.now() - start
-      const quiet = this.#exchanges.inFlight === 0 && (this.openConnections === 0 || elapsed >= IDLE_GRACE_MS)
-      if (this.#closed || quiet || elapsed >= timeoutMs) return this.#exchanges.inFlight
+      const now = performance.now()
+      const quiet = this.#exchanges.inFlight === 0 && (this.openConnections === 0 || now >= idleEndsAt)
+      if (this.#closed || quiet || now >= start + timeoutMs) return this.#exchanges.inFlight
       await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS))
     }
   }

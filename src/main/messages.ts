@@ -82,6 +82,8 @@ export type FrontMessages = {
   metrics: { message: undefined; reply: ThreadAnswer }
   live: { message: LiveSettings; reply: undefined }
   crls: { message: readonly SharedCrl[]; reply: undefined }
+  /** The instance will stop: connections end with their next reply. */
+  closeAfterReplies: { message: undefined; reply: undefined }
   /** Results of attempts that this thread handed over. */
   attempts: { message: readonly AttemptEnded[]; reply: undefined }
 }

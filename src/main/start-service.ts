@@ -37,7 +37,7 @@ export interface RunningService {
   signerPid(): number | undefined
   /** Applies the live keys of a configuration to every current and future thread. */
   apply(config: Config, changes: ReloadChanges): Promise<void>
-  /** /readyz is 503 from now on, and requests are served; resolves after `server.drain_seconds`. */
+  /** /readyz is 503 from now on, and requests are served, one a connection; resolves after `server.drain_seconds`. */
   drain(): Promise<void>
   /** Resolves when all parts are down. */
   stop(): Promise<void>
@@ -111,7 +111,9 @@ async function start(context: StartContext, stopping: AbortSignal) {
     },
     async drain() {
       now.draining = true
-      await sleep(config.server.drain_seconds * 1000)
+      const over = sleep(config.server.drain_seconds * 1000)
+      await fronts.closeAfterReplies()
+      await over
     },
   }
 }

@@ -829,6 +829,32 @@ describe('the end of a server', () => {
     }
   })
 
+  test('closing after replies: a kept connection ends with its next reply, and new ones are taken', async () => {
+    const server = serve(() => reply(200, 'served'))
+    const kept = await open(server)
+    kept.send(head('GET /'))
+    await kept.receives(/served$/)
+    assert.doesNotMatch(kept.text, /Connection: close/)
+    server.closeAfterReplies()
+    const fresh = await open(server)
+    for (const client of [kept, fresh]) {
+      client.send(head('GET /'))
+      assert.match(await client.closes(), /Connection: close\r\n[\s\S]*served$/)
+    }
+    assert.equal(await server.drain(20_000), 0)
+  })
+
+  test('a drain after that leaves an idle connection the twelve seconds in which its client may use it', async () => {
+    const server = serve(() => reply(200, 'served'))
+    const idle = await open(server)
+    server.closeAfterReplies()
+    const drained = server.drain(60_000)
+    await sleep(3_000)
+    idle.send(head('GET /'))
+    assert.match(await idle.closes(), /served$/)
+    assert.equal(await drained, 0)
+  })
+
   test('draining ends at its deadline and says what is left', async () => {
     const { answer, send } = held()
     const server = serve(answer)

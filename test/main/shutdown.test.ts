@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { after, describe, test } from 'node:test'
-import { closeConnections, registeredClient } from '../support/acme-client.ts'
+import { closeConnections, registeredClient, send } from '../support/acme-client.ts'
 import { startHttp01Responder } from '../support/http01-responder.ts'
 import { createPersistentClient } from '../support/persistent-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -66,6 +66,8 @@ describe('shutdown', { timeout: 900_000 }, () => {
     const stopped = service.stop()
     await until('/readyz says that it stops', async () => (await status('/readyz')) === 503)
     assert.equal(await status('/livez'), 200)
+    const { headers } = await send({ method: 'GET', url: directoryUrl })
+    assert.equal(headers.connection, 'close')
     const client = await registeredClient(directoryUrl)
     const order = await client.newOrder(['drained.test'])
     closeConnections()

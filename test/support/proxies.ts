@@ -118,7 +118,10 @@ export async function proxyPorts(service: number, second?: number): Promise<Prox
 }
 
 /** Sends to the proxy, whatever the host of the URL, on a few connections that stay open. */
-export function throughProxy({ https: port }: ProxyPorts, isChunked = false): { send: Transport; close(): void } {
+export function throughProxy(
+  { https: port }: Pick<ProxyPorts, 'https'>,
+  isChunked = false,
+): { send: Transport; close(): void } {
   // It leaves an idle connection before the proxy does: a request that crosses with that end would be lost.
   const agent = new Agent({ keepAlive: true, rejectUnauthorized: false, timeout: 5_000 })
   return {

@@ -86,7 +86,7 @@ export const Server = z
     }),
     drain_seconds: setting(
       whole(0, 0),
-      'Time after SIGTERM with `/readyz` at 503 in which requests are served, for balancers that do not repeat them.',
+      'Time after SIGTERM with `/readyz` at 503 in which requests are served, one a connection, for balancers that do not repeat them.',
       { unit: 'seconds' },
     ),
     keepalive: setting(

@@ -49,7 +49,7 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages, AdminMessages>(asy
     }
   }
   return {
-    actor: spawnActor(thread.name, parts),
+    actor: spawnActor(thread.name, parts, servers),
     async drain(deadlineMs) {
       // The thread may be ended at the deadline.
       await handIn()
@@ -116,7 +116,11 @@ async function assemble({ name, data, supervisor, atExit }: Context) {
 }
 
 /** Handles the supervisor's messages. */
-function spawnActor(name: string, { log, metrics, context, crls, live }: Parts): Actor<FrontMessages> {
+function spawnActor(
+  name: string,
+  { log, metrics, context, crls, live }: Parts,
+  servers: readonly HttpServer[],
+): Actor<FrontMessages> {
   return spawn<FrontMessages>({
     name,
     mailboxLimit: 64,
@@ -131,6 +135,10 @@ function spawnActor(name: string, { log, metrics, context, crls, live }: Parts):
         live.metricsPath = settings.metricsPath
       },
       crls: crls.replace,
+      closeAfterReplies: () => {
+        for (const server of servers) server.closeAfterReplies()
+        return undefined
+      },
       attempts: (ended) => {
         context.challenges.ended(ended)
         return undefined

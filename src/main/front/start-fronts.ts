@@ -21,6 +21,8 @@ const FRONT_RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, 
 export interface Fronts {
   /** Applies live settings to every current and future thread. */
   apply(config: Config): Promise<void>
+  /** Every connection ends with its next reply from now on. */
+  closeAfterReplies(): Promise<void>
 }
 
 /** Actors that the fronts send messages to. */
@@ -59,6 +61,10 @@ export async function startFronts(
       for (const data of threads) data.config = next
       // A thread under replacement reads the new configuration when it starts.
       await Promise.allSettled(fronts.map(({ ref }) => ref.ask('live', liveSettings(next), FRONT_APPLY_MS)))
+    },
+    async closeAfterReplies() {
+      // A thread under replacement has no connections.
+      await Promise.allSettled(fronts.map(({ ref }) => ref.ask('closeAfterReplies', undefined, FRONT_APPLY_MS)))
     },
   }
 }
