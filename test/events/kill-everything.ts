@@ -43,9 +43,9 @@ export async function killEverything(plan: KillPlan): Promise<KillResult> {
   const scene = {
     folder,
     postgres: await startPostgres(),
-    webhook: await Killable.start('receiver.js', path.join(folder, 'webhook.jsonl')),
-    audit: await Killable.start('receiver.js', path.join(folder, 'audit.jsonl')),
-    mail: await Killable.start('mail-receiver.js', path.join(folder, 'mail.jsonl')),
+    webhook: await Killable.start('webhook-receiver.js', path.join(folder, 'webhook.jsonl')),
+    audit: await Killable.start('webhook-receiver.js', path.join(folder, 'audit.jsonl')),
+    mail: await Killable.start('mail-server.js', path.join(folder, 'mail.jsonl')),
   }
   const config = configOf(scene)
   const database = { connection: scene.postgres.connection, drop: async () => undefined }

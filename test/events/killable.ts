@@ -13,12 +13,12 @@ export class Killable {
   #child: ChildProcess | undefined
 
   private constructor(entry: string, port: number, file: string) {
-    this.#entry = path.resolve(import.meta.dirname, entry)
+    this.#entry = path.resolve(import.meta.dirname, '../../bench/faults/parts', entry)
     this.port = port
     this.#file = file
   }
 
-  /** @param entry beside this file; it is given port and file */
+  /** @param entry among the parts of the fault stand; it is given port and file */
   static async start(entry: string, file: string): Promise<Killable> {
     const made = new Killable(entry, await freePort(), file)
     await made.start()

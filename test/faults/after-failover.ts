@@ -1,11 +1,11 @@
 /** What has to be right once another server is the primary: leadership, and the CRL. */
 
 import assert from 'node:assert/strict'
+import type { HeldCertificate } from '../../bench/client/persistent-client.ts'
 import type { DatabaseSettings } from '../../src/store/database.ts'
 import { announceInstance, type LeaderRole } from '../../src/store/instance-presence.ts'
 import { send } from '../support/acme-client.ts'
 import { readCrl } from '../support/crl.ts'
-import type { HeldCertificate } from '../support/persistent-client.ts'
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 

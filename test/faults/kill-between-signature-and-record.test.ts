@@ -7,11 +7,15 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import {
+  createPersistentClient,
+  type HeldCertificate,
+  type PersistentClient,
+} from '../../bench/client/persistent-client.ts'
 import { parseAuditLine } from '../../signer/audit/line.ts'
 import { closeConnections } from '../support/acme-client.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Http01Responder, startHttp01Responder } from '../support/http01-responder.ts'
-import { createPersistentClient, type HeldCertificate, type PersistentClient } from '../support/persistent-client.ts'
 import { withQuery } from '../support/revoked.ts'
 import { type LogLine, startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'

@@ -9,12 +9,16 @@ import { rmSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import {
+  createPersistentClient,
+  type HeldCertificate,
+  type PersistentClient,
+} from '../../bench/client/persistent-client.ts'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
 import { startDaemon } from '../signer/daemon.ts'
 import { checkBooks } from '../support/books.ts'
 import { type Http01Responder, startHttp01Responder } from '../support/http01-responder.ts'
-import { createPersistentClient, type HeldCertificate, type PersistentClient } from '../support/persistent-client.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 

@@ -6,9 +6,9 @@
 
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
+import { createPersistentClient } from '../../bench/client/persistent-client.ts'
 import { startChainedServices } from '../support/chained-service.ts'
 import { startHttp01Responder } from '../support/http01-responder.ts'
-import { createPersistentClient } from '../support/persistent-client.ts'
 import { withQuery } from '../support/revoked.ts'
 import type { TestService } from '../support/service.ts'
 

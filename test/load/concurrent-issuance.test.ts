@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { createPersistentClient, type PersistentClient } from '../../bench/client/persistent-client.ts'
 import { checkBooks } from '../support/books.ts'
 import { type Http01Responder, startHttp01Responder } from '../support/http01-responder.ts'
-import { createPersistentClient, type PersistentClient } from '../support/persistent-client.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
 const ACCOUNTS = 8

@@ -8,9 +8,9 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import type { HeldCertificate } from '../../bench/client/persistent-client.ts'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { parseAuditLine } from '../../signer/audit/line.ts'
-import type { HeldCertificate } from './persistent-client.ts'
 import type { DatabaseConnection } from './postgres.ts'
 
 export interface Books {

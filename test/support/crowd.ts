@@ -7,8 +7,12 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  createPersistentClient,
+  type HeldCertificate,
+  type PersistentClient,
+} from '../../bench/client/persistent-client.ts'
 import { startHttp01Responder } from './http01-responder.ts'
-import { createPersistentClient, type HeldCertificate, type PersistentClient } from './persistent-client.ts'
 
 export interface Crowd {
   readonly clients: readonly PersistentClient[]

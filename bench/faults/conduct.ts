@@ -1,0 +1,121 @@
+/** Conducts a run: load, faults as planned, recovery of each, and the books in the end. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Books, checkBooks } from './books.ts'
+import { type Clients, type LoadOptions, startClients } from './clients.ts'
+import { KINDS } from './kinds.ts'
+import { watchLists } from './list-watch.ts'
+import { chanceFrom } from './random.ts'
+import type { Planned } from './schedule.ts'
+import type { Stand } from './stand.ts'
+
+/** Instants are milliseconds of this machine's clock. */
+export interface Happened {
+  kind: string
+  target: string
+  plannedAt: number
+  beganAt: number
+  endedAt: number
+  /** From the end until a flow that began after it has succeeded and all is ready; undefined when that was never. */
+  recoveryMs: number | undefined
+  /** The longest time without a certificate for any client, from the beginning to recovery. */
+  silenceMs: number
+}
+
+export interface Run {
+  startedAt: number
+  endedAt: number
+  faults: Happened[]
+  /** Parts that ended though no fault had ended them. */
+  deaths: { part: string; at: number }[]
+  flows: readonly { begunAt: number; at: number }[]
+  books: Books
+}
+
+export interface RunOptions {
+  planned: readonly Planned[]
+  load: LoadOptions
+  overlap: boolean
+  /** For recovery of each fault, and for what was begun to end. */
+  boundMs: number
+  interrupt: AbortSignal
+  tell(line: string): void
+}
+
+/** Of calm load before the first fault and after the last one. */
+const CALM_MS = 3_000
+const LOOK_MS = 50
+/** Certificates among which the first after a fault must be; looks follow each other quickly. */
+const LATEST = 1_000
+
+export async function conduct(stand: Stand, options: RunOptions): Promise<Run> {
+  const { planned, load, overlap, boundMs, interrupt, tell } = options
+  const list = watchLists(stand.instances.map(({ port }) => port))
+  const clients = await startClients(stand, load)
+  try {
+    await recovered(stand, clients, Date.now(), boundMs)
+    await sleep(CALM_MS)
+    const startedAt = Date.now()
+    const faults: Promise<Happened>[] = []
+    for (const fault of planned) {
+      // Rejects when the run is interrupted; the loop ends then.
+      await sleep(startedAt + 1000 * fault.at - Date.now(), undefined, { signal: interrupt }).catch(() => undefined)
+      if (interrupt.aborted) break
+      const happening = happen(stand, clients, fault, startedAt, boundMs)
+      faults.push(happening)
+      if (!overlap) tell(described(faults.length, planned.length, await happening))
+    }
+    const happened = await Promise.all(faults)
+    await sleep(CALM_MS)
+    tell('the books: waiting for what was begun')
+    const left = await clients.finish(boundMs)
+    const books = await checkBooks({ stand, clients, list, boundMs })
+    books.findings.push(...left.map((incident) => ({ trouble: 'stuck' as const, ...incident })))
+    const deaths = stand.parts.flatMap(({ name, deaths }) => deaths.map((at) => ({ part: name, at: at.getTime() })))
+    const flows = clients.held.map(({ begunAt, at }) => ({ begunAt, at }))
+    return { startedAt, endedAt: Date.now(), faults: happened, deaths, flows, books }
+  } finally {
+    list.end()
+    await clients.close()
+  }
+}
+
+async function happen(
+  stand: Stand,
+  clients: Clients,
+  { kind, at, share, seed }: Planned,
+  startedAt: number,
+  boundMs: number,
+): Promise<Happened> {
+  const { lasts, begin } = KINDS[kind]!
+  const beganAt = Date.now()
+  const { target, end } = await begin(stand, chanceFrom(seed))
+  await sleep(1000 * (lasts[0] + share * (lasts[1] - lasts[0])))
+  await end()
+  const endedAt = Date.now()
+  const recoveryMs = await recovered(stand, clients, endedAt, boundMs)
+  const silenceMs = longestSilence(clients, beganAt)
+  return { kind, target, plannedAt: startedAt + 1000 * at, beganAt, endedAt, recoveryMs, silenceMs }
+}
+
+/** @returns after how many milliseconds; undefined when it was not within the bound */
+async function recovered(stand: Stand, { held }: Clients, since: number, boundMs: number): Promise<number | undefined> {
+  let readyAt: number | undefined
+  for (;;) {
+    if (readyAt === undefined && (await stand.isReady())) readyAt = Date.now()
+    const first = held.slice(-LATEST).find(({ begunAt }) => begunAt >= since)
+    if (readyAt !== undefined && first) return Math.max(first.at, readyAt) - since
+    if (Date.now() > since + boundMs) return undefined
+    await sleep(LOOK_MS)
+  }
+}
+
+function longestSilence({ held }: Clients, since: number): number {
+  const times = [since, ...held.map(({ at }) => at).filter((at) => at > since), Date.now()]
+  return times.slice(1).reduce((longest, at, index) => Math.max(longest, at - times[index]!), 0)
+}
+
+function described(count: number, total: number, { kind, target, recoveryMs, beganAt, endedAt }: Happened): string {
+  const recovery = recoveryMs === undefined ? 'no recovery' : `recovery ${(recoveryMs / 1000).toFixed(1)} s`
+  return `${count}/${total} ${kind} (${target}), ${((endedAt - beganAt) / 1000).toFixed(1)} s, ${recovery}`
+}

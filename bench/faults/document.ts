@@ -1,0 +1,91 @@
+/** What a run comes to: a row for each kind of fault. It is the JSON file, and what text and page show. */
+
+import { type Books, type Finding, TROUBLES, type Trouble } from './books.ts'
+import type { Happened, Run } from './conduct.ts'
+
+export interface Row extends Record<Trouble, number> {
+  kind: string
+  times: number
+  /** Seconds, as in `Happened`; undefined when one of them never was. */
+  recovery: { median: number; longest: number } | undefined
+  longestSilence: number
+}
+
+/** `version` rises when a reader would break. */
+export interface FaultsDocument {
+  format: 'chancery-faults'
+  version: 1
+  command: string[]
+  seed: number
+  startedAt: string
+  endedAt: string
+  rows: Row[]
+  total: Record<Trouble, number>
+  books: Omit<Books, 'findings'>
+  /** With the fault by which it happened, as an index; undefined for one before all faults. */
+  findings: (Finding & { fault: number | undefined })[]
+  faults: Happened[]
+  deaths: Run['deaths']
+  /** Certificates obtained in each second from the start. */
+  certificatesBySecond: number[]
+}
+
+export function documentOf(command: string[], seed: number, run: Run): FaultsDocument {
+  const { findings: found, ...books } = run.books
+  const findings = found.map((finding) => ({ ...finding, fault: causeOf(finding, run.faults) }))
+  const count = (of: readonly Finding[]) =>
+    Object.fromEntries(
+      TROUBLES.map((trouble) => [trouble, of.filter((finding) => finding.trouble === trouble).length]),
+    ) as Record<Trouble, number>
+  const kinds = [...new Set(run.faults.map(({ kind }) => kind))].sort()
+  const rows = kinds.map((kind): Row => {
+    const faults = run.faults.filter((fault) => fault.kind === kind)
+    const times = faults.map(({ recoveryMs }) => recoveryMs)
+    const known = times.filter((ms) => ms !== undefined).sort((a, b) => a - b)
+    return {
+      kind,
+      times: faults.length,
+      ...count(findings.filter(({ fault }) => fault !== undefined && run.faults[fault]?.kind === kind)),
+      recovery:
+        known.length < times.length
+          ? undefined
+          : { median: known[known.length >> 1]! / 1000, longest: known.at(-1)! / 1000 },
+      longestSilence: Math.max(...faults.map(({ silenceMs }) => silenceMs)) / 1000,
+    }
+  })
+  return {
+    format: 'chancery-faults',
+    version: 1,
+    command,
+    seed,
+    startedAt: new Date(run.startedAt).toISOString(),
+    endedAt: new Date(run.endedAt).toISOString(),
+    rows,
+    total: count(findings),
+    books,
+    findings,
+    faults: run.faults,
+    deaths: run.deaths,
+    certificatesBySecond: bySecond(run),
+  }
+}
+
+/** 0/0/0/0, and every fault was recovered from. */
+export function isGood({ total, faults }: FaultsDocument): boolean {
+  return TROUBLES.every((trouble) => total[trouble] === 0) && faults.every(({ recoveryMs }) => recoveryMs !== undefined)
+}
+
+/** The fault that had begun last. */
+function causeOf({ at }: Finding, faults: readonly Happened[]): number | undefined {
+  const index = faults.findLastIndex(({ beganAt }) => beganAt <= at)
+  return index < 0 ? undefined : index
+}
+
+function bySecond({ startedAt, endedAt, flows }: Run): number[] {
+  const counts = new Array<number>(Math.ceil((endedAt - startedAt) / 1000)).fill(0)
+  for (const { at } of flows) {
+    const second = Math.floor((at - startedAt) / 1000)
+    if (counts[second] !== undefined) counts[second]++
+  }
+  return counts
+}

@@ -1,0 +1,50 @@
+/** The report on a terminal. */
+
+import { TROUBLES } from './books.ts'
+import { type FaultsDocument, isGood, type Row } from './document.ts'
+
+const COLUMNS = ['kind', 'times', 'lost', 'doubled', 'stuck', '500', 'recovery', 'longest', 'silence']
+const MOST_FINDINGS = 20
+
+export function renderText(document: FaultsDocument): string {
+  const { rows, total, books, findings, deaths, faults } = document
+  const totalCells = ['all', String(faults.length), ...TROUBLES.map((trouble) => String(total[trouble])), '', '', '']
+  const shown = findings.slice(0, MOST_FINDINGS).map(({ trouble, what, at, fault }) => {
+    const cause = fault === undefined ? 'before all faults' : `by ${fault + 1} ${faults[fault]?.kind}`
+    return `${trouble}: ${what} (${new Date(at).toISOString().slice(11, 19)}, ${cause})`
+  })
+  const more = findings.length > MOST_FINDINGS ? [`and ${findings.length - MOST_FINDINGS} more, in the JSON file`] : []
+  return [
+    ...table([COLUMNS, ...rows.map(cellsOf), totalCells]),
+    '',
+    `${books.certificates} certificates, ${books.signatures} signatures, ${books.revoked} revoked; ` +
+      `${books.events.received} events received (${books.events.distinct} distinct), ` +
+      `${books.mails.received} mails (${books.mails.distinct} distinct)`,
+    ...deaths.map(({ part, at }) => `${part} ended by itself at ${new Date(at).toISOString().slice(11, 19)}`),
+    ...shown,
+    ...more,
+    isGood(document) ? `good, with --seed ${document.seed}` : `NOT GOOD, with --seed ${document.seed}`,
+  ].join('\n')
+}
+
+function cellsOf({ kind, times, recovery, longestSilence, ...troubles }: Row): string[] {
+  const seconds = (value: number) => `${value.toFixed(1)} s`
+  const recoveries = recovery ? [seconds(recovery.median), seconds(recovery.longest)] : ['never', 'never']
+  return [
+    kind,
+    String(times),
+    ...TROUBLES.map((trouble) => String(troubles[trouble])),
+    ...recoveries,
+    seconds(longestSilence),
+  ]
+}
+
+function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = COLUMNS.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)))
+  return rows.map((row) =>
+    row
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!)))
+      .join('  ')
+      .trimEnd(),
+  )
+}

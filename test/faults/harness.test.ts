@@ -1,0 +1,59 @@
+/**
+ * `npm run faults` with a seed of its own: few faults in the usual run, and a thousand with `CHANCERY_NIGHTLY=1`.
+ */
+
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, test } from 'node:test'
+import type { FaultsDocument } from '../../bench/faults/document.ts'
+import { KINDS } from '../../bench/faults/kinds.ts'
+import { planFaults } from '../../bench/faults/schedule.ts'
+import { requireCommand } from '../support/requirements.ts'
+
+const PROGRAM = path.resolve(import.meta.dirname, '../../bench/faults/main.js')
+const NIGHTLY = process.env['CHANCERY_NIGHTLY'] === '1'
+const USUAL = ['--seed', '7', '--faults', '4', '--duration', '30s', '--rate', '5', '--bound', '240']
+const WORDS = NIGHTLY
+  ? ['--seed', '1', '--faults', '1000', '--duration', '10h']
+  : [...USUAL, '--kinds', 'kill-primary,kill-signer,kill-instance,restart-instance']
+
+describe('the plan of faults', () => {
+  const options = { seed: 7, faults: 60, duration: 600, kinds: Object.keys(KINDS) }
+
+  test('is the same for the same seed, and another for another one', () => {
+    assert.deepEqual(planFaults(options), planFaults(options))
+    assert.notDeepEqual(planFaults(options), planFaults({ ...options, seed: 8 }))
+  })
+
+  test('has every kind before any comes again, and gives each fault a part of the time', () => {
+    const planned = planFaults({ ...options, faults: options.kinds.length })
+    assert.deepEqual(planned.map(({ kind }) => kind).sort(), [...options.kinds].sort())
+    for (const [index, { at }] of planned.entries())
+      assert.equal(Math.floor((at * options.kinds.length) / options.duration), index)
+  })
+})
+
+describe('faults under load', { ...requireCommand('haproxy'), timeout: NIGHTLY ? 12 * 3_600_000 : 900_000 }, () => {
+  test('nothing is lost, doubled, stuck or answered with 500, and each fault is recovered from', async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'chancery-harness-'))
+    const file = path.join(folder, 'faults.json')
+    const child = spawn(process.execPath, [PROGRAM, ...WORDS, '--json', file], { stdio: ['ignore', 'pipe', 'pipe'] })
+    const [output, complaints, [code]] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      once(child, 'exit'),
+    ])
+    console.log(output)
+    assert.equal(code, 0, `${output}\n${complaints}`)
+    const { total, faults, books } = JSON.parse(readFileSync(file, 'utf8')) as FaultsDocument
+    rmSync(folder, { recursive: true })
+    assert.deepEqual(total, { lost: 0, doubled: 0, stuck: 0, error: 0 })
+    assert.equal(faults.length, NIGHTLY ? 1000 : 4)
+    assert.ok(books.certificates > 0 && books.revoked > 0)
+  })
+})
