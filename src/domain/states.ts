@@ -85,12 +85,15 @@ export const CHALLENGE = {
 
 export type OrderStatus = 'pending' | 'ready' | 'processing' | 'valid' | 'invalid'
 
-type OrderEvent = 'authorized' | 'rejected' | 'expired' | 'finalize' | 'issued' | 'failed'
+type OrderEvent = 'authorized' | 'rejected' | 'expired' | 'finalize' | 'issued' | 'failed' | 'restored'
 
-/** `recovered` is no event: recovery issues a processing order from its intent, or fails it. */
+/**
+ * `recovered` is no event: recovery issues a processing order from its intent, or fails it. `restored`: the signer has a
+ * certificate that an older copy of the database lacks, whatever that copy knows of the authorizations.
+ */
 export const ORDER = {
-  pending: { authorized: 'ready', rejected: 'invalid', expired: 'invalid' },
-  ready: { finalize: 'processing', rejected: 'invalid', expired: 'invalid' },
+  pending: { authorized: 'ready', rejected: 'invalid', expired: 'invalid', restored: 'valid' },
+  ready: { finalize: 'processing', rejected: 'invalid', expired: 'invalid', restored: 'valid' },
   processing: { issued: 'valid', failed: 'invalid' },
   valid: {},
   invalid: {},
@@ -105,7 +108,7 @@ export type StoredOrderStatus = 'open' | Exclude<OrderStatus, 'pending' | 'ready
  * authorizations, which saves one write an authorization.
  */
 export const STORED_ORDER = {
-  open: { finalize: ORDER.ready.finalize, expired: ORDER.ready.expired },
+  open: { finalize: ORDER.ready.finalize, expired: ORDER.ready.expired, restored: ORDER.ready.restored },
   processing: ORDER.processing,
   valid: ORDER.valid,
   invalid: ORDER.invalid,

@@ -14,6 +14,7 @@
 import type { CaBackend, CaIssuer } from '../ca/backend.ts'
 import { COMPLETE, crlName, issuerKeyOf, issuerKeyOfCertificate, octetsOf } from '../domain/crl-scope.ts'
 import { keysOf } from '../shared/lib/encoding.ts'
+import { settled, unwrap } from '../shared/lib/settled.ts'
 import { isWeaker, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import { fingerprintSha256, parseCertificate } from '../shared/pki/certificate.ts'
 import { lintCrlExtensions, lintCrlHeader } from '../shared/pki/crl-lint.ts'
@@ -362,20 +363,4 @@ const wholeSeconds = (at: Date): Date => new Date(Math.floor(at.getTime() / 1000
 
 function latest(at: Date, other: Date | undefined): Date {
   return other && other > at ? other : at
-}
-
-type Settled<T> = { value: T } | { error: unknown }
-
-/** For a promise that is awaited later: prevents an unhandled rejection until then. */
-function settled<T>(promise: Promise<T>): Promise<Settled<T>> {
-  return promise.then(
-    (value) => ({ value }),
-    (error: unknown) => ({ error }),
-  )
-}
-
-async function unwrap<T>(promise: Promise<Settled<T>>): Promise<T> {
-  const result = await promise
-  if ('error' in result) throw result.error
-  return result.value
 }

@@ -22,6 +22,7 @@ import {
   type RequestedValidity,
   type Validity,
 } from '../domain/certificate-profile.ts'
+import { renderRequester } from '../domain/signing-requester.ts'
 import { oncePerKey } from '../shared/lib/caching.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { fingerprintSha256 } from '../shared/pki/certificate.ts'
@@ -355,9 +356,9 @@ export class Issuance {
   /** Step 4. @returns the certificate's DER, or the outcome without one */
   async #sign(issuing: BegunIssuance, { onRefused, onUnsigned }: Ending): Promise<Buffer | Completion> {
     const { ca, policy, events } = this.#options
-    const { issuerId, orderId, tbs } = issuing
+    const { issuerId, tbs } = issuing
     try {
-      const requester = orderId ? `order ${orderId}` : 'self'
+      const requester = renderRequester(issuing)
       return await ca.signCertificate(issuerId, tbs, { timeoutMs: policy.signTimeoutMs, requester })
     } catch (cause) {
       const error = cause instanceof CaError ? cause : unknownFailure(cause)

@@ -5,91 +5,104 @@
 import type { IssuerCertificate } from '../domain/crl-scope.ts'
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
+import { order } from './status-sql.ts'
 
 export interface ForgottenCertificate {
   id: string
+  /** Left out where it no longer exists. */
   accountId: string | undefined
+  /** Becomes valid with the certificate where it is still open, and of that account. */
+  orderId?: string | undefined
   serialNumber: Buffer
-  /** Certificates of its issuer. It is recorded under the first. */
-  issuerFingerprints: readonly Buffer[]
   names: readonly string[]
   notBefore: Date
   notAfter: Date
   der: Buffer
   spkiSha256: Buffer
-  /** When undefined, the backend of the other certificates of its issuer; without any, the signer. */
-  backend?: string
+}
+
+/** The backend that has issued; `that of its issuer` is the one of the issuer's other certificates, without any the signer. */
+export type ImportedFrom = { backend: string | undefined } | 'that of its issuer'
+
+export interface RecordedCertificate {
+  id: string
+  accountId: string | undefined
+  orderId: string | undefined
+  serialNumber: string
+  names: readonly string[]
 }
 
 export interface CertificateImport {
   /** Every issuer that has signed something here. */
   issuers(): Promise<IssuerCertificate[]>
-  /** The issuance whose intent a backup holds without its certificate. */
-  findIntent(serialNumber: Buffer): Promise<{ certificateId: string; tbs: Buffer } | undefined>
+  /** Issuances whose intent a backup holds without its certificate, by serial number in hexadecimal. */
+  findIntents(serialNumbers: readonly Buffer[]): Promise<ReadonlyMap<string, { certificateId: string; tbs: Buffer }>>
   hasAccount(id: string): Promise<boolean>
-  /** Records it as issued at its notBefore. False when its issuer has given the serial number before. */
-  record(certificate: ForgottenCertificate): Promise<boolean>
+  /**
+   * Records certificates as issued at their notBefore, under the first certificate of their issuer unless their serial number
+   * stands under another. Ids, orders and serial numbers must not repeat. An id that is taken is replaced.
+   * @param issuerFingerprints certificates of their one issuer
+   * @returns those whose issuer had not given the serial number before
+   */
+  record(
+    issuerFingerprints: readonly Buffer[],
+    certificates: readonly ForgottenCertificate[],
+    from: ImportedFrom,
+  ): Promise<RecordedCertificate[]>
 }
 
-const FIND_INTENT: Statement = {
-  name: 'import-intent',
-  text: 'SELECT certificate_id AS "certificateId", tbs FROM issuance_intents WHERE serial_number = $1',
+const FIND_INTENTS: Statement = {
+  name: 'import-intents',
+  text: `
+    SELECT encode(serial_number, 'hex') AS "serialNumber", certificate_id AS "certificateId", tbs
+      FROM issuance_intents WHERE serial_number = ANY ($1)`,
 }
 
 const HAS_ACCOUNT: Statement = { name: 'import-account', text: 'SELECT FROM accounts WHERE id = $1' }
 
 const RECORD: Statement = {
-  name: 'import-certificate',
+  name: 'import-certificates',
+  // For each: certificates_serial_issuer, certificates_pkey, accounts_pkey, orders_pkey, order_claims_pkey.
   text: `
-    WITH recorded AS (
-      INSERT INTO certificates (id, account_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
+    WITH given AS MATERIALIZED (
+      SELECT CASE WHEN EXISTS (SELECT FROM certificates c WHERE c.id = i.id) THEN gen_random_uuid() ELSE i.id END AS id,
+             (SELECT a.id FROM accounts a WHERE a.id = coalesce(i.account_id, (SELECT o.account_id FROM orders o WHERE o.id = i.order_id)))
+               AS account_id,
+             coalesce(known.issuer_fingerprint, ($1::bytea[])[1]) AS issuer_fingerprint, known.issuer_fingerprint IS NULL AS is_new,
+             i.order_id, i.serial_number, string_to_array(i.names, ' ') AS names, i.not_before, i.not_after, i.der, i.spki_sha256
+        FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::bytea[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::bytea[],
+                    $10::bytea[])
+             AS i (id, account_id, order_id, serial_number, names, not_before, not_after, der, spki_sha256)
+        LEFT JOIN LATERAL (SELECT c.issuer_fingerprint FROM certificates c
+                            WHERE c.serial_number = i.serial_number AND c.issuer_fingerprint = ANY ($1)
+                            ORDER BY c.der = '' LIMIT 1) known ON true
+    ), moved AS (
+      UPDATE orders o SET status = ${order.after('restored')}, certificate_id = i.id
+        FROM given i
+       WHERE o.id = i.order_id AND o.account_id = i.account_id AND i.is_new AND o.status ${order.allows('restored')}
+      RETURNING i.id, o.id AS order_id, o.request_key
+    ), released AS (
+      DELETE FROM order_claims c USING moved WHERE c.request_key = moved.request_key AND c.order_id = moved.order_id
+    ), recorded AS (
+      INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
                                 spki_sha256, issued_at, backend)
-      SELECT $1, $2, $3, coalesce(known.issuer_fingerprint, ($4::bytea[])[1]), $5, $6, $7, $8, $9, $6,
-             coalesce($10, (SELECT c.backend FROM certificates c WHERE c.issuer_fingerprint = ANY ($4) AND c.der <> '' LIMIT 1))
-        FROM (SELECT) x
-        LEFT JOIN (SELECT issuer_fingerprint FROM certificates WHERE serial_number = $3 AND issuer_fingerprint = ANY ($4)
-                    ORDER BY der = '' LIMIT 1) known ON true
+      SELECT i.id, i.account_id, m.order_id, i.serial_number, i.issuer_fingerprint, i.names, i.not_before, i.not_after, i.der,
+             i.spki_sha256, i.not_before,
+             CASE WHEN $11 THEN $12
+                  ELSE (SELECT c.backend FROM certificates c WHERE c.issuer_fingerprint = ANY ($1) AND c.der <> '' LIMIT 1) END
+        FROM given i LEFT JOIN moved m ON m.id = i.id
       ON CONFLICT (serial_number, issuer_fingerprint) DO UPDATE
          SET account_id = EXCLUDED.account_id, names = EXCLUDED.names, not_before = EXCLUDED.not_before,
              not_after = EXCLUDED.not_after, der = EXCLUDED.der, spki_sha256 = EXCLUDED.spki_sha256, backend = EXCLUDED.backend
        WHERE certificates.der = ''
-      RETURNING id, backend, der, revoked_at, revocation_reason
+      RETURNING id, account_id, order_id, serial_number, names, backend, der, revoked_at, revocation_reason
     ), asked AS (
       -- It was revoked before there was anything to show to its CA.
       INSERT INTO backend_revocations (certificate_id, backend, der, reason)
       SELECT id, backend, der, coalesce(revocation_reason, 0) FROM recorded WHERE revoked_at IS NOT NULL AND backend IS NOT NULL
       ON CONFLICT DO NOTHING
     )
-    SELECT id FROM recorded`,
-}
-
-const RECORD_UNSEEN: Statement = {
-  name: 'record-unseen-certificate',
-  // Nothing may be recorded beside an issuance that recovery completes.
-  text: `
-    INSERT INTO certificates (id, serial_number, issuer_fingerprint, names, not_before, not_after, der)
-    SELECT $1, $2, ($3::bytea[])[1], '{}', now(), $4, ''
-     WHERE NOT EXISTS (SELECT FROM issuance_intents WHERE serial_number = $2)
-       AND NOT EXISTS (SELECT FROM certificates WHERE serial_number = $2 AND issuer_fingerprint = ANY ($3))
-    ON CONFLICT (serial_number, issuer_fingerprint) DO NOTHING RETURNING id`,
-}
-
-export interface UnseenCertificate {
-  id: string
-  serialNumber: Buffer
-  /** Certificates of its issuer. It is recorded under the first. */
-  issuerFingerprints: readonly Buffer[]
-  /** Its CRL entry stays until then. */
-  notAfter: Date
-}
-
-/**
- * A certificate of which only issuer and serial number are known, so that it can be revoked; its
- * `der` is empty until it is imported. False when its serial number is known or being issued.
- */
-export async function recordUnseen(db: Pick<Database, 'query'>, certificate: UnseenCertificate): Promise<boolean> {
-  const { id, serialNumber, issuerFingerprints, notAfter } = certificate
-  return (await db.query(RECORD_UNSEEN, [id, serialNumber, issuerFingerprints, notAfter])).length > 0
+    SELECT id, account_id, order_id, encode(serial_number, 'hex') AS serial_number, names FROM recorded`,
 }
 
 /** Every issuer that has signed something here. */
@@ -100,28 +113,43 @@ export function listIssuers(db: Pick<Database, 'query'>): Promise<IssuerCertific
 export function createCertificateImport(db: Pick<Database, 'query'>): CertificateImport {
   return {
     issuers: () => listIssuers(db),
-    async findIntent(serialNumber) {
-      const [intent] = await db.query<{ certificateId: string; tbs: Buffer }>(FIND_INTENT, [serialNumber])
-      return intent
+    async findIntents(serialNumbers) {
+      type Row = { serialNumber: string; certificateId: string; tbs: Buffer }
+      const rows = await db.query<Row>(FIND_INTENTS, [serialNumbers])
+      return new Map(rows.map((row) => [row.serialNumber, row]))
     },
     async hasAccount(id) {
       return (await db.query(HAS_ACCOUNT, [id])).length > 0
     },
-    async record({ accountId, names, backend, ...certificate }) {
-      const { id, serialNumber, issuerFingerprints, notBefore, notAfter, der, spkiSha256 } = certificate
-      const values = [
-        id,
-        accountId ?? null,
-        serialNumber,
+    async record(issuerFingerprints, certificates, from) {
+      interface Row {
+        id: string
+        account_id: string | null
+        order_id: string | null
+        serial_number: string
+        names: string[]
+      }
+      const rows = await db.query<Row>(RECORD, [
         issuerFingerprints,
-        names,
-        notBefore,
-        notAfter,
-        der,
-        spkiSha256,
-        backend ?? null,
-      ]
-      return (await db.query(RECORD, values)).length > 0
+        certificates.map((one) => one.id),
+        certificates.map((one) => one.accountId),
+        certificates.map((one) => one.orderId),
+        certificates.map((one) => one.serialNumber),
+        certificates.map((one) => one.names.join(' ')),
+        certificates.map((one) => one.notBefore),
+        certificates.map((one) => one.notAfter),
+        certificates.map((one) => one.der),
+        certificates.map((one) => one.spkiSha256),
+        from !== 'that of its issuer',
+        from === 'that of its issuer' ? null : (from.backend ?? null),
+      ])
+      return rows.map((row) => ({
+        id: row.id,
+        accountId: row.account_id ?? undefined,
+        orderId: row.order_id ?? undefined,
+        serialNumber: row.serial_number,
+        names: row.names,
+      }))
     },
   }
 }

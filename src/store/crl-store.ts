@@ -100,6 +100,8 @@ export interface CrlStore {
    * higher, it is at most `maxLeadSeconds` above the Unix time.
    */
   begin(scope: CrlScope, issuerFingerprints: readonly Buffer[], maxLeadSeconds: number): Promise<CrlDraft>
+  /** The next number of this issuer is above `number`, which the signer has signed. */
+  raiseNumber(issuerKey: Buffer, number: bigint): Promise<void>
   page(query: CrlPageQuery): Promise<CrlPage | undefined>
   /**
    * Rows of the list whose certificate has another one with an earlier date, under another of the fingerprints. They are
@@ -177,6 +179,13 @@ const BEGIN: Statement = {
            now() AS started_at, c.number::text AS previous,
            c.this_update AS previous_this_update
       FROM drawn d LEFT JOIN crls c ON c.issuer_key = $1 AND c.shards = $2 AND c.shard = $3`,
+}
+
+const RAISE: Statement = {
+  name: 'crl-raise-number',
+  text: `
+    INSERT INTO crl_numbers AS n (issuer_key, last_number) VALUES ($1, $2)
+    ON CONFLICT (issuer_key) DO UPDATE SET last_number = EXCLUDED.last_number WHERE n.last_number < EXCLUDED.last_number`,
 }
 
 /** The parameters 2 to 4 are `leftBefore`, the number of parts, and the part. */
@@ -326,6 +335,9 @@ export function createCrlStore(db: Pick<Database, 'query'>): CrlStore {
       const listOf = new Map(rows.map((row) => [`${row.shards}-${row.shard}`, row]))
       const [{ now } = { now: new Date() }] = rows
       return parts.map((part) => stateOf(listOf.get(`${part.shards}-${part.shard}`), changesOf(part, counts), now))
+    },
+    async raiseNumber(issuerKey, number) {
+      await db.query(RAISE, [issuerKey, number])
     },
     begin: (scope, issuerFingerprints, maxLeadSeconds) => beginList(db, scope, issuerFingerprints, maxLeadSeconds),
     async page({ scope: { shards, shard }, issuerFingerprint, octets: [first, last], after, leftBefore, limit }) {

@@ -41,12 +41,13 @@ describe('certificates of an account', () => {
       id,
       accountId: account,
       serialNumber,
-      issuerFingerprints: [Buffer.alloc(32, 7)],
       names,
       notBefore,
       notAfter,
+      der,
+      spkiSha256,
     }
-    await createCertificateImport(store.db).record({ ...row, der, spkiSha256 })
+    await createCertificateImport(store.db).record([Buffer.alloc(32, 7)], [row], 'that of its issuer')
     return id
   }
 

@@ -9,9 +9,10 @@ import type { RevocationEvents } from '../../services/revocation.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
-import { listIssuers, recordUnseen } from '../../store/certificate-import.ts'
+import { listIssuers } from '../../store/certificate-import.ts'
 import { type FoundCertificate, findCertificatesBySerial } from '../../store/certificate-list.ts'
 import { revokeCertificate } from '../../store/certificate-store.ts'
+import { recordUnseen } from '../../store/revocation-import.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
@@ -197,13 +198,10 @@ async function findOrRecord(tx: Transaction, serialNumber: string, issuer: Known
   const find = () => findCertificatesBySerial(tx, serialNumber, hexOf(issuer))
   const [found] = await find()
   if (found) return { certificate: found, isUnseen: false }
-  const isRecorded = await recordUnseen(queriesOf(tx), {
-    id: uuidv7(Date.now()),
-    serialNumber: Buffer.from(serialNumber, 'hex'),
-    issuerFingerprints,
-    notAfter: notAfter ?? tbs.notAfter,
-  })
-  if (!isRecorded) throw new AdminError('conflict', `the certificate ${serialNumber} is just being issued; try again`)
+  const unseen = { id: uuidv7(Date.now()), serialNumber: Buffer.from(serialNumber, 'hex') }
+  const made = await recordUnseen(queriesOf(tx), issuerFingerprints, notAfter ?? tbs.notAfter, [unseen])
+  if (made.length === 0)
+    throw new AdminError('conflict', `the certificate ${serialNumber} is just being issued; try again`)
   const [recorded = null] = await find()
   return { certificate: known(recorded), isUnseen: true }
 }

@@ -92,7 +92,7 @@ async function importOne(
   const { notBefore, notAfter } = tbs
   const serialNumber = withoutSignOctet(tbs.serialNumber)
   const names = [...tbs.dnsNames, ...tbs.ipAddresses]
-  const intent = await store.findIntent(serialNumber)
+  const intent = (await store.findIntents([serialNumber])).get(serialNumber.toString('hex'))
   const facts = {
     serial_number: serialNumber.toString('hex'),
     account_id: accountId,
@@ -107,9 +107,10 @@ async function importOne(
     }
   }
   const spkiSha256 = hashSpki(tbs.spki)
-  const row = { id: uuidv7(Date.now()), accountId, serialNumber, issuerFingerprints, names, notBefore, notAfter }
+  const row = { id: uuidv7(Date.now()), accountId, serialNumber, names, notBefore, notAfter, der, spkiSha256 }
   const isRecorded = await audit.transaction(actor, async (tx, note) => {
-    const isNew = await createCertificateImport(queriesOf(tx)).record({ ...row, der, spkiSha256 })
+    const imports = createCertificateImport(queriesOf(tx))
+    const isNew = (await imports.record(issuerFingerprints, [row], 'that of its issuer')).length > 0
     if (isNew) note('certificate.import', { ...facts, outcome: 'recorded' })
     return isNew
   })

@@ -136,19 +136,18 @@ async function record(
   const fingerprint = Buffer.from(fingerprintSha256(issuers[0]), 'hex')
   const issuer = { fingerprint, certificate: issuers[0], chain: issuers, alternateChains: [] }
   await createCsrIssuanceStore(db).saveIssuer(issuer)
-  const isRecorded = await createCertificateImport(db).record({
+  const certificate = {
     id: certificateId,
     accountId: undefined,
-    backend: backend.name,
     notBefore,
     notAfter,
     der,
     serialNumber: withoutSignOctet(serialNumber),
-    issuerFingerprints: [fingerprint],
     spkiSha256: hashSpki(tbs.spki),
     names: [...tbs.dnsNames, ...tbs.ipAddresses],
-  })
-  if (!isRecorded) throw new Error(`its serial number ${serialNumber.toString('hex')} was given before`)
+  }
+  const recorded = await createCertificateImport(db).record([fingerprint], [certificate], { backend: backend.name })
+  if (recorded.length === 0) throw new Error(`its serial number ${serialNumber.toString('hex')} was given before`)
   const revoked = await withAdministration(config, (administration) =>
     revokeTestCertificate(administration, { serialNumber, issuerFingerprint: fingerprint.toString('hex') }),
   )

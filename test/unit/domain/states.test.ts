@@ -21,10 +21,11 @@ const targets = (table: Record<string, Record<string, string>>) =>
     Object.entries(table).map(([status, events]) => [status, [...new Set(Object.values(events))].sort()]),
   )
 
-test('an order moves as in the picture of §7.1.6', () => {
+test('an order moves as in the picture of §7.1.6, or is valid with a certificate that was lost and is back', () => {
+  assert.deepEqual(statusesAllowing(ORDER, 'restored'), ['pending', 'ready'])
   assert.deepEqual(targets(ORDER), {
-    pending: ['invalid', 'ready'],
-    ready: ['invalid', 'processing'],
+    pending: ['invalid', 'ready', 'valid'],
+    ready: ['invalid', 'processing', 'valid'],
     processing: ['invalid', 'valid'],
     valid: [],
     invalid: [],
@@ -55,7 +56,7 @@ test('a challenge that is valid or invalid stays so (§7.1.6)', () => {
 
 test('an order is stored as open until finalize, and moves on as in the picture of §7.1.6', () => {
   assert.deepEqual(targets(STORED_ORDER), {
-    open: ['invalid', 'processing'],
+    open: ['invalid', 'processing', 'valid'],
     processing: ['invalid', 'valid'],
     valid: [],
     invalid: [],

@@ -1,0 +1,167 @@
+/** What the signer has recorded: certificates and revocations in the order of its audit chain, and numbers of CRLs. */
+
+import { MAX_CERTIFICATES } from '../../signer/protocol/methods.ts'
+import {
+  type NotedRevocation,
+  readCertificateLines,
+  readLists,
+  readRevocationLines,
+} from '../../signer/protocol/record-lines.ts'
+import { SignerProtocolError } from '../../signer/protocol/signer-errors.ts'
+import type { SignerClient } from './signer-client.ts'
+
+/** Numbers of lines; 0 where there is none. */
+interface Span {
+  /** The lowest that is still kept. */
+  first: number
+  /** The newest on disk. */
+  last: number
+}
+
+/** The newest CRL number that was signed for a distribution point. */
+export interface SignedListNumber {
+  /** `issuerKeyOf`, in hexadecimal. */
+  issuerKey: string
+  /** Empty for the complete list. */
+  url: string
+  number: bigint
+}
+
+export interface RecordState {
+  /** Identity of the audit chain, in hexadecimal. */
+  chain: string
+  certificates: Span
+  revocations: Span
+  lists: readonly SignedListNumber[]
+}
+
+export interface SerialPage {
+  sequences: readonly number[]
+  /** In lower-case hexadecimal, beside their sequences. */
+  serialNumbers: readonly string[]
+  last: number
+  more: boolean
+}
+
+export interface RecordedCertificate {
+  sequence: number
+  requester: string
+  der: Buffer
+}
+
+export interface RevocationPage {
+  lines: readonly RecordedRevocations[]
+  last: { seq: number; part: number }
+  more: boolean
+}
+
+export interface RecordedRevocations {
+  /** The signer's name of the issuer, and `issuerKeyOf` in hexadecimal where the signer has written it down. */
+  issuerId: string
+  issuerKey: string | undefined
+  entries: readonly { serialNumber: string; revokedAt: Date; reason: number }[]
+}
+
+export type { NotedRevocation }
+
+/** @throws SignerUnavailable, SignerRefusal, SignerProtocolError */
+export interface SignerRecords {
+  /** Undefined from a signer of an earlier release, which keeps no records. */
+  state(): Promise<RecordState | undefined>
+  /** Serial numbers of the certificates signed after a line. */
+  serials(after: number): Promise<SerialPage>
+  /** Certificates of these lines, in ascending order; those that are kept no longer are left out. */
+  certificates(sequences: readonly number[]): Promise<RecordedCertificate[]>
+  revocations(after: { seq: number; part: number }): Promise<RevocationPage>
+  /**
+   * Tells of revocations that the database has committed, at most MAX_NOTED.
+   * @returns false when the signer keeps no records
+   */
+  note(issuerId: string, entries: readonly NotedRevocation[], requester: string, timeoutMs: number): Promise<boolean>
+}
+
+/** The signer may read a compressed file first. */
+const TIMEOUT_MS = 10_000
+const SEQUENCE_BYTES = 6
+const LENGTH_AT = SEQUENCE_BYTES + 4
+
+export function signerRecords(client: Pick<SignerClient, 'call'>): SignerRecords {
+  const limit = { timeoutMs: TIMEOUT_MS }
+
+  async function certificates(sequences: readonly number[]): Promise<RecordedCertificate[]> {
+    const found: RecordedCertificate[] = []
+    let wanted = sequences
+    while (wanted.length > 0) {
+      const asked = { sequences: wanted.slice(0, MAX_CERTIFICATES) }
+      const { meta, payload } = await client.call('signedCertificates', asked, limit)
+      const lines = readCertificateLines(payload)
+      for (const { seq, requester, certificate } of lines)
+        found.push({ sequence: seq, requester, der: Buffer.from(certificate, 'base64') })
+      const readUntil = meta.more ? lines.at(-1)?.seq : asked.sequences.at(-1)
+      if (readUntil === undefined) throw new SignerProtocolError('a page of certificates is empty and not the last')
+      wanted = wanted.filter((sequence) => sequence > readUntil)
+    }
+    return found
+  }
+
+  return {
+    state: () =>
+      ifKept(async () => {
+        const { meta, payload } = await client.call('recordState', {}, limit)
+        const lists = readLists(payload).map(({ key, url, number }) => ({
+          issuerKey: key,
+          url,
+          number: BigInt(`0x${number}`),
+        }))
+        return { ...meta, lists }
+      }),
+    async serials(after) {
+      const { meta, payload } = await client.call('signedSerials', { after }, limit)
+      return { ...meta, ...readSerials(payload) }
+    },
+    certificates,
+    async revocations(after) {
+      const { meta, payload } = await client.call('signedRevocations', { after }, limit)
+      const lines = readRevocationLines(payload).map(({ issuer, key, entries }) => ({
+        issuerId: issuer,
+        issuerKey: key,
+        entries: entries.map(([serialNumber, seconds, reason]) => ({
+          serialNumber,
+          revokedAt: new Date(seconds * 1000),
+          reason,
+        })),
+      }))
+      return { ...meta, lines }
+    },
+    async note(issuer, entries, requester, timeoutMs) {
+      const payload = Buffer.from(JSON.stringify(entries))
+      const reply = await ifKept(() => client.call('noteRevocations', { issuer, requester }, { timeoutMs, payload }))
+      return reply !== undefined
+    },
+  }
+}
+
+/** An earlier release refuses the request's number. */
+async function ifKept<T>(call: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await call()
+  } catch (error) {
+    if (error instanceof SignerProtocolError && error.message.startsWith('unknown method')) return undefined
+    throw error
+  }
+}
+
+/** @throws SignerProtocolError */
+function readSerials(payload: Buffer): Pick<SerialPage, 'sequences' | 'serialNumbers'> {
+  const sequences: number[] = []
+  const serialNumbers: string[] = []
+  for (let at = 0; at < payload.length; ) {
+    const start = at + LENGTH_AT + 1
+    const end = start + (payload[at + LENGTH_AT] ?? 0)
+    if (end > payload.length || end === start) throw new SignerProtocolError('a page of serial numbers is cut off')
+    sequences.push(payload.readUIntBE(at, SEQUENCE_BYTES))
+    serialNumbers.push(payload.toString('hex', start, end))
+    at = end
+  }
+  return { sequences, serialNumbers }
+}

@@ -1,0 +1,179 @@
+/**
+ * SQL of the comparison with a signer's records: what of a page the database lacks, and the mark up to which it lacks
+ * nothing.
+ *
+ * A mark moves on the session that has looked, and only from where the page began. After a fail-over to an older copy the
+ * look is repeated there, from the mark of that copy.
+ */
+
+import type { Database, Statement } from './database.ts'
+
+/** A place in the chain's revocations: a line, and the last part of it. */
+export interface RevocationPlace {
+  seq: number
+  part: number
+}
+
+/** Behind the last part of any line. */
+export const WHOLE_LINE = 0x7fffffff
+
+export interface SignerMark {
+  certificates: number
+  revocations: RevocationPlace
+  behindSince: Date | undefined
+}
+
+/** Places after `after` up to `last`. */
+interface Stretch<P> {
+  /** Identity of the chain, in hexadecimal. */
+  chain: string
+  after: P
+  last: P
+}
+
+export interface ListedRevocation {
+  /** Lower-case hexadecimal without leading zero octets. */
+  serialNumber: string
+  revokedAt: Date
+  reason: number
+}
+
+/** Entries of one issuer, under any of its certificates. */
+export interface IssuerRevocations {
+  issuerFingerprints: readonly Buffer[]
+  entries: readonly ListedRevocation[]
+}
+
+export interface SignerMarkStore {
+  /** The mark of a chain; that of a chain without one is 0. */
+  mark(chain: string): Promise<SignerMark>
+  /**
+   * Serial numbers that the database lacks, by their place in the list. An intent of at most `intentSeconds` counts: its
+   * issuance goes on. Where nothing lacks, the mark moves from `after` to `last`; without a stretch it stays.
+   */
+  lackingCertificates(
+    serialNumbers: readonly string[],
+    intentSeconds: number,
+    stretch: Stretch<number> | undefined,
+  ): Promise<number[]>
+  /** Entries that the database does not have as revoked; the mark moves as above. */
+  lackingRevocations<P extends IssuerRevocations>(
+    pages: readonly P[],
+    stretch: Stretch<RevocationPlace> | undefined,
+  ): Promise<P[]>
+  /** Says that the database lacks something. @returns false when that was said before */
+  noteBehind(chain: string): Promise<boolean>
+  noteWhole(): Promise<void>
+}
+
+const READ: Statement = {
+  name: 'signer-mark',
+  // signer_marks_pkey
+  text: `
+    SELECT certificates_seq::double precision, revocations_seq::double precision, revocations_part, behind_since
+      FROM signer_marks WHERE chain = decode($1, 'hex')`,
+}
+
+const BEGIN: Statement = {
+  name: 'signer-mark-begin',
+  text: `INSERT INTO signer_marks (chain) VALUES (decode($1, 'hex')) ON CONFLICT DO NOTHING`,
+}
+
+/** A mark that a crash takes back is moved again, so nothing waits for the disk. */
+const UNHURRIED = `set_config('synchronous_commit', 'off', true) = 'off'`
+
+const LACKING: Statement = {
+  name: 'signer-lacking-certificates',
+  // certificates_serial_issuer alone, one range a serial number; issuance_intents, which is short, for those without.
+  text: `
+    WITH page AS MATERIALIZED (
+      SELECT decode(serial, 'hex') AS serial_number, place FROM string_to_table($1, ' ') WITH ORDINALITY AS p (serial, place)
+       WHERE NOT EXISTS (SELECT FROM signer_marks WHERE chain = decode($3, 'hex') AND certificates_seq >= $5)
+    ), unrecorded AS MATERIALIZED (
+      SELECT * FROM page p WHERE NOT EXISTS (SELECT FROM certificates c WHERE c.serial_number = p.serial_number)
+    ), lacking AS MATERIALIZED (
+      SELECT place FROM unrecorded u
+       WHERE NOT EXISTS (SELECT FROM issuance_intents n WHERE n.serial_number = u.serial_number
+                            AND n.created_at > now() - make_interval(secs => $2))
+    ), moved AS (
+      UPDATE signer_marks SET certificates_seq = $5, updated_at = now()
+       WHERE chain = decode($3, 'hex') AND certificates_seq >= $4 AND certificates_seq < $5
+         AND NOT EXISTS (SELECT FROM lacking) AND ${UNHURRIED}
+    )
+    SELECT (place - 1)::integer AS place FROM lacking ORDER BY place`,
+}
+
+const UNREVOKED: Statement = {
+  name: 'signer-lacking-revocations',
+  // certificates_serial_issuer, one range a serial number
+  text: `
+    SELECT (place - 1)::integer AS place FROM string_to_table($1, ' ') WITH ORDINALITY AS p (serial, place)
+     WHERE NOT EXISTS (SELECT FROM certificates c WHERE c.serial_number = decode(p.serial, 'hex')
+                          AND c.issuer_fingerprint = ANY ($2) AND c.revoked_at IS NOT NULL)
+     ORDER BY place`,
+}
+
+const MOVE_REVOCATIONS: Statement = {
+  name: 'signer-mark-revocations',
+  text: `
+    UPDATE signer_marks SET revocations_seq = $4, revocations_part = $5, updated_at = now()
+     WHERE chain = decode($1, 'hex') AND (revocations_seq, revocations_part) >= ($2, $3)
+       AND (revocations_seq, revocations_part) < ($4, $5) AND ${UNHURRIED}`,
+}
+
+const NOTE_BEHIND: Statement = {
+  name: 'signer-mark-behind',
+  text: `
+    UPDATE signer_marks SET behind_since = now() WHERE chain = decode($1, 'hex') AND behind_since IS NULL RETURNING chain`,
+}
+
+const NOTE_WHOLE: Statement = {
+  name: 'signer-mark-whole',
+  // Another chain that is still behind says so again.
+  text: 'UPDATE signer_marks SET behind_since = NULL WHERE behind_since IS NOT NULL',
+}
+
+interface MarkRow {
+  certificates_seq: number
+  revocations_seq: number
+  revocations_part: number
+  behind_since: Date | null
+}
+
+export function createSignerMarkStore(db: Pick<Database, 'query' | 'transaction'>): SignerMarkStore {
+  return {
+    async mark(chain) {
+      const [row] = await db.query<MarkRow>(READ, [chain])
+      if (!row) await db.query(BEGIN, [chain])
+      return {
+        certificates: row?.certificates_seq ?? 0,
+        revocations: { seq: row?.revocations_seq ?? 0, part: row?.revocations_part ?? 0 },
+        behindSince: row?.behind_since ?? undefined,
+      }
+    },
+    async lackingCertificates(serialNumbers, intentSeconds, stretch) {
+      const place = [stretch?.chain ?? null, stretch?.after ?? null, stretch?.last ?? null]
+      const values = [serialNumbers.join(' '), intentSeconds, ...place]
+      return (await db.query<{ place: number }>(LACKING, values)).map((row) => row.place)
+    },
+    lackingRevocations: (pages, stretch) =>
+      db.transaction(async (tx) => {
+        const lacking: (typeof pages)[number][] = []
+        for (const page of pages) {
+          const serialNumbers = page.entries.map(({ serialNumber }) => serialNumber).join(' ')
+          const rows = await tx.query<{ place: number }>(UNREVOKED, [serialNumbers, page.issuerFingerprints])
+          const entries = rows.flatMap(({ place }) => page.entries[place] ?? [])
+          if (entries.length > 0) lacking.push({ ...page, entries })
+        }
+        if (stretch && lacking.length === 0) {
+          const { chain, after, last } = stretch
+          await tx.query(MOVE_REVOCATIONS, [chain, after.seq, after.part, last.seq, last.part])
+        }
+        return lacking
+      }),
+    noteBehind: async (chain) => (await db.query(NOTE_BEHIND, [chain])).length > 0,
+    async noteWhole() {
+      await db.query(NOTE_WHOLE, [])
+    },
+  }
+}
