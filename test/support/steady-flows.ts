@@ -26,6 +26,7 @@ export interface Tally {
   failedRequests: string[]
   failedFlows: string[]
   badNonces: number
+  slowestFlowMs: number
 }
 
 export interface SteadyFlows {
@@ -51,7 +52,7 @@ const TRIES = 3
 const RETRY_PAUSE_MS = 500
 
 export async function startFlows({ directoryUrl, responder, connect, clients = 8 }: FlowOptions): Promise<SteadyFlows> {
-  const tally: Tally = { flows: 0, requests: 0, failedRequests: [], failedFlows: [], badNonces: 0 }
+  const tally: Tally = { flows: 0, requests: 0, failedRequests: [], failedFlows: [], badNonces: 0, slowestFlowMs: 0 }
   let isOver = false
   const opened = await Promise.all(
     Array.from({ length: clients }, async () => {
@@ -62,11 +63,14 @@ export async function startFlows({ directoryUrl, responder, connect, clients = 8
   const working = Promise.all(
     opened.map(async ({ client, close }) => {
       const ask = asker(client, tally)
-      while (!isOver)
+      while (!isOver) {
+        const startedAt = performance.now()
         await flow(client, ask, responder).then(
           () => tally.flows++,
           (error) => tally.failedFlows.push(String(error)),
         )
+        tally.slowestFlowMs = Math.max(tally.slowestFlowMs, performance.now() - startedAt)
+      }
       close()
     }),
   )
@@ -84,8 +88,10 @@ export async function startFlows({ directoryUrl, responder, connect, clients = 8
   }
 }
 
-export function summary({ flows, requests, badNonces, failedRequests, failedFlows }: Tally): string {
-  return `${flows} flows, ${requests} requests (${badNonces} nonces replaced), ${failedRequests.length} requests and ${failedFlows.length} flows failed`
+export function summary({ flows, requests, badNonces, failedRequests, failedFlows, slowestFlowMs }: Tally): string {
+  const failed = `${failedRequests.length} requests and ${failedFlows.length} flows failed`
+  const slowest = `slowest flow ${(slowestFlowMs / 1000).toFixed(1)} s`
+  return `${flows} flows, ${requests} requests (${badNonces} nonces replaced), ${failed}, ${slowest}`
 }
 
 type Ask = (url: string, payload?: object) => Promise<Answer>
