@@ -4,11 +4,11 @@
  */
 
 import { VERSION } from '../main/version.ts'
-import { type Command, command, type Options, type Program, UsageError } from '../shared/command-line.ts'
+import { type Command, command, type Options, optional, type Program, UsageError } from '../shared/command-line.ts'
 import { type AdminCommand, examplesOf } from './admin/admin-command.ts'
 import { ADMIN_COMMANDS, inHelpOrder, SESSION_COMMANDS } from './admin/admin-commands.ts'
 import { HOST_COMMANDS } from './host/host-commands.ts'
-import { type CommonOptions, PRINTING } from './values.ts'
+import { type CommonOptions, PRINTING, text } from './values.ts'
 
 const isArgument = (word: string) => word.startsWith('<')
 
@@ -16,7 +16,7 @@ const isArgument = (word: string) => word.startsWith('<')
 export async function localProgram(typed: readonly string[]): Promise<Program> {
   const every = typed.includes('api') ? (await import('./admin/api-commands.ts')).everyOperation(NEED_SESSION) : []
   const session = SESSION.filter((usage) => usage.split(' ').every((word) => isArgument(word) || typed.includes(word)))
-  const administration = [...ADMIN_COMMANDS, ...every].map(onDatabase)
+  const administration = [...ADMIN_COMMANDS, ...every].map(onDatabase).map(alsoInArchive)
   const commands = inHelpOrder([...HOST_COMMANDS, ...administration, ...session.map(onlyRemote)])
   return {
     name: 'chancery',
@@ -60,6 +60,21 @@ function onDatabase(one: AdminCommand): Command {
       const { withLocalCaller } = await import('./admin/local-caller.ts')
       const config = await readConfigFile(values.config)
       return withLocalCaller(config, anySchema ? 'any' : 'current', (caller) => run(caller, values, words, config))
+    },
+  })
+}
+
+/** `certificates show` with `--archive` reads files alone: an archive outlives its database. */
+function alsoInArchive(one: Command): Command {
+  if (one.usage !== 'certificates show <serial>') return one
+  const archive = optional('Folder of an archive (retention.archive_dir) to look in instead; an id will do, too', text)
+  return command<Options & typeof PRINTING & { archive: typeof archive }>({
+    ...one,
+    options: { ...(one.options as typeof PRINTING), archive },
+    examples: [...(one.examples ?? []), 'certificates show 0a1b2c --archive /var/lib/chancery/archive'],
+    async run(values, words, raw) {
+      if (values.archive === undefined) return one.run(values, words, raw)
+      return (await import('./host/archive-commands.ts')).showArchived(values.archive, words[0] ?? '', values.json)
     },
   })
 }

@@ -134,6 +134,11 @@ export const WARNINGS: readonly WarningRule[] = [
     'has no effect while admin_api.enabled is false',
   ),
   warn(
+    'retention.certificates_days_after_expiry',
+    (c) => c.retention.certificates_days_after_expiry !== null && !c.retention.enabled,
+    'has no effect while retention.enabled is false',
+  ),
+  warn(
     'nonce.audit_consumed',
     (c) => c.nonce.audit_consumed,
     'is true: each signed request writes one more row, which is kept for audit_retention.max_age_days; watch the size of the table nonce_audit',

@@ -5,13 +5,14 @@ import type { ExtensionThreadData } from '../../workers/extension/extension-task
 import type { CaBackend } from '../ca/backend.ts'
 import { connectionTrouble } from '../ca/signer-check.ts'
 import type { Config } from '../config/schema.ts'
+import { type ArchiveOptions, archiveExpired } from '../services/archive.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
 import type { CrlBuilder } from '../services/crl-builder.ts'
 import type { Issuance } from '../services/issuance.ts'
 import { type RecoveryOptions, recoverIssuances } from '../services/recovery.ts'
 import { deleteOld, type ExpiringKind, expireOverdue, type RetainedTable } from '../services/retention.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
-import { expiryLifetimes, retentionPolicy } from '../settings/order-settings.ts'
+import { archivePolicy, expiryLifetimes, retentionPolicy } from '../settings/order-settings.ts'
 import { nonceAuditSeconds, nonceLifetimeSeconds } from '../settings/server-settings.ts'
 import { adoptionRules } from '../settings/validation-settings.ts'
 import type { ExpiryPage } from '../store/expiry-store.ts'
@@ -42,6 +43,8 @@ export interface BackgroundParts {
   onRecovered: RecoveryOptions['onRecovered']
   onExpired(kind: ExpiringKind, page: ExpiryPage): void
   onDeleted(table: RetainedTable, page: RetentionPage, seconds: number): void
+  onArchived: ArchiveOptions['onArchived']
+  onRemoved: ArchiveOptions['onRemoved']
   presentSince(): number | undefined
   ca: Pick<CaBackend, 'outage' | 'unreachable'>
   /** Undefined when no CRL is published. */
@@ -57,6 +60,7 @@ export function backgroundTasks(parts: BackgroundParts): BackgroundTask[] {
     recoveryTask(parts),
     expiryTask(parts),
     ...(config.retention.enabled ? [retentionTask(parts)] : []),
+    ...archiveTasks(parts),
     adoptionTask(parts),
     ...(admin && config.audit_retention.enabled ? [auditRetentionTask(config, admin)] : []),
     ...(crls ? [crlTask(parts, crls)] : []),
@@ -110,6 +114,31 @@ function retentionTask({ config, stores, onDeleted, isStopping }: BackgroundPart
         rest: (ms) => sleep(ms),
       }),
   }
+}
+
+function archiveTasks({ config, stores, crls, onArchived, onRemoved, isStopping }: BackgroundParts): BackgroundTask[] {
+  const policy = archivePolicy(config)
+  if (!policy) return []
+  const round = () =>
+    archiveExpired({
+      store: stores.archive,
+      progress: stores.retention,
+      policy,
+      // Without CRLs, a revocation has no list to stay on.
+      leftLists: async () => (crls ? crls.builder.leftBefore() : new Date()),
+      onArchived,
+      onRemoved,
+      isStopping,
+      rest: (ms) => sleep(ms),
+    })
+  return [
+    {
+      name: 'certificate_archive',
+      role: 'archive',
+      intervalMs: config.retention.cleanup_loop_interval_seconds * 1000,
+      round,
+    },
+  ]
 }
 
 /** The admin thread has the key of the log's chain. */

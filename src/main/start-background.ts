@@ -142,7 +142,7 @@ export function startSupervisor(
     fronts: () => fronts,
     workers: () => ({
       challenge: background.isHealthy('challenge'),
-      cleanup: (['cleanup', 'retention', 'audit'] as const).every((role) => background.isHealthy(role)),
+      cleanup: (['cleanup', 'retention', 'archive', 'audit'] as const).every((role) => background.isHealthy(role)),
       expiration: expirationSettings(now.config).enabled && background.isHealthy('expiration'),
     }),
     background: () => readWorkers(db),
@@ -183,12 +183,12 @@ function backgroundEvents(log: Logger, metrics: Metrics, recorder: RunRecorder):
   }
 }
 
-/** Metrics and log lines of recovery, expiry and retention. */
+/** Metrics and log lines of recovery, expiry, retention and the archive. */
 function workEvents(
   log: Logger,
   metrics: Metrics,
   eventWriter: Pick<EventWriter, 'write'>,
-): Pick<BackgroundParts, 'onRecovered' | 'onExpired' | 'onDeleted'> {
+): Pick<BackgroundParts, 'onRecovered' | 'onExpired' | 'onDeleted' | 'onArchived' | 'onRemoved'> {
   const { alarm } = issuanceEvents({ log, metrics, eventWriter })
   return {
     onRecovered({ certificateId, accountId, orderId, serialNumber }, outcome) {
@@ -209,6 +209,15 @@ function workEvents(
     onDeleted(table, { deleted }, seconds) {
       metrics.retentionDeleted.inc({ table }, deleted)
       metrics.retentionPageSeconds.observe({ table }, seconds)
+    },
+    onArchived({ file, certificates, bytes }, head) {
+      metrics.certificatesArchived.inc(certificates)
+      // Who keeps the log can tell that nobody has shortened the manifest.
+      log.info({ file, certificates, bytes, head }, 'expired certificates archived')
+    },
+    onRemoved(removed, seconds) {
+      metrics.retentionDeleted.inc({ table: 'certificates' }, removed)
+      metrics.retentionPageSeconds.observe({ table: 'certificates' }, seconds)
     },
   }
 }

@@ -1,6 +1,7 @@
 /** The stores of a thread, on its own database connections. */
 
 import { createUsageStore, type UsageStore } from '../store/account-rules-store.ts'
+import { type ArchiveStore, createArchiveStore } from '../store/archive-store.ts'
 import { type AuthorizationStore, createAuthorizationStore } from '../store/authorization-store.ts'
 import { type CertificateStore, createCertificateStore } from '../store/certificate-store.ts'
 import { type CrlStore, createCrlStore } from '../store/crl-store.ts'
@@ -17,6 +18,7 @@ export interface Stores {
   authorizations: AuthorizationStore
   expiry: ExpiryStore
   retention: RetentionStore
+  archive: ArchiveStore
   rateLimits: RateLimitStore
   nonces: NonceStore
   nonceAudit: NonceAuditStore
@@ -31,6 +33,7 @@ export function createStores(db: Database): Stores {
     authorizations: createAuthorizationStore(db),
     expiry: createExpiryStore(db),
     retention: createRetentionStore(db),
+    archive: createArchiveStore(db),
     rateLimits: createRateLimitStore(db),
     nonces: createNonceStore(db),
     nonceAudit: createNonceAuditStore(db),

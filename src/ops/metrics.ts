@@ -102,6 +102,7 @@ function backgroundMetrics({ counter, gauge, histogram }: MetricFactory) {
       ['table'],
       RETENTION_BUCKETS,
     ),
+    certificatesArchived: counter('certificates_archived_total', 'Expired certificates written to the archive.'),
     issuancesRecovered: counter('issuances_recovered_total', 'Interrupted issuances taken up again.', ['outcome']),
     expirationWarnings: counter('expiration_warnings_sent_total', 'Warnings of certificates that expire.'),
     expirationErrors: counter('expiration_worker_errors_total', 'Failed rounds of the expiration worker.'),

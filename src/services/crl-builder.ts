@@ -132,7 +132,7 @@ export class CrlBuilder {
     let published = 0
     this.#areDuplicatesTold = false
     const counts = await this.#shardings()
-    const parts = counts.flatMap((shards) => Array.from({ length: shards }, (_, shard) => ({ shards, shard })))
+    const parts = partsOf(counts)
     for (const issuer of await this.#issuers()) {
       const { issuerKey, fingerprints } = issuer
       await this.#store.retire(issuerKey, counts)
@@ -143,6 +143,26 @@ export class CrlBuilder {
       }
     }
     return published
+  }
+
+  /**
+   * No later list has a certificate that had expired and was revoked before this. It has been on one since (RFC 5280
+   * §3.3). Undefined while an issuer or one of its lists is missing.
+   */
+  async leftBefore(): Promise<Date | undefined> {
+    const parts = partsOf(await this.#shardings())
+    const updates: number[] = []
+    for (const { issuerKey, fingerprints } of await this.#issuers()) {
+      const states = await this.#store.states(issuerKey, parts, fingerprints)
+      updates.push(...states.map(({ published }) => published?.thisUpdate.getTime() ?? Number.NEGATIVE_INFINITY))
+    }
+    const oldest = Math.min(...updates)
+    return Number.isFinite(oldest) ? this.#leftBefore(new Date(oldest)) : undefined
+  }
+
+  #leftBefore(previousThisUpdate: Date): Date {
+    const marginMs = COMMIT_MARGIN_MS + (this.#policy.intervalMs ?? this.#policy.lifetimeMs)
+    return new Date(previousThisUpdate.getTime() - marginMs)
   }
 
   async #issuers(): Promise<Issuer[]> {
@@ -259,8 +279,7 @@ export class CrlBuilder {
 
   /** Stores pieces 1, 2, …; the database reads the next page while one is encoded. */
   async #encodeEntries(issuer: Issuer, scope: CrlScope, draft: CrlDraft, thisUpdate: Date) {
-    const marginMs = COMMIT_MARGIN_MS + (this.#policy.intervalMs ?? this.#policy.lifetimeMs)
-    const leftBefore = new Date((draft.previousThisUpdate ?? thisUpdate).getTime() - marginMs)
+    const leftBefore = this.#leftBefore(draft.previousThisUpdate ?? thisUpdate)
     const leftOut = await this.#leftOut(issuer, scope, leftBefore)
     let [pieces, entries, length] = [0, 0, 0]
     const runs = issuer.fingerprints.flatMap((issuerFingerprint) =>
@@ -309,6 +328,9 @@ export class CrlBuilder {
     }
   }
 }
+
+const partsOf = (counts: readonly number[]): CrlPart[] =>
+  counts.flatMap((shards) => Array.from({ length: shards }, (_, shard) => ({ shards, shard })))
 
 /** The issuer's algorithm, or the same with a stronger hash; Ed25519 has its own. */
 function algorithmFor(issuerAlgorithm: SignatureAlgorithm, hash: CrlPolicy['hash']): SignatureAlgorithm {

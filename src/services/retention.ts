@@ -1,6 +1,6 @@
 /**
  * Expiry marks overdue orders and authorizations. Retention deletes old rows page by page: invalid orders, and ended authorizations on which no
- * open order can depend. Certificates, their orders and accounts are never deleted.
+ * open order can depend. Certificates and their orders leave by archive.ts alone, accounts never.
  *
  * A first round takes 15 minutes for ten million rows; any instance continues an interrupted one.
  * Pauses of three times a page's duration limit it to a quarter of a connection. It has a lock of

@@ -6,6 +6,7 @@ import { type CertificateProfile, DEFAULT_PROFILE } from '../domain/certificate-
 import type { IdentifierPolicy } from '../domain/identifier-policy.ts'
 import { publicSuffixes } from '../domain/identifier-policy.ts'
 import { trustedProxies } from '../http/client-address.ts'
+import type { ArchivePolicy } from '../services/archive.ts'
 import type { OrderingPolicy } from '../services/ordering.ts'
 import type { ExpiryLifetimes, RetentionPolicy } from '../services/retention.ts'
 import type { EnabledMethod } from '../shared/protocol/challenge.ts'
@@ -100,4 +101,11 @@ export function retentionPolicy(config: Config): RetentionPolicy {
     authorizationLifetimeMs: Math.max(authorizationLifetimeMs, preAuthorizationLifetimeMs),
     pauseSeconds: retention.cleanup_interval_seconds,
   }
+}
+
+/** @returns undefined where certificates are kept */
+export function archivePolicy({ retention }: Config): ArchivePolicy | undefined {
+  const { enabled, certificates_days_after_expiry: days, archive_dir: folder, cleanup_interval_seconds } = retention
+  if (!enabled || days === null || folder === null) return undefined
+  return { folder, certificateAgeMs: days * DAY_MS, pauseSeconds: cleanup_interval_seconds }
 }

@@ -30,6 +30,7 @@ const LEADER_LOCKS = {
   audit: 712005,
   backends: 712006,
   test_sign: 712007,
+  archive: 712008,
   crl: 712948,
 } as const
 export type LeaderRole = keyof typeof LEADER_LOCKS

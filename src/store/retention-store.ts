@@ -49,7 +49,7 @@ const PAGE_SIZE = 1000
 /** A hundred times what a page takes with a cold cache. */
 const BOUNDS = { statementMs: 5_000, lockMs: 100 }
 
-const SET_BOUNDS: Statement = {
+export const SET_BOUNDS: Statement = {
   name: 'retention-bounds',
   text: `SELECT set_config('statement_timeout', '${BOUNDS.statementMs}', true), set_config('lock_timeout', '${BOUNDS.lockMs}', true)`,
 }

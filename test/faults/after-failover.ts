@@ -17,6 +17,7 @@ const ROLES: Record<LeaderRole, true> = {
   audit: true,
   backends: true,
   test_sign: true,
+  archive: true,
   crl: true,
 }
 

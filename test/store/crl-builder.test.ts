@@ -87,6 +87,7 @@ describe('building CRLs', () => {
 
   interface Instance {
     round(): Promise<number>
+    leftBefore(): Promise<Date | undefined>
     built: CrlBuilt[]
     failures: unknown[]
     duplicates: number[]
@@ -104,7 +105,7 @@ describe('building CRLs', () => {
       issuerAlgorithm?: SignatureAlgorithm
     } = {},
   ): Instance {
-    const instance: Omit<Instance, 'round'> = { built: [], failures: [], duplicates: [] }
+    const instance: Omit<Instance, 'round' | 'leftBefore'> = { built: [], failures: [], duplicates: [] }
     let stopping = false
     running.push({
       stop: () => {
@@ -138,7 +139,7 @@ describe('building CRLs', () => {
       },
       { ...POLICY, ...options.policy },
     )
-    return { ...instance, round: () => builder.round() }
+    return { ...instance, round: () => builder.round(), leftBefore: () => builder.leftBefore() }
   }
 
   async function encodePage(job: Parameters<typeof encodeEntries>[0]): Promise<Buffer> {
@@ -283,6 +284,26 @@ describe('building CRLs', () => {
       [unlisted, fresh].sort(),
       'what was revoked after its expiry is listed once',
     )
+  })
+
+  test('a certificate may be removed when no list that comes can have it, and while a list is missing none may', async () => {
+    const [leaving = '', staying = ''] = await certificates(2, { notAfter: '-1 minute' })
+    await revoke([leaving, staying], `now() - interval '1 day'`)
+    const instance = anInstance({ policy: { shards: 2 } })
+    assert.equal(await instance.leftBefore(), undefined)
+    await instance.round()
+    await store.sql("UPDATE crls SET this_update = this_update - interval '1 hour' WHERE shards = 2 AND shard = 1")
+    const [oldest] = await store.sql<{ at: Date }>('SELECT min(this_update) AS at FROM crls')
+    const before = await instance.leftBefore()
+    assert.equal(before?.getTime(), oldest!.at.getTime() - 2 * HOUR_MS)
+    await store.sql("UPDATE certificates SET not_after = $2 WHERE encode(serial_number, 'hex') = $1", [
+      leaving,
+      new Date(before!.getTime() - 1000),
+    ])
+    await createCrlStore(store.db).requestRebuild()
+    assert.equal(await anInstance({ policy: { shards: 2 } }).round(), 3)
+    for (const [name, list] of await lists()) assert.ok(!serialsOf(list).includes(leaving), name)
+    assert.ok(serialsOf(await served()).includes(staying))
   })
 
   test('two builders at once: the number rises, one of them has built for nothing, and nothing is lost', async () => {

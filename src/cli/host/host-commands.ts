@@ -154,6 +154,14 @@ const CERTIFICATE = [
   }),
 ]
 
+const ARCHIVE = onHost('it reads the files of that host, and no configuration', {
+  usage: 'certificates archive verify <folder>',
+  about: 'Check every file of an archive of expired certificates against its manifest, and the manifest as a chain',
+  options: PRINTING,
+  examples: ['certificates archive verify /var/lib/chancery/archive'],
+  run: async ({ json }, [folder = '']) => (await import('./archive-commands.ts')).verifyFolder(folder, json),
+})
+
 /** Commands with secrets that stay on the host. */
 const ADMINISTRATION = [
   onHost('hashes of passwords do not go over the network', {
@@ -198,6 +206,7 @@ export const HOST_COMMANDS: readonly HostCommand[] = [
   ...DATABASE,
   ...MAIL,
   ...CERTIFICATE,
+  ARCHIVE,
   ...ADMINISTRATION,
   ...INSPECT,
 ]

@@ -53,6 +53,13 @@ export const CRL: readonly Rule[] = [
 
 export const OPERATIONS: readonly Rule[] = [
   required(
+    'retention.archive_dir',
+    (c) => c.retention.certificates_days_after_expiry !== null,
+    (c) => c.retention.archive_dir,
+    'retention.certificates_days_after_expiry needs a folder for what it deletes',
+    ['retention.certificates_days_after_expiry'],
+  ),
+  required(
     'smtp.host',
     (c) => c.smtp.enabled,
     (c) => c.smtp.host,

@@ -169,6 +169,15 @@ export const Retention = z
       30,
       'Time after its expiry at which an invalid authorization is deleted with its challenge, where this is less.',
     ),
+    certificates_days_after_expiry: setting(
+      optionalWhole(1, 36500),
+      'Time after its expiry at which a certificate is archived with its order and deleted; kept when absent.',
+      { unit: 'days' },
+    ),
+    archive_dir: setting(
+      optionalText(),
+      'Folder of the archive, which `certificates show --archive` reads; needed by `certificates_days_after_expiry`.',
+    ),
     expiration_notice_max_age_days: age(90, 'records of expiration warnings'),
     notification_max_age_days: age(90, 'notifications, sent or not,'),
     cleanup_interval_seconds: setting(whole(1, 86400), 'Pause between two runs of a deletion.', { unit: 'seconds' }),

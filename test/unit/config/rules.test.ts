@@ -326,6 +326,7 @@ const CASES: [string, Tree, string[]][] = [
     ['crl.http_port'],
   ],
   ['mail without server and sender', { smtp: { enabled: true } }, ['smtp.host', 'smtp.from_address']],
+  ['an archive without a folder', { retention: { certificates_days_after_expiry: 400 } }, ['retention.archive_dir']],
   ['transparency without a log', { ct_logging: { enabled: true } }, ['ct_logging.logs']],
   [
     'a precertificate, which this version does not submit',

@@ -40,6 +40,11 @@ const CASES: [string, Tree, string[]][] = [
   ['a time for idle connections', { server: { keepalive: 5 } }, ['server.keepalive']],
   ['no time for idle connections', { server: { keepalive: 0 } }, []],
   ['a length of nonces', { nonce: { length: 32 } }, ['nonce.length']],
+  [
+    'an archive while nothing is deleted',
+    { retention: { enabled: false, certificates_days_after_expiry: 400, archive_dir: '/archive' } },
+    ['retention.certificates_days_after_expiry'],
+  ],
   ['a record of used nonces', { nonce: { audit_consumed: true } }, ['nonce.audit_consumed']],
   ['retention of an audit log that nothing keeps', { audit_retention: { enabled: true } }, ['audit_retention.enabled']],
   ['a secret of 31 bytes', { admin_api: { token_secret: `${'ü'.repeat(15)}x` } }, ['admin_api.token_secret']],
