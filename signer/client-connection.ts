@@ -8,7 +8,7 @@ import type { MethodHandlers } from './methods/method-handler.ts'
 import { decodeMeta, encodeError, encodeFrame, type Frame, FrameReader, KIND } from './protocol/frames.ts'
 import { checkProof, encodeHello, encodeWelcome, HANDSHAKE_MAX_FRAME_BYTES, NONCE_BYTES } from './protocol/handshake.ts'
 import { METHODS, type MethodName, methodOfCode } from './protocol/methods.ts'
-import { SignerProtocolError, SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
+import { SignerProtocolError, SignerRefusal, SignerStopping, SignerUnavailable } from './protocol/signer-errors.ts'
 
 export interface ConnectionLimits {
   frameBytes: number
@@ -97,7 +97,7 @@ export class Connection {
     const { counters, limits } = this.#context
     const method = methodOfCode(frame.method)
     if (this.#draining) {
-      this.#send(encodeError(frame.id, new SignerUnavailable('the signer is shutting down')))
+      this.#send(encodeError(frame.id, new SignerStopping()))
     } else if (counters.inFlight >= limits.requestsInFlight) {
       this.#send(encodeError(frame.id, new SignerUnavailable('the signer is busy')))
     } else if (!method) {

@@ -19,9 +19,11 @@
 import { z } from 'zod/v4'
 import {
   NAME_REFUSAL,
+  SHUTTING_DOWN,
   SignerNameRefusal,
   SignerProtocolError,
   SignerRefusal,
+  SignerStopping,
   SignerUnavailable,
 } from './signer-errors.ts'
 
@@ -198,5 +200,6 @@ export function decodeError(frame: Frame): Error | undefined {
   const { message } = decodeMeta(ErrorMeta, frame.meta)
   if (type === SignerRefusal && message.startsWith(NAME_REFUSAL))
     return new SignerNameRefusal(message.slice(NAME_REFUSAL.length))
+  if (type === SignerUnavailable && message === SHUTTING_DOWN) return new SignerStopping()
   return new type(message)
 }

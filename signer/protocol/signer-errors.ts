@@ -33,6 +33,16 @@ export class SignerUnavailable extends Error {
   override readonly name = 'SignerUnavailable'
 }
 
+/** The message of a SignerStopping. A service of the previous release takes it for any SignerUnavailable. */
+export const SHUTTING_DOWN = 'the signer is shutting down'
+
+/** The request was not begun, and the connection is about to end. */
+export class SignerStopping extends SignerUnavailable {
+  constructor() {
+    super(SHUTTING_DOWN)
+  }
+}
+
 /** The request was sent and its answer never came, so a signature may exist. */
 export class SignerAnswerLost extends SignerUnavailable {}
 

@@ -3,7 +3,7 @@
  *
  * Without a connection, a request waits for one until its deadline. If the connection drops, the
  * request is sent once more; signing the same bytes twice is harmless. So a signer restarted within
- * the deadline fails no order. A second loss fails the request as SignerAnswerLost, because the
+ * the deadline fails no order. What a stopping signer refuses waits likewise. A second loss fails the request as SignerAnswerLost, because the
  * request may have crashed the signer. Different secrets on the two sides fail all waiting requests
  * at once.
  */
@@ -26,6 +26,7 @@ import {
   SignerAnswerLost,
   SignerProtocolError,
   SignerRefusal,
+  SignerStopping,
   SignerUnavailable,
 } from '../../signer/protocol/signer-errors.ts'
 
@@ -255,6 +256,11 @@ export class SignerClient {
     if (!pending) {
       // Id 0 concerns the connection; any other unknown id belongs to a request past its deadline.
       if (frame.id === 0) throw failure ?? new SignerProtocolError('reply without a request')
+      return
+    }
+    if (failure instanceof SignerStopping) {
+      // It goes to the signer's successor, unless its deadline comes first.
+      pending.sent--
       return
     }
     this.#forget(frame.id)

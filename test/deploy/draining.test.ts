@@ -12,18 +12,10 @@ import { text } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Responder, startResponder } from '../support/acme-client.ts'
-import {
-  haproxy,
-  makeCertificate,
-  type ProxyExample,
-  type ProxyPorts,
-  proxyPorts,
-  startProxy,
-  stopProxy,
-  throughProxy,
-} from '../support/proxies.ts'
+import { haproxy, makeCertificate, type ProxyExample, type ProxyPorts } from '../support/proxies.ts'
+import { EXTERNAL_URL, endLanes, startLane } from '../support/proxy-flows.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { FLOWS, FLOWS_TIMEOUT_MS, type SteadyFlows, startFlows, summary } from '../support/steady-flows.ts'
+import { FLOWS, FLOWS_TIMEOUT_MS } from '../support/steady-flows.ts'
 import { until } from '../support/until.ts'
 
 const LEAST_RESTARTS = 2
@@ -31,7 +23,6 @@ const LEAST_RESTARTS = 2
 const DRAIN_SECONDS = 5
 /** Between the signal and the end of new connections to the instance. */
 const ENDPOINT_DELAY_MS = 2_000
-const EXTERNAL_URL = 'https://acme.corp.example'
 
 const bytesOnly = (check: string): ProxyExample => ({
   ...haproxy,
@@ -101,18 +92,13 @@ describe('restarts behind balancers that repeat nothing', { ...haproxy.required,
     for (const cleanup of cleanups.toReversed()) await cleanup()
   })
 
-  async function startLane(proxy: ProxyExample): Promise<{ ports: ProxyPorts; flows: SteadyFlows }> {
-    const ports = await proxyPorts(instances[0]?.port as number, instances[1]?.port)
-    const child = await startProxy(proxy, folder, ports, '')
-    cleanups.push(() => stopProxy(child))
-    const directoryUrl = `${EXTERNAL_URL}/directory`
-    return { ports, flows: await startFlows({ directoryUrl, responder, connect: () => throughProxy(ports) }) }
-  }
-
   test(`lose no request of ${FLOWS} flows through each`, async (t) => {
-    const lanes = { asking: await startLane(asking), told: await startLane(told) }
-    await until('both instances are up', () => asking.usesAll(folder, lanes.asking.ports))
-    const areDone = () => Object.values(lanes).every(({ flows }) => flows.tally.flows >= FLOWS)
+    const options = { folder, instances, responder, cleanups }
+    const askingLane = await startLane('a balancer that asks', asking, options)
+    const toldLane = await startLane('a balancer that is told', told, options)
+    const lanes = [askingLane, toldLane]
+    await until('both instances are up', () => asking.usesAll(folder, askingLane.ports))
+    const areDone = () => lanes.every(({ flows }) => flows.tally.flows >= FLOWS)
     let restarts = 0
     for (; restarts < LEAST_RESTARTS || !areDone(); restarts++) {
       const which = restarts % instances.length
@@ -120,18 +106,15 @@ describe('restarts behind balancers that repeat nothing', { ...haproxy.required,
       const instance = instances[which] as TestService
       const stopped = instance.stop()
       await sleep(ENDPOINT_DELAY_MS)
-      await tell(folder, lanes.told.ports, name, 'drain')
+      await tell(folder, toldLane.ports, name, 'drain')
       assert.equal(await stopped, 0)
       instances[which] = await startTestService({
         config: config(instances[0]?.http01Port),
         continueFrom: instance,
       })
-      await tell(folder, lanes.told.ports, name, 'ready')
-      await until('both instances are up', () => asking.usesAll(folder, lanes.asking.ports))
+      await tell(folder, toldLane.ports, name, 'ready')
+      await until('both instances are up', () => asking.usesAll(folder, askingLane.ports))
     }
-    const ended = await Promise.allSettled(Object.values(lanes).map(({ flows }) => flows.stop()))
-    for (const [name, { flows }] of Object.entries(lanes))
-      t.diagnostic(`balancer ${name}: ${restarts} restarts, ${summary(flows.tally)}`)
-    for (const end of ended) if (end.status === 'rejected') throw end.reason
+    await endLanes(lanes, (line) => t.diagnostic(`${restarts} restarts behind ${line}`))
   })
 })

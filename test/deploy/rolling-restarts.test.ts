@@ -6,23 +6,14 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type Responder, startResponder } from '../support/acme-client.ts'
-import {
-  haproxy,
-  makeCertificate,
-  nginx,
-  OPERATORS,
-  proxyPorts,
-  startProxy,
-  stopProxy,
-  throughProxy,
-} from '../support/proxies.ts'
+import { haproxy, makeCertificate, nginx } from '../support/proxies.ts'
+import { EXTERNAL_URL, endLanes, startLane } from '../support/proxy-flows.ts'
 import { requireAll } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { FLOWS, FLOWS_TIMEOUT_MS, startFlows, summary } from '../support/steady-flows.ts'
+import { FLOWS, FLOWS_TIMEOUT_MS } from '../support/steady-flows.ts'
 import { until } from '../support/until.ts'
 
 const LEAST_RESTARTS = 4
-const EXTERNAL_URL = 'https://acme.corp.example'
 
 /** Both ask the one responder. */
 const config = (http01Port?: number) => ({
@@ -56,16 +47,8 @@ describe('rolling restarts behind both proxies', {
   })
 
   test(`lose no request of ${FLOWS} flows through each`, async (t) => {
-    const lanes = await Promise.all(
-      [nginx, haproxy].map(async (proxy) => {
-        const ports = await proxyPorts(instances[0]?.port as number, instances[1]?.port)
-        const child = await startProxy(proxy, folder, ports, OPERATORS)
-        cleanups.push(() => stopProxy(child))
-        const directoryUrl = `${EXTERNAL_URL}/directory`
-        const flows = await startFlows({ directoryUrl, responder, connect: () => throughProxy(ports) })
-        return { proxy, ports, flows }
-      }),
-    )
+    const options = { folder, instances, responder, cleanups }
+    const lanes = await Promise.all([nginx, haproxy].map((proxy) => startLane(proxy.command, proxy, options)))
     const areDone = () => lanes.every(({ flows }) => flows.tally.flows >= FLOWS)
     let restarts = 0
     for (; restarts < LEAST_RESTARTS || !areDone(); restarts++) {
@@ -79,9 +62,6 @@ describe('rolling restarts behind both proxies', {
       for (const { proxy, ports } of lanes)
         await until(`${proxy.command} uses both instances`, () => proxy.usesAll(folder, ports))
     }
-    const ended = await Promise.allSettled(lanes.map(({ flows }) => flows.stop()))
-    for (const { proxy, flows } of lanes)
-      t.diagnostic(`${proxy.command}: ${restarts} restarts, ${summary(flows.tally)}`)
-    for (const end of ended) if (end.status === 'rejected') throw end.reason
+    await endLanes(lanes, (line) => t.diagnostic(`${restarts} restarts behind ${line}`))
   })
 })

@@ -23,8 +23,9 @@ export async function startDaemon(
   config: string,
   nodeOptions: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
+  program = SIGNER_PROGRAM,
 ): Promise<Daemon> {
-  const child = spawn(process.execPath, [...nodeOptions, SIGNER_PROGRAM, '--with-parent', '-c', config], {
+  const child = spawn(process.execPath, [...nodeOptions, program, '--with-parent', '-c', config], {
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   })

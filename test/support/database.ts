@@ -45,9 +45,17 @@ async function migrateTo(connection: DatabaseConnection): Promise<void> {
 /** A fresh database with the current schema. The caller drops it, in `after`. */
 export async function testDatabase(): Promise<TestDatabase> {
   const server = givenPostgres() ?? (await ownServer())
-  const template = await requireTemplate(server)
+  return createDatabase(server, `TEMPLATE ${await requireTemplate(server)}`)
+}
+
+/** A fresh database without a schema, for a release that makes its own. */
+export async function emptyDatabase(): Promise<TestDatabase> {
+  return createDatabase(givenPostgres() ?? (await ownServer()))
+}
+
+async function createDatabase(server: DatabaseConnection, options = ''): Promise<TestDatabase> {
   const database = `test_${randomBytes(NAME_BYTES).toString('hex')}`
-  await withClient(server, (client) => client.query(`CREATE DATABASE ${database} TEMPLATE ${template}`))
+  await withClient(server, (client) => client.query(`CREATE DATABASE ${database} ${options}`))
   users += 1
   return {
     connection: { ...server, database },

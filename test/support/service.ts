@@ -29,6 +29,8 @@ export interface TestServiceOptions {
   database?: TestDatabase
   /** A service of this file that this one shares its database with; that one drops it, after this one has ended. */
   beside?: TestService
+  /** The check-out whose build runs; that of this file without it. */
+  root?: string
 }
 
 export interface TestService {
@@ -56,7 +58,8 @@ export interface TestService {
 
 /** A start takes a second; on a machine that is busy with others, thirty times that. */
 const READY_TIMEOUT_MS = 120_000
-const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+const ROOT = path.resolve(import.meta.dirname, '../../..')
+const CLI = 'dist/src/cli/main.js'
 
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const { continueFrom: former } = options
@@ -77,7 +80,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
     ),
   )
 
-  const child = spawn(process.execPath, [CLI, '-c', configFile, 'serve'], {
+  const child = spawn(process.execPath, [path.join(options.root ?? ROOT, CLI), '-c', configFile, 'serve'], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const log: LogLine[] = []
