@@ -258,7 +258,13 @@ const DELETE_PIECES: Statement = {
        AND NOT EXISTS (SELECT FROM crls c WHERE c.issuer_key = p.issuer_key AND c.number = p.number)`,
 }
 
-const PUBLISHED: Statement = { name: 'crl-published', text: 'SELECT * FROM crls ORDER BY issuer_id, shards, shard' }
+const PUBLISHED: Statement = {
+  name: 'crl-published',
+  text: `
+    SELECT issuer_key, shards, shard, issuer_id, number, part_changes, part_bulk_changes, this_update, next_update, entries,
+           bytes, started_at
+      FROM crls ORDER BY issuer_id, shards, shard`,
+}
 
 const RETIRE: Statement = {
   name: 'crl-retire',

@@ -6,7 +6,7 @@
  */
 
 import { type Batched, Batcher, type CommandTraits } from '../shared/lib/batcher.ts'
-import pg from './pg.ts'
+import pg, { forgetStatements } from './pg.ts'
 import { createPipeline, type Pipeline, type Statement } from './pipeline.ts'
 import {
   beginSession,
@@ -16,7 +16,7 @@ import {
   type SessionSettings,
   timeLimits,
 } from './session.ts'
-import { endsSession, isPassingState, isWorthRepeating, repeated } from './sqlstate.ts'
+import { endsSession, isPassingState, isStalePlan, isWorthRepeating, repeated } from './sqlstate.ts'
 
 export type { DatabaseSettings, Statement }
 
@@ -131,7 +131,7 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
     try {
       return await work(client)
     } catch (error) {
-      isBroken = endsSession(error)
+      isBroken = isStalePlan(error) ? !(await forgetStatements(client)) : endsSession(error)
       throw error
     } finally {
       client.off('error', ignore)

@@ -10,14 +10,10 @@
 import { randomInt } from 'node:crypto'
 import type { Database, DatabaseSettings } from './database.ts'
 import type pg from './pg.ts'
+import { schemaOfRelease } from './schema/migration-files.ts'
+import { PRESENCE_CLASS, RELEASE_CLASS } from './schema/running-releases.ts'
 import { openSession } from './session.ts'
 import { endsSession } from './sqlstate.ts'
-
-/**
- * First half of the presence lock's key; the instance id is the second. `live_instances()` in SQL
- * uses it too.
- */
-const PRESENCE_CLASS = 712100
 
 /**
  * Background work that one instance at a time does. Tasks of one role exclude each other across instances, so a task with long rounds has its own role.
@@ -156,6 +152,7 @@ class PresenceConnection {
     try {
       // A silent former connection may live for hours at the server, and keep its locks.
       if (isAgain) await next.query(END_FORMER, [PRESENCE_CLASS, this.instanceId])
+      await next.query('SELECT pg_advisory_lock_shared($1, $2)', [RELEASE_CLASS, await schemaOfRelease()])
       await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, this.instanceId])
       return next
     } catch (error) {

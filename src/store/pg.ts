@@ -39,6 +39,24 @@ interface PgConnection extends pg.Connection {
   attachListeners(stream: PgConnection['stream']): void
 }
 
+/** What the driver remembers of the statements that it has prepared. */
+interface PreparedStatements {
+  connection: { parsedStatements: object; submittedNamedStatements: object }
+}
+
+/** All are prepared again at their next use. @returns false when the connection is lost */
+export async function forgetStatements(client: pg.ClientBase): Promise<boolean> {
+  try {
+    await client.query('DEALLOCATE ALL')
+  } catch {
+    return false
+  }
+  const { connection } = client as unknown as PreparedStatements
+  connection.parsedStatements = {}
+  connection.submittedNamedStatements = {}
+  return true
+}
+
 interface PgClient {
   host: string
   connection: PgConnection

@@ -9,7 +9,8 @@
  */
 
 import type pg from './pg.ts'
-import { endsSession, isWorthRepeating, REPEATS } from './sqlstate.ts'
+import { forgetStatements } from './pg.ts'
+import { endsSession, isStalePlan, isWorthRepeating, REPEATS } from './sqlstate.ts'
 
 /** A statement with a name is prepared once for each connection. */
 export interface Statement {
@@ -209,7 +210,7 @@ interface Failure {
 /** @returns whether the connection can be used again */
 async function recover(client: pg.PoolClient, group: readonly Wanted[], failure: Failure): Promise<boolean> {
   const { reason, failed, repeats } = failure
-  const isAlive = !endsSession(reason)
+  const isAlive = isStalePlan(reason) ? await forgetStatements(client) : !endsSession(reason)
   if (isAlive && group.length === 1 && repeats > 0 && isWorthRepeating(reason))
     return runGroup(client, group, repeats - 1)
   if (!isAlive || group.length === 1) {

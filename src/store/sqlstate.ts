@@ -20,7 +20,7 @@ const PASSING: readonly Meaning[] = [
   { states: /^25P0[34]$/, endsSession: true },
   // The session is read-only, as all sessions of a standby are.
   { states: /^25006$/, endsSession: true },
-  // A standby has no unlogged tables; and a prepared statement whose columns a migration has changed stays broken.
+  // A standby has no unlogged tables.
   { states: /^0A000$/, endsSession: true },
   // The session has another session's prepared statements: a pooler is between.
   { states: /^(?:26000|42P05)$/, endsSession: true },
@@ -42,11 +42,17 @@ export const isPassingState = (state: string): boolean => meaningOf(state) !== u
 /** Whether the session cannot be used after this error: it is lost, or whatever it is asked will fail. */
 export function endsSession(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError)) return true
-  return meaningOf(error.code ?? '')?.endsSession === true
+  return !isStalePlan(error) && meaningOf(error.code ?? '')?.endsSession === true
 }
 
+/** A migration has changed the columns of a prepared statement: it has to be prepared again (pg.ts). */
+export function isStalePlan(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.routine === 'RevalidateCachedQuery'
+}
+
+/** After a stale plan, once the statements are forgotten. */
 export function isWorthRepeating(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && meaningOf(error.code ?? '')?.isRepeated === true
+  return isStalePlan(error) || (error instanceof pg.DatabaseError && meaningOf(error.code ?? '')?.isRepeated === true)
 }
 
 /** @throws the last error */

@@ -6,9 +6,12 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
+import { renderPlan } from '../../src/cli/host/migration-plan-text.ts'
 import type { DatabaseSettings } from '../../src/store/database.ts'
+import { announceInstance } from '../../src/store/instance-presence.ts'
 import { type MigrateOptions, migrate } from '../../src/store/schema/migrate.ts'
 import { listMigrations } from '../../src/store/schema/migration-files.ts'
+import { planMigrations } from '../../src/store/schema/migration-plan.ts'
 import { readSchemaState, requireUsableSchema } from '../../src/store/schema/schema-state.ts'
 import { rowsIn, type TestDatabase, testDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
@@ -208,5 +211,56 @@ describe('migrations while others use the database', () => {
       requireUsableSchema(settings),
       /9001, 9002, which this release \(\d{4}\) does not know; run the newer release/,
     )
+  })
+
+  test('a migration that excludes a release is not applied while an instance of that release runs', async () => {
+    const newest = (await listMigrations()).at(-1)?.version ?? 0
+    addMigration('9001_table.sql', 'CREATE TABLE later (id integer)')
+    addMigration('9002_contract.sql', '-- contract: 9001\nALTER TABLE accounts DROP COLUMN terms_version')
+    const presence = await announceInstance(settings, () => undefined)
+    try {
+      const release = String(newest).padStart(4, '0')
+      await assert.rejects(migrateNow(), {
+        message: `migration 9002_contract.sql is for releases from 9001 on, and instance ${presence.instanceId} (release ${release}) still runs; replace it, then run "db migrate" again`,
+      })
+    } finally {
+      await presence.close()
+    }
+    assert.deepEqual((await readSchemaState(settings)).unknown, [9001])
+    await migrateNow()
+    assert.deepEqual((await readSchemaState(settings)).unknown, [9001, 9002])
+  })
+
+  test('the plan names tables, their sizes, locks and who waits, and changes nothing', async () => {
+    addMigration('9001_table.sql', 'CREATE TABLE later (id integer)')
+    addMigration(
+      '9002_column.sql',
+      '-- contract: 9001\nALTER TABLE accounts ADD COLUMN a text; ALTER TABLE later ADD COLUMN b text',
+    )
+    addMigration('9003_index.sql', '-- concurrently\nCREATE INDEX CONCURRENTLY accounts_later ON accounts (a)')
+    await rowsIn(
+      database,
+      "INSERT INTO accounts (id, thumbprint, jwk) SELECT gen_random_uuid(), n, '{}' FROM generate_series(1, 1000) n",
+    )
+    await rowsIn(database, 'ANALYZE accounts')
+    const text = renderPlan(await planMigrations(settings, folder))
+    assert.deepEqual(
+      text.map((line) => line.replace(/, [\d.]+ KiB/, ', SIZE')),
+      [
+        '9001_table.sql, one transaction',
+        '  locks no table that is there',
+        '9002_column.sql, one transaction',
+        '  after it, releases before 9001 cannot serve',
+        '  accounts (1,000 rows, SIZE): for a moment, everybody waits (ACCESS EXCLUSIVE)',
+        '    ALTER TABLE accounts ADD COLUMN a text',
+        '  later (new): for a moment, everybody waits (ACCESS EXCLUSIVE)',
+        '    ALTER TABLE later ADD COLUMN b text',
+        '9003_index.sql, each statement alone',
+        '  accounts (1,000 rows, SIZE): read whole, about 1 s, nobody waits (SHARE UPDATE EXCLUSIVE)',
+        '    CREATE INDEX CONCURRENTLY accounts_later ON accounts (a)',
+        'nothing was changed',
+      ],
+    )
+    assert.deepEqual((await readSchemaState(settings)).unknown, [])
   })
 })

@@ -101,6 +101,28 @@ describe('pipeline', () => {
     assert.deepEqual(await kept(), [1, 2, 3])
   })
 
+  test('a statement whose columns a migration has changed is prepared again, alone, in a group and in a transaction', async () => {
+    const ALL: Statement = { name: 'all', text: 'SELECT * FROM grown WHERE $1::boolean' }
+    const columns = async () => {
+      const alone = await db.pipeline.run<object>(ALL, [true])
+      const [beside] = await Promise.all([db.pipeline.run<object>(ALL, [true]), db.pipeline.run(DIVIDE, [1])])
+      const queried = await db.query<object>(ALL, [true])
+      const within = await db.transaction((tx) => tx.query<object>(ALL, [true]))
+      return [alone, beside, queried, within].map((rows) => Object.keys(rows?.[0] ?? {}).length)
+    }
+    await store.sql('CREATE TABLE grown AS SELECT 1 AS a')
+    assert.deepEqual(await columns(), [1, 1, 1, 1])
+    await store.sql('ALTER TABLE grown ADD COLUMN b text')
+    const beside = await Promise.all([db.pipeline.run<object>(ALL, [true]), db.pipeline.run(DIVIDE, [1])])
+    assert.equal(Object.keys(beside[0][0] ?? {}).length, 2)
+    await store.sql('ALTER TABLE grown ADD COLUMN c text')
+    assert.deepEqual(await columns(), [3, 3, 3, 3])
+    await store.sql('ALTER TABLE grown ADD COLUMN d text')
+    assert.equal((await db.transaction((tx) => tx.query<object>(ALL, [true]))).length, 1)
+    await store.sql('ALTER TABLE grown ADD COLUMN e text')
+    assert.equal((await db.query<object>(ALL, [true])).length, 1)
+  })
+
   test('a statement that runs too long fails alone', async () => {
     const results = await Promise.allSettled([impatient.pipeline.run(SLEEP, [60]), impatient.pipeline.run(KEEP, [[4]])])
     assert.deepEqual(results.map(codeOf), ['57014', 'fulfilled'])

@@ -13,6 +13,7 @@ import {
 } from '../../store/optional-indexes.ts'
 import { migrate } from '../../store/schema/migrate.ts'
 import { fourDigits } from '../../store/schema/migration-files.ts'
+import { planMigrations } from '../../store/schema/migration-plan.ts'
 import { readSchemaState } from '../../store/schema/schema-state.ts'
 import { durabilityWarnings, placesOf, requireOwnSessions } from '../../store/session.ts'
 import type { DatabasePool } from '../../store/slonik.ts'
@@ -20,6 +21,7 @@ import { readConfigFile } from '../config-file.ts'
 import { withAdministration } from '../operator-database.ts'
 import { tell } from '../printing.ts'
 import type { Printing } from '../values.ts'
+import { renderPlan } from './migration-plan-text.ts'
 import { showProgress } from './migration-progress.ts'
 
 /** @returns 0 when this release can serve on the schema, else 1 */
@@ -49,11 +51,16 @@ export async function databaseStatus({ config: file, json }: Printing): Promise<
   return isUsable ? 0 : 1
 }
 
-type MigrateOptions = Printing & { wait: number }
+type MigrateOptions = Printing & { plan: boolean; wait: number }
 
-export async function databaseMigrate({ config: file, wait, json }: MigrateOptions): Promise<number> {
+export async function databaseMigrate({ config: file, plan, wait, json }: MigrateOptions): Promise<number> {
   const settings = databaseSettings(await readConfigFile(file))
   await requireOwnSessions(settings)
+  if (plan) {
+    const migrations = await planMigrations(settings)
+    tell(json, { migrations }, ...renderPlan(migrations))
+    return 0
+  }
   const done = await migrate(settings, { maxWaitMs: wait * 60_000, report: showProgress() })
   const applied = done.map(({ name }) => name)
   const sentence =

@@ -84,10 +84,11 @@ const DATABASE = [
       'A lock that is not granted within two seconds is tried again later, so that nobody queues behind it.',
     ],
     options: {
+      plan: isGiven('Change nothing; show which tables it would lock, for whom and for about how long'),
       wait: option('Minutes for which each migration may try to get its locks', whole(0, 10_080), 10),
       ...PRINTING,
     },
-    examples: ['-c config.yaml db migrate', '-c config.yaml db migrate --wait 120'],
+    examples: ['-c config.yaml db migrate --plan', '-c config.yaml db migrate', '-c config.yaml db migrate --wait 120'],
     run: async (options) => (await import('./database-commands.ts')).databaseMigrate(options),
   }),
   onHost(OF_DATABASE, {

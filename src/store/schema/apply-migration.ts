@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isWorthRepeating } from '../sqlstate.ts'
 import { runConcurrently } from './concurrent-statements.ts'
-import { type Migration, type MigrationFile, readMigration } from './migration-files.ts'
+import type { MigrationFile } from './migration-files.ts'
 import { recordApplied } from './schema-state.ts'
 import { type MigrationSession, watched } from './waiting.ts'
 
@@ -20,8 +20,7 @@ const LOCK_NOT_AVAILABLE = '55P03'
 const pauseMs = () => 1_000 + Math.random() * 2_000
 
 /** @throws Error that names the file */
-export async function applyMigration(session: MigrationSession, folder: string, migration: Migration): Promise<void> {
-  const file = await readMigration(folder, migration)
+export async function applyMigration(session: MigrationSession, file: MigrationFile): Promise<void> {
   const startedAt = performance.now()
   session.report(`${file.name}: begun`, true)
   try {

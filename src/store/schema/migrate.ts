@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from '../pg.ts'
 import type { DatabaseSettings } from '../session.ts'
 import { applyMigration } from './apply-migration.ts'
-import { MIGRATIONS_DIR, type Migration, schemaOfRelease } from './migration-files.ts'
+import { fourDigits, MIGRATIONS_DIR, type Migration, readMigration, schemaOfRelease } from './migration-files.ts'
+import { runningInstances } from './running-releases.ts'
 import { newerSchema, schemaStateOf, withSchemaSession } from './schema-state.ts'
 import type { MigrationSession, Report } from './waiting.ts'
 
@@ -36,10 +37,24 @@ export async function migrate(settings: DatabaseSettings, options: MigrateOption
     await withSchemaSession(settings, async (beside) => {
       const pid = (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid as number
       const session: MigrationSession = { client, beside, pid, maxWaitMs, report }
-      for (const migration of pending) await applyMigration(session, folder, migration)
+      for (const migration of pending) {
+        const file = await readMigration(folder, migration)
+        if (file.contract !== undefined) await requireReleases(client, file.name, file.contract)
+        await applyMigration(session, file)
+      }
     })
     return pending
   })
+}
+
+/** @throws Error while an instance runs that the migration excludes */
+async function requireReleases(client: pg.Client, name: string, oldest: number): Promise<void> {
+  const excluded = (await runningInstances(client)).filter(({ release }) => release < oldest)
+  if (excluded.length === 0) return
+  const instances = excluded.map(({ id, release }) => `${id} (release ${fourDigits(release)})`).join(', ')
+  throw new Error(
+    `migration ${name} is for releases from ${fourDigits(oldest)} on, and instance ${instances} still runs; replace it, then run "db migrate" again`,
+  )
 }
 
 const TABLE = `

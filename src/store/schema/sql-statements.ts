@@ -19,3 +19,19 @@ export function statementsIn(sql: string): string[] {
   }
   return statements
 }
+
+/** @returns the parts between the commas that are in no brackets and no strings */
+export function partsOf(list: string): string[] {
+  const parts: string[] = []
+  let [current, depth] = ['', 0]
+  for (const [token] of `${list},`.matchAll(/'[^']*'|"[^"]*"|[^'"]/g)) {
+    if (token === '(') depth++
+    if (token === ')') depth--
+    if (token !== ',' || depth > 0) current += token
+    else {
+      parts.push(current.trim())
+      current = ''
+    }
+  }
+  return parts
+}

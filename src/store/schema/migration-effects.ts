@@ -1,0 +1,139 @@
+/**
+ * Which locks the statements of a migration take on tables that are there before it, and for how long.
+ *
+ * It knows the kinds of statements that migrations have. What it does not know, and what would keep clients waiting, is a fault
+ * of the file, which a test refuses.
+ */
+
+import { type Action, alterAction, type LockMode } from './alter-actions.ts'
+import type { MigrationFile } from './migration-files.ts'
+import { partsOf, statementsIn } from './sql-statements.ts'
+
+export interface Effect {
+  /** The statement, without comments. */
+  statement: string
+  /** The table that is locked, or the index whose table it is; undefined when none is. */
+  table?: string
+  lock?: LockMode
+  /** `build` and `scan` take as long as the table is large. */
+  lasts: 'moment' | 'build' | 'scan'
+  faults: string[]
+}
+
+/** Tables that grow with the certificates. */
+const LARGE =
+  /\b(?:certificates|orders|authorizations|accounts|certificate_names|event_deliveries|admin_audit_log|notifications)\b/i
+
+interface Kind extends Omit<Action, 'lasts' | 'lock'> {
+  /** The first group is the table. */
+  pattern: RegExp
+  lock?: LockMode
+  lasts?: 'build'
+}
+
+const KINDS: readonly Kind[] = [
+  { pattern: /^CREATE (?:UNLOGGED )?TABLE / },
+  { pattern: /^CREATE (?:UNIQUE )?INDEX CONCURRENTLY .*?\bON (\w+)/, lock: 'SHARE UPDATE EXCLUSIVE', lasts: 'build' },
+  {
+    pattern: /^CREATE (?:UNIQUE )?INDEX .*?\bON (\w+)/,
+    lock: 'SHARE',
+    lasts: 'build',
+    fault: 'keeps writers waiting for the whole build; build it concurrently',
+  },
+  { pattern: /^DROP INDEX CONCURRENTLY (?:IF EXISTS )?(\w+)/, lock: 'SHARE UPDATE EXCLUSIVE' },
+  {
+    pattern: /^DROP INDEX (?:IF EXISTS )?(\w+)/,
+    lock: 'ACCESS EXCLUSIVE',
+    fault: 'locks the table of the index; drop it concurrently',
+  },
+  { pattern: /^ALTER INDEX (\w+) ALTER COLUMN \d+ SET STATISTICS /, lock: 'SHARE UPDATE EXCLUSIVE' },
+  { pattern: /^CREATE (?:OR REPLACE )?(?:CONSTRAINT )?TRIGGER .*? ON (\w+)/, lock: 'SHARE ROW EXCLUSIVE' },
+  { pattern: /^DROP TRIGGER .*? ON (\w+)/, lock: 'ACCESS EXCLUSIVE', isContract: true },
+  { pattern: /^DROP TABLE (?:IF EXISTS )?(\w+)/, lock: 'ACCESS EXCLUSIVE', isContract: true },
+  { pattern: /^DROP (?:FUNCTION|SEQUENCE) /, isContract: true },
+  { pattern: /^CREATE (?:OR REPLACE )?FUNCTION |^CREATE SEQUENCE / },
+  { pattern: /^COMMENT ON TABLE (\w+)/, lock: 'SHARE UPDATE EXCLUSIVE' },
+  { pattern: /^LOCK TABLE (?:ONLY )?(\w+) IN SHARE ROW EXCLUSIVE MODE$/, lock: 'SHARE ROW EXCLUSIVE' },
+  { pattern: /^(?:INSERT INTO|UPDATE|DELETE FROM) (\w+)/, lock: 'ROW EXCLUSIVE' },
+]
+
+export function effectsOf(file: MigrationFile): Effect[] {
+  const statements = statementsIn(file.sql)
+  const made = new Set(statements.map((text) => /^CREATE (?:UNLOGGED )?TABLE (?:IF NOT EXISTS )?(\w+)/.exec(text)?.[1]))
+  return statements
+    .flatMap((statement) =>
+      statement.startsWith('ALTER TABLE ') ? alteringEffects(statement) : effectsOfKind(statement),
+    )
+    .filter(({ table }) => table === undefined || !made.has(table))
+    .map((effect) => ({ ...effect, faults: [...effect.faults, ...faultsIn(file, effect)] }))
+}
+
+/** All faults of a migration, for its author; none for one that may be released. */
+export function faultsOf(file: MigrationFile): string[] {
+  const { contract, version, name } = file
+  const header =
+    contract !== undefined && !(contract < version)
+      ? [`${name}: "-- contract: ${contract}" has to name an older migration`]
+      : []
+  return [
+    ...header,
+    ...effectsOf(file).flatMap(({ statement, faults }) => faults.map((fault) => `${name}: ${statement}: ${fault}`)),
+  ]
+}
+
+interface Found extends Effect {
+  isContract?: true
+}
+
+function effectsOfKind(statement: string): Found[] {
+  const kind = KINDS.find(({ pattern }) => pattern.test(statement))
+  if (!kind)
+    return [{ statement, lasts: 'moment', faults: ['is not known to db migrate --plan (migration-effects.ts)'] }]
+  const { pattern, fault, isContract, lock, lasts = 'moment' } = kind
+  const table = pattern.exec(statement)?.[1]
+  const faults = [fault, rowsFault(statement)].filter((one) => one !== undefined)
+  const own: Found = {
+    statement,
+    lasts,
+    faults,
+    ...(table && { table }),
+    ...(lock && { lock }),
+    ...(isContract && { isContract }),
+  }
+  return [own, ...referencedBy(statement)]
+}
+
+/** A foreign key locks the other table, too. */
+function referencedBy(statement: string): Found[] {
+  if (!/^(?:CREATE (?:UNLOGGED )?|ALTER )TABLE /.test(statement)) return []
+  const tables = new Set([...statement.matchAll(/\bREFERENCES (\w+)/g)].map(([, table]) => table as string))
+  return [...tables].map((table) => ({ statement, table, lock: 'SHARE ROW EXCLUSIVE', lasts: 'moment', faults: [] }))
+}
+
+function rowsFault(statement: string): string | undefined {
+  const writes = /^(?:UPDATE|DELETE FROM) \w+|^INSERT INTO \w+.*?\bSELECT\b.*/is.exec(statement)?.[0]
+  return writes !== undefined && LARGE.test(writes) ? 'touches as many rows as a large table has' : undefined
+}
+
+function alteringEffects(statement: string): Found[] {
+  const [, table = '', actions = ''] = /^ALTER TABLE (?:ONLY )?(?:IF EXISTS )?(\w+) (.*)$/s.exec(statement) ?? []
+  const own = partsOf(actions).map((text): Found => {
+    const effect = { statement: `ALTER TABLE ${table} ${text}`, table }
+    const found = alterAction(text)
+    if (!found) return { ...effect, lasts: 'moment', faults: ['is not known to db migrate --plan (alter-actions.ts)'] }
+    const { fault, ...action } = found
+    return { ...effect, ...action, faults: fault === undefined ? [] : [fault] }
+  })
+  return [...own, ...referencedBy(statement)]
+}
+
+function faultsIn({ isConcurrent, contract }: MigrationFile, { lasts, isContract }: Found): string[] {
+  return [
+    ...(lasts !== 'moment' && !isConcurrent
+      ? ['takes as long as the table is large; put it into a concurrent file']
+      : []),
+    ...(isContract && contract === undefined
+      ? ['takes away what the release before may use; see "Expand, then contract"']
+      : []),
+  ]
+}
