@@ -9,7 +9,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod/v4'
 import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
-import { replaceFile } from './replace-file.ts'
+import { replacer } from './replace-file.ts'
 
 /** Key identifier → number, both in lower-case hexadecimal. */
 const Numbers = z.record(z.string().regex(/^(?:[0-9a-f]{2})+$/), z.string().regex(/^[0-9a-f]{1,40}$/))
@@ -26,7 +26,7 @@ export interface CrlNumbers {
 /** @throws Error in one sentence when the file exists but is unreadable: numbers could fall */
 export function openCrlNumbers(file: string): CrlNumbers {
   const numbers = readNumbers(file)
-  let writing: Promise<void> = Promise.resolve()
+  const replace = replacer(file)
 
   return {
     async take(keyIdentifier, number) {
@@ -36,11 +36,8 @@ export function openCrlNumbers(file: string): CrlNumbers {
         throw new SignerRefusal(`CRL number ${number} is not above ${newest}, the newest one signed`)
       // Update the memory first, so that of two lists with one number the second is refused.
       numbers.set(key, number.toString(16))
-      const text = JSON.stringify(Object.fromEntries(numbers))
-      // An earlier failure was reported to its own caller. This write contains all numbers.
-      writing = writing.catch(() => undefined).then(() => replaceFile(file, text))
       try {
-        await writing
+        await replace(JSON.stringify(Object.fromEntries(numbers)))
       } catch (cause) {
         throw new SignerUnavailable('the CRL number could not be written down', { cause })
       }

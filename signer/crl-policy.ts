@@ -7,7 +7,6 @@
  * an older list either: the caller compares `number` with the newest one signed.
  */
 
-import { randomInt } from 'node:crypto'
 import { isWeaker, SIGNATURE_ALGORITHMS } from '../src/shared/pki/algorithms.ts'
 import { lintCrlEntry, lintCrlExtensions, lintCrlHeader } from '../src/shared/pki/crl-lint.ts'
 import { DerError } from '../src/shared/pki/der.ts'
@@ -16,69 +15,8 @@ import { type CrlHeader, type ReadCrlEntry, TbsCertListReader } from '../src/sha
 import { checkCrlForms } from './extension-forms.ts'
 import { isCrlUrlAllowed, type SigningPolicy } from './policy.ts'
 import { SignerRefusal } from './protocol/signer-errors.ts'
-
-const PARTS = 256
-const FIRST_SLOTS = 8
-
-/**
- * A table with open addressing; a pair of zeros is free. There are many, because growing a small
- * one is fast.
- */
-interface Part {
-  slots: Uint32Array
-  count: number
-}
-
-/**
- * False duplicates have a chance of 10⁻⁶ in a list of six million. Random seeds make the next
- * attempt independent.
- */
-export class SerialSet {
-  readonly #seeds = [randomInt(2 ** 32), randomInt(2 ** 32)] as const
-  readonly #parts: Part[] = Array.from({ length: PARTS }, () => ({ slots: new Uint32Array(2 * FIRST_SLOTS), count: 0 }))
-
-  /** @returns false when it was there already. */
-  add(serialNumber: Buffer): boolean {
-    const high = digest(serialNumber, this.#seeds[0])
-    // The set bit avoids a pair of zeros.
-    const low = digest(serialNumber, this.#seeds[1]) | 1
-    const part = this.#parts[high % PARTS]!
-    if (4 * part.count >= part.slots.length) grow(part)
-    if (!insert(part.slots, high, low >>> 0)) return false
-    part.count += 1
-    return true
-  }
-}
-
-function insert(slots: Uint32Array, high: number, low: number): boolean {
-  const mask = slots.length / 2 - 1
-  for (let slot = (low >>> 1) & mask; ; slot = (slot + 1) & mask) {
-    if (slots[2 * slot + 1] === 0) {
-      slots[2 * slot] = high
-      slots[2 * slot + 1] = low
-      return true
-    }
-    if (slots[2 * slot] === high && slots[2 * slot + 1] === low) return false
-  }
-}
-
-function grow(part: Part): void {
-  const larger = new Uint32Array(2 * part.slots.length)
-  for (let at = 0; at < part.slots.length; at += 2)
-    if (part.slots[at + 1] !== 0) insert(larger, part.slots[at]!, part.slots[at + 1]!)
-  part.slots = larger
-}
-
-/** The steps of MurmurHash3, for one octet at a time. */
-function digest(octets: Buffer, seed: number): number {
-  let hash = seed
-  for (let at = 0; at < octets.length; at++) {
-    hash = Math.imul(hash ^ octets[at]!, 0x85ebca6b)
-    hash ^= hash >>> 13
-  }
-  hash = Math.imul(hash ^ octets.length, 0xc2b2ae35)
-  return (hash ^ (hash >>> 16)) >>> 0
-}
+import { type IsRecorded, NewEntries } from './records/new-entries.ts'
+import { SerialSet } from './serial-set.ts'
 
 /** Building a list of millions of entries takes minutes between its thisUpdate and this check. */
 const MAX_AGE_MS = 3_600_000
@@ -90,6 +28,8 @@ export interface CrlFacts {
   entries: number
   /** For a list that covers only one distribution point. */
   urls: readonly string[]
+  /** Entries that no record holds yet. */
+  added: NewEntries
 }
 
 /** Every method throws SignerRefusal; do not use the object after that. */
@@ -99,11 +39,14 @@ export class CrlExamination {
   readonly #reader: TbsCertListReader
   #header: CrlHeader | undefined
   readonly #serials = new SerialSet()
+  readonly #isRecorded: IsRecorded
+  readonly #added = new NewEntries()
   #entries = 0
 
   /** @param bytes length of the whole TBSCertList, as announced */
-  constructor(policy: SigningPolicy, now: Date, bytes: number) {
+  constructor(policy: SigningPolicy, now: Date, bytes: number, isRecorded: IsRecorded) {
     this.#policy = policy
+    this.#isRecorded = isRecorded
     this.#now = now
     this.#reader = new TbsCertListReader({
       header: (header) => {
@@ -139,7 +82,7 @@ export class CrlExamination {
     refuseIf(other && `the distribution point ${other} is not allowed`)
     const number = BigInt(`0x${found.number!.toString('hex')}`)
     refuseIf(checkNumber(number, this.#now))
-    return { number, entries: this.#entries, urls }
+    return { number, entries: this.#entries, urls, added: this.#added }
   }
 
   #examine(entry: ReadCrlEntry): void {
@@ -150,6 +93,9 @@ export class CrlExamination {
       throw new SignerRefusal(
         `entry ${this.#entries}: serial number ${entry.serialNumber.toString('hex')} stands twice`,
       )
+    const { revokedAt, reason = 0 } = entry
+    const serial = withoutSign(entry.serialNumber)
+    if (!this.#isRecorded(serial, reason)) this.#added.add(serial, Math.floor(revokedAt.at.getTime() / 1000), reason)
   }
 }
 
@@ -187,6 +133,9 @@ function checkNumber(number: bigint, now: Date): string | undefined {
   if (number <= BigInt(seconds + MAX_CRL_NUMBER_LEAD_DAYS * 86_400)) return undefined
   return `CRL number ${number} is more than ${MAX_CRL_NUMBER_LEAD_DAYS} days above the ${seconds} seconds since 1970 by the clock of the signer`
 }
+
+/** As serial numbers are written elsewhere: without the octet of zeros that keeps an INTEGER positive. */
+const withoutSign = (octets: Buffer): Buffer => (octets.length > 1 && octets[0] === 0 ? octets.subarray(1) : octets)
 
 function refuseIf(refusal: string | false | undefined): void {
   if (refusal) throw new SignerRefusal(refusal)

@@ -6,10 +6,12 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { SignatureAlgorithm } from '../src/shared/pki/algorithms.ts'
 import { CrlExamination, type CrlFacts } from './crl-policy.ts'
-import type { Issuer } from './issuers.ts'
+import { type Issuer, issuerKeyOf } from './issuers.ts'
 import type { StreamedSignature } from './keys/signing-key.ts'
 import { CRL_PIECE_BYTES } from './protocol/methods.ts'
 import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
+import type { IsRecorded } from './records/new-entries.ts'
+import type { RecordedRevocations } from './records/recorded-revocations.ts'
 
 /** Each instance builds one list at a time. Two lists overlap after a change of leader. */
 const MAX_UPLOADS = 8
@@ -32,11 +34,11 @@ export class CrlUpload {
   #early: Buffer[] = []
   #signing: StreamedSignature | undefined
 
-  constructor(issuer: Issuer, requester: string, bytes: number) {
+  constructor(issuer: Issuer, requester: string, bytes: number, isRecorded: IsRecorded) {
     this.issuer = issuer
     this.requester = requester
     this.#bytes = bytes
-    this.#examination = new CrlExamination(issuer.policy, new Date(), bytes)
+    this.#examination = new CrlExamination(issuer.policy, new Date(), bytes, isRecorded)
   }
 
   /**
@@ -87,12 +89,14 @@ function beginSignature({ key, policy }: Issuer, algorithm: SignatureAlgorithm):
 
 export class CrlUploads {
   readonly #maxBytes: number
+  readonly #recorded: RecordedRevocations
   readonly #uploads = new Map<string, { upload: CrlUpload; connection: object; timer: NodeJS.Timeout }>()
   /** Ids of signed uploads, kept for repeated requests; oldest first. */
   readonly #answered = new Set<string>()
 
-  constructor(maxBytes: number) {
+  constructor(maxBytes: number, recorded: RecordedRevocations) {
     this.#maxBytes = maxBytes
+    this.#recorded = recorded
   }
 
   /** @returns the id. @throws SignerRefusal, SignerUnavailable */
@@ -104,7 +108,8 @@ export class CrlUploads {
       throw new SignerUnavailable('too many CRLs are being signed')
     const id = randomBytes(16).toString('hex')
     const timer = setTimeout(() => this.forget(id), IDLE_MS).unref()
-    this.#uploads.set(id, { upload: new CrlUpload(issuer, requester, bytes), connection, timer })
+    const isRecorded = this.#recorded.of(issuerKeyOf(issuer))
+    this.#uploads.set(id, { upload: new CrlUpload(issuer, requester, bytes, isRecorded), connection, timer })
     return id
   }
 

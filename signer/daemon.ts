@@ -16,13 +16,18 @@ import { describeMethod, healthMethod, testSignMethod } from './methods/probes.t
 import { recordMethods } from './methods/records.ts'
 import { signCertificateMethod } from './methods/sign-certificate.ts'
 import { crlMethods } from './methods/sign-crl.ts'
-import { atKey, dropPrivileges, inspectPlaces, isRoot, openNumbers } from './privileges.ts'
+import { atKey, dropPrivileges, inspectPlaces, isRoot, openNumbers, openSignedLists } from './privileges.ts'
 import { readSharedSecret } from './protocol/handshake.ts'
 import type { SignerRecord } from './records/record.ts'
 import { openRecordFiles, type RecordFiles } from './records/record-files.ts'
+import { RecordedRevocations } from './records/recorded-revocations.ts'
+import type { SignedCrls } from './signed-crls.ts'
+import { SignedSerials } from './signed-serials.ts'
 import type { SigningService } from './signing.ts'
-import { SignedSerials } from './signing.ts'
 import { listen, prepareSocket, type SignerServer } from './socket-server.ts'
+
+/** Of a CRL entry: a serial number of 8 octets, no reason. */
+const LEAST_ENTRY_BYTES = 27
 
 /** Time for a signature in a token's library to end, after everything else has stopped. */
 const KEY_CLOSE_MS = 5000
@@ -102,13 +107,15 @@ async function startDaemon(options: DaemonOptions, log: Logger): Promise<Daemon>
   // Before the audit chain, so that a failure here cannot touch the chain of a running signer.
   await atKey('socket', () => prepareSocket(config.socket))
   const crlNumbers = await openNumbers(config)
+  const signedCrls = await openSignedLists(config)
   const records = await openRecords(config, log)
   const { chain: audit, lines } = await openAudit(config, log, records)
 
   const serials = new SignedSerials()
   serials.recall(lines)
-  const service: SigningService = { issuers, audit, records, serials, counters: createCounters() }
-  const server = await startServer(options, log, { secret, service, crlNumbers })
+  const recorded = new RecordedRevocations(config.limits.crl_bytes / LEAST_ENTRY_BYTES)
+  const service: SigningService = { issuers, audit, records, recorded, serials, counters: createCounters() }
+  const server = await startServer(options, log, { secret, service, crlNumbers, signedCrls })
   const daemon = new Daemon({
     options,
     log,
@@ -148,12 +155,13 @@ interface Served {
   secret: Buffer
   service: SigningService
   crlNumbers: CrlNumbers
+  signedCrls: SignedCrls
 }
 
 function startServer({ config, version }: DaemonOptions, log: Logger, served: Served): Promise<SignerServer> {
-  const { secret, service, crlNumbers } = served
+  const { secret, service, crlNumbers, signedCrls } = served
   const { limits } = config
-  const uploads = new CrlUploads(limits.crl_bytes)
+  const uploads = new CrlUploads(limits.crl_bytes, service.recorded)
   return listen({
     socketPath: config.socket,
     secret,
@@ -164,7 +172,7 @@ function startServer({ config, version }: DaemonOptions, log: Logger, served: Se
       handshakeTimeoutMs: limits.handshake_timeout * 1000,
       gracefulTimeoutMs: limits.graceful_timeout * 1000,
     },
-    handlers: createHandlers(service, version, crlNumbers, uploads),
+    handlers: createHandlers(service, version, { numbers: crlNumbers, signed: signedCrls, uploads }),
     onClosed: (connection) => uploads.forgetUnsigned(connection),
     counters: service.counters,
     log,
@@ -218,16 +226,15 @@ function readSecret({ secret_file: file }: SignerConfig): Buffer {
 function createHandlers(
   service: SigningService,
   version: string,
-  crlNumbers: CrlNumbers,
-  uploads: CrlUploads,
+  crls: Parameters<typeof crlMethods>[1],
 ): MethodHandlers {
   return {
     describe: describeMethod(version, service),
     health: healthMethod(service),
     signCertificate: signCertificateMethod(service),
     testSign: testSignMethod(service),
-    ...crlMethods(service, crlNumbers, uploads),
-    ...recordMethods(service),
+    ...crlMethods(service, crls),
+    ...recordMethods(service, crls.signed),
   }
 }
 

@@ -15,6 +15,7 @@ import type { NameConstraints } from '../src/shared/pki/name-constraints.ts'
 import { ANY_EXTENDED_KEY_USAGE } from '../src/shared/pki/oids.ts'
 import { decodePem } from '../src/shared/pki/pem.ts'
 import { verifySignature } from '../src/shared/pki/signature.ts'
+import { sha256Hex } from './audit/line.ts'
 import type { IssuerConfig, KeyConfig } from './config.ts'
 import { type KeyLoader, readKeySecret } from './keys/load-key.ts'
 import { TokenError } from './keys/pkcs11/error.ts'
@@ -137,6 +138,10 @@ const ONE_ID = 'put a renewed certificate in the place of the old one, under the
 /** They share serial numbers and one CRL (RFC 5280 §5). */
 const isSameAuthority = (one: Issuer, other: Issuer): boolean =>
   one.spki.equals(other.spki) && subjectOf(one).equals(subjectOf(other))
+
+/** Hex SHA-256 of name and key identifier, which tell a CA from all others (RFC 5280 §4.2.1.1). */
+export const issuerKeyOf = ({ policy: { issuer } }: Issuer): string =>
+  sha256Hex(Buffer.concat([issuer.nameDer, issuer.keyIdentifier]))
 
 const subjectOf = ({ chain: [own] }: Issuer): Buffer => parseCertificate(own!).tbs.subjectDer
 

@@ -9,6 +9,7 @@ import { userInfo } from 'node:os'
 import path from 'node:path'
 import type { SignerConfig } from './config.ts'
 import { type CrlNumbers, openCrlNumbers } from './crl-numbers.ts'
+import { openSignedCrls, type SignedCrls } from './signed-crls.ts'
 import { requireShortPath, requireSocketFolder } from './socket-server.ts'
 
 const { R_OK, W_OK, X_OK } = constants
@@ -40,6 +41,11 @@ export async function inspectPlaces(config: SignerConfig): Promise<string[]> {
 export function openNumbers({ crl_numbers_file: file, audit }: SignerConfig): Promise<CrlNumbers> {
   if (file !== undefined) return atKey('crl_numbers_file', () => openCrlNumbers(file))
   return atKey('audit.file', () => openCrlNumbers(`${audit.file}.crl-numbers`))
+}
+
+/** @throws Error in one sentence that begins with the configuration key of the audit file */
+export function openSignedLists({ audit }: SignerConfig): Promise<SignedCrls> {
+  return atKey('audit.file', () => openSignedCrls(`${audit.file}.signed-crls`))
 }
 
 /** For files and folders that the daemon creates. Other errors already have their own sentences. */

@@ -31,3 +31,13 @@ async function writeDurably(file: string, content: string | Uint8Array): Promise
     await handle.close()
   }
 }
+
+/** @returns a function that replaces the content of `file`, one call after the other */
+export function replacer(file: string): (content: string) => Promise<void> {
+  let last: Promise<void> = Promise.resolve()
+  return (content) => {
+    // An earlier failure was reported to its own caller.
+    last = last.catch(() => undefined).then(() => replaceFile(file, content))
+    return last
+  }
+}

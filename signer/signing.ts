@@ -2,54 +2,22 @@
  * Turns an accepted request into a recorded signature: rate limit, key, audit chain, in this order.
  */
 
-import { LruMap } from '../src/shared/lib/caching.ts'
 import type { AuditChain, LinePlace } from './audit/chain.ts'
-import type { AuditLine, AuditRecord } from './audit/line.ts'
+import type { AuditRecord } from './audit/line.ts'
 import type { Counters } from './counters.ts'
 import { type Issuer, inTurn } from './issuers.ts'
 import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
 import type { SignerRecord } from './records/record.ts'
 import type { RecordFiles } from './records/record-files.ts'
-
-/** About 20 MB. */
-const REMEMBERED = 65_536
-
-/**
- * Remembers serial numbers of the newest certificates, so that no number is signed with two
- * contents. See docs/decisions/serial-numbers-the-signer-remembers.md.
- */
-export class SignedSerials {
-  readonly #contents: LruMap<string, string>
-
-  constructor(remembered = REMEMBERED) {
-    this.#contents = new LruMap(remembered)
-  }
-
-  /**
-   * Call it before using the key. A request may repeat its content, as after a lost connection.
-   * @param sha256 hash of the TBSCertificate
-   * @throws SignerRefusal
-   */
-  claim(issuer: string, serial: string, sha256: string): void {
-    const key = `${issuer} ${serial}`
-    const signed = this.#contents.get(key)
-    if (signed !== undefined && signed !== sha256)
-      throw new SignerRefusal(`the serial number ${serial} has been signed with other content`)
-    if (signed === undefined) this.#contents.set(key, sha256)
-  }
-
-  /** Restores the memory from the newest audit lines, at the start. */
-  recall(lines: readonly AuditLine[]): void {
-    for (const { method, issuer, serial, sha256 } of lines)
-      if (method === 'signCertificate') this.#contents.set(`${issuer} ${serial}`, sha256)
-  }
-}
+import type { RecordedRevocations } from './records/recorded-revocations.ts'
+import type { Signed, SignedSerials } from './signed-serials.ts'
 
 export interface SigningService {
   /** A reread of the configuration replaces the whole map. */
   issuers: ReadonlyMap<string, Issuer>
   audit: AuditChain<SignerRecord>
   records: RecordFiles
+  recorded: RecordedRevocations
   serials: SignedSerials
   counters: Counters
 }
@@ -79,7 +47,7 @@ interface Signing {
 export async function signAndRecord(
   { audit, counters }: SigningService,
   { issuer, make, record, describe, deadlineAt }: Signing,
-): Promise<Buffer> {
+): Promise<Signed> {
   // Checked first: without the chain, the key would make signatures that cannot be recorded.
   if (audit.failure) throw new SignerUnavailable(audit.failure.message)
   if (issuer.bucket && !issuer.bucket.take(performance.now())) {
@@ -91,9 +59,9 @@ export async function signAndRecord(
   // Await only a promise: awaiting a Buffer would let all other requests of this read sign before
   // the audit line is written.
   const signature = Buffer.isBuffer(made) ? made : await made
-  await audit.append({ ...record, issuer: issuer.id }, describe?.(signature))
+  const sequence = await audit.append({ ...record, issuer: issuer.id }, describe?.(signature))
   counters.signatures += 1
-  return signature
+  return { signature, sequence }
 }
 
 function waitUntil({ maxWaitMs }: Issuer['key'], deadlineAt: number): number {

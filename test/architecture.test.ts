@@ -251,6 +251,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'signer/config.ts',
     'signer/crl-numbers.ts',
     'signer/methods/records.ts',
+    'signer/signed-crls.ts',
     'signer/protocol',
   ],
 }

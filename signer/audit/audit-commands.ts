@@ -2,7 +2,8 @@
 
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { type AuditSelection, describeLine, exportAudit, followLines, lastLines } from './export.ts'
+import { RecordCheck } from '../records/stored-records.ts'
+import { type AuditSelection, describeLine, exportAudit, exportCertificates, followLines, lastLines } from './export.ts'
 import { type AuditLine, auditLines, closedSegments, NO_PREVIOUS, parseAuditLine, sha256Hex } from './line.ts'
 
 type AuditVerdict =
@@ -16,6 +17,8 @@ type AuditVerdict =
        * Sequence number of the first line found. It is above 1 when older segments are elsewhere.
        */
       first: number
+      /** Record files that are there. */
+      records: Pick<RecordCheck, 'found' | 'missing'>
       /** Hash of the newest line. An operator who noted it can later detect a shortened chain. */
       head: string
     }
@@ -35,6 +38,7 @@ const KINDS: Partial<Record<AuditLine['method'], 'signatures' | 'repairs'>> = {
  */
 export async function verifyAuditChain(file: string): Promise<AuditVerdict> {
   const counts = { lines: 0, signatures: 0, repairs: 0 }
+  const records = await RecordCheck.open(file)
   let first: number | undefined
   let head = NO_PREVIOUS
   for await (const { text, file: segment, number } of auditLines(file)) {
@@ -48,12 +52,14 @@ export async function verifyAuditChain(file: string): Promise<AuditVerdict> {
     }
     if (line.seq !== first + counts.lines) return wrong(`sequence number is ${line.seq}, not ${first + counts.lines}`)
     if (line.previous !== head) return wrong('hash of the line before differs')
+    const difference = await records.check(line)
+    if (difference !== undefined) return wrong(difference)
     counts.lines += 1
     const kind = KINDS[line.method]
     if (kind) counts[kind] += 1
     head = sha256Hex(text)
   }
-  return { ok: true, ...counts, first: first ?? 1, head }
+  return { ok: true, ...counts, first: first ?? 1, records, head }
 }
 
 /** @returns whether the chain is whole */
@@ -67,6 +73,11 @@ export async function verifyCommand(file: string): Promise<boolean> {
   if (verdict.first > 1) console.log(`${file}: lines before ${verdict.first} are not here`)
   const repairs = verdict.repairs === 0 ? '' : `, ${verdict.repairs} repaired after a crash`
   console.log(`${file}: ${verdict.lines} lines, ${verdict.signatures} signatures${repairs}`)
+  const { found, missing } = verdict.records
+  if (found > 0)
+    console.log(
+      `${found} records agree with their lines${missing === 0 ? '' : `; those of ${missing} newer lines are not here`}`,
+    )
   console.log(`head ${verdict.head}`)
   return true
 }
@@ -102,7 +113,7 @@ interface ExportOptions {
 
 export async function exportCommand(file: string, options: ExportOptions): Promise<boolean> {
   const { format } = options
-  if (format !== 'jsonl' && format !== 'csv') throw new Error('--format is jsonl or csv')
+  if (format !== 'jsonl' && format !== 'csv' && format !== 'pem') throw new Error('--format is jsonl, csv or pem')
   requireFile(file)
   const selection: AuditSelection = {
     since: timeOf('--since', options.since),
@@ -110,7 +121,8 @@ export async function exportCommand(file: string, options: ExportOptions): Promi
     issuer: options.issuer,
     serial: options.serial?.toLowerCase(),
   }
-  for await (const text of exportAudit(file, selection, format)) {
+  const texts = format === 'pem' ? exportCertificates(file, selection) : exportAudit(file, selection, format)
+  for await (const text of texts) {
     if (!process.stdout.write(text)) await once(process.stdout, 'drain')
   }
   return true

@@ -2,6 +2,8 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { encodePem } from '../../src/shared/pki/pem.ts'
+import { storedCertificates } from '../records/stored-records.ts'
 import { type AuditLine, auditLines, closedSegments, parseAuditLine } from './line.ts'
 
 export interface AuditSelection {
@@ -40,6 +42,15 @@ export async function* exportAudit(
   if (format === 'csv') yield `${FIELDS.join(',')}\r\n`
   for await (const { text, line } of selectedLines(file, selection)) {
     yield format === 'jsonl' ? `${text}\n` : `${FIELDS.map((field) => csvField(line[field])).join(',')}\r\n`
+  }
+}
+
+/** The certificates of the selected lines, each with its line end. Those that are kept no longer are left out. */
+export async function* exportCertificates(file: string, selection: AuditSelection): AsyncGenerator<string> {
+  const certificateOf = storedCertificates(file)
+  for await (const { line } of selectedLines(file, selection)) {
+    const der = line.method === 'signCertificate' ? await certificateOf(line) : undefined
+    if (der) yield encodePem('CERTIFICATE', der)
   }
 }
 

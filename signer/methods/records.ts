@@ -2,12 +2,14 @@
 
 import { z } from 'zod/v4'
 import { boundedArray } from '../../src/shared/lib/bounded.ts'
-import { sha256Hex } from '../audit/line.ts'
+import { issuerKeyOf } from '../issuers.ts'
+import { noteEntries } from '../noted-revocations.ts'
 import { MAX_NOTED } from '../protocol/methods.ts'
 import { SignerRefusal } from '../protocol/signer-errors.ts'
 import { certificateLines, revocationsAfter, serialsAfter } from '../records/pages.ts'
-import { type RevocationEntry, revocationRecord } from '../records/record.ts'
+import type { RevocationEntry } from '../records/record.ts'
 import type { RecordStream } from '../records/record-stream.ts'
+import type { SignedCrls } from '../signed-crls.ts'
 import { requireIssuer, type SigningService } from '../signing.ts'
 import type { MethodHandlers } from './method-handler.ts'
 
@@ -18,20 +20,20 @@ type RecordMethods = Pick<
 
 /** Serial number of at most 20 octets, Unix seconds, CRLReason (RFC 5280 §5.3.1). */
 const Entries = boundedArray(
-  z.tuple([z.string().regex(/^(?:[0-9a-f]{2}){1,20}$/), z.int().min(0), z.int().min(0).max(10)]),
+  z.tuple([z.string().regex(/^(?!00)(?:[0-9a-f]{2}){1,20}$/), z.int().min(0), z.int().min(0).max(10)]),
   MAX_NOTED,
   1,
 )
 
 const kept = ({ first, last }: RecordStream) => ({ first, last })
 
-export function recordMethods(service: SigningService): RecordMethods {
+export function recordMethods(service: SigningService, signed: SignedCrls): RecordMethods {
   const { chain, certificates, revocations } = service.records
   return {
     recordState() {
       return {
         meta: { chain, certificates: kept(certificates), revocations: kept(revocations) },
-        payload: Buffer.from('[]'),
+        payload: Buffer.from(signed.text),
       }
     },
     async signedSerials({ after }) {
@@ -47,16 +49,12 @@ export function recordMethods(service: SigningService): RecordMethods {
       return { meta: { last, more }, payload }
     },
     async noteRevocations({ issuer: id, requester }, payload) {
-      const { id: issuer } = requireIssuer(service, id)
-      const entries = readEntries(payload)
-      const content = {
-        issuer,
-        serial: '',
-        names: [`entries:${entries.length}`],
-        sha256: sha256Hex(payload),
-        requester,
-      }
-      await service.audit.append({ method: 'noteRevocations', ...content }, revocationRecord({ issuer }, entries))
+      const issuer = requireIssuer(service, id)
+      const isRecorded = service.recorded.of(issuerKeyOf(issuer))
+      const entries = readEntries(payload).filter(
+        ([serial, , reason]) => !isRecorded(Buffer.from(serial, 'hex'), reason),
+      )
+      if (entries.length > 0) await noteEntries(service, { issuer, requester }, entries)
       return { meta: {} }
     },
   }

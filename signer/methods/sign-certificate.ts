@@ -10,6 +10,7 @@ import { sha256Hex } from '../audit/line.ts'
 import { auditNames, checkTbsCertificate } from '../policy.ts'
 import { SignerNameRefusal, SignerRefusal } from '../protocol/signer-errors.ts'
 import { certificateRecord } from '../records/record.ts'
+import { earlierSignature } from '../signed-serials.ts'
 import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
 import type { MethodHandler } from './method-handler.ts'
 
@@ -28,25 +29,23 @@ export function signCertificateMethod(service: SigningService): MethodHandler<'s
     const { serialNumber, names, spki } = verdict
     for (const { id: other, spki: own } of service.issuers.values())
       if (own.equals(spki)) throw new SignerRefusal(`the subject key is that of issuer ${other}`)
-    const sha256 = sha256Hex(tbs)
-    const record = {
-      method: 'signCertificate' as const,
-      serial: serialNumber,
-      names: auditNames(names),
-      sha256,
-      requester,
-    }
+    const content = { issuer: id, serial: serialNumber, sha256: sha256Hex(tbs) }
+    const earlier = service.serials.find(content)
+    const repeated = earlier && (await earlierSignature(earlier, service.records))
+    if (repeated) return { meta: {}, payload: repeated }
+
+    const { serial, sha256 } = content
+    const record = { method: 'signCertificate' as const, serial, names: auditNames(names), sha256, requester }
     // `signAndRecord` calls this after its rate limit, so that refused requests push no serial
     // number out of `serials`.
     const make = () => {
-      service.serials.claim(id, serialNumber, sha256)
+      service.serials.claim(content)
       return issuer.key.sign(tbs)
     }
     const describe = (signature: Buffer) =>
-      certificateRecord(
-        { issuer: id, serial: serialNumber, requester },
-        assembleCertificate(tbs, issuer.algorithm, signature),
-      )
-    return { meta: {}, payload: await signAndRecord(service, { issuer, make, record, describe, deadlineAt }) }
+      certificateRecord({ issuer: id, serial, requester }, assembleCertificate(tbs, issuer.algorithm, signature))
+    const signing = signAndRecord(service, { issuer, make, record, describe, deadlineAt })
+    service.serials.begin(content, signing)
+    return { meta: {}, payload: (await signing).signature }
   }
 }

@@ -39,8 +39,8 @@ const Part = z.strictObject({ seq: Count, part: Count })
  *   between pieces. Repeating a piece changes nothing.
  * - `signCrl` returns the signature value; repeating it changes nothing.
  * - `testSign` returns a signature over TEST_MESSAGE.
- * - `recordState` returns the newest numbers of CRLs: JSON, a list of `{ key, url, number }`. `key` is the key
- *   identifier of the issuer, in hex as the number; `url` is empty for a complete list.
+ * - `recordState` returns the newest numbers of CRLs: JSON, a list of `{ key, url, number }`. `key` is the
+ *   SHA-256 of the issuer's name and key identifier, in hex as the number; `url` is empty for a complete list.
  * - `signedSerials` returns, for each certificate in order: u48 sequence number, u32 Unix seconds, u8 length, and the
  *   octets of the serial number. Integers are big-endian.
  * - `signedCertificates` and `signedRevocations` return whole lines of the record files. What is kept no longer is

@@ -62,6 +62,11 @@ export class ClosedSegments {
       .map((segment) => ({ ...segment, bytes: sizeOf(segment.file), index: undefined }))
   }
 
+  /** Oldest first. */
+  get all(): readonly Segment[] {
+    return this.#segments
+  }
+
   get oldest(): Segment | undefined {
     return this.#segments[0]
   }

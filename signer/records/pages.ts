@@ -40,7 +40,7 @@ export async function certificateLines(
 }
 
 /** @returns the first line with this sequence number */
-export async function lineOf(stream: RecordStream, seq: number): Promise<Buffer | undefined> {
+export async function lineOf(stream: Pick<RecordStream, 'closed' | 'lines'>, seq: number): Promise<Buffer | undefined> {
   const segment = stream.closed.find(seq)
   const table = segment ? await stream.closed.lines(segment) : stream.lines
   const at = table.indexAfter({ seq, part: -1 })

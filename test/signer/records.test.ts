@@ -1,14 +1,21 @@
 /** What a signer records beside its audit chain, and how a service reads it back page by page. */
 
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
+import { CRL_PIECE_BYTES, LINES_PAGE_BYTES } from '../../signer/protocol/methods.ts'
 import type { CertificateLine, RevocationLine } from '../../signer/records/record.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { encodeDer } from '../../src/shared/pki/der-writer.ts'
+import { writeDistributionPointName } from '../../src/shared/pki/extensions.ts'
+import { CRL_EXTENSION } from '../../src/shared/pki/oids.ts'
 import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
 import { type Daemon, startDaemon } from './daemon.ts'
+import { rawExtension } from './raw-tbs.ts'
+import { now, type RawListChanges, rawEntry, rawTbsList, reasonCode } from './raw-tbs-list.ts'
 
 const timeoutMs = 60_000
 const authority = makeAuthority()
@@ -66,6 +73,26 @@ async function serials(client: SignerClient, after = 0): Promise<Map<number, str
 async function certificates(client: SignerClient, sequences: number[]): Promise<CertificateLine[]> {
   const { payload } = await client.call('signedCertificates', { sequences }, { timeoutMs })
   return linesOf<CertificateLine>(payload)
+}
+
+/** Pages through all revocations that are recorded. */
+async function revocations(client: SignerClient): Promise<RevocationLine[]> {
+  const found: RevocationLine[] = []
+  let after = { seq: 0, part: 0 }
+  for (let more = true; more; ) {
+    const page = await client.call('signedRevocations', { after }, { timeoutMs })
+    assert.ok(page.payload.length <= LINES_PAGE_BYTES)
+    found.push(...linesOf<RevocationLine>(page.payload))
+    ;({ last: after, more } = page.meta)
+  }
+  return found
+}
+
+/** The issuingDistributionPoint of a part of a list; none for a complete one. */
+function pointOf(urls: readonly string[]): RawListChanges['extensions'] & {} {
+  if (urls.length === 0) return {}
+  const value = encodeDer((writer) => writer.sequence(() => writeDistributionPointName(writer, urls)))
+  return { idp: rawExtension(CRL_EXTENSION.issuingDistributionPoint, true, value) }
 }
 
 const linesOf = <T>(payload: Buffer): T[] =>
@@ -151,5 +178,81 @@ describe('the records of a signer', () => {
       assert.deepEqual([inChain['method'], inChain['names']], ['noteRevocations', ['entries:2']])
       for (const wrong of [[], [['40', 1, 99]], [['x', 1, 1]], {}, Array.from({ length: 501 }, () => entries[0])])
         await assert.rejects(note(wrong), { name: 'SignerRefusal' })
+    }))
+
+  test('answer a repeated request with the signature that there is, after kill -9, too', () =>
+    withSigner(async ({ client, files }, restart) => {
+      const payload = leafTbs(authority)
+      const params = { issuer: 'default', requester: 'order 1' }
+      const signature = async () => (await client.call('signCertificate', params, { timeoutMs, payload })).payload
+      const [first, ...others] = await Promise.all([1, 2, 3].map(signature))
+      await restart('SIGKILL')
+      for (const other of [...others, await signature()]) assert.deepEqual(other, first)
+      const verdict = await verifyAuditChain(files.auditFile)
+      assert.deepEqual(verdict.ok && verdict.signatures, 1)
+    }))
+
+  test('hold what each list adds, in parts, and the newest number of each list', () =>
+    withSigner(async ({ client, files }, restart) => {
+      const entries = (from: number, count: number, reason = 1) =>
+        Array.from({ length: count }, (_, at) => {
+          const serial = Buffer.alloc(16, 0x41)
+          serial.writeUInt32BE(from + at, 8)
+          return rawEntry({ serial, revokedAt, extensions: reason === 0 ? [] : [reasonCode(reason)] })
+        })
+      const revokedAt = now(-3_600_000)
+      const signList = async (number: bigint, listed: Buffer[], urls: string[] = []) => {
+        const tbs = rawTbsList(authority, { number, entries: Buffer.concat(listed), extensions: pointOf(urls) })
+        const begin = { issuer: 'default', requester: 'crl', bytes: tbs.length }
+        const { upload } = (await client.call('beginCrl', begin, { timeoutMs })).meta
+        for (let offset = 0; offset < tbs.length; offset += CRL_PIECE_BYTES) {
+          const payload = tbs.subarray(offset, offset + CRL_PIECE_BYTES)
+          await client.call('appendCrl', { upload, offset }, { timeoutMs, payload })
+        }
+        await client.call('signCrl', { upload }, { timeoutMs })
+      }
+      const newest = async () => JSON.parse(String((await client.call('recordState', {}, { timeoutMs })).payload))
+
+      // 6,000 entries: 5,000 go ahead in ten parts, 1,000 come in two with the list.
+      await signList(5n, entries(0, 6000))
+      const first = await revocations(client)
+      assert.deepEqual(
+        first.map(({ seq, part, list, entries: { length } }) => [seq, part, list?.number, length]),
+        [...Array.from({ length: 10 }, (_, part) => [1, part, undefined, 500]), [2, 0, '5', 500], [2, 1, '5', 500]],
+      )
+      const [serial, seconds, reason] = first[0]!.entries[0]!
+      assert.deepEqual([serial, seconds, reason], ['41414141414141410000000041414141', revokedAt.getTime() / 1000, 1])
+
+      // The next list adds two: one is new, one has another reason. A part of the list adds nothing.
+      await signList(6n, [...entries(0, 6000), ...entries(6000, 1, 0)])
+      await signList(7n, [...entries(1, 5999), ...entries(0, 1, 4)])
+      await signList(8n, entries(10, 20), ['http://crl.example.org/1.crl'])
+      const added = (await revocations(client)).slice(first.length)
+      assert.deepEqual(
+        added.map(({ list, entries }) => [list, entries.map(([, , why]) => why)]),
+        [
+          [{ number: '6', url: '' }, [0]],
+          [{ number: '7', url: '' }, [4]],
+          [{ number: '8', url: 'http://crl.example.org/1.crl' }, []],
+        ],
+      )
+      const { nameDer, keyIdentifier } = authority
+      const key = createHash('sha256').update(nameDer).update(keyIdentifier).digest('hex')
+      assert.equal(first[0]!.key, key)
+      const numbers = [
+        { key, url: '', number: '7' },
+        { key, url: 'http://crl.example.org/1.crl', number: '8' },
+      ]
+      assert.deepEqual(await newest(), numbers)
+
+      await restart('SIGKILL')
+      assert.deepEqual(await newest(), numbers)
+      assert.deepEqual((await revocations(client)).length, first.length + 3)
+      await signList(9n, entries(0, 600))
+      assert.deepEqual(
+        (await revocations(client)).slice(-2).map((line) => line.entries.length),
+        [500, 100],
+      )
+      assert.equal((await verifyAuditChain(files.auditFile)).ok, true)
     }))
 })

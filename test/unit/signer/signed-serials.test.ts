@@ -1,23 +1,46 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { SerialSet } from '../../../signer/crl-policy.ts'
 import { SignerRefusal } from '../../../signer/protocol/signer-errors.ts'
-import { SignedSerials } from '../../../signer/signing.ts'
+import { SerialSet } from '../../../signer/serial-set.ts'
+import { SignedSerials } from '../../../signer/signed-serials.ts'
 
 describe('serial numbers that were signed', () => {
+  const content = (issuer: string, serial: string, sha256: string) => ({ issuer, serial, sha256 })
+
   test('go with one content each, issuer by issuer', () => {
     const serials = new SignedSerials(10)
-    serials.claim('a', '41', 'content 1')
-    serials.claim('a', '41', 'content 1')
-    serials.claim('b', '41', 'content 2')
-    assert.throws(() => serials.claim('a', '41', 'content 2'), SignerRefusal)
+    serials.claim(content('a', '41', 'content 1'))
+    serials.claim(content('a', '41', 'content 1'))
+    serials.claim(content('b', '41', 'content 2'))
+    assert.throws(() => serials.claim(content('a', '41', 'content 2')), SignerRefusal)
   })
 
   test('are forgotten from the oldest on', () => {
     const serials = new SignedSerials(2)
-    for (const serial of ['41', '42', '43']) serials.claim('a', serial, 'content 1')
-    assert.throws(() => serials.claim('a', '42', 'content 2'), SignerRefusal)
-    serials.claim('a', '41', 'content 2')
+    for (const serial of ['41', '42', '43']) serials.claim(content('a', serial, 'content 1'))
+    assert.throws(() => serials.claim(content('a', '42', 'content 2')), SignerRefusal)
+    serials.claim(content('a', '41', 'content 2'))
+  })
+
+  test('name the audit line once there is one, and a request under way before', async () => {
+    const serials = new SignedSerials(10)
+    const signing = Promise.resolve({ signature: Buffer.alloc(1), sequence: 7 })
+    serials.claim(content('a', '41', 'content 1'))
+    serials.begin(content('a', '41', 'content 1'), signing)
+    assert.equal(serials.find(content('a', '41', 'content 1'))?.signing, signing)
+    assert.throws(() => serials.find(content('a', '41', 'content 2')), SignerRefusal)
+    await signing
+    assert.deepEqual(serials.find(content('a', '41', 'content 1')), { sha256: 'content 1', sequence: 7 })
+  })
+
+  test('stay with their content when the request fails', async () => {
+    const serials = new SignedSerials(10)
+    const signing = Promise.reject(new Error('no token'))
+    serials.claim(content('a', '41', 'content 1'))
+    serials.begin(content('a', '41', 'content 1'), signing)
+    await assert.rejects(signing)
+    assert.deepEqual(serials.find(content('a', '41', 'content 1')), { sha256: 'content 1' })
+    assert.throws(() => serials.find(content('a', '41', 'content 2')), SignerRefusal)
   })
 })
 

@@ -1,0 +1,101 @@
+/** Record files as a command reads them, without a daemon: nothing is opened for writing. */
+
+import { existsSync, readFileSync } from 'node:fs'
+import type { AuditLine } from '../audit/line.ts'
+import { sha256Hex } from '../audit/line.ts'
+import { ClosedSegments } from './closed-segments.ts'
+import { type LineTable, parseRecordLine, tableOf } from './line-table.ts'
+import { lineOf } from './pages.ts'
+import type { CertificateLine } from './record.ts'
+
+interface StoredStream {
+  file: string
+  closed: ClosedSegments
+  /** Of the current file. */
+  lines: LineTable
+}
+
+function storedStream(file: string, hasIndex: boolean): StoredStream {
+  const bytes = existsSync(file) ? readFileSync(file) : Buffer.alloc(0)
+  return { file, closed: new ClosedSegments(file, hasIndex), lines: tableOf(bytes) }
+}
+
+/** All lines of one sequence number. */
+interface StoredRecord {
+  seq: number
+  sha256: string
+  file: string
+}
+
+async function* recordsOf({ file, closed, lines }: StoredStream): AsyncGenerator<StoredRecord, undefined> {
+  for (const segment of closed.all) yield* recordsIn(await closed.lines(segment), segment.file)
+  yield* recordsIn(lines, file)
+}
+
+function* recordsIn(lines: LineTable, file: string): Generator<StoredRecord> {
+  for (let at = 0; at < lines.count; ) {
+    const { seq } = lines.keyAt(at)
+    const texts: string[] = []
+    for (; at < lines.count && lines.keyAt(at).seq === seq; at++) texts.push(`${lines.textAt(at).toString('latin1')}\n`)
+    yield { seq, sha256: sha256Hex(texts.join('')), file }
+  }
+}
+
+interface Compared {
+  records: AsyncGenerator<StoredRecord, undefined>
+  /** Compared with no line yet. */
+  next: StoredRecord | undefined
+}
+
+/**
+ * Compares records with the lines of the chain, which come in order. Records that are there have to be
+ * those of the chain; older ones may have gone.
+ */
+export class RecordCheck {
+  readonly #streams: Compared[]
+  /** Records that agree with their line. */
+  found = 0
+  /** Lines whose record is not there, after the first one that is. */
+  missing = 0
+
+  private constructor(streams: Compared[]) {
+    this.#streams = streams
+  }
+
+  static async open(audit: string): Promise<RecordCheck> {
+    const streams = [storedStream(`${audit}.certificates`, true), storedStream(`${audit}.revocations`, false)]
+    return new RecordCheck(
+      await Promise.all(
+        streams.map(async (stream) => {
+          const records = recordsOf(stream)
+          return { records, next: (await records.next()).value }
+        }),
+      ),
+    )
+  }
+
+  /** @returns what is wrong, in a few words */
+  async check({ seq, record }: AuditLine): Promise<string | undefined> {
+    let isFound = false
+    for (const stream of this.#streams) {
+      // Records of older lines, which are elsewhere, have nothing to compare them with.
+      while (stream.next && stream.next.seq < seq) stream.next = (await stream.records.next()).value
+      if (stream.next?.seq !== seq) continue
+      isFound = true
+      if (stream.next.sha256 !== record) return `its record in ${stream.next.file} is another one`
+    }
+    if (isFound) this.found += 1
+    else if (record !== undefined && this.found > 0) this.missing += 1
+    return undefined
+  }
+}
+
+/** The DER of the certificate of this line; undefined when it is kept no longer. */
+export function storedCertificates(audit: string): (line: AuditLine) => Promise<Buffer | undefined> {
+  const stream = storedStream(`${audit}.certificates`, true)
+  return async ({ seq }) => {
+    const text = await lineOf(stream, seq)
+    const line = text && parseRecordLine<CertificateLine>(text)
+    return line && Buffer.from(line.certificate, 'base64')
+  }
+}

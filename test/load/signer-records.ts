@@ -1,0 +1,168 @@
+/**
+ * What do the records of a signer cost? CPU of the daemon for each certificate, flushes, and bytes on disk; and how long
+ * does it take to page through the serial numbers of ten million?
+ *
+ *     node dist/test/load/signer-records.js sign [COUNT] [OTHER_TREE]   OTHER_TREE/dist has the daemon to compare with
+ *     node dist/test/load/signer-records.js page [COUNT]
+ */
+
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { segmentName } from '../../signer/audit/line.ts'
+import { SerialIndex } from '../../signer/records/serial-index.ts'
+import { SignerClient } from '../../src/ca/signer-client.ts'
+import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
+import { SIGNER_PROGRAM } from '../signer/daemon.ts'
+
+const timeoutMs = 60_000
+const IN_FLIGHT = 32
+const A_SEGMENT = 6_500
+/** Of /proc/PID/stat. */
+const TICKS_A_SECOND = 100
+const REQUESTER = `order ${'0'.repeat(36)} account ${'0'.repeat(36)} certificate ${'0'.repeat(36)}`
+
+const authority = makeAuthority()
+
+interface Running {
+  pid: number
+  client: SignerClient
+  stop(): Promise<void>
+}
+
+async function start(files: SignerFiles, program: string): Promise<Running> {
+  const child = spawn(process.execPath, [program, '-c', files.config], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = new Promise((resolve) => child.once('close', resolve))
+  await new Promise<void>((resolve) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (line.includes('"signer ready"')) resolve()
+    })
+  })
+  const client = new SignerClient({ socketPath: files.socket, secret: files.secret })
+  await client.call('health', {}, { timeoutMs })
+  return {
+    pid: child.pid!,
+    client,
+    async stop() {
+      await client.close()
+      child.kill('SIGTERM')
+      await ended
+    },
+  }
+}
+
+/** User and system time of the process, all its threads. */
+function cpuMs(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]!.split(' ')
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_A_SECOND
+}
+
+async function signMany(client: SignerClient, requests: readonly Buffer[]): Promise<void> {
+  let next = 0
+  const params = { issuer: 'default', requester: REQUESTER }
+  const loop = async () => {
+    while (next < requests.length) {
+      const payload = requests[next++]!
+      await client.call('signCertificate', params, { timeoutMs, payload })
+    }
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, loop))
+}
+
+async function measureSigning(program: string, count: number): Promise<void> {
+  const files = writeSignerFiles({ default: authority })
+  const daemon = await start(files, program)
+  try {
+    await signMany(daemon.client, requestsOf(2_000))
+    const requests = requestsOf(count)
+    const [cpuBefore, before] = [cpuMs(daemon.pid), (await daemon.client.call('health', {}, { timeoutMs })).meta]
+    const startedAt = performance.now()
+    await signMany(daemon.client, requests)
+    const seconds = (performance.now() - startedAt) / 1000
+    // What is compressed in the background counts.
+    while (readdirSync(files.folder).some((name) => /\.(?:new|certificates\.\d+-\d+)$/.test(name))) await sleep(100)
+    const [cpu, now] = [cpuMs(daemon.pid) - cpuBefore, (await daemon.client.call('health', {}, { timeoutMs })).meta]
+    const bytes = (what: RegExp) =>
+      readdirSync(files.folder)
+        .filter((name) => what.test(name))
+        .reduce((sum, name) => sum + statSync(path.join(files.folder, name)).size, 0)
+    const closed = readdirSync(files.folder).flatMap((name) => /certificates\.(\d+)-(\d+)\.gz$/.exec(name) ?? [])
+    const inClosed = closed.length === 0 ? 0 : Number(closed.at(-1)) - Number(closed[1]) + 1
+    console.log(program)
+    console.log(`  ${((1000 * cpu) / count).toFixed(0)} µs of CPU a certificate, ${(count / seconds).toFixed(0)}/s`)
+    console.log(`  ${now.auditSyncs - before.auditSyncs} groups, ${now.signatures - before.signatures} signatures`)
+    console.log(`  ${(bytes(/^audit\.jsonl$/) / (count + 2_000)).toFixed(0)} bytes of chain a certificate`)
+    if (inClosed > 0)
+      console.log(
+        `  ${(bytes(/\.(?:gz|index)$/) / inClosed).toFixed(0)} bytes of records a certificate, compressed, with index`,
+      )
+  } finally {
+    await daemon.stop()
+    rmSync(files.folder, { recursive: true })
+  }
+}
+
+function requestsOf(count: number): Buffer[] {
+  return Array.from({ length: count }, () => {
+    const name = `${randomBytes(6).toString('hex')}.example.org`
+    return leafTbs(authority, { dnsNames: [name, `www.${name}`] })
+  })
+}
+
+/** Indexes alone: their lines are not read. */
+function writeIndexes({ auditFile }: SignerFiles, count: number): void {
+  const nothing = gzipSync('')
+  for (let first = 1; first <= count; first += A_SEGMENT) {
+    const last = Math.min(count, first + A_SEGMENT - 1)
+    const index = new SerialIndex()
+    for (let seq = first; seq <= last; seq++) index.add(seq, 1_790_000_000, randomBytes(16).toString('hex'))
+    const segment = segmentName(`${auditFile}.certificates`, first, last)
+    writeFileSync(`${segment}.index`, index.bytes)
+    writeFileSync(`${segment}.gz`, nothing)
+  }
+  const line = { seq: count + 1, time: new Date().toISOString(), method: 'testSign', issuer: 'default', serial: '' }
+  const rest = { names: [], sha256: '', requester: 'test', previous: '0'.repeat(64) }
+  appendFileSync(auditFile, `${JSON.stringify({ ...line, ...rest })}\n`)
+}
+
+async function measurePaging(count: number): Promise<void> {
+  const files = writeSignerFiles({ default: authority })
+  writeIndexes(files, count)
+  const startedAt = performance.now()
+  const daemon = await start(files, SIGNER_PROGRAM)
+  try {
+    const readyAt = performance.now()
+    const [cpuBefore, rssBefore] = [cpuMs(daemon.pid), rssMiB(daemon.pid)]
+    let [after, bytes, pages] = [0, 0, 0]
+    for (let more = true; more; pages++) {
+      const page = await daemon.client.call('signedSerials', { after }, { timeoutMs })
+      bytes += page.payload.length
+      ;({ last: after, more } = page.meta)
+    }
+    const ms = performance.now() - readyAt
+    console.log(`ready after ${Math.round(readyAt - startedAt)} ms`)
+    console.log(`${after} serial numbers in ${pages} pages, ${bytes} bytes: ${Math.round(ms)} ms`)
+    console.log(
+      `CPU of the signer ${cpuMs(daemon.pid) - cpuBefore} ms; memory ${rssBefore} to ${rssMiB(daemon.pid)} MiB`,
+    )
+  } finally {
+    await daemon.stop()
+    rmSync(files.folder, { recursive: true })
+  }
+}
+
+const rssMiB = (pid: number): number =>
+  Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))![1]) / 1024)
+
+const [what, count, other] = process.argv.slice(2)
+if (what === 'sign') {
+  const programs = [...(other === undefined ? [] : [path.join(other, 'dist/signer/start.cjs')]), SIGNER_PROGRAM]
+  // Interleaved, so that a change of the machine meets both.
+  for (let round = 0; round < 3; round++)
+    for (const program of programs) await measureSigning(program, Number(count ?? 20_000))
+} else if (what === 'page') await measurePaging(Number(count ?? 10_000_000))
+else throw new Error('sign or page')

@@ -1,0 +1,347 @@
+/** Record files beside an audit chain: what a crash leaves, rotation, compression, and the bound on disk. */
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import fs, {
+  appendFileSync,
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { gunzipSync } from 'node:zlib'
+import { verifyAuditChain } from '../../../signer/audit/audit-commands.ts'
+import { type AuditChain, openAuditChain } from '../../../signer/audit/chain.ts'
+import type { AuditRecord } from '../../../signer/audit/line.ts'
+import { SignerUnavailable } from '../../../signer/protocol/signer-errors.ts'
+import { lineOf, revocationsAfter, serialsAfter } from '../../../signer/records/pages.ts'
+import { certificateRecord, revocationRecord, type SignerRecord } from '../../../signer/records/record.ts'
+import { openRecordFiles, type RecordEvents, type RecordFiles } from '../../../signer/records/record-files.ts'
+
+const content = (method: AuditRecord['method'], serial: string): AuditRecord => ({
+  method,
+  issuer: 'default',
+  serial,
+  names: [],
+  sha256: 'ab'.repeat(32),
+  requester: 'order 1',
+})
+
+describe('the record files', () => {
+  let folder: string
+  let file: string
+  let records: RecordFiles
+  let chain: AuditChain<SignerRecord>
+  const events: RecordEvents = {}
+  beforeEach(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'records-'))
+    file = path.join(folder, 'audit.jsonl')
+    await open()
+  })
+  afterEach(async () => {
+    await close()
+    rmSync(folder, { recursive: true })
+  })
+
+  async function open(options: { maxBytes?: number; fileBytes?: number } = {}): Promise<void> {
+    records = await openRecordFiles(file, { maxBytes: 1e9, fileBytes: 20_000, events, ...options })
+    ;({ chain } = await openAuditChain({ path: file, maxBytes: 1e9 }, {}, records))
+  }
+  async function close(): Promise<void> {
+    await chain.close()
+    await records.close()
+  }
+  /** As after kill -9: the kernel has what was written, and nothing was finished. */
+  const reopen = async (...options: Parameters<typeof open>) => {
+    await close()
+    await open(...options)
+  }
+
+  const serialOf = (n: number) => (0x400000 + n).toString(16)
+  const sign = (n: number) =>
+    chain.append(
+      content('signCertificate', serialOf(n)),
+      certificateRecord({ issuer: 'default', serial: serialOf(n), requester: 'order 1' }, randomBytes(300)),
+    )
+  const signMany = async (from: number, count: number) => {
+    // One after the other: each is a group of its own.
+    for (let n = from; n < from + count; n++) await sign(n)
+  }
+  const note = (count: number) =>
+    chain.append(
+      content('noteRevocations', ''),
+      revocationRecord(
+        { issuer: 'default', key: 'ab'.repeat(32) },
+        Array.from({ length: count }, (_, n) => [serialOf(n), 1_790_000_000, 1] as const),
+      ),
+    )
+
+  async function serials(after = 0): Promise<string[]> {
+    const found: string[] = []
+    for (let more = true; more; ) {
+      const page = await serialsAfter(records.certificates, after)
+      for (let at = 0; at < page.payload.length; at += 11 + page.payload[at + 10]!)
+        found.push(page.payload.toString('hex', at + 11, at + 11 + page.payload[at + 10]!))
+      ;({ last: after, more } = page)
+    }
+    return found
+  }
+  const serialsOf = (from: number, count: number) => Array.from({ length: count }, (_, at) => serialOf(from + at))
+
+  async function revocations(): Promise<string[]> {
+    const found: string[] = []
+    let after = { seq: 0, part: 0 }
+    for (let more = true; more; ) {
+      const page = await revocationsAfter(records.revocations, after)
+      for (const text of page.payload.toString().trimEnd().split('\n').filter(Boolean)) {
+        const line = JSON.parse(text) as { seq: number; part: number }
+        found.push(`${line.seq}.${line.part}`)
+      }
+      ;({ last: after, more } = page)
+    }
+    return found
+  }
+
+  const filesOf = (stream: string) => readdirSync(folder).filter((name) => name.startsWith(`audit.jsonl.${stream}`))
+  const verdict = async () => {
+    const found = await verifyAuditChain(file)
+    assert.ok(found.ok, JSON.stringify(found))
+    return [found.records.found, found.records.missing]
+  }
+
+  const rawOf = (stream: string) => filesOf(stream).filter((name) => /\d{12}-\d{12}$/.test(name))
+  async function compressed(): Promise<void> {
+    while (rawOf('certificates').length + rawOf('revocations').length > 0) await sleep(10)
+  }
+
+  test('are in order with the chain, however records and lines without one are mixed', async () => {
+    await Promise.all([sign(0), chain.append(content('testSign', '')), note(1200), sign(1), note(0)])
+    assert.deepEqual(await serials(), serialsOf(0, 2))
+    assert.deepEqual(await revocations(), ['3.0', '3.1', '3.2', '5.0'])
+    await reopen()
+    assert.deepEqual(await serials(), serialsOf(0, 2))
+    assert.deepEqual(await revocations(), ['3.0', '3.1', '3.2', '5.0'])
+    assert.deepEqual(await verdict(), [4, 0])
+  })
+
+  for (const [what, damage] of [
+    ['half a line', '{"seq":4,"time":"2026-'],
+    ['a record whose line never came', '{"seq":4,"time":"2026-01-01T00:00:00.000Z","serial":"41"}\n'],
+    ['zeros, as a loss of power can leave', `${'\0'.repeat(700)}\n`],
+  ] as const) {
+    test(`lose ${what} at their end, and go on`, async () => {
+      await signMany(0, 3)
+      await close()
+      appendFileSync(`${file}.certificates`, damage)
+      await open()
+      await signMany(3, 2)
+      assert.deepEqual(await serials(), serialsOf(0, 5))
+      assert.deepEqual(await verdict(), [5, 0])
+    })
+  }
+
+  test('lose the record of a line that was torn, whose number the repair takes', async () => {
+    await signMany(0, 3)
+    await close()
+    truncateSync(file, statSync(file).size - 10)
+    await open()
+    assert.deepEqual(await serials(), serialsOf(0, 2))
+    await signMany(3, 1)
+    assert.deepEqual(await serials(), [...serialsOf(0, 2), serialOf(3)])
+    assert.deepEqual(await verdict(), [3, 0])
+  })
+
+  test('lose the last record when it is that of another line with this number', async () => {
+    await signMany(0, 3)
+    await close()
+    const text = readFileSync(`${file}.certificates`, 'utf8')
+    writeFileSync(`${file}.certificates`, text.replace(serialOf(2), serialOf(9)))
+    await open()
+    assert.deepEqual(await serials(), serialsOf(0, 2))
+  })
+
+  test('that were lost with the power are missing, and their lines are not', async () => {
+    await signMany(0, 3)
+    await close()
+    truncateSync(`${file}.certificates`, readFileSync(`${file}.certificates`, 'utf8').indexOf('\n') + 1)
+    await open()
+    await signMany(3, 1)
+    assert.deepEqual(await serials(), [serialOf(0), serialOf(3)])
+    assert.deepEqual(await verdict(), [2, 2])
+  })
+
+  test('refuse the start when the chain is older than they are', async () => {
+    await signMany(0, 1)
+    copyFileSync(file, `${file}.backup`)
+    await Promise.all(Array.from({ length: 600 }, (_, n) => sign(n)))
+    await close()
+    copyFileSync(`${file}.backup`, file)
+    await assert.rejects(open(), /newer than the audit chain/)
+    for (const name of filesOf('certificates')) rmSync(path.join(folder, name))
+    await open()
+  })
+
+  test('are closed at their size, compressed with an index, and read on as before', async () => {
+    await signMany(0, 200)
+    for (let n = 0; n < 3; n++) await note(1200)
+    assert.deepEqual(await serials(), serialsOf(0, 200))
+    await compressed()
+    await close()
+    const zipped = filesOf('certificates').filter((name) => name.endsWith('.gz'))
+    assert.ok(zipped.length > 3, zipped.join())
+    for (const name of zipped) {
+      const [, first, last] = /\.(\d{12})-(\d{12})\.gz$/.exec(name)!
+      const lines = gunzipSync(readFileSync(path.join(folder, name)))
+        .toString()
+        .trimEnd()
+        .split('\n')
+      assert.deepEqual(
+        [first, last].map(Number),
+        [lines[0], lines.at(-1)].map((line) => JSON.parse(line!).seq),
+      )
+    }
+    await open()
+    assert.deepEqual(await serials(), serialsOf(0, 200))
+    assert.deepEqual(await serials(150), serialsOf(150, 50))
+    assert.equal((await revocations()).length, 9)
+    const line = JSON.parse(String(await lineOf(records.certificates, 7)))
+    assert.deepEqual([line.seq, line.serial], [7, serialOf(6)])
+    assert.equal(await lineOf(records.certificates, 201), undefined)
+    assert.deepEqual(await verdict(), [203, 0])
+  })
+
+  test('are compressed at the next start when a crash came before, and indexes are made again', async () => {
+    await signMany(0, 200)
+    await compressed()
+    await close()
+    const [first, second, third] = filesOf('certificates').filter((name) => name.endsWith('.gz'))
+    const place = (name: string) => path.join(folder, name.replace(/\.gz$/, ''))
+    // Between closing and the index; between index and removal; and an index that is damaged.
+    writeFileSync(place(first!), gunzipSync(readFileSync(path.join(folder, first!))))
+    rmSync(path.join(folder, first!))
+    rmSync(`${place(first!)}.index`)
+    writeFileSync(place(second!), gunzipSync(readFileSync(path.join(folder, second!))))
+    truncateSync(`${place(third!)}.index`, 20)
+    await open()
+    assert.deepEqual(await serials(), serialsOf(0, 200))
+    await compressed()
+    assert.deepEqual(await serials(), serialsOf(0, 200))
+  })
+
+  test('go from the oldest when they reach their bound', async (context) => {
+    const dropped: [string, number][] = []
+    events.dropped = (stream, last) => dropped.push([stream, last])
+    context.after(() => {
+      delete events.dropped
+    })
+    await reopen({ maxBytes: 40_000 })
+    await signMany(0, 600)
+    await compressed()
+    while (records.certificates.bytes > 40_000) await sleep(10)
+    const kept = await serials()
+    assert.ok(dropped.length > 0)
+    assert.deepEqual(kept, serialsOf(600 - kept.length, kept.length))
+    assert.equal(records.certificates.first, dropped.at(-1)![1] + 1)
+    assert.ok(records.certificates.bytes < 40_000)
+    assert.deepEqual(await verdict(), [kept.length, 0])
+  })
+
+  test('that somebody changed or put there do not verify', async () => {
+    await signMany(0, 100)
+    await close()
+    const text = readFileSync(`${file}.certificates`, 'utf8')
+    writeFileSync(`${file}.certificates`, text.replace('order 1', 'order 2'))
+    const found = await verifyAuditChain(file)
+    assert.ok(!found.ok)
+    assert.match(found.reason, /its record in .*audit\.jsonl\.certificates is another one/)
+    writeFileSync(`${file}.certificates`, text)
+    await open()
+  })
+
+  test('stop the chain when somebody else moves them', async () => {
+    await signMany(0, 1)
+    rmSync(`${file}.certificates`)
+    await assert.rejects(sign(1), SignerUnavailable)
+    assert.match(chain.failure!.message, /audit\.jsonl\.certificates was moved or removed/)
+  })
+
+  for (const [what, octets] of [
+    ['a part of a record was written', 100],
+    ['nothing was written', 0],
+  ] as const) {
+    test(`are cut back with the chain when the disk is full and ${what}, and go on with it`, async (context) => {
+      await signMany(0, 2)
+      const before = [readFileSync(file), readFileSync(`${file}.certificates`)]
+      const real = fs.write as unknown as (
+        fd: number,
+        bytes: Buffer,
+        done: (error: Error | null, n: number) => void,
+      ) => void
+      let calls = 0
+      const full: typeof real = (fd, bytes, done) => {
+        calls += 1
+        if (calls === 1 && octets > 0) real(fd, bytes.subarray(0, octets), done)
+        else done(Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' }), 0)
+      }
+      context.mock.method(fs, 'write', full as never)
+      syncBuiltinESMExports()
+      try {
+        const outcomes = await Promise.allSettled([sign(2), note(3), sign(3)])
+        assert.ok(outcomes.every(({ status }) => status === 'rejected'))
+        assert.deepEqual([readFileSync(file), readFileSync(`${file}.certificates`)], before)
+      } finally {
+        context.mock.restoreAll()
+        syncBuiltinESMExports()
+      }
+      while (chain.failure) await sleep(20)
+      await signMany(4, 1)
+      assert.deepEqual(await serials(), [...serialsOf(0, 2), serialOf(4)])
+      assert.deepEqual(await verdict(), [3, 0])
+    })
+  }
+
+  test('are compressed later when there is no room for it, and nothing stops', async (context) => {
+    const failures: Error[] = []
+    events.failed = (error) => failures.push(error)
+    context.after(() => {
+      delete events.failed
+    })
+    const real = fs.promises.open
+    context.mock.method(fs.promises, 'open', ((name: string, ...more: [string]) => {
+      if (String(name).endsWith('.gz.new')) throw Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC' })
+      return real(name, ...more)
+    }) as typeof real)
+    syncBuiltinESMExports()
+    try {
+      await signMany(0, 100)
+      while (failures.length === 0) await sleep(10)
+    } finally {
+      context.mock.restoreAll()
+      syncBuiltinESMExports()
+    }
+    assert.match(failures[0]!.message, /ENOSPC/)
+    assert.equal(chain.failure, undefined)
+    assert.deepEqual(await serials(), serialsOf(0, 100))
+  })
+
+  test('keep the identity of their chain', async () => {
+    const { chain: identity } = records
+    assert.match(identity, /^[0-9a-f]{32}$/)
+    await reopen()
+    assert.equal(records.chain, identity)
+    await close()
+    writeFileSync(`${file}.records-id`, 'damaged')
+    await assert.rejects(open(), /is not the identity of an audit chain/)
+    writeFileSync(`${file}.records-id`, identity)
+    await open()
+  })
+})
