@@ -45,19 +45,19 @@ export class Archive {
   readonly #manifest: FileHandle
   /** Length of the manifest, which no other process may change. */
   #length: number
-  #head: string
+  #last: string
 
   /** Use `openArchive`. */
-  constructor(folder: string, manifest: FileHandle, length: number, head: string) {
+  constructor(folder: string, manifest: FileHandle, length: number, last: string) {
     this.#folder = folder
     this.#manifest = manifest
     this.#length = length
-    this.#head = head
+    this.#last = last
   }
 
   /** SHA-256 of the manifest's last line. */
   get head(): string {
-    return this.#head
+    return this.#last === '' ? NO_PREVIOUS : hashOfLine(this.#last)
   }
 
   /**
@@ -75,8 +75,9 @@ export class Archive {
       const file = `${dayOf(covered.first_not_after)}-${dayOf(covered.last_not_after)}-${sha256.slice(0, 12)}.jsonl.gz`
       await rename(unfinished, path.join(this.#folder, file))
       await syncFolder(this.#folder)
-      const entry = { file, ...covered, bytes, sha256, written_at: new Date().toISOString(), previous: this.#head }
-      await this.#append(JSON.stringify(entry))
+      const entry = { file, ...covered, bytes, sha256, written_at: new Date().toISOString(), previous: this.head }
+      // The same rows make the same bytes: after a failed removal the file is named already.
+      if (!this.#last.includes(`"${sha256}"`)) await this.#append(JSON.stringify(entry))
       return entry
     } finally {
       await rm(unfinished, { force: true })
@@ -89,7 +90,7 @@ export class Archive {
     await this.#manifest.appendFile(`${line}\n`)
     await this.#manifest.sync()
     this.#length += Buffer.byteLength(line) + 1
-    this.#head = hashOfLine(line)
+    this.#last = line
   }
 
   async close(): Promise<void> {
@@ -103,16 +104,16 @@ export async function openArchive(folder: string): Promise<Archive> {
   await removeUnfinished(folder)
   const manifest = await open(path.join(folder, MANIFEST), 'a+', 0o640)
   try {
-    let [length, head] = [0, NO_PREVIOUS]
+    let [length, last] = [0, '']
     for await (const line of linesOf(createReadStream(path.join(folder, MANIFEST)))) {
       if (!line.isWhole) break
       length += Buffer.byteLength(line.text) + 1
-      head = hashOfLine(line.text)
+      last = line.text
     }
     // Only a crash tears the last line, and no row was removed then.
     await manifest.truncate(length)
     await syncFolder(folder)
-    return new Archive(folder, manifest, length, head)
+    return new Archive(folder, manifest, length, last)
   } catch (error) {
     await manifest.close()
     throw error

@@ -11,6 +11,7 @@
 
 import {
   ARCHIVE_PAGE,
+  ARCHIVE_WALK,
   type ArchivableCertificate,
   type ArchivePlace,
   type ArchiveStore,
@@ -41,7 +42,6 @@ export interface ArchiveOptions {
   rest(ms: number): Promise<void>
 }
 
-const WALK = 'archive of certificates'
 /** About 13 MB compressed; a crash has at most so many archived again. */
 const FILE_CERTIFICATES = 20_000
 /** Where lines are long. */
@@ -53,7 +53,7 @@ const MAX_REST_MS = 250
 /** One round. @returns how many certificates were removed; @throws file and database errors, after which nothing is lost */
 export async function archiveExpired(options: ArchiveOptions): Promise<number> {
   const { progress, policy, isStopping } = options
-  if (isStopping() || !(await progress.isDue(WALK, policy.pauseSeconds))) return 0
+  if (isStopping() || !(await progress.isDue(ARCHIVE_WALK, policy.pauseSeconds))) return 0
   const bounds = {
     expiredBefore: new Date(Date.now() - policy.certificateAgeMs),
     revokedBefore: await options.leftLists(),
@@ -70,7 +70,7 @@ export async function archiveExpired(options: ArchiveOptions): Promise<number> {
   } finally {
     await archive.close()
   }
-  if (!isStopping()) await progress.finish(WALK)
+  if (!isStopping()) await progress.finish(ARCHIVE_WALK)
   return total
 }
 

@@ -31,6 +31,9 @@ export interface ArchiveStore {
   remove(certificates: readonly ArchivableCertificate[]): Promise<number>
 }
 
+/** In `cleanup_progress`, after the first round. */
+export const ARCHIVE_WALK = 'archive of certificates'
+
 export const FIRST_PLACE: ArchivePlace = { notAfter: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
 
 /** An order of 100 names has 400 KB of evidence at most, so a page has 40 MB at most, and usually 150 KB. */

@@ -1,6 +1,7 @@
 /** SQL of certificates as administrators see them: one by its serial number or fingerprint, and lists. */
 
 import { z } from 'zod/v4'
+import { ARCHIVE_WALK } from './archive-store.ts'
 import { type CertificateFilter, CONDITIONS, conditionsOf } from './certificate-filter.ts'
 import { type CertificateSort, isEmpty, type Way, wayOf, wayOfAll } from './certificate-ways.ts'
 import { type Fragment, type ListPage, readPage, type Skip, type Walk } from './list-page.ts'
@@ -51,6 +52,10 @@ export function findCertificatesBySerial(
      WHERE ${CONDITIONS.serialNumber(serialNumber)} ${ofIssuer}
      ORDER BY c.der = '', c.account_id IS NULL, c.id DESC`)
 }
+
+/** Whether certificates have left the database for the archive. */
+export const isAnyArchived = (db: CommonQueryMethods): Promise<boolean> =>
+  db.exists(rowsOf(z.object({}))`SELECT FROM cleanup_progress WHERE task = ${ARCHIVE_WALK}`)
 
 /** certificates_fingerprint */
 export function findCertificateByFingerprint(

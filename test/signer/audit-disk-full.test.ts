@@ -1,37 +1,26 @@
 /** A signer whose audit chain lies on a disk that really is full: a small tmpfs of its own. */
 
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { SignerBackend } from '../../src/ca/signer-backend.ts'
+import { canMount, type SmallDisk, startDisk } from '../support/small-disk.ts'
 import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
 import { startDaemon } from './daemon.ts'
 
 const timeoutMs = 20_000
 const DISK_BYTES = 4 * 1024 * 1024
-const canMount = spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'none', '/tmp']).status === 0
-
-/** A process that holds a mount namespace with a tmpfs at `folder`, which others reach by way of /proc. */
-async function startDisk(folder: string) {
-  const script = `mount -t tmpfs -o size=${DISK_BYTES} none ${folder} && echo mounted && read end`
-  const child = spawn('unshare', ['-m', 'sh', '-c', script], { stdio: ['pipe', 'pipe', 'inherit'] })
-  await once(child.stdout, 'data')
-  return { folder: `/proc/${child.pid}/root${folder}`, stop: () => child.stdin.end() }
-}
-
 describe('the disk of the audit chain', { skip: !canMount && 'needs to mount a tmpfs', timeout: 900_000 }, () => {
   const authority = makeAuthority()
   let files: SignerFiles
-  let disk: Awaited<ReturnType<typeof startDisk>>
+  let disk: SmallDisk
   before(async () => {
     files = writeSignerFiles({ default: authority })
     const folder = path.join(files.folder, 'disk')
     mkdirSync(folder)
-    disk = await startDisk(folder)
+    disk = await startDisk(folder, DISK_BYTES)
     const yaml = readFileSync(files.config, 'utf8')
     writeFileSync(files.config, yaml.replace('file: audit.jsonl', `file: ${disk.folder}/audit.jsonl`))
   })

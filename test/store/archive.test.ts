@@ -184,11 +184,12 @@ describe('the archive', () => {
 
   test('has everything after a death between file and removal', async () => {
     const { id, serial } = await anExpired(40)
-    await assert.rejects(round({ store: dyingBeforeRemoval() }), /died/)
+    // Twice: the file is the same, and is named once.
+    for (const _ of [1, 2]) await assert.rejects(round({ store: dyingBeforeRemoval() }), /died/)
     assert.equal(await isThere('certificates', id), true)
     assert.equal(await round(), 1)
     const { faults, unnamed, certificates } = await verifyArchive(folder)
-    assert.deepEqual({ faults, unnamed, certificates }, { faults: [], unnamed: [], certificates: 2 })
+    assert.deepEqual({ faults, unnamed, certificates }, { faults: [], unnamed: [], certificates: 1 })
     assert.equal((await findArchived(folder, serial))?.certificate.id, id)
   })
 

@@ -10,6 +10,7 @@ import {
   type FoundCertificate,
   findCertificateByFingerprint,
   findCertificatesBySerial,
+  isAnyArchived,
   type ListedCertificate,
   listCertificates,
   skipOfCertificates,
@@ -160,7 +161,7 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     reply: { status: 200, schema: Certificate },
     errors: ['not_found'],
     handle: async ({ params }, { db }) => ({
-      body: certificateBody(known(await findCertificateByFingerprint(db, params.fingerprint))),
+      body: certificateBody(await known(db, await findCertificateByFingerprint(db, params.fingerprint))),
     }),
   }),
   getCertificatePem: endpoint({
@@ -208,16 +209,21 @@ export async function requireCertificate(
   issuer?: string,
 ): Promise<FoundCertificate> {
   const [first] = await findCertificatesBySerial(db, serialNumber, issuer === undefined ? undefined : [issuer])
-  return known(first)
+  return known(db, first)
 }
 
 /** As requireCertificate, for one whose DER is stored. */
 export async function requireContent(db: CommonQueryMethods, serialNumber: string, issuer?: string) {
   const certificate = await requireCertificate(db, serialNumber, issuer)
-  return known(certificate.der.length > 0 ? certificate : undefined)
+  if (certificate.der.length > 0) return certificate
+  throw notFound('certificate')
 }
 
-export function known(certificate: FoundCertificate | null | undefined): FoundCertificate {
+export async function known(
+  db: CommonQueryMethods,
+  certificate: FoundCertificate | null | undefined,
+): Promise<FoundCertificate> {
   if (certificate) return certificate
-  throw notFound('certificate')
+  const elsewhere = (await isAnyArchived(db)) ? ' here; one that expired long ago may be in the archive' : ''
+  throw notFound(`certificate${elsewhere}`)
 }

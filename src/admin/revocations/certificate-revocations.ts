@@ -180,7 +180,7 @@ async function toRevoke(tx: Transaction, serialNumber: string, { issuerFingerpri
     return findOrRecord(tx, serialNumber, issuer, notAfter)
   }
   const [first = null, ...more] = await findCertificatesBySerial(tx, serialNumber)
-  const certificate = known(first)
+  const certificate = await known(tx, first)
   const own = more.length > 0 ? hexOf(issuerWith(issuers, certificate.issuer_fingerprint)) : []
   if (!more.every(({ issuer_fingerprint }) => own.includes(issuer_fingerprint)))
     throw new AdminError('conflict', `several issuers have given the serial number ${serialNumber}; name one`)
@@ -203,5 +203,5 @@ async function findOrRecord(tx: Transaction, serialNumber: string, issuer: Known
   if (made.length === 0)
     throw new AdminError('conflict', `the certificate ${serialNumber} is just being issued; try again`)
   const [recorded = null] = await find()
-  return { certificate: known(recorded), isUnseen: true }
+  return { certificate: await known(tx, recorded), isUnseen: true }
 }

@@ -35,7 +35,7 @@ export function CertificatePage({ params }: PageProps) {
   )
 }
 
-const isNotFound = (error: unknown) => error instanceof AdminApiError && error.status === 404
+const isNotFound = (error: unknown): error is AdminApiError => error instanceof AdminApiError && error.status === 404
 
 /** Unknown, or known by issuer and serial number only. */
 function WithoutDetails({ serial }: { serial: string }) {
@@ -44,6 +44,7 @@ function WithoutDetails({ serial }: { serial: string }) {
     <Page title="Certificate">
       {isNotFound(error) ? (
         <Empty title="The database knows no certificate with this serial number.">
+          <p>{error.message}</p>
           <a href={href('/certificates')}>Certificates</a>
         </Empty>
       ) : (
