@@ -1,4 +1,5 @@
 -- A part of a CRL (crl.shards) is due only when one of its own certificates was revoked.
+-- going back: the release before makes all parts due by each revocation, and always builds the complete list
 
 -- Revocations are counted by the last octet of the serial number, which a part can tell (src/domain/crl-scope.ts): slot 0 to
 -- 255, and -1 to -256 for bulk revocations. What the previous release counted by connection stays in the sums.

@@ -7,7 +7,7 @@ import { matchesPattern } from '../domain/allowlist.ts'
 import { isNotificationType } from '../domain/notification.ts'
 import { usedModules, usesBackend } from './backends.ts'
 import { type CaModuleConfig, caModuleConfig } from './ca-module.ts'
-import { otherConnections } from './connections.ts'
+import { leastConnections } from './connections.ts'
 import type { IsSet } from './rules/rule.ts'
 import type { Config } from './schema.ts'
 
@@ -214,13 +214,9 @@ export const WARNINGS: readonly WarningRule[] = [
     path: 'database.max_connections',
     check(config) {
       const { database, server } = config
-      const [connections, others] = [database.max_connections, otherConnections(config)]
-      const least = server.workers + others
-      if (connections < least)
-        return `is ${connections}, and up to ${least} are opened: one for each of ${server.workers} front threads, ${others} for the rest`
-      const advised = 2 * server.workers + others
-      return connections < advised
-        ? `is ${connections}; at least ${advised} is advised: two for each of ${server.workers} front threads, ${others} for the rest`
+      const { all, others } = leastConnections(config)
+      return database.max_connections < all
+        ? `is ${database.max_connections}, and up to ${all} are opened: one for each of ${server.workers} front threads, ${others} for the rest`
         : undefined
     },
   },

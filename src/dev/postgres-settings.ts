@@ -13,8 +13,7 @@ export const EMBEDDED_SETTINGS: PostgresSettings = {
   synchronous_commit: 'on',
   full_page_writes: 'on',
 
-  // Covers one service (50 connections by default), its listener, a migration, psql and some
-  // reserve.
+  // Covers four services (20 connections each by default), a migration, psql and some reserve.
   max_connections: 100,
 
   // Twice PostgreSQL's default, enough for a few days of orders. Memory is allocated only when

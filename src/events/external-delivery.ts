@@ -224,10 +224,10 @@ export class ExternalDelivery {
   #remove(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    const { db, consumer, events } = this.#options
+    const { db, consumer, events, instanceId } = this.#options
     const batch = [...this.#delivered]
     if (batch.length === 0) return Promise.resolve()
-    this.#removing = removeDeliveries(db, consumer.name, batch)
+    this.#removing = removeDeliveries(db, consumer.name, instanceId, batch)
       .then(
         () => {
           this.#delivered = this.#delivered.slice(batch.length)

@@ -3,7 +3,7 @@
 import { hkdfSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { ADMIN_CONNECTIONS } from '../config/connections.ts'
+import { connectionsFor } from '../config/connections.ts'
 import type { Config } from '../config/schema.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 import { secretIn } from '../shared/lib/secret-box.ts'
@@ -64,7 +64,7 @@ export function adminTls({ admin_api: { listen } }: Config): { certPath: string;
 }
 
 export function adminDatabaseSettings(config: Config): DatabaseSettings {
-  return databaseSettings(config, ADMIN_CONNECTIONS)
+  return databaseSettings(config, connectionsFor(config, 'admin'))
 }
 
 const withoutSlash = (text: string) => text.replace(/\/$/, '')

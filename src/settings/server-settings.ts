@@ -1,7 +1,7 @@
 /** Settings of the process: threads, database connections, URLs, and protection of the port. */
 
 import { readFileSync } from 'node:fs'
-import { frontConnections, SUPERVISOR_POOL } from '../config/connections.ts'
+import { connectionsFor, frontConnections } from '../config/connections.ts'
 import type { Config } from '../config/schema.ts'
 import { RATE_CATEGORIES, type RateCategory } from '../domain/rate-limit.ts'
 import type { ProxySettings } from '../http/client-address.ts'
@@ -11,7 +11,12 @@ import type { DatabaseSettings } from '../store/database.ts'
 
 const SECOND_MS = 1000
 
-export function databaseSettings({ database, server }: Config, maxConnections = SUPERVISOR_POOL): DatabaseSettings {
+/** @param maxConnections the supervisor's when absent */
+export function databaseSettings(
+  config: Config,
+  maxConnections = connectionsFor(config, 'supervisor'),
+): DatabaseSettings {
+  const { database, server } = config
   return {
     hosts: database.host,
     port: database.port,

@@ -1,6 +1,7 @@
 /** Filters of a list of certificates `c`, as conditions in SQL. */
 
 import { z } from 'zod/v4'
+import { certificateSample } from './certificate-sample.ts'
 import { createdBetween, type Fragment, instant } from './list-page.ts'
 import { type DatabasePool, rowsOf, sql } from './slonik.ts'
 
@@ -83,17 +84,15 @@ export const hasSuffix = (suffix: string) => sql.fragment`name_suffixes(c.names)
 
 /** Rows that certificates_suffixes may find: the index has no order, so a page reads all of them. */
 const MOST_FOUND = 20_000
-/** 8 KiB each; they have some 2,000 certificates. */
-const SAMPLED_BLOCKS = 200
+const SAMPLED = 2_000
 
 const Share = z.object({ is_rare: z.boolean() })
 
-/** Estimated from blocks of the whole table, so a name of past years counts as one of today. */
+/** Estimated from a sample of the whole table, so a name of past years counts as one of today. */
 export async function isRareSuffix(db: DatabasePool, suffix: string): Promise<boolean> {
-  const percent = sql.fragment`
-    least(100, 100.0 * ${SAMPLED_BLOCKS} * 8192 / greatest(pg_relation_size('certificates'), 1))`
+  const { share, isInSample } = await certificateSample(db, SAMPLED)
   const row = await db.one(rowsOf(Share)`
-    SELECT count(*) * 100 <= ${MOST_FOUND} * ${percent} AS is_rare
-      FROM certificates c TABLESAMPLE SYSTEM (${percent}) WHERE ${CONDITIONS.nameSuffix(suffix)}`)
+    SELECT count(*) <= ${MOST_FOUND * share}::float8 AS is_rare
+      FROM certificates c WHERE ${isInSample} AND ${CONDITIONS.nameSuffix(suffix)}`)
   return row.is_rare
 }

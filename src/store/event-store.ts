@@ -11,8 +11,6 @@ export interface Delivery {
   event: OccurredEvent
   /** Failed attempts so far. */
   attempts: number
-  /** Where the row is since its claim. */
-  place?: string | undefined
 }
 
 const None = z.object({})
@@ -27,7 +25,6 @@ interface DeliveryRow {
   occurred_at: Date
   data: object
   attempts: number
-  place?: string
 }
 
 const UncheckedRow = z.custom<DeliveryRow>()
@@ -35,7 +32,6 @@ const UncheckedRow = z.custom<DeliveryRow>()
 const deliveryOf = (row: DeliveryRow): Delivery => ({
   sequence: row.sequence,
   attempts: row.attempts,
-  place: row.place,
   event: readEvent({
     id: row.event_id,
     kind: row.kind,
@@ -122,8 +118,8 @@ export async function takeDeliveries(
 ): Promise<readonly Delivery[]> {
   await tx.query(ALONG_THE_KEY)
   const rows = await tx.any(rowsOf(UncheckedRow)`
-    DELETE FROM event_deliveries d WHERE d.ctid = ANY (ARRAY(
-      SELECT n.ctid FROM event_deliveries n
+    DELETE FROM event_deliveries d WHERE d.consumer = ${consumer} AND d.sequence = ANY (ARRAY(
+      SELECT n.sequence FROM event_deliveries n
        WHERE n.consumer = ${consumer} AND ${isAlone(consumer)}
        ORDER BY n.sequence LIMIT ${limit}))
     RETURNING ${columns}`)
@@ -140,14 +136,14 @@ export async function claimDeliveries(
   const rows = await db.transaction(async (tx) => {
     await tx.query(ALONG_THE_KEY)
     return tx.any(rowsOf(UncheckedRow)`
-    UPDATE event_deliveries d SET claimed_by = ${instanceId} WHERE d.ctid = ANY (ARRAY(
-      SELECT n.ctid FROM event_deliveries n
+    UPDATE event_deliveries d SET claimed_by = ${instanceId} WHERE d.consumer = ${consumer} AND d.sequence = ANY (ARRAY(
+      SELECT n.sequence FROM event_deliveries n
        WHERE n.consumer = ${consumer} AND ${isAlone(consumer)} AND ${isNext}
          AND (n.claimed_by IS NULL OR n.claimed_by NOT IN (SELECT live_instances()))
        ORDER BY n.sequence LIMIT ${limit}))
        -- Once more: another claim may have been committed between the snapshot and the lock.
        AND d.due_at <= now() AND (d.claimed_by IS NULL OR d.claimed_by NOT IN (SELECT live_instances()))
-    RETURNING ${columns}, d.ctid::text AS place`)
+    RETURNING ${columns}`)
   })
   return inOrder(rows.map(deliveryOf))
 }
@@ -171,16 +167,13 @@ export async function releaseDeliveries(
 export async function removeDeliveries(
   tx: CommonQueryMethods,
   consumer: string,
-  delivered: readonly Pick<Delivery, 'sequence' | 'place'>[],
+  instanceId: number,
+  delivered: readonly Pick<Delivery, 'sequence'>[],
 ): Promise<void> {
-  const places = sql.array(
-    delivered.map(({ place }) => place ?? null),
-    'tid',
-  )
-  // A row that has moved was taken over by another instance.
+  // Another instance may have taken one over.
   await tx.query(rowsOf(None)`
     DELETE FROM event_deliveries
-     WHERE ctid = ANY (${places}) AND consumer = ${consumer} AND sequence = ANY (${sequences(delivered)})`)
+     WHERE consumer = ${consumer} AND sequence = ANY (${sequences(delivered)}) AND claimed_by = ${instanceId}`)
 }
 
 export async function postponeDelivery(

@@ -210,17 +210,18 @@ const RECORD: Statement = {
     SELECT nonce, to_timestamp(ms / 1000) FROM unnest($1::text[], $2::float8[]) AS u (nonce, ms)`,
 }
 
-/** Bounds the time of a statement. */
+/** Bounds the time of a statement; rows of one millisecond leave together. */
 const SWEEP_PAGE = 20_000
 
 const SWEEP: Statement = {
   name: 'nonce-audit-sweep',
-  // nonce_audit_age
+  // nonce_audit_time
   text: `
     WITH gone AS (
       DELETE FROM nonce_audit
-       WHERE ctid = ANY (ARRAY(SELECT ctid FROM nonce_audit
-                                WHERE consumed_at < now() - make_interval(secs => $1) LIMIT ${SWEEP_PAGE}))
+       WHERE consumed_at <= (SELECT max(consumed_at) FROM (
+               SELECT consumed_at FROM nonce_audit WHERE consumed_at < now() - make_interval(secs => $1)
+                ORDER BY consumed_at LIMIT ${SWEEP_PAGE}) page)
       RETURNING 1)
     SELECT count(*)::integer AS rows FROM gone`,
 }

@@ -10,25 +10,34 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { stringify } from 'yaml'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { serialNumberHex } from '../../src/shared/pki/tbs-certificate.ts'
 import { type DatabaseSettings, openDatabase, requireWrites } from '../../src/store/database.ts'
 import { announceInstance } from '../../src/store/instance-presence.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
 import { requireUsableSchema } from '../../src/store/schema/schema-state.ts'
 import { requireOwnSessions, SharedSessions } from '../../src/store/session.ts'
 import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
+import { base64url, closeConnections, registeredClient, send, startResponder } from '../support/acme-client.ts'
+import { adminConfig, administrator } from '../support/admin.ts'
+import { readCrl } from '../support/crl.ts'
 import { freePort } from '../support/free-port.ts'
 import { requireCommand } from '../support/requirements.ts'
 import { runCommand } from '../support/run-command.ts'
+import { startTestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { settingsFor } from './support.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
+/** For three front threads, the supervisor, and the threads of administrators and events. */
+const CONNECTIONS = 10
 const MODES = ['session', 'transaction', 'statement'] as const
 type Mode = (typeof MODES)[number]
 
 describe('through pgbouncer', { ...requireCommand('pgbouncer'), timeout: 600_000 }, () => {
   let folder: string
   let server: EmbeddedPostgres
+  let serverPort: number
   const poolers: ChildProcess[] = []
   const ports = new Map<Mode, number>()
   before(async () => {
@@ -36,14 +45,14 @@ describe('through pgbouncer', { ...requireCommand('pgbouncer'), timeout: 600_000
     chmodSync(folder, 0o755)
     const hba = path.join(folder, 'pg_hba.conf')
     writeFileSync(hba, 'local all postgres trust\nhost all chancery 127.0.0.1/32 trust\n')
-    const port = await freePort()
+    serverPort = await freePort()
     server = await startEmbeddedPostgres({
       dataDir: path.join(folder, 'postgres'),
-      settings: { fsync: 'off', listen_addresses: '127.0.0.1', port, hba_file: hba },
+      settings: { fsync: 'off', listen_addresses: '127.0.0.1', port: serverPort, hba_file: hba },
       log: () => undefined,
     })
-    await migrate(settingsFor({ host: '127.0.0.1', port, user: 'chancery', database: 'chancery' }, 1))
-    for (const mode of MODES) ports.set(mode, await startPooler(mode, port))
+    await migrate(settingsFor({ host: '127.0.0.1', port: serverPort, user: 'chancery', database: 'chancery' }, 1))
+    for (const mode of MODES) ports.set(mode, await startPooler(mode))
   })
   after(async () => {
     for (const pooler of poolers) {
@@ -56,10 +65,10 @@ describe('through pgbouncer', { ...requireCommand('pgbouncer'), timeout: 600_000
   })
 
   /** It refuses to run as root: it gets the user of the server. */
-  async function startPooler(mode: Mode, serverPort: number): Promise<number> {
+  async function startPooler(mode: Mode, ...settings: string[]): Promise<number> {
     const port = await freePort()
     const { uid, gid } = statSync(path.join(server.folder, 'cluster'))
-    const file = path.join(folder, `${mode}.ini`)
+    const file = path.join(folder, `${port}.ini`)
     const users = path.join(folder, 'users.txt')
     writeFileSync(users, '"chancery" ""\n')
     writeFileSync(
@@ -73,6 +82,7 @@ unix_socket_dir =
 auth_type = trust
 auth_file = ${users}
 pool_mode = ${mode}
+${settings.join('\n')}
 `,
     )
     for (const one of [users, file]) if (process.getuid?.() === 0) chownSync(one, uid, gid)
@@ -102,6 +112,49 @@ pool_mode = ${mode}
     const presence = await announceInstance(settings, assert.fail)
     t.after(() => presence.close())
     assert.deepEqual(await presence.liveInstances(), [presence.instanceId])
+  })
+
+  test('with ten sessions a whole instance works: flows, CRL in parts, events, Admin API', async (t) => {
+    const connection = { host: '127.0.0.1', port: serverPort, user: 'chancery', database: 'chancery' }
+    // What asks for an eleventh is refused after five seconds.
+    const port = await startPooler('session', `default_pool_size = ${CONNECTIONS}`, 'query_wait_timeout = 5')
+    const service = await startTestService({
+      database: { connection, drop: async () => undefined },
+      config: {
+        ...adminConfig(),
+        server: { workers: 3 },
+        database: { port, max_connections: CONNECTIONS },
+        notifications: { enabled: true },
+        crl: { enabled: true, shards: 4, complete: false },
+      },
+    })
+    t.after(() => service.dispose())
+    const admin = await administrator(service, 'alice')
+    const responder = await startResponder(service.http01Port)
+    t.after(async () => {
+      closeConnections()
+      await responder.close()
+    })
+    const client = await registeredClient(service.directoryUrl)
+    const names = Array.from({ length: 24 }, (_, index) => `pooled-${index}.test`)
+    const issued = await Promise.all(names.map((name) => client.obtain([name], responder)))
+    const lists = await Promise.all(issued.map(() => admin.get('/certificates')))
+    assert.deepEqual(new Set(lists.map(({ status, json }) => `${status} ${json.length}`)), new Set(['200 24']))
+
+    const { der } = issued[0]!
+    const revocation = { certificate: base64url(der) }
+    assert.equal((await client.post(client.directory['revokeCert'] as string, revocation)).status, 200)
+    const { crlDistributionPointUrls, serialNumber } = parseCertificate(der).tbs
+    await until('the certificate is on the list that it names', async () => {
+      const { status, body } = await send({ method: 'GET', url: crlDistributionPointUrls[0] ?? '' })
+      return status === 200 && readCrl(body).entries.some(({ serial }) => serial === serialNumberHex(serialNumber))
+    })
+    for (const name of ['', '/default']) {
+      const whole = await send({ method: 'GET', url: `${service.baseUrl}/crl${name}` })
+      assert.deepEqual([whole.status, /published in parts/.test(whole.text)], [404, true])
+    }
+    const troubles = service.log.filter(({ level }) => level === 'error' || level === 'fatal')
+    assert.deepEqual(troubles, [])
   })
 
   for (const mode of ['transaction', 'statement'] as const)

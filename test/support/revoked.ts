@@ -24,7 +24,8 @@ export async function insertRevoked(connection: DatabaseConnection, fingerprint:
       await query(INSERT, [fingerprint, Math.min(STEP, count - done)])
     }
     await query(
-      `INSERT INTO crl_changes (issuer_fingerprint, slot, changes) VALUES (decode($1, 'hex'), 100, $2)
+      `INSERT INTO crl_changes (issuer_fingerprint, slot, changes)
+       SELECT decode($1, 'hex'), octet, $2 FROM generate_series(0, 255) octet
        ON CONFLICT (issuer_fingerprint, slot) DO UPDATE SET changes = crl_changes.changes + EXCLUDED.changes`,
       [fingerprint, count],
     )

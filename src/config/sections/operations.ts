@@ -54,7 +54,10 @@ export const Database = z
       whole(1, 5),
       'Idle connections that are kept; divided among the front threads, at least one each.',
     ),
-    max_connections: setting(whole(1, 50), 'Most connections of the whole instance, all threads together.'),
+    max_connections: setting(
+      whole(1, 20),
+      'Most connections of the whole instance, all threads together. 10 do for three front threads.',
+    ),
     connection_timeout: setting(z.number().positive().default(10), 'Wait for a connection.', { unit: 'seconds' }),
     max_idle_seconds: setting(z.number().positive().default(300), 'Time after which an idle connection is closed.', {
       unit: 'seconds',

@@ -2,7 +2,7 @@
 
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { EVENTS_CONNECTIONS } from '../../config/connections.ts'
+import { connectionsFor } from '../../config/connections.ts'
 import type { Config } from '../../config/schema.ts'
 import type { AuditFileSettings } from '../../events/audit-consumers.ts'
 import type { SyslogTarget } from '../../events/syslog-sender.ts'
@@ -11,7 +11,7 @@ import { databaseSettings } from '../../settings/server-settings.ts'
 import type { DatabaseSettings } from '../../store/database.ts'
 
 export function eventsDatabaseSettings(config: Config): DatabaseSettings {
-  return databaseSettings(config, EVENTS_CONNECTIONS)
+  return databaseSettings(config, connectionsFor(config, 'events'))
 }
 
 /** RFC 5425 §4.1. */

@@ -45,7 +45,7 @@ ca:
       'server.port (line 4): is 70000; must be a whole number from 1 to 65535',
       'server.timeout (line 5): is "30"; must be a whole number, at least 1, without quotes',
       'database.user (line 8): the variable DB_USER is not set; set it or give a default: ${DB_USER:-default}',
-      'database.min_connections (line 9): is 60; must be at most database.max_connections, which is 50',
+      'database.min_connections (line 9): is 60; must be at most database.max_connections, which is 20',
       'database.database (line 10): written a second time, first on line 7; keep one of the two',
       'security.allowed_algorithms[1] (line 12): is "HS256"; must be one of ES256, ES384, ES512, RS256, RS384, RS512, PS256, EdDSA',
       'challenges.http01.blocked_networks[0] (line 15): is "10.0.0.0/33"; must be an IP address or a network such as 10.0.0.0/8',
