@@ -34,6 +34,7 @@ export async function inspectPlaces(config: SignerConfig): Promise<string[]> {
   else notes.push(`audit.file: ${auditFolder} is not there yet; the start needs it, owned by the user of the signer`)
 
   await openNumbers(config)
+  await openSignedLists(config)
   return notes
 }
 

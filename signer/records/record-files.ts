@@ -3,7 +3,7 @@
  * `<audit>.certificates` and `<audit>.revocations`, see docs/decisions/records-of-the-signer.md.
  *
  * Records go to disk at most a second after their line, and at once when the kernel decides so. What
- * is closed is compressed in the background, and the oldest goes when all together reach the bound.
+ * is closed is compressed in the background, and the oldest goes when its stream reaches its share of the bound.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -17,6 +17,8 @@ import { RecordStream } from './record-stream.ts'
 /** The current file is read whole at a start, which takes 0.1 s. */
 const FILE_BYTES = 8 * 1024 * 1024
 const SYNC_MS = 1000
+/** Of the bound. With one for both, a front that was taken over could note revocations until no certificate is left. */
+const SHARES = { certificates: 3 / 4, revocations: 1 / 4 }
 /** Until a compression that failed is tried again. */
 const RETRY_MS = 60_000
 
@@ -85,6 +87,8 @@ export class RecordFiles implements RecordWriter<SignerRecord> {
   }
 
   rollBack(): void {
+    // Want of room can fail a sync, too, and ends.
+    this.#failure = undefined
     this.certificates.rollBack()
     this.revocations.rollBack()
   }
@@ -122,15 +126,15 @@ export class RecordFiles implements RecordWriter<SignerRecord> {
   }
 
   async #tidy(): Promise<void> {
-    const streams = { certificates: this.certificates, revocations: this.revocations }
-    for (const { closed } of Object.values(streams)) if (!this.#isClosed) await closed.compress()
-    while (this.certificates.bytes + this.revocations.bytes > this.#maxBytes) {
-      const oldest = Object.entries(streams)
-        .flatMap(([name, { closed }]) => (closed.oldest ? [{ name, closed, last: closed.oldest.last }] : []))
-        .sort((one, other) => one.last - other.last)[0]
-      if (!oldest) return
-      await oldest.closed.drop()
-      this.#events.dropped?.(oldest.name, oldest.last)
+    for (const [name, share] of Object.entries(SHARES)) {
+      const stream = this[name as keyof typeof SHARES]
+      if (this.#isClosed) return
+      await stream.closed.compress()
+      while (stream.bytes > share * this.#maxBytes && stream.closed.oldest) {
+        const { last } = stream.closed.oldest
+        await stream.closed.drop()
+        this.#events.dropped?.(name, last)
+      }
     }
   }
 }

@@ -4,27 +4,31 @@
  *
  *     node dist/test/load/signer-records.js sign [COUNT] [OTHER_TREE]   OTHER_TREE/dist has the daemon to compare with
  *     node dist/test/load/signer-records.js page [COUNT]
+ *     node dist/test/load/signer-records.js list [ENTRIES] [OTHER_TREE]
  */
 
 import { spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { segmentName } from '../../signer/audit/line.ts'
+import { CRL_PIECE_BYTES } from '../../signer/protocol/methods.ts'
 import { SerialIndex } from '../../signer/records/serial-index.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
-import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
+import { encodeCrlEntries } from '../../src/shared/pki/tbs-cert-list.ts'
+import { leafTbs, makeAuthority, makeKeyPair, type SignerFiles, spkiOf, writeSignerFiles } from '../signer/authority.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
+import { now, rawTbsList } from '../signer/raw-tbs-list.ts'
 
 const timeoutMs = 60_000
 const IN_FLIGHT = 32
 const A_SEGMENT = 6_500
 /** Of /proc/PID/stat. */
 const TICKS_A_SECOND = 100
-const REQUESTER = `order ${'0'.repeat(36)} account ${'0'.repeat(36)} certificate ${'0'.repeat(36)}`
+const requester = () => `order ${randomUUID()} account ${randomUUID()} certificate ${randomUUID()}`
 
 const authority = makeAuthority()
 
@@ -63,11 +67,10 @@ function cpuMs(pid: number): number {
 
 async function signMany(client: SignerClient, requests: readonly Buffer[]): Promise<void> {
   let next = 0
-  const params = { issuer: 'default', requester: REQUESTER }
   const loop = async () => {
     while (next < requests.length) {
       const payload = requests[next++]!
-      await client.call('signCertificate', params, { timeoutMs, payload })
+      await client.call('signCertificate', { issuer: 'default', requester: requester() }, { timeoutMs, payload })
     }
   }
   await Promise.all(Array.from({ length: IN_FLIGHT }, loop))
@@ -109,7 +112,8 @@ async function measureSigning(program: string, count: number): Promise<void> {
 function requestsOf(count: number): Buffer[] {
   return Array.from({ length: count }, () => {
     const name = `${randomBytes(6).toString('hex')}.example.org`
-    return leafTbs(authority, { dnsNames: [name, `www.${name}`] })
+    const spki = spkiOf(makeKeyPair('P-256').publicKey)
+    return leafTbs(authority, { dnsNames: [name, `www.${name}`], spki })
   })
 }
 
@@ -155,14 +159,58 @@ async function measurePaging(count: number): Promise<void> {
   }
 }
 
+/** The first list after a start is recorded whole, the second adds nothing. */
+async function measureList(program: string, count: number): Promise<void> {
+  const files = writeSignerFiles({ default: authority })
+  const daemon = await start(files, program)
+  try {
+    const serials = randomBytes(count * 16)
+    for (let at = 0; at < serials.length; at += 16) serials[at] = 0x40
+    const revokedAt = now(-3_600_000)
+    const entries = encodeCrlEntries(
+      Array.from({ length: count }, (_, n) => ({
+        serialNumber: serials.subarray(n * 16, n * 16 + 16),
+        revokedAt,
+        reason: 1,
+      })),
+    )
+    console.log(program)
+    for (const number of [1n, 2n]) {
+      const tbs = rawTbsList(authority, { number, entries })
+      const [cpuBefore, startedAt] = [cpuMs(daemon.pid), performance.now()]
+      const begin = { issuer: 'default', requester: 'crl', bytes: tbs.length }
+      const { upload } = (await daemon.client.call('beginCrl', begin, { timeoutMs })).meta
+      for (let offset = 0; offset < tbs.length; offset += CRL_PIECE_BYTES) {
+        const payload = tbs.subarray(offset, offset + CRL_PIECE_BYTES)
+        await daemon.client.call('appendCrl', { upload, offset }, { timeoutMs, payload })
+      }
+      const sentAt = performance.now()
+      await daemon.client.call('signCrl', { upload }, { timeoutMs })
+      const [ms, lastMs] = [performance.now() - startedAt, performance.now() - sentAt].map(Math.round)
+      console.log(
+        `  list ${number}: ${ms} ms, of it ${lastMs} after the last piece; CPU ${cpuMs(daemon.pid) - cpuBefore} ms`,
+      )
+    }
+    await sleep(3_000)
+    const size = readdirSync(files.folder)
+      .filter((name) => name.includes('.revocations'))
+      .reduce((sum, name) => sum + statSync(path.join(files.folder, name)).size, 0)
+    console.log(`  ${size} bytes of revocations; memory ${rssMiB(daemon.pid)} MiB`)
+  } finally {
+    await daemon.stop()
+    rmSync(files.folder, { recursive: true })
+  }
+}
+
 const rssMiB = (pid: number): number =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))![1]) / 1024)
 
 const [what, count, other] = process.argv.slice(2)
+const programs = [...(other === undefined ? [] : [path.join(other, 'dist/signer/start.cjs')]), SIGNER_PROGRAM]
 if (what === 'sign') {
-  const programs = [...(other === undefined ? [] : [path.join(other, 'dist/signer/start.cjs')]), SIGNER_PROGRAM]
   // Interleaved, so that a change of the machine meets both.
-  for (let round = 0; round < 3; round++)
+  for (let round = 0; round < 2; round++)
     for (const program of programs) await measureSigning(program, Number(count ?? 20_000))
 } else if (what === 'page') await measurePaging(Number(count ?? 10_000_000))
-else throw new Error('sign or page')
+else if (what === 'list') for (const program of programs) await measureList(program, Number(count ?? 1_000_000))
+else throw new Error('sign, page or list')

@@ -58,5 +58,6 @@ describe('the disk of the audit chain', { skip: !canMount && 'needs to mount a t
     assert.equal(await daemon.stop(), 0)
     const verdict = await verifyAuditChain(path.join(disk.folder, 'audit.jsonl'))
     assert.deepEqual(verdict.ok && [verdict.signatures, verdict.repairs], [given, 0])
+    assert.deepEqual(verdict.ok && [verdict.records.found, verdict.records.missing], [given, 0])
   })
 })

@@ -76,6 +76,7 @@ describe('a signer that is killed', () => {
 
       const verdict = await verifyAuditChain(files.auditFile)
       assert.ok(verdict.ok, JSON.stringify(verdict))
+      assert.deepEqual([verdict.records.found, verdict.records.missing], [verdict.signatures, 0])
       const recorded = new Set(
         readFileSync(files.auditFile, 'utf8')
           .trimEnd()

@@ -1,9 +1,11 @@
 /** What a signer records beside its audit chain, and how a service reads it back page by page. */
 
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { CRL_PIECE_BYTES, LINES_PAGE_BYTES } from '../../signer/protocol/methods.ts'
 import type { CertificateLine, RevocationLine } from '../../signer/records/record.ts'
@@ -12,11 +14,14 @@ import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { encodeDer } from '../../src/shared/pki/der-writer.ts'
 import { writeDistributionPointName } from '../../src/shared/pki/extensions.ts'
 import { CRL_EXTENSION } from '../../src/shared/pki/oids.ts'
+import { decodePem, encodePem } from '../../src/shared/pki/pem.ts'
+import { serialNumberHex } from '../../src/shared/pki/tbs-certificate.ts'
 import { leafTbs, makeAuthority, type SignerFiles, writeSignerFiles } from './authority.ts'
-import { type Daemon, startDaemon } from './daemon.ts'
+import { type Daemon, SIGNER_PROGRAM, startDaemon } from './daemon.ts'
 import { rawExtension } from './raw-tbs.ts'
 import { now, type RawListChanges, rawEntry, rawTbsList, reasonCode } from './raw-tbs-list.ts'
 
+const run = promisify(execFile)
 const timeoutMs = 60_000
 const authority = makeAuthority()
 
@@ -134,6 +139,19 @@ describe('the records of a signer', () => {
       for (const { seq, serial, issuer, requester } of lines)
         assert.deepEqual([found.get(seq), issuer, requester], [serial, 'default', 'order 7 account 8 certificate 9'])
       assert.equal((await verifyAuditChain(files.auditFile)).ok, true)
+    }))
+
+  test('are printed as PEM, and audit verify compares them with the chain', () =>
+    withSigner(async ({ client, files }) => {
+      const requests = await sign(client, 3)
+      const program = async (...args: string[]) =>
+        (await run(process.execPath, [SIGNER_PROGRAM, 'audit', ...args, files.auditFile], { timeout: 120_000 })).stdout
+      const printed = decodePem(await program('export', '--format', 'pem')).map(({ der }) => parseCertificate(der))
+      assert.deepEqual(new Set(printed.map(({ tbsDer }) => String(tbsDer))), new Set(requests.map(String)))
+      const { tbs, der } = printed[1]!
+      const one = await program('export', '--format', 'pem', '--serial', serialNumberHex(tbs.serialNumber))
+      assert.equal(one, encodePem('CERTIFICATE', der))
+      assert.match(await program('verify'), /3 signatures\n3 records agree with their lines\nhead /)
     }))
 
   test('come in pages that are whole and bounded', () =>
