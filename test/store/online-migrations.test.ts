@@ -7,11 +7,13 @@ import path from 'node:path'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import pg from 'pg'
 import { renderPlan } from '../../src/cli/host/migration-plan-text.ts'
+import { renderRollbackPoint } from '../../src/cli/host/rollback-point-text.ts'
 import type { DatabaseSettings } from '../../src/store/database.ts'
 import { announceInstance } from '../../src/store/instance-presence.ts'
 import { type MigrateOptions, migrate } from '../../src/store/schema/migrate.ts'
 import { listMigrations } from '../../src/store/schema/migration-files.ts'
 import { planMigrations } from '../../src/store/schema/migration-plan.ts'
+import { readRollbackPoint } from '../../src/store/schema/rollback-point.ts'
 import { readSchemaState, requireUsableSchema } from '../../src/store/schema/schema-state.ts'
 import { rowsIn, type TestDatabase, testDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
@@ -262,5 +264,37 @@ describe('migrations while others use the database', () => {
       ],
     )
     assert.deepEqual((await readSchemaState(settings)).unknown, [])
+  })
+
+  test('the rollback point names the releases that can serve, what they do not do, and what a restore would lose', async () => {
+    const newest = (await listMigrations()).at(-1)?.version ?? 0
+    addMigration('9001_table.sql', '-- Notes.\n-- going back: notes are not written.\nCREATE TABLE later (id integer)')
+    await migrateNow()
+    addMigration('9002_contract.sql', `-- contract: ${newest}\nALTER TABLE accounts DROP COLUMN terms_version`)
+    const before = await readRollbackPoint(settings, folder)
+    assert.deepEqual(
+      { ...before, without: before.without.filter(({ name }) => name.startsWith('9')) },
+      {
+        schema: 9001,
+        oldestRelease: 8,
+        without: [{ name: '9001_table.sql', goingBack: 'notes are not written.' }],
+        excluded: undefined,
+        next: { name: '9002_contract.sql', contract: newest },
+      },
+    )
+    await migrateNow()
+    const release = String(newest).padStart(4, '0')
+    const lines = renderRollbackPoint(await readRollbackPoint(settings, folder))
+    assert.deepEqual(lines.slice(0, 5), [
+      'the database has schema 9002',
+      `releases from ${release} on can serve on it: install one and restart, the database stays as it is`,
+      '  without 9001_table.sql: notes are not written.',
+      '  without 9002_contract.sql: nothing is missed',
+      'no pending migration changes that',
+    ])
+    assert.match(
+      lines.at(-1) ?? '',
+      /^9002_contract\.sql excluded older ones at 20[^ ]+Z: they need a backup from before, without the 0 certificates and 0 revocations since$/,
+    )
   })
 })

@@ -14,6 +14,7 @@ import {
 import { migrate } from '../../store/schema/migrate.ts'
 import { fourDigits } from '../../store/schema/migration-files.ts'
 import { planMigrations } from '../../store/schema/migration-plan.ts'
+import { readRollbackPoint } from '../../store/schema/rollback-point.ts'
 import { readSchemaState } from '../../store/schema/schema-state.ts'
 import { durabilityWarnings, placesOf, requireOwnSessions } from '../../store/session.ts'
 import type { DatabasePool } from '../../store/slonik.ts'
@@ -23,6 +24,7 @@ import { tell } from '../printing.ts'
 import type { Printing } from '../values.ts'
 import { renderPlan } from './migration-plan-text.ts'
 import { showProgress } from './migration-progress.ts'
+import { renderRollbackPoint } from './rollback-point-text.ts'
 
 /** @returns 0 when this release can serve on the schema, else 1 */
 export async function databaseStatus({ config: file, json }: Printing): Promise<number> {
@@ -66,6 +68,14 @@ export async function databaseMigrate({ config: file, plan, wait, json }: Migrat
   const sentence =
     applied.length === 0 ? 'nothing to do: the schema is current' : `${applied.length} migration(s) applied`
   tell(json, { applied }, sentence)
+  return 0
+}
+
+export async function rollbackPoint({ config: file, json }: Printing): Promise<number> {
+  const settings = databaseSettings(await readConfigFile(file))
+  await requireOwnSessions(settings)
+  const point = await readRollbackPoint(settings)
+  tell(json, point, ...renderRollbackPoint(point))
   return 0
 }
 

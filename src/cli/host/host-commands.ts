@@ -81,7 +81,7 @@ const DATABASE = [
     usage: 'db migrate',
     about: [
       'Bring the database to the schema of this release, while instances of the release before serve',
-      'A lock that is not granted within two seconds is tried again later, so that nobody queues behind it.',
+      'A lock that is not granted within a second is tried again later, so that nobody queues behind it.',
     ],
     options: {
       plan: isGiven('Change nothing; show which tables it would lock, for whom and for about how long'),
@@ -90,6 +90,13 @@ const DATABASE = [
     },
     examples: ['-c config.yaml db migrate --plan', '-c config.yaml db migrate', '-c config.yaml db migrate --wait 120'],
     run: async (options) => (await import('./database-commands.ts')).databaseMigrate(options),
+  }),
+  onHost(OF_DATABASE, {
+    usage: 'db rollback-point',
+    about: 'Show which releases can serve on the database as it is, until when, and what going back further would lose',
+    options: PRINTING,
+    examples: ['-c config.yaml db rollback-point'],
+    run: async (options) => (await import('./database-commands.ts')).rollbackPoint(options),
   }),
   onHost(OF_DATABASE, {
     usage: 'db search-indexes',

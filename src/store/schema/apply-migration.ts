@@ -1,7 +1,7 @@
 /**
  * Applies one migration without keeping clients waiting.
  *
- * A lock that waits lets nobody else pass, so no lock is waited for longer than two seconds: the transaction is rolled back,
+ * A lock that waits lets nobody else pass, so no lock is waited for longer than a second: the transaction is rolled back,
  * the clients get their turn, and it is tried again. Statements of a `-- concurrently` file exclude no reader or writer, also
  * while they wait, and may wait for as long as it takes.
  */
@@ -11,9 +11,12 @@ import { isWorthRepeating } from '../sqlstate.ts'
 import { runConcurrently } from './concurrent-statements.ts'
 import type { MigrationFile } from './migration-files.ts'
 import { recordApplied } from './schema-state.ts'
-import { type MigrationSession, watched } from './waiting.ts'
+import { describeHolders, type Holder, type MigrationSession, watched } from './waiting.ts'
 
-const LOCK_TIMEOUT_MS = 2_000
+/** The service refuses requests once connections are busy for a second (STUCK_MS in database.ts). */
+const LOCK_TIMEOUT_MS = 800
+/** Autovacuum gives way after `deadlock_timeout`, a second. Its processes have no application name. */
+const AUTOVACUUM_TIMEOUT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'
 
 /** Long enough for what has queued to get through, and different each time: the holder may have a rhythm. */
@@ -38,16 +41,19 @@ export async function applyMigration(session: MigrationSession, file: MigrationF
  */
 async function untilGranted(session: MigrationSession, file: MigrationFile): Promise<void> {
   const deadline = performance.now() + session.maxWaitMs
+  let holders: readonly Holder[] = []
   for (;;) {
-    let holders = ''
+    const isAutovacuum = holders.some(({ application }) => !application)
+    const timeoutMs = isAutovacuum ? AUTOVACUUM_TIMEOUT_MS : LOCK_TIMEOUT_MS
+    holders = []
     try {
-      return await inTransaction(session, file, (now) => {
-        if (now !== '') holders = now
+      return await inTransaction(session, file, timeoutMs, (now) => {
+        if (now.length > 0) holders = now
       })
     } catch (error) {
       const isLocked = (error as { code?: unknown }).code === LOCK_NOT_AVAILABLE
       if (!isLocked && !isWorthRepeating(error)) throw error
-      const reason = holders === '' ? (error as Error).message : `locked by ${holders}`
+      const reason = holders.length === 0 ? (error as Error).message : `locked by ${describeHolders(holders)}`
       if (performance.now() > deadline)
         throw new Error(
           `${reason}; nothing of it was done within ${session.maxWaitMs / 1000} s; run it again later, or with a longer --wait`,
@@ -63,12 +69,13 @@ async function untilGranted(session: MigrationSession, file: MigrationFile): Pro
 async function inTransaction(
   session: MigrationSession,
   file: MigrationFile,
-  onWait: (holders: string) => void,
+  lockTimeoutMs: number,
+  onWait: (holders: readonly Holder[]) => void,
 ): Promise<void> {
   const { client } = session
   await client.query('BEGIN')
   try {
-    await client.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
+    await client.query(`SET LOCAL lock_timeout = ${lockTimeoutMs}`)
     await recordApplied(client, file)
     if (!file.isConcurrent) await watched(session, file.sql, onWait)
     await client.query('COMMIT')

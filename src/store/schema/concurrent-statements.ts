@@ -5,7 +5,7 @@
 
 import type { MigrationFile } from './migration-files.ts'
 import { statementsIn } from './sql-statements.ts'
-import { type MigrationSession, watched } from './waiting.ts'
+import { describeHolders, type MigrationSession, watched } from './waiting.ts'
 
 const INDEX_BUILD = /^CREATE (?:UNIQUE )?INDEX CONCURRENTLY (?:IF NOT EXISTS )?(\w+) ON /i
 const REPEATABLE = /^(?:DROP INDEX CONCURRENTLY IF EXISTS|ALTER TABLE (?:ONLY )?\w+ VALIDATE CONSTRAINT|ALTER INDEX) /i
@@ -46,7 +46,7 @@ const dropIndex = (session: MigrationSession, index: string) =>
 
 function runShown(session: MigrationSession, what: string, statement: string): Promise<void> {
   return watched(session, statement, (holders, progress) => {
-    const said = [progress, holders && `waits for ${holders}`].filter(Boolean).join(', ')
+    const said = [progress, holders.length > 0 && `waits for ${describeHolders(holders)}`].filter(Boolean).join(', ')
     if (said !== '') session.report(`${what}: ${said}`, true)
   })
 }

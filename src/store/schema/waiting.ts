@@ -8,7 +8,8 @@ export type Report = (sentence: string, isPassing: boolean) => void
 
 const LOOK_MS = 250
 
-interface Holder {
+/** A transaction that has the lock, or that waits for it longer. */
+export interface Holder {
   pid: number
   application: string | null
   /** Null where the role may not see it. */
@@ -47,12 +48,12 @@ export interface MigrationSession {
 
 /**
  * Runs a statement, and looks every quarter of a second what it waits for.
- * @param onLook gets whom it waits for, and the progress of an index, each for people or empty
+ * @param onLook gets whom it waits for, and the progress of an index for people, or ''
  */
 export async function watched(
   { client, beside, pid }: MigrationSession,
   text: string,
-  onLook: (holders: string, progress: string) => void,
+  onLook: (holders: readonly Holder[], progress: string) => void,
 ): Promise<void> {
   const running = { isOver: false }
   const statement = client.query(text).finally(() => {
@@ -62,7 +63,7 @@ export async function watched(
     for (;;) {
       await Promise.race([statement, sleep(LOOK_MS)])
       if (running.isOver) return
-      const holders = (await beside.query<Holder>(HOLDERS, [pid])).rows.map(describeHolder).join(', ')
+      const holders = (await beside.query<Holder>(HOLDERS, [pid])).rows
       const [build] = (await beside.query<Progress>(PROGRESS, [pid])).rows
       onLook(holders, build ? describeProgress(build) : '')
     }
@@ -71,6 +72,8 @@ export async function watched(
   await Promise.allSettled([watching])
   await statement
 }
+
+export const describeHolders = (holders: readonly Holder[]): string => holders.map(describeHolder).join(', ')
 
 function describeHolder({ pid, application, seconds }: Holder): string {
   const age = seconds === null ? '' : `, for ${seconds.toFixed(0)} s in a transaction`
