@@ -6,16 +6,10 @@
  */
 
 import { type Batched, Batcher, type CommandTraits } from '../shared/lib/batcher.ts'
-import pg, { forgetStatements } from './pg.ts'
+import pg, { cutOff, forgetStatements } from './pg.ts'
 import { createPipeline, type Pipeline, type Statement } from './pipeline.ts'
-import {
-  beginSession,
-  connectionOptions,
-  type DatabaseSettings,
-  Hosts,
-  type SessionSettings,
-  timeLimits,
-} from './session.ts'
+import { beginSession, connectionOptions, type DatabaseSettings, type SessionSettings, timeLimits } from './session.ts'
+import { type Session, Sessions } from './sessions.ts'
 import { endsSession, isPassingState, isStalePlan, isWorthRepeating, repeated } from './sqlstate.ts'
 
 export type { DatabaseSettings, Statement }
@@ -41,7 +35,7 @@ export interface Database {
    */
   transaction<T>(run: (tx: Pick<Database, 'query'>) => Promise<T>): Promise<T>
   /**
-   * The pool as the pressure guard sees it: a connection busy for less than `STUCK_MS` counts as
+   * The pool as the pressure guard sees it: a connection that is not stuck counts as
    * available. At full load every connection is busy for milliseconds, which is no trouble.
    */
   pressure(): PoolNumbers
@@ -61,11 +55,6 @@ const WRITE: Statement = {
 export async function requireWrites(db: Pick<Database, 'query'>): Promise<void> {
   await db.query(WRITE, [])
 }
-
-/**
- * A hundred times what a batch takes. A busy machine or a checkpoint of the database stays below.
- */
-const STUCK_MS = 1_000
 
 /**
  * A plan made on empty tables keeps scanning them: with 20,000 orders it took half of PostgreSQL's
@@ -88,13 +77,18 @@ const PIPELINED: object = { pipeline: true }
 
 /** Values are parsed as by pg; rows contain no bigint. */
 export function openDatabase(settings: DatabaseSettings, onError: (error: Error) => void): Database {
-  const hosts = new Hosts(settings.hosts)
+  const sessions = new Sessions(settings)
+  const { hosts } = sessions
+  const sessionOf = new WeakMap<object, Session>()
   const pool = new pg.Pool({
-    Client: clientsOn(hosts, settings),
+    Client: clientsOn(sessions, sessionOf, settings),
     connectionTimeoutMillis: settings.connectionTimeoutMs,
     ...PIPELINED,
-    onConnect: (client) =>
-      beginSession(client, hostOf(client), { ...KEYED_PLANS, ...timeLimits(settings.statementTimeoutMs) }),
+    async onConnect(client) {
+      const session = sessionOf.get(client) as Session
+      const options = { ...KEYED_PLANS, ...timeLimits(settings.statementTimeoutMs) }
+      sessions.begun(session, await beginSession(client, session.host, options))
+    },
     max: settings.maxConnections,
     min: Math.min(settings.minConnections ?? 0, settings.maxConnections),
     idleTimeoutMillis: settings.idleTimeoutMs,
@@ -105,10 +99,8 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
   pool.on('error', (error) => {
     if (!pool.ending) onError(error)
   })
-  const busySince = new Map<pg.PoolClient, number>()
-  pool.on('acquire', (client) => busySince.set(client, performance.now()))
-  pool.on('release', (_error, client) => busySince.delete(client))
-  pool.on('remove', (client) => busySince.delete(client))
+  pool.on('acquire', (client) => sessionOf.get(client)?.busy())
+  pool.on('release', (_error, client) => sessionOf.get(client)?.idle())
 
   const connect = () =>
     hosts.find((host) =>
@@ -118,7 +110,7 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
       }),
     )
   const pipeline = createPipeline({ connect, waiting: () => pool.waitingCount }, settings.maxConnections, (client) =>
-    busySince.set(client, performance.now()),
+    sessionOf.get(client)?.busy(),
   )
 
   async function withClient<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
@@ -140,12 +132,9 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
   }
 
   function pressure(): PoolNumbers {
-    const before = performance.now() - STUCK_MS
-    let stuck = 0
-    for (const since of busySince.values()) if (since < before) stuck++
     const { totalCount: size } = pool
     const waiting = pool.waitingCount + pipeline.waiting()
-    return { max: settings.maxConnections, size, available: Math.max(0, size - stuck), waiting }
+    return { max: settings.maxConnections, size, available: Math.max(0, size - sessions.stuck()), waiting }
   }
 
   return {
@@ -158,15 +147,17 @@ export function openDatabase(settings: DatabaseSettings, onError: (error: Error)
 }
 
 /** pg makes the clients of its pool; each asks for the host when it is made. */
-function clientsOn(hosts: Hosts, settings: DatabaseSettings) {
+function clientsOn(sessions: Sessions, sessionOf: WeakMap<object, Session>, settings: DatabaseSettings) {
   return class extends pg.Client {
     constructor(options?: pg.ClientConfig) {
-      super({ ...options, ...connectionOptions(settings, hosts.current) })
+      const host = sessions.hosts.current
+      super({ ...options, ...connectionOptions(settings, host) })
+      const session = sessions.open(host, () => cutOff(this))
+      sessionOf.set(this, session)
+      this.once('end', () => sessions.closed(session))
     }
   }
 }
-
-const hostOf = (client: object) => (client instanceof pg.Client ? client.host : '')
 
 async function rowsOf<Row>(
   client: pg.PoolClient,

@@ -3,16 +3,18 @@
  *
  * A lock ends with its connection, so PostgreSQL frees a killed instance's lock with its closed
  * socket: no heartbeat, no clock. A silent connection is given up at its first statement that times
- * out. Work left behind is adopted by compare-and-swap. So a wrong guess, as after a restart of the
+ * out, or while which another server takes writes. Work left behind is adopted by compare-and-swap. So a wrong guess, as after a restart of the
  * database, costs a duplicate attempt, never a duplicate result.
  */
 
 import { randomInt } from 'node:crypto'
 import type { Database, DatabaseSettings } from './database.ts'
 import type pg from './pg.ts'
+import { cutOff } from './pg.ts'
 import { schemaOfRelease } from './schema/migration-files.ts'
 import { PRESENCE_CLASS, RELEASE_CLASS } from './schema/running-releases.ts'
-import { openSession } from './session.ts'
+import { openPrimary } from './session.ts'
+import { type Session, Sessions } from './sessions.ts'
 import { endsSession } from './sqlstate.ts'
 
 /**
@@ -87,12 +89,19 @@ export async function announceInstance(
   }
 }
 
+interface Opened {
+  client: pg.Client
+  session: Session
+}
+
 /** The connection that holds the presence lock. It is replaced when it is lost. */
 class PresenceConnection {
   /** 31 bits: both halves of an advisory key are signed, and pg_locks shows them unsigned. */
   readonly instanceId = randomInt(1, 2 ** 31 - 1)
   readonly #settings: DatabaseSettings
   readonly #onLost: (error: Error) => void
+  readonly #sessions: Sessions
+  #session: Session | undefined
   #client: pg.Client | undefined
   #closed = false
   /** Undefined while no connection holds the lock: before the first, and after a loss. */
@@ -101,6 +110,7 @@ class PresenceConnection {
 
   constructor(settings: DatabaseSettings, onLost: (error: Error) => void) {
     this.#settings = settings
+    this.#sessions = new Sessions(settings)
     this.#onLost = onLost
   }
 
@@ -128,7 +138,7 @@ class PresenceConnection {
    * pg 8.
    */
   query<R extends pg.QueryResultRow>(holder: pg.Client, text: string, values: unknown[] = []): Promise<R[]> {
-    const rows = this.#last.then(async () => (await holder.query<R>(text, values)).rows)
+    const rows = this.#last.then(() => this.#run<R>(holder, text, values))
     // The caller gets the error; the next statement only waits.
     this.#last = rows.catch((error) => {
       if (endsSession(error)) this.#lose(holder, error)
@@ -136,25 +146,41 @@ class PresenceConnection {
     return rows
   }
 
+  async #run<R extends pg.QueryResultRow>(holder: pg.Client, text: string, values: unknown[]): Promise<R[]> {
+    const session = this.isUp(holder) ? this.#session : undefined
+    session?.busy()
+    try {
+      return (await holder.query<R>(text, values)).rows
+    } finally {
+      session?.idle()
+    }
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     await this.#client?.end()
   }
 
-  #adopt(client: pg.Client): void {
+  #adopt({ client, session }: Opened): void {
+    session.idle()
     this.#client = client
+    this.#session = session
     this.#since = performance.now()
   }
 
-  async #connect(isAgain: boolean): Promise<pg.Client> {
-    const next = await openSession(this.#settings)
+  async #connect(isAgain: boolean): Promise<Opened> {
+    const { client: next, host, server } = await openPrimary(this.#settings)
+    const session = this.#sessions.open(host, () => cutOff(next))
+    this.#sessions.begun(session, server)
+    session.busy()
+    next.once('end', () => this.#sessions.closed(session))
     next.on('error', (error) => this.#lose(next, error))
     try {
       // A silent former connection may live for hours at the server, and keep its locks.
       if (isAgain) await next.query(END_FORMER, [PRESENCE_CLASS, this.instanceId])
       await next.query('SELECT pg_advisory_lock_shared($1, $2)', [RELEASE_CLASS, await schemaOfRelease()])
       await next.query('SELECT pg_advisory_lock($1, $2)', [PRESENCE_CLASS, this.instanceId])
-      return next
+      return { client: next, session }
     } catch (error) {
       await next.end().catch(() => undefined) // the first error says what was wrong
       throw error
@@ -176,7 +202,7 @@ class PresenceConnection {
       await new Promise((resolve) => setTimeout(resolve, RECONNECT_DELAY_MS))
       try {
         const next = await this.#connect(true)
-        if (this.#closed) return await next.end()
+        if (this.#closed) return await next.client.end()
         return this.#adopt(next)
       } catch (error) {
         this.#onLost(error as Error)

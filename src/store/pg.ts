@@ -97,4 +97,9 @@ clients._handleAuthCleartextPassword = function (message) {
   stream.destroy()
 }
 
+/** Ends a connection at once, also one that is being opened or that nobody answers. What runs on it fails. */
+export function cutOff(client: pg.Client): void {
+  ;(client as unknown as PgClient).connection.stream.destroy()
+}
+
 export { default } from 'pg'

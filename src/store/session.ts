@@ -7,7 +7,7 @@
  * taken for a database that works.
  */
 
-import pg, { type SslMode, tlsOptions } from './pg.ts'
+import pg, { cutOff, type SslMode, tlsOptions } from './pg.ts'
 import type { Statement } from './pipeline.ts'
 
 /**
@@ -83,17 +83,27 @@ interface Queryable {
 
 /**
  * Call it on a new connection, before its first statement.
+ * @returns which server it is: no two begin in the same microsecond, and a new start counts as another
  * @throws TakesNoWrites or the connection's failure; the connection must not be used then
  */
-export async function beginSession(client: Queryable, host: string, settings: SessionSettings): Promise<void> {
+export async function beginSession(client: Queryable, host: string, settings: SessionSettings): Promise<string> {
   const changes = Object.entries({ ...ALWAYS, ...settings }).map(
     ([name, value]) => `set_config('${name}', '${value}', false)`,
   )
   const { rows } = await client.query(`
     SELECT pg_is_in_recovery() AS is_standby, current_setting('transaction_read_only') AS read_only,
-           ${DURABLE_COMMITS}, ${changes.join(', ')}`)
-  const { is_standby: isStandby, read_only: readOnly } = rows[0] ?? {}
+           extract(epoch FROM pg_postmaster_start_time())::text AS server, ${DURABLE_COMMITS}, ${changes.join(', ')}`)
+  const { is_standby: isStandby, read_only: readOnly, server } = rows[0] ?? {}
   if (isStandby === true || readOnly === 'on') throw new TakesNoWrites(host, isStandby === true)
+  return String(server)
+}
+
+/** A session of its own, outside any pool. */
+export interface Primary {
+  client: pg.Client
+  host: string
+  /** As `beginSession` returns it. */
+  server: string
 }
 
 /**
@@ -101,30 +111,51 @@ export async function beginSession(client: Queryable, host: string, settings: Se
  * @throws Error that names the settings; its cause is the connection's
  */
 export async function openSession(settings: DatabaseSettings): Promise<pg.Client> {
-  const hosts = new Hosts(settings.hosts)
+  return (await openPrimary(settings)).client
+}
+
+/**
+ * Asks all hosts at once: one that is cut off would hold up the others. The first session that has begun stays.
+ * @throws as `openSession`
+ */
+export async function openPrimary(settings: DatabaseSettings): Promise<Primary> {
+  const found = new AbortController()
+  const attempts = settings.hosts.map((host) => openOn(host, settings, found.signal))
   try {
-    return await hosts.find((host) =>
-      openOn(host, settings).catch((error: unknown) => {
-        hosts.leave(host)
-        throw error
-      }),
-    )
+    const primary = await Promise.any(attempts)
+    found.abort()
+    for (const attempt of attempts)
+      void attempt.then(
+        ({ client }) => endOther(client, primary.client),
+        () => undefined,
+      )
+    return primary
   } catch (error) {
-    throw cannotConnect(settings, error as Error)
+    throw cannotConnect(settings, together((error as AggregateError).errors))
   }
 }
 
-async function openOn(host: string, settings: DatabaseSettings): Promise<pg.Client> {
+/** Of a session that has begun at the same moment on another host. */
+async function endOther(client: pg.Client, chosen: pg.Client): Promise<void> {
+  if (client !== chosen) await client.end().catch(() => undefined) // nothing ran on it
+}
+
+/** @param found another host was faster */
+async function openOn(host: string, settings: DatabaseSettings, found: AbortSignal): Promise<Primary> {
   const client = new pg.Client({ ...connectionOptions(settings, host), keepAlive: true })
   // The running statement, or the next one, fails with it. Without a listener it would end the process.
   client.on('error', () => undefined)
+  const giveUp = () => cutOff(client)
+  found.addEventListener('abort', giveUp)
   try {
     await client.connect()
-    await beginSession(client, host, timeLimits(settings.statementTimeoutMs))
-    return client
+    const server = await beginSession(client, host, timeLimits(settings.statementTimeoutMs))
+    return { client, host, server }
   } catch (error) {
     await client.end().catch(() => undefined) // the first error says what was wrong
     throw error
+  } finally {
+    found.removeEventListener('abort', giveUp)
   }
 }
 
@@ -155,6 +186,12 @@ export class Hosts {
   /** The next session is begun on the next host, unless another failure has seen to that. */
   leave(host: string): void {
     if (host === this.current) this.#at = (this.#at + 1) % this.#all.length
+  }
+
+  /** The next session is begun there. */
+  turnTo(host: string): void {
+    const at = this.#all.indexOf(host)
+    if (at >= 0) this.#at = at
   }
 
   /**

@@ -19,7 +19,8 @@ import {
 } from 'slonik'
 import type { z } from 'zod/v4'
 import { type Database, type DatabaseSettings, isUnavailable, type Statement } from './database.ts'
-import { beginSession, connectionOptions, Hosts, timeLimits } from './session.ts'
+import { beginSession, connectionOptions, timeLimits } from './session.ts'
+import { type Session, Sessions } from './sessions.ts'
 
 export type { CommonQueryMethods, DatabasePool }
 export { sql }
@@ -72,7 +73,8 @@ export function isNotOwner(error: unknown): boolean {
  */
 function sessionDriver(settings: DatabaseSettings): DriverFactory {
   return async ({ driverConfiguration }) => {
-    const hosts = new Hosts(settings.hosts)
+    const sessions = new Sessions(settings)
+    const { hosts } = sessions
     const drivers = new Map<string, Driver>()
     const driverOf = async (host: string): Promise<Driver> => {
       const { ssl } = connectionOptions(settings, host)
@@ -81,20 +83,21 @@ function sessionDriver(settings: DatabaseSettings): DriverFactory {
         driverConfiguration: typeof ssl === 'object' ? { ...configuration, ssl } : configuration,
       })
     }
-    const begin = async (host: string) => {
-      const driver = drivers.get(host) ?? (await driverOf(host))
-      drivers.set(host, driver)
-      const client = await driver.createClient()
-      client.acquire()
-      try {
-        await beginSession(client, host, timeLimits(settings.statementTimeoutMs))
-      } catch (error) {
-        await client.destroy()
-        throw error
-      }
-      await client.release()
-      return client
-    }
+    const begin = (host: string) =>
+      watched(sessions, host, async (session) => {
+        const driver = drivers.get(host) ?? (await driverOf(host))
+        drivers.set(host, driver)
+        const client = await driver.createClient()
+        client.acquire()
+        try {
+          sessions.begun(session, await beginSession(client, host, timeLimits(settings.statementTimeoutMs)))
+        } catch (error) {
+          await client.destroy()
+          throw error
+        }
+        await client.release()
+        return client
+      })
     return {
       createClient: () =>
         hosts.find((host) =>
@@ -104,6 +107,44 @@ function sessionDriver(settings: DatabaseSettings): DriverFactory {
           }),
         ),
     }
+  }
+}
+
+type Driver = Awaited<ReturnType<DriverFactory>>
+type DriverClient = Awaited<ReturnType<Driver['createClient']>>
+
+/** A client whose work fails when its session is ended; slonik's own `destroy` waits for the work that is under way. */
+async function watched(
+  sessions: Sessions,
+  host: string,
+  create: (session: Session) => Promise<DriverClient>,
+): Promise<DriverClient> {
+  const ending = new AbortController()
+  const ended = new Promise<never>((_, reject) => {
+    ending.signal.addEventListener('abort', () => reject(new BackendTerminatedError(new Error('another server leads'))))
+  })
+  ended.catch(() => undefined) // of an idle session nobody waits for it
+  const session = sessions.open(host, () => ending.abort())
+  const creation = create(session)
+  creation.then(
+    (client) => {
+      client.on('destroy', () => sessions.closed(session))
+      ended.catch(() => client.destroy()).catch(() => undefined) // nothing is left to end
+    },
+    () => sessions.closed(session),
+  )
+  const client = await Promise.race([creation, ended])
+  return {
+    ...client,
+    destroy: () => Promise.race([client.destroy(), ended.catch(() => undefined)]),
+    async query(text, values) {
+      session.busy()
+      try {
+        return await Promise.race([client.query(text, values), ended])
+      } finally {
+        session.idle()
+      }
+    },
   }
 }
 
@@ -119,8 +160,6 @@ function uriOf({ port, database, user, password }: DatabaseSettings, host: strin
     sslMode: 'disable',
   })
 }
-
-type Driver = Awaited<ReturnType<DriverFactory>>
 
 /** Short, because the pool is used only now and then. */
 const IDLE_MS = 5_000

@@ -14,7 +14,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import type { PersistentClient } from '../../bench/client/persistent-client.ts'
+import type { HeldCertificate, PersistentClient } from '../../bench/client/persistent-client.ts'
 import type { DatabaseSettings } from '../../src/store/database.ts'
 import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
 import { startDaemon } from '../signer/daemon.ts'
@@ -24,6 +24,7 @@ import { assertNoComplaints, type Crowd, startCrowd } from '../support/crowd.ts'
 import { type Attempts, startOrdering, startWriter } from '../support/outage.ts'
 import { runAlone } from '../support/own-network.ts'
 import { type PatroniCluster, POSTGRES_PORT, REST_PORT, startPatroni } from '../support/patroni.ts'
+import type { DatabaseConnection } from '../support/postgres.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -51,9 +52,14 @@ export interface DrillResult {
   revocations: number
   /** Flows whose order ended invalid and that began again. */
   repeated: number
+  /** How often a client was told that the service does not know its account, order or certificate. */
+  forgotten: number
   unavailable: number
   mostBadNonces: number
-  books: Books
+  /** What clients hold, or had confirmed, and the database does not know. */
+  lost: { certificates: number; revocations: number }
+  /** With a synchronous replica. */
+  books?: Books
 }
 
 /** Runs it in namespaces of its own. */
@@ -103,12 +109,16 @@ async function run({ isSynchronous, by, faults }: DrillOptions, folder: string):
   await crowd.close()
 
   assert.deepEqual(complaints, [])
-  assertNoComplaints(crowd)
   await assertLeadership(settingsOf(place), services.length)
-  await assertPublished(services, crowd.revoked)
   const { address } = (await cluster.primary()).host
   const connection = { host: address, port: POSTGRES_PORT, user: 'chancery', database: 'chancery' }
-  const books = await checkBooks({ connection, folder: files.folder, held: crowd.held, boundMs: FINISHED_MS })
+  const lost = await lostOf(connection, crowd)
+  let books: Books | undefined
+  if (isSynchronous) {
+    assertNoComplaints(crowd)
+    await assertPublished(services, crowd.revoked)
+    books = await checkBooks({ connection, folder: files.folder, held: crowd.held, boundMs: FINISHED_MS })
+  }
   closeConnections()
   for (const service of services) assert.equal(await service.stop(), 0)
   await daemon.stop()
@@ -120,9 +130,24 @@ async function run({ isSynchronous, by, faults }: DrillOptions, folder: string):
     flows: crowd.held.length,
     revocations: crowd.revoked.length,
     repeated: sum(({ invalidOrders }) => invalidOrders.length),
+    forgotten: crowd.forgotten.length,
     unavailable: sum(({ unavailable }) => unavailable),
     mostBadNonces: Math.max(...crowd.clients.map(({ mostBadNonces }) => mostBadNonces)),
-    books,
+    lost,
+    ...(books && { books }),
+  }
+}
+
+async function lostOf(connection: DatabaseConnection, { held, revoked }: Crowd): Promise<DrillResult['lost']> {
+  const serials = (certificates: readonly HeldCertificate[]) => certificates.map(({ leaf }) => leaf.serialNumber)
+  const known = await withQuery(connection, (query) =>
+    query('SELECT encode(serial_number, $1) AS serial, revoked_at FROM certificates', ['hex']),
+  )
+  const bySerial = new Map(known.map((row) => [BigInt(`0x${row['serial']}`), row]))
+  const find = (serial: string) => bySerial.get(BigInt(`0x${serial}`))
+  return {
+    certificates: serials(held).filter((serial) => find(serial) === undefined).length,
+    revocations: serials(revoked).filter((serial) => !find(serial)?.['revoked_at']).length,
   }
 }
 

@@ -12,6 +12,7 @@ import {
   type HeldCertificate,
   type PersistentClient,
 } from '../../bench/client/persistent-client.ts'
+import { Forgotten } from '../../bench/client/persistent-requests.ts'
 import { startHttp01Responder } from './http01-responder.ts'
 
 export interface Crowd {
@@ -19,6 +20,8 @@ export interface Crowd {
   readonly held: readonly HeldCertificate[]
   /** Of these the service has confirmed the revocation. */
   readonly revoked: readonly HeldCertificate[]
+  /** Answers that the service does not know an account, an order or a certificate. */
+  readonly forgotten: readonly string[]
   /** Lets every client finish what it has begun. @throws when one could not before its deadline */
   finish(): Promise<void>
   /** Gives up at once; for clean-up. */
@@ -53,19 +56,34 @@ export async function startCrowd(options: CrowdOptions): Promise<Crowd> {
   })
   const held: HeldCertificate[] = []
   const revoked: HeldCertificate[] = []
+  const forgotten: string[] = []
   let finishing = false
   let count = 0
+
+  /** Its records are lost: the client begins anew. */
+  async function unlessForgotten<T>(client: PersistentClient, work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work()
+    } catch (error) {
+      if (!(error instanceof Forgotten)) throw error
+      forgotten.push(error.message)
+      await client.register()
+      return undefined
+    }
+  }
 
   async function lane(client: PersistentClient): Promise<void> {
     while (!finishing && count < most) {
       const name = `crowd-${count++}.test`
       responder.serve(name, client.thumbprint)
-      const certificate = await client.obtain(name)
+      const certificate = await unlessForgotten(client, () => client.obtain(name))
+      if (certificate === undefined) continue
       held.push(certificate)
-      if (revokesEvery !== undefined && held.length % revokesEvery === 0) {
-        await client.revoke(certificate)
-        revoked.push(certificate)
-      }
+      if (revokesEvery !== undefined && held.length % revokesEvery === 0)
+        await unlessForgotten(client, async () => {
+          await client.revoke(certificate)
+          revoked.push(certificate)
+        })
       if (pauseMs > 0) await sleep(pauseMs)
     }
   }
@@ -82,6 +100,7 @@ export async function startCrowd(options: CrowdOptions): Promise<Crowd> {
     clients,
     held,
     revoked,
+    forgotten,
     async finish() {
       finishing = true
       await lives
@@ -94,11 +113,12 @@ export async function startCrowd(options: CrowdOptions): Promise<Crowd> {
 }
 
 /** A client may meet closed connections and 503, and nothing else that it would have to report. */
-export function assertNoComplaints({ clients }: Crowd): void {
+export function assertNoComplaints({ clients, forgotten }: Crowd): void {
   assert.deepEqual(
     clients.flatMap(({ complaints }) => complaints),
     [],
   )
+  assert.deepEqual(forgotten, [])
 }
 
 /** Milliseconds between `from` and `to`, repeatable by the seed. */
