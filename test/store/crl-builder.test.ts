@@ -550,6 +550,15 @@ describe('building CRLs', () => {
     assert.deepEqual(inParts.toSorted(), serials.toSorted(), 'of a bulk too, each in one part')
   })
 
+  test('many revocations at once are all counted, and none waits for another in a circle', async () => {
+    const serials = await certificates(400)
+    const chunks = Array.from({ length: 8 }, (_, at) => serials.slice(at * 50, at * 50 + 50))
+    await Promise.all(chunks.map((chunk, at) => (at % 2 === 0 ? inBulk(chunk) : revoke(chunk))))
+    const [counted] = await store.sql('SELECT sum(changes)::integer AS all, count(*)::integer AS rows FROM crl_changes')
+    assert.deepEqual(counted?.['all'], 400)
+    assert.ok(counted?.['rows'] > 100, 'by the last octet')
+  })
+
   test('a list of the previous release, which does not count by parts, is due when its part has changed', async () => {
     const policy = { shards: 4 }
     await revoke(await certificates(40))
