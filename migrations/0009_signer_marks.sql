@@ -1,4 +1,5 @@
 -- How far this database has what its signers have recorded (docs/decisions/records-of-the-signer.md).
+-- going back: the database is not compared with what the signer has recorded.
 
 -- The mark lies in the database, so an older copy has an older mark, and a comparison goes on from there.
 CREATE TABLE signer_marks (

@@ -14,6 +14,7 @@ import { announceInstance, type InstancePresence } from '../store/instance-prese
 import { createNonceStore } from '../store/nonce-store.ts'
 import { migrate } from '../store/schema/migrate.ts'
 import { requireUsableSchema } from '../store/schema/schema-state.ts'
+import { sparingly } from '../store/schema/waiting.ts'
 import { durabilityWarnings, requireOwnSessions } from '../store/session.ts'
 import type { StartContext } from './start-context.ts'
 import { createEventWriter } from './start-event-writer.ts'
@@ -32,7 +33,7 @@ export async function prepareSchema(config: Config, log: Logger): Promise<void> 
   const settings = databaseSettings(config)
   await requireOwnSessions(settings)
   if (config.database.auto_setup)
-    await migrate(settings, { report: (progress) => log.info({ progress }, 'the database is migrated') })
+    await migrate(settings, { report: sparingly((progress) => log.info({ progress }, 'the database is migrated')) })
   const { unknown, oldestRelease } = await requireUsableSchema(settings)
   if (unknown.length > 0)
     log.warn(
@@ -54,6 +55,8 @@ export async function startDatabase({ config, log, metrics, teardown, now }: Sta
     if (!now.stopping) log.warn({ reason: error.message }, 'presence connection lost')
   })
   teardown.add(() => presence.close())
+  // A migration that excludes this release may have come before its presence could keep it away.
+  await requireUsableSchema(databaseSettings(config))
   if (config.nonce.store === 'memory') await requireNonceOwnership(presence)
   else {
     const epochs = await keepNonceEpochs(config, db, (error) =>

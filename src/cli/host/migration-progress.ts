@@ -1,9 +1,6 @@
 /** Shows what `db migrate` does on standard error: on a terminal in one line that changes, elsewhere line by line. */
 
-import type { Report } from '../../store/schema/waiting.ts'
-
-/** Of sentences that pass, one in this time where each is a line. */
-const EVERY_MS = 10_000
+import { type Report, sparingly } from '../../store/schema/waiting.ts'
 
 interface Output {
   isTTY?: boolean
@@ -12,21 +9,8 @@ interface Output {
 }
 
 export function showProgress(out: Output = process.stderr): Report {
-  return out.isTTY ? onTerminal(out) : inLines(out)
-}
-
-function onTerminal(out: Output): Report {
+  if (!out.isTTY) return sparingly((sentence) => out.write(`${sentence}\n`))
   const clear = '\r\u001b[K'
   return (sentence, isPassing) =>
     out.write(isPassing ? `${clear}${sentence.slice(0, (out.columns ?? 80) - 1)}` : `${clear}${sentence}\n`)
-}
-
-function inLines(out: Output): Report {
-  let last = { sentence: '', at: Number.NEGATIVE_INFINITY }
-  return (sentence, isPassing) => {
-    const now = performance.now()
-    if (isPassing && (sentence === last.sentence || now - last.at < EVERY_MS)) return
-    last = { sentence, at: now }
-    out.write(`${sentence}\n`)
-  }
 }

@@ -6,6 +6,20 @@ import type pg from '../pg.ts'
 /** Sentences for the operator. One that `isPassing` is replaced by the next. */
 export type Report = (sentence: string, isPassing: boolean) => void
 
+/** Of sentences that pass, one in this time where each is a line. */
+const EVERY_MS = 10_000
+
+/** For a log, and for output that is no terminal: a look every quarter of a second would fill it. */
+export function sparingly(say: (sentence: string) => void): Report {
+  let last = { sentence: '', at: Number.NEGATIVE_INFINITY }
+  return (sentence, isPassing) => {
+    const now = performance.now()
+    if (isPassing && (sentence === last.sentence || now - last.at < EVERY_MS)) return
+    last = { sentence, at: now }
+    say(sentence)
+  }
+}
+
 const LOOK_MS = 250
 
 /** A transaction that has the lock, or that waits for it longer. */
