@@ -7,29 +7,26 @@
  */
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import type { HeldCertificate, PersistentClient } from '../../bench/client/persistent-client.ts'
-import type { DatabaseSettings } from '../../src/store/database.ts'
-import { makeAuthority, type SignerFiles, writeSignerFiles } from '../signer/authority.ts'
+import type { PersistentClient } from '../../bench/client/persistent-client.ts'
+import { makeAuthority, writeSignerFiles } from '../signer/authority.ts'
 import { startDaemon } from '../signer/daemon.ts'
 import { closeConnections } from '../support/acme-client.ts'
 import { type Books, checkBooks } from '../support/books.ts'
 import { assertNoComplaints, type Crowd, startCrowd } from '../support/crowd.ts'
 import { type Attempts, startOrdering, startWriter } from '../support/outage.ts'
 import { runAlone } from '../support/own-network.ts'
-import { type PatroniCluster, POSTGRES_PORT, REST_PORT, startPatroni } from '../support/patroni.ts'
-import type { DatabaseConnection } from '../support/postgres.ts'
-import { withQuery } from '../support/revoked.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { type PatroniCluster, POSTGRES_PORT, startPatroni } from '../support/patroni.ts'
+import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { assertLeadership, assertPublished } from './after-failover.ts'
 import { FAULTS, type FaultName } from './patroni-faults.ts'
+import { type Lost, lostOf, prepareDatabases, settingsOf, startBalancer, startInstances } from './patroni-scene.ts'
 
 export interface DrillOptions {
   isSynchronous: boolean
@@ -56,17 +53,22 @@ export interface DrillResult {
   forgotten: number
   unavailable: number
   mostBadNonces: number
-  /** What clients hold, or had confirmed, and the database does not know. */
-  lost: { certificates: number; revocations: number }
+  lost: Lost
   /** With a synchronous replica. */
   books?: Books
 }
 
-/** Runs it in namespaces of its own. */
+/** Runs it in namespaces of its own. Everything is below one folder, also what its parts take for temporary files. */
 export async function drill(options: DrillOptions): Promise<DrillResult> {
-  return (await runAlone(fileURLToPath(import.meta.url), [JSON.stringify(options)])) as unknown as DrillResult
+  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-patroni-'))
+  try {
+    return (await runAlone(PROGRAM, [JSON.stringify(options), folder])) as unknown as DrillResult
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
+const PROGRAM = fileURLToPath(import.meta.url)
 /** For everything that a client wants; the longest drill takes half of it. */
 const CLIENT_MS = 1_800_000
 const RECOVERED_MS = 180_000
@@ -138,19 +140,6 @@ async function run({ isSynchronous, by, faults }: DrillOptions, folder: string):
   }
 }
 
-async function lostOf(connection: DatabaseConnection, { held, revoked }: Crowd): Promise<DrillResult['lost']> {
-  const serials = (certificates: readonly HeldCertificate[]) => certificates.map(({ leaf }) => leaf.serialNumber)
-  const known = await withQuery(connection, (query) =>
-    query('SELECT encode(serial_number, $1) AS serial, revoked_at FROM certificates', ['hex']),
-  )
-  const bySerial = new Map(known.map((row) => [BigInt(`0x${row['serial']}`), row]))
-  const find = (serial: string) => bySerial.get(BigInt(`0x${serial}`))
-  return {
-    certificates: serials(held).filter((serial) => find(serial) === undefined).length,
-    revocations: serials(revoked).filter((serial) => !find(serial)?.['revoked_at']).length,
-  }
-}
-
 interface Scene {
   cluster: PatroniCluster
   crowd: Crowd
@@ -176,94 +165,23 @@ async function costOf(fault: FaultName, { cluster, crowd, writer, instances }: S
   return { fault, postgresMs, addedMs, certificates: crowd.held.length - before }
 }
 
-async function prepareDatabases(host: string): Promise<void> {
-  const superuser = { host, port: POSTGRES_PORT, user: 'postgres', database: 'postgres' }
-  await withQuery(superuser, async (query) => {
-    await query('CREATE ROLE chancery LOGIN')
-    await query('CREATE DATABASE chancery OWNER chancery')
-    await query('CREATE TABLE written (at timestamptz DEFAULT clock_timestamp())')
-  })
-}
-
-interface Place {
-  hosts: readonly string[]
-  port: number
-}
-
-async function startInstances(host: string, place: Place, files: SignerFiles): Promise<TestService[]> {
-  const config = {
-    database: { auto_setup: true, host: place.hosts, port: place.port },
-    ca: { signer: { socket: files.socket, secret_file: path.join(files.folder, 'secret'), timeout_seconds: 5 } },
-    nonce: { store: 'database' },
-    crl: { enabled: true },
-    challenges: { background_worker: { stale_seconds: 5 } },
-  }
-  const connection = { host, port: POSTGRES_PORT, user: 'chancery', database: 'chancery' }
-  const first = await startTestService({ fronts: 1, config, database: { connection, drop: async () => undefined } })
-  const { http01Port } = first
-  const second = { ...config, challenges: { ...config.challenges, http01: { port: http01Port } } }
-  return [first, await startTestService({ fronts: 1, config: second, beside: first })]
-}
-
-const settingsOf = ({ hosts, port }: Place): DatabaseSettings => ({
-  hosts,
-  port,
-  database: 'chancery',
-  user: 'chancery',
-  password: '',
-  sslmode: 'disable',
-  maxConnections: 1,
-  connectionTimeoutMs: 10_000,
-  idleTimeoutMs: 10_000,
-  statementTimeoutMs: 30_000,
-})
-
-/** As Patroni's manual has it: the check of the primary, and connections end with it. */
-async function startBalancer({ network, hosts }: PatroniCluster, folder: string): Promise<Place> {
-  const port = 5000
-  const file = path.join(folder, 'haproxy.cfg')
-  writeFileSync(
-    file,
-    `defaults
-  mode tcp
-  timeout connect 1s
-  timeout client 30m
-  timeout server 30m
-  timeout check 1s
-listen primary
-  bind ${network.address}:${port}
-  option httpchk OPTIONS /primary
-  http-check expect status 200
-  default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions
-${hosts.map((host, index) => `  server node${index + 1} ${host}:${POSTGRES_PORT} check port ${REST_PORT}`).join('\n')}
-`,
-  )
-  spawn('haproxy', ['-db', '-q', '-f', file], { stdio: 'inherit' }).unref()
-  return { hosts: [network.address], port }
-}
-
-/** As a program: options come from `drill`, or from a person. */
-async function main(args: readonly string[]): Promise<void> {
-  const given = args[0]?.startsWith('{') ? (JSON.parse(args[0]) as DrillOptions) : undefined
-  if (!given) {
-    const options = { asynchronous: { type: 'boolean' }, by: { type: 'string', default: 'hosts' } } as const
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true })
-    const by = values.by === 'haproxy' ? 'haproxy' : 'hosts'
-    const faults = positionals as FaultName[]
-    console.log(JSON.stringify(await drill({ isSynchronous: !values.asynchronous, by, faults }), undefined, 2))
+/** A person's words, or options of `drill` with its folder. */
+async function main(args: string[]): Promise<void> {
+  const [given = '', folder] = args
+  if (folder !== undefined && given.startsWith('{')) {
+    process.once('disconnect', () => process.exit(1))
+    process.env['TMPDIR'] = folder
+    process.send?.(await run(JSON.parse(given) as DrillOptions, folder))
     return
   }
-  // Everything of the drill is below it, also what its parts put into the folder for temporary files.
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-patroni-'))
-  process.env['TMPDIR'] = folder
-  try {
-    process.send?.(await run(given, folder))
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  const options = { asynchronous: { type: 'boolean' }, by: { type: 'string', default: 'hosts' } } as const
+  const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+  const by = values.by === 'haproxy' ? 'haproxy' : 'hosts'
+  const faults = positionals as FaultName[]
+  console.log(JSON.stringify(await drill({ isSynchronous: !values.asynchronous, by, faults }), undefined, 2))
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+if (process.argv[1] === PROGRAM) {
   await main(process.argv.slice(2))
   process.exit()
 }

@@ -71,14 +71,13 @@ describe('a session', () => {
       assert.deepEqual(await db.transaction((tx) => tx.query(lose(code), [])), won)
     })
 
-  test('that was told a migration has changed a plan is ended, and the next one works', async () => {
+  test('that was told a migration has changed a plan makes it anew, and its caller does not notice', async () => {
     await operator.query('CREATE TABLE changing (a integer)')
     const read = { name: 'changing', text: 'SELECT * FROM changing' }
     const small = openDatabase(settingsFor(database.connection, 1), assert.fail)
     try {
       await small.pipeline.run(read, [])
       await operator.query('ALTER TABLE changing ADD b integer')
-      await assert.rejects(small.pipeline.run(read, []), { code: '0A000' })
       assert.deepEqual(await small.pipeline.run(read, []), [])
     } finally {
       await small.close()
