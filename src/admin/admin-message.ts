@@ -46,6 +46,8 @@ export type AdminMessages = {
 export type AdminQuestions = {
   instance: { message: undefined; reply: InstanceState }
   settings: { message: undefined; reply: ShownConfig }
+  /** Ids of certificates whose revocation is committed: for the signer. */
+  noteRevocations: { message: readonly string[]; reply: undefined }
 }
 
 /** The configuration in force, and what the file would change. */

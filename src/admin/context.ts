@@ -3,6 +3,7 @@
 import type { DatabasePool } from 'slonik'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
+import type { NoteRevocations } from '../services/revocation-notes.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import type { AdminQuestions } from './admin-message.ts'
 import type { AuditExports } from './audit/audit-export.ts'
@@ -67,6 +68,8 @@ export interface AdminContext {
   events: AdminEvents
   /** Asks the supervisor, which alone can answer. */
   ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
+  /** Of the signer's certificates, after their commit. */
+  noteRevocations: NoteRevocations
   /** Issuers that sign now. */
   signingIssuers(): Promise<readonly SigningIssuer[]>
   /** Seals the HMAC keys of binding credentials; undefined without a configured secret. */

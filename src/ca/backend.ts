@@ -6,6 +6,7 @@
 
 import type { SignatureAlgorithm } from '../shared/pki/algorithms.ts'
 import type { NameConstraints } from '../shared/pki/name-constraints.ts'
+import type { SignerRecords } from './signer-records.ts'
 
 /** One issuer certificate and the fields it contributes to a TBSCertificate. */
 export interface CaIssuer {
@@ -36,7 +37,7 @@ export interface CaIssuer {
 export interface SignOptions {
   /** Milliseconds from now until the caller stops waiting. */
   timeoutMs: number
-  /** For the audit chain: an order id, or a word such as `self`. */
+  /** For the audit chain (domain/signing-requester.ts). */
   requester: string
 }
 
@@ -79,6 +80,8 @@ export interface CaBackend {
    * until its own deadline.
    */
   unreachable(): Error | undefined
+  /** What it has signed; absent where no certificate is signed here. */
+  readonly records?: SignerRecords
   /** The backend's own report, made without a signature. @throws CaError */
   health(options: { timeoutMs: number }): Promise<CaHealth>
   close(): Promise<void>

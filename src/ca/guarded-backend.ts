@@ -62,6 +62,8 @@ export function guardBackend(backend: CaBackend, breaker: CircuitBreaker, isStop
       return signed
     },
     unreachable: () => backend.unreachable(),
+    // Signs nothing: a signing that is stopped leaves it, and its failures are no reason to stop signing.
+    ...(backend.records && { records: backend.records }),
     health: (options) => backend.health(options),
     close: () => backend.close(),
   }

@@ -21,6 +21,7 @@ import { constraintsOf } from '../shared/pki/certification-path.ts'
 import { verifySignature } from '../shared/pki/signature.ts'
 import { type CaBackend, CaError, type CaHealth, type CaIssuer, type SignOptions, type StreamedTbs } from './backend.ts'
 import { SignerClient, type SignerClientOptions, type SignerDescription } from './signer-client.ts'
+import { type SignerRecords, signerRecords } from './signer-records.ts'
 
 interface SignerBackendOptions extends Omit<SignerClientOptions, 'onConnect'> {
   onConnect?(facts: { version: string; issuers: readonly CaIssuer[] }): void
@@ -43,6 +44,7 @@ interface KnownIssuer extends CaIssuer {
 /** Starts connecting at once; `issuers()` is empty until the first connection is made. */
 export class SignerBackend implements CaBackend {
   readonly kind = 'signer'
+  readonly records: SignerRecords
   readonly #options: SignerBackendOptions
   readonly #client: SignerClient
   readonly #refreshing: NodeJS.Timeout
@@ -58,6 +60,7 @@ export class SignerBackend implements CaBackend {
         options.onConnect?.({ version: description.version, issuers: this.#issuers })
       },
     })
+    this.records = signerRecords(this.#client)
     this.#refreshing = setInterval(() => this.#refreshIssuers(), DESCRIBE_EVERY_MS).unref()
   }
 

@@ -39,6 +39,8 @@ export interface SerialPage {
   sequences: readonly number[]
   /** In lower-case hexadecimal, beside their sequences. */
   serialNumbers: readonly string[]
+  /** When each was signed, in Unix seconds. */
+  signedAt: readonly number[]
   last: number
   more: boolean
 }
@@ -152,16 +154,18 @@ async function ifKept<T>(call: () => Promise<T>): Promise<T | undefined> {
 }
 
 /** @throws SignerProtocolError */
-function readSerials(payload: Buffer): Pick<SerialPage, 'sequences' | 'serialNumbers'> {
+function readSerials(payload: Buffer): Pick<SerialPage, 'sequences' | 'serialNumbers' | 'signedAt'> {
   const sequences: number[] = []
   const serialNumbers: string[] = []
+  const signedAt: number[] = []
   for (let at = 0; at < payload.length; ) {
     const start = at + LENGTH_AT + 1
     const end = start + (payload[at + LENGTH_AT] ?? 0)
     if (end > payload.length || end === start) throw new SignerProtocolError('a page of serial numbers is cut off')
     sequences.push(payload.readUIntBE(at, SEQUENCE_BYTES))
+    signedAt.push(payload.readUInt32BE(at + SEQUENCE_BYTES))
     serialNumbers.push(payload.toString('hex', start, end))
     at = end
   }
-  return { sequences, serialNumbers }
+  return { sequences, serialNumbers, signedAt }
 }

@@ -66,6 +66,7 @@ export interface Alarm {
 export const ALARM_CODES = [
   'instance',
   'database',
+  'database_behind',
   'signer',
   'token',
   'issuer',
@@ -86,6 +87,8 @@ export interface AlarmFacts {
   now: Date
   /** Undefined when the instance did not answer. */
   instance: InstanceState | undefined
+  /** Since when the database lacks what its signer has recorded. */
+  databaseBehindSince: Date | undefined
   crl: { isPublished: boolean; isStale: boolean; obstacle: string | undefined }
   isSigningStopped: boolean
   isInMaintenance: boolean
@@ -136,7 +139,13 @@ function* instanceAlarms({ instance, now }: AlarmFacts): Generator<Alarm> {
   }
 }
 
-function* operationAlarms({ crl, isSigningStopped, isInMaintenance, alarmEvents }: AlarmFacts): Generator<Alarm> {
+function* operationAlarms(facts: AlarmFacts): Generator<Alarm> {
+  const { crl, databaseBehindSince, isSigningStopped, isInMaintenance, alarmEvents } = facts
+  if (databaseBehindSince)
+    yield error(
+      'database_behind',
+      `since ${databaseBehindSince.toISOString()} the database lacks what the signer has recorded`,
+    )
   if (isSigningStopped) yield error('signing_stopped', 'signing is stopped: no certificate and no CRL is signed')
   if (isInMaintenance) yield warning('maintenance', 'maintenance mode is on: new orders are refused')
   if (crl.isPublished && crl.isStale)

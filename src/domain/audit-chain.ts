@@ -57,6 +57,7 @@ export const AUDIT_ACTIONS = [
   'signing.resume',
   'terms.accept',
   'settings.reload',
+  'database.reconcile',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 

@@ -34,6 +34,8 @@ export interface HealthReport {
     }
     /** Absent when no CRL is published. */
     crl?: { status: CheckStatus; stale: boolean }
+    /** `error` while the database lacks what the signer has recorded. Absent when no certificate is signed here. */
+    signer_records?: { status: CheckStatus }
     /** Absent without `dns.resolvers`. */
     dns_resolver?: { status: CheckStatus }
     /**
@@ -64,9 +66,10 @@ export interface HealthReport {
 }
 
 export function isHealthy({ checks }: HealthReport): boolean {
-  const { database, ca_backend, crl } = checks
-  return (
-    database !== 'pool_exhausted' && database.status === 'ok' && ca_backend.status === 'ok' && crl?.status !== 'error'
+  const { database, ca_backend, crl, signer_records } = checks
+  const isDatabaseUp = database !== 'pool_exhausted' && database.status === 'ok'
+  return [isDatabaseUp, ca_backend.status === 'ok', crl?.status !== 'error', signer_records?.status !== 'error'].every(
+    Boolean,
   )
 }
 

@@ -19,6 +19,7 @@ export const NOTIFICATION_TYPES = [
   'account_revoked',
   'key_rollover_succeeded',
   'authorization_deactivated',
+  'alarm',
 ] as const
 export type NotificationType = (typeof NOTIFICATION_TYPES)[number]
 
@@ -49,12 +50,15 @@ export const NOTIFICATION_LIMITS: Partial<Record<NotificationType, NotificationL
   registration_failed: { most: 10, withinMs: HOUR_MS },
   // A CA that is away fails every revocation of a bulk.
   revocation_failed: { most: 10, withinMs: HOUR_MS },
+  // A fault that repeats with every order.
+  alarm: { most: 10, withinMs: HOUR_MS },
 }
 
 /** These do not count towards `notifications.max_per_recipient_per_hour`: about one certificate each, or for administrators. */
 export const COUNTED_APART: readonly NotificationType[] = [
   'expiration_warning',
   'revocation_failed',
+  'alarm',
   'admin_user_created',
   'admin_password_reset',
   NEVER_SENT,

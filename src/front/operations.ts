@@ -25,6 +25,8 @@ export interface OperationsOptions {
 export interface FrontCrls {
   /** Finds a list by name; the empty name means the default issuer's list. */
   find(name: string): CrlDocument | undefined
+  /** Whether a later list was signed than the database has: it is published soon, and clients may have seen it. */
+  isWithheld(name: string): boolean
   /** Whether this issuer has no complete list (`crl.complete`). */
   isInParts(name: string): boolean
   maxAgeSeconds: number
@@ -116,9 +118,11 @@ export function crlReplyTo(
     const { http, now } = exchange
     return crlReply(http, found, options.crl?.maxAgeSeconds ?? 0, now, headersOf(exchange, options))
   }
+  const wait = { status: 503, retryAfterSeconds: NO_CRL_RETRY_SECONDS }
+  if (options.crl?.isWithheld(name))
+    return acme.problem(new Problem('serverInternal', 'a newer CRL is being built', wait), exchange)
   if (options.crl?.isInParts(name)) return acme.problem(new Problem('malformed', IN_PARTS, { status: 404 }), exchange)
   if (name !== '') return acme.notFound(exchange)
-  const wait = { status: 503, retryAfterSeconds: NO_CRL_RETRY_SECONDS }
   return acme.problem(new Problem('serverInternal', 'the first CRL is still being built', wait), exchange)
 }
 

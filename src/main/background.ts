@@ -3,12 +3,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ExtensionThreadData } from '../../workers/extension/extension-task.ts'
 import type { CaBackend } from '../ca/backend.ts'
-import { connectionTrouble } from '../ca/signer-check.ts'
 import type { Config } from '../config/schema.ts'
 import { type ArchiveOptions, archiveExpired } from '../services/archive.ts'
 import { adoptChallenges } from '../services/challenge-adoption.ts'
 import type { CrlBuilder } from '../services/crl-builder.ts'
 import type { Issuance } from '../services/issuance.ts'
+import type { Reconciliation } from '../services/reconciliation.ts'
 import { type RecoveryOptions, recoverIssuances } from '../services/recovery.ts'
 import { deleteOld, type ExpiringKind, expireOverdue, type RetainedTable } from '../services/retention.ts'
 import type { ValidationDispatcher } from '../services/validation-dispatcher.ts'
@@ -19,6 +19,7 @@ import type { ExpiryPage } from '../store/expiry-store.ts'
 import type { RetentionPage } from '../store/retention-store.ts'
 import type { AdminThread } from './admin/start-admin.ts'
 import type { BackgroundTask } from './background-tasks.ts'
+import { crlRound } from './ca/crl-round.ts'
 import type { Stores } from './stores.ts'
 
 const RECOVERY_INTERVAL_MS = 2_000
@@ -49,13 +50,15 @@ export interface BackgroundParts {
   ca: Pick<CaBackend, 'outage' | 'unreachable'>
   /** Undefined when no CRL is published. */
   crls: { builder: CrlBuilder; watch(): void } | undefined
+  /** Undefined when no certificate is signed here. */
+  reconciliation: Reconciliation | undefined
   /** Undefined when the Admin API is off. */
   admin: AdminThread | undefined
   isStopping(): boolean
 }
 
 export function backgroundTasks(parts: BackgroundParts): BackgroundTask[] {
-  const { config, crls, admin } = parts
+  const { config, crls, reconciliation, admin } = parts
   return [
     recoveryTask(parts),
     expiryTask(parts),
@@ -63,7 +66,7 @@ export function backgroundTasks(parts: BackgroundParts): BackgroundTask[] {
     ...archiveTasks(parts),
     adoptionTask(parts),
     ...(admin && config.audit_retention.enabled ? [auditRetentionTask(config, admin)] : []),
-    ...(crls ? [crlTask(parts, crls)] : []),
+    ...(crls || reconciliation ? [crlTask(parts)] : []),
     ...sweepTasks(parts),
   ]
 }
@@ -173,14 +176,16 @@ function adoptionTask(parts: BackgroundParts): BackgroundTask {
   }
 }
 
-function crlTask({ stores, ca }: BackgroundParts, crls: NonNullable<BackgroundParts['crls']>): BackgroundTask {
+/** Where no CRL is published, the database is compared with the signer all the same. */
+function crlTask({ stores, ca, crls, reconciliation }: BackgroundParts): BackgroundTask {
+  const lists = crls && { builder: crls.builder, store: stores.crls }
   return {
-    name: 'crl_rebuild',
+    name: crls ? 'crl_rebuild' : 'signer_comparison',
     role: 'crl',
     intervalMs: CRL_LOOK_MS,
     round() {
-      crls.watch()
-      return crlRound(crls.builder, stores.crls, ca)
+      crls?.watch()
+      return crlRound({ ca, reconciliation, crls: lists })
     },
   }
 }
@@ -206,19 +211,4 @@ function sweepTasks({ config, live, stores }: BackgroundParts): BackgroundTask[]
       },
     },
   ]
-}
-
-/**
- * Builds no list without a signer. The noted obstacle tells `chancery crl rebuild` why it waits.
- */
-async function crlRound(
-  builder: CrlBuilder,
-  store: Pick<Stores['crls'], 'noteObstacle'>,
-  ca: BackgroundParts['ca'],
-): Promise<number> {
-  const failure = ca.unreachable()
-  const obstacle = failure ? connectionTrouble(failure) : ca.outage()?.reason
-  if (obstacle === undefined) return builder.round()
-  await store.noteObstacle(obstacle)
-  return 0
 }

@@ -36,6 +36,18 @@ export type AdminThreadMessages = AdminMessages & {
   cutAuditLog: { message: Date; reply: number }
   /** SIGHUP has changed the configuration: for the audit log. */
   noteReload: { message: ReloadChanges; reply: undefined }
+  /** Something has come back from the signer: for the audit log. */
+  noteReconciled: { message: ReconciledFacts; reply: undefined }
+}
+
+/** What has come back from the signer's records. */
+export interface ReconciledFacts {
+  certificates: number
+  /** Of them. */
+  without_order: number
+  revocations: number
+  /** Certificates that did not come back. */
+  given_up: number
 }
 
 /** Keys that a SIGHUP has found changed. */
@@ -77,11 +89,17 @@ export interface SharedCrl extends ServedCrl {
   isDefault: boolean
 }
 
+export interface SharedCrls {
+  lists: readonly SharedCrl[]
+  /** Names of lists that wait for a later one. */
+  withheld: readonly string[]
+}
+
 /** Messages that the supervisor sends to a front thread. */
 export type FrontMessages = {
   metrics: { message: undefined; reply: ThreadAnswer }
   live: { message: LiveSettings; reply: undefined }
-  crls: { message: readonly SharedCrl[]; reply: undefined }
+  crls: { message: SharedCrls; reply: undefined }
   /** The instance will stop: connections end with their next reply. */
   closeAfterReplies: { message: undefined; reply: undefined }
   /** Results of attempts that this thread handed over. */
@@ -108,6 +126,6 @@ export interface FrontThreadData {
   flags: SharedArrayBuffer
   front: number
   /** Published lists at the thread's start; later ones arrive as messages. */
-  crls: readonly SharedCrl[]
+  crls: SharedCrls
   tls: { certPath: string; keyPath: string } | undefined
 }

@@ -33,6 +33,8 @@ export interface ProbeParts {
   background(): Promise<WorkersStatus>
   /** Undefined when no CRL is published. */
   crl(): HealthReport['checks']['crl']
+  /** Undefined when no certificate is signed here. */
+  signerRecords(): CheckStatus | undefined
   /** Undefined when no name server is configured. */
   dnsResolver(): CheckStatus | undefined
   /** Undefined when the Admin API is off. */
@@ -88,6 +90,7 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
       checkCa(),
     ])
     const crl = parts.crl()
+    const signerRecords = parts.signerRecords()
     const dnsResolver = parts.dnsResolver()
     const auditLog = parts.auditLog()
     return {
@@ -95,6 +98,7 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
         database: isExhausted ? 'pool_exhausted' : { status: database, pool },
         ca_backend,
         ...(crl && { crl }),
+        ...(signerRecords && { signer_records: { status: signerRecords } }),
         ...(dnsResolver && { dns_resolver: { status: dnsResolver } }),
         ...(auditLog && { audit_log: { status: auditLog } }),
         workers: parts.workers(),

@@ -18,10 +18,12 @@ import {
   RunRecorder,
   startBackgroundTasks,
 } from './background-tasks.ts'
+import { crlRound } from './ca/crl-round.ts'
 import type { CaPart, IssuancePart } from './ca/start-ca.ts'
 import { type Crls, startCrls } from './ca/start-crl.ts'
 import { backendTasks } from './ca/start-csr-issuances.ts'
 import { issuanceEvents, orderRecovered } from './ca/start-issuance.ts'
+import { type ReconciliationPart, startReconciliation } from './ca/start-reconciliation.ts'
 import { type Events, smtpStatus } from './events/start-events.ts'
 import { expirationTasks } from './expiration-tasks.ts'
 import { startResolverCheck } from './resolver-check.ts'
@@ -39,19 +41,31 @@ export interface EarlierParts {
   validation: ValidationPart
 }
 
+/** @returns undefined when no certificate is signed here */
+export function startReconciliationPart(
+  { config, metrics, log, now }: StartContext,
+  { database: { db, eventWriter }, ca: { ca }, issuance: { stores, issuance } }: EarlierParts,
+): ReconciliationPart | undefined {
+  const parts = { config, db, stores, issuance, ca, metrics, log, eventWriter, isStopping: () => now.stopping }
+  return ca.records && startReconciliation(ca.records, parts)
+}
+
 /** @returns undefined when no CRL is published */
 export async function startCrlPart(
   { config, metrics, log, teardown, now, onStep }: StartContext,
   { database: { presence, eventWriter }, ca: { ca }, issuance: { stores } }: EarlierParts,
+  reconciliation: ReconciliationPart['reconciliation'] | undefined,
 ): Promise<Crls | undefined> {
   if (!config.crl.enabled) return undefined
-  const crl = await startCrls({ config, stores, ca, metrics, log, eventWriter, isStopping: () => now.stopping })
+  const isStopping = () => now.stopping
+  const crl = await startCrls({ config, stores, ca, metrics, log, eventWriter, reconciliation, isStopping })
   teardown.add(() => crl.stop())
   // The first certificate already names its list. If another instance leads, that instance builds
   // it.
-  if (crl.shared().length === 0) {
+  if (crl.shared().lists.length === 0) {
     onStep('building the first CRL')
-    await presence.lead('crl', async () => void (await crl.builder.round()))
+    const crls = { builder: crl.builder, store: stores.crls }
+    await presence.lead('crl', async () => void (await crlRound({ ca, reconciliation, crls })))
     await crl.refresh()
   }
   return crl
@@ -66,7 +80,7 @@ export function startBackground(
     issuance: { stores, issuance, backends, csrIssuances },
     validation,
   }: EarlierParts,
-  crl: Crls | undefined,
+  { crl, reconciliation }: Pick<LaterParts, 'crl' | 'reconciliation'>,
   admin: AdminThread | undefined,
 ): BackgroundWorkers {
   const tasks = backgroundTasks({
@@ -81,6 +95,7 @@ export function startBackground(
     ...workEvents(log, metrics, eventWriter),
     presentSince: presence.presentSince,
     crls: crl,
+    reconciliation: reconciliation?.reconciliation,
     admin,
     isStopping: () => now.stopping,
   })
@@ -106,6 +121,8 @@ export function startBackground(
 
 interface LaterParts {
   crl: Crls | undefined
+  /** Undefined when no certificate is signed here. */
+  reconciliation: ReconciliationPart | undefined
   background: BackgroundWorkers
   admin: AdminThread | undefined
   events: Events
@@ -119,7 +136,7 @@ export function startSupervisor(
     issuance: { backends, csrIssuances },
     validation,
   }: EarlierParts,
-  { crl, background, admin, events }: LaterParts,
+  { crl, reconciliation, background, admin, events }: LaterParts,
 ): Supervisor {
   const refusals = new AbuseSummary(eventWriter, presence.instanceId)
   teardown.add(async () => refusals.stop())
@@ -147,6 +164,7 @@ export function startSupervisor(
     }),
     background: () => readWorkers(db),
     crl: () => crl?.health(),
+    signerRecords: () => reconciliation && (reconciliation.reconciliation.isBehind ? 'error' : 'ok'),
     dnsResolver: () => resolvers?.status(),
     auditLog: () => admin?.auditLog(),
     smtp: smtpStatus(config, events),

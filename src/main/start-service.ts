@@ -21,7 +21,7 @@ import { startEvents } from './events/start-events.ts'
 import { startFronts } from './front/start-fronts.ts'
 import type { ReloadChanges } from './messages.ts'
 import { countCommandRevocations, followSwitches } from './server-switches.ts'
-import { startBackground, startCrlPart, startSupervisor } from './start-background.ts'
+import { startBackground, startCrlPart, startReconciliationPart, startSupervisor } from './start-background.ts'
 import { type StartContext, Teardown } from './start-context.ts'
 import { applyBlockedKeys, awaitDatabase, prepareSchema, startDatabase } from './start-database.ts'
 import { startValidation } from './start-validation.ts'
@@ -87,11 +87,13 @@ async function start(context: StartContext, stopping: AbortSignal) {
   teardown.add(() => commands.stop())
 
   const parts = { methods, database, ca, issuance, validation }
-  const crl = await startCrlPart(context, parts)
+  const reconciliation = startReconciliationPart(context, parts)
+  const crl = await startCrlPart(context, parts, reconciliation?.reconciliation)
   const events = await startEvents(context, database, hooks)
-  const admin = await startAdmin(context, ca)
-  const background = startBackground(context, parts, crl, admin)
-  const supervisor = startSupervisor(context, parts, { crl, background, admin, events })
+  const admin = await startAdmin(context, ca, issuance.stores.certificates)
+  if (admin) reconciliation?.tellAudit(admin)
+  const background = startBackground(context, parts, { crl, reconciliation }, admin)
+  const supervisor = startSupervisor(context, parts, { crl, reconciliation, background, admin, events })
   now.supervisor = supervisor
 
   onStep(`starting ${config.server.workers} front threads`)

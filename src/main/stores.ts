@@ -11,6 +11,7 @@ import { createIssuanceStore, type IssuanceStore } from '../store/issuance-store
 import { createNonceAuditStore, createNonceStore, type NonceAuditStore, type NonceStore } from '../store/nonce-store.ts'
 import { createRateLimitStore, type RateLimitStore } from '../store/rate-limit-store.ts'
 import { createRetentionStore, type RetentionStore } from '../store/retention-store.ts'
+import { createSignerMarkStore, type SignerMarkStore } from '../store/signer-mark-store.ts'
 
 export interface Stores {
   issuance: IssuanceStore
@@ -24,6 +25,7 @@ export interface Stores {
   nonceAudit: NonceAuditStore
   usage: UsageStore
   crls: CrlStore
+  marks: SignerMarkStore
 }
 
 export function createStores(db: Database): Stores {
@@ -39,5 +41,6 @@ export function createStores(db: Database): Stores {
     nonceAudit: createNonceAuditStore(db),
     usage: createUsageStore(db),
     crls: createCrlStore(db),
+    marks: createSignerMarkStore(db),
   }
 }

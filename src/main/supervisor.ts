@@ -55,6 +55,8 @@ export interface SupervisorParts {
   background: ProbeParts['background']
   /** Undefined when no CRL is published. */
   crl(): HealthReport['checks']['crl']
+  /** Undefined when no certificate is signed here. */
+  signerRecords(): CheckStatus | undefined
   /** Undefined when no name server is configured. */
   dnsResolver(): CheckStatus | undefined
   /** Undefined when the Admin API is off. */
@@ -202,6 +204,7 @@ function createExposition(parts: SupervisorParts, probe: Probe, threadMetrics: T
     metrics.caUp.set(isCaUp ? 1 : 0)
     metrics.databaseUp.set(isDatabaseUp ? 1 : 0)
     metrics.ready.set(isReady ? 1 : 0)
+    metrics.databaseBehind.set(parts.signerRecords() === 'error' ? 1 : 0)
     // Removes issuers that have left the signer.
     metrics.issuerNotAfter.reset()
     for (const { id, notAfter } of parts.ca.issuers())

@@ -68,6 +68,13 @@ export interface CrlBuilderParts {
   ca: CaBackend
   /** Encodes the entries of a page as DER. */
   encode(job: { rows: string; thisUpdateMs: number }): Promise<Buffer>
+  /**
+   * Whether the database still has all that was compared with the signer. Asked when the entries are read.
+   * @throws Error when it has gone back
+   */
+  requireCompared(): Promise<void>
+  /** The newest number that the signer has signed for a list; undefined when that is not known. */
+  newestSigned(issuer: Issuer, part: CrlPart): bigint | undefined
   /** The last time the schedule was due. */
   scheduledAt(): Date | undefined
   isStopping(): boolean
@@ -90,7 +97,7 @@ export class MalformedCrl extends Error {
 /** The service is stopping; the next publication deletes the pieces. */
 class Abandoned extends Error {}
 
-interface Issuer extends CaIssuer {
+export interface Issuer extends CaIssuer {
   issuerKey: Buffer
   /** SHA-256 of all its certificates: one list covers a renewed one of the same name and key. */
   fingerprints: readonly Buffer[]
@@ -137,7 +144,9 @@ export class CrlBuilder {
       const { issuerKey, fingerprints } = issuer
       await this.#store.retire(issuerKey, counts)
       const states = await this.#store.states(issuerKey, parts, fingerprints)
-      for (const part of parts.filter((_, at) => this.#isDue(states[at]))) {
+      for (const part of parts.filter(
+        (part, at) => this.#isDue(states[at]) || this.#isBelow(issuer, part, states[at]),
+      )) {
         if (this.#parts.isStopping()) return published
         if (!this.#isPaused(issuer, part)) published += await this.#attempt(issuer, { issuerKey, ...part })
       }
@@ -213,6 +222,12 @@ export class CrlBuilder {
     return ageMs >= (published.nextUpdate.getTime() - published.thisUpdate.getTime()) * LIFETIME_SHARE
   }
 
+  /** A list of a higher number was signed, and is not here: relying parties may have it. */
+  #isBelow(issuer: Issuer, part: CrlPart, state: CrlState | undefined): boolean {
+    const signed = this.#parts.newestSigned(issuer, part)
+    return signed !== undefined && (state?.published?.number ?? signed) < signed
+  }
+
   async #attempt(issuer: Issuer, scope: CrlScope): Promise<number> {
     const name = crlName(issuer.id, scope)
     const startedAt = performance.now()
@@ -242,6 +257,7 @@ export class CrlBuilder {
     const thisUpdate = wholeSeconds(latest(draft.startedAt, draft.previousThisUpdate))
     const nextUpdate = new Date(thisUpdate.getTime() + this.#policy.lifetimeMs)
     const encoded = await this.#encodeEntries(issuer, scope, draft, thisUpdate)
+    await this.#parts.requireCompared()
 
     const signatureAlgorithm = algorithmFor(issuer.signatureAlgorithm, this.#policy.hash)
     const isPart = scope.shards > 1

@@ -13,22 +13,15 @@ import { parseRequester, type SigningRequester } from '../domain/signing-request
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { type Certificate, parseCertificate, verifyCertificateSignature } from '../shared/pki/certificate.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
-import type { CertificateImport, RecordedCertificate } from '../store/certificate-import.ts'
-import type { IssuanceStore } from '../store/issuance-store.ts'
+import type { RecordedCertificate } from '../store/certificate-import.ts'
+import type { RestorationStore } from '../store/restoration-store.ts'
 import type { RestoredRevocation } from '../store/revocation-import.ts'
 import type { IssuerRevocations } from '../store/signer-mark-store.ts'
-
-export interface RestorationStore {
-  imports: CertificateImport
-  issuance: Pick<IssuanceStore, 'complete'>
-  /** In one transaction. @param notAfter of an entry whose certificate is unknown */
-  revoke(revocations: IssuerRevocations, notAfter: Date): Promise<{ revoked: RestoredRevocation[]; unseen: number }>
-}
 
 export interface RestorationEvents {
   certificate(restored: RecordedCertificate): void
   revocation(restored: RestoredRevocation): void
-  /** It does not come back, and is not looked for again. */
+  /** It cannot come back, and is not looked for again. */
   givenUp(sequence: number, reason: string): void
 }
 
@@ -48,12 +41,20 @@ export interface KnownIssuers {
   keyOf(issuerId: string): string | undefined
 }
 
+export interface Readable {
+  found: Found[]
+  /** Nobody asks about them any more, and they may have been archived: they do not come back. */
+  expired: Set<number>
+  /** Why lines cannot come back. */
+  givenUp: Map<number, string>
+}
+
 /** What one request to the signer returns. */
 const PAGE = 64
 /** What one transaction revokes. */
 const ENTRIES = 500
 
-interface Found {
+export interface Found {
   sequence: number
   certificate: Certificate
   serialNumber: Buffer
@@ -88,57 +89,34 @@ export class Restoration {
     return { byKey, certificates, keyOf: (issuerId) => keys.get(issuerId) }
   }
 
-  /** @returns the lines whose certificates do not come back */
-  async certificates(sequences: readonly number[]): Promise<ReadonlySet<number>> {
+  /** Reads what the signer has under these lines. */
+  async read(sequences: readonly number[]): Promise<Readable> {
     const issuers = await this.issuers()
-    const givenUp = new Set<number>()
+    const readable: Readable = { found: [], expired: new Set(), givenUp: new Map() }
     for (let at = 0; at < sequences.length; at += PAGE) {
       const wanted = sequences.slice(at, at + PAGE)
-      const found: Found[] = []
       const signed = new Map((await this.#parts.records.certificates(wanted)).map((one) => [one.sequence, one]))
       for (const sequence of wanted) {
-        const one = this.#read(sequence, signed.get(sequence), issuers)
-        if (one === undefined) givenUp.add(sequence)
-        else found.push(one)
+        const one = readOne(sequence, signed.get(sequence), issuers)
+        if (one === 'expired') readable.expired.add(sequence)
+        else if (typeof one === 'string') readable.givenUp.set(sequence, one)
+        else readable.found.push(one)
       }
-      await this.#record(distinct(await this.#complete(found)))
     }
-    return givenUp
+    return readable
+  }
+
+  async record({ found, givenUp }: Readable): Promise<void> {
+    for (let at = 0; at < found.length; at += PAGE)
+      await this.#record(distinct(await this.#complete(found.slice(at, at + PAGE))))
+    for (const [sequence, reason] of givenUp) this.#parts.events.givenUp(sequence, reason)
   }
 
   async revocations({ issuerFingerprints, entries }: IssuerRevocations, notAfter: Date): Promise<void> {
     const { store, events } = this.#parts
     for (let at = 0; at < entries.length; at += ENTRIES) {
       const page = { issuerFingerprints, entries: entries.slice(at, at + ENTRIES) }
-      for (const one of (await store.revoke(page, notAfter)).revoked) events.revocation(one)
-    }
-  }
-
-  #read(sequence: number, signed: SignedCertificate | undefined, { certificates }: KnownIssuers): Found | undefined {
-    const { events } = this.#parts
-    const refuse = (reason: string) => void events.givenUp(sequence, reason)
-    if (!signed) return refuse('the signer has the certificate no more')
-    let certificate: Certificate
-    try {
-      certificate = parseCertificate(signed.der)
-    } catch (error) {
-      return refuse(`the record is no certificate: ${(error as Error).message}`)
-    }
-    const { tbs } = certificate
-    // Nobody asks about it any more, and it may have been deleted on purpose.
-    if (tbs.notAfter <= new Date()) return refuse('it has expired')
-    const issuer = findIssuer(
-      certificates,
-      ({ subjectDer, spki }) => subjectDer.equals(tbs.issuerDer) && verifyCertificateSignature(certificate, spki.der),
-    )
-    if (!issuer) return refuse('no issuer of this database has signed it')
-    const requester = parseRequester(signed.requester)
-    return {
-      sequence,
-      certificate,
-      serialNumber: withoutSignOctet(tbs.serialNumber),
-      requester: requester ?? { certificateId: uuidv7(Date.now()), orderId: undefined, accountId: undefined },
-      issuerFingerprints: issuer.fingerprints,
+      for (const one of await store.revoke(page, notAfter)) events.revocation(one)
     }
   }
 
@@ -202,3 +180,33 @@ function distinct(found: readonly Found[]): Found[] {
 }
 
 const namesOf = ({ tbs }: Certificate) => [...tbs.dnsNames, ...tbs.ipAddresses]
+
+/** @returns a reason where the certificate cannot come back */
+function readOne(
+  sequence: number,
+  signed: SignedCertificate | undefined,
+  { certificates }: KnownIssuers,
+): Found | 'expired' | string {
+  if (!signed) return 'the signer has the certificate no more'
+  let certificate: Certificate
+  try {
+    certificate = parseCertificate(signed.der)
+  } catch (error) {
+    return `the record is no certificate: ${(error as Error).message}`
+  }
+  const { tbs } = certificate
+  if (tbs.notAfter <= new Date()) return 'expired'
+  const issuer = findIssuer(
+    certificates,
+    ({ subjectDer, spki }) => subjectDer.equals(tbs.issuerDer) && verifyCertificateSignature(certificate, spki.der),
+  )
+  if (!issuer) return 'no issuer of this database has signed it'
+  const requester = parseRequester(signed.requester)
+  return {
+    sequence,
+    certificate,
+    serialNumber: withoutSignOctet(tbs.serialNumber),
+    requester: requester ?? { certificateId: uuidv7(Date.now()), orderId: undefined, accountId: undefined },
+    issuerFingerprints: issuer.fingerprints,
+  }
+}

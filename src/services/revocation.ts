@@ -15,6 +15,7 @@ import type { Requester } from '../store/account-store.ts'
 import type { BackendRevocation, BackendRevocationStore } from '../store/backend-revocation-store.ts'
 import type { CertificateStore } from '../store/certificate-store.ts'
 import { unlessStale } from './account-cache.ts'
+import type { NoteRevocations } from './revocation-notes.ts'
 
 /** An account, or the holder of the certificate's own key. */
 export type Revoker = { requester: Requester } | { certificateKey: AccountKey }
@@ -30,7 +31,11 @@ export interface RevocationService {
   revoke(der: Buffer, reason: number | undefined, revoker: Revoker): Promise<void>
 }
 
-export function createRevocation(store: CertificateStore, events: RevocationEvents): RevocationService {
+export function createRevocation(
+  store: CertificateStore,
+  note: NoteRevocations,
+  events: RevocationEvents,
+): RevocationService {
   async function isAuthority(
     certificate: Certificate,
     spki: Buffer,
@@ -61,6 +66,7 @@ export function createRevocation(store: CertificateStore, events: RevocationEven
       const requester = 'requester' in revoker ? revoker.requester : undefined
       const moved = unlessStale(await store.revoke({ certificateId: certificate.id, reason, blockedKey, requester }))
       if (!moved) throw new Problem('alreadyRevoked', 'this certificate is revoked already')
+      await note([certificate.id])
       events.revoked(certificate, reason)
     },
   }

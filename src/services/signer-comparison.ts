@@ -33,38 +33,46 @@ export interface ComparisonParts {
   records: SignerRecords
   marks: SignerMarkStore
   crls: Pick<CrlStore, 'raiseNumber'>
-  restoration: Pick<Restoration, 'issuers' | 'certificates' | 'revocations'>
+  restoration: Pick<Restoration, 'issuers' | 'read' | 'record' | 'revocations'>
   /** An intent of that age is nobody's work any more. */
   intentSeconds: number
-  /** Called for each page that lacks something, before any of it comes back. */
-  onBehind(): Promise<unknown>
+  /** A certificate signed before so many days has expired, and may have been archived. */
+  maxValidityDays: number
+  /** Called for each page that lacks something, before any of it comes back. @param serialNumbers in hexadecimal */
+  onLacking(what: keyof Lacking, serialNumbers: readonly string[]): Promise<unknown>
   isStopping(): boolean
 }
 
 /** Where a comparison begins. */
-interface Beginning {
+export interface Beginning {
   certificates: number
   revocations: RevocationPlace
 }
+
+const DAY_SECONDS = 86_400
 
 export const FIRST: Beginning = { certificates: 0, revocations: { seq: 0, part: 0 } }
 
 export class SignerComparison {
   readonly #parts: ComparisonParts
+  /** Serial numbers of certificates that lack and have expired: their revocations need not come back either. */
+  readonly #expired = new Set<string>()
 
   constructor(parts: ComparisonParts) {
     this.#parts = parts
   }
 
   /**
-   * @param beginning the mark of the database when undefined
+   * @param from the mark of the database; with `moves` false any place, such as FIRST, and the mark stays
    * @returns what the database lacked; with `probe`, of the first page that lacks something
    * @throws errors of database and signer; what was compared until then stays compared
    */
-  async run(state: RecordState, mode: ComparisonMode, beginning?: Beginning): Promise<Lacking> {
-    const mark = await this.#parts.marks.mark(state.chain)
-    const { certificates, revocations } = beginning ?? mark
-    const moves = mode !== 'count' && beginning === undefined
+  async run(
+    state: RecordState,
+    { certificates, revocations }: Beginning,
+    mode: ComparisonMode,
+    moves: boolean = mode !== 'count',
+  ): Promise<Lacking> {
     const lacking = { certificates: 0, revocations: 0 }
     if (certificates < state.certificates.last)
       lacking.certificates = await this.#certificates({ chain: state.chain, mode, moves }, certificates)
@@ -85,32 +93,45 @@ export class SignerComparison {
       // The signer reads the next page while the database looks this one up.
       if (page.more) next = settled(records.serials(page.last))
       const lacking = await this.#lackingOf(run, after, page)
-      count += lacking.length
-      if (lacking.length > 0 && run.mode === 'probe') return count
+      count += lacking
+      if (lacking > 0 && run.mode === 'probe') return count
       if (!page.more || isStopping()) return count
       after = page.last
     }
   }
 
-  /** @returns lines of the page that were lacking */
-  async #lackingOf({ chain, mode, moves }: Run, after: number, page: SerialPage): Promise<number[]> {
-    const { marks, restoration, intentSeconds } = this.#parts
+  /** @returns how many certificates of the page were lacking */
+  async #lackingOf({ chain, mode, moves }: Run, after: number, page: SerialPage): Promise<number> {
+    const { marks, restoration, intentSeconds, onLacking } = this.#parts
     const stretch = moves ? { chain, after, last: page.last } : undefined
     const look = async (places: readonly number[]) => {
-      const serialNumbers = places.flatMap((place) => page.serialNumbers[place] ?? [])
-      const lacking = await marks.lackingCertificates(serialNumbers, intentSeconds, stretch)
-      return lacking.flatMap((at) => places[at] ?? [])
+      const lacking = await marks.lackingCertificates(pick(page.serialNumbers, places), intentSeconds, stretch)
+      return pick(places, lacking)
     }
-    const sequencesOf = (places: readonly number[]) => places.flatMap((place) => page.sequences[place] ?? [])
-    const all = page.sequences.map((_, place) => place)
+    const all = page.sequences.flatMap((_, place) =>
+      (page.signedAt[place] ?? 0) < this.#oldestSeconds() ? [] : [place],
+    )
     const lacking = await look(all)
-    if (lacking.length > 0 && moves) await this.#parts.onBehind()
-    if (mode !== 'restore' || lacking.length === 0) return sequencesOf(lacking)
-    const givenUp = await restoration.certificates(sequencesOf(lacking))
+    if (lacking.length === 0) return 0
+    const readable = await restoration.read(pick(page.sequences, lacking))
+    const isOf = (sequences: { has(sequence: number): boolean }) => (place: number) =>
+      sequences.has(page.sequences[place] ?? 0)
+    for (const place of lacking.filter(isOf(readable.expired))) this.#expired.add(page.serialNumbers[place] ?? '')
+    const wanted = lacking.filter((place) => !isOf(readable.expired)(place))
+    if (wanted.length > 0) {
+      await onLacking('certificates', pick(page.serialNumbers, wanted))
+      if (mode !== 'restore') return wanted.length
+      await restoration.record(readable)
+    }
     // The mark moves where all of the page is there: a database may have gone back meanwhile.
-    const left = await look(all.filter((place) => !givenUp.has(page.sequences[place] ?? 0)))
+    const left = await look(all.filter((place) => !isOf(readable.expired)(place) && !isOf(readable.givenUp)(place)))
     if (left.length > 0) throw new Error(`${left.length} certificates were brought back and are not there`)
-    return sequencesOf(lacking)
+    return wanted.length
+  }
+
+  /** Certificates that were signed before have expired. */
+  #oldestSeconds(): number {
+    return Date.now() / 1000 - this.#parts.maxValidityDays * DAY_SECONDS
   }
 
   async #revocations(run: Run, from: RevocationPlace): Promise<number> {
@@ -118,7 +139,7 @@ export class SignerComparison {
     let count = 0
     for (let after = from; ; ) {
       const page = await records.revocations(after)
-      const listed = page.lines.length > 0 ? byIssuer(page.lines, await restoration.issuers()) : []
+      const listed = page.lines.length > 0 ? this.#listed(page.lines, await restoration.issuers()) : []
       const last = page.more ? page.last : { ...page.last, part: WHOLE_LINE }
       count += await this.#unrevoked(run, { after, last }, listed)
       if (count > 0 && run.mode === 'probe') return count
@@ -132,12 +153,31 @@ export class SignerComparison {
     const stretch = moves ? { chain, ...part } : undefined
     const lacking = await marks.lackingRevocations(listed, stretch)
     const count = lacking.reduce((sum, { entries }) => sum + entries.length, 0)
-    if (count > 0 && moves) await this.#parts.onBehind()
+    const serialNumbers = lacking.flatMap(({ entries }) => entries.map((entry) => entry.serialNumber))
+    if (count > 0) await this.#parts.onLacking('revocations', serialNumbers)
     if (mode !== 'restore' || count === 0) return count
     for (const one of lacking) await restoration.revocations(one, one.notAfter)
     if ((await marks.lackingRevocations(listed, stretch)).length > 0)
       throw new Error('a revocation cannot be brought back while its certificate is being issued')
     return count
+  }
+
+  /**
+   * By issuer. Left out are entries of certificates that have expired, and of issuers that the database does not know: no list
+   * of it can have them.
+   */
+  #listed(lines: readonly RecordedRevocations[], { byKey, keyOf }: KnownIssuers): Listed[] {
+    const oldest = this.#oldestSeconds() * 1000
+    const isWanted = ({ serialNumber, revokedAt }: ListedRevocation) =>
+      revokedAt.getTime() >= oldest && !this.#expired.has(serialNumber)
+    const byIssuer = new Map<string, ListedRevocation[]>()
+    for (const { issuerId, issuerKey = keyOf(issuerId), entries } of lines)
+      if (issuerKey !== undefined) byIssuer.set(issuerKey, [...(byIssuer.get(issuerKey) ?? []), ...entries])
+    return [...byIssuer].flatMap(([key, entries]) => {
+      const issuer = byKey.get(key)
+      const { fingerprints: issuerFingerprints, notAfter } = issuer ?? { fingerprints: [], notAfter: new Date(0) }
+      return issuer ? [{ issuerFingerprints, notAfter, entries: entries.filter(isWanted) }] : []
+    })
   }
 
   /** The next number is above all that the signer has signed. */
@@ -164,13 +204,4 @@ interface Listed extends IssuerRevocations {
   notAfter: Date
 }
 
-/** Entries of issuers that the database does not know are left out: no list of it can have them. */
-function byIssuer(lines: readonly RecordedRevocations[], { byKey, keyOf }: KnownIssuers): Listed[] {
-  const entries = new Map<string, ListedRevocation[]>()
-  for (const { issuerId, issuerKey = keyOf(issuerId), entries: more } of lines)
-    if (issuerKey !== undefined) entries.set(issuerKey, [...(entries.get(issuerKey) ?? []), ...more])
-  return [...entries].flatMap(([key, listed]) => {
-    const issuer = byKey.get(key)
-    return issuer ? [{ issuerFingerprints: issuer.fingerprints, notAfter: issuer.notAfter, entries: listed }] : []
-  })
-}
+const pick = <T>(items: readonly T[], places: readonly number[]): T[] => places.flatMap((place) => items[place] ?? [])

@@ -20,6 +20,14 @@ export interface Revocation {
   revokedAt?: Date | undefined
 }
 
+export interface CommittedRevocation {
+  /** In hexadecimal, as the serial number. */
+  issuerFingerprint: string
+  serialNumber: string
+  revokedAt: Date
+  reason: number
+}
+
 export interface CertificateStore {
   find: Batched<{ requester: Requester; certificateId: string }, Certificate | StaleAccount | undefined>
   /**
@@ -35,6 +43,8 @@ export interface CertificateStore {
   /** False when it was revoked already. */
   revoke(revocation: Revocation): Promise<boolean | StaleAccount>
   isKeyBlocked(spkiSha256: Buffer): Promise<boolean>
+  /** Those of these certificates that are revoked. */
+  findRevocations(certificateIds: readonly string[]): Promise<CommittedRevocation[]>
   /** Saves an issuer for later downloads, with its chain as it was given last. */
   saveIssuer(fingerprint: Buffer, certificate: Buffer, chain: readonly Buffer[]): Promise<void>
   /** The chain from the issuer upwards. */
@@ -96,6 +106,15 @@ const REVOKE: Statement = {
       ON CONFLICT (spki_sha256) DO UPDATE SET certificate_id = EXCLUDED.certificate_id WHERE b.certificate_id IS NULL
     )
     SELECT NOT EXISTS (SELECT FROM asking) AS stale, ARRAY(SELECT id::text FROM revoked) AS revoked`,
+}
+
+const FIND_REVOCATIONS: Statement = {
+  name: 'certificate-find-revocations',
+  // certificates_pkey
+  text: `
+    SELECT encode(issuer_fingerprint, 'hex') AS "issuerFingerprint", encode(serial_number, 'hex') AS "serialNumber",
+           revoked_at AS "revokedAt", coalesce(revocation_reason, 0) AS reason
+      FROM certificates WHERE id = ANY ($1::uuid[]) AND revoked_at IS NOT NULL`,
 }
 
 const IS_KEY_BLOCKED: Statement = {
@@ -208,6 +227,7 @@ export function createCertificateStore(db: Database): CertificateStore {
       const blocked = new Set(rows.map(({ hash }) => hash))
       return hashes.map((hash) => blocked.has(hash.toString('hex')))
     }),
+    findRevocations: (certificateIds) => db.query(FIND_REVOCATIONS, [certificateIds]),
     async saveIssuer(fingerprint, certificate, chain) {
       await db.query(SAVE_ISSUER, [fingerprint, certificate, chain])
     },

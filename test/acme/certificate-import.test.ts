@@ -19,6 +19,7 @@ import {
   startResponder,
 } from '../support/acme-client.ts'
 import { certIdOf } from '../support/certificate-id.ts'
+import { untilCompared } from '../support/compared.ts'
 import { readCrl } from '../support/crl.ts'
 import { chancery, operate } from '../support/operator.ts'
 import type { TestService } from '../support/service.ts'
@@ -53,6 +54,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
   async function forgotten(name: string): Promise<Obtained & { file: string; serial: string }> {
     const obtained = await client.obtain([name], responder)
     const serial = new X509Certificate(obtained.der).serialNumber.toLowerCase()
+    await untilCompared(service)
     await database.query(
       `WITH gone AS (DELETE FROM certificates WHERE der = $1 RETURNING order_id)
       DELETE FROM orders WHERE id = (SELECT order_id FROM gone)`,
@@ -145,6 +147,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
   test('whose intent the backup caught gets its order and its account from it', async () => {
     const { der, chain, orderUrl } = await client.obtain(['caught.test'], responder)
     const { tbsDer, tbs } = parseCertificate(der)
+    await untilCompared(service)
     await database.query(
       `WITH gone AS (DELETE FROM certificates WHERE der = $1 RETURNING *),
       moved AS (UPDATE orders SET status = 'processing', certificate_id = NULL WHERE id = (SELECT order_id FROM gone))

@@ -10,6 +10,7 @@ import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { adminConfig, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
 import { accountIdOf, change, made } from '../support/bound.ts'
+import { untilCompared } from '../support/compared.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
 import { chancery, operate } from '../support/operator.ts'
@@ -104,8 +105,12 @@ describe('the audit log', { timeout: 900_000 }, () => {
     await operate(at.service, 'terms', 'accept', '--account', accountIdOf(at.client))
     for (const name of ['one.test', 'two.test']) await at.client.obtain([name], at.responder)
     const { der, chain } = await at.client.obtain(['three.test'], at.responder)
-    await at.database.query('DELETE FROM certificates WHERE der = $1', [der])
+    await untilCompared(at.service)
+    const forget = () => at.database.query('DELETE FROM certificates WHERE der = $1', [der])
+    await forget()
     await operate(at.service, 'certificates', 'import', file('three.pem', chain))
+    await forget()
+    await operate(at.service, 'reconcile', '--all')
     const [{ serial_number: serial }] = (await at.admin.get('/certificates?domain=one.test')).json
     await operate(at.service, 'renewals', 'advise', '--all')
     await operate(at.service, 'renewals', 'clear', '--all')

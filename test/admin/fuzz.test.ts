@@ -78,7 +78,11 @@ describe('whatever is asked of the Admin API', () => {
     const { config } = loaded
     const now = { config, stopping: false }
     const context = { config, now, version: '0', log: pino({ level: 'silent' }), teardown, onBroken: () => undefined }
-    const started = await startAdmin(context as unknown as StartContext, { ca: { issuers: () => [] } as never })
+    const started = await startAdmin(
+      context as unknown as StartContext,
+      { ca: { issuers: () => [] } as never },
+      undefined as never,
+    )
     assert.ok(started)
     return started
   }

@@ -137,7 +137,7 @@ describe('ca test-sign through the signer', { timeout: 900_000 }, () => {
     await service.stop()
     const { code, stdout, stderr } = await chancery(service, 'ca', 'test-sign')
     assert.equal(code, 0, stderr)
-    assert.match(stdout, /^internal: signer: started for this test$/m)
+    assert.match(stdout, /^internal: signer: started for this command$/m)
     assert.equal((await books()).signatures, 3)
   })
 
@@ -147,7 +147,7 @@ describe('ca test-sign through the signer', { timeout: 900_000 }, () => {
     const ended = await Promise.all([1, 2, 3].map(() => runCommand(process.execPath, words)))
     for (const { code, output } of ended) {
       assert.equal(code, 0, output)
-      assert.match(output, /^internal: signer: started for this test$/m)
+      assert.match(output, /^internal: signer: started for this command$/m)
     }
     assert.equal((await books()).signatures, 6)
   })

@@ -102,6 +102,8 @@ describe('building CRLs', () => {
       policy?: Partial<CrlPolicy>
       signCrl?: SignCrl
       encode?: typeof encodePage
+      requireCompared?: () => Promise<void>
+      newestSigned?: () => bigint
       issuerAlgorithm?: SignatureAlgorithm
     } = {},
   ): Instance {
@@ -129,6 +131,8 @@ describe('building CRLs', () => {
         certificates: createCertificateStore(store.db),
         ca,
         encode: options.encode ?? encodePage,
+        requireCompared: options.requireCompared ?? (async () => {}),
+        newestSigned: () => options.newestSigned?.(),
         scheduledAt: () => undefined,
         isStopping: () => stopping,
         events: {
@@ -178,7 +182,7 @@ describe('building CRLs', () => {
     })
 
   async function lists(): Promise<Map<string, ReadCrl & { der: Buffer; bigNumber: bigint }>> {
-    const cache = createCrlCache(createCrlStore(store.db))
+    const cache = createCrlCache(createCrlStore(store.db), () => 0n)
     await cache.refresh()
     return new Map(
       cache.served().map(({ name, der }) => {
@@ -284,6 +288,27 @@ describe('building CRLs', () => {
       [unlisted, fresh].sort(),
       'what was revoked after its expiry is listed once',
     )
+  })
+
+  test('a list is due when a higher number was signed than the database has, as after a fail-over', async () => {
+    await anInstance().round()
+    const { number } = await served()
+    assert.equal(await anInstance({ newestSigned: () => number }).round(), 0)
+    const ahead = number + 5_000n
+    await createCrlStore(store.db).raiseNumber((await createCrlStore(store.db).published())[0]!.issuerKey, ahead)
+    assert.equal(await anInstance({ newestSigned: () => ahead }).round(), 1)
+    assert.equal((await served()).number, ahead + 1n)
+  })
+
+  test('a list is not signed when the database has gone back while its entries were read', async () => {
+    const older = new Error('older')
+    const signed: unknown[] = []
+    const instance = anInstance({
+      requireCompared: () => Promise.reject(older),
+      signCrl: async (...request) => signed.push(request) as never,
+    })
+    assert.equal(await instance.round(), 0)
+    assert.deepEqual([instance.failures, signed], [[older], []])
   })
 
   test('a certificate may be removed when no list that comes can have it, and while a list is missing none may', async () => {

@@ -13,6 +13,8 @@ export interface DatabasePair {
   standby: EmbeddedPostgres
   /** For `database.host`, the standby first: who takes the first that answers is wrong. */
   hosts: string[]
+  /** Waits until the standby has all that was committed, and stops its replication there. */
+  freeze(): Promise<void>
   /** Makes the standby a primary. The former one has to be stopped before. */
   promote(): Promise<void>
   stop(): Promise<void>
@@ -44,6 +46,19 @@ export async function startDatabasePair(): Promise<DatabasePair> {
     primary,
     standby,
     hosts: [standby.connection.host, primary.connection.host],
+    async freeze() {
+      const lsn = await asSuperuser(primary, 'SELECT pg_current_wal_flush_lsn()::text AS lsn')
+      const { lsn: wanted } = lsn[0] as { lsn: string }
+      const hasAll = async () => {
+        const rows = await asSuperuser(standby, `SELECT pg_last_wal_replay_lsn() >= '${wanted}' AS has`)
+        return (rows[0] as { has: boolean }).has
+      }
+      await until('the standby has all', hasAll)
+      await asSuperuser(standby, "ALTER SYSTEM SET primary_conninfo = ''")
+      await asSuperuser(standby, 'SELECT pg_reload_conf()')
+      const isAlone = async () => (await asSuperuser(primary, 'SELECT 1 FROM pg_stat_replication')).length === 0
+      await until('the standby does not follow any more', isAlone)
+    },
     async promote() {
       await asSuperuser(standby, 'SELECT pg_promote()')
     },

@@ -10,7 +10,8 @@
 
 import { after } from 'node:test'
 import { adminConfig, TOKEN_SECRET } from './admin.ts'
-import { rowsIn, type TestDatabase } from './database.ts'
+import { lastLineOf } from './compared.ts'
+import { rowsIn } from './database.ts'
 import { startTestService, type TestService, type TestServiceOptions } from './service.ts'
 
 export const TERMS_URL = 'https://ca.example.test/terms'
@@ -91,6 +92,7 @@ const KEPT = [
   'background_runs',
   'admin_audit_%',
   'audit_verifications',
+  'signer_%',
   '%_progress',
 ]
 
@@ -105,7 +107,7 @@ after(async () => {
 export async function sharedService(name: SharedServiceName): Promise<TestService> {
   const known = started.get(name)
   if (known) {
-    await empty((await known).database)
+    await empty(await known)
     return known
   }
   const service = startTestService(SHARED[name])
@@ -113,12 +115,21 @@ export async function sharedService(name: SharedServiceName): Promise<TestServic
   return service
 }
 
-async function empty(database: TestDatabase): Promise<void> {
+/** What the service has compared with its signer does not come back. */
+async function empty(service: TestService): Promise<void> {
+  const { database } = service
   const tables = await rowsIn<{ name: string }>(
     database,
     `SELECT quote_ident(tablename) AS name FROM pg_tables
       WHERE schemaname = 'public' AND NOT tablename LIKE ANY ($1)`,
     [KEPT],
   )
-  await rowsIn(database, `TRUNCATE ${tables.map(({ name }) => name).join(', ')}`)
+  const compared = lastLineOf(service)
+  await rowsIn(
+    database,
+    `BEGIN;
+     TRUNCATE ${tables.map(({ name }) => name).join(', ')};
+     UPDATE signer_marks SET certificates_seq = ${compared}, revocations_seq = ${compared};
+     COMMIT`,
+  )
 }

@@ -111,6 +111,7 @@ export async function readOverview({ db, policy, ask, version }: Sources): Promi
   const alarms = alarmsOf({
     now: numbers.now,
     instance,
+    databaseBehindSince: numbers.behind_since ?? undefined,
     crl,
     workers,
     isSigningStopped: stopSigning.on,
@@ -172,6 +173,7 @@ const Numbers = z.object({
   notifications_waiting: z.int(),
   notifications_failed: z.int(),
   dead_letters: z.int(),
+  behind_since: z.date().nullable(),
   now: z.date(),
 })
 type OverviewNumbers = z.infer<typeof Numbers>
@@ -183,7 +185,7 @@ const endingWithin = (days: number) =>
 function readOverviewNumbers(db: CommonQueryMethods): Promise<OverviewNumbers> {
   const longest = EXPIRY_DAYS.at(-1) as number
   return db.one(rowsOf(Numbers)`
-    SELECT now() AS now, e.expiring, e.counted_until, v.validations, v.oldest_validation_seconds,
+    SELECT now() AS now, (SELECT min(behind_since) FROM signer_marks) AS behind_since, e.expiring, e.counted_until, v.validations, v.oldest_validation_seconds,
            (SELECT coalesce(sum(changes), 0)::integer FROM crl_changes) AS revoked,
            (SELECT count(*)::integer FROM (
              SELECT FROM notifications WHERE status = ${WAITING} LIMIT ${MOST_COUNTED}) n) AS notifications_waiting,

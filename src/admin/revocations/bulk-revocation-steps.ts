@@ -80,7 +80,10 @@ function keyOf(der: Buffer): Buffer | 'unreadable' {
 }
 
 /** Revokes the next certificates of the job. */
-export async function revokePage(tx: Transaction, job: RevocationJob): Promise<RevocationJob> {
+export async function revokePage(
+  tx: Transaction,
+  job: RevocationJob,
+): Promise<{ next: RevocationJob; revoked: string[] }> {
   await beginPage(tx)
   const withDer = job.reason === KEY_COMPROMISE
   const targets = await nextTargets(tx, job, { limit: PAGE, withDer })
@@ -103,11 +106,12 @@ export async function revokePage(tx: Transaction, job: RevocationJob): Promise<R
     job.id,
     failures.map((target) => ({ id: target.id, why: whyOf(target) })),
   )
-  return {
+  const next = {
     ...job,
     after_id: targets.at(-1)?.id ?? job.after_id,
     revoked: job.revoked + revoked.length,
     failed: job.failed + failures.length,
     status: targets.length < PAGE ? FINISHED : job.status,
   }
+  return { next, revoked }
 }

@@ -9,6 +9,7 @@ import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { BULK_REVOCATION, type BulkRevocationStatus, finalStatuses } from '../../domain/states.ts'
+import type { NoteRevocations } from '../../services/revocation-notes.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import type { AuditLog, Note } from '../audit/audit-log.ts'
 import { dryRun, match, revokePage } from './bulk-revocation-steps.ts'
@@ -33,6 +34,7 @@ interface BulkRevocationsOptions {
   db: DatabasePool
   audit: AuditLog
   events: BulkRevocationEvents
+  noteRevocations: NoteRevocations
   /** More certificates need their number repeated. */
   confirmAbove: number
 }
@@ -170,20 +172,22 @@ export class BulkRevocations {
 
   /** @returns false when the job has ended, or another instance moves it */
   async #step(id: string): Promise<boolean> {
-    const { db, audit, events } = this.#options
+    const { db, audit, events, noteRevocations } = this.#options
     const waiting = await findJob(db, id)
     if (!waiting) return false
     const moved = await audit.onward(waiting.author, async (tx, note) => {
       const job = await lockOpenJob(tx, id)
       if (!job) return undefined
-      const next = job.status === 'matching' ? await match(tx, job) : await revokePage(tx, job)
+      const { next, revoked } =
+        job.status === 'matching' ? { next: await match(tx, job), revoked: [] } : await revokePage(tx, job)
       await moveJob(tx, next)
       if (hasEnded(next)) noteEnd(note, next)
-      return { job, next }
+      return { job, next, revoked }
     })
     if (!moved) return false
-    const revoked = moved.next.revoked - moved.job.revoked
-    if (revoked > 0) events.revoked(id, revoked, moved.job.reason)
+    const { revoked } = moved
+    if (revoked.length > 0) events.revoked(id, revoked.length, moved.job.reason)
+    await noteRevocations(revoked)
     return !hasEnded(moved.next)
   }
 }

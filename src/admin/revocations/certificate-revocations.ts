@@ -6,6 +6,7 @@ import type { Actor } from '../../domain/administrator.ts'
 import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../../domain/crl-scope.ts'
 import { ADMINISTRATORS_REASONS, KEY_COMPROMISE, revocationReasonName } from '../../domain/revocation.ts'
 import type { RevocationEvents } from '../../services/revocation.ts'
+import type { NoteRevocations } from '../../services/revocation-notes.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { hashSpki } from '../../shared/pki/spki.ts'
@@ -66,9 +67,9 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
     reply: { status: 200, schema: Certificate },
     errors: ['not_found', 'conflict'],
     audit: 'certificate.revoke',
-    async handle({ params, body, author }, { audit, events }) {
+    async handle({ params, body, author }, { audit, events, noteRevocations }) {
       const wanted = { reason: body.reason, issuerFingerprint: body.issuer, notAfter: body.not_after }
-      const means = { audit, events: events.certificates }
+      const means = { audit, note: noteRevocations, events: events.certificates }
       return { body: certificateBody(await revokeBySerial(means, author, params.serial, wanted)) }
     },
   }),
@@ -80,8 +81,8 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
     reply: { status: 200, schema: CrlOutcome },
     errors: ['conflict'],
     audit: 'certificate.bulk_revoke',
-    handle: async ({ body, author }, { audit, events }) => ({
-      body: await revokeListed({ audit, events: events.certificates }, author, Buffer.from(body.crl, 'base64')),
+    handle: async ({ body, author }, { audit, events, noteRevocations: note }) => ({
+      body: await revokeListed({ audit, note, events: events.certificates }, author, Buffer.from(body.crl, 'base64')),
     }),
   }),
 })
@@ -89,6 +90,7 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
 /** Where revocations are written down and told. */
 interface Means {
   audit: AuditLog
+  note: NoteRevocations
   events: RevocationEvents
 }
 
@@ -107,7 +109,7 @@ interface WantedRevocation {
  *   named; conflict when it is revoked already
  */
 export async function revokeBySerial(
-  { audit, events }: Means,
+  { audit, note: noteAtSigner, events }: Means,
   actor: Actor,
   serialNumber: string,
   wanted: WantedRevocation,
@@ -125,12 +127,17 @@ export async function revokeBySerial(
     })
     return requireCertificate(tx, serialNumber, certificate.issuer_fingerprint)
   })
+  await noteAtSigner([revoked.id])
   events.revoked(subjectOf(revoked), wanted.reason)
   return revoked
 }
 
 /** All entries of a list that one of our issuers has signed, after the loss of a database. */
-async function revokeListed({ audit, events }: Means, actor: Actor, der: Buffer): Promise<CrlOutcome> {
+async function revokeListed(
+  { audit, note: noteAtSigner, events }: Means,
+  actor: Actor,
+  der: Buffer,
+): Promise<CrlOutcome> {
   const revoked: { certificate: FoundCertificate; reason: number }[] = []
   const outcome = await audit.transaction(actor, async (tx, note) => {
     const crl = readOwnCrl(der, await listIssuers(queriesOf(tx)))
@@ -149,6 +156,7 @@ async function revokeListed({ audit, events }: Means, actor: Actor, der: Buffer)
       })
     return counts
   })
+  await noteAtSigner(revoked.map(({ certificate }) => certificate.id))
   for (const { certificate, reason } of revoked) events.revoked(subjectOf(certificate), reason)
   return outcome
 }

@@ -112,6 +112,21 @@ const DATABASE = [
   }),
 ]
 
+const RECONCILE = onHost('it compares the database with the signer of that host', {
+  usage: 'reconcile',
+  about: [
+    'Bring back certificates and revocations that the database lacks and the signer has recorded',
+    'The service does so by itself, unless database.reconcile is manual. The exit code is 1 when something lacks or stays lost.',
+  ],
+  options: {
+    'dry-run': isGiven('Say what lacks, and change nothing'),
+    all: isGiven('Compare from the first record of the signer, not only what is new since the last comparison'),
+    ...PRINTING,
+  },
+  examples: ['-c config.yaml reconcile --dry-run', '-c config.yaml reconcile --all'],
+  run: async (options) => (await import('./reconcile.ts')).reconcile(options),
+})
+
 const OF_MAIL = 'it reads the mail settings and templates of that host'
 
 const MAIL = [
@@ -212,6 +227,7 @@ const INSPECT = [
 export const HOST_COMMANDS: readonly HostCommand[] = [
   ...SERVE,
   ...DATABASE,
+  RECONCILE,
   ...MAIL,
   ...CERTIFICATE,
   ARCHIVE,

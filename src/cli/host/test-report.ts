@@ -77,6 +77,6 @@ export async function revokeTestCertificate(
   const serialNumber = serialNumberHex(certificate.serialNumber)
   const { issuerFingerprint } = certificate
   const wanted = { reason: TEST_REASON, issuerFingerprint }
-  await revokeBySerial({ audit, events: NO_EVENTS }, actor, serialNumber, wanted)
+  await revokeBySerial({ audit, note: async () => {}, events: NO_EVENTS }, actor, serialNumber, wanted)
   return serialNumber
 }

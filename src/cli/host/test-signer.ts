@@ -4,13 +4,10 @@
  * chain and database agree.
  */
 
-import path from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { CaBackend } from '../../ca/backend.ts'
 import { requireTestSignatures } from '../../ca/signer-check.ts'
-import { AuditChainInUse, findRunningSigner, type SignerPlace } from '../../ca/signer-place.ts'
-import { type SignerProcess, type SignerProgram, startSignerProcess } from '../../ca/signer-process.ts'
+import type { SignerPlace } from '../../ca/signer-place.ts'
 import type { Config } from '../../config/schema.ts'
 import { connectSigner } from '../../main/ca/signer-connection.ts'
 import { serialNumbers } from '../../main/ca/start-issuance.ts'
@@ -18,24 +15,17 @@ import { Issuance, type IssuanceEvents } from '../../services/issuance.ts'
 import { makeTestRequest } from '../../services/test-issuance.ts'
 import { issuancePolicy } from '../../settings/issuance-settings.ts'
 import { databaseSettings } from '../../settings/server-settings.ts'
-import { signerProgram } from '../../settings/signer-settings.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import { createCertificateStore } from '../../store/certificate-store.ts'
 import type { Database } from '../../store/database.ts'
 import { announceInstance } from '../../store/instance-presence.ts'
 import { createIssuanceStore } from '../../store/issuance-store.ts'
-import { requireUsableSchema } from '../../store/schema/schema-state.ts'
 import { type Administration, withAdministration, withDatabase } from '../operator-database.ts'
 import { requireRunning, revokeTestCertificate, SIGNER_TEST_NAME, type TestReport } from './test-report.ts'
+import { withSigner } from './with-signer.ts'
 
 /** A running signer answers within milliseconds, or within a second with keys in a slow HSM. */
 const TIMEOUT_MS = 5_000
-const STOP_TIMEOUT_MS = 15_000
-/** A token may take its time. */
-const START_TIMEOUT_MS = 30_000
-/** A test lasts seconds. */
-const TURN_TIMEOUT_MS = 120_000
-const TURN_LOOK_MS = 200
 const HOUR_MS = 3_600_000
 const SECOND_MS = 1_000
 
@@ -54,60 +44,6 @@ export async function testSigner(config: Config, profile: string, report: TestRe
       await ca.close()
     }
   })
-}
-
-/** The signer of the configuration, else that of the service that runs here, else one for this test. */
-async function withSigner(
-  config: Config,
-  log: Logger,
-  work: (place: SignerPlace, origin: string) => Promise<void>,
-): Promise<void> {
-  const { socket, secret_file } = config.ca.signer
-  if (socket !== null && secret_file !== null)
-    return work({ socketPath: socket, secretFile: path.resolve(secret_file) }, socket)
-  await alone(config, async () => {
-    const { running, child } = await runningOrOwn(signerProgram(config), log)
-    if (running) return work(running, `that of the running service, ${running.socketPath}`)
-    try {
-      await work(child, 'started for this test')
-    } finally {
-      await child.stop(STOP_TIMEOUT_MS)
-    }
-  })
-}
-
-type RunningOrOwn = { running: SignerPlace; child?: never } | { running?: never; child: SignerProcess }
-
-/** While a service starts, its signer is waited for. */
-async function runningOrOwn(program: SignerProgram, log: Logger): Promise<RunningOrOwn> {
-  const end = performance.now() + START_TIMEOUT_MS
-  for (;;) {
-    const running = findRunningSigner(program.auditFile)
-    if (running !== undefined && running !== 'starting') return { running }
-    try {
-      if (!running) return { child: await startSignerProcess(program, log, 0) }
-    } catch (error) {
-      if (!(error instanceof AuditChainInUse)) throw error
-    }
-    if (performance.now() > end) throw new Error('a service is starting here, and its signer does not answer')
-    await sleep(TURN_LOOK_MS)
-  }
-}
-
-/** Two tests at a time would start two signers on one audit chain, or take each other's for that of a service. */
-async function alone(config: Config, work: () => Promise<void>): Promise<void> {
-  const settings = databaseSettings(config, 1)
-  await requireUsableSchema(settings)
-  const presence = await announceInstance(settings, () => undefined)
-  try {
-    const end = performance.now() + TURN_TIMEOUT_MS
-    while (!(await presence.lead('test_sign', work))) {
-      if (performance.now() > end) throw new Error('another ca test-sign is at work and does not end')
-      await sleep(TURN_LOOK_MS)
-    }
-  } finally {
-    await presence.close()
-  }
 }
 
 async function testIssuers(ca: CaBackend, { socketPath }: SignerPlace, report: TestReport): Promise<void> {

@@ -63,6 +63,10 @@ export const Database = z
       unit: 'seconds',
     }),
     auto_setup: setting(flag(false), 'Create or migrate the tables at start.'),
+    reconcile: setting(
+      choice(['automatic', 'manual'], 'automatic'),
+      'What follows when the database lacks what the signer has recorded, as after a fail-over: `automatic` brings it back, `manual` raises an alarm and builds no CRL until `chancery reconcile` was run.',
+    ),
   })
   .meta({ description: 'The PostgreSQL database.' })
 

@@ -127,6 +127,14 @@ const RULES: { readonly [K in EventKind]?: Rule<K> } = {
     ...named(valuesOf(data.identifiers)),
     ...texts(data, 'order_id'),
   })),
+  alarm: {
+    type: 'alarm',
+    to: 'administrators',
+    values: ({ data }) => ({
+      message: text(data.message),
+      reason: text(data.reason ?? 'the log of the service says more'),
+    }),
+  },
   'challenge.on_failure': holder('challenge_failed', (data) => ({
     identifier: text(data.identifier_value),
     ...texts(data, 'challenge_type'),

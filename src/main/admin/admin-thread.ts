@@ -48,6 +48,11 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
     auditKey: () => key,
     events: eventsFor({ log, metrics }),
     hashing: hashingInThread(log),
+    // What is not told is on the next list.
+    noteRevocations: (ids) =>
+      supervisor
+        .ask('noteRevocations', ids, ANSWER_MS)
+        .catch((error) => log.warn({ err: error }, 'revocations not noted')),
     ask: (question) => supervisor.ask(question, undefined, ANSWER_MS),
   })
   await makeFirstAdministrator(data, context, log)
@@ -79,6 +84,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
       metrics: () => answerOf(metrics),
       cutAuditLog: (before) => upkeep.cut(before),
       noteReload: (changes) => upkeep.noteReload(changes),
+      noteReconciled: (facts) => upkeep.noteReconciled(facts),
     }),
   })
   return {

@@ -15,7 +15,7 @@ import type { Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
 import { requireAuditKey } from '../../settings/admin-settings.ts'
 import { type DatabasePool, queriesOf } from '../../store/slonik.ts'
-import type { AdminThreadData, ReloadChanges } from '../messages.ts'
+import type { AdminThreadData, ReconciledFacts, ReloadChanges } from '../messages.ts'
 import { createEventWriter } from '../start-event-writer.ts'
 
 const LOOK_MS = 5_000
@@ -94,6 +94,11 @@ export class AuditUpkeep {
   async noteReload({ applied, needRestart }: ReloadChanges): Promise<undefined> {
     const details = { signal: 'SIGHUP', applied, need_restart: needRestart }
     await this.#options.audit.record({ userId: undefined, ipAddress: undefined }, 'settings.reload', details)
+  }
+
+  async noteReconciled(facts: ReconciledFacts): Promise<undefined> {
+    const nobody = { userId: undefined, ipAddress: undefined }
+    await this.#options.audit.record(nobody, 'database.reconcile', { ...facts })
   }
 
   stop(): Promise<void> {

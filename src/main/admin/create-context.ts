@@ -32,6 +32,7 @@ interface AdminParts {
   isCommand?: true
   /** Absent asks the running instance for its issuers. */
   signingIssuers?: () => Promise<readonly SigningIssuer[]>
+  noteRevocations: AdminContext['noteRevocations']
   /** Asks the supervisor. */
   ask<K extends keyof AdminQuestions>(question: K): Promise<AdminQuestions[K]['reply']>
 }
@@ -45,7 +46,7 @@ const OVERVIEW = { intervalMs: 500, mostWaiting: MOST_WAITING }
 
 export function createAdminContext(
   { config, version }: Pick<AdminThreadData, 'config' | 'version'>,
-  { db, audit, auditKey, events, hashing, isCommand, signingIssuers, ask }: AdminParts,
+  { db, audit, auditKey, events, hashing, isCommand, signingIssuers, noteRevocations, ask }: AdminParts,
 ): AdminContext {
   const settings = adminSettings(config)
   const { baseUrl, pages, tokenSecret, tokenExpirySeconds, confirmAbove } = settings
@@ -65,6 +66,7 @@ export function createAdminContext(
     audit,
     events,
     ask,
+    noteRevocations,
     signingIssuers: issuers,
     secretBox,
     passwords,
@@ -81,7 +83,7 @@ export function createAdminContext(
       rests: !isCommand,
       events: events.auditVerifications,
     }),
-    bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, confirmAbove }),
+    bulkRevocations: new BulkRevocations({ db, audit, events: events.bulkRevocations, noteRevocations, confirmAbove }),
     profileTrials: new Turns(PROFILE_TRIALS),
     historyIndexes: new HistoryIndexes(db, isCommand ? undefined : INDEX_WAIT_MS),
   }

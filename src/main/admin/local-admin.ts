@@ -50,6 +50,8 @@ export class LocalAdminApi {
         hashing: HASHING_HERE,
         isCommand: true,
         signingIssuers,
+        // The next list has them, and the signer records it.
+        noteRevocations: async () => {},
         ask: () => Promise.reject(new AdminError('unavailable', 'only the service itself can tell; ask with --server')),
       },
     )

@@ -9,10 +9,13 @@ import type { InstanceState } from '../../domain/alarms.ts'
 import type { CheckStatus } from '../../domain/health.ts'
 import { spawn } from '../../runtime/actor.ts'
 import { type SupervisedThread, superviseThread } from '../../runtime/thread.ts'
+import type { NoteRevocations } from '../../services/revocation-notes.ts'
 import { auditKeyOf } from '../../settings/admin-settings.ts'
 import { sharedWork } from '../../shared/lib/caching.ts'
+import type { CertificateStore } from '../../store/certificate-store.ts'
+import { revocationNotes } from '../ca/revocation-notes.ts'
 import type { CaPart } from '../ca/start-ca.ts'
-import type { AdminThreadData, AdminThreadMessages, ReloadChanges } from '../messages.ts'
+import type { AdminThreadData, AdminThreadMessages, ReconciledFacts, ReloadChanges } from '../messages.ts'
 import { threadEvents } from '../service-events.ts'
 import { type StartContext, THREAD_READY_TIMEOUT_MS } from '../start-context.ts'
 
@@ -24,10 +27,16 @@ export interface AdminThread extends SupervisedThread<AdminThreadMessages> {
   auditLog(): CheckStatus
   /** Leaves an entry in the audit log. Never rejects. */
   noteReload(changes: ReloadChanges): Promise<void>
+  /** As above. */
+  noteReconciled(facts: ReconciledFacts): Promise<void>
 }
 
 /** @returns undefined when the Admin API is off */
-export async function startAdmin(context: StartContext, { ca }: Pick<CaPart, 'ca'>): Promise<AdminThread | undefined> {
+export async function startAdmin(
+  context: StartContext,
+  { ca }: Pick<CaPart, 'ca'>,
+  certificates: CertificateStore,
+): Promise<AdminThread | undefined> {
   const { config, version, log, teardown, onBroken } = context
   if (!config.admin_api.enabled) return undefined
   // The thread reads the key itself; this call reports an error once and early.
@@ -37,7 +46,8 @@ export async function startAdmin(context: StartContext, { ca }: Pick<CaPart, 'ca
   const auditState = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
   const data: AdminThreadData = { config, version, isInteractive, auditState }
   const stopMs = config.server.graceful_timeout * 1000
-  const questions = spawnAdminQuestions(context, ca)
+  const notes = revocationNotes({ log, ca }, { certificates })
+  const questions = spawnAdminQuestions(context, ca, notes)
   teardown.add(async () => questions.stop())
   const thread = superviseThread<AdminThreadMessages, AdminQuestions>({
     name: 'admin',
@@ -59,6 +69,10 @@ export async function startAdmin(context: StartContext, { ca }: Pick<CaPart, 'ca
       thread.ref
         .ask('noteReload', changes, NOTE_MS)
         .catch((error: unknown) => log.error({ err: error }, 'the audit log has no entry of this reload')),
+    noteReconciled: (facts: ReconciledFacts) =>
+      thread.ref
+        .ask('noteReconciled', facts, NOTE_MS)
+        .catch((error: unknown) => log.error({ err: error }, 'the audit log has no entry of what came back')),
   })
 }
 
@@ -72,7 +86,7 @@ const SETTINGS = { intervalMs: 250, mostWaiting: MOST_WAITING }
 type Context = Pick<StartContext, 'log' | 'now' | 'reread'>
 
 /** How this instance is, and its configuration. */
-function spawnAdminQuestions(context: Context, ca: Pick<CaBackend, 'issuers'>) {
+function spawnAdminQuestions(context: Context, ca: Pick<CaBackend, 'issuers'>, notes: NoteRevocations) {
   const settings = sharedWork(() => readSettings(context), SETTINGS)
   return spawn<AdminQuestions>({
     name: 'admin questions',
@@ -80,7 +94,11 @@ function spawnAdminQuestions(context: Context, ca: Pick<CaBackend, 'issuers'>) {
     concurrency: MOST_WAITING,
     restart: QUESTIONS_RESTART,
     onFailure: ({ error }) => context.log.error({ err: error }, 'questions of the admin thread failed'),
-    start: () => ({ instance: () => readInstance(context, ca), settings }),
+    start: () => ({
+      instance: () => readInstance(context, ca),
+      settings,
+      noteRevocations: async (ids) => void (await notes(ids)),
+    }),
   })
 }
 

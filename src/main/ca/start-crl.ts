@@ -13,12 +13,13 @@ import type { EventWriter } from '../../events/event-writer.ts'
 import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
 import { type Loop, startLoop } from '../../runtime/loop.ts'
 import { type CrlAlarm, CrlAlarms } from '../../services/crl-alarms.ts'
-import { CrlBuilder, type CrlEvents, type CrlPolicy } from '../../services/crl-builder.ts'
+import { CrlBuilder, type CrlBuilderParts, type CrlEvents, type CrlPolicy } from '../../services/crl-builder.ts'
 import { type CrlCache, createCrlCache } from '../../services/crl-cache.ts'
+import type { Reconciliation } from '../../services/reconciliation.ts'
 import { crlPolicy, defaultIssuerId } from '../../settings/issuance-settings.ts'
 import { type Schedule, startSchedule } from '../../shared/lib/cron.ts'
-import type { PublishedCrl } from '../../store/crl-store.ts'
-import type { SharedCrl } from '../messages.ts'
+import type { CrlPart, PublishedCrl } from '../../store/crl-store.ts'
+import type { SharedCrls } from '../messages.ts'
 import type { Stores } from '../stores.ts'
 
 interface CrlParts {
@@ -28,19 +29,25 @@ interface CrlParts {
   metrics: Metrics
   log: Logger
   eventWriter: Pick<EventWriter, 'write'>
+  /** Undefined when no certificate is signed here. */
+  reconciliation: Reconciliation | undefined
   isStopping(): boolean
 }
 
+const AWAY = 'the signer does not say which CRLs it has signed; they are served when it does'
 const LOOK_MS = 1_000
 /** Extra time beyond the schedule for a build on a busy machine. */
 const GRACE_MS = 60_000
 
 /** @throws database errors */
 export async function startCrls(parts: CrlParts): Promise<Crls> {
-  const { config, stores, ca, metrics } = parts
+  const { config, stores, ca, metrics, log } = parts
   const policy = crlPolicy(config)
   await stores.crls.useShards(policy.shards)
-  const cache = createCrlCache(stores.crls)
+  const { reconciliation } = parts
+  await reconciliation?.look().catch((error: Error) => log.warn({ reason: error.message }, AWAY))
+  const newestSigned = newestSignedBy(reconciliation, policy)
+  const cache = createCrlCache(stores.crls, (crl) => newestSigned(crl.issuerId, crl.issuerKey, crl))
   await cache.refresh()
   report(cache, metrics)
   beginAtZero(metrics.crlFailures, ...ca.issuers().map(({ id }) => ({ crl: id })))
@@ -58,10 +65,10 @@ export class Crls {
   readonly #alarms = new CrlAlarms((alarm) => this.#raise(alarm))
   #scheduledAt: Date | undefined
   #loop: Loop | undefined
-  #share: (crls: readonly SharedCrl[]) => void = () => {}
+  #share: (crls: SharedCrls) => void = () => {}
 
   constructor(parts: CrlParts, policy: CrlPolicy, cache: CrlCache) {
-    const { config, stores, ca, log, isStopping } = parts
+    const { config, stores, ca, log, reconciliation, isStopping } = parts
     this.#parts = parts
     this.#policy = policy
     this.#cache = cache
@@ -70,11 +77,14 @@ export class Crls {
       this.#schedule = startSchedule(config.crl.schedule, (at) => {
         this.#scheduledAt = at
       })
-    const builderParts = {
+    const signed = newestSignedBy(reconciliation, policy)
+    const builderParts: CrlBuilderParts = {
       store: stores.crls,
       certificates: stores.certificates,
       ca,
       encode: this.#pool.encode,
+      requireCompared: async () => reconciliation?.requireCompared(),
+      newestSigned: ({ id, issuerKey }, part) => signed(id, issuerKey, part),
       scheduledAt: () => this.#scheduledAt,
       isStopping,
       events: this.#builderEvents(),
@@ -83,9 +93,10 @@ export class Crls {
   }
 
   /** The published lists, for the front threads. */
-  shared(): readonly SharedCrl[] {
+  shared(): SharedCrls {
     const id = defaultIssuerId(this.#parts.config, this.#parts.ca)
-    return this.#cache.served().map((crl) => ({ ...crl, isDefault: crl.name === id }))
+    const lists = this.#cache.served().map((crl) => ({ ...crl, isDefault: crl.name === id }))
+    return { lists, withheld: this.#cache.withheld() }
   }
 
   /** Reads the lists now, and shares them. @throws database errors */
@@ -99,7 +110,7 @@ export class Crls {
    * Calls `share` with the lists at every check, even when none has changed: a thread may have been
    * starting when they did.
    */
-  follow(share: (crls: readonly SharedCrl[]) => void): void {
+  follow(share: (crls: SharedCrls) => void): void {
     this.#share = share
     this.#loop = startLoop({
       name: 'crl_follow',
@@ -185,6 +196,14 @@ export class Crls {
     const graceMs = GRACE_MS + (intervalMs ?? 0)
     const isLate = dueAt !== undefined && startedAt.getTime() < dueAt && now > dueAt + graceMs
     return isLate || now >= nextUpdate.getTime()
+  }
+}
+
+/** Without a signer here, and with one that keeps no records, every list counts as the newest. */
+function newestSignedBy(reconciliation: Reconciliation | undefined, policy: CrlPolicy) {
+  return (issuerId: string, issuerKey: Buffer, { shards, shard }: CrlPart): bigint | undefined => {
+    if (!reconciliation) return 0n
+    return reconciliation.newestSigned(issuerKey, shards === 1 ? '' : policy.urlOf(issuerId, shards, shard))
   }
 }
 

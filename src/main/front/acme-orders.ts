@@ -23,6 +23,7 @@ import type { AuthorizationStore } from '../../store/authorization-store.ts'
 import { createCsrIssuanceStore } from '../../store/csr-issuance-store.ts'
 import { createOrderStore } from '../../store/order-store.ts'
 import { createRenewalStore } from '../../store/renewal-store.ts'
+import { revocationNotes } from '../ca/revocation-notes.ts'
 import { createThreadIssuance, type ThreadParts } from '../ca/start-issuance.ts'
 
 export interface OrderServices {
@@ -95,6 +96,6 @@ export function createOrderServices(parts: OrderParts): OrderServices {
     finalization,
     renewal,
     chains: createChainDownload(stores.certificates, chainSettings, flowCache),
-    revocation: createRevocation(stores.certificates, revocationEvents(thread)),
+    revocation: createRevocation(stores.certificates, revocationNotes(thread, stores), revocationEvents(thread)),
   }
 }

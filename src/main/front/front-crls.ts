@@ -8,18 +8,16 @@ import type { HttpRequest } from '../../http/http-message.ts'
 import type { HttpServer, ListenOptions } from '../../http/http-server.ts'
 import { listen } from '../../http/uws.ts'
 import { Problem } from '../../shared/protocol/problem.ts'
-import type { SharedCrl } from '../messages.ts'
+import type { SharedCrl, SharedCrls } from '../messages.ts'
 
 export interface ThreadCrls extends FrontCrls {
   /** Replaces all lists with these. */
-  replace(crls: readonly SharedCrl[]): undefined
+  replace(crls: SharedCrls): undefined
 }
 
-export function createFrontCrls(
-  first: readonly SharedCrl[],
-  { rebuild_interval_seconds, complete }: Config['crl'],
-): ThreadCrls {
-  let documents = documentsOf(first)
+export function createFrontCrls(first: SharedCrls, { rebuild_interval_seconds, complete }: Config['crl']): ThreadCrls {
+  let documents = documentsOf(first.lists)
+  let { withheld } = first
   return {
     maxAgeSeconds: rebuild_interval_seconds,
     find: (name) => documents.get(name),
@@ -27,8 +25,10 @@ export function createFrontCrls(
       !complete &&
       !documents.has(name) &&
       [...documents.keys()].some((part) => name === '' || part.startsWith(`${name}/`)),
+    isWithheld: (name) => withheld.includes(name),
     replace(crls) {
-      documents = documentsOf(crls)
+      documents = documentsOf(crls.lists)
+      withheld = crls.withheld
       return undefined
     },
   }

@@ -85,7 +85,7 @@ function threadData(
     outages,
     rateTable: allocateSharedTable(),
     flags: flagsMemory,
-    crls: crl?.shared() ?? [],
+    crls: crl?.shared() ?? { lists: [], withheld: [] },
     tls: tlsFiles(config),
   }
   return Array.from({ length: config.server.workers }, (_, front) => ({ ...shared, front }))

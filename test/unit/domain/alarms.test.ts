@@ -17,6 +17,7 @@ const INSTANCE: InstanceState = {
 const QUIET: AlarmFacts = {
   now: NOW,
   instance: INSTANCE,
+  databaseBehindSince: undefined,
   crl: { isPublished: true, isStale: false, obstacle: undefined },
   isSigningStopped: false,
   isInMaintenance: false,
@@ -50,6 +51,11 @@ const cases: readonly (readonly [what: string, facts: Partial<AlarmFacts>, expec
     'a stale CRL says why',
     { crl: { isPublished: true, isStale: true, obstacle: 'signer away' } },
     ['error crl: a CRL is stale: signer away'],
+  ],
+  [
+    'a database behind its signer',
+    { databaseBehindSince: NOW },
+    [`error database_behind: since ${NOW.toISOString()} the database lacks what the signer has recorded`],
   ],
   ['a silent instance', { instance: undefined }, ['error instance: the instance that answers does not say how it is']],
   [

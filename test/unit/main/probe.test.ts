@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { CaHealth } from '../../../src/ca/backend.ts'
+import { isHealthy, unreadiness } from '../../../src/domain/health.ts'
 import { createProbe, type ProbeParts } from '../../../src/main/probe.ts'
 
 const UP: CaHealth = { signing: true, tokens: [] }
@@ -17,6 +18,7 @@ interface Scripted {
   database?: () => Promise<never[]>
   others?: { name: string; isUp: boolean }[]
   mail?: ProbeParts['smtp']
+  signerRecords?: 'ok' | 'error'
 }
 
 /** `script` may change between two questions. */
@@ -48,6 +50,7 @@ function aProbe(script: Scripted) {
     workers: () => ({ challenge: true, cleanup: true, expiration: true }),
     background: async () => ({ tasks: [], consumers: [] }),
     crl: () => undefined,
+    signerRecords: () => script.signerRecords,
     dnsResolver: () => undefined,
     auditLog: () => undefined,
     smtp: script.mail,
@@ -107,6 +110,13 @@ describe('the gauges of readiness', () => {
 })
 
 describe('the health endpoints', () => {
+  test('are degraded while the database lacks what the signer has recorded, and ready', async () => {
+    const { probe } = aProbe({ signerRecords: 'error' })
+    const report = await probe.health()
+    assert.deepEqual(report.checks.signer_records, { status: 'error' })
+    assert.deepEqual([isHealthy(report), unreadiness(report)], [false, undefined])
+  })
+
   test('ask a signer that is known to be away nothing, and look again as soon as it is back', async () => {
     const script: Scripted = { failure: new Error('ENOENT') }
     const { probe, asked } = aProbe(script)

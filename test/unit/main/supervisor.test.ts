@@ -39,6 +39,7 @@ function aSupervisor(more: object = {}) {
     events: { thread: () => undefined },
     workers: () => ({ challenge: true, cleanup: true, expiration: false }),
     background: async () => ({ tasks: [], consumers: [] }),
+    signerRecords: () => undefined,
     dnsResolver: () => undefined,
     auditLog: () => undefined,
     smtp: undefined,

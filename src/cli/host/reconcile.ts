@@ -1,0 +1,139 @@
+/** `chancery reconcile`: compares the database with what the signer has recorded, and brings back what it lacks. */
+
+import type { CaBackend } from '../../ca/backend.ts'
+import type { RecordState, SignerRecords } from '../../ca/signer-records.ts'
+import { hasSigner } from '../../config/backends.ts'
+import type { Config } from '../../config/schema.ts'
+import { connectSigner } from '../../main/ca/signer-connection.ts'
+import { createLogger } from '../../ops/logging.ts'
+import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
+import { FIRST, type Lacking, SignerComparison } from '../../services/signer-comparison.ts'
+import { fingerprintSha256 } from '../../shared/pki/certificate.ts'
+import { createCertificateStore } from '../../store/certificate-store.ts'
+import { createCrlStore } from '../../store/crl-store.ts'
+import type { Database } from '../../store/database.ts'
+import { createIssuanceStore } from '../../store/issuance-store.ts'
+import { restorationStore } from '../../store/restoration-store.ts'
+import { createSignerMarkStore } from '../../store/signer-mark-store.ts'
+import { readConfigFile } from '../config-file.ts'
+import { type Administration, withAdministration, withDatabase } from '../operator-database.ts'
+import { tell } from '../printing.ts'
+import { CommandError, type Printing } from '../values.ts'
+import { withSigner } from './with-signer.ts'
+
+export interface ReconcileOptions extends Printing {
+  'dry-run': boolean
+  /** From the first record on; else from the mark of the database. */
+  all: boolean
+}
+
+const ANSWER_MS = 15_000
+
+/** @returns 0 when the database has everything now; 1 when something lacks or did not come back */
+export async function reconcile(options: ReconcileOptions): Promise<number> {
+  const config = await readConfigFile(options.config)
+  if (!hasSigner(config)) throw new CommandError('no certificate is signed here: there is no signer to compare with')
+  const { log } = createLogger({ ...config.logging, level: 'CRITICAL' }, 'main', false)
+  return withSigner(config, log, async (place) => {
+    const ca = connectSigner(place, log)
+    try {
+      await ca.health({ timeoutMs: ANSWER_MS })
+      const state = await ca.records?.state()
+      if (!ca.records || !state) throw new CommandError('the signer is of an earlier release, and keeps no records')
+      const { records } = ca
+      return await withAdministration(config, (administration) =>
+        withDatabase(config, (db) => compare({ config, db, administration, ca, records, state }, options)),
+      )
+    } finally {
+      await ca.close()
+    }
+  })
+}
+
+interface Parts {
+  config: Config
+  db: Database
+  administration: Administration
+  ca: CaBackend
+  records: SignerRecords
+  state: RecordState
+}
+
+interface Report {
+  lacking: Lacking
+  certificates: number
+  without_order: number
+  revocations: number
+  given_up: number
+}
+
+async function compare({ config, db, administration, ca, records, state }: Parts, options: ReconcileOptions) {
+  const report: Report = { lacking: { certificates: 0, revocations: 0 }, ...NOTHING }
+  const say = (line: string) => options.json || console.log(line)
+  const marks = createSignerMarkStore(db)
+  const certificates = createCertificateStore(db)
+  const restoration = new Restoration({
+    records,
+    ca,
+    saveIssuer: ({ certificate, chain }) =>
+      certificates.saveIssuer(Buffer.from(fingerprintSha256(certificate), 'hex'), certificate, chain),
+    store: restorationStore(db, createIssuanceStore(db)),
+    events: restored(report, say),
+  })
+  const comparison = new SignerComparison({
+    records,
+    marks,
+    crls: createCrlStore(db),
+    restoration,
+    intentSeconds: config.ca.deferred_signing_timeout,
+    maxValidityDays: config.ca.max_validity_days,
+    onLacking: async (what, serialNumbers) => {
+      if (options['dry-run']) for (const serialNumber of serialNumbers) say(`lacks ${ONE[what]}  ${serialNumber}`)
+    },
+    isStopping: () => false,
+  })
+  const run = async (...args: Parameters<SignerComparison['run']>) => {
+    const found = await comparison.run(...args)
+    report.lacking.certificates += found.certificates
+    report.lacking.revocations += found.revocations
+  }
+  const mark = await marks.mark(state.chain)
+  if (options['dry-run']) await run(state, options.all ? FIRST : mark, 'count')
+  else {
+    if (options.all) await run(state, FIRST, 'restore', false)
+    await run(state, mark, 'restore')
+    await marks.noteWhole()
+    await leaveEntry(administration, report)
+  }
+  const { lacking, ...back } = report
+  const wanted = `lacking: ${lacking.certificates} certificates, ${lacking.revocations} revocations`
+  const done = `back: ${back.certificates} certificates (${back.without_order} without an order), ${back.revocations} revocations; ${back.given_up} do not come back`
+  tell(options.json, options['dry-run'] ? { lacking } : report, wanted, ...(options['dry-run'] ? [] : [done]))
+  const isLacking = lacking.certificates + lacking.revocations > 0
+  return (options['dry-run'] ? isLacking : back.given_up > 0) ? 1 : 0
+}
+
+const NOTHING = { certificates: 0, without_order: 0, revocations: 0, given_up: 0 }
+const ONE = { certificates: 'certificate', revocations: 'revocation' } as const
+
+function restored(report: Report, say: (line: string) => void): RestorationEvents {
+  return {
+    certificate({ serialNumber, orderId, names }) {
+      report.certificates += 1
+      if (orderId === undefined) report.without_order += 1
+      say(`certificate  ${serialNumber}  ${names.join(',')}${orderId === undefined ? '' : `  order ${orderId}`}`)
+    },
+    revocation({ serialNumber, reason }) {
+      report.revocations += 1
+      say(`revocation   ${serialNumber}  reason ${reason}`)
+    },
+    givenUp(sequence, reason) {
+      report.given_up += 1
+      say(`line ${sequence} of the audit chain does not come back: ${reason}`)
+    },
+  }
+}
+
+async function leaveEntry({ audit, actor }: Administration, { lacking: _, ...back }: Report): Promise<void> {
+  if (back.certificates + back.revocations + back.given_up > 0) await audit.record(actor, 'database.reconcile', back)
+}

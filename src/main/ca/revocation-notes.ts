@@ -1,0 +1,19 @@
+/** The notes of revocations at the signer, with the log of a thread. */
+
+import type { Logger } from 'pino'
+import type { CaBackend } from '../../ca/backend.ts'
+import { createRevocationNotes, type NoteRevocations } from '../../services/revocation-notes.ts'
+import type { CertificateStore } from '../../store/certificate-store.ts'
+
+export function revocationNotes(
+  { ca, log }: { ca: CaBackend; log: Logger },
+  { certificates }: { certificates: CertificateStore },
+): NoteRevocations {
+  return createRevocationNotes({
+    ca,
+    records: ca.records,
+    certificates,
+    onFailed: (error, count) =>
+      log.warn({ err: error, count }, 'revocations could not be noted at the signer; the next CRL has them'),
+  })
+}

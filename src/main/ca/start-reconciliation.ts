@@ -1,0 +1,151 @@
+/** The comparison of the database with the signer in the supervisor: its parts, and what is told of it. */
+
+import type { Logger } from 'pino'
+import type { CaBackend } from '../../ca/backend.ts'
+import type { SignerRecords } from '../../ca/signer-records.ts'
+import type { Config } from '../../config/schema.ts'
+import type { EventWriter } from '../../events/event-writer.ts'
+import { beginAtZero, type Metrics } from '../../ops/metrics.ts'
+import type { Issuance } from '../../services/issuance.ts'
+import { Reconciliation, type ReconciliationEvents } from '../../services/reconciliation.ts'
+import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
+import { SignerComparison } from '../../services/signer-comparison.ts'
+import type { Database } from '../../store/database.ts'
+import { restorationStore } from '../../store/restoration-store.ts'
+import type { AdminThread } from '../admin/start-admin.ts'
+import type { ReconciledFacts } from '../messages.ts'
+import type { Stores } from '../stores.ts'
+
+export interface ReconciliationPart {
+  reconciliation: Reconciliation
+  /** The admin thread starts later, and has the key of the audit log. */
+  tellAudit(admin: Pick<AdminThread, 'noteReconciled'>): void
+}
+
+interface Parts {
+  config: Config
+  db: Database
+  stores: Pick<Stores, 'issuance' | 'crls' | 'marks'>
+  issuance: Pick<Issuance, 'saveIssuer'>
+  ca: Pick<CaBackend, 'issuers'>
+  metrics: Metrics
+  log: Logger
+  eventWriter: Pick<EventWriter, 'write'>
+  isStopping(): boolean
+}
+
+export function startReconciliation(records: SignerRecords, parts: Parts): ReconciliationPart {
+  const { config, db, stores, issuance, ca, isStopping } = parts
+  const report = new Report(parts)
+  const restoration = new Restoration({
+    records,
+    ca,
+    saveIssuer: issuance.saveIssuer,
+    store: restorationStore(db, stores.issuance),
+    events: report.restored(),
+  })
+  const comparison = new SignerComparison({
+    records,
+    marks: stores.marks,
+    crls: stores.crls,
+    restoration,
+    intentSeconds: config.ca.deferred_signing_timeout,
+    maxValidityDays: config.ca.max_validity_days,
+    onLacking: () => reconciliation.noteBehind(),
+    isStopping,
+  })
+  const reconciliation: Reconciliation = new Reconciliation({
+    records,
+    marks: stores.marks,
+    comparison,
+    mode: config.database.reconcile,
+    events: report.events(),
+    isStopping,
+  })
+  return { reconciliation, tellAudit: (admin) => report.tellAudit(admin) }
+}
+
+const NOTHING: ReconciledFacts = { certificates: 0, without_order: 0, revocations: 0, given_up: 0 }
+
+/** Counts what comes back until all of it is there; then come one alarm and one entry of the audit log. */
+class Report {
+  readonly #parts: Pick<Parts, 'metrics' | 'log' | 'eventWriter'>
+  #back = { ...NOTHING }
+  #admin: Pick<AdminThread, 'noteReconciled'> | undefined
+  #untold: ReconciledFacts[] = []
+
+  constructor(parts: Pick<Parts, 'metrics' | 'log' | 'eventWriter'>) {
+    this.#parts = parts
+    beginAtZero(parts.metrics.reconciled, { kind: 'certificate' }, { kind: 'revocation' })
+  }
+
+  tellAudit(admin: Pick<AdminThread, 'noteReconciled'>): void {
+    this.#admin = admin
+    for (const facts of this.#untold.splice(0)) void admin.noteReconciled(facts)
+  }
+
+  restored(): RestorationEvents {
+    const { metrics, log } = this.#parts
+    return {
+      certificate: ({ id, accountId, orderId, serialNumber, names }) => {
+        metrics.reconciled.inc({ kind: 'certificate' })
+        this.#back.certificates += 1
+        if (orderId === undefined) this.#back.without_order += 1
+        const facts = { certificateId: id, accountId, orderId, serialNumber, names }
+        log.warn({ event: 'certificate_restored', ...facts }, 'a certificate is back from the signer')
+      },
+      revocation: ({ id, serialNumber, reason }) => {
+        metrics.reconciled.inc({ kind: 'revocation' })
+        this.#back.revocations += 1
+        const facts = { certificateId: id, serialNumber, reason }
+        log.warn({ event: 'revocation_restored', ...facts }, 'a revocation is back from the signer')
+      },
+      givenUp: (sequence, reason) => {
+        this.#back.given_up += 1
+        log.error(
+          { event: 'restoration_given_up', sequence, reason },
+          'a certificate does not come back from the signer',
+        )
+      },
+    }
+  }
+
+  events(): ReconciliationEvents {
+    const { log } = this.#parts
+    return {
+      behind: (found) => {
+        const facts = found ?? {}
+        log.error({ event: 'database_behind', ...facts }, 'the database lacks what the signer has recorded')
+        if (found) this.#raise(`${countsOf(found)} are to be brought back with: chancery reconcile`)
+      },
+      whole: (since) => {
+        const back = this.#back
+        this.#back = { ...NOTHING }
+        log.warn({ event: 'database_whole', since, ...back }, 'the database has what the signer has recorded')
+        if (back.certificates + back.revocations + back.given_up === 0) return
+        if (this.#admin) void this.#admin.noteReconciled(back)
+        else this.#untold.push(back)
+        const lost = back.given_up > 0 ? `; ${back.given_up} certificates did not come back, the log says why` : ''
+        this.#raise(`${countsOf(back)} are back from the signer, ${back.without_order} without an order${lost}`)
+      },
+      noRecords: () =>
+        log.warn(
+          { event: 'no_signer_records' },
+          'the signer is of an earlier release and keeps no records: what the database loses in a fail-over stays lost',
+        ),
+      gap: (from, to) =>
+        log.error({ event: 'signer_records_gone', from, to }, 'the signer has removed records that were not compared'),
+    }
+  }
+
+  #raise(reason: string): void {
+    const { metrics, log, eventWriter } = this.#parts
+    const message = 'the database was behind its signer'
+    metrics.alarms.inc()
+    log.fatal({ event: 'alarm', code: 'database_behind', reason }, message)
+    eventWriter.write({ kind: 'alarm', subject: 'database', accountId: undefined, data: { message, reason } })
+  }
+}
+
+const countsOf = ({ certificates, revocations }: { certificates: number; revocations: number }) =>
+  `${certificates} certificates and ${revocations} revocations`

@@ -1,0 +1,125 @@
+/**
+ * Keeps the database level with its signer: one comparison before each round of CRLs, what follows where something lacks,
+ * and what the lists have to know (docs/decisions/records-of-the-signer.md).
+ */
+
+import type { RecordState, SignerRecords } from '../ca/signer-records.ts'
+import type { SignerMark, SignerMarkStore } from '../store/signer-mark-store.ts'
+import type { Lacking, SignerComparison } from './signer-comparison.ts'
+
+export interface ReconciliationEvents {
+  /** Something lacks; once an episode, among all instances. With `found`, an operator has to bring it back. */
+  behind(found: Lacking | undefined): void
+  /** Everything is there again. */
+  whole(since: Date): void
+  /** The signer is of an earlier release; once. */
+  noRecords(): void
+  /** The signer has removed records that the database has not compared; once an episode. */
+  gap(from: number, to: number): void
+}
+
+export interface ReconciliationParts {
+  records: SignerRecords
+  marks: SignerMarkStore
+  comparison: Pick<SignerComparison, 'run'>
+  /** `automatic` brings back what lacks; `manual` only says that it lacks. */
+  mode: 'automatic' | 'manual'
+  events: ReconciliationEvents
+  isStopping(): boolean
+}
+
+/** Why a list is not built. */
+const MANUAL = 'the database lacks what the signer has recorded; run "chancery reconcile"'
+const STOPPING = 'the service is stopping'
+const OLDER = 'the database went back to an earlier time while the list was built'
+
+export class Reconciliation {
+  readonly #parts: ReconciliationParts
+  /** Undefined before the first answer of the signer, null when it keeps no records. */
+  #state: RecordState | null | undefined
+  #compared: RecordState | undefined
+  #isBehind = false
+  /** It was found by this instance, and is to be counted. */
+  #isUntold = false
+  #gapTold = 0
+
+  constructor(parts: ReconciliationParts) {
+    this.#parts = parts
+  }
+
+  /** Whether this instance knows that the database lacks something. */
+  get isBehind(): boolean {
+    return this.#isBehind
+  }
+
+  /** Asks what the signer has recorded. @throws its errors */
+  async look(): Promise<RecordState | undefined> {
+    const state = await this.#parts.records.state()
+    if (!state && this.#state !== null) this.#parts.events.noRecords()
+    this.#state = state ?? null
+    return state
+  }
+
+  /**
+   * Compares, and brings back what lacks.
+   * @returns why no list may be built now; undefined when one may
+   * @throws errors of database and signer
+   */
+  async round(): Promise<string | undefined> {
+    this.#compared = undefined
+    const { marks, comparison, mode } = this.#parts
+    const state = await this.look()
+    if (!state) return undefined
+    const mark = await marks.mark(state.chain)
+    this.#isBehind = mark.behindSince !== undefined
+    this.#tellGap(state, mark)
+    const found = await comparison.run(state, mark, mode === 'automatic' ? 'restore' : 'probe')
+    if (mode === 'manual' && found.certificates + found.revocations > 0) {
+      if (this.#isUntold) this.#parts.events.behind(await comparison.run(state, mark, 'count'))
+      this.#isUntold = false
+      return MANUAL
+    }
+    if (this.#parts.isStopping()) return STOPPING
+    if (this.#isBehind) {
+      await marks.noteWhole()
+      this.#isBehind = false
+      this.#parts.events.whole(mark.behindSince ?? new Date())
+    }
+    this.#compared = state
+    return undefined
+  }
+
+  /** For the comparison, before anything comes back. */
+  async noteBehind(): Promise<void> {
+    if (this.#isBehind || !this.#state) return
+    this.#isBehind = true
+    if (!(await this.#parts.marks.noteBehind(this.#state.chain))) return
+    if (this.#parts.mode === 'automatic') this.#parts.events.behind(undefined)
+    else this.#isUntold = true
+  }
+
+  /**
+   * A list has all that its predecessors had where the database still has the mark of this comparison.
+   * @throws Error when it has gone back since
+   */
+  async requireCompared(): Promise<void> {
+    const compared = this.#compared
+    if (!compared) return
+    const { certificates, revocations } = await this.#parts.marks.mark(compared.chain)
+    if (certificates < compared.certificates.last || revocations.seq < compared.revocations.last) throw new Error(OLDER)
+  }
+
+  /** The newest number that was signed for a list, 0 for none; undefined while the signer has not said. */
+  newestSigned(issuerKey: Buffer, url: string): bigint | undefined {
+    if (this.#state === undefined) return undefined
+    const key = issuerKey.toString('hex')
+    const list = this.#state?.lists.find((one) => one.issuerKey === key && one.url === url)
+    return list?.number ?? 0n
+  }
+
+  #tellGap({ certificates: { first } }: RecordState, { certificates: mark }: SignerMark): void {
+    if (first <= mark + 1 || mark === 0 || this.#gapTold === first) return
+    this.#gapTold = first
+    this.#parts.events.gap(mark + 1, first - 1)
+  }
+}

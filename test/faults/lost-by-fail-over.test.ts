@@ -1,0 +1,258 @@
+/**
+ * A fail-over to a standby that was behind: what it has lost comes back from the signer, and no client sees a CRL go back
+ * (docs/decisions/records-of-the-signer.md).
+ */
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { findRunningSigner } from '../../src/ca/signer-place.ts'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
+import { hashSpki } from '../../src/shared/pki/spki.ts'
+import {
+  type AcmeClient,
+  base64url,
+  closeConnections,
+  csrFor,
+  type Responder,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
+import { adminConfig } from '../support/admin.ts'
+import { readCrl } from '../support/crl.ts'
+import { rowsIn } from '../support/database.ts'
+import { type DatabasePair, startDatabasePair } from '../support/database-pair.ts'
+import { operate } from '../support/operator.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+const PATIENCE_MS = 120_000
+/** Of the orders that the standby has, and of those that it has not. */
+const [READY, NEW] = process.env.CHANCERY_NIGHTLY === '1' ? [27, 200] : [8, 32]
+const REVOKED = process.env.CHANCERY_NIGHTLY === '1' ? 65 : 10
+
+interface Seen {
+  number: bigint
+  serials: Set<string>
+}
+
+/** Fetches the list again and again, as relying parties do. */
+class RelyingParty {
+  readonly seen: Seen[] = []
+  readonly #service: () => TestService
+  #isOver = false
+  #last: Promise<void>
+
+  constructor(service: () => TestService) {
+    this.#service = service
+    this.#last = this.#poll()
+  }
+
+  get newest(): Seen | undefined {
+    return this.seen.at(-1)
+  }
+
+  async end(): Promise<void> {
+    this.#isOver = true
+    await this.#last
+  }
+
+  async #poll(): Promise<void> {
+    while (!this.#isOver) {
+      // An instance that is just being restarted answers nobody.
+      const answer = await send({ method: 'GET', url: `${this.#service().baseUrl}/crl` }).catch(() => undefined)
+      if (answer?.status === 200) {
+        const { number, entries } = readCrl(answer.body)
+        this.seen.push({ number, serials: new Set(entries.map(({ serial }) => serial)) })
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+}
+
+describe('a fail-over to a standby that is behind', { timeout: 900_000 }, () => {
+  let pair: DatabasePair
+  let first: TestService
+  let second: TestService
+  let responder: Responder
+  let client: AcmeClient
+  const relying: RelyingParty[] = []
+  const config = () => ({
+    ...adminConfig({}),
+    crl: { enabled: true },
+    nonce: { store: 'database' },
+    database: { auto_setup: true, host: pair.hosts },
+  })
+  const signerOfFirst = () => {
+    const place = findRunningSigner(path.join(first.folder, 'signer-audit.jsonl'))
+    assert.ok(place && place !== 'starting')
+    return { signer: { socket: place.socketPath, secret_file: place.secretFile } }
+  }
+  const startSecond = () =>
+    startTestService({
+      fronts: 1,
+      config: { ...config(), ca: signerOfFirst() },
+      beside: first,
+      ...(second && { continueFrom: second }),
+    })
+
+  before(async () => {
+    pair = await startDatabasePair()
+    first = await startTestService({
+      fronts: 1,
+      database: { connection: pair.primary.connection, drop: async () => undefined },
+      config: config(),
+    })
+    second = await startSecond()
+    responder = await startResponder(first.http01Port)
+    client = await registeredClient(first.directoryUrl)
+    relying.push(new RelyingParty(() => first), new RelyingParty(() => second))
+  })
+  after(async () => {
+    for (const one of relying) await one.end()
+    closeConnections()
+    await responder?.close()
+    await second?.dispose()
+    await first?.dispose()
+    await pair?.stop()
+  })
+
+  const serialOf = (der: Buffer) => new X509Certificate(der).serialNumber.toLowerCase()
+  const now = () => ({ connection: pair.standby.connection, drop: async () => undefined })
+
+  async function revoke(by: AcmeClient, der: Buffer, parts: { reason?: number; withKeyOf?: never } = {}) {
+    const payload = { certificate: base64url(der), reason: parts.reason ?? 4 }
+    const answer = await by.post(by.directory['revokeCert'] as string, payload)
+    assert.equal(answer.status, 200, answer.text)
+    return serialOf(der)
+  }
+
+  /** Order, and a certificate for it. */
+  interface Held {
+    order: string
+    certificate: string
+    der: Buffer
+  }
+
+  async function readyOrder(name: string) {
+    const created = await client.newOrder([name])
+    await client.authorize(created, responder)
+    return { name, url: String(created.headers.location), finalize: created.json.finalize as string }
+  }
+
+  async function finalize({ name, url, finalize }: Awaited<ReturnType<typeof readyOrder>>): Promise<Held> {
+    const answer = await client.post(finalize, { csr: await csrFor([name]) })
+    const order = answer.json.status === 'processing' ? await client.settled(url) : answer
+    assert.equal(order.json.status, 'valid', order.text)
+    const certificate = order.json.certificate as string
+    const { text } = await client.post(certificate)
+    return { order: url, certificate, der: new X509Certificate(text).raw }
+  }
+
+  const inTurn = async <T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> => {
+    const results: R[] = []
+    for (let at = 0; at < items.length; at += 8) results.push(...(await Promise.all(items.slice(at, at + 8).map(work))))
+    return results
+  }
+  const names = (label: string, count: number) => Array.from({ length: count }, (_, n) => `${label}-${n}.test`)
+
+  test('loses no certificate and no revocation, and no relying party sees the list go back', async () => {
+    const ready = await inTurn(names('ready', READY), readyOrder)
+    const early = await inTurn(await inTurn(names('early', 3), readyOrder), finalize)
+    const listed = [await revoke(client, early[0]!.der)]
+    await until('the list has it', () => relying.every(({ newest }) => newest?.serials.has(listed[0]!)))
+    await pair.freeze()
+
+    const finalized = await inTurn(ready, finalize)
+    const other = await registeredClient(first.directoryUrl)
+    const strangers = [await other.obtain(['stranger.test'], responder)]
+    const fresh = await inTurn(await inTurn(names('fresh', NEW - 1), readyOrder), finalize)
+    const lost = [
+      ...finalized,
+      ...fresh,
+      ...strangers.map(({ der, certificateUrl }) => ({ der, order: '', certificate: certificateUrl })),
+    ]
+    assert.equal(lost.length, READY + NEW)
+    const [compromised] = [early[1]!, finalized[0]!]
+    listed.push(await revoke(client, compromised.der, { reason: 1 }))
+    for (const { der } of fresh.slice(0, REVOKED - 2)) listed.push(await revoke(client, der))
+    await until('the list has them', () =>
+      relying.every(({ newest }) => listed.every((one) => newest?.serials.has(one))),
+    )
+    // Committed and acknowledged, and perhaps on no list yet.
+    listed.push(await revoke(client, fresh.at(-1)!.der))
+
+    await second.stop()
+    await pair.primary.stop()
+    await pair.promote()
+    second = await startSecond()
+    const back = await until(
+      'all is back',
+      async () => {
+        const rows = await rowsIn<{ serial: string; account: boolean; ordered: boolean; reason: number | null }>(
+          now(),
+          `SELECT encode(serial_number, 'hex') AS serial, account_id IS NOT NULL AS account, order_id IS NOT NULL AS ordered,
+                  revocation_reason AS reason FROM certificates WHERE der <> ''`,
+        )
+        const found = new Map(rows.map((row) => [row.serial, row]))
+        const isThere = lost.every(({ der }) => found.has(serialOf(der)))
+        return isThere && listed.every((one) => found.get(one)?.reason !== null) && found
+      },
+      PATIENCE_MS,
+    )
+    await until('the lists have all', () =>
+      relying.every(({ newest }) => listed.every((one) => newest?.serials.has(one))),
+    )
+
+    for (const { seen } of relying) {
+      const falls = seen.filter(({ number }, at) => at > 0 && number < seen[at - 1]!.number)
+      assert.deepEqual(falls, [])
+      for (const [at, { serials }] of seen.entries())
+        for (const serial of seen[at - 1]?.serials ?? []) assert.ok(serials.has(serial), `${serial} left the list`)
+    }
+    // What the standby knew comes back whole: the account, and the order where that was there.
+    assert.deepEqual(
+      finalized.map(({ der }) => back.get(serialOf(der))).filter((row) => !row?.account || !row.ordered),
+      [],
+    )
+    assert.ok(fresh.every(({ der }) => back.get(serialOf(der))?.account))
+    assert.equal(back.get(serialOf(strangers[0]!.der))?.account, false, 'its account is lost')
+    for (const { order, certificate, der } of finalized) {
+      const { json } = await client.post(order)
+      assert.deepEqual([json.status, json.certificate], ['valid', certificate])
+      assert.deepEqual(new X509Certificate((await client.post(certificate)).text).raw, der)
+    }
+    for (const { certificate } of fresh) assert.equal((await client.post(certificate)).status, 200)
+    const spki = hashSpki(parseCertificate(compromised.der).tbs.spki)
+    assert.equal((await rowsIn(now(), 'SELECT FROM blocked_keys WHERE spki_sha256 = $1', [spki])).length, 1)
+  })
+
+  test('is told once: an alarm, an entry of the audit log, and numbers', async () => {
+    const entries = await until('the entry', async () => {
+      const rows = await rowsIn<{ details: Record<string, number> }>(
+        now(),
+        "SELECT details FROM admin_audit_log WHERE action = 'database.reconcile'",
+      )
+      return rows.length > 0 && rows
+    })
+    assert.deepEqual(
+      entries.map(({ details }) => [details.certificates, details.without_order, details.given_up]),
+      [[READY + NEW, NEW, 0]],
+    )
+    const alarms = [...first.log, ...second.log].filter(
+      ({ event, code }) => event === 'alarm' && code === 'database_behind',
+    )
+    assert.equal(alarms.length, 1)
+    const health = (await send({ method: 'GET', url: `${first.baseUrl}/healthz` })).json
+    assert.deepEqual(health.checks.signer_records, { status: 'ok' })
+  })
+
+  test('leaves nothing for a second comparison, from the mark or from the first record', async () => {
+    for (const words of [[], ['--all'], ['--dry-run', '--all']]) {
+      const report = JSON.parse(await operate(second, 'reconcile', '--json', ...words))
+      assert.deepEqual(report.lacking, { certificates: 0, revocations: 0 })
+    }
+  })
+})
