@@ -189,7 +189,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
   '@node-rs/argon2': ['src/admin/users/password-hash.ts'],
   '@slonik/pg-driver': ['src/store/slonik.ts'],
   'better-queue': ['src/events/external-delivery.ts'],
-  'graphene-pk11': ['signer/keys/pkcs11/native.ts'],
+  'graphene-pk11': ['signer/keys/pkcs11/native.ts', 'bench/faults/token.ts'],
   'fastest-levenshtein': ['src/shared/config-file/suggest.ts'],
   jose: ['src/admin/users/sign-in.ts'],
   'lru-cache': ['src/shared/lib/caching.ts'],

@@ -38,6 +38,8 @@ export interface Clients {
   readonly complaints: readonly Incident[]
   /** Orders and accounts that the service no longer knew. */
   readonly forgotten: readonly Incident[]
+  /** Flows that all clients together begin in a second from now on; undefined for as many as they can. */
+  pace(perSecond: number | undefined): void
   /** Begins no further flow. @returns flows that have not ended within the bound */
   finish(withinMs: number): Promise<Incident[]>
   close(): Promise<void>
@@ -54,6 +56,7 @@ const REVOKED_OF = 8
 const KEY_COMPROMISE = 1
 
 export async function startClients(stand: Stand, { clients: count, perSecond }: LoadOptions): Promise<Clients> {
+  let rate = perSecond
   const proofs: Proofs = new Map()
   const places = { host: '127.0.0.1', http01Port: stand.http01Port, dnsPort: 0, tlsAlpn01Port: 0 }
   const responder = await startResponder('http-01', places, proofs)
@@ -78,9 +81,9 @@ export async function startClients(stand: Stand, { clients: count, perSecond }: 
     for (let flows = index; !isFinishing; flows++) {
       const startedAt = Date.now()
       await flow(client, index, flows % REVOKED_OF === 0)
-      if (perSecond === undefined) continue
+      if (rate === undefined) continue
       // Spread, so that flows of clients do not fall into step.
-      const pause = (2 * Math.random() * 1000 * count) / perSecond
+      const pause = (2 * Math.random() * 1000 * count) / rate
       await sleep(Math.max(0, startedAt + pause - Date.now()))
     }
   }
@@ -119,6 +122,7 @@ export async function startClients(stand: Stand, { clients: count, perSecond }: 
   all.catch(() => undefined)
   return {
     ...{ held, revoked, complaints, forgotten },
+    pace: (perSecond) => (rate = perSecond),
     async finish(withinMs) {
       isFinishing = true
       await Promise.race([all, sleep(withinMs)])

@@ -3,10 +3,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Books, checkBooks } from './books.ts'
 import { type Clients, type LoadOptions, startClients } from './clients.ts'
-import { KINDS } from './kinds.ts'
+import { KINDS } from './kinds/table.ts'
 import { watchLists } from './list-watch.ts'
 import { chanceFrom } from './random.ts'
 import type { Planned } from './schedule.ts'
+import { type Soak, soak } from './soak.ts'
 import type { Stand } from './stand.ts'
 
 /** Instants are milliseconds of this machine's clock. */
@@ -26,9 +27,10 @@ export interface Run {
   startedAt: number
   endedAt: number
   faults: Happened[]
-  /** Parts that ended though no fault had ended them. */
+  /** Parts that ended though no fault explains it. */
   deaths: { part: string; at: number }[]
   flows: readonly { begunAt: number; at: number }[]
+  soak: Soak | undefined
   books: Books
 }
 
@@ -36,6 +38,8 @@ export interface RunOptions {
   planned: readonly Planned[]
   load: LoadOptions
   overlap: boolean
+  /** Seconds of load without faults, before them. */
+  soakSeconds: number | undefined
   /** For recovery of each fault, and for what was begun to end. */
   boundMs: number
   interrupt: AbortSignal
@@ -45,6 +49,9 @@ export interface RunOptions {
 /** Of calm load before the first fault and after the last one. */
 const CALM_MS = 3_000
 const LOOK_MS = 50
+/** Of the closed loop in front of a soak. */
+const WARMUP_MS = 20_000
+const MEASURED_MS = 20_000
 /** Certificates among which the first after a fault must be; looks follow each other quickly. */
 const LATEST = 1_000
 
@@ -55,7 +62,9 @@ export async function conduct(stand: Stand, options: RunOptions): Promise<Run> {
   try {
     await recovered(stand, clients, Date.now(), boundMs)
     await sleep(CALM_MS)
-    const startedAt = Date.now()
+    const soaked =
+      options.soakSeconds === undefined ? undefined : await soakAtHalf(stand, clients, options.soakSeconds, options)
+    const startedAt = soaked?.startedAt ?? Date.now()
     const faults: Promise<Happened>[] = []
     for (const fault of planned) {
       // Rejects when the run is interrupted; the loop ends then.
@@ -71,13 +80,39 @@ export async function conduct(stand: Stand, options: RunOptions): Promise<Run> {
     const left = await clients.finish(boundMs)
     const books = await checkBooks({ stand, clients, list, boundMs })
     books.findings.push(...left.map((incident) => ({ trouble: 'stuck' as const, ...incident })))
-    const deaths = stand.parts.flatMap(({ name, deaths }) => deaths.map((at) => ({ part: name, at: at.getTime() })))
+    const deaths = stand.parts.flatMap(({ name, deaths }) =>
+      deaths.map((at) => ({ part: name, at: at.getTime() })).filter(({ at }) => !mayEndAt(at, happened)),
+    )
     const flows = clients.held.map(({ begunAt, at }) => ({ begunAt, at }))
-    return { startedAt, endedAt: Date.now(), faults: happened, deaths, flows, books }
+    return { startedAt, endedAt: Date.now(), faults: happened, deaths, flows, soak: soaked?.soak, books }
   } finally {
     list.end()
     await clients.close()
   }
+}
+
+/** A closed loop finds the maximum first. */
+async function soakAtHalf(
+  stand: Stand,
+  clients: Clients,
+  seconds: number,
+  { load, interrupt, tell }: RunOptions,
+): Promise<{ startedAt: number; soak: Soak }> {
+  clients.pace(undefined)
+  await sleep(WARMUP_MS)
+  const before = clients.held.length
+  await sleep(MEASURED_MS)
+  const perSecond = (500 * (clients.held.length - before)) / MEASURED_MS
+  tell(`half of the maximum of ${load.clients} clients: ${perSecond.toFixed(1)} certificates a second`)
+  clients.pace(perSecond)
+  const startedAt = Date.now()
+  return { startedAt, soak: await soak(stand, clients.held, { seconds, perSecond, interrupt }) }
+}
+
+/** Whether the fault of that time lets parts end by themselves. */
+function mayEndAt(at: number, happened: readonly Happened[]): boolean {
+  const fault = happened.findLast(({ beganAt }) => beganAt <= at)
+  return fault !== undefined && KINDS[fault.kind]?.mayEnd === true
 }
 
 async function happen(
@@ -89,12 +124,14 @@ async function happen(
 ): Promise<Happened> {
   const { lasts, begin } = KINDS[kind]!
   const beganAt = Date.now()
-  const { target, end } = await begin(stand, chanceFrom(seed))
+  const { target, end, repair } = await begin(stand, chanceFrom(seed))
   await sleep(1000 * (lasts[0] + share * (lasts[1] - lasts[0])))
   await end()
   const endedAt = Date.now()
   const recoveryMs = await recovered(stand, clients, endedAt, boundMs)
   const silenceMs = longestSilence(clients, beganAt)
+  await repair?.()
+  await stand.makeWhole(boundMs)
   return { kind, target, plannedAt: startedAt + 1000 * at, beganAt, endedAt, recoveryMs, silenceMs }
 }
 

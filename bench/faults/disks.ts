@@ -24,7 +24,8 @@ export class Disk {
   /** No byte is left from now on: the disk shrinks to what is on it. */
   fill(): void {
     const { blocks, bfree, bsize } = statfsSync(this.folder)
-    this.#resize((blocks - bfree) * bsize)
+    // Size 0 would be no limit.
+    this.#resize(Math.max(1, blocks - bfree) * bsize)
   }
 
   empty(): void {

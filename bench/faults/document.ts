@@ -26,6 +26,7 @@ export interface FaultsDocument {
   findings: (Finding & { fault: number | undefined })[]
   faults: Happened[]
   deaths: Run['deaths']
+  soak: Run['soak']
   /** Certificates obtained in each second from the start. */
   certificatesBySecond: number[]
 }
@@ -66,13 +67,16 @@ export function documentOf(command: string[], seed: number, run: Run): FaultsDoc
     findings,
     faults: run.faults,
     deaths: run.deaths,
+    soak: run.soak,
     certificatesBySecond: bySecond(run),
   }
 }
 
-/** 0/0/0/0, and every fault was recovered from. */
-export function isGood({ total, faults }: FaultsDocument): boolean {
-  return TROUBLES.every((trouble) => total[trouble] === 0) && faults.every(({ recoveryMs }) => recoveryMs !== undefined)
+/** 0/0/0/0, every fault was recovered from, no part ended by itself, and nothing rises in a soak. */
+export function isGood({ total, faults, deaths, soak }: FaultsDocument): boolean {
+  if (soak?.verdicts.some(({ isFlat }) => !isFlat)) return false
+  const areRecovered = faults.every(({ recoveryMs }) => recoveryMs !== undefined)
+  return TROUBLES.every((trouble) => total[trouble] === 0) && areRecovered && deaths.length === 0
 }
 
 /** The fault that had begun last. */

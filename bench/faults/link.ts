@@ -56,7 +56,7 @@ export class Link {
 
   #accept(client: Socket): void {
     if (this.#state === 'cut') {
-      client.resetAndDestroy()
+      reset(client)
       return
     }
     const server = connect({ ...this.#to, allowHalfOpen: true })
@@ -91,9 +91,15 @@ export class Link {
   }
 
   #end({ client, server }: Connection): void {
-    client.resetAndDestroy()
+    reset(client)
     server.destroy()
   }
+}
+
+/** Unix sockets know no reset. */
+function reset(socket: Socket): void {
+  if (socket.remoteAddress === undefined) socket.destroy()
+  else socket.resetAndDestroy()
 }
 
 const silenced = new WeakSet<Socket>()

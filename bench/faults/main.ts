@@ -11,7 +11,8 @@ import { integer, number, output, someOf } from '../flags.ts'
 import { Interrupted, interruptBySignals } from '../surroundings.ts'
 import { conduct } from './conduct.ts'
 import { documentOf, isGood } from './document.ts'
-import { KINDS } from './kinds.ts'
+import { KINDS, POSSIBLE } from './kinds/table.ts'
+import { renderPage } from './page.ts'
 import { planFaults } from './schedule.ts'
 import { startStand } from './stand.ts'
 import { renderText } from './text.ts'
@@ -32,20 +33,28 @@ const FAULTS = command({
     seed: option('Number that decides which faults come when', integer(1, 2_147_483_646), 1),
     faults: option('How many', integer(1, 100_000), 100),
     duration: option('Time for all of them: 90s, 60m or 10h', readDuration, '60m'),
-    kinds: optional('Kinds of fault, with commas between (default: all)', someOf(Object.keys(KINDS))),
+    kinds: optional('Kinds of fault, with commas between (default: all that are possible here)', someOf(POSSIBLE)),
     overlap: isGiven('Begin a fault when its time has come, though others are not recovered from'),
     clients: option('ACME clients', integer(1, 1_000), 8),
     rate: option('Certificates that they begin in a second', number(0.01, 10_000), 8),
     bound: option('Seconds in which each fault must be recovered from', integer(1, 3_600), 120),
     list: isGiven('Show the kinds of fault, and the plan of this seed'),
+    soak: optional('Load without faults for so long, at half of the maximum, such as 60m', readDuration),
     json: optional('File to write the results to', output),
+    html: optional('File to write a report with a line of time to', output),
     keep: isGiven('Keep the folder with logs and data'),
   },
-  examples: ['--seed 7 --faults 100 --duration 60m', '--kinds kill-primary,kill-signer --faults 10 --duration 5m'],
-  async run({ seed, faults, duration, kinds = Object.keys(KINDS), overlap, clients, rate, bound, list, json, keep }) {
-    const planned = planFaults({ seed, faults, duration, kinds })
-    if (list) {
-      for (const kind of kinds) console.log(`${kind.padEnd(30)} ${KINDS[kind]!.about}`)
+  examples: [
+    '--seed 7 --faults 100 --duration 60m --html faults.html',
+    '--soak 60m --html soak.html',
+    '--kinds kill-primary,kill-signer --faults 10 --duration 5m',
+  ],
+  async run(values) {
+    const { seed, faults, duration, kinds = POSSIBLE, overlap, clients, rate, bound, soak, json, html, keep } = values
+    const planned = soak === undefined ? planFaults({ seed, faults, duration, kinds }) : []
+    if (values.list) {
+      for (const [name, { about, impossible }] of Object.entries(KINDS))
+        console.log(`${name.padEnd(30)} ${about}${impossible ? ` (not here: ${impossible})` : ''}`)
       for (const { kind, at } of planned) console.log(`${at.toFixed(1).padStart(8)} s  ${kind}`)
       return 0
     }
@@ -57,9 +66,11 @@ const FAULTS = command({
     const stand = await startStand(folder)
     try {
       const load = { clients, perSecond: rate }
-      const options = { planned, load, overlap, boundMs: 1000 * bound, interrupt, tell: console.log }
+      const waits = { soakSeconds: soak, boundMs: 1000 * bound, interrupt }
+      const options = { planned, load, overlap, ...waits, tell: console.log }
       const document = documentOf(process.argv.slice(2), seed, await conduct(stand, options))
       if (json !== undefined) writeFileSync(json, `${JSON.stringify(document, null, 2)}\n`)
+      if (html !== undefined) writeFileSync(html, renderPage(document))
       console.log(renderText(document))
       if (interrupt.reason instanceof Interrupted) return interrupt.reason.exitCode
       return isGood(document) ? 0 : 1

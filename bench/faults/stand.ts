@@ -13,12 +13,14 @@ import { ensureDevCa } from '../../src/dev/dev-ca.ts'
 import { OWN_ROOT } from '../servers/build.ts'
 import { freePort } from '../servers/child.ts'
 import { type ServerKey, serverKey } from './certificates.ts'
+import { clockEnvironment } from './clock-files.ts'
 import { balancerConfiguration, instanceConfiguration, signerConfiguration } from './configuration.ts'
 import { Databases } from './databases.ts'
 import { Disk } from './disks.ts'
 import { Link } from './link.ts'
 import { Part } from './part.ts'
 import { accepts, answerOf } from './readiness.ts'
+import { makeToken, SOFTHSM } from './token.ts'
 
 export interface Instance {
   part: Part
@@ -46,9 +48,15 @@ export interface Stand {
   webhook: Part
   disks: Disks
   links: Links
+  /** Files that say how wrong a clock is. */
+  clocks: Clocks
+  /** Where the issuer's key is in a token. */
+  tokenFolder: string | undefined
   parts: readonly Part[]
-  /** Whether every part is up, and every instance answers /readyz with 200. */
+  /** Whether every instance answers /readyz with 200. */
   isReady(): Promise<boolean>
+  /** Waits until every part is up, and restarts what is not within the bound, as an operator would. */
+  makeWhole(withinMs: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -56,6 +64,12 @@ interface Disks {
   database: readonly [Disk, Disk]
   audit: Disk
   temporary: Disk
+}
+
+interface Clocks {
+  instances: readonly [string, string]
+  signer: string
+  database: string
 }
 
 interface Links {
@@ -78,6 +92,7 @@ interface Ground {
   at(name: string): string
   ports: Ports
   disks: Disks
+  clocks: Clocks
 }
 
 const PROGRAMS = path.join(OWN_ROOT, 'dist')
@@ -89,12 +104,18 @@ const databaseHost = (who: number, node: number) => `127.10.${who + 1}.${node + 
 
 /** @param folder Empty, and passable for the user of PostgreSQL. @throws Error when a part does not start */
 export async function startStand(folder: string): Promise<Stand> {
-  const ground: Ground = { at: (name) => path.join(folder, name), ports: await choosePorts(), disks: makeDisks(folder) }
-  const { at, ports, disks } = ground
+  const at = (name: string) => path.join(folder, name)
+  const clocks: Clocks = {
+    instances: [at('clock-instance-0'), at('clock-instance-1')],
+    signer: at('clock-signer'),
+    database: at('clock-database'),
+  }
+  const ground: Ground = { at, ports: await choosePorts(), disks: makeDisks(folder), clocks }
+  const { ports, disks } = ground
   const databases = await startDatabases(ground)
   const links = await makeLinks(ground, databases)
   await databases.rebuildReplica()
-  const signer = await makeSigner(ground)
+  const [signer, tokenFolder] = await makeSigner(ground)
   const instances = [makeInstance(ground, 0), makeInstance(ground, 1)] as const
   const [balancer, certificate] = makeBalancer(ground)
   const helper = (name: string, port: number, file?: string) => makeHelper(ground, name, port, file)
@@ -120,14 +141,26 @@ export async function startStand(folder: string): Promise<Stand> {
     auditFile: path.join(disks.audit.folder, 'audit.jsonl'),
     webhookFile: at('events.jsonl'),
     mailFile: at('mails.jsonl'),
-    ...{ databases, signer, instances, balancer, resolver, mail, webhook, disks, links, parts },
-    isReady: async () => (await Promise.all(parts.map((part) => part.isReady))).every(Boolean),
+    ...{ databases, signer, instances, balancer, resolver, mail, webhook, disks, links, clocks, tokenFolder, parts },
+    isReady: async () => (await Promise.all(instances.map(({ part }) => part.isReady))).every(Boolean),
+    makeWhole: async (withinMs) => void (await Promise.all(parts.map((part) => wholeWithin(part, withinMs)))),
     async stop() {
       for (const part of [...parts].reverse()) await part.stop()
       const { clients, signer: tunnels, database, replication } = links
       for (const link of [clients, ...tunnels, ...database.flat(), ...replication]) await link.close()
       for (const disk of [...disks.database, disks.audit, disks.temporary]) disk.unmount()
     },
+  }
+}
+
+async function wholeWithin(part: Part, withinMs: number): Promise<void> {
+  try {
+    await part.untilReady(withinMs)
+  } catch {
+    // The fault counts as one without recovery; the next one shall find a whole stand.
+    await part.stop()
+    part.start()
+    await part.untilReady()
   }
 }
 
@@ -147,14 +180,14 @@ function makeDisks(folder: string): Disks {
   }
 }
 
-async function startDatabases({ at, ports, disks }: Ground): Promise<Databases> {
+async function startDatabases({ at, ports, disks, clocks }: Ground): Promise<Databases> {
   const key = serverKey('database')
   writeFileSync(at('database.pem'), key.certificate)
   return await Databases.start({
     folders: [disks.database[0].folder, disks.database[1].folder],
     key,
     replication: { host: (node) => databaseHost(REPLICATION, node), port: ports.database },
-    env: {},
+    env: clockEnvironment(clocks.database),
   })
 }
 
@@ -174,27 +207,31 @@ async function makeLinks({ at, ports }: Ground, { nodes }: Databases): Promise<L
   }
 }
 
-async function makeSigner({ at, disks }: Ground): Promise<Part> {
+/** @returns the signer, and the folder of its token */
+async function makeSigner({ at, disks, clocks }: Ground): Promise<[Part, string | undefined]> {
   const { files } = await ensureDevCa(at('ca'), new Date())
   writeFileSync(at('secret'), randomBytes(32).toString('hex'), { mode: 0o600 })
   mkdirSync(at('signer'), { mode: 0o700 })
+  const token = SOFTHSM === undefined ? undefined : makeToken(at('token'), SOFTHSM, files.intermediateKey)
   const configuration = signerConfiguration({
     socket: at('signer/signer.sock'),
     secretFile: at('secret'),
     auditFile: path.join(disks.audit.folder, 'audit.jsonl'),
     ca: files,
-    key: { file: files.intermediateKey },
+    key: token?.key ?? { file: files.intermediateKey },
   })
   writeFileSync(at('signer.yaml'), JSON.stringify(configuration))
-  return new Part({
+  const part = new Part({
     name: 'signer',
     command: [process.execPath, path.join(PROGRAMS, 'signer/start.cjs'), 'serve', '-c', at('signer.yaml')],
+    env: { ...token?.env, ...clockEnvironment(clocks.signer) },
     logFile: at('signer.log'),
     isReady: () => accepts({ path: at('signer/signer.sock') }),
   })
+  return [part, token?.folder]
 }
 
-function makeInstance({ at, ports, disks }: Ground, who: 0 | 1): Instance {
+function makeInstance({ at, ports, disks, clocks }: Ground, who: 0 | 1): Instance {
   const port = who === 0 ? ports.one : ports.two
   const key = serverKey(`instance ${who}`)
   const [certificateFile, keyFile, file] = [
@@ -222,7 +259,7 @@ function makeInstance({ at, ports, disks }: Ground, who: 0 | 1): Instance {
   const part = new Part({
     name: `instance ${who}`,
     command: [process.execPath, path.join(PROGRAMS, 'src/cli/main.js'), '-c', file, 'serve'],
-    env: { TMPDIR: disks.temporary.folder },
+    env: { TMPDIR: disks.temporary.folder, ...clockEnvironment(clocks.instances[who]) },
     logFile: at(`instance-${who}.log`),
     isReady: async () => (await answerOf(port, '/readyz')) !== undefined,
   })

@@ -7,7 +7,7 @@ const COLUMNS = ['kind', 'times', 'lost', 'doubled', 'stuck', '500', 'recovery',
 const MOST_FINDINGS = 20
 
 export function renderText(document: FaultsDocument): string {
-  const { rows, total, books, findings, deaths, faults } = document
+  const { rows, total, books, findings, deaths, faults, soak } = document
   const totalCells = ['all', String(faults.length), ...TROUBLES.map((trouble) => String(total[trouble])), '', '', '']
   const shown = findings.slice(0, MOST_FINDINGS).map(({ trouble, what, at, fault }) => {
     const cause = fault === undefined ? 'before all faults' : `by ${fault + 1} ${faults[fault]?.kind}`
@@ -20,6 +20,10 @@ export function renderText(document: FaultsDocument): string {
     `${books.certificates} certificates, ${books.signatures} signatures, ${books.revoked} revoked; ` +
       `${books.events.received} events received (${books.events.distinct} distinct), ` +
       `${books.mails.received} mails (${books.mails.distinct} distinct)`,
+    ...(soak?.verdicts ?? []).map(
+      ({ name, first, last, perHour, isFlat }) =>
+        `${isFlat ? 'flat ' : 'RISES'}  ${name}: ${first} to ${last}, ${perHour} more an hour`,
+    ),
     ...deaths.map(({ part, at }) => `${part} ended by itself at ${new Date(at).toISOString().slice(11, 19)}`),
     ...shown,
     ...more,

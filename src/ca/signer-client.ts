@@ -69,8 +69,9 @@ interface Pending {
   frame: Buffer
   method: MethodName
   deadlineAt: number
-  /** Number of connections it was sent over. */
+  /** Number of connections it was sent over, and when over the last one. */
   sent: number
+  sentAt: number
   resolve(reply: Reply<MethodName>): void
   reject(error: Error): void
 }
@@ -98,6 +99,8 @@ export class SignerClient {
   #handshakeTimer: NodeJS.Timeout | undefined
   #deadlineTimer: NodeJS.Timeout | undefined
   #lastFailure: Error | undefined
+  /** When the newest bytes came. */
+  #heardAt = 0
 
   /** Starts connecting at once, and retries until `close`. */
   constructor(options: SignerClientOptions) {
@@ -152,7 +155,15 @@ export class SignerClient {
       return Promise.reject(new SignerRefusal(`a request of ${frame.length} bytes is too long for the signer`))
     }
     return new Promise<Reply<MethodName>>((resolve, reject) => {
-      const pending: Pending = { frame, method, deadlineAt: performance.now() + wait, sent: 0, resolve, reject }
+      const pending: Pending = {
+        frame,
+        method,
+        deadlineAt: performance.now() + wait,
+        sent: 0,
+        sentAt: 0,
+        resolve,
+        reject,
+      }
       this.#pending.set(id, pending)
       // setImmediate runs after pending input, so that a delayed thread first reads the answers
       // that arrived.
@@ -200,6 +211,7 @@ export class SignerClient {
   }
 
   #onData(socket: Socket, chunk: Buffer): void {
+    this.#heardAt = performance.now()
     try {
       this.#reader.push(chunk, (frame) => {
         if (!socket.destroyed) this.#onFrame(frame)
@@ -247,6 +259,7 @@ export class SignerClient {
 
   #sendRequest(pending: Pending): void {
     pending.sent++
+    pending.sentAt = performance.now()
     this.#send(pending.frame)
   }
 
@@ -287,8 +300,19 @@ export class SignerClient {
 
   #expire(): void {
     const now = performance.now()
-    for (const entry of this.#pending)
-      if (entry[1].deadlineAt <= now) this.#fail([entry], 'the signer did not answer in time', this.#lastFailure)
+    for (const entry of this.#pending) {
+      if (entry[1].deadlineAt > now) continue
+      this.#fail([entry], 'the signer did not answer in time', this.#lastFailure)
+      if (this.#showsSilence(entry[1])) this.#socket?.destroy(new Error('nothing comes from the signer any more'))
+    }
+  }
+
+  /**
+   * The daemon describes itself at once, whatever its keys do. Without that answer, and without any other meanwhile, the
+   * connection leads nowhere, as behind a tunnel that has died.
+   */
+  #showsSilence({ method, sent, sentAt }: Pending): boolean {
+    return this.#state === 'ready' && method === 'describe' && sent > 0 && this.#heardAt < sentAt
   }
 
   #onClose(reason: Error): void {

@@ -8,7 +8,14 @@
 import { type Batched, Batcher, type CommandTraits } from '../shared/lib/batcher.ts'
 import pg, { cutOff, forgetStatements } from './pg.ts'
 import { createPipeline, type Pipeline, type Statement } from './pipeline.ts'
-import { beginSession, connectionOptions, type DatabaseSettings, type SessionSettings, timeLimits } from './session.ts'
+import {
+  beginSession,
+  connectionOptions,
+  type DatabaseSettings,
+  NoSession,
+  type SessionSettings,
+  timeLimits,
+} from './session.ts'
 import { type Session, Sessions } from './sessions.ts'
 import { endsSession, isPassingState, isStalePlan, isWorthRepeating, repeated } from './sqlstate.ts'
 
@@ -194,6 +201,7 @@ export function isWorthSplitting(error: unknown): boolean {
  * Retry-After, not 500.
  */
 export function isUnavailable(error: unknown): boolean {
+  if (error instanceof NoSession) return true
   const code = (error as { code?: unknown } | null)?.code
   if (typeof code === 'string' && (isPassingState(code) || IS_NETWORK_FAULT.test(code))) return true
   return (

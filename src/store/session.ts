@@ -131,7 +131,7 @@ export async function openPrimary(settings: DatabaseSettings): Promise<Primary> 
       )
     return primary
   } catch (error) {
-    throw cannotConnect(settings, together((error as AggregateError).errors))
+    throw cannotConnect(settings, new NoSession((error as AggregateError).errors))
   }
 }
 
@@ -159,11 +159,11 @@ async function openOn(host: string, settings: DatabaseSettings, found: AbortSign
   }
 }
 
-function cannotConnect(settings: DatabaseSettings, cause: Error): Error {
+function cannotConnect(settings: DatabaseSettings, { message, cause }: NoSession): Error {
   const { database, user, password, sslmode } = settings
-  const wantsPassword = !password && /^SASL/.test(cause.message)
-  const isAboutTls = /does not support SSL|certificate/i.test(cause.message)
-  const reason = wantsPassword ? 'the server asks for a password, and database.password is not set' : cause.message
+  const wantsPassword = !password && /^SASL/.test(message)
+  const isAboutTls = /does not support SSL|certificate/i.test(message)
+  const reason = wantsPassword ? 'the server asks for a password, and database.password is not set' : message
   const hint = isAboutTls ? `; database.sslmode is ${sslmode}, docs/operations/database.md says which there are` : ''
   return new Error(`cannot connect to database ${database} at ${placesOf(settings)} as ${user}: ${reason}${hint}`, {
     cause,
@@ -196,7 +196,7 @@ export class Hosts {
 
   /**
    * Repeats an attempt while it leaves hosts, until each has had its turn.
-   * @throws what the hosts said
+   * @throws NoSession
    */
   async find<T>(attempt: (host: string) => Promise<T>): Promise<T> {
     const failures: Error[] = []
@@ -206,18 +206,24 @@ export class Hosts {
         return await attempt(host)
       } catch (error) {
         failures.push(error as Error)
-        if (failures.length === this.#all.length || host === this.current) throw together(failures)
+        if (failures.length === this.#all.length || host === this.current) throw new NoSession(failures)
       }
     }
   }
 }
 
-/** One error that says what each host said, with the code of the last. */
-function together(failures: readonly Error[]): Error {
-  const last = failures.at(-1) as Error & { code?: unknown }
-  if (failures.length === 1) return last
-  const sentence = [...new Set(failures.map(({ message }) => message))].join('; ')
-  return Object.assign(new Error(sentence, { cause: last }), { code: last.code })
+/**
+ * No host let a session begin: what each said, with the code of the last. For a service that runs the database is away,
+ * whatever the reason: also an expired certificate or a changed password. A start judges the cause.
+ */
+export class NoSession extends Error {
+  readonly code: unknown
+
+  constructor(failures: readonly Error[]) {
+    const cause = failures.at(-1) as Error & { code?: unknown }
+    super([...new Set(failures.map(({ message }) => message))].join('; '), { cause })
+    this.code = cause.code
+  }
 }
 
 const UNSAFE: Statement = {

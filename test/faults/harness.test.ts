@@ -11,7 +11,7 @@ import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
 import type { FaultsDocument } from '../../bench/faults/document.ts'
-import { KINDS } from '../../bench/faults/kinds.ts'
+import { KINDS } from '../../bench/faults/kinds/table.ts'
 import { planFaults } from '../../bench/faults/schedule.ts'
 import { requireCommand } from '../support/requirements.ts'
 

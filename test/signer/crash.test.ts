@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync, rmSync } from 'node:fs'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Link } from '../../bench/faults/link.ts'
 import { verifyAuditChain } from '../../signer/audit/audit-commands.ts'
 import { SignerAnswerLost } from '../../signer/protocol/signer-errors.ts'
 import { CaError } from '../../src/ca/backend.ts'
@@ -136,6 +137,26 @@ describe('the client', () => {
         (error) => error instanceof CaError && error.retryable,
       )
       await backend.close()
+    }))
+
+  test('leaves a connection on which nothing comes any more, as behind a tunnel that has died', () =>
+    withFiles(async (files) => {
+      const daemon = await startDaemon(files.config)
+      const socketPath = `${files.socket}.tunnel`
+      const tunnel = await Link.between({ path: socketPath }, { path: files.socket })
+      const backend = new SignerBackend({ socketPath, secret: files.secret })
+      const sign = (requester: string) =>
+        backend.signCertificate('default', leafTbs(authority), { timeoutMs: DEADLINE_MS, requester })
+      try {
+        await sign('before')
+        tunnel.set('silent')
+        tunnel.set('whole')
+        assert.ok(parseCertificate(await sign('after')))
+      } finally {
+        await backend.close()
+        await tunnel.close()
+        await daemon.stop()
+      }
     }))
 
   test('takes an answer that came while its thread was held up, however late that is', () =>

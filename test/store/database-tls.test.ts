@@ -8,13 +8,15 @@ import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { rootCertificates } from 'node:tls'
 import pg from 'pg'
+import { pino } from 'pino'
 import { z } from 'zod/v4'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
+import { awaitDatabase } from '../../src/main/start-database.ts'
 import { type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
 import { announceInstance } from '../../src/store/instance-presence.ts'
 import type { SslMode } from '../../src/store/pg.ts'
 import { readSchemaState } from '../../src/store/schema/schema-state.ts'
-import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
+import { isBusy, openCheckedDatabase, sql } from '../../src/store/slonik.ts'
 import { loopbackCertificate, writeCertificate } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
 import { settingsFor } from './support.ts'
@@ -154,6 +156,26 @@ describe('a real server', () => {
     const refusal = /self-signed certificate/
     for (const tls of Object.values(WAYS))
       await assert.rejects(tls({ ...over('verify-full'), rootCertificates: other }), refusal)
+  })
+
+  test('to clients of a service that runs, a server that lets nobody in any more is away', async () => {
+    await offerTls(true)
+    const [other = ''] = rootCertificates
+    // As with a certificate that has expired, and a password that has been changed.
+    for (const settings of [{ ...over('verify-full'), rootCertificates: other }, over('prefer', 'nobody')])
+      for (const [name, tls] of Object.entries(WAYS))
+        await assert.rejects(tls(settings), (error) => isBusy(error), name)
+  })
+
+  test('a start is ended by it', async () => {
+    await offerTls(true)
+    const log = pino({ level: 'silent' })
+    const { signal } = new AbortController()
+    for (const tls of [hasTls, readSchemaState])
+      await assert.rejects(
+        awaitDatabase<unknown>(() => tls(over('verify-full')), log, signal),
+        /self-signed certificate/,
+      )
   })
 
   test('over the Unix socket there is no TLS to ask for, as in libpq', async () => {
