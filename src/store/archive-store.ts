@@ -36,8 +36,8 @@ export const ARCHIVE_WALK = 'archive of certificates'
 
 export const FIRST_PLACE: ArchivePlace = { notAfter: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
 
-/** An order of 100 names has 400 KB of evidence at most, so a page has 40 MB at most, and usually 150 KB. */
-export const ARCHIVE_PAGE = 100
+/** An order of 100 names has 400 KB of evidence at most, so a page has 100 MB at most, and usually 400 KB. */
+export const ARCHIVE_PAGE = 250
 /** Takes a few milliseconds, and locks as many rows. */
 export const REMOVAL_PAGE = 1000
 

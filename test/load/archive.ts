@@ -1,8 +1,8 @@
 /**
  * What do clients notice while a million of ten million certificates are archived?
  *
- * `node dist/test/load/archive.js postgres://… [CERTIFICATES]` starts a service on a database that admin-lists.ts has filled,
- * lets 50 flows a second come for a while, starts it again with the archive, and lets them come until the archive has
+ * `node dist/test/load/archive.js postgres://… [CERTIFICATES [FLOWS]]` starts a service on a database that admin-lists.ts has filled,
+ * lets 50 flows a second come, starts it again with the archive, and lets them come until the archive has
  * taken so many. It prints latencies of each 20 s, rows a second, WAL, and sizes before, after, and after a vacuum.
  */
 
@@ -10,20 +10,21 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
-import { verifyArchive } from '../../src/services/archive-reader.ts'
+import { certificateLines } from '../../src/services/archive-files.ts'
+import { type ArchivedCertificate, findArchived, verifyArchive } from '../../src/services/archive-reader.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
 import { settingsFor } from '../store/support.ts'
 import { resultsIn, runBench } from '../support/bench.ts'
 import type { TestDatabase } from '../support/database.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
-const FLOWS = 50
 const WINDOW_SECONDS = 20
 const DAY_MS = 86_400_000
 const TABLES = ['certificates', 'orders']
 
 const url = new URL(process.argv[2] ?? '')
 const wanted = Number(process.argv[3] ?? 1_000_000)
+const flows = process.argv[4] ?? '50'
 const connection = { host: url.hostname, port: Number(url.port), user: url.username, database: url.pathname.slice(1) }
 const client = new pg.Client(connection)
 await client.connect()
@@ -43,6 +44,7 @@ async function sizes(): Promise<string> {
   return found.map(({ relname, size }) => `${relname} ${size}`).join(', ')
 }
 
+const since = (startedAt: number) => `${((performance.now() - startedAt) / 1000).toFixed(1)} s`
 const lsn = async () => String((await rows('SELECT pg_current_wal_lsn() AS lsn'))[0]?.lsn)
 async function walSince(start: string): Promise<number> {
   return Number((await rows('SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), $1) AS bytes', [start]))[0]?.bytes)
@@ -51,7 +53,7 @@ async function walSince(start: string): Promise<number> {
 async function oneWindow(service: TestService, name: string): Promise<void> {
   const start = await lsn()
   const json = path.join(folder, 'bench.json')
-  const load = ['--rate', String(FLOWS), '--duration', String(WINDOW_SECONDS), '--warmup', '2', '--clients', '8']
+  const load = ['--rate', flows, '--duration', String(WINDOW_SECONDS), '--warmup', '2', '--clients', '8']
   const place = ['--directory', service.directoryUrl, '--http01-port', String(service.http01Port), '--dns-port', '0']
   await runBench(folder, ...place, ...load, '--tlsalpn01-port', '0', '--json', json)
   for (const { latency, succeeded, failed } of resultsIn(json)) {
@@ -69,7 +71,7 @@ async function vacuum(): Promise<void> {
   for (const table of TABLES) {
     const startedAt = performance.now()
     await beside.query(`VACUUM ${table}`)
-    console.log(`VACUUM ${table}: ${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
+    console.log(`VACUUM ${table}: ${since(startedAt)}`)
   }
   await beside.end()
 }
@@ -88,21 +90,28 @@ try {
   const retention = { certificates_days_after_expiry: days, archive_dir, cleanup_loop_interval_seconds: 1 }
   const start = await lsn()
   const startedAt = performance.now()
-  const elapsed = () => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`
   const service = await startTestService({ continueFrom: quiet, fronts: 1, config: { retention } })
   const ended = () => service.log.find(({ task, taken }) => task === 'certificate_archive' && taken !== undefined)
   const watch = setInterval(() => {
     if (!ended()) return
     clearInterval(watch)
-    console.log(`${String(ended()?.['taken'])} removed in ${elapsed()}`)
+    console.log(`${String(ended()?.['taken'])} removed in ${since(startedAt)}`)
   }, 500)
-  while (!ended()) await oneWindow(service, `archiving, after ${elapsed()}`)
+  while (!ended()) await oneWindow(service, `archiving, after ${since(startedAt)}`)
   console.log(`${((await walSince(start)) / 2 ** 20).toFixed(0)} MB of WAL since the start`)
   const bytes = readdirSync(archive_dir).reduce((sum, name) => sum + statSync(path.join(archive_dir, name)).size, 0)
+  const verifying = performance.now()
   const { files, certificates, faults } = await verifyArchive(archive_dir)
   console.log(
-    `${files} files, ${certificates} certificates, ${(bytes / 2 ** 20).toFixed(0)} MB, ${faults.length} faults`,
+    `${files} files, ${certificates} certificates, ${(bytes / 2 ** 20).toFixed(0)} MB, ${faults.length} faults; verified in ${since(verifying)}`,
   )
+  const [first = ''] = readdirSync(archive_dir).toSorted()
+  for await (const line of certificateLines(archive_dir, first)) {
+    const searching = performance.now()
+    const found = await findArchived(archive_dir, (JSON.parse(line) as ArchivedCertificate).serial_number)
+    console.log(`one of the oldest file found in ${since(searching)}: ${found?.file}`)
+    break
+  }
   console.log(`after: ${await sizes()}`)
   let isVacuumed = false
   const vacuuming = vacuum().then(() => {
