@@ -2,8 +2,11 @@
 
 export type CheckStatus = 'ok' | 'error'
 
-/** Why the CA backend fails, in words that anyone may read. Details go to the log. */
-export type CaTrouble = 'signer not reachable' | 'CA backend unavailable'
+/**
+ * Why the CA backend fails, in words that anyone may read. Details go to the log.
+ * The connection counts as lost, and not yet as unreachable, while the signer may be restarting.
+ */
+export type CaTrouble = 'signer connection lost' | 'signer not reachable' | 'CA backend unavailable'
 
 /**
  * The pools of all front threads together. `available` counts as the pressure guard does
@@ -78,8 +81,10 @@ export function unreadiness({ checks, shutting_down }: HealthReport): string | u
   const { database, ca_backend, crl } = checks
   if (database === 'pool_exhausted') return 'Connection pool exhausted'
   if (database.status !== 'ok') return 'database unavailable'
-  // `stopped` stays ready: clients still get a reply that says when to return.
-  if (ca_backend.status === 'error') return ca_backend.reason ?? 'CA backend unavailable'
+  // `stopped` stays ready: clients still get a reply that says when to return. A signer that restarts is waited for, and
+  // a balancer would take out every instance that it serves.
+  if (ca_backend.status === 'error' && ca_backend.reason !== 'signer connection lost')
+    return ca_backend.reason ?? 'CA backend unavailable'
   if (crl?.status === 'error') return 'CRL is stale'
   return shutting_down ? 'shutting down' : undefined
 }

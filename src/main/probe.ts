@@ -27,6 +27,8 @@ export interface ProbeParts {
   backends(): BackendHealth
   db: Pick<Database, 'query'>
   ca: Pick<CaBackend, 'testSign' | 'unreachable' | 'health'>
+  /** How long a signature waits for a signer that restarts (`ca.signer.timeout_seconds`). */
+  signTimeoutMs: number
   flags: Pick<SharedFlags, 'pool' | 'isOn'>
   workers(): HealthReport['checks']['workers']
   /** Workers of all instances, from the database. */
@@ -128,6 +130,7 @@ export function createProbe(parts: ProbeParts, nowMs: () => number = () => perfo
       const isUp = await caProbe.isUp()
       const found = await report(async () => ({
         status: flags.isOn('stopSigning') ? 'stopped' : isUp ? 'ok' : 'error',
+        ...(!isUp && { reason: caProbe.trouble() }),
       }))
       const { database } = found.checks
       const isDatabaseUp = database === 'pool_exhausted' || database.status === 'ok'
@@ -146,20 +149,33 @@ function databaseCheck(db: ProbeParts['db']): () => Promise<CheckStatus> {
 }
 
 /** The backends' part of a health check. */
-function createCaProbe({ ca, flags, backends }: Pick<ProbeParts, 'ca' | 'flags' | 'backends'>, nowMs: () => number) {
+function createCaProbe(
+  { ca, signTimeoutMs, flags, backends }: Pick<ProbeParts, 'ca' | 'signTimeoutMs' | 'flags' | 'backends'>,
+  nowMs: () => number,
+) {
   let signed: { at: number; status: CheckStatus } | undefined
+  let connectedAt = Number.NEGATIVE_INFINITY
 
-  const trouble = (): CaTrouble => (ca.unreachable() ? 'signer not reachable' : 'CA backend unavailable')
+  function isAway(): boolean {
+    if (ca.unreachable()) return true
+    connectedAt = nowMs()
+    return false
+  }
+
+  function trouble(): CaTrouble {
+    if (!isAway()) return 'CA backend unavailable'
+    return nowMs() - connectedAt < signTimeoutMs ? 'signer connection lost' : 'signer not reachable'
+  }
 
   async function signing(): Promise<CaCheck> {
     if (flags.isOn('stopSigning')) return { status: 'stopped', ...shown(await caHealth()) }
-    if (signed?.status === 'ok' && !ca.unreachable() && nowMs() - signed.at < SIGNATURE_LIFE_MS) {
+    if (signed?.status === 'ok' && !isAway() && nowMs() - signed.at < SIGNATURE_LIFE_MS) {
       const health = await caHealth()
       if (isReady(health)) return { status: 'ok', ...shown(health) }
     }
-    const status = ca.unreachable() ? 'error' : await checkOf(ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS }))
+    const status = isAway() ? 'error' : await checkOf(ca.testSign({ timeoutMs: PROBE_TIMEOUT_MS }))
     // A signer that is back must sign again to count as up.
-    signed = ca.unreachable() ? undefined : { at: nowMs(), status }
+    signed = isAway() ? undefined : { at: nowMs(), status }
     // Asked after the signature, because only a signature detects a lost token.
     const tokens = shown(await caHealth())
     return status === 'ok' ? { status, ...tokens } : { status, ...tokens, reason: trouble() }
@@ -178,12 +194,12 @@ function createCaProbe({ ca, flags, backends }: Pick<ProbeParts, 'ca' | 'flags' 
 
   /** @returns undefined when the signer does not answer */
   async function caHealth(): Promise<CaHealth | undefined> {
-    if (ca.unreachable()) return undefined
+    if (isAway()) return undefined
     // The caller asks only whether the signer answers.
     return ca.health({ timeoutMs: CA_HEALTH_TIMEOUT_MS }).catch(() => undefined)
   }
 
-  return { withSignature: async () => withOthers(await signing(), backends()), isUp }
+  return { withSignature: async () => withOthers(await signing(), backends()), isUp, trouble }
 }
 
 const isReady = (health: CaHealth | undefined): health is CaHealth =>

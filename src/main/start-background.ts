@@ -151,6 +151,7 @@ export function startSupervisor(
     backends,
     csrIssuances,
     signer: signerBackend(config.ca),
+    signTimeoutMs: config.ca.signer.timeout_seconds * 1000,
     issueWithinMs: issuancePolicy(config, []).finalizeWaitMs,
     ...validation,
     admin,

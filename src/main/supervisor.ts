@@ -53,6 +53,7 @@ export interface SupervisorParts {
   fronts(): readonly SupervisedThread<FrontMessages>[]
   workers(): HealthReport['checks']['workers']
   background: ProbeParts['background']
+  signTimeoutMs: number
   /** Undefined when no CRL is published. */
   crl(): HealthReport['checks']['crl']
   /** Undefined when no certificate is signed here. */

@@ -43,6 +43,7 @@ function aProbe(script: Scripted) {
         return script.health ?? UP
       },
     },
+    signTimeoutMs: 10_000,
     flags: {
       pool: () => ({ max: 4, size: 0, available: 0, waiting: 0 }),
       isOn: (name) => name === 'stopSigning' && script.stopped === true,
@@ -126,6 +127,23 @@ describe('the health endpoints', () => {
     assert.deepEqual((await probe.health()).checks.ca_backend, { status: 'ok' })
     await probe.health()
     assert.equal(asked.signatures, 1, 'one signature serves everybody for a while')
+  })
+
+  test('have the instance ready for as long as a signature waits for a signer that was there', async () => {
+    const script: Scripted = {}
+    const { probe, clock } = aProbe(script)
+    await probe.health()
+    script.failure = new Error('ENOENT')
+    for (const [now, reason, isReady] of [
+      [9_000, 'signer connection lost', true],
+      [13_000, 'signer not reachable', false],
+    ] as const) {
+      clock.now = now
+      const report = await probe.health()
+      assert.deepEqual(report.checks.ca_backend, { status: 'error', reason })
+      assert.deepEqual([isHealthy(report), unreadiness(report) === undefined], [false, isReady])
+      assert.deepEqual(await probe.readiness(), { isCaUp: false, isDatabaseUp: true, isReady })
+    }
   })
 
   test('show the tokens beside the error', async () => {
