@@ -36,7 +36,7 @@ export interface DrillOptions {
 
 export interface FaultCost {
   fault: FaultName
-  /** For how long no host took writes. */
+  /** For how long no host took writes; by way of HAProxy, where the instances go that way. */
   postgresMs: number
   /** For how much longer an instance gave no order, at most. */
   addedMs: number
@@ -98,7 +98,7 @@ async function run({ isSynchronous, by, faults }: DrillOptions, folder: string):
     timeoutMs: CLIENT_MS,
   })
   const complaints: string[] = []
-  const writer = startWriter(cluster.hosts, POSTGRES_PORT)
+  const writer = startWriter(place.hosts, place.port)
   const instances = await Promise.all(services.map(({ directoryUrl }) => startOrdering(directoryUrl, complaints)))
   const costs: FaultCost[] = []
   for (const fault of faults) {

@@ -39,13 +39,16 @@ test('a switch-over and the death of PostgreSQL, with a synchronous replica', { 
 )
 
 const ALL = Object.keys(FAULTS) as FaultName[]
+/** Without a synchronous replica. The others there are not tried yet: see docs/operations/failover.md. */
+const ASYNCHRONOUS: readonly FaultName[] = ['switch-over', 'kill-postgres', 'split-brain']
 
 if (IS_NIGHTLY)
-  for (const by of ['hosts', 'haproxy'] as const)
-    for (const isSynchronous of [true, false]) {
-      const replica = isSynchronous ? 'a synchronous replica' : 'asynchronous replicas'
-      // What asynchronous replicas had not received is lost; `lost` in the output counts it.
-      test(`every fault twice, with ${replica}, by ${by}`, { ...needs, timeout: 3_600_000 }, () =>
-        assertDrill({ isSynchronous, by, faults: [...ALL, ...ALL] }),
-      )
-    }
+  for (const by of ['hosts', 'haproxy'] as const) {
+    test(`every fault twice, with a synchronous replica, by ${by}`, { ...needs, timeout: 3_600_000 }, () =>
+      assertDrill({ isSynchronous: true, by, faults: [...ALL, ...ALL] }),
+    )
+    // What the replicas had not received is lost; `lost` in the output counts it.
+    test(`faults with asynchronous replicas, by ${by}`, { ...needs, timeout: 3_600_000 }, () =>
+      assertDrill({ isSynchronous: false, by, faults: ASYNCHRONOUS }),
+    )
+  }
