@@ -15,7 +15,8 @@ import { type CrlHeader, type ReadCrlEntry, TbsCertListReader } from '../src/sha
 import { checkCrlForms } from './extension-forms.ts'
 import { isCrlUrlAllowed, type SigningPolicy } from './policy.ts'
 import { SignerRefusal } from './protocol/signer-errors.ts'
-import { type IsRecorded, NewEntries } from './records/new-entries.ts'
+import type { RevocationEntry } from './records/record.ts'
+import type { IsRecorded } from './records/recorded-revocations.ts'
 import { SerialSet } from './serial-set.ts'
 
 /** Building a list of millions of entries takes minutes between its thisUpdate and this check. */
@@ -28,8 +29,8 @@ export interface CrlFacts {
   entries: number
   /** For a list that covers only one distribution point. */
   urls: readonly string[]
-  /** Entries that no record holds yet. */
-  added: NewEntries
+  /** Entries that no record holds yet, without those that were taken. */
+  added: readonly RevocationEntry[]
 }
 
 /** Every method throws SignerRefusal; do not use the object after that. */
@@ -40,7 +41,7 @@ export class CrlExamination {
   #header: CrlHeader | undefined
   readonly #serials = new SerialSet()
   readonly #isRecorded: IsRecorded
-  readonly #added = new NewEntries()
+  readonly #added: RevocationEntry[] = []
   #entries = 0
 
   /** @param bytes length of the whole TBSCertList, as announced */
@@ -65,6 +66,11 @@ export class CrlExamination {
 
   push(piece: Buffer): void {
     readingDer(() => this.#reader.push(piece))
+  }
+
+  /** @returns `count` entries that no record holds yet, once there are as many; otherwise none */
+  takeAdded(count: number): RevocationEntry[] {
+    return this.#added.length < count ? [] : this.#added.splice(0, count)
   }
 
   finish(): CrlFacts {
@@ -95,7 +101,8 @@ export class CrlExamination {
       )
     const { revokedAt, reason = 0 } = entry
     const serial = withoutSign(entry.serialNumber)
-    if (!this.#isRecorded(serial, reason)) this.#added.add(serial, Math.floor(revokedAt.at.getTime() / 1000), reason)
+    if (!this.#isRecorded(serial, reason))
+      this.#added.push([serial.toString('hex'), Math.floor(revokedAt.at.getTime() / 1000), reason])
   }
 }
 

@@ -10,8 +10,8 @@ import { type Issuer, issuerKeyOf } from './issuers.ts'
 import type { StreamedSignature } from './keys/signing-key.ts'
 import { CRL_PIECE_BYTES } from './protocol/methods.ts'
 import { SignerRefusal, SignerUnavailable } from './protocol/signer-errors.ts'
-import type { IsRecorded } from './records/new-entries.ts'
-import type { RecordedRevocations } from './records/recorded-revocations.ts'
+import type { RevocationEntry } from './records/record.ts'
+import type { IsRecorded, RecordedRevocations } from './records/recorded-revocations.ts'
 
 /** Each instance builds one list at a time. Two lists overlap after a change of leader. */
 const MAX_UPLOADS = 8
@@ -62,6 +62,11 @@ export class CrlUpload {
       for (const early of this.#early.splice(0)) this.#signing.update(early)
     }
     return this.#received
+  }
+
+  /** As `takeAdded` of CrlExamination. */
+  takeAdded(count: number): RevocationEntry[] {
+    return this.#examination.takeAdded(count)
   }
 
   /** Returns the facts, the SHA-256 and the signature function. @throws SignerRefusal */

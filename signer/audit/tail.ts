@@ -35,7 +35,7 @@ export interface Tail extends ChainPlace {
 /** A tail with the sequence number of the file's first line. */
 type CurrentTail = Tail & { first: number }
 
-/** `lines` are the newest: about 1,300 when each certificate has one name. */
+/** `lines` are the newest: about 900 when each certificate has two names. */
 interface End {
   tail: CurrentTail
   damaged: Buffer

@@ -9,13 +9,18 @@ import type { CrlNumbers } from '../crl-numbers.ts'
 import type { CrlUpload, CrlUploads } from '../crl-uploads.ts'
 import { issuerKeyOf } from '../issuers.ts'
 import { noteEntries } from '../noted-revocations.ts'
-import type { NewEntries } from '../records/new-entries.ts'
-import { type RevocationEntry, revocationRecord } from '../records/record.ts'
+import { revocationRecord } from '../records/record.ts'
 import type { SignedCrls } from '../signed-crls.ts'
 import { requireIssuer, type SigningService, signAndRecord } from '../signing.ts'
 import type { MethodHandlers } from './method-handler.ts'
 
 type CrlMethods = Pick<MethodHandlers, 'beginCrl' | 'appendCrl' | 'signCrl'>
+
+/**
+ * Entries in the record of one line: formatting them takes 4 ms, for which nothing else is signed. The
+ * first list after a start has more. They are recorded while it comes in, in lines of their own.
+ */
+const MOST_ADDED = 5000
 
 interface CrlState {
   numbers: CrlNumbers
@@ -37,11 +42,10 @@ export function crlMethods(service: SigningService, { numbers, signed, uploads }
       sha256,
       requester,
     }
-    const added = await noteSurplus(service, upload, facts.added)
     const list = { number, url: facts.urls[0] ?? '' }
-    const describe = () => revocationRecord({ issuer: issuer.id, key, list }, added)
+    const describe = () => revocationRecord({ issuer: issuer.id, key, list }, facts.added)
     const { signature } = await signAndRecord(service, { issuer, make, record, describe, deadlineAt })
-    service.recorded.add(key, added)
+    service.recorded.add(key, facts.added)
     await signed.note(key, facts.urls, facts.number)
     return signature
   }
@@ -62,7 +66,13 @@ export function crlMethods(service: SigningService, { numbers, signed, uploads }
     },
     async appendCrl({ upload: id, offset }, piece) {
       const upload = uploads.require(id)
-      return { meta: { received: await forgettingFailed(id, () => upload.append(offset, piece)) } }
+      const received = await forgettingFailed(id, async () => {
+        const octets = upload.append(offset, piece)
+        const added = upload.takeAdded(MOST_ADDED)
+        if (added.length > 0) await noteEntries(service, upload, added)
+        return octets
+      })
+      return { meta: { received } }
     },
     async signCrl({ upload: id }, _payload, { deadlineAt }) {
       const upload = uploads.require(id)
@@ -73,24 +83,4 @@ export function crlMethods(service: SigningService, { numbers, signed, uploads }
       return { meta: {}, payload }
     },
   }
-}
-
-/**
- * Entries that go into the record of one line. Formatting them takes 4 ms, for which nothing else is
- * signed. Only the first list after a start has more.
- */
-const MOST_ADDED = 5000
-
-/** Records what is too much for the line of the list in lines of its own. @returns the rest */
-async function noteSurplus(
-  service: SigningService,
-  { issuer, requester }: CrlUpload,
-  added: NewEntries,
-): Promise<RevocationEntry[]> {
-  let rest: RevocationEntry[] = []
-  for (const group of added.inGroups(MOST_ADDED)) {
-    if (rest.length > 0) await noteEntries(service, { issuer, requester }, rest)
-    rest = group
-  }
-  return rest
 }

@@ -4,8 +4,10 @@
  */
 
 import { digest } from '../serial-set.ts'
-import type { IsRecorded } from './new-entries.ts'
 import type { RevocationEntry } from './record.ts'
+
+/** Whether a record holds this serial number with this reason. */
+export type IsRecorded = (serial: Buffer, reason: number) => boolean
 
 const PARTS = 256
 const FIRST_SLOTS = 8

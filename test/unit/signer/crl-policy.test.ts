@@ -262,7 +262,7 @@ describe('CRLs that the signer accepts', () => {
       [{ entries: undefined }, 7n, 0],
     ] as const) {
       const { added, ...others } = facts(list)
-      assert.deepEqual([others, added.count], [{ number, entries, urls: [] }, entries])
+      assert.deepEqual([others, added.length], [{ number, entries, urls: [] }, entries])
     }
   })
 
