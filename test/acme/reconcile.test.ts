@@ -1,0 +1,94 @@
+/**
+ * A database that lacks what its signer has recorded, with `database.reconcile: manual`: an alarm and no CRL until an operator
+ * has it brought back. `test/faults/lost-by-fail-over.test.ts` has the automatic way.
+ */
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import {
+  type AcmeClient,
+  base64url,
+  closeConnections,
+  type Responder,
+  registeredClient,
+  send,
+  startResponder,
+} from '../support/acme-client.ts'
+import { untilCompared } from '../support/compared.ts'
+import { readCrl } from '../support/crl.ts'
+import { rowsIn } from '../support/database.ts'
+import { chancery, operate } from '../support/operator.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+describe('a database that lacks what its signer has recorded, reconciled by hand', { timeout: 900_000 }, () => {
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  before(async () => {
+    service = await startTestService({
+      fronts: 1,
+      config: { crl: { enabled: true }, database: { reconcile: 'manual' } },
+    })
+    responder = await startResponder(service.http01Port)
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await responder?.close()
+    await service?.dispose()
+  })
+
+  const fetchCrl = async () => readCrl((await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body)
+  const health = async () => (await send({ method: 'GET', url: `${service.baseUrl}/healthz` })).json
+  const isListed = async (serial: string) => (await fetchCrl()).entries.some((entry) => entry.serial === serial)
+
+  test('raises an alarm and builds no list; the command brings it back, and a second one finds nothing', async () => {
+    const [kept, lost] = [await client.obtain(['kept.test'], responder), await client.obtain(['lost.test'], responder)]
+    const serial = new X509Certificate(lost.der).serialNumber.toLowerCase()
+    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(lost.der), reason: 4 })
+    await until('the list has it', () => isListed(serial))
+    await untilCompared(service)
+    const { number } = await fetchCrl()
+    // As an older copy of the database is: its mark is older, too.
+    await rowsIn(
+      service.database,
+      `WITH gone AS (DELETE FROM certificates WHERE encode(serial_number, 'hex') = '${serial}' RETURNING order_id),
+            opened AS (UPDATE orders SET status = 'open', certificate_id = NULL WHERE id IN (SELECT order_id FROM gone))
+       UPDATE signer_marks SET certificates_seq = 0, revocations_seq = 0, revocations_part = 0`,
+    )
+    const alarm = await service.untilLogged(
+      'the alarm',
+      ({ event, code }) => event === 'alarm' && code === 'database_behind',
+    )
+    assert.match(
+      String(alarm.reason),
+      /^1 certificates and 1 revocations are to be brought back with: chancery reconcile$/,
+    )
+    await until('health says so', async () => (await health()).checks.signer_records.status === 'error')
+    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(kept.der), reason: 4 })
+
+    const dry = await chancery(service, 'reconcile', '--dry-run')
+    assert.equal(dry.code, 1)
+    assert.equal((await fetchCrl()).number, number, 'a revocation makes no list')
+    assert.match(dry.stdout, new RegExp(`^lacks certificate {2}${serial}$`, 'm'))
+    const report = JSON.parse(await operate(service, 'reconcile', '--json'))
+    assert.deepEqual(report, {
+      lacking: { certificates: 1, revocations: 1 },
+      certificates: 1,
+      without_order: 0,
+      revocations: 1,
+      given_up: 0,
+    })
+    assert.deepEqual(JSON.parse(await operate(service, 'reconcile', '--all', '--json')).lacking, {
+      certificates: 0,
+      revocations: 0,
+    })
+    await until('health is well', async () => (await health()).checks.signer_records.status === 'ok')
+    const keptSerial = new X509Certificate(kept.der).serialNumber.toLowerCase()
+    await until('the list has both', async () => (await isListed(serial)) && (await isListed(keptSerial)))
+    const order = await client.post(lost.orderUrl)
+    assert.deepEqual([order.json.status, order.json.certificate], ['valid', lost.certificateUrl])
+  })
+})
