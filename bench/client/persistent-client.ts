@@ -41,6 +41,9 @@ export interface PersistentClientOptions extends RequestOptions {
   contact?: string
 }
 
+/** A reason of revocation (RFC 5280 §5.3.1). */
+export const KEY_COMPROMISE = 1
+
 interface OrderObject {
   status: string
   authorizations: string[]
@@ -55,7 +58,7 @@ interface AuthorizationObject {
 
 export function createPersistentClient({ contact, ...options }: PersistentClientOptions): PersistentClient {
   const key: EcKey = newKey()
-  const csrFor = csrMaker(newKey())
+  let csrFor = csrMaker(newKey())
   const requests = new PersistentRequests(key, options)
   const invalidOrders: { name: string; orderId: string }[] = []
 
@@ -97,6 +100,8 @@ export function createPersistentClient({ contact, ...options }: PersistentClient
         const { revokeCert } = await requests.directory()
         return requests.post(revokeCert, JSON.stringify({ certificate, reason }), 'alreadyRevoked')
       })
+      // A key that is compromised is certified no more.
+      if (reason === KEY_COMPROMISE) csrFor = csrMaker(newKey())
     },
   }
 }

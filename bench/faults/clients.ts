@@ -2,7 +2,12 @@
 
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createPersistentClient, type HeldCertificate, type PersistentClient } from '../client/persistent-client.ts'
+import {
+  createPersistentClient,
+  type HeldCertificate,
+  KEY_COMPROMISE,
+  type PersistentClient,
+} from '../client/persistent-client.ts'
 import { Forgotten } from '../client/persistent-requests.ts'
 import { type Proofs, startResponder } from '../responder/responders.ts'
 import { nameMaker, thumbprintName } from '../scenario/scenario.ts'
@@ -53,7 +58,6 @@ export interface LoadOptions {
 
 /** One certificate of so many is revoked. */
 const REVOKED_OF = 8
-const KEY_COMPROMISE = 1
 
 export async function startClients(stand: Stand, { clients: count, perSecond }: LoadOptions): Promise<Clients> {
   let rate = perSecond

@@ -13,6 +13,7 @@ import { describe, test } from 'node:test'
 import type { FaultsDocument } from '../../bench/faults/document.ts'
 import { KINDS } from '../../bench/faults/kinds/table.ts'
 import { planFaults } from '../../bench/faults/schedule.ts'
+import { judge } from '../../bench/faults/soak.ts'
 import { requireCommand } from '../support/requirements.ts'
 
 const PROGRAM = path.resolve(import.meta.dirname, '../../bench/faults/main.js')
@@ -35,6 +36,24 @@ describe('the plan of faults', () => {
     assert.deepEqual(planned.map(({ kind }) => kind).sort(), [...options.kinds].sort())
     for (const [index, { at }] of planned.entries())
       assert.equal(Math.floor((at * options.kinds.length) / options.duration), index)
+  })
+})
+
+describe('the verdict of a soak', () => {
+  const hour = Array.from({ length: 360 }, (_, index) => 10 * index)
+  const noise = (at: number) => (at % 70) / 10
+  const verdictOf = (value: (at: number) => number) =>
+    judge({ name: 'memory', points: hour.map((at) => [at, value(at)] as const) })
+
+  test('is flat for noise, and for what has grown in the first half alone', () => {
+    assert.equal(verdictOf((at) => 200 + noise(at)).isFlat, true)
+    assert.equal(verdictOf((at) => 200 + Math.min(at, 1_500) / 10 + noise(at)).isFlat, true)
+  })
+
+  test('names what goes on rising, and by how much an hour', () => {
+    const { isFlat, perHour } = verdictOf((at) => 200 + at / 60 + noise(at))
+    assert.equal(isFlat, false)
+    assert.ok(Math.abs(perHour - 60) < 2, String(perHour))
   })
 })
 
