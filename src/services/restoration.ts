@@ -54,8 +54,13 @@ const PAGE = 64
 /** What one transaction revokes. */
 const ENTRIES = 500
 
-export interface Found {
+/** A certificate's line of the audit chain. */
+export interface SignedLine {
   sequence: number
+  signedAt: Date
+}
+
+export interface Found extends SignedLine {
   certificate: Certificate
   serialNumber: Buffer
   requester: SigningRequester
@@ -90,14 +95,15 @@ export class Restoration {
   }
 
   /** Reads what the signer has under these lines. */
-  async read(sequences: readonly number[]): Promise<Readable> {
+  async read(lines: readonly SignedLine[]): Promise<Readable> {
     const issuers = await this.issuers()
     const readable: Readable = { found: [], expired: new Set(), givenUp: new Map() }
-    for (let at = 0; at < sequences.length; at += PAGE) {
-      const wanted = sequences.slice(at, at + PAGE)
-      const signed = new Map((await this.#parts.records.certificates(wanted)).map((one) => [one.sequence, one]))
-      for (const sequence of wanted) {
-        const one = readOne(sequence, signed.get(sequence), issuers)
+    for (let at = 0; at < lines.length; at += PAGE) {
+      const wanted = lines.slice(at, at + PAGE)
+      const sequences = wanted.map(({ sequence }) => sequence)
+      const signed = new Map((await this.#parts.records.certificates(sequences)).map((one) => [one.sequence, one]))
+      for (const { sequence, signedAt } of wanted) {
+        const one = readOne({ sequence, signedAt }, signed.get(sequence), issuers)
         if (one === 'expired') readable.expired.add(sequence)
         else if (typeof one === 'string') readable.givenUp.set(sequence, one)
         else readable.found.push(one)
@@ -147,7 +153,7 @@ export class Restoration {
     }
     for (const group of byIssuer.values()) {
       const [{ issuerFingerprints }] = group as [Found]
-      const rows = group.map(({ certificate, serialNumber, requester }) => ({
+      const rows = group.map(({ certificate, signedAt, serialNumber, requester }) => ({
         id: requester.certificateId,
         accountId: requester.accountId,
         orderId: requester.orderId,
@@ -155,6 +161,7 @@ export class Restoration {
         names: namesOf(certificate),
         notBefore: certificate.tbs.notBefore,
         notAfter: certificate.tbs.notAfter,
+        issuedAt: signedAt,
         der: certificate.der,
         spkiSha256: hashSpki(certificate.tbs.spki),
       }))
@@ -183,7 +190,7 @@ const namesOf = ({ tbs }: Certificate) => [...tbs.dnsNames, ...tbs.ipAddresses]
 
 /** @returns a reason where the certificate cannot come back */
 function readOne(
-  sequence: number,
+  line: SignedLine,
   signed: SignedCertificate | undefined,
   { certificates }: KnownIssuers,
 ): Found | 'expired' | string {
@@ -203,7 +210,7 @@ function readOne(
   if (!issuer) return 'no issuer of this database has signed it'
   const requester = parseRequester(signed.requester)
   return {
-    sequence,
+    ...line,
     certificate,
     serialNumber: withoutSignOctet(tbs.serialNumber),
     requester: requester ?? { certificateId: uuidv7(Date.now()), orderId: undefined, accountId: undefined },

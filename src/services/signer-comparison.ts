@@ -113,7 +113,12 @@ export class SignerComparison {
     )
     const lacking = await look(all)
     if (lacking.length === 0) return 0
-    const readable = await restoration.read(pick(page.sequences, lacking))
+    const readable = await restoration.read(
+      lacking.map((place) => ({
+        sequence: page.sequences[place] ?? 0,
+        signedAt: new Date(1000 * (page.signedAt[place] ?? 0)),
+      })),
+    )
     const isOf = (sequences: { has(sequence: number): boolean }) => (place: number) =>
       sequences.has(page.sequences[place] ?? 0)
     for (const place of lacking.filter(isOf(readable.expired))) this.#expired.add(page.serialNumbers[place] ?? '')

@@ -17,6 +17,8 @@ export interface ForgottenCertificate {
   names: readonly string[]
   notBefore: Date
   notAfter: Date
+  /** Left out where nobody knows: notBefore counts. */
+  issuedAt?: Date
   der: Buffer
   spkiSha256: Buffer
 }
@@ -39,8 +41,7 @@ export interface CertificateImport {
   findIntents(serialNumbers: readonly Buffer[]): Promise<ReadonlyMap<string, { certificateId: string; tbs: Buffer }>>
   hasAccount(id: string): Promise<boolean>
   /**
-   * Records certificates as issued at their notBefore, under the first certificate of their issuer unless their serial number
-   * stands under another. Ids, orders and serial numbers must not repeat. An id that is taken is replaced.
+   * Records certificates under the first certificate of their issuer unless their serial number stands under another. Ids, orders and serial numbers must not repeat. An id that is taken is replaced.
    * @param issuerFingerprints certificates of their one issuer
    * @returns those whose issuer had not given the serial number before
    */
@@ -69,10 +70,11 @@ const RECORD: Statement = {
              (SELECT a.id FROM accounts a WHERE a.id = coalesce(i.account_id, (SELECT o.account_id FROM orders o WHERE o.id = i.order_id)))
                AS account_id,
              coalesce(known.issuer_fingerprint, ($1::bytea[])[1]) AS issuer_fingerprint, known.issuer_fingerprint IS NULL AS is_new,
-             i.order_id, i.serial_number, string_to_array(i.names, ' ') AS names, i.not_before, i.not_after, i.der, i.spki_sha256
+             i.order_id, i.serial_number, string_to_array(i.names, ' ') AS names, i.not_before, i.not_after,
+             coalesce(i.issued_at, i.not_before) AS issued_at, i.der, i.spki_sha256
         FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::bytea[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::bytea[],
-                    $10::bytea[])
-             AS i (id, account_id, order_id, serial_number, names, not_before, not_after, der, spki_sha256)
+                    $10::bytea[], $13::timestamptz[])
+             AS i (id, account_id, order_id, serial_number, names, not_before, not_after, der, spki_sha256, issued_at)
         LEFT JOIN LATERAL (SELECT c.issuer_fingerprint FROM certificates c
                             WHERE c.serial_number = i.serial_number AND c.issuer_fingerprint = ANY ($1)
                             ORDER BY c.der = '' LIMIT 1) known ON true
@@ -87,7 +89,7 @@ const RECORD: Statement = {
       INSERT INTO certificates (id, account_id, order_id, serial_number, issuer_fingerprint, names, not_before, not_after, der,
                                 spki_sha256, issued_at, backend)
       SELECT i.id, i.account_id, m.order_id, i.serial_number, i.issuer_fingerprint, i.names, i.not_before, i.not_after, i.der,
-             i.spki_sha256, i.not_before,
+             i.spki_sha256, i.issued_at,
              CASE WHEN $11 THEN $12
                   ELSE (SELECT c.backend FROM certificates c WHERE c.issuer_fingerprint = ANY ($1) AND c.der <> '' LIMIT 1) END
         FROM given i LEFT JOIN moved m ON m.id = i.id
@@ -142,6 +144,7 @@ export function createCertificateImport(db: Pick<Database, 'query'>): Certificat
         certificates.map((one) => one.spkiSha256),
         from !== 'that of its issuer',
         from === 'that of its issuer' ? null : (from.backend ?? null),
+        certificates.map((one) => one.issuedAt),
       ])
       return rows.map((row) => ({
         id: row.id,

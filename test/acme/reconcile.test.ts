@@ -50,6 +50,12 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
     await client.post(client.directory['revokeCert'] as string, { certificate: base64url(lost.der), reason: 4 })
     await until('the list has it', () => isListed(serial))
     await untilCompared(service)
+    const issuedAt = async () => {
+      const recorded = `SELECT issued_at AS at FROM certificates WHERE encode(serial_number, 'hex') = '${serial}'`
+      const [row] = await rowsIn(service.database, recorded)
+      return (row?.['at'] as Date | undefined)?.getTime() ?? 0
+    }
+    const before = await issuedAt()
     const { number } = await fetchCrl()
     // As an older copy of the database is: its mark is older, too.
     await rowsIn(
@@ -88,6 +94,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
     await until('health is well', async () => (await health()).checks.signer_records.status === 'ok')
     const keptSerial = new X509Certificate(kept.der).serialNumber.toLowerCase()
     await until('the list has both', async () => (await isListed(serial)) && (await isListed(keptSerial)))
+    assert.ok(Math.abs((await issuedAt()) - before) < 60_000, 'as issued when it was signed, not at its notBefore')
     const order = await client.post(lost.orderUrl)
     assert.deepEqual([order.json.status, order.json.certificate], ['valid', lost.certificateUrl])
   })

@@ -116,7 +116,9 @@ describe('the records of a signer', () => {
     assert.equal((await marks.mark(chain)).behindSince, undefined)
   })
 
-  const forgotten = (over: { accountId?: string; orderId?: string; id?: string; serialNumber?: Buffer } = {}) => {
+  const forgotten = (
+    over: { accountId?: string; orderId?: string; id?: string; serialNumber?: Buffer; issuedAt?: Date } = {},
+  ) => {
     const { der, names, notBefore, notAfter } = anIssued(anIntent(undefined), [aName()])
     const row = {
       id: newId(),
@@ -144,6 +146,16 @@ describe('the records of a signer', () => {
     for (const { id, orderId } of certificates)
       assert.deepEqual(await statusOf(orderId ?? ''), { status: 'valid', certificate_id: id })
     assert.equal((await bringBack(...certificates)).length, 0, 'a second time finds nothing')
+  })
+
+  test('bring a certificate back as issued when it was signed, and at its notBefore where that is not known', async () => {
+    const signedAt = new Date('2026-02-03T04:05:06Z')
+    const [known, unknown] = [forgotten({ issuedAt: signedAt }), forgotten()]
+    await bringBack(known, unknown)
+    const issuedAt = async (id: string) =>
+      (await store.sql('SELECT issued_at FROM certificates WHERE id = $1', [id]))[0]?.['issued_at']
+    assert.deepEqual(await issuedAt(known.id), signedAt)
+    assert.deepEqual(await issuedAt(unknown.id), unknown.notBefore)
   })
 
   test('leave an order alone that is being issued, has its certificate or is of another account', async () => {
