@@ -13,9 +13,14 @@ import { until } from './waiting.ts'
 export const TROUBLES = ['lost', 'doubled', 'stuck', 'error'] as const
 export type Trouble = (typeof TROUBLES)[number]
 
+/** An order that is gone, and an event or a mail that came again, of a certificate that came back. */
+export type Unpromised = 'forgotten' | 'repeated'
+
 /** Something at odds. Its instant says by which fault. */
 export interface Finding extends Incident {
   trouble: Trouble
+  /** What it is instead where that fault lets the database go back in time. */
+  unpromised?: Unpromised
 }
 
 export interface Books {
@@ -69,8 +74,8 @@ const DEAD = `
 export async function checkBooks({ stand, clients, list, boundMs }: BooksOptions): Promise<Books> {
   const { databases } = stand
   const findings: Finding[] = []
-  const find = (trouble: Trouble, incidents: readonly Incident[]) =>
-    findings.push(...incidents.map(({ at, what }) => ({ trouble, at, what })))
+  const find = (trouble: Trouble, incidents: readonly Incident[], unpromised?: Unpromised) =>
+    findings.push(...incidents.map((incident) => ({ trouble, ...incident, ...(unpromised && { unpromised }) })))
 
   const unfinished = () => databases.ask<Incident & { what: string }>(UNFINISHED)
   const nothingWaits = async () => (await unfinished()).length === 0 && (await isAgreed())
@@ -92,7 +97,7 @@ export async function checkBooks({ stand, clients, list, boundMs }: BooksOptions
   find('lost', await databases.ask<Incident & { what: string }>(DEAD))
   find('lost', lostCertificates(clients, recorded, signed))
   find('lost', await lostRevocations(clients, recorded, list))
-  find('lost', clients.forgotten)
+  find('lost', clients.forgotten, 'forgotten')
   find('lost', list.stepsBack)
   find('doubled', doubledCertificates(recorded, signed))
   find('error', clients.complaints)
@@ -100,11 +105,13 @@ export async function checkBooks({ stand, clients, list, boundMs }: BooksOptions
   const mails = readMails(stand.mailFile)
   // The clock of the database may have been wrong.
   const heldAt = new Map(clients.held.map(({ serial, at }) => [serial, at]))
+  const revokedAt = new Map(clients.revoked.map(({ serial, at }) => [serial, at]))
   for (const { id, serial, order_id, revoked, ...one } of recorded) {
     if (order_id === null) continue
     const at = heldAt.get(serial) ?? one.at
-    const expected = [`certificate.issuance ${id}`, ...(revoked ? [`certificate.revocation ${id}`] : [])]
-    for (const what of expected) check(findings, 'event', at, what, events.get(what)?.size ?? 0)
+    const checkEvent = (at: number, what: string) => check(findings, 'event', at, what, events.get(what)?.size ?? 0)
+    checkEvent(at, `certificate.issuance ${id}`)
+    if (revoked) checkEvent(revokedAt.get(serial) ?? at, `certificate.revocation ${id}`)
     check(findings, 'mail', at, `issuance ${serial}`, mails.get(serial)?.size ?? 0)
   }
   const count = (of: ReadonlyMap<string, ReadonlyMap<string, number>>) => {
@@ -124,7 +131,8 @@ export async function checkBooks({ stand, clients, list, boundMs }: BooksOptions
 /** At least once, and always under one name. */
 function check(findings: Finding[], kind: string, at: number, what: string, names: number): void {
   if (names === 0) findings.push({ trouble: 'lost', at, what: `no ${kind} of ${what}` })
-  if (names > 1) findings.push({ trouble: 'doubled', at, what: `${kind} of ${what} under ${names} names` })
+  if (names > 1)
+    findings.push({ trouble: 'doubled', at, what: `${kind} of ${what} under ${names} names`, unpromised: 'repeated' })
 }
 
 interface Signed {

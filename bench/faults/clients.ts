@@ -32,6 +32,8 @@ export interface Revoked {
 /** Something that a client had to put up with and must not. */
 export interface Incident {
   at: number
+  /** When it may have come about; `at` where left out. */
+  since?: number
   what: string
 }
 
@@ -96,24 +98,24 @@ export async function startClients(stand: Stand, { clients: count, perSecond }: 
     const begunAt = Date.now()
     const name = nextName(index)
     underWay.set(index, { at: begunAt, what: `the flow for ${name} has not ended` })
-    const certificate = await persistent(client, () => client.obtain(name))
+    const certificate = await persistent(client, begunAt, () => client.obtain(name))
     const one = heldOf(certificate, begunAt)
     held.push(one)
     if (isRevoked) {
-      await persistent(client, () => client.revoke(certificate, KEY_COMPROMISE))
+      await persistent(client, begunAt, () => client.revoke(certificate, KEY_COMPROMISE))
       revoked.push({ serial: one.serial, at: Date.now() })
     }
     underWay.delete(index)
   }
 
   /** A client whose account or order is gone begins anew, as clients do. */
-  async function persistent<T>(client: PersistentClient, work: () => Promise<T>): Promise<T> {
+  async function persistent<T>(client: PersistentClient, begunAt: number, work: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
         return await work()
       } catch (error) {
         if (!(error instanceof Forgotten)) throw error
-        forgotten.push({ at: Date.now(), what: error.message })
+        forgotten.push({ at: Date.now(), since: begunAt, what: error.message })
         await client.register()
         await sleep(1_000)
       }

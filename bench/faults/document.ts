@@ -1,9 +1,10 @@
 /** What a run comes to: a row for each kind of fault. It is the JSON file, and what text and page show. */
 
-import { type Books, type Finding, TROUBLES, type Trouble } from './books.ts'
+import { type Books, type Finding, TROUBLES, type Trouble, type Unpromised } from './books.ts'
+import { type Attributed, attribute, type Sorted } from './causes.ts'
 import type { Happened, Run } from './conduct.ts'
 
-export interface Row extends Record<Trouble, number> {
+export interface Row extends Record<Trouble, number>, Record<Unpromised, number> {
   kind: string
   times: number
   /** Seconds, as in `Happened`; undefined when one of them never was. */
@@ -22,8 +23,9 @@ export interface FaultsDocument {
   rows: Row[]
   total: Record<Trouble, number>
   books: Omit<Books, 'findings'>
-  /** With the fault by which it happened, as an index; undefined for one before all faults. */
-  findings: (Finding & { fault: number | undefined })[]
+  findings: Attributed[]
+  /** No findings: the database had gone back in time. */
+  unpromised: Sorted['unpromised']
   faults: Happened[]
   deaths: Run['deaths']
   soak: Run['soak']
@@ -33,7 +35,7 @@ export interface FaultsDocument {
 
 export function documentOf(command: string[], seed: number, run: Run): FaultsDocument {
   const { findings: found, ...books } = run.books
-  const findings = found.map((finding) => ({ ...finding, fault: causeOf(finding, run.faults) }))
+  const { findings, unpromised } = attribute(found, run.faults)
   const count = (of: readonly Finding[]) =>
     Object.fromEntries(
       TROUBLES.map((trouble) => [trouble, of.filter((finding) => finding.trouble === trouble).length]),
@@ -43,10 +45,15 @@ export function documentOf(command: string[], seed: number, run: Run): FaultsDoc
     const faults = run.faults.filter((fault) => fault.kind === kind)
     const times = faults.map(({ recoveryMs }) => recoveryMs)
     const known = times.filter((ms) => ms !== undefined).sort((a, b) => a - b)
+    const isOfKind = ({ fault }: Attributed) => fault !== undefined && run.faults[fault]?.kind === kind
+    const ofKind = unpromised.filter(isOfKind)
+    const amount = (what: Unpromised) => ofKind.filter((one) => one.unpromised === what).length
     return {
       kind,
       times: faults.length,
-      ...count(findings.filter(({ fault }) => fault !== undefined && run.faults[fault]?.kind === kind)),
+      ...count(findings.filter(isOfKind)),
+      forgotten: amount('forgotten'),
+      repeated: amount('repeated'),
       recovery:
         known.length < times.length
           ? undefined
@@ -65,6 +72,7 @@ export function documentOf(command: string[], seed: number, run: Run): FaultsDoc
     total: count(findings),
     books,
     findings,
+    unpromised,
     faults: run.faults,
     deaths: run.deaths,
     soak: run.soak,
@@ -77,12 +85,6 @@ export function isGood({ total, faults, deaths, soak }: FaultsDocument): boolean
   if (soak?.verdicts.some(({ isFlat }) => !isFlat)) return false
   const areRecovered = faults.every(({ recoveryMs }) => recoveryMs !== undefined)
   return TROUBLES.every((trouble) => total[trouble] === 0) && areRecovered && deaths.length === 0
-}
-
-/** The fault that had begun last. */
-function causeOf({ at }: Finding, faults: readonly Happened[]): number | undefined {
-  const index = faults.findLastIndex(({ beganAt }) => beganAt <= at)
-  return index < 0 ? undefined : index
 }
 
 function bySecond({ startedAt, endedAt, flows }: Run): number[] {

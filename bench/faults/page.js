@@ -39,6 +39,9 @@
       return [kind, times, lost, doubled, stuck, error, ...recoveries, seconds(longestSilence)]
     }
     table(['', 'times', 'lost', 'doubled', 'stuck', '500', 'recovery', 'longest', 'silence'], report.rows.map(cellsOf))
+    for (const { kind, forgotten, repeated } of report.rows)
+      if (forgotten + repeated > 0)
+        add(root, 'p', `${kind}: ${forgotten} forgotten orders, ${repeated} events and mails that came again`, 'note')
   }
 
   /** Ten minutes a strip: faults as bars with their recovery, over the certificates of each second. */

@@ -16,6 +16,11 @@ export function renderText(document: FaultsDocument): string {
   const more = findings.length > MOST_FINDINGS ? [`and ${findings.length - MOST_FINDINGS} more, in the JSON file`] : []
   return [
     ...table([COLUMNS, ...rows.map(cellsOf), totalCells]),
+    ...rows.flatMap(({ kind, forgotten, repeated }) =>
+      forgotten + repeated > 0
+        ? [`${kind}: ${forgotten} forgotten orders, ${repeated} events and mails that came again`]
+        : [],
+    ),
     '',
     `${books.certificates} certificates, ${books.signatures} signatures, ${books.revoked} revoked; ` +
       `${books.events.received} events received (${books.events.distinct} distinct), ` +

@@ -10,6 +10,9 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
+import type { Finding } from '../../bench/faults/books.ts'
+import { attribute } from '../../bench/faults/causes.ts'
+import type { Happened } from '../../bench/faults/conduct.ts'
 import type { FaultsDocument } from '../../bench/faults/document.ts'
 import { KINDS } from '../../bench/faults/kinds/table.ts'
 import { planFaults } from '../../bench/faults/schedule.ts'
@@ -36,6 +39,35 @@ describe('the plan of faults', () => {
     assert.deepEqual(planned.map(({ kind }) => kind).sort(), [...options.kinds].sort())
     for (const [index, { at }] of planned.entries())
       assert.equal(Math.floor((at * options.kinds.length) / options.duration), index)
+  })
+})
+
+describe('findings', () => {
+  const ran = (kind: string, beganAt: number): Happened => {
+    const rest = { target: '', plannedAt: beganAt, silenceMs: 0 }
+    return { kind, beganAt, endedAt: beganAt + 10, recoveryMs: 5, ...rest }
+  }
+  const faults = [ran('promote-asynchronous', 100), ran('kill-mail', 112), ran('kill-mail', 200)]
+  const order: Finding = { trouble: 'lost', at: 300, what: 'an order', unpromised: 'forgotten' }
+
+  test('belong to the fault that was running, else to the last one before', () => {
+    const causeAt = (at: number) => attribute([{ trouble: 'stuck', at, what: '' }], faults).findings[0]?.fault
+    assert.deepEqual([99, 105, 113, 127, 150, 205, 300].map(causeAt), [undefined, 0, 1, 1, 1, 2, 2])
+  })
+
+  test('are none for an order that an asynchronous promotion may have forgotten', () => {
+    const { findings, unpromised } = attribute(
+      [
+        { ...order, since: 111 },
+        { ...order, since: 116 },
+      ],
+      faults,
+    )
+    assert.deepEqual([unpromised.map(({ fault }) => fault), findings.map(({ fault }) => fault)], [[0], [2]])
+  })
+
+  test('are some for a certificate that it has lost', () => {
+    assert.equal(attribute([{ trouble: 'lost', at: 105, what: 'a certificate' }], faults).findings.length, 1)
   })
 })
 

@@ -12,6 +12,8 @@ export interface Kind {
   impossible?: string | undefined
   /** What it is about may end by itself, and is started again. */
   mayEnd?: true
+  /** The database goes back in time: certificates and revocations are promised nevertheless, and nothing else. */
+  goesBack?: true
   begin(stand: Stand, chance: Chance): Begun | Promise<Begun>
 }
 

@@ -25,6 +25,7 @@ export const PROMOTION_KINDS: Kinds = {
   'promote-asynchronous': {
     about: 'promotion of a replica that had heard nothing for seconds: the database goes back in time',
     lasts: [3, 20],
+    goesBack: true,
     begin(stand): Begun {
       const { databases, links } = stand
       for (const link of links.replication) link.set('cut')
