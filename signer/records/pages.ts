@@ -21,7 +21,8 @@ export async function serialsAfter(certificates: RecordStream, after: number): P
     if (page) return { ...page, more: page.last < certificates.last }
   }
   const page = pageOf(certificates.index, after, SERIALS_PAGE_BYTES)
-  if (!page) return { payload: Buffer.alloc(0), last: after, more: false }
+  // The newest records of a closed file may have gone with the power: a mark must still reach their number.
+  if (!page) return { payload: Buffer.alloc(0), last: Math.max(after, certificates.last), more: false }
   // Copied, because the index grows.
   return { payload: Buffer.from(page.payload), last: page.last, more: page.last < certificates.last }
 }
@@ -63,6 +64,8 @@ export async function revocationsAfter(revocations: RecordStream, after: LineKey
   for (let segment = closed.find(after.seq); segment && isWhole; segment = closed.find(segment.last + 1))
     isWhole = addFrom(await closed.lines(segment))
   if (isWhole) isWhole = addFrom(revocations.lines)
+  // As for certificates.
+  if (isWhole && last.seq < revocations.last) last = { seq: revocations.last, part: 0 }
   return { payload: page.payload, last, more: !isWhole }
 }
 

@@ -16,11 +16,13 @@ export interface ReconciliationEvents {
   noRecords(): void
   /** The signer has removed records that the database has not compared; once an episode. */
   gap(from: number, to: number): void
+  /** The signer has fewer records than were compared: after a loss of power, or with files of an earlier day. */
+  fewer(last: number, compared: number): void
 }
 
 export interface ReconciliationParts {
-  records: SignerRecords
-  marks: SignerMarkStore
+  records: Pick<SignerRecords, 'state'>
+  marks: Pick<SignerMarkStore, 'mark' | 'lower' | 'noteBehind' | 'noteWhole'>
   comparison: Pick<SignerComparison, 'run'>
   /** `automatic` brings back what lacks; `manual` only says that it lacks. */
   mode: 'automatic' | 'manual'
@@ -37,6 +39,8 @@ export class Reconciliation {
   readonly #parts: ReconciliationParts
   /** Undefined before the first answer of the signer, null when it keeps no records. */
   #state: RecordState | null | undefined
+  /** Its newest numbers, by `nameOf`. */
+  #newest = new Map<string, bigint>()
   #compared: RecordState | undefined
   #isBehind = false
   /** It was found by this instance, and is to be counted. */
@@ -57,7 +61,13 @@ export class Reconciliation {
     const state = await this.#parts.records.state()
     if (!state && this.#state !== null) this.#parts.events.noRecords()
     this.#state = state ?? null
+    this.#newest = new Map(state?.lists.map(({ issuerKey, url, number }) => [nameOf(issuerKey, url), number]))
     return state
+  }
+
+  /** For an instance that only serves lists: asks until the signer has answered once. @throws its errors */
+  async lookOnce(): Promise<void> {
+    if (this.#state === undefined) await this.look()
   }
 
   /**
@@ -70,7 +80,7 @@ export class Reconciliation {
     const { marks, comparison, mode } = this.#parts
     const state = await this.look()
     if (!state) return undefined
-    const mark = await marks.mark(state.chain)
+    const mark = await this.#markFor(state)
     this.#isBehind = mark.behindSince !== undefined
     this.#tellGap(state, mark)
     const found = await comparison.run(state, mark, mode === 'automatic' ? 'restore' : 'probe')
@@ -112,9 +122,18 @@ export class Reconciliation {
   /** The newest number that was signed for a list, 0 for none; undefined while the signer has not said. */
   newestSigned(issuerKey: Buffer, url: string): bigint | undefined {
     if (this.#state === undefined) return undefined
-    const key = issuerKey.toString('hex')
-    const list = this.#state?.lists.find((one) => one.issuerKey === key && one.url === url)
-    return list?.number ?? 0n
+    return this.#newest.get(nameOf(issuerKey.toString('hex'), url)) ?? 0n
+  }
+
+  /** A mark beyond the records goes back to them: the signer may give the numbers behind to other certificates. */
+  async #markFor({ chain, certificates, revocations }: RecordState): Promise<SignerMark> {
+    const { marks, events } = this.#parts
+    const mark = await marks.mark(chain)
+    const beyond = Math.max(mark.certificates - certificates.last, mark.revocations.seq - revocations.last)
+    if (beyond <= 0) return mark
+    events.fewer(Math.max(certificates.last, revocations.last), Math.max(mark.certificates, mark.revocations.seq))
+    await marks.lower(chain, { certificates: certificates.last, revocations: revocations.last })
+    return marks.mark(chain)
   }
 
   #tellGap({ certificates: { first } }: RecordState, { certificates: mark }: SignerMark): void {
@@ -123,3 +142,5 @@ export class Reconciliation {
     this.#parts.events.gap(mark + 1, first - 1)
   }
 }
+
+const nameOf = (issuerKey: string, url: string): string => `${issuerKey} ${url}`

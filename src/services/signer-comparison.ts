@@ -36,8 +36,11 @@ export interface ComparisonParts {
   restoration: Pick<Restoration, 'issuers' | 'read' | 'record' | 'revocations'>
   /** An intent of that age is nobody's work any more. */
   intentSeconds: number
-  /** A certificate signed before so many days has expired, and may have been archived. */
-  maxValidityDays: number
+  /**
+   * Where expired certificates are archived: what was signed or revoked before so many days has expired. Undefined where the
+   * database keeps them all; `ca.max_validity_days` may have been higher.
+   */
+  expiredAfterDays: number | undefined
   /** Called for each page that lacks something, before any of it comes back. @param serialNumbers in hexadecimal */
   onLacking(what: keyof Lacking, serialNumbers: readonly string[]): Promise<unknown>
   isStopping(): boolean
@@ -50,6 +53,8 @@ export interface Beginning {
 }
 
 const DAY_SECONDS = 86_400
+/** About 100 MB. A list then has expired certificates beyond them, which does no harm. */
+const MOST_EXPIRED = 1_000_000
 
 export const FIRST: Beginning = { certificates: 0, revocations: { seq: 0, part: 0 } }
 
@@ -121,7 +126,8 @@ export class SignerComparison {
     )
     const isOf = (sequences: { has(sequence: number): boolean }) => (place: number) =>
       sequences.has(page.sequences[place] ?? 0)
-    for (const place of lacking.filter(isOf(readable.expired))) this.#expired.add(page.serialNumbers[place] ?? '')
+    for (const place of lacking.filter(isOf(readable.expired)))
+      if (this.#expired.size < MOST_EXPIRED) this.#expired.add(page.serialNumbers[place] ?? '')
     const wanted = lacking.filter((place) => !isOf(readable.expired)(place))
     if (wanted.length > 0) {
       await onLacking('certificates', pick(page.serialNumbers, wanted))
@@ -134,9 +140,10 @@ export class SignerComparison {
     return wanted.length
   }
 
-  /** Certificates that were signed before have expired. */
+  /** What was signed or revoked before is not looked for. */
   #oldestSeconds(): number {
-    return Date.now() / 1000 - this.#parts.maxValidityDays * DAY_SECONDS
+    const { expiredAfterDays } = this.#parts
+    return expiredAfterDays === undefined ? 0 : Date.now() / 1000 - expiredAfterDays * DAY_SECONDS
   }
 
   async #revocations(run: Run, from: RevocationPlace): Promise<number> {

@@ -61,6 +61,8 @@ export interface SignerMarkStore {
     pages: readonly P[],
     stretch: Stretch<RevocationPlace> | undefined,
   ): Promise<P[]>
+  /** Takes a mark that is beyond these lines back to them. */
+  lower(chain: string, last: { certificates: number; revocations: number }): Promise<void>
   /** Says that the database lacks something. @returns false when that was said before */
   noteBehind(chain: string): Promise<boolean>
   noteWhole(): Promise<void>
@@ -121,6 +123,15 @@ const MOVE_REVOCATIONS: Statement = {
        AND (revocations_seq, revocations_part) < ($4, $5) AND ${UNHURRIED}`,
 }
 
+const LOWER: Statement = {
+  name: 'signer-mark-lower',
+  text: `
+    UPDATE signer_marks SET certificates_seq = least(certificates_seq, $2),
+           revocations_part = CASE WHEN revocations_seq > $3 THEN ${WHOLE_LINE} ELSE revocations_part END,
+           revocations_seq = least(revocations_seq, $3), updated_at = now()
+     WHERE chain = decode($1, 'hex')`,
+}
+
 const NOTE_BEHIND: Statement = {
   name: 'signer-mark-behind',
   text: `
@@ -171,6 +182,9 @@ export function createSignerMarkStore(db: Pick<Database, 'query' | 'transaction'
         }
         return lacking
       }),
+    async lower(chain, { certificates, revocations }) {
+      await db.query(LOWER, [chain, certificates, revocations])
+    },
     noteBehind: async (chain) => (await db.query(NOTE_BEHIND, [chain])).length > 0,
     async noteWhole() {
       await db.query(NOTE_WHOLE, [])

@@ -112,6 +112,12 @@ describe('the archive', () => {
     assert.deepEqual(files(), [])
   })
 
+  test('leaves what has not expired by the clock of the database, whatever that of its host says', async () => {
+    const { id } = await anExpired(-1)
+    assert.equal(await round({ policy: { folder, certificateAgeMs: -400 * DAY_MS, pauseSeconds: 0 } }), 0)
+    assert.equal(await isThere('certificates', id), true)
+  })
+
   test('removes what is about the certificate', async () => {
     const { id } = await anExpired(31)
     const rows = {

@@ -108,6 +108,17 @@ describe('the records of a signer', () => {
     assert.equal((await marks.lackingRevocations(others, undefined)).length, 1, 'another issuer’s serial number')
   })
 
+  test('take a mark back that is beyond them, and none forward', async () => {
+    await marks.lackingCertificates([], LONG, stretch(0, 9))
+    await marks.lackingRevocations([], { chain, after: { seq: 0, part: 0 }, last: { seq: 8, part: 2 } })
+    await marks.lower(chain, { certificates: 12, revocations: 8 })
+    const { certificates, revocations } = await marks.mark(chain)
+    assert.deepEqual([certificates, revocations], [9, { seq: 8, part: 2 }])
+    await marks.lower(chain, { certificates: 5, revocations: 3 })
+    const lowered = await marks.mark(chain)
+    assert.deepEqual([lowered.certificates, lowered.revocations], [5, { seq: 3, part: WHOLE_LINE }])
+  })
+
   test('are behind once, until the database is whole', async () => {
     assert.equal(await marks.noteBehind(chain), true)
     assert.equal(await marks.noteBehind(chain), false)

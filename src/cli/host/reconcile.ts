@@ -86,7 +86,8 @@ async function compare({ config, db, administration, ca, records, state }: Parts
     crls: createCrlStore(db),
     restoration,
     intentSeconds: config.ca.deferred_signing_timeout,
-    maxValidityDays: config.ca.max_validity_days,
+    expiredAfterDays:
+      config.retention.certificates_days_after_expiry === null ? undefined : config.ca.max_validity_days,
     onLacking: async (what, serialNumbers) => {
       if (options['dry-run']) for (const serialNumber of serialNumbers) say(`lacks ${ONE[what]}  ${serialNumber}`)
     },

@@ -50,7 +50,8 @@ export function startReconciliation(records: SignerRecords, parts: Parts): Recon
     crls: stores.crls,
     restoration,
     intentSeconds: config.ca.deferred_signing_timeout,
-    maxValidityDays: config.ca.max_validity_days,
+    expiredAfterDays:
+      config.retention.certificates_days_after_expiry === null ? undefined : config.ca.max_validity_days,
     onLacking: () => reconciliation.noteBehind(),
     isStopping,
   })
@@ -132,6 +133,11 @@ class Report {
         log.warn(
           { event: 'no_signer_records' },
           'the signer is of an earlier release and keeps no records: what the database loses in a fail-over stays lost',
+        ),
+      fewer: (last, compared) =>
+        log.warn(
+          { event: 'signer_records_fewer', last, compared },
+          'the signer has fewer records than were compared: it lost power, or its files are of an earlier day',
         ),
       gap: (from, to) =>
         log.error({ event: 'signer_records_gone', from, to }, 'the signer has removed records that were not compared'),

@@ -179,6 +179,37 @@ describe('the record files', () => {
     assert.deepEqual(await verdict(), [2, 2])
   })
 
+  test('that a closed file lost with the power are passed over, up to the number in its name', async () => {
+    while (filesOf('certificates').length < 2) await sign(0)
+    await note(250)
+    await note(250)
+    await note(500)
+    await compressed()
+    await close()
+    for (const stream of ['certificates', 'revocations']) {
+      const closed = filesOf(stream).find((name) => name.endsWith('.gz'))!
+      const place = path.join(folder, closed.replace(/\.gz$/, ''))
+      const lines = gunzipSync(readFileSync(`${place}.gz`))
+        .toString()
+        .split('\n')
+      writeFileSync(place, lines.slice(0, -3).join('\n'))
+      for (const suffix of ['.gz', '.index']) rmSync(`${place}${suffix}`, { force: true })
+    }
+    await open()
+    const { certificates, revocations } = records
+    for (
+      let { last, more } = await serialsAfter(certificates, 0);
+      ;
+      { last, more } = await serialsAfter(certificates, last)
+    )
+      if (!more) {
+        assert.equal(last, certificates.last)
+        break
+      }
+    const page = await revocationsAfter(revocations, { seq: 0, part: 0 })
+    assert.deepEqual([page.last.seq, page.more], [revocations.last, false])
+  })
+
   test('refuse the start when the chain is older than they are', async () => {
     await signMany(0, 1)
     copyFileSync(file, `${file}.backup`)

@@ -1,0 +1,85 @@
+/** What an instance knows of its signer's records, and what it does with a mark that is beyond them. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { RecordState } from '../../../src/ca/signer-records.ts'
+import { Reconciliation, type ReconciliationParts } from '../../../src/services/reconciliation.ts'
+
+const ISSUER_KEY = Buffer.alloc(32, 1)
+const URL = 'http://ca.example/crl/default/4/1'
+
+const aState = (certificates: number, revocations: number): RecordState => ({
+  chain: 'ab'.repeat(16),
+  certificates: { first: 1, last: certificates },
+  revocations: { first: 2, last: revocations },
+  lists: [
+    { issuerKey: ISSUER_KEY.toString('hex'), url: '', number: 7n },
+    { issuerKey: ISSUER_KEY.toString('hex'), url: URL, number: 9n },
+  ],
+})
+
+/** A signer that answers `states`, one after the other, and a database with a mark. */
+function aReconciliation(states: (RecordState | Error)[]) {
+  const mark = { certificates: 100, revocations: { seq: 90, part: 3 }, behindSince: undefined }
+  const compared: number[] = []
+  const fewer: number[][] = []
+  const parts: ReconciliationParts = {
+    records: {
+      async state() {
+        const next = states.shift()
+        if (next instanceof Error) throw next
+        return next
+      },
+    },
+    marks: {
+      mark: async () => structuredClone(mark),
+      async lower(_chain, last) {
+        mark.certificates = last.certificates
+        mark.revocations.seq = last.revocations
+      },
+      noteBehind: async () => false,
+      noteWhole: async () => undefined,
+    },
+    comparison: {
+      async run(_state, { certificates, revocations }) {
+        compared.push(certificates, revocations.seq)
+        return { certificates: 0, revocations: 0 }
+      },
+    },
+    mode: 'automatic',
+    events: {
+      behind: () => undefined,
+      whole: () => undefined,
+      noRecords: () => undefined,
+      gap: () => undefined,
+      fewer: (...found) => fewer.push(found),
+    },
+    isStopping: () => false,
+  }
+  return { reconciliation: new Reconciliation(parts), compared, fewer }
+}
+
+test('an instance that only serves lists asks until the signer has answered once', async () => {
+  const { reconciliation } = aReconciliation([new Error('away'), aState(100, 90), new Error('not asked again')])
+  await assert.rejects(reconciliation.lookOnce(), /away/)
+  assert.equal(reconciliation.newestSigned(ISSUER_KEY, ''), undefined)
+  await reconciliation.lookOnce()
+  await reconciliation.lookOnce()
+  assert.equal(reconciliation.newestSigned(ISSUER_KEY, ''), 7n)
+  assert.equal(reconciliation.newestSigned(ISSUER_KEY, URL), 9n)
+  assert.equal(reconciliation.newestSigned(Buffer.alloc(32, 2), ''), 0n)
+})
+
+test('a mark within the records stays, and the comparison begins there', async () => {
+  const { reconciliation, compared, fewer } = aReconciliation([aState(120, 130)])
+  assert.equal(await reconciliation.round(), undefined)
+  assert.deepEqual([compared, fewer], [[100, 90], []])
+})
+
+test('a mark beyond the records goes back to them: a signer with files of an earlier day gives numbers again', async () => {
+  const { reconciliation, compared, fewer } = aReconciliation([aState(40, 30), aState(60, 30)])
+  await reconciliation.round()
+  await reconciliation.round()
+  assert.deepEqual(compared, [40, 30, 40, 30])
+  assert.deepEqual(fewer, [[40, 100]])
+})
