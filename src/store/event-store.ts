@@ -90,12 +90,16 @@ export async function removeUnseenConsumers(db: CommonQueryMethods, days: number
 /** One instance at a time takes or claims; the others get none, and look again. */
 const isAlone = (consumer: string) => sql.fragment`(SELECT pg_try_advisory_xact_lock(${TAKERS}, hashtext(${consumer})))`
 
+/** Only a retry waits: the database's clock was ahead when an event was written whose time has not come. */
+const isDue = (row: 'n' | 'd') =>
+  sql.fragment`(${sql.identifier([row, 'attempts'])} = 0 OR ${sql.identifier([row, 'due_at'])} <= now())`
+
 /**
  * Not due, or behind another event of its subject: it waits. Consumers in the database have no part
  * in the index `event_deliveries_subject`.
  */
 const isNext = sql.fragment`
-  n.due_at <= now() AND NOT EXISTS (
+  ${isDue('n')} AND NOT EXISTS (
     SELECT FROM event_deliveries e
      WHERE e.consumer = n.consumer AND e.subject = n.subject AND e.sequence < n.sequence
        AND e.consumer NOT IN ('notifications', 'statistics'))`
@@ -142,7 +146,7 @@ export async function claimDeliveries(
          AND (n.claimed_by IS NULL OR n.claimed_by NOT IN (SELECT live_instances()))
        ORDER BY n.sequence LIMIT ${limit}))
        -- Once more: another claim may have been committed between the snapshot and the lock.
-       AND d.due_at <= now() AND (d.claimed_by IS NULL OR d.claimed_by NOT IN (SELECT live_instances()))
+       AND ${isDue('d')} AND (d.claimed_by IS NULL OR d.claimed_by NOT IN (SELECT live_instances()))
     RETURNING ${columns}`)
   })
   return inOrder(rows.map(deliveryOf))

@@ -101,15 +101,17 @@ const Claimed = z.object({
 })
 export type ClaimedNotification = z.infer<typeof Claimed>
 
-/** Takes due rows for an instance, and those of instances that are gone. */
+/** Takes rows that are due for an instance, and those of instances that are gone. */
 export function claimNotifications(
   db: CommonQueryMethods,
   { instanceId, status, limit }: { instanceId: number; status: 'pending' | 'failed'; limit: number },
 ): Promise<readonly ClaimedNotification[]> {
+  // Only a retry waits: the clock was ahead when a mail was recorded whose time has not come.
+  const isDue = status === 'pending' ? sql.fragment`due_at IS NOT NULL` : sql.fragment`due_at <= now()`
   return db.any(rowsOf(Claimed)`
     WITH next AS (
       SELECT id FROM notifications
-       WHERE status = ${status} AND due_at <= now()
+       WHERE status = ${status} AND ${isDue}
          AND (claimed_by IS NULL OR claimed_by NOT IN (SELECT live_instances()))
        ORDER BY due_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
     )

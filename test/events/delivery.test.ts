@@ -242,6 +242,15 @@ describe('events', () => {
     assert.equal(await waiting('takeover'), 0)
   })
 
+  test('an event of a database whose clock was an hour ahead is delivered at once', async () => {
+    await registerConsumer(db, 'ahead', ['alarm'])
+    await emit('alarm', 'ahead')
+    await run(rowsOf(None)`UPDATE event_deliveries SET due_at = now() + interval '1 hour' WHERE consumer = 'ahead'`)
+    const of = delivery(consumer({ name: 'ahead' }))
+    await rounds(of, 'it is delivered', async () => (await waiting('ahead')) === 0)
+    await of.stop(1_000)
+  })
+
   test('what fails for good is a dead letter with its whole payload', async () => {
     await registerConsumer(db, 'dead', ['alarm'])
     await emit('alarm', 'x', '{"reason":"why"}')

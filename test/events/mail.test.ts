@@ -322,6 +322,13 @@ describe('the mailer', () => {
     assert.equal(mails.length, 3)
   })
 
+  test('sends at once what is recorded for later: the clock of the database was ahead', async () => {
+    const { port } = await server()
+    const id = await aNotification(-1)
+    mailer(port)
+    await untilStatus(id, 'sent')
+  })
+
   test('greylisted mail is sent later, with the same Message-ID', async () => {
     let attempts = 0
     const { port, mails } = await server({
