@@ -4,8 +4,9 @@
  *
  * 1. Group. Lines that arrive in one turn of the event loop, or during a write, form a group: at
  *    most 512 lines or 256 KiB.
- * 2. Write. First the records of the group go to their own files (records/), without a flush. The chain is open with O_DSYNC, so one write is also its fdatasync. A crash can tear the
- *    last line; a loss of power can leave anything in the blocks of the last group.
+ * 2. Write. First the records of the group go to their own files (records/), without a flush. The
+ *    chain is open with O_DSYNC, so one write is also its fdatasync. A crash can tear the last line;
+ *    a loss of power can leave anything in the blocks of the last group.
  * 3. Release. Only now do the signatures of the group leave. A crash before this loses signatures
  *    that no client has.
  * 4. Rotate. A file of `maxBytes` becomes a segment (segments.ts), and a new file continues the

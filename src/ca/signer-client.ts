@@ -3,9 +3,9 @@
  *
  * Without a connection, a request waits for one until its deadline. If the connection drops, the
  * request is sent once more; signing the same bytes twice is harmless. So a signer restarted within
- * the deadline fails no order. What a stopping signer refuses waits likewise. A second loss fails the request as SignerAnswerLost, because the
- * request may have crashed the signer. Different secrets on the two sides fail all waiting requests
- * at once.
+ * the deadline fails no order. What a stopping signer refuses waits likewise. A second loss fails
+ * the request as SignerAnswerLost, because the request may have crashed the signer. Different
+ * secrets on the two sides fail all waiting requests at once.
  */
 
 import { randomBytes } from 'node:crypto'

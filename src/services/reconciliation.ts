@@ -65,11 +65,6 @@ export class Reconciliation {
     return state
   }
 
-  /** For an instance that only serves lists: asks until the signer has answered once. @throws its errors */
-  async lookOnce(): Promise<void> {
-    if (this.#state === undefined) await this.look()
-  }
-
   /**
    * Compares, and brings back what lacks.
    * @returns why no list may be built now; undefined when one may
@@ -81,7 +76,8 @@ export class Reconciliation {
     const state = await this.look()
     if (!state) return undefined
     const mark = await this.#markFor(state)
-    this.#isBehind = mark.behindSince !== undefined
+    // Another instance may have ended what this one began; this one has yet to tell what it brought back.
+    this.#isBehind ||= mark.behindSince !== undefined
     this.#tellGap(state, mark)
     const found = await comparison.run(state, mark, mode === 'automatic' ? 'restore' : 'probe')
     if (mode === 'manual' && found.certificates + found.revocations > 0) {

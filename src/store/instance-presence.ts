@@ -18,7 +18,8 @@ import { type Session, Sessions } from './sessions.ts'
 import { endsSession } from './sqlstate.ts'
 
 /**
- * Background work that one instance at a time does. Tasks of one role exclude each other across instances, so a task with long rounds has its own role.
+ * Background work that one instance at a time does. Tasks of one role exclude each other across instances, so a task with
+ * long rounds has its own role.
  */
 const LEADER_LOCKS = {
   cleanup: 712001,

@@ -115,18 +115,9 @@ export class Crls {
     this.#loop = startLoop({
       name: 'crl_follow',
       intervalMs: LOOK_MS,
-      round: async () => {
-        await this.#askOnce()
-        await this.refresh()
-      },
+      round: () => this.refresh(),
       onError: (_, error) => this.#unreadable(error),
     })
-  }
-
-  /** Only the instance that builds lists asks the signer again, and this one may have started while it was away. */
-  async #askOnce(): Promise<void> {
-    const { ca, reconciliation } = this.#parts
-    if (!ca.unreachable()) await reconciliation?.lookOnce().catch((error) => this.#unreadable(error))
   }
 
   /** Raises an alarm for each list that has become overdue; for the instance that builds them. */

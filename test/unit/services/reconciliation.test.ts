@@ -20,9 +20,11 @@ const aState = (certificates: number, revocations: number): RecordState => ({
 
 /** A signer that answers `states`, one after the other, and a database with a mark. */
 function aReconciliation(states: (RecordState | Error)[]) {
+  const found: { error?: Error } = {}
   const mark = { certificates: 100, revocations: { seq: 90, part: 3 }, behindSince: undefined }
   const compared: number[] = []
   const fewer: number[][] = []
+  const told: string[] = []
   const parts: ReconciliationParts = {
     records: {
       async state() {
@@ -37,34 +39,34 @@ function aReconciliation(states: (RecordState | Error)[]) {
         mark.certificates = last.certificates
         mark.revocations.seq = last.revocations
       },
-      noteBehind: async () => false,
+      noteBehind: async () => true,
       noteWhole: async () => undefined,
     },
     comparison: {
       async run(_state, { certificates, revocations }) {
+        if (found.error) throw found.error
         compared.push(certificates, revocations.seq)
         return { certificates: 0, revocations: 0 }
       },
     },
     mode: 'automatic',
     events: {
-      behind: () => undefined,
-      whole: () => undefined,
+      behind: () => told.push('behind'),
+      whole: () => told.push('whole'),
       noRecords: () => undefined,
       gap: () => undefined,
       fewer: (...found) => fewer.push(found),
     },
     isStopping: () => false,
   }
-  return { reconciliation: new Reconciliation(parts), compared, fewer }
+  return { reconciliation: new Reconciliation(parts), compared, fewer, found, told }
 }
 
-test('an instance that only serves lists asks until the signer has answered once', async () => {
-  const { reconciliation } = aReconciliation([new Error('away'), aState(100, 90), new Error('not asked again')])
-  await assert.rejects(reconciliation.lookOnce(), /away/)
+test('the newest number of a list is not known before the signer has answered', async () => {
+  const { reconciliation } = aReconciliation([new Error('away'), aState(100, 90)])
+  await assert.rejects(reconciliation.look(), /away/)
   assert.equal(reconciliation.newestSigned(ISSUER_KEY, ''), undefined)
-  await reconciliation.lookOnce()
-  await reconciliation.lookOnce()
+  await reconciliation.look()
   assert.equal(reconciliation.newestSigned(ISSUER_KEY, ''), 7n)
   assert.equal(reconciliation.newestSigned(ISSUER_KEY, URL), 9n)
   assert.equal(reconciliation.newestSigned(Buffer.alloc(32, 2), ''), 0n)
@@ -82,4 +84,16 @@ test('a mark beyond the records goes back to them: a signer with files of an ear
   await reconciliation.round()
   assert.deepEqual(compared, [40, 30, 40, 30])
   assert.deepEqual(fewer, [[40, 100]])
+})
+
+test('an instance tells what it brought back, also when another one has ended what it began', async () => {
+  const { reconciliation, found, told } = aReconciliation([aState(120, 130), aState(120, 130), aState(120, 130)])
+  await reconciliation.look()
+  await reconciliation.noteBehind()
+  found.error = new Error('the database is away')
+  await assert.rejects(reconciliation.round(), /away/)
+  delete found.error
+  await reconciliation.round()
+  assert.deepEqual(told, ['behind', 'whole'])
+  assert.equal(reconciliation.isBehind, false)
 })
