@@ -53,6 +53,8 @@ export interface Beginning {
 }
 
 const DAY_SECONDS = 86_400
+/** 250,000 serial numbers: in their order, each page of the index is read once for all of them. */
+const PAGES_TOGETHER = 100
 /** About 100 MB. A list then has expired certificates beyond them, which does no harm. */
 const MOST_EXPIRED = 1_000_000
 
@@ -92,30 +94,56 @@ export class SignerComparison {
   async #certificates(run: Run, from: number): Promise<number> {
     const { records, isStopping } = this.#parts
     let count = 0
+    let pages: SerialPage[] = []
     let next = settled(records.serials(from))
     for (let after = from; ; ) {
       const page = await unwrap(next)
       // The signer reads the next page while the database looks this one up.
       if (page.more) next = settled(records.serials(page.last))
-      const lacking = await this.#lackingOf(run, after, page)
-      count += lacking
-      if (lacking > 0 && run.mode === 'probe') return count
+      pages.push(page)
+      if (page.more && pages.length < PAGES_TOGETHER) continue
+      count += await this.#lackingOfAll(run, after, pages)
+      if (count > 0 && run.mode === 'probe') return count
       if (!page.more || isStopping()) return count
       after = page.last
+      pages = []
     }
   }
 
-  /** @returns how many certificates of the page were lacking */
-  async #lackingOf({ chain, mode, moves }: Run, after: number, page: SerialPage): Promise<number> {
-    const { marks, restoration, intentSeconds, onLacking } = this.#parts
-    const stretch = moves ? { chain, after, last: page.last } : undefined
-    const look = async (places: readonly number[]) => {
-      const lacking = await marks.lackingCertificates(pick(page.serialNumbers, places), intentSeconds, stretch)
-      return pick(places, lacking)
+  /** Many pages are looked up together, and one by one where something lacks. */
+  async #lackingOfAll(run: Run, from: number, pages: readonly SerialPage[]): Promise<number> {
+    if (pages.length > 1) {
+      const together = joined(pages)
+      if ((await this.#look(run, from, together, this.#unexpired(together))).length === 0) return 0
     }
-    const all = page.sequences.flatMap((_, place) =>
-      (page.signedAt[place] ?? 0) < this.#oldestSeconds() ? [] : [place],
-    )
+    let count = 0
+    let after = from
+    for (const page of pages) {
+      count += await this.#lackingOf(run, after, page)
+      if (count > 0 && run.mode === 'probe') return count
+      after = page.last
+    }
+    return count
+  }
+
+  /** @returns those of the places whose certificates the database lacks; the mark moves where there are none */
+  async #look({ chain, moves }: Run, after: number, page: SerialPage, places: readonly number[]): Promise<number[]> {
+    const { marks, intentSeconds } = this.#parts
+    const stretch = moves ? { chain, after, last: page.last } : undefined
+    const lacking = await marks.lackingCertificates(pick(page.serialNumbers, places), intentSeconds, stretch)
+    return pick(places, lacking)
+  }
+
+  #unexpired({ signedAt }: SerialPage): number[] {
+    const oldest = this.#oldestSeconds()
+    return signedAt.flatMap((seconds, place) => (seconds < oldest ? [] : [place]))
+  }
+
+  /** @returns how many certificates of the page were lacking */
+  async #lackingOf(run: Run, after: number, page: SerialPage): Promise<number> {
+    const { restoration, onLacking } = this.#parts
+    const look = (places: readonly number[]) => this.#look(run, after, page, places)
+    const all = this.#unexpired(page)
     const lacking = await look(all)
     if (lacking.length === 0) return 0
     const readable = await restoration.read(
@@ -131,7 +159,7 @@ export class SignerComparison {
     const wanted = lacking.filter((place) => !isOf(readable.expired)(place))
     if (wanted.length > 0) {
       await onLacking('certificates', pick(page.serialNumbers, wanted))
-      if (mode !== 'restore') return wanted.length
+      if (run.mode !== 'restore') return wanted.length
       await restoration.record(readable)
     }
     // The mark moves where all of the page is there: a database may have gone back meanwhile.
@@ -214,6 +242,16 @@ interface PartOfRevocations {
 
 interface Listed extends IssuerRevocations {
   notAfter: Date
+}
+
+function joined(pages: readonly SerialPage[]): SerialPage {
+  return {
+    sequences: pages.flatMap(({ sequences }) => sequences),
+    serialNumbers: pages.flatMap(({ serialNumbers }) => serialNumbers),
+    signedAt: pages.flatMap(({ signedAt }) => signedAt),
+    last: pages.at(-1)?.last ?? 0,
+    more: false,
+  }
 }
 
 const pick = <T>(items: readonly T[], places: readonly number[]): T[] => places.flatMap((place) => items[place] ?? [])

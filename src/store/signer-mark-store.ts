@@ -86,11 +86,13 @@ const UNHURRIED = `set_config('synchronous_commit', 'off', true) = 'off'`
 
 const LACKING: Statement = {
   name: 'signer-lacking-certificates',
-  // certificates_serial_issuer alone, one range a serial number; issuance_intents, which is short, for those without.
+  // certificates_serial_issuer alone, one range a serial number, in the order of the index; issuance_intents, which is
+  // short, for those without.
   text: `
     WITH page AS MATERIALIZED (
       SELECT decode(serial, 'hex') AS serial_number, place FROM string_to_table($1, ' ') WITH ORDINALITY AS p (serial, place)
        WHERE NOT EXISTS (SELECT FROM signer_marks WHERE chain = decode($3, 'hex') AND certificates_seq >= $5)
+       ORDER BY serial_number
     ), unrecorded AS MATERIALIZED (
       SELECT * FROM page p WHERE NOT EXISTS (SELECT FROM certificates c WHERE c.serial_number = p.serial_number)
     ), lacking AS MATERIALIZED (
