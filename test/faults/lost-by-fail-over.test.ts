@@ -1,12 +1,14 @@
 /**
  * A fail-over to a standby that was behind: what it has lost comes back from the signer, and no client sees a CRL go back
- * (docs/decisions/records-of-the-signer.md).
+ * (docs/decisions/records-of-the-signer.md). `CHANCERY_NIGHTLY=1` tries a standby that is 20 s and 10 minutes behind, and
+ * a backup of a day.
  */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { findRunningSigner } from '../../src/ca/signer-place.ts'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { hashSpki } from '../../src/shared/pki/spki.ts'
@@ -20,63 +22,46 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
-import { adminConfig } from '../support/admin.ts'
-import { readCrl } from '../support/crl.ts'
+import { adminConfig, createAdministrator } from '../support/admin.ts'
 import { rowsIn } from '../support/database.ts'
-import { type DatabasePair, startDatabasePair } from '../support/database-pair.ts'
+import { type DatabasePair, makeOlder, startDatabasePair } from '../support/database-pair.ts'
+import { type MailServer, startMailServer } from '../support/mail-server.ts'
 import { operate } from '../support/operator.ts'
+import { RelyingParty } from '../support/relying-party.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const PATIENCE_MS = 120_000
+const IS_NIGHTLY = process.env['CHANCERY_NIGHTLY'] === '1'
 /** Of the orders that the standby has, and of those that it has not. */
-const [READY, NEW] = process.env.CHANCERY_NIGHTLY === '1' ? [27, 200] : [8, 32]
-const REVOKED = process.env.CHANCERY_NIGHTLY === '1' ? 65 : 10
+const [READY, NEW] = IS_NIGHTLY ? [27, 200] : [8, 32]
+const REVOKED = IS_NIGHTLY ? 65 : 10
 
-interface Seen {
-  number: bigint
-  serials: Set<string>
+interface Lag {
+  behind: string
+  /** Between the last thing that the standby has and its promotion. */
+  waitMs: number
+  /** The standby stops instead, and its data begin again as a backup whose rows are made a day older. */
+  isBackup?: true
 }
 
-/** Fetches the list again and again, as relying parties do. */
-class RelyingParty {
-  readonly seen: Seen[] = []
-  readonly #service: () => TestService
-  #isOver = false
-  #last: Promise<void>
+const LAGS: Lag[] = IS_NIGHTLY
+  ? [
+      { behind: '20 seconds behind', waitMs: 20_000 },
+      { behind: 'a backup of yesterday', waitMs: 0, isBackup: true },
+      { behind: '10 minutes behind', waitMs: 600_000 },
+    ]
+  : [{ behind: 'behind', waitMs: 0 }]
 
-  constructor(service: () => TestService) {
-    this.#service = service
-    this.#last = this.#poll()
-  }
+for (const lag of LAGS)
+  describe(`a fail-over to a standby that is ${lag.behind}`, { timeout: 1_500_000 }, () => survives(lag))
 
-  get newest(): Seen | undefined {
-    return this.seen.at(-1)
-  }
-
-  async end(): Promise<void> {
-    this.#isOver = true
-    await this.#last
-  }
-
-  async #poll(): Promise<void> {
-    while (!this.#isOver) {
-      // An instance that is just being restarted answers nobody.
-      const answer = await send({ method: 'GET', url: `${this.#service().baseUrl}/crl` }).catch(() => undefined)
-      if (answer?.status === 200) {
-        const { number, entries } = readCrl(answer.body)
-        this.seen.push({ number, serials: new Set(entries.map(({ serial }) => serial)) })
-      }
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-  }
-}
-
-describe('a fail-over to a standby that is behind', { timeout: 900_000 }, () => {
+function survives({ waitMs, isBackup }: Lag): void {
   let pair: DatabasePair
   let first: TestService
   let second: TestService
   let responder: Responder
+  let mail: MailServer
   let client: AcmeClient
   const relying: RelyingParty[] = []
   const config = () => ({
@@ -84,6 +69,14 @@ describe('a fail-over to a standby that is behind', { timeout: 900_000 }, () => 
     crl: { enabled: true },
     nonce: { store: 'database' },
     database: { auto_setup: true, host: pair.hosts },
+    notifications: { enabled: true },
+    smtp: {
+      enabled: true,
+      host: '127.0.0.1',
+      port: mail.port,
+      use_tls: false,
+      from_address: 'acme@example.com',
+    },
   })
   const signerOfFirst = () => {
     const place = findRunningSigner(path.join(first.folder, 'signer-audit.jsonl'))
@@ -99,16 +92,18 @@ describe('a fail-over to a standby that is behind', { timeout: 900_000 }, () => 
     })
 
   before(async () => {
+    mail = await startMailServer()
     pair = await startDatabasePair()
     first = await startTestService({
       fronts: 1,
       database: { connection: pair.primary.connection, drop: async () => undefined },
       config: config(),
     })
+    await createAdministrator(first.database, 'admin')
     second = await startSecond()
     responder = await startResponder(first.http01Port)
     client = await registeredClient(first.directoryUrl)
-    relying.push(new RelyingParty(() => first), new RelyingParty(() => second))
+    relying.push(new RelyingParty(() => first.baseUrl), new RelyingParty(() => second.baseUrl))
   })
   after(async () => {
     for (const one of relying) await one.end()
@@ -117,6 +112,7 @@ describe('a fail-over to a standby that is behind', { timeout: 900_000 }, () => 
     await second?.dispose()
     await first?.dispose()
     await pair?.stop()
+    await mail?.close()
   })
 
   const serialOf = (der: Buffer) => new X509Certificate(der).serialNumber.toLowerCase()
@@ -162,13 +158,17 @@ describe('a fail-over to a standby that is behind', { timeout: 900_000 }, () => 
     const ready = await inTurn(names('ready', READY), readyOrder)
     const early = await inTurn(await inTurn(names('early', 3), readyOrder), finalize)
     const listed = [await revoke(client, early[0]!.der)]
-    await until('the list has it', () => relying.every(({ newest }) => newest?.serials.has(listed[0]!)))
-    await pair.freeze()
+    await until('the list has it', () => relying.every((one) => one.sees(listed)))
+    if (isBackup) await makeOlder(pair.primary, '1 day')
+    await pair.freeze(isBackup)
+    const frozenAt = Date.now()
 
     const finalized = await inTurn(ready, finalize)
     const other = await registeredClient(first.directoryUrl)
     const strangers = [await other.obtain(['stranger.test'], responder)]
-    const fresh = await inTurn(await inTurn(names('fresh', NEW - 1), readyOrder), finalize)
+    const fresh = await inTurn(await inTurn(names('fresh', NEW / 2), readyOrder), finalize)
+    await sleep(Math.max(0, frozenAt + waitMs - Date.now()))
+    fresh.push(...(await inTurn(await inTurn(names('late', NEW / 2 - 1), readyOrder), finalize)))
     const lost = [
       ...finalized,
       ...fresh,
@@ -178,9 +178,7 @@ describe('a fail-over to a standby that is behind', { timeout: 900_000 }, () => 
     const [compromised] = [early[1]!, finalized[0]!]
     listed.push(await revoke(client, compromised.der, { reason: 1 }))
     for (const { der } of fresh.slice(0, REVOKED - 2)) listed.push(await revoke(client, der))
-    await until('the list has them', () =>
-      relying.every(({ newest }) => listed.every((one) => newest?.serials.has(one))),
-    )
+    await until('the list has them', () => relying.every((one) => one.sees(listed)))
     // Committed and acknowledged, and perhaps on no list yet.
     listed.push(await revoke(client, fresh.at(-1)!.der))
 
@@ -194,7 +192,7 @@ describe('a fail-over to a standby that is behind', { timeout: 900_000 }, () => 
         const rows = await rowsIn<{ serial: string; account: boolean; ordered: boolean; reason: number | null }>(
           now(),
           `SELECT encode(serial_number, 'hex') AS serial, account_id IS NOT NULL AS account, order_id IS NOT NULL AS ordered,
-                  revocation_reason AS reason FROM certificates WHERE der <> ''`,
+                revocation_reason AS reason FROM certificates WHERE der <> ''`,
         )
         const found = new Map(rows.map((row) => [row.serial, row]))
         const isThere = lost.every(({ der }) => found.has(serialOf(der)))
@@ -202,16 +200,9 @@ describe('a fail-over to a standby that is behind', { timeout: 900_000 }, () => 
       },
       PATIENCE_MS,
     )
-    await until('the lists have all', () =>
-      relying.every(({ newest }) => listed.every((one) => newest?.serials.has(one))),
-    )
+    await until('the lists have all', () => relying.every((one) => one.sees(listed)))
 
-    for (const { seen } of relying) {
-      const falls = seen.filter(({ number }, at) => at > 0 && number < seen[at - 1]!.number)
-      assert.deepEqual(falls, [])
-      for (const [at, { serials }] of seen.entries())
-        for (const serial of seen[at - 1]?.serials ?? []) assert.ok(serials.has(serial), `${serial} left the list`)
-    }
+    for (const one of relying) one.assertNeverBack()
     // What the standby knew comes back whole: the account, and the order where that was there.
     assert.deepEqual(
       finalized.map(({ der }) => back.get(serialOf(der))).filter((row) => !row?.account || !row.ordered),
@@ -229,7 +220,7 @@ describe('a fail-over to a standby that is behind', { timeout: 900_000 }, () => 
     assert.equal((await rowsIn(now(), 'SELECT FROM blocked_keys WHERE spki_sha256 = $1', [spki])).length, 1)
   })
 
-  test('is told once: an alarm, an entry of the audit log, and numbers', async () => {
+  test('is told once: an alarm, a mail, an entry of the audit log, and numbers', async () => {
     const entries = await until('the entry', async () => {
       const rows = await rowsIn<{ details: Record<string, number> }>(
         now(),
@@ -245,6 +236,12 @@ describe('a fail-over to a standby that is behind', { timeout: 900_000 }, () => 
       ({ event, code }) => event === 'alarm' && code === 'database_behind',
     )
     assert.equal(alarms.length, 1)
+    const told = () => mail.mails.filter(({ text }) => text.includes('the database was behind its signer'))
+    await until('the mail', () => told().length > 0)
+    assert.deepEqual(
+      told().map(({ to }) => to),
+      [['admin@example.com']],
+    )
     const health = (await send({ method: 'GET', url: `${first.baseUrl}/healthz` })).json
     assert.deepEqual(health.checks.signer_records, { status: 'ok' })
   })
@@ -255,4 +252,4 @@ describe('a fail-over to a standby that is behind', { timeout: 900_000 }, () => 
       assert.deepEqual(report.lacking, { certificates: 0, revocations: 0 })
     }
   })
-})
+}

@@ -22,11 +22,21 @@ import { assertNoComplaints, type Crowd, startCrowd } from '../support/crowd.ts'
 import { type Attempts, startOrdering, startWriter } from '../support/outage.ts'
 import { runAlone } from '../support/own-network.ts'
 import { type PatroniCluster, POSTGRES_PORT, startPatroni } from '../support/patroni.ts'
+import { RelyingParty } from '../support/relying-party.ts'
 import type { TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { assertLeadership, assertPublished } from './after-failover.ts'
 import { FAULTS, type FaultName } from './patroni-faults.ts'
-import { type Lost, lostOf, prepareDatabases, settingsOf, startBalancer, startInstances } from './patroni-scene.ts'
+import {
+  type Lost,
+  lostInTheEnd,
+  lostOf,
+  prepareDatabases,
+  restoredBy,
+  settingsOf,
+  startBalancer,
+  startInstances,
+} from './patroni-scene.ts'
 
 export interface DrillOptions {
   isSynchronous: boolean
@@ -53,6 +63,9 @@ export interface DrillResult {
   forgotten: number
   unavailable: number
   mostBadNonces: number
+  /** What the signer gave back after fail-overs, and how often an alarm said so. */
+  restored: Lost
+  alarms: number
   lost: Lost
   /** With a synchronous replica. */
   books?: Books
@@ -97,6 +110,7 @@ async function run({ isSynchronous, by, faults }: DrillOptions, folder: string):
     revokesEvery: 10,
     timeoutMs: CLIENT_MS,
   })
+  const relying = services.map(({ baseUrl }) => new RelyingParty(() => baseUrl))
   const complaints: string[] = []
   const writer = startWriter(place.hosts, place.port)
   const instances = await Promise.all(services.map(({ directoryUrl }) => startOrdering(directoryUrl, complaints)))
@@ -114,11 +128,15 @@ async function run({ isSynchronous, by, faults }: DrillOptions, folder: string):
   await assertLeadership(settingsOf(place), services.length)
   const { address } = (await cluster.primary()).host
   const connection = { host: address, port: POSTGRES_PORT, user: 'chancery', database: 'chancery' }
-  const lost = await lostOf(connection, crowd)
+  const lost = await lostInTheEnd(() => lostOf(connection, crowd))
+  await assertPublished(services, crowd.revoked)
+  for (const one of relying) {
+    await one.end()
+    one.assertNeverBack()
+  }
   let books: Books | undefined
   if (isSynchronous) {
     assertNoComplaints(crowd)
-    await assertPublished(services, crowd.revoked)
     books = await checkBooks({ connection, folder: files.folder, held: crowd.held, boundMs: FINISHED_MS })
   }
   closeConnections()
@@ -135,6 +153,7 @@ async function run({ isSynchronous, by, faults }: DrillOptions, folder: string):
     forgotten: crowd.forgotten.length,
     unavailable: sum(({ unavailable }) => unavailable),
     mostBadNonces: Math.max(...crowd.clients.map(({ mostBadNonces }) => mostBadNonces)),
+    ...restoredBy(services),
     lost,
     ...(books && { books }),
   }

@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { HeldCertificate } from '../../bench/client/persistent-client.ts'
 import type { DatabaseSettings } from '../../src/store/database.ts'
 import type { SignerFiles } from '../signer/authority.ts'
@@ -11,6 +12,9 @@ import { type PatroniCluster, POSTGRES_PORT, REST_PORT } from '../support/patron
 import type { DatabaseConnection } from '../support/postgres.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+
+/** Of the comparison with the signer, on a busy machine. */
+const RESTORED_S = 60
 
 export async function prepareDatabases(host: string): Promise<void> {
   const superuser = { host, port: POSTGRES_PORT, user: 'postgres', database: 'postgres' }
@@ -94,5 +98,27 @@ export async function lostOf(connection: DatabaseConnection, { held, revoked }: 
   return {
     certificates: serials(held).filter((serial) => find(serial) === undefined).length,
     revocations: serials(revoked).filter((serial) => !find(serial)?.['revoked_at']).length,
+  }
+}
+
+/** What comes back from the signer comes within a round of lists. @returns what is still lost after that */
+export async function lostInTheEnd(look: () => Promise<Lost>): Promise<Lost> {
+  for (let tries = 0; ; tries++) {
+    const lost = await look()
+    if ((lost.certificates === 0 && lost.revocations === 0) || tries === RESTORED_S) return lost
+    await sleep(1_000)
+  }
+}
+
+/** As the instances have logged it. */
+export function restoredBy(services: readonly TestService[]): { restored: Lost; alarms: number } {
+  const count = (isWanted: (line: TestService['log'][number]) => boolean) =>
+    services.reduce((sum, { log }) => sum + log.filter(isWanted).length, 0)
+  return {
+    restored: {
+      certificates: count(({ event }) => event === 'certificate_restored'),
+      revocations: count(({ event }) => event === 'revocation_restored'),
+    },
+    alarms: count(({ event, code }) => event === 'alarm' && code === 'database_behind'),
   }
 }

@@ -13,9 +13,9 @@ export interface DatabasePair {
   standby: EmbeddedPostgres
   /** For `database.host`, the standby first: who takes the first that answers is wrong. */
   hosts: string[]
-  /** Waits until the standby has all that was committed, and stops its replication there. */
-  freeze(): Promise<void>
-  /** Makes the standby a primary. The former one has to be stopped before. */
+  /** Waits until the standby has all that was committed, and stops its replication there; `isBackup` stops all of it. */
+  freeze(isBackup?: boolean): Promise<void>
+  /** Makes the standby, or the backup, a primary. The former one has to be stopped before. */
   promote(): Promise<void>
   stop(): Promise<void>
 }
@@ -38,7 +38,8 @@ export async function startDatabasePair(): Promise<DatabasePair> {
   copyCluster(empty.folder, path.join(folder, 'standby'))
   const primary = await start('primary')
   writeConnection(path.join(folder, 'standby', 'cluster'), primary)
-  const standby = await start('standby')
+  let standby = await start('standby')
+  let isStopped = false
   const isFollowing = async () => (await asSuperuser(primary, 'SELECT 1 FROM pg_stat_replication')).length > 0
   await until('the standby follows', isFollowing)
 
@@ -46,7 +47,7 @@ export async function startDatabasePair(): Promise<DatabasePair> {
     primary,
     standby,
     hosts: [standby.connection.host, primary.connection.host],
-    async freeze() {
+    async freeze(isBackup) {
       const lsn = await asSuperuser(primary, 'SELECT pg_current_wal_flush_lsn()::text AS lsn')
       const { lsn: wanted } = lsn[0] as { lsn: string }
       const hasAll = async () => {
@@ -58,8 +59,11 @@ export async function startDatabasePair(): Promise<DatabasePair> {
       await asSuperuser(standby, 'SELECT pg_reload_conf()')
       const isAlone = async () => (await asSuperuser(primary, 'SELECT 1 FROM pg_stat_replication')).length === 0
       await until('the standby does not follow any more', isAlone)
+      if (isBackup) await standby.stop()
+      isStopped = isBackup === true
     },
     async promote() {
+      if (isStopped) standby = await start('standby')
       await asSuperuser(standby, 'SELECT pg_promote()')
     },
     async stop() {
@@ -67,6 +71,30 @@ export async function startDatabasePair(): Promise<DatabasePair> {
       await primary.stop()
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+/**
+ * Moves every time of the database back, as if its rows had been made that long ago. Left are what signatures cover: the
+ * validity of certificates and the audit log; and the times in ids.
+ */
+export async function makeOlder({ connection }: EmbeddedPostgres, interval: string): Promise<void> {
+  const client = new pg.Client({ ...connection, user: 'postgres' })
+  await client.connect()
+  try {
+    await client.query(`
+      DO $$ DECLARE one record; BEGIN
+        SET LOCAL session_replication_role = replica;
+        FOR one IN
+          SELECT table_name, string_agg(format('%1$I = %1$I - interval ''${interval}''', column_name), ', ') AS changes
+            FROM information_schema.columns JOIN information_schema.tables t USING (table_schema, table_name)
+           WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND data_type = 'timestamp with time zone'
+             AND column_name NOT IN ('not_before', 'not_after') AND table_name <> 'admin_audit_log'
+           GROUP BY table_name
+        LOOP EXECUTE format('UPDATE %I SET %s', one.table_name, one.changes); END LOOP;
+      END $$`)
+  } finally {
+    await client.end()
   }
 }
 

@@ -95,7 +95,7 @@ export async function startPatroni({ folder, isSynchronous }: PatroniOptions): P
   const members = async (): Promise<Member[]> => {
     for (const address of addresses) {
       const answer = await ask(address, '/cluster')
-      if (answer?.ok) return ((await answer.json()) as { members: Member[] }).members
+      if (answer?.status === 200) return (JSON.parse(answer.text) as { members: Member[] }).members
     }
     return []
   }
@@ -141,9 +141,14 @@ export async function startPatroni({ folder, isSynchronous }: PatroniOptions): P
 /** Patroni 4 says `streaming` where 3 says `running`. */
 const isRunning = (state: string) => state === 'running' || state === 'streaming'
 
-/** @returns undefined where nobody answers */
-function ask(address: string, to: string): Promise<Response | undefined> {
-  return fetch(`http://${address}:${REST_PORT}${to}`, { signal: AbortSignal.timeout(1_000) }).catch(() => undefined)
+/** @returns undefined where nobody answers, or not to the end */
+async function ask(address: string, to: string): Promise<{ status: number; text: string } | undefined> {
+  try {
+    const answer = await fetch(`http://${address}:${REST_PORT}${to}`, { signal: AbortSignal.timeout(1_000) })
+    return { status: answer.status, text: await answer.text() }
+  } catch {
+    return undefined
+  }
 }
 
 interface NodeOptions {
@@ -245,6 +250,9 @@ function patroniSettings({ name, home, host: { address }, addresses, bin, isSync
       bin_dir: bin,
       pgpass: path.join(home, 'pgpass'),
       authentication: { superuser: { username: 'postgres' }, replication: { username: 'replicator' } },
+      // A server that has written, or replayed, what the new primary never had is copied anew where pg_rewind cannot help.
+      remove_data_directory_on_rewind_failure: true,
+      remove_data_directory_on_diverged_timelines: true,
       pg_hba: ['local all all trust', 'host all all all trust', 'host replication all all trust'],
       parameters: { unix_socket_directories: home },
     },
