@@ -3,6 +3,7 @@
  */
 
 import type { IssuerCertificate } from '../domain/crl-scope.ts'
+import { KEY_COMPROMISE } from '../domain/revocation.ts'
 import { ISSUER_CERTIFICATES } from './certificate-store.ts'
 import type { Database, Statement } from './database.ts'
 import { order } from './status-sql.ts'
@@ -97,7 +98,13 @@ const RECORD: Statement = {
          SET account_id = EXCLUDED.account_id, names = EXCLUDED.names, not_before = EXCLUDED.not_before,
              not_after = EXCLUDED.not_after, der = EXCLUDED.der, spki_sha256 = EXCLUDED.spki_sha256, backend = EXCLUDED.backend
        WHERE certificates.der = ''
-      RETURNING id, account_id, order_id, serial_number, names, backend, der, revoked_at, revocation_reason
+      RETURNING id, account_id, order_id, serial_number, names, backend, der, spki_sha256, revoked_at, revocation_reason
+    ), blocked AS (
+      -- It was revoked as compromised before its key was known.
+      INSERT INTO blocked_keys AS b (spki_sha256, certificate_id)
+      SELECT DISTINCT ON (spki_sha256) spki_sha256, id FROM recorded
+       WHERE revoked_at IS NOT NULL AND revocation_reason = ${KEY_COMPROMISE} ORDER BY spki_sha256, id
+      ON CONFLICT (spki_sha256) DO UPDATE SET certificate_id = EXCLUDED.certificate_id WHERE b.certificate_id IS NULL
     ), asked AS (
       -- It was revoked before there was anything to show to its CA.
       INSERT INTO backend_revocations (certificate_id, backend, der, reason)

@@ -236,6 +236,22 @@ describe('the records of a signer', () => {
     assert.deepEqual((await store.certificates.findBySerial(one.serialNumber))?.revokedAt, revokedAt)
   })
 
+  test('block a key whose certificate comes back after a revocation that called it compromised', async () => {
+    const [compromised, superseded] = [forgotten(), forgotten()]
+    const unseen = [compromised, superseded].map(({ serialNumber }) => ({ id: newId(), serialNumber }))
+    await recordUnseen(store.db, [ISSUER], inHours(24), unseen)
+    const entries = unseen.map(({ serialNumber }, at) => ({
+      serialNumber: serialNumber.toString('hex'),
+      revokedAt: inHours(-1),
+      reason: at === 0 ? 1 : 4,
+    }))
+    assert.equal((await revokeListed(store.db, { issuerFingerprints: [ISSUER], entries })).length, 2)
+    assert.equal(await store.certificates.isKeyBlocked(compromised.spkiSha256), false, 'nobody knows the key')
+    assert.equal((await bringBack(compromised, superseded)).length, 2)
+    assert.equal(await store.certificates.isKeyBlocked(compromised.spkiSha256), true)
+    assert.equal(await store.certificates.isKeyBlocked(superseded.spkiSha256), false)
+  })
+
   test('raise the number of the next list, and never lower it', async () => {
     const crls = createCrlStore(store.db)
     const issuerKey = randomBytes(32)
