@@ -243,7 +243,9 @@ describe('command line', { timeout: 900_000 }, () => {
       const { code, output } = await chancery('-c', file, 'db', 'migrate', '--validate-only')
       assert.equal(code, 0, output)
       assert.match(output, /^the configuration is valid$/m)
-      assert.equal((await chancery('-c', file, 'db', 'status')).code, 1, 'the database is still empty')
+      const status = await chancery('-c', file, 'db', 'status')
+      assert.equal(status.code, 1, 'the database is still empty')
+      assert.match(status.output, /cannot serve on this schema: run "chancery -c CONFIG db migrate"\n$/)
     })
 
     test('a file with nine errors prints all nine with their lines, in the order of the file', async () => {

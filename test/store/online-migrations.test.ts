@@ -287,7 +287,7 @@ describe('migrations while others use the database', () => {
     const lines = renderRollbackPoint(await readRollbackPoint(settings, folder))
     assert.deepEqual(lines.slice(0, 5), [
       'the database has schema 9002',
-      `releases from ${release} on can serve on it: install one and restart, the database stays as it is`,
+      `releases from ${release} on that have this command can serve on it: install one and restart, the database stays as it is`,
       '  without 9001_table.sql: notes are not written.',
       '  without 9002_contract.sql: nothing is missed',
       'no pending migration changes that',

@@ -48,7 +48,7 @@ export async function databaseStatus({ config: file, json }: Printing): Promise<
       ? 'the schema is current'
       : isUsable
         ? 'the schema is that of a newer release, and this one can serve on it'
-        : 'this release cannot serve on this schema',
+        : `this release cannot serve on this schema: ${missing.length > 0 ? 'run "chancery -c CONFIG db migrate"' : 'run the newer release'}`,
   )
   return isUsable ? 0 : 1
 }

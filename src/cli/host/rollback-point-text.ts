@@ -7,7 +7,7 @@ export function renderRollbackPoint({ schema, oldestRelease, without, excluded, 
   const releases =
     oldestRelease === undefined
       ? 'a newer release has migrated it, and does not say which others can serve on it'
-      : `releases from ${fourDigits(oldestRelease)} on can serve on it: install one and restart, the database stays as it is`
+      : `releases from ${fourDigits(oldestRelease)} on that have this command can serve on it: install one and restart, the database stays as it is`
   return [
     `the database has schema ${fourDigits(schema)}`,
     releases,
