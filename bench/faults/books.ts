@@ -3,26 +3,14 @@
  * may delay all of them, and must not leave them at odds.
  */
 
-import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { auditLines, parseAuditLine } from '../../signer/audit/line.ts'
 import type { Clients, Incident } from './clients.ts'
+import { checkDelivery, countDeliveries, readEvents, readMails } from './deliveries.ts'
+import type { Finding, Trouble, Unpromised } from './finding.ts'
 import type { ListWatch } from './list-watch.ts'
 import type { Stand } from './stand.ts'
 import { until } from './waiting.ts'
-
-export const TROUBLES = ['lost', 'doubled', 'stuck', 'error'] as const
-export type Trouble = (typeof TROUBLES)[number]
-
-/** An order that is gone, and an event or a mail that came again, of a certificate that came back. */
-export type Unpromised = 'forgotten' | 'repeated'
-
-/** Something at odds. Its instant says by which fault. */
-export interface Finding extends Incident {
-  trouble: Trouble
-  /** What it is instead where that fault lets the database go back in time. */
-  unpromised?: Unpromised
-}
 
 /** Longer than what is under way takes. */
 const UNDER_WAY_MS = 10_000
@@ -120,30 +108,20 @@ export async function checkBooks({ stand, clients, list, boundMs }: BooksOptions
   for (const { id, serial, order_id, revoked, ...one } of recorded) {
     if (order_id === null) continue
     const at = heldAt.get(serial) ?? one.at
-    const checkEvent = (at: number, what: string) => check(findings, 'event', at, what, events.get(what)?.size ?? 0)
+    const checkEvent = (at: number, what: string) =>
+      findings.push(...checkDelivery('event', at, what, events.get(what)))
     checkEvent(at, `certificate.issuance ${id}`)
     if (revoked) checkEvent(revokedAt.get(serial) ?? at, `certificate.revocation ${id}`)
-    check(findings, 'mail', at, `issuance ${serial}`, mails.get(serial)?.size ?? 0)
-  }
-  const count = (of: ReadonlyMap<string, ReadonlyMap<string, number>>) => {
-    const all = [...of.values()].flatMap((ids) => [...ids.values()])
-    return { received: all.reduce((sum, times) => sum + times, 0), distinct: all.length }
+    findings.push(...checkDelivery('mail', at, `issuance ${serial}`, mails.get(serial)))
   }
   return {
     certificates: recorded.length,
     revoked: recorded.filter(({ revoked }) => revoked).length,
     signatures: signed.length,
-    events: count(events),
-    mails: count(mails),
+    events: countDeliveries(events),
+    mails: countDeliveries(mails),
     findings,
   }
-}
-
-/** At least once, and always under one name. */
-function check(findings: Finding[], kind: string, at: number, what: string, names: number): void {
-  if (names === 0) findings.push({ trouble: 'lost', at, what: `no ${kind} of ${what}` })
-  if (names > 1)
-    findings.push({ trouble: 'doubled', at, what: `${kind} of ${what} under ${names} names`, unpromised: 'repeated' })
 }
 
 interface Signed {
@@ -206,42 +184,4 @@ function doubledCertificates(recorded: readonly Recorded[], signed: readonly Sig
       .filter(({ serial }) => serials.size === serials.add(serial).size)
       .map(({ serial, at }) => ({ at, what: `serial number ${serial} is recorded twice` })),
   ]
-}
-
-/** What it is about → names under which it came → how often. */
-type Deliveries = Map<string, Map<string, number>>
-
-function note(deliveries: Deliveries, about: string, name: string): void {
-  const names = deliveries.get(about) ?? new Map<string, number>()
-  names.set(name, (names.get(name) ?? 0) + 1)
-  deliveries.set(about, names)
-}
-
-function readEvents(file: string): Deliveries {
-  const deliveries: Deliveries = new Map()
-  for (const { id, type, data } of linesOf<{ id: string; type: string; data: { certificate_id: string } }>(file))
-    note(deliveries, `${type.replace('chancery.', '')} ${data.certificate_id}`, id)
-  return deliveries
-}
-
-function readMails(file: string): Deliveries {
-  const deliveries: Deliveries = new Map()
-  for (const { id, text } of linesOf<{ id: string; text: string }>(file)) {
-    const serial = /\b[0-9a-f]{32,40}\b/.exec(text)?.[0]
-    if (serial && text.includes('was issued to')) note(deliveries, serial, id)
-  }
-  return deliveries
-}
-
-function linesOf<T>(file: string): T[] {
-  if (!existsSync(file)) return []
-  const text = readFileSync(file, 'utf8')
-  // The last line of a killed process may be half a line; the sender has no answer to it, and sends again.
-  return text.split('\n').flatMap((line) => {
-    try {
-      return line === '' ? [] : [JSON.parse(line) as T]
-    } catch {
-      return []
-    }
-  })
 }

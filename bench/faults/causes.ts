@@ -1,7 +1,7 @@
 /** Which fault a finding belongs to, and what nobody was promised: the database may have gone back in time. */
 
-import type { Finding, Unpromised } from './books.ts'
 import type { Happened } from './conduct.ts'
+import type { Finding, Unpromised } from './finding.ts'
 import { KINDS } from './kinds/table.ts'
 
 export interface Attributed extends Finding {

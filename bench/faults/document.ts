@@ -1,8 +1,9 @@
 /** What a run comes to: a row for each kind of fault. It is the JSON file, and what text and page show. */
 
-import { type Books, type Finding, TROUBLES, type Trouble, type Unpromised } from './books.ts'
+import type { Books } from './books.ts'
 import { type Attributed, attribute, type Sorted } from './causes.ts'
 import type { Happened, Run } from './conduct.ts'
+import { type Finding, TROUBLES, type Trouble, type Unpromised } from './finding.ts'
 
 export interface Row extends Record<Trouble, number>, Record<Unpromised, number> {
   kind: string

@@ -1,7 +1,7 @@
 /** The report on a terminal. */
 
-import { TROUBLES } from './books.ts'
 import { type FaultsDocument, isGood, type Row } from './document.ts'
+import { TROUBLES } from './finding.ts'
 
 const COLUMNS = ['kind', 'times', 'lost', 'doubled', 'stuck', '500', 'recovery', 'longest', 'silence']
 const MOST_FINDINGS = 20

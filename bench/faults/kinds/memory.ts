@@ -14,8 +14,9 @@ const VERSIONS = [
 ]
 const version = VERSIONS.find(({ top, limit }) => existsSync(path.join(top, 'cgroup.procs')) && isWritable(top, limit))
 
+const KILOBYTE = 2 ** 10
 /** What a process may take from now on; pages that it has already count for the group it comes from. */
-const MORE_BYTES = 4 * 2 ** 20
+const MORE_KILOBYTES = { instance: 4_096, primary: 4_096, signer: 128 }
 
 function isWritable(top: string, limit: string): boolean {
   const folder = path.join(top, `chancery-faults-${process.pid}`)
@@ -30,8 +31,8 @@ function isWritable(top: string, limit: string): boolean {
   }
 }
 
-const limited = (role: string, partOf: (stand: Stand, chance: Chance) => Part): Kind => ({
-  about: `the ${role} gets no more than ${MORE_BYTES / 2 ** 20} MB of further memory`,
+const limited = (role: keyof typeof MORE_KILOBYTES, partOf: (stand: Stand, chance: Chance) => Part): Kind => ({
+  about: `the ${role} gets no more than ${MORE_KILOBYTES[role]} kB of further memory`,
   lasts: [3, 15],
   impossible: version ? undefined : 'needs a memory control group that may be written',
   mayEnd: true,
@@ -40,7 +41,7 @@ const limited = (role: string, partOf: (stand: Stand, chance: Chance) => Part): 
     const { top, limit } = version!
     const folder = path.join(top, `chancery-faults-${process.pid}-${role}`)
     mkdirSync(folder, { recursive: true })
-    writeFileSync(path.join(folder, limit), String(MORE_BYTES))
+    writeFileSync(path.join(folder, limit), String(MORE_KILOBYTES[role] * KILOBYTE))
     move(part, folder)
     return {
       target: part.name,

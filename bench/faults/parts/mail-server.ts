@@ -1,4 +1,4 @@
-/** A mail server as a process, so that it can be killed: keeps Message-ID, recipient and body as a line, then says yes. */
+/** A mail server as a process, so that it can be killed: keeps instant, Message-ID, recipient and body as a line. */
 
 import { appendFileSync } from 'node:fs'
 import { SMTPServer } from 'smtp-server'
@@ -14,7 +14,7 @@ new SMTPServer({
       const text = Buffer.concat(chunks).toString()
       const id = /^Message-ID: <(.*)>/m.exec(text)?.[1]
       const to = session.envelope.rcptTo.map(({ address }) => address)
-      appendFileSync(file, `${JSON.stringify({ id, to, text })}\n`)
+      appendFileSync(file, `${JSON.stringify({ at: Date.now(), id, to, text })}\n`)
       done()
     })
   },

@@ -1,4 +1,4 @@
-/** A receiver of webhooks as a process, so that it can be killed: keeps each body as a line of a file, then says yes. */
+/** A receiver of webhooks as a process, so that it can be killed: keeps each body with its instant as a line, then says yes. */
 
 import { appendFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -8,7 +8,7 @@ createServer((request, response) => {
   const chunks: Buffer[] = []
   request.on('data', (chunk: Buffer) => chunks.push(chunk))
   request.on('end', () => {
-    appendFileSync(file, `${Buffer.concat(chunks).toString()}\n`)
+    appendFileSync(file, `{"at":${Date.now()},"body":${Buffer.concat(chunks).toString()}}\n`)
     response.writeHead(204).end()
   })
 }).listen(Number(port), '127.0.0.1', () => console.log('listening'))

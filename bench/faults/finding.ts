@@ -1,0 +1,16 @@
+/** What the books can say against an installation. */
+
+import type { Incident } from './clients.ts'
+
+export const TROUBLES = ['lost', 'doubled', 'stuck', 'error'] as const
+export type Trouble = (typeof TROUBLES)[number]
+
+/** An order that is gone, and an event or a mail that came again, of a certificate that came back. */
+export type Unpromised = 'forgotten' | 'repeated'
+
+/** Something at odds. Its instant says by which fault. */
+export interface Finding extends Incident {
+  trouble: Trouble
+  /** What it is instead where that fault lets the database go back in time. */
+  unpromised?: Unpromised
+}
