@@ -45,7 +45,8 @@ export class Reconciliation {
   #isBehind = false
   /** It was found by this instance, and is to be counted. */
   #isUntold = false
-  #gapTold = 0
+  /** First numbers behind gaps. */
+  readonly #gapsTold = new Set<number>()
 
   constructor(parts: ReconciliationParts) {
     this.#parts = parts
@@ -78,7 +79,8 @@ export class Reconciliation {
     const mark = await this.#markFor(state)
     // Another instance may have ended what this one began; this one has yet to tell what it brought back.
     this.#isBehind ||= mark.behindSince !== undefined
-    this.#tellGap(state, mark)
+    this.#tellGap(state.certificates.first, mark.certificates)
+    this.#tellGap(state.revocations.first, mark.revocations.seq)
     const found = await comparison.run(state, mark, mode === 'automatic' ? 'restore' : 'probe')
     if (mode === 'manual' && found.certificates + found.revocations > 0) {
       if (this.#isUntold) this.#parts.events.behind(await comparison.run(state, mark, 'count'))
@@ -132,9 +134,9 @@ export class Reconciliation {
     return marks.mark(chain)
   }
 
-  #tellGap({ certificates: { first } }: RecordState, { certificates: mark }: SignerMark): void {
-    if (first <= mark + 1 || mark === 0 || this.#gapTold === first) return
-    this.#gapTold = first
+  #tellGap(first: number, mark: number): void {
+    if (first <= mark + 1 || mark === 0 || this.#gapsTold.has(first)) return
+    this.#gapsTold.add(first)
     this.#parts.events.gap(mark + 1, first - 1)
   }
 }

@@ -54,7 +54,7 @@ function aReconciliation(states: (RecordState | Error)[]) {
       behind: () => told.push('behind'),
       whole: () => told.push('whole'),
       noRecords: () => undefined,
-      gap: () => undefined,
+      gap: (from, to) => told.push(`gap ${from} to ${to}`),
       fewer: (...found) => fewer.push(found),
     },
     isStopping: () => false,
@@ -96,4 +96,12 @@ test('an instance tells what it brought back, also when another one has ended wh
   await reconciliation.round()
   assert.deepEqual(told, ['behind', 'whole'])
   assert.equal(reconciliation.isBehind, false)
+})
+
+test('records that the signer removed before they were compared are told once, certificates and revocations', async () => {
+  const state = { ...aState(400, 300), certificates: { first: 150, last: 400 }, revocations: { first: 120, last: 300 } }
+  const { reconciliation, told } = aReconciliation([state, state])
+  await reconciliation.round()
+  await reconciliation.round()
+  assert.deepEqual(told, ['gap 101 to 149', 'gap 91 to 119'])
 })
