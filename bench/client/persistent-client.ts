@@ -6,6 +6,7 @@
  */
 
 import { X509Certificate } from 'node:crypto'
+import { certIdOf } from './certificate-id.ts'
 import { csrMaker, type EcKey, newKey, thumbprint } from './jws.ts'
 import { PersistentRequests, type RequestOptions } from './persistent-requests.ts'
 
@@ -33,6 +34,8 @@ export interface PersistentClient {
    * @throws Forgotten, or Error at the deadline
    */
   obtain(name: string): Promise<HeldCertificate>
+  /** Asks when to renew (RFC 9773), however many tries that takes. @throws Forgotten, or Error for an answer without a window */
+  readRenewalInfo(certificate: HeldCertificate): Promise<void>
   /** However many tries that takes. @throws Error at the deadline */
   revoke(certificate: HeldCertificate, reason?: number): Promise<void>
 }
@@ -93,6 +96,15 @@ export function createPersistentClient({ contact, ...options }: PersistentClient
         if (end !== 'invalid') return end
         invalidOrders.push({ name, orderId: idOf(orderUrl) })
       }
+    },
+    async readRenewalInfo({ name, leaf }) {
+      const { text } = await requests.persist(`the renewal information of ${name}`, async () => {
+        const { renewalInfo } = await requests.directory()
+        return requests.get(`${renewalInfo}/${certIdOf(leaf.raw)}`)
+      })
+      const { start, end } =
+        (JSON.parse(text) as { suggestedWindow?: { start: string; end: string } }).suggestedWindow ?? {}
+      if (!(Date.parse(start ?? '') < Date.parse(end ?? ''))) throw new Error(`no window to renew ${name}: ${text}`)
     },
     async revoke({ name, leaf }, reason) {
       const certificate = leaf.raw.toString('base64url')

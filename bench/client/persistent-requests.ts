@@ -30,6 +30,7 @@ interface Directory {
   newAccount: string
   newOrder: string
   revokeCert: string
+  renewalInfo?: string
 }
 
 export interface Answer {
@@ -87,6 +88,14 @@ export class PersistentRequests {
     if (answer.status !== 200) throw new Interrupted(`the directory answered ${answer.status}`)
     this.#directory = JSON.parse(answer.text) as Directory
     return this.#directory
+  }
+
+  /** @throws Interrupted, Forgotten */
+  async get(url: string): Promise<Answer> {
+    const answer = await this.#send('GET', url)
+    if (answer.status < 400) return answer
+    this.#judge(url, answer)
+    throw new Interrupted(`${url}: ${answer.status} ${answer.text}`)
   }
 
   /**

@@ -56,12 +56,15 @@ export interface LoadOptions {
   clients: number
   /** Flows that all clients together begin in a second; undefined for as many as they can. */
   perSecond: number | undefined
+  /** Whether they ask when to renew each certificate. */
+  readsRenewalInfo: boolean
 }
 
 /** One certificate of so many is revoked. */
 const REVOKED_OF = 8
 
-export async function startClients(stand: Stand, { clients: count, perSecond }: LoadOptions): Promise<Clients> {
+export async function startClients(stand: Stand, options: LoadOptions): Promise<Clients> {
+  const { clients: count, perSecond, readsRenewalInfo } = options
   let rate = perSecond
   const proofs: Proofs = new Map()
   const places = { host: '127.0.0.1', http01Port: stand.http01Port, dnsPort: 0, tlsAlpn01Port: 0 }
@@ -101,6 +104,7 @@ export async function startClients(stand: Stand, { clients: count, perSecond }: 
     const certificate = await persistent(client, begunAt, () => client.obtain(name))
     const one = heldOf(certificate, begunAt)
     held.push(one)
+    if (readsRenewalInfo) await persistent(client, begunAt, () => client.readRenewalInfo(certificate))
     if (isRevoked) {
       await persistent(client, begunAt, () => client.revoke(certificate, KEY_COMPROMISE))
       revoked.push({ serial: one.serial, at: Date.now() })

@@ -65,7 +65,7 @@ const FAULTS = command({
     console.log(`logs and data in ${folder}`)
     const stand = await startStand(folder)
     try {
-      const load = { clients, perSecond: rate }
+      const load = { clients, perSecond: rate, readsRenewalInfo: soak !== undefined }
       const waits = { soakSeconds: soak, boundMs: 1000 * bound, interrupt }
       const options = { planned, load, overlap, ...waits, tell: console.log }
       const document = documentOf(process.argv.slice(2), seed, await conduct(stand, options))

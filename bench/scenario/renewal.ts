@@ -10,6 +10,7 @@
 import { X509Certificate } from 'node:crypto'
 import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import { type AcmeClient, parseObject, retryAfterSeconds } from '../client/acme.ts'
+import { certIdOf } from '../client/certificate-id.ts'
 import { Failure } from '../client/http.ts'
 import { type Account, changeKey, type Issued } from '../client/resources.ts'
 import { crlChecker } from './checks.ts'
@@ -111,9 +112,8 @@ async function issueWithCertId(client: AcmeClient, context: Context, account: Ac
 
 /** With its certID (RFC 9773 §4.1). */
 function keepIssued(account: Account, issued: Issued): void {
-  const { serialNumber, authorityKeyIdentifier } = leafOf(issued.chainPem)
-  if (!authorityKeyIdentifier) throw new Failure('check-chain', 'the certificate has no authorityKeyIdentifier')
-  const certId = `${authorityKeyIdentifier.toString('base64url')}.${serialNumber.toString('base64url')}`
+  const certId = certIdOf(new X509Certificate(issued.chainPem).raw)
+  if (certId === undefined) throw new Failure('check-chain', 'the certificate has no authorityKeyIdentifier')
   account.issued = { ...issued, certId }
 }
 
@@ -130,7 +130,7 @@ async function readRenewalInfo(client: AcmeClient, { directory }: Context, { iss
 
 /** The CRL that the first certificate of a chain names (RFC 5280 §4.2.1.13); undefined where it is another server's. */
 function crlOf(chainPem: string, { target }: Context): string | undefined {
-  const [url] = leafOf(chainPem).crlDistributionPointUrls
+  const [url] = parseCertificate(new X509Certificate(chainPem).raw).tbs.crlDistributionPointUrls
   const directory = new URL(target.directoryUrl)
   if (url === undefined || new URL(url).hostname !== directory.hostname) return undefined
   // A list that is named at a port without TLS is there too, for the client that is measured.
@@ -144,8 +144,4 @@ async function readCrl(client: AcmeClient, url: string, chainPem: string): Promi
   const check = checks.get(url) ?? crlChecker(chainPem)
   checks.set(url, check)
   check((await client.get('crl', url)).body)
-}
-
-function leafOf(chainPem: string) {
-  return parseCertificate(new X509Certificate(chainPem).raw).tbs
 }
