@@ -154,17 +154,14 @@ function createCaProbe(
   nowMs: () => number,
 ) {
   let signed: { at: number; status: CheckStatus } | undefined
-  let connectedAt = Number.NEGATIVE_INFINITY
+  /** When the signer last answered that it can sign; a connection that is lost after a silence is no restart. */
+  let readyAt = Number.NEGATIVE_INFINITY
 
-  function isAway(): boolean {
-    if (ca.unreachable()) return true
-    connectedAt = nowMs()
-    return false
-  }
+  const isAway = () => ca.unreachable() !== undefined
 
   function trouble(): CaTrouble {
     if (!isAway()) return 'CA backend unavailable'
-    return nowMs() - connectedAt < signTimeoutMs ? 'signer connection lost' : 'signer not reachable'
+    return nowMs() - readyAt < signTimeoutMs ? 'signer connection lost' : 'signer not reachable'
   }
 
   async function signing(): Promise<CaCheck> {
@@ -196,7 +193,10 @@ function createCaProbe(
   async function caHealth(): Promise<CaHealth | undefined> {
     if (isAway()) return undefined
     // The caller asks only whether the signer answers.
-    return ca.health({ timeoutMs: CA_HEALTH_TIMEOUT_MS }).catch(() => undefined)
+    const health = await ca.health({ timeoutMs: CA_HEALTH_TIMEOUT_MS }).catch(() => undefined)
+    if (isReady(health)) readyAt = nowMs()
+    else if (!isAway()) readyAt = Number.NEGATIVE_INFINITY
+    return health
   }
 
   return { withSignature: async () => withOthers(await signing(), backends()), isUp, trouble }

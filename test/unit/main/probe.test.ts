@@ -13,6 +13,7 @@ interface Scripted {
   failure?: Error
   refuses?: boolean
   health?: CaHealth
+  isSilent?: boolean
   stopped?: boolean
   databaseAway?: boolean
   database?: () => Promise<never[]>
@@ -40,6 +41,7 @@ function aProbe(script: Scripted) {
       },
       async health() {
         asked.health += 1
+        if (script.isSilent) throw new Error('no answer in time')
         return script.health ?? UP
       },
     },
@@ -144,6 +146,18 @@ describe('the health endpoints', () => {
       assert.deepEqual([isHealthy(report), unreadiness(report) === undefined], [false, isReady])
       assert.deepEqual(await probe.readiness(), { isCaUp: false, isDatabaseUp: true, isReady })
     }
+  })
+
+  test('have the instance not ready when a signer that was silent loses its connection', async () => {
+    const script: Scripted = {}
+    const { probe, clock } = aProbe(script)
+    await probe.health()
+    script.isSilent = true
+    clock.now = 1_000
+    assert.equal((await probe.readiness()).isReady, false)
+    script.failure = new Error('the signer is silent')
+    clock.now = 4_000
+    assert.equal((await probe.readiness()).isReady, false)
   })
 
   test('show the tokens beside the error', async () => {
