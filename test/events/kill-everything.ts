@@ -157,8 +157,9 @@ async function counted(scene: Scene, { database }: TestService, { boundMs }: Kil
   )
   assert.deepEqual(await rows('SELECT consumer, kind, error FROM event_dead_letters'), [])
 
-  const webhook = scene.webhook.lines<{ id: string; data: { certificate_id: string } }>()
-  const audit = scene.audit.lines<{ event: string; event_id: string; data: { certificate_id: string } }>()
+  type Received<T> = { body: T & { data: { certificate_id: string } } }
+  const webhook = scene.webhook.lines<Received<{ id: string }>>().map(({ body }) => body)
+  const audit = scene.audit.lines<Received<{ event: string; event_id: string }>>().map(({ body }) => body)
   const audited = audit.filter(({ event }) => event === 'certificate.issuance')
   const mails = scene.mail.lines<{ id: string; text: string }>().filter(({ text }) => text.includes('was issued to'))
   for (const { id } of issued) {
