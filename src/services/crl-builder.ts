@@ -119,6 +119,8 @@ export class CrlBuilder {
   readonly #policy: CrlPolicy
   readonly #pauses = new Map<string, Pause>()
   readonly #savedIssuers = new Set<string>()
+  /** Issuers and counts of parts for which lists of other counts were deleted. */
+  readonly #retired = new Set<string>()
   #areDuplicatesTold = false
   #shardingNotedAt = Number.NEGATIVE_INFINITY
 
@@ -142,7 +144,7 @@ export class CrlBuilder {
     const parts = partsOf(counts)
     for (const issuer of await this.#issuers()) {
       const { issuerKey, fingerprints } = issuer
-      await this.#store.retire(issuerKey, counts)
+      await this.#retire(issuerKey, counts)
       const states = await this.#store.states(issuerKey, parts, fingerprints)
       for (const part of parts.filter(
         (part, at) => this.#isDue(states[at]) || this.#isBelow(issuer, part, states[at]),
@@ -152,6 +154,14 @@ export class CrlBuilder {
       }
     }
     return published
+  }
+
+  /** Once for each change, because a round is every second. */
+  async #retire(issuerKey: Buffer, counts: readonly number[]): Promise<void> {
+    const key = `${issuerKey.toString('hex')} ${counts.join()}`
+    if (this.#retired.has(key)) return
+    await this.#store.retire(issuerKey, counts)
+    this.#retired.add(key)
   }
 
   /**

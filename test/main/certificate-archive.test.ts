@@ -21,6 +21,7 @@ import {
 import { age } from '../support/aged-certificate.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { runChancery } from '../support/commands.ts'
+import { untilCompared } from '../support/compared.ts'
 import { readCrl } from '../support/crl.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { canMount, type SmallDisk, startDisk } from '../support/small-disk.ts'
@@ -74,7 +75,11 @@ describe('the archive of a service', { skip: !canMount && 'needs to mount a tmpf
     const serial = new X509Certificate(der).serialNumber.toLowerCase()
     return { der, certificateUrl, orderUrl, serial, certId: certIdOf(der) }
   }
-  const makeOld = (der: Buffer) => age(service, der, LIFETIME_DAYS + ARCHIVED_AFTER_DAYS + 10)
+  /** Only the row is made older: the signer's certificate stays valid, and an early comparison would bring it back. */
+  async function makeOld(der: Buffer): Promise<void> {
+    await untilCompared(service)
+    await age(service, der, LIFETIME_DAYS + ARCHIVED_AFTER_DAYS + 10)
+  }
   const isThere = async (der: Buffer) =>
     (await database.query('SELECT FROM certificates WHERE der = $1', [der])).rowCount === 1
   const untilGone = (der: Buffer) => until('the certificate is archived', async () => !(await isThere(der)))
