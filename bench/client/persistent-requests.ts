@@ -74,7 +74,7 @@ export class PersistentRequests {
     this.#prefix = headerPrefix({ jwk: key.jwk })
   }
 
-  /** Who signs from now on: the account, or its key alone. */
+  /** Later requests name the account (`kid`), or carry its key (`jwk`). */
   signAs(kid: string | undefined): void {
     this.#prefix = headerPrefix(kid === undefined ? { jwk: this.#key.jwk } : { kid })
   }

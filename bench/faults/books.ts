@@ -85,7 +85,7 @@ export async function checkBooks({ stand, clients, list, boundMs }: BooksOptions
 
   const recorded = await databases.ask<Recorded>(CERTIFICATES)
   const signed = await readChain(stand.auditFile)
-  // Work goes on without clients, such as a list: only what is there twice waits.
+  // Background work, such as a CRL, also appears here for a moment. What appears twice is stuck.
   const waiting = await unfinished()
   if (waiting.length > 0) await sleep(UNDER_WAY_MS)
   const later = new Set((await unfinished()).map(({ what }) => what))

@@ -126,12 +126,14 @@ export async function startClients(stand: Stand, options: LoadOptions): Promise<
     }
   }
 
-  const lives = Array.from({ length: count }, (_, index) => live(index))
-  const all = Promise.all(lives)
+  const all = Promise.all(Array.from({ length: count }, (_, index) => live(index)))
   // `finish` throws it; until then it must not end the process.
   all.catch(() => undefined)
   return {
-    ...{ held, revoked, complaints, forgotten },
+    held,
+    revoked,
+    complaints,
+    forgotten,
     pace: (perSecond) => (rate = perSecond),
     async finish(withinMs) {
       isFinishing = true

@@ -15,7 +15,7 @@ function findLibrary(): string | undefined {
     .find((file) => existsSync(file))
 }
 
-/** Of a process whose clock follows the file; empty without the library. The clock that only rises stays true. */
+/** The environment of a process whose wall clock follows the file; empty without libfaketime. The monotonic clock stays true. */
 export function clockEnvironment(file: string): Record<string, string> {
   if (LIBRARY === undefined) return {}
   setClock(file, 0)

@@ -46,10 +46,10 @@ export interface RunOptions {
   tell(line: string): void
 }
 
-/** Of calm load before the first fault and after the last one. */
+/** The load runs undisturbed for so long before the first fault and after the last one. */
 const CALM_MS = 3_000
 const LOOK_MS = 50
-/** Of the closed loop in front of a soak. */
+/** The closed loop before a soak finds the highest rate. */
 const WARMUP_MS = 20_000
 const MEASURED_MS = 20_000
 /** Certificates among which the first after a fault must be; looks follow each other quickly. */

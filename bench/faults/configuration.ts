@@ -3,7 +3,7 @@
 import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
 
 export interface Places {
-  /** Of the balancer, as clients know it. */
+  /** Ports of the balancer, which clients use. */
   balancer: { https: number; lists: number }
   instance: { port: number; certificate: string; key: string }
   database: { hosts: readonly string[]; port: number; certificate: string }

@@ -1,6 +1,6 @@
 /**
- * The stand: two instances behind HAProxy, a signer, PostgreSQL with a replica, a name server, a mail server and a receiver
- * of webhooks, each a process of its own, with links between them that can be cut.
+ * The stand: two instances behind HAProxy, a signer, and PostgreSQL with a replica. Beside them run a name server, a mail
+ * server and a receiver of webhooks. Each is a process, and the links between them can be cut.
  *
  * There is one signer: its audit chain and the numbers of its lists have one writer. What takes over is another process on
  * the same files, started when the first has ended.
@@ -141,7 +141,18 @@ export async function startStand(folder: string): Promise<Stand> {
     auditFile: path.join(disks.audit.folder, 'audit.jsonl'),
     webhookFile: at('events.jsonl'),
     mailFile: at('mails.jsonl'),
-    ...{ databases, signer, instances, balancer, resolver, mail, webhook, disks, links, clocks, tokenFolder, parts },
+    databases,
+    signer,
+    instances,
+    balancer,
+    resolver,
+    mail,
+    webhook,
+    disks,
+    links,
+    clocks,
+    tokenFolder,
+    parts,
     isReady: async () => (await Promise.all(instances.map(({ part }) => part.isReady))).every(Boolean),
     makeWhole: async (withinMs) => void (await Promise.all(parts.map((part) => wholeWithin(part, withinMs)))),
     async stop() {
@@ -253,7 +264,10 @@ function makeInstance({ at, ports, disks, clocks }: Ground, who: 0 | 1): Instanc
     signerSocket: at(`tunnel-${who}.sock`),
     secretFile: at('secret'),
     auditLog: at(`instance-${who}.audit`),
-    ...{ resolver: ports.resolver, http01: ports.http01, mail: ports.mail, webhook: ports.webhook },
+    resolver: ports.resolver,
+    http01: ports.http01,
+    mail: ports.mail,
+    webhook: ports.webhook,
   })
   writeFileSync(file, JSON.stringify(configuration), { mode: 0o600 })
   const part = new Part({

@@ -2,11 +2,11 @@
  * The archive of expired certificates. A round takes them in the order of their expiry:
  *
  *   1 read    pages of certificates with order, evidence and timestamps
- *   2 write   a file of at most 20,000, and its line in the manifest; both are on the disk then
+ *   2 write   a file of at most 20,000, and its line in the manifest, both durable
  *   3 remove  their rows, page by page, each as it was read
  *
- * A crash before 3 leaves rows that the next round archives again, so a certificate may stand in two files: the later one
- * counts. A revoked certificate stays until it has been on a list after its expiry (RFC 5280 §3.3).
+ * After a crash before 3 the next round archives these rows again. A certificate may then stand in two files, and the later
+ * one counts. A revoked certificate stays until it has been on a list after its expiry (RFC 5280 §3.3).
  */
 
 import {

@@ -19,7 +19,7 @@ const WAYS = {
 
 type WayName = keyof typeof WAYS
 
-/** Of one instance, or of both. */
+/** Chooses the links of one instance, or of both. */
 function ofInstances(chance: Chance, linksOf: (who: 0 | 1) => readonly Link[]): Way {
   const who = chance.whole(3)
   if (who === 2) return { target: 'both instances', links: [...linksOf(0), ...linksOf(1)] }

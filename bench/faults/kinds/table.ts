@@ -21,5 +21,5 @@ export const KINDS: Kinds = {
   ...TOKEN_KINDS,
 }
 
-/** Those that this machine can do. */
+/** The kinds that this machine can carry out. */
 export const POSSIBLE = Object.keys(KINDS).filter((name) => KINDS[name]?.impossible === undefined)
