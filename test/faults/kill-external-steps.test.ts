@@ -134,6 +134,8 @@ describe('kill -9 of the service between two steps of an external CA', { timeout
       // Its reply may be lost with the service.
       await client.post(order.json.finalize, { csr: base64url(csr) }).catch(() => undefined)
       await killed
+      // An answer that has left the CA may have been recorded before the signal came; then no step was interrupted.
+      const [interrupted] = await query('SELECT FROM csr_issuances WHERE is_running')
       service = await startTestService({ fronts: 1, continueFrom: first, config: configured(idempotent) })
 
       const url = order.headers.location as string
@@ -145,7 +147,7 @@ describe('kill -9 of the service between two steps of an external CA', { timeout
       const leaves = ca.issued.filter((pem) => new X509Certificate(pem).subjectAltName === `DNS:${host}`)
       assert.equal(leaves.length, 1, 'issued once')
       const recovered = () => query('SELECT FROM event_deliveries WHERE subject = $1', [url.split('/').at(-1)])
-      if (ends === 'valid')
+      if (ends === 'valid' && interrupted)
         await until('the order is told of as recovered', async () => (await recovered()).length === 1)
       else assert.deepEqual(await recovered(), [])
       if (ends === 'invalid')
