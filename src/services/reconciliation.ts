@@ -41,7 +41,7 @@ export class Reconciliation {
   #state: RecordState | null | undefined
   /** Its newest numbers, by `nameOf`. */
   #newest = new Map<string, bigint>()
-  #compared: RecordState | undefined
+  #compared: { chain: string; certificates: number; revocations: number } | undefined
   #isBehind = false
   /** It was found by this instance, and is to be counted. */
   #isUntold = false
@@ -93,7 +93,7 @@ export class Reconciliation {
       this.#isBehind = false
       this.#parts.events.whole(mark.behindSince ?? new Date())
     }
-    this.#compared = state
+    this.#compared = { chain: state.chain, certificates: found.reached, revocations: state.revocations.last }
     return undefined
   }
 
@@ -114,7 +114,7 @@ export class Reconciliation {
     const compared = this.#compared
     if (!compared) return
     const { certificates, revocations } = await this.#parts.marks.mark(compared.chain)
-    if (certificates < compared.certificates.last || revocations.seq < compared.revocations.last) throw new Error(OLDER)
+    if (certificates < compared.certificates || revocations.seq < compared.revocations) throw new Error(OLDER)
   }
 
   /** The newest number that was signed for a list, 0 for none; undefined while the signer has not said. */

@@ -3,7 +3,8 @@
  * (docs/decisions/records-of-the-signer.md).
  *
  * A certificate has its intent before it is signed, and a row or its intent afterwards. A revocation is committed before the
- * signer hears of it. So only a database that went back to an earlier time lacks anything.
+ * signer hears of it. So only a database that went back to an earlier time lacks anything. An intent may be all that an older
+ * copy has of a certificate that a client holds, so the mark does not pass it.
  */
 
 import type { RecordedRevocations, RecordState, SerialPage, SignerRecords } from '../ca/signer-records.ts'
@@ -15,8 +16,9 @@ import {
   type RevocationPlace,
   type SignerMarkStore,
   WHOLE_LINE,
+  type WithoutCertificate,
 } from '../store/signer-mark-store.ts'
-import type { KnownIssuers, Restoration } from './restoration.ts'
+import type { KnownIssuers, Restoration, SignedLine } from './restoration.ts'
 
 /**
  * `restore`: brings back what lacks, and moves the mark. `count`: counts it. `probe`: stops at the first that lacks, and
@@ -27,6 +29,11 @@ export type ComparisonMode = 'restore' | 'count' | 'probe'
 export interface Lacking {
   certificates: number
   revocations: number
+}
+
+export interface Compared extends Lacking {
+  /** The line up to which the database has every certificate. */
+  reached: number
 }
 
 export interface ComparisonParts {
@@ -79,16 +86,16 @@ export class SignerComparison {
     { certificates, revocations }: Beginning,
     mode: ComparisonMode,
     moves: boolean = mode !== 'count',
-  ): Promise<Lacking> {
+  ): Promise<Compared> {
+    const run: Run = { chain: state.chain, mode, moves, reached: certificates, underWay: [] }
     const lacking = { certificates: 0, revocations: 0 }
-    if (certificates < state.certificates.last)
-      lacking.certificates = await this.#certificates({ chain: state.chain, mode, moves }, certificates)
-    if (mode === 'probe' && lacking.certificates > 0) return lacking
+    if (certificates < state.certificates.last) lacking.certificates = await this.#certificates(run, certificates)
+    if (mode === 'probe' && lacking.certificates > 0) return { ...lacking, reached: run.reached }
     const { seq, part } = revocations
     if (seq < state.revocations.last || (seq === state.revocations.last && part < WHOLE_LINE && seq > 0))
-      lacking.revocations = await this.#revocations({ chain: state.chain, mode, moves }, revocations)
+      lacking.revocations = await this.#revocations(run, revocations)
     if (moves) await this.#raiseNumbers(state)
-    return lacking
+    return { ...lacking, reached: run.reached }
   }
 
   async #certificates(run: Run, from: number): Promise<number> {
@@ -114,7 +121,8 @@ export class SignerComparison {
   async #lackingOfAll(run: Run, from: number, pages: readonly SerialPage[]): Promise<number> {
     if (pages.length > 1) {
       const together = joined(pages)
-      if ((await this.#look(run, from, together, this.#unexpired(together))).length === 0) return 0
+      const { lacking, underWay } = await this.#look(run, from, together, this.#unexpired(together))
+      if (lacking.length + underWay.length === 0) return this.#whole(run, from, together)
     }
     let count = 0
     let after = from
@@ -126,12 +134,23 @@ export class SignerComparison {
     return count
   }
 
-  /** @returns those of the places whose certificates the database lacks; the mark moves where there are none */
-  async #look({ chain, moves }: Run, after: number, page: SerialPage, places: readonly number[]): Promise<number[]> {
+  /** @returns those of the places that have no certificate; the mark moves where there are none */
+  async #look(
+    { chain, moves }: Run,
+    after: number,
+    page: SerialPage,
+    places: readonly number[],
+  ): Promise<WithoutCertificate> {
     const { marks, intentSeconds } = this.#parts
     const stretch = moves ? { chain, after, last: page.last } : undefined
-    const lacking = await marks.lackingCertificates(pick(page.serialNumbers, places), intentSeconds, stretch)
-    return pick(places, lacking)
+    const found = await marks.withoutCertificate(pick(page.serialNumbers, places), intentSeconds, stretch)
+    return { lacking: pick(places, found.lacking), underWay: pick(places, found.underWay) }
+  }
+
+  /** @returns how many certificates of the page were lacking: none */
+  #whole(run: Run, after: number, { last }: SerialPage): number {
+    if (run.reached === after) run.reached = last
+    return 0
   }
 
   #unexpired({ signedAt }: SerialPage): number[] {
@@ -144,14 +163,10 @@ export class SignerComparison {
     const { restoration, onLacking } = this.#parts
     const look = (places: readonly number[]) => this.#look(run, after, page, places)
     const all = this.#unexpired(page)
-    const lacking = await look(all)
-    if (lacking.length === 0) return 0
-    const readable = await restoration.read(
-      lacking.map((place) => ({
-        sequence: page.sequences[place] ?? 0,
-        signedAt: new Date(1000 * (page.signedAt[place] ?? 0)),
-      })),
-    )
+    const { lacking, underWay } = await look(all)
+    run.underWay.push(...linesAt(page, underWay))
+    if (lacking.length === 0) return underWay.length === 0 ? this.#whole(run, after, page) : 0
+    const readable = await restoration.read(linesAt(page, lacking))
     const isOf = (sequences: { has(sequence: number): boolean }) => (place: number) =>
       sequences.has(page.sequences[place] ?? 0)
     for (const place of lacking.filter(isOf(readable.expired)))
@@ -164,7 +179,9 @@ export class SignerComparison {
     }
     // The mark moves where all of the page is there: a database may have gone back meanwhile.
     const left = await look(all.filter((place) => !isOf(readable.expired)(place) && !isOf(readable.givenUp)(place)))
-    if (left.length > 0) throw new Error(`${left.length} certificates were brought back and are not there`)
+    if (left.lacking.length > 0)
+      throw new Error(`${left.lacking.length} certificates were brought back and are not there`)
+    if (left.underWay.length === 0) this.#whole(run, after, page)
     return wanted.length
   }
 
@@ -188,14 +205,16 @@ export class SignerComparison {
     }
   }
 
-  async #unrevoked({ chain, mode, moves }: Run, part: PartOfRevocations, listed: readonly Listed[]): Promise<number> {
+  async #unrevoked(run: Run, part: PartOfRevocations, listed: readonly Listed[]): Promise<number> {
     const { marks, restoration } = this.#parts
-    const stretch = moves ? { chain, ...part } : undefined
+    const stretch = run.moves ? { chain: run.chain, ...part } : undefined
     const lacking = await marks.lackingRevocations(listed, stretch)
     const count = lacking.reduce((sum, { entries }) => sum + entries.length, 0)
     const serialNumbers = lacking.flatMap(({ entries }) => entries.map((entry) => entry.serialNumber))
     if (count > 0) await this.#parts.onLacking('revocations', serialNumbers)
-    if (mode !== 'restore' || count === 0) return count
+    if (run.mode !== 'restore' || count === 0) return count
+    // Recovery gives an issuance up whose key is blocked by then, and its client has the certificate.
+    await restoration.record(await restoration.read(run.underWay.splice(0)))
     for (const one of lacking) await restoration.revocations(one, one.notAfter)
     if ((await marks.lackingRevocations(listed, stretch)).length > 0)
       throw new Error('a revocation cannot be brought back while its certificate is being issued')
@@ -233,6 +252,9 @@ interface Run {
   mode: ComparisonMode
   /** Whether the mark of the database moves. */
   moves: boolean
+  reached: number
+  /** Lines of issuances under way; as few as these are. */
+  underWay: SignedLine[]
 }
 
 interface PartOfRevocations {
@@ -253,5 +275,8 @@ function joined(pages: readonly SerialPage[]): SerialPage {
     more: false,
   }
 }
+
+const linesAt = ({ sequences, signedAt }: SerialPage, places: readonly number[]): SignedLine[] =>
+  places.map((place) => ({ sequence: sequences[place] ?? 0, signedAt: new Date(1000 * (signedAt[place] ?? 0)) }))
 
 const pick = <T>(items: readonly T[], places: readonly number[]): T[] => places.flatMap((place) => items[place] ?? [])

@@ -1,10 +1,9 @@
 /**
  * Which instances run, and which leads: session advisory locks on a connection of their own.
  *
- * A lock ends with its connection, so PostgreSQL frees a killed instance's lock with its closed
- * socket: no heartbeat, no clock. A silent connection is given up at its first statement that times
- * out, or while which another server takes writes. Work left behind is adopted by compare-and-swap. So a wrong guess, as after a restart of the
- * database, costs a duplicate attempt, never a duplicate result.
+ * A lock ends with its connection, so PostgreSQL frees a killed instance's lock with its closed socket: no heartbeat, no clock.
+ * A silent connection is given up when a statement times out, or when another server takes writes. Work left behind is adopted
+ * by compare-and-swap, so a wrong guess costs a duplicate attempt, never a duplicate result.
  */
 
 import { randomInt } from 'node:crypto'

@@ -44,18 +44,23 @@ export interface IssuerRevocations {
   entries: readonly ListedRevocation[]
 }
 
+export interface WithoutCertificate {
+  lacking: number[]
+  underWay: number[]
+}
+
 export interface SignerMarkStore {
   /** The mark of a chain; that of a chain without one is 0. */
   mark(chain: string): Promise<SignerMark>
   /**
-   * Serial numbers that the database lacks, by their place in the list. An intent of at most `intentSeconds` counts: its
-   * issuance goes on. Where nothing lacks, the mark moves from `after` to `last`; without a stretch it stays.
+   * Serial numbers without a certificate, by their place in the list. With an intent of at most `intentSeconds` an issuance
+   * is under way. Where all have certificates, the mark moves from `after` to `last`; without a stretch it stays.
    */
-  lackingCertificates(
+  withoutCertificate(
     serialNumbers: readonly string[],
     intentSeconds: number,
     stretch: Stretch<number> | undefined,
-  ): Promise<number[]>
+  ): Promise<WithoutCertificate>
   /** Entries that the database does not have as revoked; the mark moves as above. */
   lackingRevocations<P extends IssuerRevocations>(
     pages: readonly P[],
@@ -84,8 +89,8 @@ const BEGIN: Statement = {
 /** A mark that a crash takes back is moved again, so nothing waits for the disk. */
 const UNHURRIED = `set_config('synchronous_commit', 'off', true) = 'off'`
 
-const LACKING: Statement = {
-  name: 'signer-lacking-certificates',
+const WITHOUT_CERTIFICATE: Statement = {
+  name: 'signer-without-certificate',
   // certificates_serial_issuer alone, one range a serial number, in the order of the index; issuance_intents, which is
   // short, for those without.
   text: `
@@ -95,16 +100,15 @@ const LACKING: Statement = {
        ORDER BY serial_number
     ), unrecorded AS MATERIALIZED (
       SELECT * FROM page p WHERE NOT EXISTS (SELECT FROM certificates c WHERE c.serial_number = p.serial_number)
-    ), lacking AS MATERIALIZED (
-      SELECT place FROM unrecorded u
-       WHERE NOT EXISTS (SELECT FROM issuance_intents n WHERE n.serial_number = u.serial_number
-                            AND n.created_at > now() - make_interval(secs => $2))
     ), moved AS (
       UPDATE signer_marks SET certificates_seq = $5, updated_at = now()
        WHERE chain = decode($3, 'hex') AND certificates_seq >= $4 AND certificates_seq < $5
-         AND NOT EXISTS (SELECT FROM lacking) AND ${UNHURRIED}
+         AND NOT EXISTS (SELECT FROM unrecorded) AND ${UNHURRIED}
     )
-    SELECT (place - 1)::integer AS place FROM lacking ORDER BY place`,
+    SELECT (place - 1)::integer AS place,
+           EXISTS (SELECT FROM issuance_intents n WHERE n.serial_number = u.serial_number
+                      AND n.created_at > now() - make_interval(secs => $2)) AS is_under_way
+      FROM unrecorded u ORDER BY place`,
 }
 
 const UNREVOKED: Statement = {
@@ -164,10 +168,13 @@ export function createSignerMarkStore(db: Pick<Database, 'query' | 'transaction'
         behindSince: row?.behind_since ?? undefined,
       }
     },
-    async lackingCertificates(serialNumbers, intentSeconds, stretch) {
+    async withoutCertificate(serialNumbers, intentSeconds, stretch) {
       const place = [stretch?.chain ?? null, stretch?.after ?? null, stretch?.last ?? null]
       const values = [serialNumbers.join(' '), intentSeconds, ...place]
-      return (await db.query<{ place: number }>(LACKING, values)).map((row) => row.place)
+      const rows = await db.query<{ place: number; is_under_way: boolean }>(WITHOUT_CERTIFICATE, values)
+      const placesOf = (isUnderWay: boolean) =>
+        rows.flatMap((row) => (row.is_under_way === isUnderWay ? [row.place] : []))
+      return { lacking: placesOf(false), underWay: placesOf(true) }
     },
     lackingRevocations: (pages, stretch) =>
       db.transaction(async (tx) => {

@@ -1,11 +1,12 @@
 /**
- * A database that lacks what its signer has recorded, with `database.reconcile: manual`: an alarm and no CRL until an operator
- * has it brought back. `test/faults/lost-by-fail-over.test.ts` has the automatic way.
+ * A database that lacks what its signer has recorded. With `database.reconcile: manual`: an alarm and no CRL until an operator
+ * has it brought back. `test/faults/lost-by-fail-over.test.ts` has the automatic way; here is one copy that it does not meet.
  */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
+import { parseCertificate } from '../../src/shared/pki/certificate.ts'
 import {
   type AcmeClient,
   base64url,
@@ -97,5 +98,53 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
     assert.ok(Math.abs((await issuedAt()) - before) < 60_000, 'as issued when it was signed, not at its notBefore')
     const order = await client.post(lost.orderUrl)
     assert.deepEqual([order.json.status, order.json.certificate], ['valid', lost.certificateUrl])
+  })
+})
+
+describe('a copy of the database that has no more than the intent of a certificate', { timeout: 900_000 }, () => {
+  let service: TestService
+  let responder: Responder
+  let client: AcmeClient
+  before(async () => {
+    service = await startTestService({ fronts: 1, config: { crl: { enabled: true } } })
+    responder = await startResponder(service.http01Port)
+    client = await registeredClient(service.directoryUrl)
+  })
+  after(async () => {
+    closeConnections()
+    await responder?.close()
+    await service?.dispose()
+  })
+
+  test('has the certificate back before a revocation comes back that blocks its key', async () => {
+    const [revoked, begun] = [await client.obtain(['a.test'], responder), await client.obtain(['b.test'], responder)]
+    await client.post(client.directory['revokeCert'] as string, { certificate: base64url(revoked.der), reason: 1 })
+    await untilCompared(service)
+    const serialOf = (der: Buffer) => new X509Certificate(der).serialNumber.toLowerCase()
+    const tbs = parseCertificate(begun.der).tbsDer.toString('hex')
+    await rowsIn(
+      service.database,
+      `WITH gone AS (DELETE FROM certificates RETURNING *),
+            unblocked AS (DELETE FROM blocked_keys),
+            orders AS (UPDATE orders o SET certificate_id = NULL,
+                              status = CASE WHEN encode(serial_number, 'hex') = '${serialOf(begun.der)}' THEN 'processing' ELSE 'open' END
+                         FROM gone WHERE o.id = gone.order_id),
+            intents AS (INSERT INTO issuance_intents (certificate_id, order_id, account_id, serial_number, issuer_fingerprint,
+                                                      issuer_id, tbs, spki_sha256, instance_id)
+                        SELECT id, order_id, account_id, serial_number, issuer_fingerprint, 'default', decode('${tbs}', 'hex'),
+                               spki_sha256, (SELECT min(live) FROM live_instances() AS live)
+                          FROM gone WHERE encode(serial_number, 'hex') = '${serialOf(begun.der)}')
+       UPDATE signer_marks SET certificates_seq = 0, revocations_seq = 0, revocations_part = 0`,
+    )
+    await service.untilLogged('the end', ({ event }) => event === 'database_whole')
+    // A front thread would answer from its cache.
+    const [row] = await rowsIn(
+      service.database,
+      `SELECT o.status, c.der FROM certificates c JOIN orders o ON o.certificate_id = c.id
+        WHERE encode(c.serial_number, 'hex') = '${serialOf(begun.der)}'`,
+    )
+    assert.deepEqual([row?.['status'], row?.['der']], ['valid', begun.der])
+    const blocked = await rowsIn(service.database, 'SELECT FROM blocked_keys')
+    assert.equal(blocked.length, 1, 'the revocation is back, too')
   })
 })

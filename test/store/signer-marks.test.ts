@@ -24,6 +24,7 @@ import {
 const ISSUER = Buffer.alloc(32, 7)
 const RENEWED = Buffer.alloc(32, 8)
 const LONG = 3600
+const NONE = { lacking: [], underWay: [] }
 
 describe('the records of a signer', () => {
   let store: StoreFixture
@@ -61,26 +62,27 @@ describe('the records of a signer', () => {
   test('name certificates that the database lacks; the mark moves only over pages that it has whole', async () => {
     const [one, two] = [await recorded(), await recorded()]
     const page = [one.serialNumber.toString('hex'), unknown(), two.serialNumber.toString('hex'), unknown()]
-    assert.deepEqual(await marks.lackingCertificates(page, LONG, stretch(0, 9)), [1, 3])
+    assert.deepEqual(await marks.withoutCertificate(page, LONG, stretch(0, 9)), { lacking: [1, 3], underWay: [] })
     assert.equal(await certificatesMark(), 0)
-    assert.deepEqual(await marks.lackingCertificates([page[0] ?? '', page[2] ?? ''], LONG, stretch(0, 9)), [])
+    assert.deepEqual(await marks.withoutCertificate([page[0] ?? '', page[2] ?? ''], LONG, stretch(0, 9)), NONE)
     assert.equal(await certificatesMark(), 9)
-    assert.deepEqual(await marks.lackingCertificates([], LONG, stretch(9, 12)), [])
+    assert.deepEqual(await marks.withoutCertificate([], LONG, stretch(9, 12)), NONE)
     assert.equal(await certificatesMark(), 12)
   })
 
   test('do not move the mark of a database that has gone back behind the beginning of the page', async () => {
-    assert.deepEqual(await marks.lackingCertificates([], LONG, stretch(5, 9)), [])
+    assert.deepEqual(await marks.withoutCertificate([], LONG, stretch(5, 9)), NONE)
     assert.equal(await certificatesMark(), 0)
-    assert.deepEqual(await marks.lackingCertificates([], LONG, stretch(0, 9)), [])
-    assert.deepEqual(await marks.lackingCertificates([], LONG, stretch(0, 7)), [], 'nor back')
+    assert.deepEqual(await marks.withoutCertificate([], LONG, stretch(0, 9)), NONE)
+    assert.deepEqual(await marks.withoutCertificate([], LONG, stretch(0, 7)), NONE, 'nor back')
     assert.equal(await certificatesMark(), 9)
   })
 
-  test('count an issuance under way as there, until it is too old to be anybody’s work', async () => {
+  test('tell an issuance under way, which stops the mark, until it is too old to be anybody’s work', async () => {
     const page = [(await issued()).serialNumber.toString('hex')]
-    assert.deepEqual(await marks.lackingCertificates(page, LONG, undefined), [])
-    assert.deepEqual(await marks.lackingCertificates(page, 0, undefined), [0])
+    assert.deepEqual(await marks.withoutCertificate(page, LONG, stretch(0, 9)), { lacking: [], underWay: [0] })
+    assert.equal(await certificatesMark(), 0)
+    assert.deepEqual(await marks.withoutCertificate(page, 0, undefined), { lacking: [0], underWay: [] })
   })
 
   test('name entries that are not revoked under any certificate of their issuer, with the mark as above', async () => {
@@ -109,7 +111,7 @@ describe('the records of a signer', () => {
   })
 
   test('take a mark back that is beyond them, and none forward', async () => {
-    await marks.lackingCertificates([], LONG, stretch(0, 9))
+    await marks.withoutCertificate([], LONG, stretch(0, 9))
     await marks.lackingRevocations([], { chain, after: { seq: 0, part: 0 }, last: { seq: 8, part: 2 } })
     await marks.lower(chain, { certificates: 12, revocations: 8 })
     const { certificates, revocations } = await marks.mark(chain)
