@@ -1,5 +1,7 @@
 /** How instances and their tasks are doing, and the alarms that follow for an administrator. Pure. */
 
+import { plural } from '../shared/lib/plural.ts'
+
 export interface InstanceState {
   database: 'ok' | 'error' | 'pool_exhausted'
   pool: { max: number; size: number; available: number; waiting: number }
@@ -168,5 +170,3 @@ function* backgroundAlarms(facts: AlarmFacts): Generator<Alarm> {
   if (oldestValidationSeconds > OLD_VALIDATION_SECONDS)
     yield warning('validations', `a validation has gone on for ${Math.floor(oldestValidationSeconds / 60)} minutes`)
 }
-
-const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`

@@ -71,7 +71,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
     )
     assert.match(
       String(alarm.reason),
-      /^1 certificates and 1 revocations are to be brought back with: chancery reconcile$/,
+      /^1 certificate and 1 revocation are to be brought back with: chancery reconcile$/,
     )
     await until('health says so', async () => (await health()).checks.signer_records.status === 'error')
     await client.post(client.directory['revokeCert'] as string, { certificate: base64url(kept.der), reason: 4 })

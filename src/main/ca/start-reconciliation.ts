@@ -10,6 +10,7 @@ import type { Issuance } from '../../services/issuance.ts'
 import { Reconciliation, type ReconciliationEvents } from '../../services/reconciliation.ts'
 import { Restoration, type RestorationEvents } from '../../services/restoration.ts'
 import { SignerComparison } from '../../services/signer-comparison.ts'
+import { plural } from '../../shared/lib/plural.ts'
 import type { Database } from '../../store/database.ts'
 import { restorationStore } from '../../store/restoration-store.ts'
 import type { AdminThread } from '../admin/start-admin.ts'
@@ -126,7 +127,8 @@ class Report {
         if (back.certificates + back.revocations + back.given_up === 0) return
         if (this.#admin) void this.#admin.noteReconciled(back)
         else this.#untold.push(back)
-        const lost = back.given_up > 0 ? `; ${back.given_up} certificates did not come back, the log says why` : ''
+        const lost =
+          back.given_up > 0 ? `; ${plural(back.given_up, 'certificate')} did not come back, the log says why` : ''
         this.#raise(`${countsOf(back)} are back from the signer, ${back.without_order} without an order${lost}`)
       },
       noRecords: () =>
@@ -154,4 +156,4 @@ class Report {
 }
 
 const countsOf = ({ certificates, revocations }: { certificates: number; revocations: number }) =>
-  `${certificates} certificates and ${revocations} revocations`
+  `${plural(certificates, 'certificate')} and ${plural(revocations, 'revocation')}`
