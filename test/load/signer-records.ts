@@ -1,14 +1,16 @@
 /**
  * What do the records of a signer cost? CPU of the daemon for each certificate, flushes, and bytes on disk; and how long
- * does it take to page through the serial numbers of ten million?
+ * does it take to page through the serial numbers of ten million, and to compare a database with them?
  *
  *     node dist/test/load/signer-records.js sign [COUNT] [OTHER_TREE]   OTHER_TREE/dist has the daemon to compare with
  *     node dist/test/load/signer-records.js page [COUNT]
+ *     node dist/test/load/signer-records.js compare COUNT postgres://…   a database that admin-lists.ts has filled with COUNT
  *     node dist/test/load/signer-records.js list [ENTRIES] [OTHER_TREE]
  */
 
+import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { randomBytes, randomUUID } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { appendFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -18,10 +20,15 @@ import { segmentName } from '../../signer/audit/line.ts'
 import { CRL_PIECE_BYTES } from '../../signer/protocol/methods.ts'
 import { SerialIndex } from '../../signer/records/serial-index.ts'
 import { SignerClient } from '../../src/ca/signer-client.ts'
+import { signerRecords } from '../../src/ca/signer-records.ts'
+import { SignerComparison } from '../../src/services/signer-comparison.ts'
 import { encodeCrlEntries } from '../../src/shared/pki/tbs-cert-list.ts'
+import { openDatabase } from '../../src/store/database.ts'
+import { createSignerMarkStore } from '../../src/store/signer-mark-store.ts'
 import { leafTbs, makeAuthority, makeKeyPair, type SignerFiles, spkiOf, writeSignerFiles } from '../signer/authority.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
 import { now, rawTbsList } from '../signer/raw-tbs-list.ts'
+import { settingsFor } from '../store/support.ts'
 
 const timeoutMs = 60_000
 const IN_FLIGHT = 32
@@ -118,12 +125,12 @@ function requestsOf(count: number): Buffer[] {
 }
 
 /** Indexes alone: their lines are not read. */
-function writeIndexes({ auditFile }: SignerFiles, count: number): void {
+function writeIndexes({ auditFile }: SignerFiles, count: number, serialOf: (seq: number) => string): void {
   const nothing = gzipSync('')
   for (let first = 1; first <= count; first += A_SEGMENT) {
     const last = Math.min(count, first + A_SEGMENT - 1)
     const index = new SerialIndex()
-    for (let seq = first; seq <= last; seq++) index.add(seq, 1_790_000_000, randomBytes(16).toString('hex'))
+    for (let seq = first; seq <= last; seq++) index.add(seq, 1_790_000_000, serialOf(seq))
     const segment = segmentName(`${auditFile}.certificates`, first, last)
     writeFileSync(`${segment}.index`, index.bytes)
     writeFileSync(`${segment}.gz`, nothing)
@@ -135,7 +142,7 @@ function writeIndexes({ auditFile }: SignerFiles, count: number): void {
 
 async function measurePaging(count: number): Promise<void> {
   const files = writeSignerFiles({ default: authority })
-  writeIndexes(files, count)
+  writeIndexes(files, count, () => randomBytes(16).toString('hex'))
   const startedAt = performance.now()
   const daemon = await start(files, SIGNER_PROGRAM)
   try {
@@ -202,6 +209,49 @@ async function measureList(program: string, count: number): Promise<void> {
   }
 }
 
+/** The serial number that fillWithCertificates gives to the certificate of that number. */
+const filledSerial = (n: number) => `10${createHash('md5').update(String(n)).digest('hex')}`
+const nobody = async () => assert.fail('a certificate lacks')
+
+async function measureComparison(count: number, url: string): Promise<void> {
+  const files = writeSignerFiles({ default: authority })
+  writeIndexes(files, count, filledSerial)
+  const daemon = await start(files, SIGNER_PROGRAM)
+  const { hostname: host, port, username: user, pathname } = new URL(url)
+  const connection = { host, port: Number(port), user, password: '', database: pathname.slice(1) }
+  const db = openDatabase({ ...settingsFor(connection), statementTimeoutMs: 60_000 }, console.error)
+  try {
+    const records = signerRecords(daemon.client)
+    const marks = createSignerMarkStore(db)
+    const comparison = new SignerComparison({
+      records,
+      marks,
+      crls: { raiseNumber: async () => undefined },
+      restoration: { issuers: nobody, read: nobody, record: nobody, revocations: nobody },
+      intentSeconds: 3600,
+      expiredAfterDays: undefined,
+      onLacking: nobody,
+      isStopping: () => false,
+    })
+    const state = await records.state()
+    assert.ok(state)
+    const cpuBefore = [cpuMs(daemon.pid), process.cpuUsage().user]
+    const startedAt = performance.now()
+    const { reached } = await comparison.run(state, await marks.mark(state.chain), 'restore')
+    const seconds = (performance.now() - startedAt) / 1000
+    assert.equal(reached, count)
+    console.log(
+      `${count} certificates compared in ${seconds.toFixed(1)} s, ${((1e6 * seconds) / count).toFixed(1)} µs each`,
+    )
+    const own = (process.cpuUsage().user - (cpuBefore[1] ?? 0)) / 1000
+    console.log(`CPU of the signer ${cpuMs(daemon.pid) - (cpuBefore[0] ?? 0)} ms, of the service ${Math.round(own)} ms`)
+  } finally {
+    await db.close()
+    await daemon.stop()
+    rmSync(files.folder, { recursive: true })
+  }
+}
+
 const rssMiB = (pid: number): number =>
   Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))![1]) / 1024)
 
@@ -211,6 +261,7 @@ if (what === 'sign') {
   // Interleaved, so that a change of the machine meets both.
   for (let round = 0; round < 2; round++)
     for (const program of programs) await measureSigning(program, Number(count ?? 20_000))
-} else if (what === 'page') await measurePaging(Number(count ?? 10_000_000))
+} else if (what === 'compare') await measureComparison(Number(count), other ?? '')
+else if (what === 'page') await measurePaging(Number(count ?? 10_000_000))
 else if (what === 'list') for (const program of programs) await measureList(program, Number(count ?? 1_000_000))
-else throw new Error('sign, page or list')
+else throw new Error('sign, page, compare or list')
