@@ -1,8 +1,9 @@
 /** Conducts a run: load, faults as planned, recovery of each, and the books in the end. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
+import { startReading } from './administrator.ts'
 import { type Books, checkBooks } from './books.ts'
-import { type Clients, type LoadOptions, startClients } from './clients.ts'
+import { type Clients, type Incident, type LoadOptions, startClients } from './clients.ts'
 import { KINDS } from './kinds/table.ts'
 import { watchLists } from './list-watch.ts'
 import { chanceFrom } from './random.ts'
@@ -80,6 +81,7 @@ export async function conduct(stand: Stand, options: RunOptions): Promise<Run> {
     const left = await clients.finish(boundMs)
     const books = await checkBooks({ stand, clients, list, boundMs })
     books.findings.push(...left.map((incident) => ({ trouble: 'stuck' as const, ...incident })))
+    books.findings.push(...(soaked?.complaints ?? []).map((incident) => ({ trouble: 'error' as const, ...incident })))
     const deaths = stand.parts.flatMap(({ name, deaths }) =>
       deaths.map((at) => ({ part: name, at: at.getTime() })).filter(({ at }) => !mayEndAt(at, happened)),
     )
@@ -91,13 +93,13 @@ export async function conduct(stand: Stand, options: RunOptions): Promise<Run> {
   }
 }
 
-/** A closed loop finds the maximum first. */
+/** A closed loop finds the maximum first. Beside the clients an administrator reads. */
 async function soakAtHalf(
   stand: Stand,
   clients: Clients,
   seconds: number,
   { load, interrupt, tell }: RunOptions,
-): Promise<{ startedAt: number; soak: Soak }> {
+): Promise<{ startedAt: number; soak: Soak; complaints: readonly Incident[] }> {
   clients.pace(undefined)
   await sleep(WARMUP_MS)
   const before = clients.held.length
@@ -105,8 +107,11 @@ async function soakAtHalf(
   const perSecond = (500 * (clients.held.length - before)) / MEASURED_MS
   tell(`half of the maximum of ${load.clients} clients: ${perSecond.toFixed(1)} certificates a second`)
   clients.pace(perSecond)
+  const reading = await startReading(stand)
   const startedAt = Date.now()
-  return { startedAt, soak: await soak(stand, clients.held, { seconds, perSecond, interrupt }) }
+  const soaked = await soak(stand, clients.held, { seconds, perSecond, interrupt })
+  await reading.stop()
+  return { startedAt, soak: soaked, complaints: reading.complaints }
 }
 
 /** Whether the fault of that time lets parts end by themselves. */

@@ -88,7 +88,13 @@
     add(root, 'h2', `Soak at ${perSecond.toFixed(1)} certificates a second`)
     table(
       ['', 'at the start', 'in the end', 'change an hour', ''],
-      verdicts.map(({ name, first, last, perHour, isFlat }) => [name, first, last, perHour, isFlat ? 'flat' : 'RISES']),
+      verdicts.map(({ name, first, last, perHour, isFlat }) => [
+        name,
+        first,
+        last,
+        perHour ?? 'peaks',
+        isFlat ? 'flat' : 'RISES',
+      ]),
     )
     for (const { name, points } of series) {
       add(root, 'h3', name)

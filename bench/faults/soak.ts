@@ -16,11 +16,11 @@ export interface Series {
 
 export interface Verdict {
   name: string
-  /** Medians of the first and the last fifth of the second half. */
+  /** Medians of the first and the last fifth of the second half; of what vacuum removes, peaks of its two halves. */
   first: number
   last: number
-  /** By a line through the second half. */
-  perHour: number
+  /** By a line through the second half; undefined for peaks. */
+  perHour: number | undefined
   isFlat: boolean
 }
 
@@ -36,6 +36,8 @@ const FLAT_SHARE = 0.1
 
 /** By design these grow with the certificates. */
 const GROWS = /^size of/
+/** Vacuum makes saw-teeth of them. */
+const SAW = /^dead rows of/
 
 /** @param flows of the clients, which grows meanwhile */
 export async function soak(
@@ -126,6 +128,11 @@ function latencies(flows: readonly Held[], since: number): Record<string, number
 /** @returns the slope of the least squares over the second half, an hour, and whether it is small beside the values */
 export function judge({ name, points }: Series): Verdict {
   const half = points.slice(points.length >> 1)
+  const rounded = (value: number) => Math.round(value * 10) / 10
+  if (SAW.test(name)) {
+    const [first, last] = [peak(half.slice(0, half.length >> 1)), peak(half.slice(half.length >> 1))]
+    return { name, first, last, perHour: undefined, isFlat: last <= first * (1 + FLAT_SHARE) }
+  }
   const fifth = Math.max(1, Math.floor(half.length / 5))
   const [first, last] = [median(half.slice(0, fifth)), median(half.slice(-fifth))]
   const [meanAt, meanValue] = [mean(half.map(([at]) => at)), mean(half.map(([, value]) => value))]
@@ -134,11 +141,12 @@ export function judge({ name, points }: Series): Verdict {
   const perHour = slope * 3_600
   // A line through noise also rises now and then: the last values must be above the first ones, too.
   const isFlat = perHour <= FLAT_SHARE * meanValue || last <= first * (1 + FLAT_SHARE / 2)
-  const rounded = (value: number) => Math.round(value * 10) / 10
   return { name, first: rounded(first), last: rounded(last), perHour: rounded(perHour), isFlat }
 }
 
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / (values.length || 1)
+
+const peak = (points: readonly Point[]) => points.reduce((most, [, value]) => Math.max(most, value), 0)
 
 function median(points: readonly Point[]): number {
   const values = points.map(([, value]) => value).sort((a, b) => a - b)

@@ -27,7 +27,7 @@ export function renderText(document: FaultsDocument): string {
       `${books.mails.received} mails (${books.mails.distinct} distinct)`,
     ...(soak?.verdicts ?? []).map(
       ({ name, first, last, perHour, isFlat }) =>
-        `${isFlat ? 'flat ' : 'RISES'}  ${name}: ${first} to ${last}, ${perHour} more an hour`,
+        `${isFlat ? 'flat ' : 'RISES'}  ${name}: ${first} to ${last}${perHour === undefined ? ' (peaks)' : `, ${perHour} more an hour`}`,
     ),
     ...deaths.map(({ part, at }) => `${part} ended by itself at ${new Date(at).toISOString().slice(11, 19)}`),
     ...shown,
