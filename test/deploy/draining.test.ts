@@ -4,18 +4,16 @@
  */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Responder, startResponder } from '../support/acme-client.ts'
-import { haproxy, makeCertificate, type ProxyExample, type ProxyPorts } from '../support/proxies.ts'
+import { haproxy, type ProxyExample, type ProxyPorts } from '../support/proxies.ts'
 import { EXTERNAL_URL, endLanes, startLane } from '../support/proxy-flows.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { FLOWS, FLOWS_TIMEOUT_MS } from '../support/steady-flows.ts'
+import { twoInstances } from '../support/two-instances.ts'
 import { until } from '../support/until.ts'
 
 const LEAST_RESTARTS = 2
@@ -54,6 +52,17 @@ frontend running
 const asking = bytesOnly('check check-ssl verify none inter 500ms fall 2 rise 1')
 const told = bytesOnly('')
 
+const config = (folder: string, http01Port?: number) => ({
+  server: {
+    external_url: EXTERNAL_URL,
+    drain_seconds: DRAIN_SECONDS,
+    graceful_timeout: 30,
+    tls: { cert_path: path.join(folder, 'cert.pem'), key_path: path.join(folder, 'key.pem') },
+  },
+  nonce: { store: 'database' },
+  ...(http01Port && { challenges: { http01: { port: http01Port } } }),
+})
+
 async function tell(folder: string, { https }: ProxyPorts, server: string, state: 'drain' | 'ready'): Promise<void> {
   const socket = connect(`${folder}/${https}.sock`)
   socket.write(`set server instances/${server} state ${state}\n`)
@@ -61,41 +70,12 @@ async function tell(folder: string, { https }: ProxyPorts, server: string, state
 }
 
 describe('restarts behind balancers that repeat nothing', { ...haproxy.required, timeout: FLOWS_TIMEOUT_MS }, () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-draining-'))
-  const instances: TestService[] = []
-  let responder: Responder
-  const cleanups: (() => unknown)[] = [() => rmSync(folder, { recursive: true })]
-
-  const config = (http01Port?: number) => ({
-    server: {
-      external_url: EXTERNAL_URL,
-      drain_seconds: DRAIN_SECONDS,
-      graceful_timeout: 30,
-      tls: { cert_path: path.join(folder, 'cert.pem'), key_path: path.join(folder, 'key.pem') },
-    },
-    nonce: { store: 'database' },
-    ...(http01Port && { challenges: { http01: { port: http01Port } } }),
-  })
-
-  before(async () => {
-    makeCertificate(folder)
-    const first = await startTestService({ config: config() })
-    cleanups.push(() => first.dispose())
-    responder = await startResponder(first.http01Port)
-    cleanups.push(() => responder.close())
-    const second = await startTestService({ config: config(first.http01Port), beside: first })
-    cleanups.push(() => second.dispose())
-    instances.push(first, second)
-  })
-  after(async () => {
-    for (const instance of instances) await instance.dispose()
-    for (const cleanup of cleanups.toReversed()) await cleanup()
-  })
+  const two = twoInstances(config)
 
   test(`lose no request of ${FLOWS} flows through each`, async (t) => {
-    const options = { folder, instances, responder, cleanups }
-    const askingLane = await startLane('a balancer that asks', asking, options)
-    const toldLane = await startLane('a balancer that is told', told, options)
+    const { folder, instances } = two
+    const askingLane = await startLane('a balancer that asks', asking, two)
+    const toldLane = await startLane('a balancer that is told', told, two)
     const lanes = [askingLane, toldLane]
     await until('both instances are up', () => asking.usesAll(folder, askingLane.ports))
     const areDone = () => lanes.every(({ flows }) => flows.tally.flows >= FLOWS)
@@ -109,7 +89,7 @@ describe('restarts behind balancers that repeat nothing', { ...haproxy.required,
       await tell(folder, toldLane.ports, name, 'drain')
       assert.equal(await stopped, 0)
       instances[which] = await startTestService({
-        config: config(instances[0]?.http01Port),
+        config: config(folder, instances[0]?.http01Port),
         continueFrom: instance,
       })
       await tell(folder, toldLane.ports, name, 'ready')

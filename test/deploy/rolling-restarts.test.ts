@@ -1,22 +1,19 @@
 /** Planned restarts of two instances behind the examples of deploy/proxy: no client sees one. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import { type Responder, startResponder } from '../support/acme-client.ts'
-import { haproxy, makeCertificate, nginx } from '../support/proxies.ts'
+import { describe, test } from 'node:test'
+import { haproxy, nginx } from '../support/proxies.ts'
 import { EXTERNAL_URL, endLanes, startLane } from '../support/proxy-flows.ts'
 import { requireAll } from '../support/requirements.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { FLOWS, FLOWS_TIMEOUT_MS } from '../support/steady-flows.ts'
+import { twoInstances } from '../support/two-instances.ts'
 import { until } from '../support/until.ts'
 
 const LEAST_RESTARTS = 4
 
 /** Both ask the one responder. */
-const config = (http01Port?: number) => ({
+const config = (_folder: string, http01Port?: number) => ({
   server: { external_url: EXTERNAL_URL },
   proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
   nonce: { store: 'database' },
@@ -27,28 +24,11 @@ describe('rolling restarts behind both proxies', {
   ...requireAll(nginx.required, haproxy.required),
   timeout: FLOWS_TIMEOUT_MS,
 }, () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'chancery-rolling-'))
-  const instances: TestService[] = []
-  let responder: Responder
-  const cleanups: (() => unknown)[] = [() => rmSync(folder, { recursive: true })]
-  before(async () => {
-    makeCertificate(folder)
-    const first = await startTestService({ config: config() })
-    cleanups.push(() => first.dispose())
-    responder = await startResponder(first.http01Port)
-    cleanups.push(() => responder.close())
-    const second = await startTestService({ config: config(first.http01Port), beside: first })
-    cleanups.push(() => second.dispose())
-    instances.push(first, second)
-  })
-  after(async () => {
-    for (const instance of instances) await instance.dispose()
-    for (const cleanup of cleanups.toReversed()) await cleanup()
-  })
+  const two = twoInstances(config)
 
   test(`lose no request of ${FLOWS} flows through each`, async (t) => {
-    const options = { folder, instances, responder, cleanups }
-    const lanes = await Promise.all([nginx, haproxy].map((proxy) => startLane(proxy.command, proxy, options)))
+    const { folder, instances } = two
+    const lanes = await Promise.all([nginx, haproxy].map((proxy) => startLane(proxy.command, proxy, two)))
     const areDone = () => lanes.every(({ flows }) => flows.tally.flows >= FLOWS)
     let restarts = 0
     for (; restarts < LEAST_RESTARTS || !areDone(); restarts++) {
@@ -56,7 +36,7 @@ describe('rolling restarts behind both proxies', {
       const instance = instances[which] as TestService
       assert.equal(await instance.stop(), 0)
       instances[which] = await startTestService({
-        config: config(instances[0]?.http01Port),
+        config: config(folder, instances[0]?.http01Port),
         continueFrom: instance,
       })
       for (const { proxy, ports } of lanes)
