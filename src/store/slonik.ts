@@ -18,12 +18,16 @@ import {
   stringifyDsn,
 } from 'slonik'
 import type { z } from 'zod/v4'
+import { startTimeLimit } from '../shared/lib/time-limit.ts'
 import { type Database, type DatabaseSettings, isUnavailable, type Statement } from './database.ts'
 import { beginSession, connectionOptions, timeLimits } from './session.ts'
 import { type Session, Sessions } from './sessions.ts'
 
 export type { CommonQueryMethods, DatabasePool }
 export { sql }
+
+/** PostgreSQL ends a statement itself that takes too long, and says so. */
+const GRACE_MS = 1_000
 
 /** `sql.type`: the schema checks each row. A row that does not fit is an error. */
 export function rowsOf<T>(schema: z.ZodType<T>) {
@@ -84,7 +88,7 @@ function sessionDriver(settings: DatabaseSettings): DriverFactory {
       })
     }
     const begin = (host: string) =>
-      watched(sessions, host, async (session) => {
+      watched(sessions, host, settings, async (session) => {
         const driver = drivers.get(host) ?? (await driverOf(host))
         drivers.set(host, driver)
         const client = await driver.createClient()
@@ -113,18 +117,34 @@ function sessionDriver(settings: DatabaseSettings): DriverFactory {
 type Driver = Awaited<ReturnType<DriverFactory>>
 type DriverClient = Awaited<ReturnType<Driver['createClient']>>
 
-/** A client whose work fails when its session is ended; slonik's own `destroy` waits for the work that is under way. */
+/**
+ * A client whose work fails when its session is ended, and ends it when an answer takes too long: slonik has no such bound,
+ * and its own `destroy` waits for the work that is under way.
+ */
 async function watched(
   sessions: Sessions,
   host: string,
+  { connectionTimeoutMs, statementTimeoutMs }: DatabaseSettings,
   create: (session: Session) => Promise<DriverClient>,
 ): Promise<DriverClient> {
   const ending = new AbortController()
   const ended = new Promise<never>((_, reject) => {
-    ending.signal.addEventListener('abort', () => reject(new BackendTerminatedError(new Error('another server leads'))))
+    ending.signal.addEventListener('abort', () => reject(new BackendTerminatedError(ending.signal.reason)))
   })
   ended.catch(() => undefined) // of an idle session nobody waits for it
-  const session = sessions.open(host, () => ending.abort())
+  const session = sessions.open(host, () => ending.abort(new Error('another server leads')))
+  const orEnd = async <T>(work: Promise<T>, ms: number): Promise<T> => {
+    const giveUp = () => {
+      sessions.closed(session)
+      ending.abort(new Error(`the database at ${host} does not answer`))
+    }
+    const cancel = ms > 0 ? startTimeLimit(ms + GRACE_MS, giveUp) : () => undefined
+    try {
+      return await Promise.race([work, ended])
+    } finally {
+      cancel()
+    }
+  }
   const creation = create(session)
   creation.then(
     (client) => {
@@ -133,14 +153,14 @@ async function watched(
     },
     () => sessions.closed(session),
   )
-  const client = await Promise.race([creation, ended])
+  const client = await orEnd(creation, connectionTimeoutMs)
   return {
     ...client,
     destroy: () => Promise.race([client.destroy(), ended.catch(() => undefined)]),
     async query(text, values) {
       session.busy()
       try {
-        return await Promise.race([client.query(text, values), ended])
+        return await orEnd(client.query(text, values), statementTimeoutMs)
       } finally {
         session.idle()
       }
