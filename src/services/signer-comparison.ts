@@ -222,20 +222,24 @@ export class SignerComparison {
   }
 
   /**
-   * By issuer. Left out are entries of certificates that have expired, and of issuers that the database does not know: no list
-   * of it can have them.
+   * By issuer, each once: a revocation is recorded again by the first list after a start of the signer. Left out are entries of
+   * certificates that have expired, and of issuers that the database does not know: no list of it can have them.
    */
   #listed(lines: readonly RecordedRevocations[], { byKey, keyOf }: KnownIssuers): Listed[] {
     const oldest = this.#oldestSeconds() * 1000
     const isWanted = ({ serialNumber, revokedAt }: ListedRevocation) =>
       revokedAt.getTime() >= oldest && !this.#expired.has(serialNumber)
-    const byIssuer = new Map<string, ListedRevocation[]>()
-    for (const { issuerId, issuerKey = keyOf(issuerId), entries } of lines)
-      if (issuerKey !== undefined) byIssuer.set(issuerKey, [...(byIssuer.get(issuerKey) ?? []), ...entries])
-    return [...byIssuer].flatMap(([key, entries]) => {
+    const byIssuer = new Map<string, Map<string, ListedRevocation>>()
+    for (const { issuerId, issuerKey = keyOf(issuerId), entries } of lines) {
+      if (issuerKey === undefined) continue
+      const listed = byIssuer.get(issuerKey) ?? new Map<string, ListedRevocation>()
+      for (const entry of entries) if (isWanted(entry)) listed.set(entry.serialNumber, entry)
+      byIssuer.set(issuerKey, listed)
+    }
+    return [...byIssuer].flatMap(([key, listed]) => {
       const issuer = byKey.get(key)
       const { fingerprints: issuerFingerprints, notAfter } = issuer ?? { fingerprints: [], notAfter: new Date(0) }
-      return issuer ? [{ issuerFingerprints, notAfter, entries: entries.filter(isWanted) }] : []
+      return issuer ? [{ issuerFingerprints, notAfter, entries: [...listed.values()] }] : []
     })
   }
 

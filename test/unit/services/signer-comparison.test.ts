@@ -1,0 +1,63 @@
+/** What a comparison counts. Signer and database are made up here; `test/acme/reconcile.test.ts` has real ones. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { RecordedRevocations, RecordState, SignerRecords } from '../../../src/ca/signer-records.ts'
+import { FIRST, SignerComparison } from '../../../src/services/signer-comparison.ts'
+import type { IssuerRevocations } from '../../../src/store/signer-mark-store.ts'
+
+const KEY = 'ab'.repeat(32)
+const STATE: RecordState = {
+  chain: 'cd'.repeat(16),
+  certificates: { first: 0, last: 0 },
+  revocations: { first: 1, last: 2 },
+  lists: [],
+}
+const unused = () => assert.fail('not asked for')
+
+/** A signer with these lines of revocations, and a database without any of them. */
+function aComparison(lines: readonly RecordedRevocations[]): SignerComparison {
+  const records: SignerRecords = {
+    state: unused,
+    serials: unused,
+    certificates: unused,
+    note: unused,
+    revocations: async () => ({ lines, last: { seq: 2, part: 0 }, more: false }),
+  }
+  return new SignerComparison({
+    records,
+    marks: {
+      mark: unused,
+      withoutCertificate: unused,
+      lackingRevocations: async <P extends IssuerRevocations>(pages: readonly P[]) => [...pages],
+      lower: unused,
+      noteBehind: unused,
+      noteWhole: unused,
+    },
+    crls: { raiseNumber: unused },
+    restoration: {
+      issuers: async () => ({
+        byKey: new Map([[KEY, { fingerprints: [Buffer.alloc(32)], notAfter: new Date() }]]),
+        certificates: [],
+        keyOf: () => KEY,
+      }),
+      read: unused,
+      record: unused,
+      revocations: unused,
+    },
+    intentSeconds: 60,
+    expiredAfterDays: undefined,
+    onLacking: async () => undefined,
+    isStopping: () => false,
+  })
+}
+
+test('a revocation that is recorded twice counts once: the first list after a start of the signer has all again', async () => {
+  const line = (...serials: string[]): RecordedRevocations => ({
+    issuerId: 'default',
+    issuerKey: KEY,
+    entries: serials.map((serialNumber) => ({ serialNumber, revokedAt: new Date(0), reason: 4 })),
+  })
+  const found = await aComparison([line('01', '02'), line('02', '03')]).run(STATE, FIRST, 'count')
+  assert.equal(found.revocations, 3)
+})
