@@ -30,7 +30,8 @@ export interface Reading {
 export async function startReading({ instances: [{ port }], folder }: Stand): Promise<Reading> {
   const password = await createAdministrator(path.join(folder, 'instance-0.json'))
   const login = { path: '/api/auth/login', method: 'POST', type: 'application/json' } as const
-  const { text } = await ask(port, login, JSON.stringify({ username: 'reader', password }))
+  const { status, text } = await ask(port, login, JSON.stringify({ username: 'reader', password }))
+  if (status !== 200) throw new Error(`the administrator cannot sign in: ${status} ${text}`)
   const { token } = JSON.parse(text) as { token: string }
   const complaints: Incident[] = []
   const end = new AbortController()
