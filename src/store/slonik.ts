@@ -127,36 +127,44 @@ async function watched(
   { connectionTimeoutMs, statementTimeoutMs }: DatabaseSettings,
   create: (session: Session) => Promise<DriverClient>,
 ): Promise<DriverClient> {
-  const ending = new AbortController()
-  const ended = new Promise<never>((_, reject) => {
-    ending.signal.addEventListener('abort', () => reject(new BackendTerminatedError(ending.signal.reason)))
-  })
-  ended.catch(() => undefined) // of an idle session nobody waits for it
-  const session = sessions.open(host, () => ending.abort(new Error('another server leads')))
-  const orEnd = async <T>(work: Promise<T>, ms: number): Promise<T> => {
-    const giveUp = () => {
-      sessions.closed(session)
-      ending.abort(new Error(`the database at ${host} does not answer`))
-    }
-    const cancel = ms > 0 ? startTimeLimit(ms + GRACE_MS, giveUp) : () => undefined
-    try {
-      return await Promise.race([work, ended])
-    } finally {
-      cancel()
-    }
+  let end: BackendTerminatedError | undefined
+  const waiting = new Set<(error: Error) => void>()
+  const endWith = (reason: string) => {
+    if (end) return
+    end = new BackendTerminatedError(new Error(reason))
+    for (const fail of waiting) fail(end)
   }
+  const session = sessions.open(host, () => endWith('another server leads'))
+  /** No race against one promise of the end: it would keep every result until then. */
+  const orEnd = <T>(work: Promise<T>, ms = 0): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const giveUp = () => {
+        sessions.closed(session)
+        endWith(`the database at ${host} does not answer`)
+      }
+      const cancel = ms > 0 ? startTimeLimit(ms + GRACE_MS, giveUp) : () => undefined
+      const settle = () => {
+        cancel()
+        waiting.delete(reject)
+      }
+      waiting.add(reject)
+      work.finally(settle).then(resolve, reject)
+      if (end) reject(end)
+    })
   const creation = create(session)
   creation.then(
     (client) => {
       client.on('destroy', () => sessions.closed(session))
-      ended.catch(() => client.destroy()).catch(() => undefined) // nothing is left to end
+      const leave = () => void client.destroy().catch(() => undefined) // nothing is left to end
+      if (end) leave()
+      else waiting.add(leave)
     },
     () => sessions.closed(session),
   )
   const client = await orEnd(creation, connectionTimeoutMs)
   return {
     ...client,
-    destroy: () => Promise.race([client.destroy(), ended.catch(() => undefined)]),
+    destroy: () => orEnd(client.destroy()).catch((error) => (error === end ? undefined : Promise.reject(error))),
     async query(text, values) {
       session.busy()
       try {

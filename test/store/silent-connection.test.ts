@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { DatabasePool } from 'slonik'
 import { type Database, type DatabaseSettings, openDatabase } from '../../src/store/database.ts'
 import { openCheckedDatabase, sql } from '../../src/store/slonik.ts'
@@ -52,4 +54,25 @@ describe('a connection that falls silent', { timeout: 120_000 }, () => {
       }
       await until('an answer', () => ask().then(Boolean, () => false))
     })
+})
+
+const LONG = sql.unsafe`SELECT repeat('x', 10000) AS long`
+
+test('a session of slonik keeps no result: a race against its end would keep all of them until then', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const own = await testDatabase()
+  const checked = await openCheckedDatabase(settingsFor(own.connection, 1))
+  try {
+    await checked.any(LONG)
+    collect()
+    const before = process.memoryUsage().heapUsed
+    for (let done = 0; done < 2_000; done++) await checked.any(LONG)
+    collect()
+    const kept = process.memoryUsage().heapUsed - before
+    assert.ok(kept < 10_000 * 500, `${kept} bytes of 20,000,000 are kept`)
+  } finally {
+    await checked.end()
+    await own.drop()
+  }
 })
