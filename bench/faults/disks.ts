@@ -7,6 +7,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, statfsSync } from 'node:fs'
 import path from 'node:path'
 
+const ATTEMPTS = 20
 const isRoot = process.getuid?.() === 0
 
 export class Disk {
@@ -21,11 +22,19 @@ export class Disk {
     if (isRoot) execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${this.#bytes},mode=755`, 'disk', this.folder])
   }
 
-  /** No byte is left from now on: the disk shrinks to what is on it. */
+  /** No byte is left from now on: the disk shrinks to what is on it. @throws Error when what is on it grows all the time */
   fill(): void {
-    const { blocks, bfree, bsize } = statfsSync(this.folder)
-    // Size 0 would be no limit.
-    this.#resize(Math.max(1, blocks - bfree) * bsize)
+    for (let left = ATTEMPTS; ; left--) {
+      const { blocks, bfree, bsize } = statfsSync(this.folder)
+      try {
+        // Size 0 would be no limit.
+        this.#resize(Math.max(1, blocks - bfree) * bsize)
+        return
+      } catch (error) {
+        // Something was written meanwhile, and a disk does not become smaller than that.
+        if (left === 0) throw error
+      }
+    }
   }
 
   empty(): void {
@@ -37,6 +46,6 @@ export class Disk {
   }
 
   #resize(bytes: number): void {
-    execFileSync('mount', ['-o', `remount,size=${bytes}`, this.folder])
+    execFileSync('mount', ['-o', `remount,size=${bytes}`, this.folder], { stdio: 'pipe' })
   }
 }
