@@ -119,8 +119,12 @@ describe('a copy of the database that has no more than the intent of a certifica
   test('has the certificate back before a revocation comes back that blocks its key', async () => {
     const [revoked, begun] = [await client.obtain(['a.test'], responder), await client.obtain(['b.test'], responder)]
     await client.post(client.directory['revokeCert'] as string, { certificate: base64url(revoked.der), reason: 1 })
-    await untilCompared(service)
     const serialOf = (der: Buffer) => new X509Certificate(der).serialNumber.toLowerCase()
+    await until('the list has it, so the signer has, too', async () => {
+      const list = readCrl((await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body)
+      return list.entries.some(({ serial }) => serial === serialOf(revoked.der))
+    })
+    await untilCompared(service)
     const tbs = parseCertificate(begun.der).tbsDer.toString('hex')
     await rowsIn(
       service.database,
