@@ -1,5 +1,6 @@
 /**
- * Two instances and their clients while the database under Patroni loses its primary, once for each fault that is named:
+ * Two instances and their clients while the database under Patroni loses its primary, once for each fault that is named, or
+ * for all:
  *
  *     node dist/test/faults/patroni-drill.js [--asynchronous] [--by haproxy] switch-over kill-postgres …
  *
@@ -184,6 +185,8 @@ async function costOf(fault: FaultName, { cluster, crowd, writer, instances }: S
   return { fault, postgresMs, addedMs, certificates: crowd.held.length - before }
 }
 
+const USAGE = `patroni-drill.js [--asynchronous] [--by haproxy] [FAULT…]\nFaults, all of them where none is named: ${Object.keys(FAULTS).join(', ')}`
+
 /** A person's words, or options of `drill` with its folder. */
 async function main(args: string[]): Promise<void> {
   const [given = '', folder] = args
@@ -193,10 +196,20 @@ async function main(args: string[]): Promise<void> {
     process.send?.(await run(JSON.parse(given) as DrillOptions, folder))
     return
   }
-  const options = { asynchronous: { type: 'boolean' }, by: { type: 'string', default: 'hosts' } } as const
+  const options = {
+    asynchronous: { type: 'boolean' },
+    by: { type: 'string', default: 'hosts' },
+    help: { type: 'boolean', short: 'h' },
+  } as const
   const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+  const isKnown = positionals.every((name) => Object.hasOwn(FAULTS, name))
+  if (values.help || !isKnown) {
+    console.log(USAGE)
+    process.exitCode = isKnown ? 0 : 2
+    return
+  }
   const by = values.by === 'haproxy' ? 'haproxy' : 'hosts'
-  const faults = positionals as FaultName[]
+  const faults = (positionals.length > 0 ? positionals : Object.keys(FAULTS)) as FaultName[]
   console.log(JSON.stringify(await drill({ isSynchronous: !values.asynchronous, by, faults }), undefined, 2))
 }
 
