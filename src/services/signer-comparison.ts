@@ -122,7 +122,10 @@ export class SignerComparison {
     if (pages.length > 1) {
       const together = joined(pages)
       const { lacking, underWay } = await this.#look(run, from, together, this.#unexpired(together))
-      if (lacking.length + underWay.length === 0) return this.#whole(run, from, together)
+      if (lacking.length + underWay.length === 0) {
+        extend(run, from, together.last)
+        return 0
+      }
     }
     let count = 0
     let after = from
@@ -134,7 +137,7 @@ export class SignerComparison {
     return count
   }
 
-  /** @returns those of the places that have no certificate; the mark moves where there are none */
+  /** Looks these places of the page up. The mark moves to the end of the page when each has its certificate. */
   async #look(
     { chain, moves }: Run,
     after: number,
@@ -145,12 +148,6 @@ export class SignerComparison {
     const stretch = moves ? { chain, after, last: page.last } : undefined
     const found = await marks.withoutCertificate(pick(page.serialNumbers, places), intentSeconds, stretch)
     return { lacking: pick(places, found.lacking), underWay: pick(places, found.underWay) }
-  }
-
-  /** @returns how many certificates of the page were lacking: none */
-  #whole(run: Run, after: number, { last }: SerialPage): number {
-    if (run.reached === after) run.reached = last
-    return 0
   }
 
   #unexpired({ signedAt }: SerialPage): number[] {
@@ -165,7 +162,8 @@ export class SignerComparison {
     const all = this.#unexpired(page)
     const { lacking, underWay } = await look(all)
     run.underWay.push(...linesAt(page, underWay))
-    if (lacking.length === 0) return underWay.length === 0 ? this.#whole(run, after, page) : 0
+    if (lacking.length + underWay.length === 0) extend(run, after, page.last)
+    if (lacking.length === 0) return 0
     const readable = await restoration.read(linesAt(page, lacking))
     const isOf = (sequences: { has(sequence: number): boolean }) => (place: number) =>
       sequences.has(page.sequences[place] ?? 0)
@@ -181,7 +179,7 @@ export class SignerComparison {
     const left = await look(all.filter((place) => !isOf(readable.expired)(place) && !isOf(readable.givenUp)(place)))
     if (left.lacking.length > 0)
       throw new Error(`${left.lacking.length} certificates were brought back and are not there`)
-    if (left.underWay.length === 0) this.#whole(run, after, page)
+    if (left.underWay.length === 0) extend(run, after, page.last)
     return wanted.length
   }
 
@@ -257,7 +255,7 @@ interface Run {
   /** Whether the mark of the database moves. */
   moves: boolean
   reached: number
-  /** Lines of issuances under way; as few as these are. */
+  /** Lines of issuances that are under way. */
   underWay: SignedLine[]
 }
 
@@ -278,6 +276,11 @@ function joined(pages: readonly SerialPage[]): SerialPage {
     last: pages.at(-1)?.last ?? 0,
     more: false,
   }
+}
+
+/** Every certificate after `after` up to `last` is there; before them one may still be under way. */
+function extend(run: Run, after: number, last: number): void {
+  if (run.reached === after) run.reached = last
 }
 
 const linesAt = ({ sequences, signedAt }: SerialPage, places: readonly number[]): SignedLine[] =>

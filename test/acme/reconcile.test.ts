@@ -23,31 +23,49 @@ import { chancery, operate } from '../support/operator.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
-describe('a database that lacks what its signer has recorded, reconciled by hand', { timeout: 900_000 }, () => {
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
+interface World {
+  service: TestService
+  responder: Responder
+  client: AcmeClient
+}
+
+/** A service with CRLs, and a client of it, for the tests of a `describe`. */
+function aWorld(config: Record<string, unknown> = {}): World {
+  // `before` fills it.
+  const world = {} as World
   before(async () => {
-    service = await startTestService({
-      fronts: 1,
-      config: { crl: { enabled: true }, database: { reconcile: 'manual' } },
-    })
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
+    world.service = await startTestService({ fronts: 1, config: { crl: { enabled: true }, ...config } })
+    world.responder = await startResponder(world.service.http01Port)
+    world.client = await registeredClient(world.service.directoryUrl)
   })
   after(async () => {
     closeConnections()
-    await responder?.close()
-    await service?.dispose()
+    await world.responder?.close()
+    await world.service?.dispose()
   })
+  return world
+}
 
-  const fetchCrl = async () => readCrl((await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body)
-  const health = async () => (await send({ method: 'GET', url: `${service.baseUrl}/healthz` })).json
-  const isListed = async (serial: string) => (await fetchCrl()).entries.some((entry) => entry.serial === serial)
+/** Serial numbers on the list. */
+async function listed(service: TestService): Promise<string[]> {
+  return readCrl((await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body).entries.map(
+    ({ serial }) => serial,
+  )
+}
+
+const serialOf = (der: Buffer): string => new X509Certificate(der).serialNumber.toLowerCase()
+
+describe('a database that lacks what its signer has recorded, reconciled by hand', { timeout: 900_000 }, () => {
+  const world = aWorld({ database: { reconcile: 'manual' } })
+
+  const fetchCrl = async () => readCrl((await send({ method: 'GET', url: `${world.service.baseUrl}/crl` })).body)
+  const health = async () => (await send({ method: 'GET', url: `${world.service.baseUrl}/healthz` })).json
+  const isListed = async (serial: string) => (await listed(world.service)).includes(serial)
 
   test('raises an alarm and builds no list; the command brings it back, and a second one finds nothing', async () => {
+    const { service, responder, client } = world
     const [kept, lost] = [await client.obtain(['kept.test'], responder), await client.obtain(['lost.test'], responder)]
-    const serial = new X509Certificate(lost.der).serialNumber.toLowerCase()
+    const serial = serialOf(lost.der)
     await client.post(client.directory['revokeCert'] as string, { certificate: base64url(lost.der), reason: 4 })
     await until('the list has it', () => isListed(serial))
     await untilCompared(service)
@@ -93,7 +111,7 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
       revocations: 0,
     })
     await until('health is well', async () => (await health()).checks.signer_records.status === 'ok')
-    const keptSerial = new X509Certificate(kept.der).serialNumber.toLowerCase()
+    const keptSerial = serialOf(kept.der)
     await until('the list has both', async () => (await isListed(serial)) && (await isListed(keptSerial)))
     assert.ok(Math.abs((await issuedAt()) - before) < 60_000, 'as issued when it was signed, not at its notBefore')
     const order = await client.post(lost.orderUrl)
@@ -102,28 +120,15 @@ describe('a database that lacks what its signer has recorded, reconciled by hand
 })
 
 describe('a copy of the database that has no more than the intent of a certificate', { timeout: 900_000 }, () => {
-  let service: TestService
-  let responder: Responder
-  let client: AcmeClient
-  before(async () => {
-    service = await startTestService({ fronts: 1, config: { crl: { enabled: true } } })
-    responder = await startResponder(service.http01Port)
-    client = await registeredClient(service.directoryUrl)
-  })
-  after(async () => {
-    closeConnections()
-    await responder?.close()
-    await service?.dispose()
-  })
+  const world = aWorld()
 
   test('has the certificate back before a revocation comes back that blocks its key', async () => {
+    const { service, responder, client } = world
     const [revoked, begun] = [await client.obtain(['a.test'], responder), await client.obtain(['b.test'], responder)]
     await client.post(client.directory['revokeCert'] as string, { certificate: base64url(revoked.der), reason: 1 })
-    const serialOf = (der: Buffer) => new X509Certificate(der).serialNumber.toLowerCase()
-    await until('the list has it, so the signer has, too', async () => {
-      const list = readCrl((await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body)
-      return list.entries.some(({ serial }) => serial === serialOf(revoked.der))
-    })
+    await until('the list has it, so the signer has, too', async () =>
+      (await listed(service)).includes(serialOf(revoked.der)),
+    )
     await untilCompared(service)
     const tbs = parseCertificate(begun.der).tbsDer.toString('hex')
     await rowsIn(
