@@ -44,7 +44,9 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
   const on = (place: string, title: string, work: (tab: ConsoleTab) => Promise<void>) =>
     test(title, async () => {
       const tab = await browser.as('admin', { place })
-      await work(tab)
+      await work(tab).catch(async (cause) => {
+        throw new Error(`the page says: ${await tab.page.locator('body').ariaSnapshot()}`, { cause })
+      })
       assert.deepEqual(tab.complaints, [])
       await tab.close()
     })
@@ -206,6 +208,7 @@ describe('actions in the console', { ...requireCommand('chromium-headless-shell'
     await row(page, 'eve').getByText('disabled').waitFor()
     await press(page, 'Enable eve')
     await confirm(page, 'Enable')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
     await row(page, 'eve').getByText('enabled').waitFor()
     await press(page, 'Delete eve')
     await page.getByRole('dialog').getByLabel('Type eve to confirm').fill('eve')
