@@ -7,6 +7,7 @@
  */
 
 import { Piscina } from 'piscina'
+import { THREAD_HEAP } from '../src/shared/lib/thread-heap.ts'
 import { IdleSignal } from '../src/shared/lib/time-limit.ts'
 import type { CaaFinding, CaaJob, MailDomainFinding, MailDomainJob, ValidationJob, ValidationVerdict } from './job.ts'
 import { WorkerPoolError } from './job.ts'
@@ -23,6 +24,7 @@ export interface WorkerPoolOptions {
   taskFile?: URL
   /** Worker data of the threads. */
   threadData?: object
+  /** Default `THREAD_HEAP`. */
   heapLimits?: { maxOldGenerationSizeMb: number; maxYoungGenerationSizeMb: number }
   /** How long after its deadline a silent task marks its thread as stuck. */
   graceMs?: number
@@ -202,7 +204,7 @@ export function startThreads(
     recordTiming: false,
     // These threads read untrusted bytes, so they get none of the service's environment.
     env: coverageOnly(process.env),
-    ...(options.heapLimits && { resourceLimits: options.heapLimits }),
+    resourceLimits: options.heapLimits ?? THREAD_HEAP,
   })
   // Without a listener, a thread that dies between two tasks would end the process.
   piscina.on('error', (error: Error) => options.onThreadError?.(error))

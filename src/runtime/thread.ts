@@ -8,6 +8,7 @@
  */
 import { once } from 'node:events'
 import { MessageChannel, type MessagePort, type TransferListItem, Worker } from 'node:worker_threads'
+import { THREAD_HEAP } from '../shared/lib/thread-heap.ts'
 import { within } from '../shared/lib/time-limit.ts'
 import { type ActorRef, type Kind, type MessageTable, spawn } from './actor.ts'
 import { ActorError, type ErrorData, fromErrorData } from './errors.ts'
@@ -93,9 +94,6 @@ export function superviseThread<
 >(options: ThreadOptions<S>): SupervisedThread<T> {
   return new Supervised<T, S>(options)
 }
-
-/** V8 lets a thread fill 48 MB with young objects; a quarter holds the same requests (docs/decisions/mechanisms.md). */
-const HEAP = { maxYoungGenerationSizeMb: 12 }
 
 /** Extra time after the thread's deadline to release its handles and end. */
 const EXIT_MARGIN_MS = 1000
@@ -299,7 +297,7 @@ class Instance<T extends MessageTable, S extends MessageTable> {
     const app = new MessageChannel()
     const start: ThreadStart = { name, data, control: control.port2, app: app.port2, mailboxLimit }
     const transferList = [control.port2, app.port2] as unknown as TransferListItem[]
-    this.#worker = new Worker(entry, { name, workerData: start, transferList, resourceLimits: HEAP })
+    this.#worker = new Worker(entry, { name, workerData: start, transferList, resourceLimits: THREAD_HEAP })
     this.threadId = this.#worker.threadId
     this.control = connect<ToThread>(control.port1, `${name} control`, CONTROL_LIMIT)
     this.ref = connect<T>(app.port1, name, mailboxLimit)
