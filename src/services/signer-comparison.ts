@@ -62,8 +62,11 @@ export interface Beginning {
 const DAY_SECONDS = 86_400
 /** 250,000 serial numbers: in their order, each page of the index is read once for all of them. */
 const PAGES_TOGETHER = 100
-/** About 100 MB. A list then has expired certificates beyond them, which does no harm. */
-const MOST_EXPIRED = 1_000_000
+/**
+ * Serial numbers, in about 100 MB. Beyond them a list has expired certificates, and a count has some revocations twice;
+ * neither does harm.
+ */
+const MOST_REMEMBERED = 1_000_000
 
 export const FIRST: Beginning = { certificates: 0, revocations: { seq: 0, part: 0 } }
 
@@ -87,7 +90,7 @@ export class SignerComparison {
     mode: ComparisonMode,
     moves: boolean = mode !== 'count',
   ): Promise<Compared> {
-    const run: Run = { chain: state.chain, mode, moves, reached: certificates, underWay: [] }
+    const run: Run = { chain: state.chain, mode, moves, reached: certificates, underWay: [], counted: new Set() }
     const lacking = { certificates: 0, revocations: 0 }
     if (certificates < state.certificates.last) lacking.certificates = await this.#certificates(run, certificates)
     if (mode === 'probe' && lacking.certificates > 0) return { ...lacking, reached: run.reached }
@@ -167,8 +170,7 @@ export class SignerComparison {
     const readable = await restoration.read(linesAt(page, lacking))
     const isOf = (sequences: { has(sequence: number): boolean }) => (place: number) =>
       sequences.has(page.sequences[place] ?? 0)
-    for (const place of lacking.filter(isOf(readable.expired)))
-      if (this.#expired.size < MOST_EXPIRED) this.#expired.add(page.serialNumbers[place] ?? '')
+    remember(this.#expired, pick(page.serialNumbers, lacking.filter(isOf(readable.expired))))
     const wanted = lacking.filter((place) => !isOf(readable.expired)(place))
     if (wanted.length > 0) {
       await onLacking('certificates', pick(page.serialNumbers, wanted))
@@ -207,9 +209,12 @@ export class SignerComparison {
     const { marks, restoration } = this.#parts
     const stretch = run.moves ? { chain: run.chain, ...part } : undefined
     const lacking = await marks.lackingRevocations(listed, stretch)
-    const count = lacking.reduce((sum, { entries }) => sum + entries.length, 0)
-    const serialNumbers = lacking.flatMap(({ entries }) => entries.map((entry) => entry.serialNumber))
+    const serialNumbers = lacking
+      .flatMap(({ entries }) => entries.map((entry) => entry.serialNumber))
+      .filter((serialNumber) => !run.counted.has(serialNumber))
+    const count = serialNumbers.length
     if (count > 0) await this.#parts.onLacking('revocations', serialNumbers)
+    if (run.mode === 'count') remember(run.counted, serialNumbers)
     if (run.mode !== 'restore' || count === 0) return count
     // Recovery gives an issuance up whose key is blocked by then, and its client has the certificate.
     await restoration.record(await restoration.read(run.underWay.splice(0)))
@@ -257,6 +262,8 @@ interface Run {
   reached: number
   /** Lines of issuances that are under way. */
   underWay: SignedLine[]
+  /** Revocations that `count` has found: nothing brings them back, and a later page may have them again. */
+  counted: Set<string>
 }
 
 interface PartOfRevocations {
@@ -281,6 +288,10 @@ function joined(pages: readonly SerialPage[]): SerialPage {
 /** Every certificate after `after` up to `last` is there; before them one may still be under way. */
 function extend(run: Run, after: number, last: number): void {
   if (run.reached === after) run.reached = last
+}
+
+function remember(remembered: Set<string>, serialNumbers: readonly string[]): void {
+  for (const serialNumber of serialNumbers) if (remembered.size < MOST_REMEMBERED) remembered.add(serialNumber)
 }
 
 const linesAt = ({ sequences, signedAt }: SerialPage, places: readonly number[]): SignedLine[] =>

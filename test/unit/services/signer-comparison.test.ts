@@ -1,7 +1,7 @@
 /** What a comparison counts. Signer and database are made up here; `test/acme/reconcile.test.ts` has real ones. */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { RecordedRevocations, RecordState, SignerRecords } from '../../../src/ca/signer-records.ts'
 import { FIRST, SignerComparison } from '../../../src/services/signer-comparison.ts'
 import type { IssuerRevocations } from '../../../src/store/signer-mark-store.ts'
@@ -15,14 +15,18 @@ const STATE: RecordState = {
 }
 const unused = () => assert.fail('not asked for')
 
-/** A signer with these lines of revocations, and a database without any of them. */
-function aComparison(lines: readonly RecordedRevocations[]): SignerComparison {
+/** A signer with these pages of revocations, and a database without any of them. */
+function aComparison(...pages: readonly (readonly RecordedRevocations[])[]): SignerComparison {
   const records: SignerRecords = {
     state: unused,
     serials: unused,
     certificates: unused,
     note: unused,
-    revocations: async () => ({ lines, last: { seq: 2, part: 0 }, more: false }),
+    revocations: async ({ seq }) => ({
+      lines: pages[seq] ?? [],
+      last: { seq: seq + 1, part: 0 },
+      more: seq + 1 < pages.length,
+    }),
   }
   return new SignerComparison({
     records,
@@ -52,12 +56,20 @@ function aComparison(lines: readonly RecordedRevocations[]): SignerComparison {
   })
 }
 
-test('a revocation that is recorded twice counts once: the first list after a start of the signer has all again', async () => {
-  const line = (...serials: string[]): RecordedRevocations => ({
-    issuerId: 'default',
-    issuerKey: KEY,
-    entries: serials.map((serialNumber) => ({ serialNumber, revokedAt: new Date(0), reason: 4 })),
+const line = (...serials: string[]): RecordedRevocations => ({
+  issuerId: 'default',
+  issuerKey: KEY,
+  entries: serials.map((serialNumber) => ({ serialNumber, revokedAt: new Date(0), reason: 4 })),
+})
+
+describe('a revocation that is recorded twice counts once: the first list after a start of the signer has all again', () => {
+  test('on one page', async () => {
+    const found = await aComparison([line('01', '02'), line('02', '03')]).run(STATE, FIRST, 'count')
+    assert.equal(found.revocations, 3)
   })
-  const found = await aComparison([line('01', '02'), line('02', '03')]).run(STATE, FIRST, 'count')
-  assert.equal(found.revocations, 3)
+
+  test('on two pages', async () => {
+    const found = await aComparison([line('01', '02')], [line('02', '03')]).run(STATE, FIRST, 'count')
+    assert.equal(found.revocations, 3)
+  })
 })
