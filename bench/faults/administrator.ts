@@ -19,6 +19,8 @@ const PATHS = [
 ]
 const PAUSE_MS = 1_000
 const TIMEOUT_MS = 10_000
+/** A session ends after an hour (`admin_api.token_expiry_seconds`). */
+const SESSION_MS = 1_800_000
 
 export interface Reading {
   /** Answers but 200. */
@@ -29,13 +31,13 @@ export interface Reading {
 /** @throws Error when the administrator cannot sign in */
 export async function startReading({ instances: [{ port }], folder }: Stand): Promise<Reading> {
   const password = await createAdministrator(path.join(folder, 'instance-0.json'))
-  const login = { path: '/api/auth/login', method: 'POST', type: 'application/json' } as const
-  const { status, text } = await ask(port, login, JSON.stringify({ username: 'reader', password }))
-  if (status !== 200) throw new Error(`the administrator cannot sign in: ${status} ${text}`)
-  const { token } = JSON.parse(text) as { token: string }
+  const signIn = () => newSession(port, password)
+  const token = await signIn()
   const complaints: Incident[] = []
   const end = new AbortController()
-  const reading = readUntil(end.signal, port, token, complaints)
+  const reading = readUntil(end.signal, { port, token, signIn, complaints })
+  // `stop` throws what it rejects with.
+  reading.catch(() => undefined)
   return {
     complaints,
     async stop() {
@@ -45,15 +47,31 @@ export async function startReading({ instances: [{ port }], folder }: Stand): Pr
   }
 }
 
-async function readUntil(end: AbortSignal, port: number, token: string, complaints: Incident[]): Promise<void> {
-  while (!end.aborted) {
+interface Reader {
+  port: number
+  token: string
+  signIn(): Promise<string>
+  complaints: Incident[]
+}
+
+async function readUntil(end: AbortSignal, { port, token, signIn, complaints }: Reader): Promise<void> {
+  for (let current = token, since = Date.now(); !end.aborted; ) {
+    if (Date.now() > since + SESSION_MS) [current, since] = [await signIn(), Date.now()]
     for (const list of PATHS) {
-      const { status, text } = await ask(port, { path: `/api/${list}`, method: 'GET', token })
+      const { status, text } = await ask(port, { path: `/api/${list}`, method: 'GET', token: current })
       if (status !== 200) complaints.push({ at: Date.now(), what: `/api/${list}: ${status} ${text}` })
     }
     // Rejects when the reading shall end; the loop ends then.
     await sleep(PAUSE_MS, undefined, { signal: end }).catch(() => undefined)
   }
+}
+
+/** @returns its token. @throws Error when the administrator cannot sign in */
+async function newSession(port: number, password: string): Promise<string> {
+  const login = { path: '/api/auth/login', method: 'POST', type: 'application/json' } as const
+  const { status, text } = await ask(port, login, JSON.stringify({ username: 'reader', password }))
+  if (status !== 200) throw new Error(`the administrator cannot sign in: ${status} ${text}`)
+  return (JSON.parse(text) as { token: string }).token
 }
 
 /** Not synchronously: this process carries the connections to the database. @returns the password */
