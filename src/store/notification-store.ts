@@ -101,13 +101,24 @@ const Claimed = z.object({
 })
 export type ClaimedNotification = z.infer<typeof Claimed>
 
+interface Claim {
+  instanceId: number
+  status: 'pending' | 'failed'
+  limit: number
+  /** Longest wait before a retry. */
+  maxDelayMs: number
+}
+
 /** Takes rows that are due for an instance, and those of instances that are gone. */
 export function claimNotifications(
   db: CommonQueryMethods,
-  { instanceId, status, limit }: { instanceId: number; status: 'pending' | 'failed'; limit: number },
+  { instanceId, status, limit, maxDelayMs }: Claim,
 ): Promise<readonly ClaimedNotification[]> {
-  // Only a retry waits: the clock was ahead when a mail was recorded whose time has not come.
-  const isDue = status === 'pending' ? sql.fragment`due_at IS NOT NULL` : sql.fragment`due_at <= now()`
+  // Only a retry waits, and none for longer: the clock of the database was ahead when the others were recorded.
+  const isDue =
+    status === 'pending'
+      ? sql.fragment`due_at IS NOT NULL`
+      : sql.fragment`(due_at <= now() OR due_at > now() + make_interval(secs => ${maxDelayMs / 1000}))`
   return db.any(rowsOf(Claimed)`
     WITH next AS (
       SELECT id FROM notifications

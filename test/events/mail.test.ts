@@ -9,7 +9,7 @@ import { Mailer, retryDelay } from '../../src/events/notifications/mailer.ts'
 import { MailError, MailProbe, MailTransport } from '../../src/events/notifications/transport.ts'
 import type { MailSettings, NotificationSettings } from '../../src/settings/notification-settings.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
-import { insertNotifications } from '../../src/store/notification-store.ts'
+import { insertNotifications, markFailed } from '../../src/store/notification-store.ts'
 import { type DatabasePool, openCheckedDatabase, rowsOf } from '../../src/store/slonik.ts'
 import { settingsFor } from '../store/support.ts'
 import { rowsIn, type TestDatabase, testDatabase } from '../support/database.ts'
@@ -327,6 +327,14 @@ describe('the mailer', () => {
     const id = await aNotification(-1)
     mailer(port)
     await untilStatus(id, 'sent')
+  })
+
+  test('repeats at once what failed while the clock of the database was ahead', async () => {
+    const { port } = await server()
+    const id = await aNotification()
+    await markFailed(db, id, { error: 'the mail server is away', delayMs: 7_200_000 })
+    mailer(port)
+    assert.equal((await untilStatus(id, 'sent')).retry_count, 1)
   })
 
   test('greylisted mail is sent later, with the same Message-ID', async () => {

@@ -127,8 +127,9 @@ export class Mailer {
   /** @returns whether more may be due */
   async #sendDue(status: 'pending' | 'failed'): Promise<boolean> {
     const { db, instanceId, settings } = this.#options
-    const { batchSize } = settings()
-    const claimed = [...(await claimNotifications(db, { instanceId, status, limit: batchSize }))]
+    const { batchSize, retryMaxDelayMs } = settings()
+    const claim = { instanceId, status, limit: batchSize, maxDelayMs: retryMaxDelayMs }
+    const claimed = [...(await claimNotifications(db, claim))]
     const isFull = claimed.length === batchSize
     const lanes = Math.min(MAIL_CONNECTIONS, claimed.length)
     // The record at the end of the round reports an error that lasts.
