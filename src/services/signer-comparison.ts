@@ -63,8 +63,8 @@ const DAY_SECONDS = 86_400
 /** 250,000 serial numbers: in their order, each page of the index is read once for all of them. */
 const PAGES_TOGETHER = 100
 /**
- * Serial numbers, in about 100 MB. Beyond them a list has expired certificates, and a count has some revocations twice;
- * neither does harm.
+ * Serial numbers; they take about 100 MB. Beyond them a list has expired certificates, and a count has some revocations
+ * twice. Neither does harm.
  */
 const MOST_REMEMBERED = 1_000_000
 

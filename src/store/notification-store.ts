@@ -114,7 +114,7 @@ export function claimNotifications(
   db: CommonQueryMethods,
   { instanceId, status, limit, maxDelayMs }: Claim,
 ): Promise<readonly ClaimedNotification[]> {
-  // Only a retry waits, and none for longer: the clock of the database was ahead when the others were recorded.
+  // Only a retry waits, and never longer than this: a later time was written while the clock of the database was ahead.
   const isDue =
     status === 'pending'
       ? sql.fragment`due_at IS NOT NULL`
