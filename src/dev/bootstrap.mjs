@@ -2,7 +2,7 @@
  * From a fresh clone to a running program: checks Node, installs, builds, and starts the compiled
  * code.
  *
- * The npm scripts call `node src/dev/bootstrap.mjs start|test|watch|bench|faults|coverage [arguments]`. Nothing
+ * The npm scripts call `node src/dev/bootstrap.mjs start|test|watch|bench|faults|package|coverage [arguments]`. Nothing
  * is installed or compiled yet, so this is plain JavaScript with Node's own modules. A step with no
  * work prints nothing.
  */
@@ -27,7 +27,7 @@ import { fileURLToPath } from 'node:url'
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const DIST = path.join(ROOT, 'dist')
 const MODULES = path.join(ROOT, 'node_modules')
-const SOURCE_FOLDERS = ['src', 'signer', 'workers', 'bench', 'test']
+const SOURCE_FOLDERS = ['src', 'signer', 'workers', 'bench', 'deploy', 'test']
 /** A web page, bundled by `build-console.mjs` behind the compiler. */
 const CONSOLE = path.join('src', 'console')
 /** The page's client, and the operations that it calls. */
@@ -46,6 +46,7 @@ const PROGRAMS = {
   watch: (args) => ['dist/test/watch.js', ...args],
   bench: (args) => ['dist/bench/main.js', ...args],
   faults: (args) => ['dist/bench/faults/main.js', ...args],
+  package: (args) => ['dist/deploy/build/main.js', ...args],
   coverage: (args) => ['node_modules/c8/bin/c8.js', ...COVERAGE_OPTIONS, process.execPath, 'dist/test/run.js', ...args],
 }
 

@@ -1,0 +1,42 @@
+#!/usr/bin/env node
+/** `npm run package`: what a release consists of. Needs a built checkout, which the npm script sees to. */
+
+import path from 'node:path'
+import { command, option, runProgram } from '../../src/shared/command-line.ts'
+
+const isTreeOf = (value: string) => {
+  if (value !== 'all' && value !== 'signer') throw new Error('takes all or signer')
+  return value
+}
+
+const TREE = command({
+  usage: 'tree <folder>',
+  about: 'Write the programs with the packages that they load on this platform',
+  options: { only: option('all, or signer for a host that runs nothing else', isTreeOf, 'all') },
+  examples: ['tree /opt/chancery', 'tree --only signer /opt/chancery-signer'],
+  async run({ only }, [folder = '']) {
+    const { writeTree } = await import('./tree.ts')
+    await writeTree(path.resolve(folder), only === 'signer' ? only : undefined)
+    return 0
+  },
+})
+
+const MANUAL = command({
+  usage: 'manual <folder>',
+  about: 'Write manual pages, and completions for bash, zsh and fish, from the tables of commands',
+  examples: ['manual build/manual'],
+  async run(_, [folder = '']) {
+    await (await import('./manual.ts')).writeManual(path.resolve(folder))
+    return 0
+  },
+})
+
+await runProgram(
+  {
+    name: 'package',
+    version: '',
+    about: ['Makes what is installed: the tree of files for production, manual pages and completions.'],
+    commands: [TREE, MANUAL],
+  },
+  process.argv.slice(2),
+)

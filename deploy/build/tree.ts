@@ -1,0 +1,90 @@
+/**
+ * The tree that runs in production: compiled programs, migrations, and the packages that they load
+ * on this platform. The Debian packages, the image and the archive of a release hold it.
+ */
+
+import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { build } from 'esbuild'
+import { foldersOf, type Lock, productionFolders } from './packages.ts'
+
+export const ROOT = path.resolve(import.meta.dirname, '../../..')
+
+/** ABI numbers of Node.js 20 and 24; the HTTP library brings a binary for each of ten (README.md, "Systems"). */
+const NODE_ABIS = [115, 137]
+const HTTP_BINARY = new RegExp(`^uws_${process.platform}_${process.arch}_(?:${NODE_ABIS.join('|')})\\.node$`)
+
+const SIGNER = ['dist/signer/start.cjs', 'dist/signer/main.js']
+
+/** @param folder is made; what is in it stays */
+export async function writeTree(folder: string, only?: 'signer'): Promise<void> {
+  requirePkcs11()
+  const { files, packages } = only === 'signer' ? await signerParts() : wholeParts()
+  for (const file of [...files, 'package.json', 'LICENSE']) copy(file, folder)
+  for (const one of packages) if (existsSync(path.join(ROOT, one))) copy(one, folder)
+}
+
+function wholeParts() {
+  const files = ['dist/src', 'dist/signer', 'dist/workers', 'dist/console', 'src/events/templates', 'migrations']
+  return { files, packages: productionFolders(readLock()) }
+}
+
+/** Follows the imports of the signer: it runs on a host of its own, without the service. */
+async function signerParts() {
+  const { metafile } = await build({
+    absWorkingDir: ROOT,
+    entryPoints: SIGNER,
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    outdir: 'unused',
+    write: false,
+    metafile: true,
+    logLevel: 'error',
+  })
+  const imports = Object.values(metafile.outputs).flatMap((one) => one.imports)
+  const names = imports.filter(({ path: name }) => !isBuiltIn(name)).map(({ path: name }) => nameOf(name))
+  return { files: Object.keys(metafile.inputs).sort(), packages: foldersOf(readLock(), new Set(names)) }
+}
+
+const isBuiltIn = (name: string) => name.startsWith('node:')
+/** `zod/v4` is a part of `zod`. */
+const nameOf = (specifier: string) => specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
+
+export const readLock = (): Lock => JSON.parse(readFileSync(path.join(ROOT, 'package-lock.json'), 'utf8')) as Lock
+
+/** npm leaves a native package out where it did not compile, and the tree would lack it in silence. */
+function requirePkcs11(): void {
+  try {
+    createRequire(import.meta.url)('pkcs11js')
+  } catch (cause) {
+    throw new Error(
+      'graphene-pk11 is not built: it needs g++, make, python3 and libnode-dev (docs/operations/signer.md)',
+      {
+        cause,
+      },
+    )
+  }
+}
+
+function copy(name: string, folder: string): void {
+  const target = path.join(folder, name)
+  mkdirSync(path.dirname(target), { recursive: true })
+  cpSync(path.join(ROOT, name), target, {
+    recursive: true,
+    filter: (source) => isNeeded(path.relative(ROOT, source)),
+  })
+}
+
+/** Types, maps, sources of native code and pages for developers are never loaded; licences stay. */
+function isNeeded(file: string): boolean {
+  if (/^dist\/(?:src\/dev|.*\.map$|\.)/.test(file)) return false
+  if (!file.startsWith('node_modules/')) return true
+  const name = path.basename(file)
+  if (name.startsWith('uws_') && name.endsWith('.node')) return HTTP_BINARY.test(name)
+  if (/^node_modules\/uWebSockets\.js\/(?:docs|examples|src|tests|misc|mvp|scripts|\.github)$/.test(file)) return false
+  if (/\/build\/(?!Release$|Release\/[^/]+\.node$)/.test(file)) return false
+  return !/\.(?:map|[cm]?ts|md|flow|c|cc|cpp|h|gyp|gypi|markdown)$/i.test(name) || /^licen[cs]e|^notice/i.test(name)
+}
