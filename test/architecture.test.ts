@@ -168,10 +168,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'src/console': ['src/admin/client.ts'],
   signer: ['src/shared'],
   workers: SHARED,
+  // What is installed: it documents the command lines of both programs.
+  'deploy/build': ['src/shared/command-line.ts', 'src/cli/program.ts', 'signer/program.ts'],
   // A bench is a client: of the service it knows only how DER is written and read, and how a command line is. The signer
   // alone is measured through the client that the service uses.
   // The fault stand sets up what it breaks as `npm start` does, and reads the chain as an auditor does.
-  'deploy/build': ['src/shared/command-line.ts', 'src/cli/program.ts', 'signer/program.ts'],
   bench: [
     'src/shared/pki',
     'src/shared/command-line.ts',
@@ -266,7 +267,7 @@ const KNOWN_IN_DEVELOPMENT: Record<string, readonly string[]> = {
   'smtp-server': ['bench/faults/parts/mail-server.ts'],
   'hdr-histogram-js': ['bench/measure/stats.ts'],
   undici: ['bench/client/http.ts', 'bench/servers/child.ts', 'bench/servers/others.ts'],
-  esbuild: ['src/dev/build-console.mjs'],
+  esbuild: ['src/dev/build-console.mjs', 'deploy/build/tree.ts'],
   preact: ['src/console'],
   uplot: ['bench/report/document.ts', 'src/console/components/chart.tsx'],
 }
@@ -412,7 +413,7 @@ describe('foreign packages', () => {
   test('the program imports no development package', () => {
     assert.deepEqual(
       foreign
-        .filter(({ file }) => !['bench', 'src/console', 'src/dev'].some((place) => isIn(file, place)))
+        .filter(({ file }) => !['bench', 'deploy', 'src/console', 'src/dev'].some((place) => isIn(file, place)))
         .map(packageOf)
         .filter((name) => name in manifest.devDependencies),
       [],
