@@ -31,12 +31,29 @@ const MANUAL = command({
   },
 })
 
+const RELEASE = command({
+  usage: 'release <folder>',
+  about: [
+    'Write what is published of this commit',
+    '',
+    'Archives of the source and for this platform, the packages in it (CycloneDX), their licences, and SHA256SUMS of all',
+    'files in the folder. Two builds of one commit are equal byte for byte.',
+  ],
+  examples: ['release build/release'],
+  async run(_, [folder = '']) {
+    const { packageSignatures, writeRelease } = await import('./release.ts')
+    await writeRelease(path.resolve(folder))
+    console.log(packageSignatures())
+    return 0
+  },
+})
+
 await runProgram(
   {
     name: 'package',
     version: '',
-    about: ['Makes what is installed: the tree of files for production, manual pages and completions.'],
-    commands: [TREE, MANUAL],
+    about: ['Makes what is installed: the tree of files for production, manual pages and completions, a release.'],
+    commands: [TREE, MANUAL, RELEASE],
   },
   process.argv.slice(2),
 )
