@@ -74,13 +74,8 @@ function checksums(folder: string): string {
     .join('')
 }
 
-/** npm's signatures of the packages, where its keys can be asked for. */
-export function packageSignatures(): string {
-  const { status, stdout } = spawnSync('npm', ['audit', 'signatures'], { ...IN_ROOT, timeout: 120_000 })
-  return status === 0
-    ? String(stdout).trim()
-    : 'npm audit signatures: not verified, because the keys could not be had or do not fit'
-}
+/** @throws Error where one does not fit, and where npm's keys cannot be asked for */
+export const verifyPackageSignatures = (): string => String(output('npm', ['audit', 'signatures'])).trim()
 
 const IN_ROOT = { cwd: ROOT, maxBuffer: 2 ** 30 }
 
