@@ -11,6 +11,7 @@ import { publicNames } from '../config/backends.ts'
 import type { CheckStatus, HealthReport } from '../domain/health.ts'
 import type { AbuseSummary } from '../events/abuse-summary.ts'
 import { type Metrics, renderMetrics, takeSnapshot } from '../ops/metrics.ts'
+import { reportProcess, reportThread } from '../ops/process-metrics.ts'
 import { createThreadMetrics, type ThreadMetrics } from '../ops/thread-metrics.ts'
 import { type ActorRef, spawn } from '../runtime/actor.ts'
 import type { SupervisedThread } from '../runtime/thread.ts'
@@ -22,7 +23,7 @@ import type { DispatcherEvents, DispatcherLoad, ValidationDispatcher } from '../
 import { sharedWork } from '../shared/lib/caching.ts'
 import { keysOf } from '../shared/lib/encoding.ts'
 import { within } from '../shared/lib/time-limit.ts'
-import type { Database } from '../store/database.ts'
+import type { Database, PoolNumbers } from '../store/database.ts'
 import type { AdminThread } from './admin/start-admin.ts'
 import type { CsrBackends } from './ca/csr-backends.ts'
 import type { Events } from './events/start-events.ts'
@@ -193,6 +194,9 @@ function createExposition(parts: SupervisorParts, probe: Probe, threadMetrics: T
     const readiness = probe.readiness()
     metrics.uptime.set(Math.floor((Date.now() - startedAt) / 1000))
     reportLoad(dispatcher.load(), metrics)
+    reportPool(parts.flags.pool(), metrics)
+    reportThread(metrics, 'supervisor')
+    reportProcess(metrics)
     metrics.maintenance.set(parts.flags.isOn('maintenance') ? 1 : 0)
     metrics.signingStopped.set(parts.flags.isOn('stopSigning') ? 1 : 0)
     metrics.threads.set(parts.fronts().filter(({ status }) => status === 'running').length)
@@ -219,6 +223,12 @@ function reportLoad({ known, running, waiting, oldestWaitMs }: DispatcherLoad, m
   metrics.validationsRunning.set(running)
   for (const reason of keysOf(waiting)) metrics.validationsWaiting.set({ for: reason }, waiting[reason])
   metrics.validationOldestWait.set(oldestWaitMs / 1000)
+}
+
+function reportPool({ max, size, available, waiting }: PoolNumbers, metrics: Metrics): void {
+  const states = { max, open: size, available }
+  for (const state of keysOf(states)) metrics.poolConnections.set({ state }, states[state])
+  metrics.poolWaiting.set(waiting)
 }
 
 /** A thread under replacement does not answer. */

@@ -17,6 +17,8 @@ const { aggregate: aggregateSnapshots }: typeof prom.AggregatorRegistry = load('
 const VALIDATION_BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60]
 /** Seconds; each page is small so that it blocks nothing for long. */
 const RETENTION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+/** Seconds, from a key in a file to a token far away. */
+const SIGNING_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** Makes metrics of one registry, all named `service_…`. */
 function metricFactory(registry: RegistryOf) {
@@ -51,6 +53,7 @@ export function createMetrics() {
     ...refusalMetrics(factory),
     ...crlMetrics(factory),
     ...instanceMetrics(factory),
+    ...processMetrics(factory),
   }
 }
 
@@ -116,8 +119,14 @@ function backgroundMetrics({ counter, gauge, histogram }: MetricFactory) {
   }
 }
 
-function signingMetrics({ counter, gauge }: MetricFactory) {
+function signingMetrics({ counter, gauge, histogram }: MetricFactory) {
   return {
+    signingSeconds: histogram(
+      'signing_seconds',
+      'Time of one signature of a certificate, from the request to the answer of the signer.',
+      [],
+      SIGNING_BUCKETS,
+    ),
     caSigningErrors: counter('ca_signing_errors_total', 'Signatures the CA backend did not make.'),
     alarms: counter('alarms_total', 'Broken invariants; each is in the log with its reason.'),
     databaseBehind: gauge('database_behind', '1 while the database lacks what its signer has recorded.'),
@@ -211,6 +220,22 @@ function instanceMetrics({ gauge }: MetricFactory) {
     ready: gauge('ready', '1 while requests should be sent here, as /readyz says.'),
     caUp: gauge('ca_up', '1 while the CA backend answers and could sign.'),
     databaseUp: gauge('database_up', '1 while the database answers.'),
+  }
+}
+
+function processMetrics({ counter, gauge }: MetricFactory) {
+  return {
+    poolConnections: gauge(
+      'pool_connections',
+      'Database connections of the front threads, and the most there may be.',
+      ['state'],
+    ),
+    poolWaiting: gauge('pool_waiting', 'Statements of the front threads that wait for a connection.'),
+    threadBusy: counter('thread_busy_seconds_total', 'Time in which an event loop was not idle, by kind of thread.', [
+      'thread',
+    ]),
+    processCpu: counter('process_cpu_seconds_total', 'Processor time of the service with all its threads.'),
+    processResident: gauge('process_resident_bytes', 'Memory of the service with all its threads.'),
   }
 }
 

@@ -8,6 +8,7 @@
 
 import { threadId } from 'node:worker_threads'
 import { type Metrics, type MetricsSnapshot, sumSnapshots, takeSnapshot } from './metrics.ts'
+import { reportThread, type ThreadKind } from './process-metrics.ts'
 
 export interface ThreadAnswer {
   /** Increases with every started thread. */
@@ -18,7 +19,8 @@ export interface ThreadAnswer {
 }
 
 /** The metrics of the thread that calls it. */
-export async function answerOf(metrics: Metrics): Promise<ThreadAnswer> {
+export async function answerOf(metrics: Metrics, kind: ThreadKind): Promise<ThreadAnswer> {
+  reportThread(metrics, kind)
   return { threadId, takenAt: performance.now(), snapshot: await takeSnapshot(metrics) }
 }
 

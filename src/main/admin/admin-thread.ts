@@ -81,7 +81,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
         streams.cancel(stream)
         return undefined
       },
-      metrics: () => answerOf(metrics),
+      metrics: () => answerOf(metrics, 'admin'),
       cutAuditLog: (before) => upkeep.cut(before),
       noteReload: (changes) => upkeep.noteReload(changes),
       noteReconciled: (facts) => upkeep.noteReconciled(facts),

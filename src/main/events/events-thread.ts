@@ -33,7 +33,7 @@ runThread<EventsThreadData, EventsThreadMessages>(async ({ name, data, atExit })
     restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
     onFailure: ({ error }) => log.error({ err: error }, 'events actor failed'),
     start: () => ({
-      metrics: () => answerOf(metrics),
+      metrics: () => answerOf(metrics, 'events'),
       live: async (next) => {
         await notifications.apply(next, delivery)
         return undefined

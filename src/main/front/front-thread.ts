@@ -43,7 +43,10 @@ runThread<FrontThreadData, FrontMessages, SupervisorMessages, AdminMessages>(asy
   startTicks(parts.overload, servers)
   const handIn = async () => {
     try {
-      thread.supervisor.tell('lastMetrics', { front: thread.data.front, answer: await answerOf(parts.metrics) })
+      thread.supervisor.tell('lastMetrics', {
+        front: thread.data.front,
+        answer: await answerOf(parts.metrics, 'front'),
+      })
     } catch (error) {
       parts.log.debug({ err: error }, 'the supervisor did not take the last metrics')
     }
@@ -128,7 +131,7 @@ function spawnActor(
     restart: { initialDelayMs: 10, maxDelayMs: 1_000, maxRestarts: 5, windowMs: 60_000 },
     onFailure: ({ error }) => log.error({ err: error }, 'front actor failed'),
     start: () => ({
-      metrics: () => answerOf(metrics),
+      metrics: () => answerOf(metrics, 'front'),
       live: (settings) => {
         context.limits.apply(settings.rateLimits)
         log.level = PINO_LEVELS[settings.logLevel]
