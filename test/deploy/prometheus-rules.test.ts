@@ -36,7 +36,7 @@ async function knownMetrics(): Promise<Set<string>> {
 
 async function assertKnown(text: string): Promise<void> {
   const known = await knownMetrics()
-  const named = [...text.matchAll(/\bservice_[a-z0-9_]+/g)].map(([name]) => name)
+  const named = [...text.matchAll(/(?<!job:)\bservice_[a-z0-9_]+/g)].map(([name]) => name)
   assert.ok(named.length > 0)
   assert.deepEqual(
     named.filter((name) => !known.has(name)),
