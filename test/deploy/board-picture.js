@@ -49,11 +49,16 @@
         legend: { show: false },
         series: [
           {},
-          ...shown.map((_, i) => ({ stroke: COLORS[i % COLORS.length], width: 1.5, points: { show: false } })),
+          ...shown.map((_, i) => ({
+            stroke: COLORS[i % COLORS.length],
+            width: 1.5,
+            spanGaps: true,
+            points: { show: false },
+          })),
         ],
         scales: { x: { time: false }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
         axes: [
-          { ...axis, size: 26, values: (_, ticks) => ticks.map(TEXTS.s) },
+          { ...axis, size: 26, values: (_, ticks) => ticks.map((s) => `${+(s / 60).toFixed(1)} min`) },
           { ...axis, size: 62, values: (_, ticks) => ticks.map(TEXTS[unit]) },
         ],
       },
