@@ -51,8 +51,8 @@ const newNonce = acmeEndpoint({
   },
 })
 
-/** `handle` below answers renewal information unsigned (RFC 9773 §4). CRLs are not part of ACME. */
-type SignedResource = Exclude<ResourceName, 'renewalInfo' | 'crl'>
+/** `handle` below answers renewal information unsigned (RFC 9773 §4). CRLs and roots are not part of ACME. */
+type SignedResource = Exclude<ResourceName, 'renewalInfo' | 'crl' | 'roots'>
 
 /** Endpoints for signed requests. `handle` below answers unsigned GETs of the directory and of nonces. */
 export const ENDPOINTS: Record<SignedResource, AcmeEndpoint> = {

@@ -11,6 +11,7 @@ import path from 'node:path'
 import { readSharedSecret } from '../../signer/protocol/handshake.ts'
 import { signerBackend, usesBackend } from '../config/backends.ts'
 import type { Config } from '../config/schema.ts'
+import { readRootsPem } from '../services/trust-bundle.ts'
 import { readEabSecret } from '../settings/eab-secret.ts'
 import { caModules } from '../settings/other-backends.ts'
 import type { ConfigNotice } from '../shared/config-file/notice.ts'
@@ -42,6 +43,7 @@ export function inspectServiceFiles(config: Config): FileFindings {
     inspectBackendFiles(config),
     inspect([
       { key: 'acme.eab_key_file', file: config.acme.eab_key_file, look: eabSecret },
+      { key: 'api.roots_file', file: config.api.roots_file, look: roots },
       { key: 'database.sslrootcert', file: config.database.sslrootcert, look: certificates },
       { key: 'security.blocked_keys_file', file: config.security.blocked_keys_file, look: readable },
     ]),
@@ -169,6 +171,17 @@ function certificates(file: string): string[] {
     const end = new Date(certificate.validTo)
     return end < now ? [`${file}: certificate ${index + 1} in it has expired, at ${end.toISOString()}`] : []
   })
+}
+
+/** Only certificates that have signed themselves. */
+function roots(file: string): string[] {
+  const warnings = certificates(file)
+  try {
+    readRootsPem(read(file).toString('latin1'))
+    return warnings
+  } catch (cause) {
+    throw new Error(`${file}: ${(cause as Error).message}`, { cause })
+  }
 }
 
 /** The certificate that signs here; without it nothing can be issued. */

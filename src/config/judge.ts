@@ -3,7 +3,7 @@
 import { formatPath, splitPath, type Violation } from '../shared/config-file/notice.ts'
 import { ACME_PROXY, CA } from './rules/ca-rules.ts'
 import { CHALLENGES } from './rules/challenge-rules.ts'
-import { CRL, HOOKS, OPERATIONS } from './rules/operations-rules.ts'
+import { CRL, HOOKS, OPERATIONS, ROOTS } from './rules/operations-rules.ts'
 import type { IsSet, Rule } from './rules/rule.ts'
 import { ACME, SERVER, URLS } from './rules/server-rules.ts'
 import type { Config } from './schema.ts'
@@ -17,6 +17,7 @@ export const RULES: readonly Rule[] = [
   ...CA,
   ...ACME_PROXY,
   ...CRL,
+  ...ROOTS,
   ...OPERATIONS,
   ...HOOKS,
   ...URLS,

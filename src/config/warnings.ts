@@ -204,6 +204,11 @@ export const WARNINGS: readonly WarningRule[] = [
       return `${where} an https URL, which clients that check TLS certificates with the list cannot fetch (RFC 5280 §8); name an http:// URL, or set crl.http_port`
     },
   },
+  warn(
+    'api.roots_file',
+    (c) => c.api.roots_file !== null && c.api.roots_path === null,
+    'has no effect while api.roots_path is absent',
+  ),
   warn('crl.http_port', (c) => c.crl.http_port !== null && !c.crl.enabled, 'has no effect while crl.enabled is false'),
   warn(
     'email.validate_mx',

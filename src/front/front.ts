@@ -19,6 +19,7 @@ import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { ADMIN_FAILURE_COSTS, FAILURE_COSTS } from '../overload/abuse-budget.ts'
 import type { OverloadControl } from '../overload/overload-control.ts'
 import { isRefusing, PRESSURE_RETRY_AFTER, type SharedFlags } from '../services/shared-state.ts'
+import type { TrustBundle } from '../services/trust-bundle.ts'
 import { CommandDropped } from '../shared/lib/batcher.ts'
 import type { Problem } from '../shared/protocol/problem.ts'
 import { behindExternalPath } from '../shared/protocol/urls.ts'
@@ -34,6 +35,7 @@ import {
   PRESSURE_PROBLEMS,
   URL_TOO_LONG,
 } from './problems.ts'
+import { rootsReplyTo } from './roots.ts'
 
 export interface FrontOptions extends OperationsOptions {
   acme: AcmeApplication
@@ -45,6 +47,8 @@ export interface FrontOptions extends OperationsOptions {
   proxy: ProxySettings
   /** Undefined when the Admin API is off or has a listener of its own. */
   admin: AdminGate | undefined
+  /** Undefined without `api.roots_path`. */
+  roots: (() => TrustBundle) | undefined
   scheme: 'http' | 'https'
   events: Pick<AnswerEvents, 'answered'>
   errors: KnownErrors
@@ -195,6 +199,7 @@ export class Front {
     if (!match) return operationsReply(exchange, this.#options) ?? this.#acme.notFound(exchange)
     exchange.resource = match.resource
     if (match.resource === 'crl') return crlReplyTo(match.id, exchange, this.#options, this.#acme)
+    if (match.resource === 'roots') return rootsReplyTo(exchange, this.#options, this.#acme)
     return this.#acme.handle(http, match, exchange)
   }
 

@@ -126,12 +126,12 @@ export function crlReplyTo(
   return acme.problem(new Problem('serverInternal', 'the first CRL is still being built', wait), exchange)
 }
 
-const isRead = ({ http }: Exchange): boolean => http.method === 'GET' || http.method === 'HEAD'
+export const isRead = ({ http }: Exchange): boolean => http.method === 'GET' || http.method === 'HEAD'
 
-const headersOf = ({ requestId, scheme }: Exchange, { securityHeaders }: OperationsOptions): Header[] => [
-  ['X-Request-ID', requestId],
-  ...securityHeaders[scheme],
-]
+export const headersOf = (
+  { requestId, scheme }: Exchange,
+  { securityHeaders }: Pick<OperationsOptions, 'securityHeaders'>,
+): Header[] => [['X-Request-ID', requestId], ...securityHeaders[scheme]]
 
 /** GET and HEAD of a CRL: DER from memory, with cache headers (RFC 5280 §4.2.1.13, RFC 9110 §13). */
 export interface CrlDocument {
@@ -141,8 +141,8 @@ export interface CrlDocument {
   der: Buffer
 }
 
-/** Request headers that only CRLs need. */
-export const CRL_REQUEST_HEADERS = ['if-none-match', 'if-modified-since'] as const
+/** Request headers that only CRLs and roots need. */
+export const CACHE_REQUEST_HEADERS = ['if-none-match', 'if-modified-since'] as const
 
 const CONTENT_TYPE = 'application/pkix-crl'
 const NO_BODY = Buffer.alloc(0)
@@ -172,9 +172,12 @@ function crlReply(
 /** RFC 9110 §13.2.2: the date matters only without a list of tags. */
 function isUnchanged(http: HttpRequest, { etag, thisUpdateMs }: CrlDocument): boolean {
   const tags = http.header('if-none-match')
-  if (tags !== undefined) {
-    return tags.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
-  }
+  if (tags !== undefined) return hasTag(tags, etag)
   const since = Date.parse(http.header('if-modified-since') ?? '')
   return since >= thisUpdateMs
+}
+
+/** @param tags the header If-None-Match */
+export function hasTag(tags: string | undefined, etag: string): boolean {
+  return tags?.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag) ?? false
 }

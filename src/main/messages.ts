@@ -116,6 +116,8 @@ export interface FrontThreadData {
   /** Undefined when no certificate is signed here. */
   signer: { socketPath: string; secretFile: string } | undefined
   nonce: { key: Uint8Array; epochMs: number; window: SharedArrayBuffer }
+  /** Text of `api.roots_file`, checked; empty without one. */
+  rootsPem: string
   /** Memory of the change counters. */
   changes: SharedArrayBuffer
   /** Memory of the shared outages. */

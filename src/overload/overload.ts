@@ -39,6 +39,7 @@ export const WORK_CLASS = {
   // A compromised key must be revocable under overload.
   revokeCert: 'ongoing',
   crl: 'ongoing',
+  roots: 'ongoing',
   probe: 'probe',
 } as const satisfies Record<LimitedResource, WorkClass>
 

@@ -1,5 +1,7 @@
-/** Settings of certificates: issuance, renewal, and CRLs. */
+/** Settings of certificates: issuance, renewal, CRLs, and roots. */
 
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import type { CaBackend } from '../ca/backend.ts'
 import type { Config } from '../config/schema.ts'
 import { DEFAULT_PROFILE } from '../domain/certificate-profile.ts'
@@ -8,7 +10,9 @@ import type { CrlPolicy } from '../services/crl-builder.ts'
 import type { FinalizePolicy } from '../services/finalization.ts'
 import type { IssuancePolicy } from '../services/issuance.ts'
 import type { RenewalPolicy } from '../services/renewal.ts'
+import { readRootsPem } from '../services/trust-bundle.ts'
 import { keysOf } from '../shared/lib/encoding.ts'
+import { describeFileError } from '../shared/lib/file-error.ts'
 import { CURVES } from '../shared/pki/algorithms.ts'
 import type { EnabledMethod } from '../shared/protocol/challenge.ts'
 import { Urls } from '../shared/protocol/urls.ts'
@@ -83,6 +87,18 @@ export function staleCrlAfterMs(config: Config): number | undefined {
 /** The issuer of the default profile; the bare `crl.path` serves its list. */
 export function defaultIssuerId({ ca: { profiles } }: Config, ca: Pick<CaBackend, 'issuers'>): string | undefined {
   return issuerIdsOf(profiles[DEFAULT_PROFILE]?.issuer ?? null)[0] ?? ca.issuers()[0]?.id
+}
+
+/** Text of `api.roots_file`; empty without one. @throws Error in a sentence when it has something else than roots */
+export function furtherRootsPem({ api: { roots_file: file } }: Config): string {
+  if (file === null) return ''
+  try {
+    const pem = readFileSync(path.resolve(file), 'utf8')
+    if (readRootsPem(pem).length === 0) throw new Error('it has no certificate')
+    return pem
+  } catch (error) {
+    throw new Error(`api.roots_file: ${file} cannot be used: ${describeFileError(error)}`, { cause: error })
+  }
 }
 
 /** The URL of a list, on this server or at the operator's `ca.crl_url`. */

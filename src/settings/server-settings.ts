@@ -81,6 +81,7 @@ export function urlSettings({ server, api, acme, ari, crl }: Config): UrlSetting
       keyChange: acme.paths.key_change,
       ...(ari.enabled && { renewalInfo: ari.path }),
       ...(crl.enabled && { crl: crl.path }),
+      ...(api.roots_path !== null && { roots: api.roots_path }),
     },
   }
 }

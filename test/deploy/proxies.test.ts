@@ -38,6 +38,7 @@ for (const proxy of [nginx, haproxy]) {
         config: {
           server: { external_url: 'https://acme.corp.example' },
           proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
+          api: { roots_path: '/roots.pem' },
           crl: { enabled: true },
           ca: { crl_url: 'http://crl.corp.example/crl/{crl}' },
         },
@@ -82,14 +83,16 @@ for (const proxy of [nginx, haproxy]) {
       assert.deepEqual(await statuses(base, ['/metrics', '/healthz']), { '/metrics': 200, '/healthz': 200 })
     })
 
-    test('shows lists and nothing else over plain HTTP', async () => {
+    test('shows lists, roots and nothing else over plain HTTP', async () => {
       const expected = {
         '/crl': 200,
         '/crl/default': 200,
+        '/roots.pem': 200,
         '/directory': 404,
         '/metrics': 404,
         '/healthz': 404,
         '/crls': 404,
+        '/roots': 404,
       }
       assert.deepEqual(await statuses(`http://127.0.0.1:${ports.http}`, Object.keys(expected)), expected)
     })

@@ -12,7 +12,12 @@ const withoutSlash = (path: string) => path.replace(/\/+$/, '')
 function pathBelowAdminApi({ admin_api, api, acme, ari, crl, metrics }: Config): string | undefined {
   const below = `${withoutSlash(admin_api.base_path)}/`
   const base = withoutSlash(api.base_path)
-  const paths = [...Object.values(acme.paths), ari.path, crl.path].map((path) => `${base}${path}`)
+  const paths = [
+    ...Object.values(acme.paths),
+    ari.path,
+    crl.path,
+    ...(api.roots_path === null ? [] : [api.roots_path]),
+  ].map((path) => `${base}${path}`)
   // Another rule reports equal base paths.
   if (`${base}/` === below) return undefined
   return [...paths, metrics.path].find((path) => `${path}/`.startsWith(below))
@@ -48,6 +53,28 @@ export const CRL: readonly Rule[] = [
     ['crl.shards'],
     (c) => !c.crl.complete && c.crl.shards === 1,
     'is false, which needs crl.shards above 1: the complete list is the only one',
+  ),
+]
+
+/** Another resource below `api.base_path` with the same path, or with all paths below its own. */
+function resourceAt(wanted: string, { acme, ari, crl }: Config): boolean {
+  const above = [...(ari.enabled ? [ari.path] : []), ...(crl.enabled ? [crl.path] : [])]
+  return Object.values(acme.paths).includes(wanted) || above.some((path) => `${wanted}/`.startsWith(`${path}/`))
+}
+
+export const ROOTS: readonly Rule[] = [
+  not(
+    'api.roots_path',
+    ['acme.paths', 'ari.path', 'crl.path'],
+    (c) => c.api.roots_path !== null && resourceAt(c.api.roots_path, c),
+    (c) => `is ${c.api.roots_path}, where another resource is; it needs a path of its own`,
+  ),
+  required(
+    'api.roots_file',
+    (c) => c.api.roots_path !== null && signerBackend(c.ca) === undefined,
+    (c) => c.api.roots_file,
+    'api.roots_path knows the roots of the backends internal and hsm only, and none of them is used',
+    ['api.roots_path', 'ca.backend', 'ca.failover.backends', 'ca.profiles'],
   ),
 ]
 

@@ -72,6 +72,15 @@ export const Api = z
       'Path in front of every ACME resource, behind that of `server.external_url`.',
       { expects: 'empty or a path such as /acme: a slash first, none last' },
     ),
+    roots_path: setting(
+      optionalText(isUrlPath),
+      "Path at which the roots of the signer's issuers are served as PEM, such as `/roots.pem`; when absent, none are.",
+      { expects: 'a path such as /roots.pem' },
+    ),
+    roots_file: setting(
+      optionalText(),
+      'PEM file with further roots to serve there: those that the chains do not contain, those of other CAs, and former ones.',
+    ),
   })
   .prefault({})
   .meta({ description: 'Paths of the interface in its URLs.' })

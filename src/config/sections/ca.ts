@@ -330,7 +330,10 @@ export const Crl = z
   .strictObject({
     enabled: setting(flag(false), 'Publish a certificate revocation list.'),
     path: setting(urlPath('/crl'), 'Path of the list.'),
-    http_port: setting(optionalPort(), 'Further port that serves only the lists, without TLS; certificates name it.'),
+    http_port: setting(
+      optionalPort(),
+      'Further port that serves only the lists and `api.roots_path`, without TLS; certificates name it.',
+    ),
     rebuild_interval_seconds: setting(
       whole(1, 3600),
       'Time between two lists. A revocation makes a new one within seconds.',

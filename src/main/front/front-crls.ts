@@ -1,4 +1,4 @@
-/** Serves the published CRLs in one front thread, on its port and over plain HTTP (`crl.http_port`). */
+/** Serves the published CRLs in one front thread, on its port and over plain HTTP (`crl.http_port`), where roots are, too. */
 
 import type { AcmeApplication } from '../../acme/application.ts'
 import type { Config } from '../../config/schema.ts'
@@ -8,6 +8,7 @@ import type { HttpRequest } from '../../http/http-message.ts'
 import type { HttpServer, ListenOptions } from '../../http/http-server.ts'
 import { listen } from '../../http/uws.ts'
 import { Problem } from '../../shared/protocol/problem.ts'
+import type { ResourceName } from '../../shared/protocol/urls.ts'
 import type { SharedCrl, SharedCrls } from '../messages.ts'
 
 export interface ThreadCrls extends FrontCrls {
@@ -43,6 +44,8 @@ function documentsOf(crls: readonly SharedCrl[]): ReadonlyMap<string, CrlDocumen
   ])
 }
 
+/** Clients need both before they can use TLS. */
+const PLAIN: ReadonlySet<ResourceName | undefined> = new Set(['crl', 'roots'])
 /** GET requests have no body. */
 const MAX_BODY_BYTES = 1024
 
@@ -64,7 +67,9 @@ export async function listenForCrls(
     maxBodyBytes: MAX_BODY_BYTES,
     admit: front.admit,
     handler: (http) =>
-      match(http.path)?.resource === 'crl' ? front.handle(http) : refuse(http, 'only CRLs are at this port', 404),
+      PLAIN.has(match(http.path)?.resource)
+        ? front.handle(http)
+        : refuse(http, 'only CRLs and roots are at this port', 404),
     onError: front.onError,
     busy: front.busy,
     tooLarge: (http) => refuse(http, 'a CRL is fetched without a body', 413),

@@ -9,7 +9,7 @@ import type { EventWriter } from '../../events/event-writer.ts'
 import { AnswerEvents } from '../../front/events.ts'
 import { createDeadlines } from '../../front/exchange.ts'
 import { Front, type FrontOptions, KEPT_HEADERS } from '../../front/front.ts'
-import { CRL_REQUEST_HEADERS } from '../../front/operations.ts'
+import { CACHE_REQUEST_HEADERS } from '../../front/operations.ts'
 import { bodyMemoryFor } from '../../http/body-memory.ts'
 import { createSecurityHeaders, type HttpHandler, type HttpReply } from '../../http/http-message.ts'
 import type { HttpServer, ListenOptions } from '../../http/http-server.ts'
@@ -23,6 +23,7 @@ import { externalPathOf } from '../../shared/protocol/urls.ts'
 import type { FrontThreadData, SupervisorMessages } from '../messages.ts'
 import { listenForCrls, type ThreadCrls } from './front-crls.ts'
 import { sumOf } from './front-load.ts'
+import { createFrontRoots, type RootParts } from './front-roots.ts'
 import type { Refusals } from './through-supervisor.ts'
 
 /**
@@ -37,7 +38,9 @@ const OPERATIONS = { intervalMs: 0, mostWaiting: 1_024 }
 /** Exceeds the 25 s that a bulk revocation waits. */
 const ADMIN_DEADLINE_MS = 35_000
 
-export interface ServerParts extends Pick<FrontOptions, 'flags' | 'overload' | 'metrics' | 'log' | 'proxy' | 'errors'> {
+export interface ServerParts
+  extends RootParts,
+    Pick<FrontOptions, 'flags' | 'overload' | 'metrics' | 'log' | 'proxy' | 'errors'> {
   context: AcmeContext
   eventWriter: EventWriter
   refusals: Refusals
@@ -53,8 +56,7 @@ export async function startServers(
   parts: ServerParts,
 ): Promise<HttpServer[]> {
   const { config, version, tls } = data
-  const { flags, overload, metrics, log, eventWriter, refusals, proxy, isTrustedProxy, context, crls, live, errors } =
-    parts
+  const { flags, overload, metrics, log, eventWriter, refusals, proxy, isTrustedProxy, context, live, errors } = parts
   const securityHeaders = createSecurityHeaders(config.security.hsts_max_age_seconds)
   const acme = createAcmeApplication(context, securityHeaders)
   const gate = adminGate(config, peer, log)
@@ -74,7 +76,8 @@ export async function startServers(
     externalPath: externalPathOf(config.server.external_url),
     metricsPath: () => live.metricsPath,
     health: sharedWork(() => supervisor.ask('health', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
-    crl: config.crl.enabled ? crls : undefined,
+    crl: config.crl.enabled ? parts.crls : undefined,
+    roots: createFrontRoots(config, parts, data.rootsPem),
     admin: config.admin_api.listen === null ? gate : undefined,
     metricsGuard: config.metrics.auth_required ? gate : undefined,
     exposition: sharedWork(() => supervisor.ask('metrics', undefined, SUPERVISOR_DEADLINE_MS), OPERATIONS),
@@ -158,7 +161,10 @@ function frontListenOptions(options: FrontListenOptions): ListenOptions {
     busy: front.busy,
     keptHeaders: [
       ...KEPT_HEADERS,
-      ...new Set([...(config.crl.enabled ? CRL_REQUEST_HEADERS : []), ...(admin ? ADMIN_REQUEST_HEADERS : [])]),
+      ...new Set([
+        ...(config.crl.enabled || config.api.roots_path !== null ? CACHE_REQUEST_HEADERS : []),
+        ...(admin ? ADMIN_REQUEST_HEADERS : []),
+      ]),
       proxy.forwardedForHeader,
       proxy.forwardedProtoHeader,
     ],

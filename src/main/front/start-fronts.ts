@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import type { Config } from '../../config/schema.ts'
 import type { ActorRef } from '../../runtime/actor.ts'
 import { superviseThread } from '../../runtime/thread.ts'
+import { furtherRootsPem } from '../../settings/issuance-settings.ts'
 import { liveSettings } from '../../settings/server-settings.ts'
 import { allocateSharedTable } from '../../shared/lib/shared-memory.ts'
 import { allocateReplayWindow } from '../../shared/protocol/nonce.ts'
@@ -14,6 +15,7 @@ import { threadEvents } from '../service-events.ts'
 import type { EarlierParts } from '../start-background.ts'
 import { type StartContext, THREAD_READY_TIMEOUT_MS } from '../start-context.ts'
 import { renewServerCertificate, tlsFiles } from '../tls.ts'
+import { warnOfMissingRoots } from './front-roots.ts'
 
 const FRONT_APPLY_MS = 2_000
 const FRONT_RESTART = { initialDelayMs: 50, maxDelayMs: 5_000, maxRestarts: 20, windowMs: 60_000 }
@@ -41,7 +43,9 @@ export async function startFronts(
   const { config, fronts, now, teardown } = context
   // uWebSockets.js reads this when the first thread loads it. 16 KiB also fits a proxy's headers.
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= '16384'
-  const threads = threadData(context, parts, crl)
+  const rootsPem = furtherRootsPem(config)
+  warnOfMissingRoots(config, { ...context, ...parts.ca }, rootsPem)
+  const threads = threadData(context, parts, crl, rootsPem)
   // Updates running threads and the start data of their successors.
   crl?.follow((crls) => {
     for (const data of threads) data.crls = crls
@@ -73,6 +77,7 @@ function threadData(
   { config, version }: StartContext,
   { methods, database, ca: { signer, flagsMemory }, issuance: { changes, outages } }: EarlierParts,
   crl: Crls | undefined,
+  rootsPem: string,
 ): FrontThreadData[] {
   const shared: Omit<FrontThreadData, 'front'> = {
     config,
@@ -85,6 +90,7 @@ function threadData(
     outages,
     rateTable: allocateSharedTable(),
     flags: flagsMemory,
+    rootsPem,
     crls: crl?.shared() ?? { lists: [], withheld: [] },
     tls: tlsFiles(config),
   }

@@ -21,11 +21,13 @@ export interface UrlSettings {
     renewalInfo?: string
     /** `crl.path`; absent where no CRL is published. */
     crl?: string
+    /** `api.roots_path`; absent where no roots are served. */
+    roots?: string
   }
 }
 
 /** Resources with a path of their own. */
-export type FixedResource = Exclude<keyof UrlSettings['paths'], 'renewalInfo' | 'crl'>
+export type FixedResource = Exclude<keyof UrlSettings['paths'], 'renewalInfo' | 'crl' | 'roots'>
 
 /** Resources with an id, placed between `prefix` and `suffix`. */
 export const NUMBERED_RESOURCES = {
@@ -40,7 +42,7 @@ export const NUMBERED_RESOURCES = {
 
 export type NumberedResource = keyof typeof NUMBERED_RESOURCES
 
-export type ResourceName = FixedResource | NumberedResource | 'renewalInfo' | 'crl'
+export type ResourceName = FixedResource | NumberedResource | 'renewalInfo' | 'crl' | 'roots'
 
 /** A recognised path: the resource, its id (empty for a fixed one) and its URL. */
 export interface ResourceMatch {
@@ -106,7 +108,7 @@ export class Urls {
     this.#mounts = [...new Set([externalPathOf(externalUrl) + basePath, basePath])]
     const { renewalInfo, crl: _, ...fixed } = paths
     for (const mount of this.#mounts) {
-      for (const [resource, path] of Object.entries(fixed) as [FixedResource, string][]) {
+      for (const [resource, path] of Object.entries(fixed) as [FixedResource | 'roots', string][]) {
         this.#fixed.set(mount + path, { resource, id: '', url: root + path })
       }
     }

@@ -325,6 +325,14 @@ const CASES: [string, Tree, string[]][] = [
     { server: { port: 9000 }, crl: { enabled: true, http_port: 9000 } },
     ['crl.http_port'],
   ],
+  ['roots in the place of the directory', { api: { roots_path: '/directory' } }, ['api.roots_path']],
+  ['roots below the lists', { api: { roots_path: '/crl/roots' }, crl: { enabled: true } }, ['api.roots_path']],
+  ['roots where lists would be', { api: { roots_path: '/crl' } }, []],
+  [
+    'roots of an unknown CA',
+    { api: { roots_path: '/roots.pem' }, ca: { backend: 'external', external: { sign_url: 'https://ca.test/sign' } } },
+    ['api.roots_file'],
+  ],
   ['mail without server and sender', { smtp: { enabled: true } }, ['smtp.host', 'smtp.from_address']],
   ['an archive without a folder', { retention: { certificates_days_after_expiry: 400 } }, ['retention.archive_dir']],
   ['transparency without a log', { ct_logging: { enabled: true } }, ['ct_logging.logs']],
@@ -356,6 +364,14 @@ const CASES: [string, Tree, string[]][] = [
     {
       admin_api: { enabled: true, initial_admin_email: 'a@b', token_secret: '0123456789abcdef' },
       api: { base_path: '/api/acme' },
+    },
+    ['admin_api.base_path'],
+  ],
+  [
+    'an Admin API in front of the roots',
+    {
+      admin_api: { enabled: true, initial_admin_email: 'a@b', token_secret: '0123456789abcdef' },
+      api: { roots_path: '/api/roots.pem' },
     },
     ['admin_api.base_path'],
   ],

@@ -134,6 +134,7 @@ const CASES: [string, Tree, string[]][] = [
     { ca: { backend: 'acme_proxy', acme_proxy: { verify_ssl: false } } },
     ['ca.acme_proxy.trust_anchors', 'ca.acme_proxy.verify_ssl'],
   ],
+  ['roots that are not served', { api: { roots_file: 'roots.pem' } }, ['api.roots_file']],
   ['a port for no CRL', { crl: { http_port: 80 } }, ['crl.http_port']],
   ['MX checks with the resolvers of the system', { email: { validate_mx: true } }, ['email.validate_mx']],
   ['fewer connections than threads', { server: { workers: 60 } }, ['database.max_connections']],

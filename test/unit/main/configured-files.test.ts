@@ -22,6 +22,7 @@ const NONE: FileFindings = { errors: [], warnings: [] }
 describe('files of a configuration', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'configured-files-'))
   const at = (name: string) => path.join(folder, name)
+  const root = makeAuthority()
   let own: { cert: string; key: string }
   let other: { cert: string; key: string }
   before(async () => {
@@ -169,6 +170,17 @@ describe('files of a configuration', () => {
       `challenges.perspectives[0].ca_path: ${at('garbage')}: holds no certificate in PEM form`,
       `challenges.perspectives[1].client_key_path: ${other.key}: is not the key of the first certificate in ${own.cert} (challenges.perspectives[1].client_cert_path)`,
     ])
+  })
+
+  test('with roots have nothing else', () => {
+    const rootsOf = (name: string) => said(service({ api: { roots_path: '/roots.pem', roots_file: at(name) } })).errors
+    writeFileSync(at('root.pem'), root.certificatePem)
+    writeFileSync(at('intermediate.pem'), makeAuthority('P-256', { name: 'Below', by: root }).certificatePem)
+    assert.deepEqual(rootsOf('root.pem'), [])
+    assert.deepEqual(rootsOf('intermediate.pem'), [
+      `api.roots_file: ${at('intermediate.pem')}: certificate 1 in it is no root: a root is a CA certificate that has signed itself`,
+    ])
+    assert.deepEqual(rootsOf('garbage'), [`api.roots_file: ${at('garbage')}: holds no certificate in PEM form`])
   })
 
   test('of a perspective', () => {

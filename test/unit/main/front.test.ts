@@ -57,6 +57,7 @@ function aFront(
     metricsPath: () => '/metrics',
     health: () => assert.fail('nobody asks'),
     crl: undefined,
+    roots: undefined,
     admin,
     metricsGuard: undefined,
     exposition: () => assert.fail('nobody asks'),

@@ -140,6 +140,18 @@ test('any text is a resource or none, without failing', () => {
   )
 })
 
+test('the roots are found at their path alone, below the base path', () => {
+  fc.assert(
+    fc.property(settings, (configured) => {
+      const urls = new Urls({ ...configured, paths: { ...configured.paths, roots: '/trust/roots.pem' } })
+      const url = `${configured.externalUrl}${configured.basePath}/trust/roots.pem`
+      assert.deepEqual(urls.match(new URL(url).pathname), { resource: 'roots', id: '', url })
+      assert.equal(urls.match(`${new URL(url).pathname}/x`), undefined)
+      assert.equal(new Urls(configured).match(new URL(url).pathname), undefined)
+    }),
+  )
+})
+
 test('a CRL is found at its path, by the name of its issuer or without one', () => {
   fc.assert(
     fc.property(settings, (configured) => {
