@@ -51,12 +51,30 @@ const RELEASE = command({
   },
 })
 
+const IMAGE = command({
+  usage: 'image',
+  about: [
+    'Write the container image as an OCI archive',
+    '',
+    "Needs buildah, mmdebstrap and binutils of Debian, Debian's mirror and the npm registry. As root, or below `buildah unshare`.",
+  ],
+  options: { out: option('file of the archive', String, 'build/chancery.oci.tar') },
+  examples: ['image', 'image --out /srv/chancery.oci.tar'],
+  async run({ out }) {
+    const { buildImage, factsOfCommit } = await import('./image.ts')
+    await buildImage(path.resolve(out), factsOfCommit())
+    return 0
+  },
+})
+
 await runProgram(
   {
     name: 'package',
     version: '',
-    about: ['Makes what is installed: the tree of files for production, manual pages and completions, a release.'],
-    commands: [TREE, MANUAL, RELEASE],
+    about: [
+      'Makes what is installed: the tree of files for production, manual pages and completions, a release, the image.',
+    ],
+    commands: [TREE, MANUAL, RELEASE, IMAGE],
   },
   process.argv.slice(2),
 )

@@ -1,0 +1,137 @@
+/**
+ * The files of the container image: libraries of Debian 13, Node.js, and the production tree.
+ *
+ * There is no shell and no package manager in it. Lists of the packages stay, for scanners.
+ */
+
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fetchNode, NODE_RELEASES } from './node-release.ts'
+import { run } from './run.ts'
+import { ROOT, writeTree } from './tree.ts'
+
+/** The first has the name of the release; libssl is for PKCS #11 libraries of vendors. */
+const DEBIAN_PACKAGES = ['base-files', 'ca-certificates', 'libc6', 'libssl3t64', 'libstdc++6']
+/** Those of them, and of what they depend on, whose files stay. */
+const KEPT_PACKAGES =
+  /^(?:base-files|ca-certificates|gcc-\d+-base|libc6|libgcc-s1|libssl3t64|libstdc\+\+6|libzstd1|zlib1g)$/
+const LIBRARIES = /\.so(?:\.|$)/
+/** Only the library for this number of Node.js' ABI is loaded. */
+const OTHER_ABI = /^uws_.*_(?!137\.)\d+\.node$/
+
+const PROGRAMS = { chancery: 'dist/src/cli/main.js', 'chancery-signer': 'dist/signer/start.cjs' }
+const SERVICE = 10001
+const SIGNER = 10002
+
+/** Folder → its owner and mode; what is written at run time is mounted there. */
+export const FOLDERS: Record<string, [uid: number, gid: number, mode: number]> = {
+  'etc/chancery': [0, 0, 0o755],
+  'run/chancery': [SIGNER, SIGNER, 0o750],
+  tmp: [0, 0, 0o1777],
+  'var/lib/chancery': [SERVICE, SERVICE, 0o700],
+  'var/lib/chancery-signer': [SIGNER, SIGNER, 0o700],
+}
+
+const ACCOUNTS: Record<string, string> = {
+  'etc/passwd': `root:x:0:0::/root:/usr/sbin/nologin
+chancery:x:${SERVICE}:${SERVICE}::/var/lib/chancery:/usr/sbin/nologin
+chancery-signer:x:${SIGNER}:${SIGNER}::/var/lib/chancery-signer:/usr/sbin/nologin
+`,
+  'etc/group': `root:x:0:
+chancery:x:${SERVICE}:
+chancery-signer:x:${SIGNER}:chancery
+`,
+  'etc/nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
+}
+
+/**
+ * @param root is made; its files are the builder's, but for the folders in FOLDERS
+ * @param work an empty folder for what is thrown away
+ */
+export async function writeImageRoot(root: string, work: string): Promise<void> {
+  mkdirSync(root, { recursive: true })
+  copyDebian(root, path.join(work, 'debian'))
+  writeNode(root, work)
+  await writePrograms(path.join(root, 'opt/chancery'), root)
+  for (const [file, text] of Object.entries(ACCOUNTS)) writeFileSync(path.join(root, file), text)
+  for (const [folder, [, , mode]] of Object.entries(FOLDERS)) {
+    mkdirSync(path.join(root, folder), { recursive: true })
+    chmodSync(path.join(root, folder), mode)
+  }
+}
+
+/** mmdebstrap checks Debian's signatures; no script of a package runs. */
+function copyDebian(root: string, debian: string): void {
+  const keepsPackages = '--skip=cleanup/apt/cache'
+  const include = `--include=${DEBIAN_PACKAGES.join(',')}`
+  run('mmdebstrap', ['--quiet', '--variant=extract', keepsPackages, include, 'trixie', debian], ROOT)
+  const [triplet = ''] = readdirSync(path.join(debian, 'usr/lib')).filter((name) => name.endsWith('-linux-gnu'))
+  const libraries = path.join('usr/lib', triplet)
+  for (const name of readdirSync(path.join(debian, libraries)))
+    if (LIBRARIES.test(name) || name === 'ossl-modules') copy(debian, root, path.join(libraries, name))
+  for (const name of ['usr/lib64', 'usr/lib/os-release', 'etc/os-release', 'etc/debian_version', 'etc/ssl/openssl.cnf'])
+    copy(debian, root, name)
+  for (const name of ['lib', 'lib64']) symlinkSync(`usr/${name}`, path.join(root, name))
+  writeAuthorities(debian, root)
+  listPackages(debian, root)
+}
+
+/** As update-ca-certificates would, which is a shell script. */
+function writeAuthorities(debian: string, root: string): void {
+  const folder = path.join(debian, 'usr/share/ca-certificates/mozilla')
+  const names = readdirSync(folder).sort()
+  mkdirSync(path.join(root, 'etc/ssl/certs'), { recursive: true })
+  writeFileSync(
+    path.join(root, 'etc/ssl/certs/ca-certificates.crt'),
+    names.map((name) => readFileSync(path.join(folder, name), 'utf8')).join(''),
+  )
+}
+
+/** Where scanners look in images without a package manager; and the licences. */
+function listPackages(debian: string, root: string): void {
+  const archives = path.join(debian, 'var/cache/apt/archives')
+  const status = path.join(root, 'var/lib/dpkg/status.d')
+  mkdirSync(status, { recursive: true })
+  for (const file of readdirSync(archives).sort()) {
+    const name = file.replace(/_.*/, '')
+    if (!file.endsWith('.deb') || !KEPT_PACKAGES.test(name)) continue
+    writeFileSync(path.join(status, name), run('dpkg-deb', ['--field', path.join(archives, file)], ROOT))
+    const licence = path.join('usr/share/doc', name, 'copyright')
+    // gcc's libraries refer to one text.
+    if (name.startsWith('lib') && /^lib(?:gcc-s1|stdc)/.test(name)) continue
+    copy(debian, root, licence)
+  }
+}
+
+function writeNode(root: string, work: string): void {
+  const unpacked = path.join(work, 'node')
+  mkdirSync(unpacked)
+  fetchNode(NODE_RELEASES[24], unpacked)
+  run('strip', ['node'], unpacked)
+  copyTo(path.join(unpacked, 'node'), path.join(root, 'usr/bin/node'))
+  copyTo(path.join(unpacked, 'LICENSE'), path.join(root, 'usr/share/doc/nodejs/copyright'))
+}
+
+async function writePrograms(tree: string, root: string): Promise<void> {
+  await writeTree(tree)
+  const http = path.join(tree, 'node_modules/uWebSockets.js')
+  for (const name of readdirSync(http)) if (OTHER_ABI.test(name)) rmSync(path.join(http, name))
+  mkdirSync(path.join(root, 'usr/local/bin'), { recursive: true })
+  for (const [name, program] of Object.entries(PROGRAMS)) {
+    const file = path.join(tree, program)
+    // There is no env(1).
+    writeFileSync(file, readFileSync(file, 'utf8').replace(/^#!.*/, '#!/usr/bin/node'))
+    chmodSync(file, 0o755)
+    symlinkSync(`/opt/chancery/${program}`, path.join(root, 'usr/local/bin', name))
+  }
+  copyTo(path.join(ROOT, 'deploy/image/healthcheck.mjs'), path.join(tree, 'healthcheck.mjs'))
+  chmodSync(path.join(tree, 'healthcheck.mjs'), 0o755)
+  symlinkSync('/opt/chancery/healthcheck.mjs', path.join(root, 'usr/local/bin/healthcheck'))
+}
+
+const copy = (from: string, to: string, name: string) => copyTo(path.join(from, name), path.join(to, name))
+
+function copyTo(from: string, to: string): void {
+  mkdirSync(path.dirname(to), { recursive: true })
+  cpSync(from, to, { recursive: true, verbatimSymlinks: true })
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/node
+/**
+ * Whether a container is ready, by its exit code: `healthcheck http://127.0.0.1:8443/readyz`, or
+ * `healthcheck /run/chancery/signer/signer.sock`, which somebody has to listen on.
+ *
+ * The image has neither a shell nor curl.
+ */
+
+import { connect } from 'node:net'
+
+const TIMEOUT_MS = 4_000
+
+async function listens(socket) {
+  await new Promise((resolve, reject) => connect(socket).on('connect', resolve).on('error', reject))
+  return 'it listens'
+}
+
+async function answers(url) {
+  // The name in a certificate of the service is not that of the loopback interface.
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+  process.removeAllListeners('warning')
+  const { ok, status } = await fetch(url, { redirect: 'error' })
+  if (!ok) throw new Error(`status ${status}`)
+  return `status ${status}`
+}
+
+setTimeout(() => end(1, `no answer within ${TIMEOUT_MS / 1000} seconds`), TIMEOUT_MS)
+
+function end(code, sentence) {
+  console.log(sentence)
+  process.exit(code)
+}
+
+const [place = ''] = process.argv.slice(2)
+await (place.startsWith('/') ? listens(place) : answers(place)).then(
+  (sentence) => end(0, sentence),
+  (error) => end(1, `${place}: ${error.cause?.message ?? error.message}`),
+)
