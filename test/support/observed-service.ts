@@ -144,12 +144,14 @@ function startTrouble(directoryUrl: string): () => Promise<void> {
       const newcomer = await createAcmeClient(directoryUrl)
       const contact = ['mailto:ops@corp.example']
       if ((await newcomer.newAccount({ contact, termsOfServiceAgreed: true })).status === 201) holder = newcomer
+      await sleep(TROUBLE_PAUSE_MS)
       const order = await holder.newOrder([`${i}-unanswered.test`])
+      // A busy service may refuse an order (503); the next one comes in a moment.
+      if (order.status !== 201) continue
       const [url] = order.json.authorizations
       const { challenges } = (await holder.post(url)).json
       await holder.post(challenges[0].url, {})
       await holder.settled(url)
-      await sleep(TROUBLE_PAUSE_MS)
     }
   })()
   return async () => {
