@@ -6,7 +6,6 @@ export interface LockEntry {
   integrity?: string
   license?: string
   dev?: true
-  devOptional?: true
   optional?: true
   os?: string[]
   cpu?: string[]
@@ -22,7 +21,7 @@ export interface Lock {
 /** @returns folders such as `node_modules/slonik/node_modules/p-limit`, sorted */
 export function productionFolders({ packages }: Lock): string[] {
   return Object.entries(packages)
-    .filter(([folder, { dev, devOptional }]) => folder !== '' && !dev && !devOptional)
+    .filter(([folder, { dev }]) => folder !== '' && !dev)
     .map(([folder]) => folder)
     .sort()
 }

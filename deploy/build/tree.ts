@@ -86,7 +86,9 @@ function isNeeded(file: string): boolean {
   if (name.startsWith('uws_') && name.endsWith('.node')) return HTTP_BINARY.test(name)
   if (name.startsWith('.') || /^node_modules\/uWebSockets\.js\/(?:src|misc|mvp|scripts)$/.test(file)) return false
   if (/node_modules\/(?:@[^/]+\/)?[^/]+\/(?:docs?|examples?|tests?|bench(?:mark)?s?)$/.test(file)) return false
-  if (/\/build\/(?!Release$|Release\/[^/]+\.node$)/.test(file)) return false
+  // What node-gyp leaves; other packages have their code in a folder of that name.
+  if (/\/build\/(?:Makefile|config\.gypi|[^/]+\.mk|[^/]+\.Makefile|Release\/(?![^/]+\.node$).*)$/.test(file))
+    return false
   return (
     !/\.(?:map|[cm]?ts|md|flow|c|cc|cpp|h|gyp|gypi|markdown|html|sh)$/i.test(name) || /^licen[cs]e|^notice/i.test(name)
   )
