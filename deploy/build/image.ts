@@ -12,7 +12,7 @@ import { run } from './run.ts'
 import { ROOT } from './tree.ts'
 
 const CONFIGURATION = {
-  user: '10001:10001',
+  user: '10001',
   workingdir: '/etc/chancery',
   cmd: '["chancery","-c","/etc/chancery/config.yaml","serve"]',
   port: '8443',
@@ -47,7 +47,7 @@ export async function buildImage(out: string, { version, revision, epoch }: Imag
     buildah('config', ...settings, ...labels, container)
     const layout = path.join(work, 'layout')
     const commit = ['--quiet', '--format=oci', '--disable-compression=false', '--identity-label=false']
-    buildah('commit', ...commit, `--timestamp=${epoch}`, container, `oci:${layout}:${version}`)
+    buildah('commit', ...commit, `--timestamp=${epoch}`, container, `oci:${layout}:chancery:${version}`)
     buildah('rm', container)
     archive(layout, out, epoch)
   } finally {
