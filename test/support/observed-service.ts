@@ -154,6 +154,8 @@ function startTrouble(directoryUrl: string): () => Promise<void> {
       await holder.settled(url)
     }
   })()
+  // Whoever ends the trouble is told; until then a failure must not end the process, which has programs to stop.
+  working.catch(() => undefined)
   return async () => {
     isOver = true
     await working
