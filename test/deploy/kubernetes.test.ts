@@ -1,0 +1,180 @@
+/**
+ * deploy/kubernetes, rendered by Debian's kubectl: whether it fits the published schemas and itself. No cluster is here; what the
+ * containers of a pod do is tried in kubernetes-pods.test.ts.
+ */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { parse } from 'yaml'
+import { makeAuthority } from '../signer/authority.ts'
+import {
+  copyManifests,
+  debianKubectl,
+  KUBERNETES_FOLDER,
+  type PodContainer,
+  type Resource,
+  readManifest,
+  render,
+} from '../support/kubernetes.ts'
+import { requireCommand } from '../support/requirements.ts'
+
+const load = createRequire(import.meta.url)
+/** API group → the package with its schemas. */
+const SCHEMAS: Record<string, string> = {
+  'acme.cert-manager.io': '@kubernetes-models/cert-manager',
+  'cert-manager.io': '@kubernetes-models/cert-manager',
+  'trust.cert-manager.io': '@kubernetes-models/cert-manager',
+  'monitoring.coreos.com': '@kubernetes-models/prometheus-operator',
+}
+/** What an operator makes by hand: docs/operations/containers.md. */
+const SECRETS = {
+  'chancery-database': ['password', 'ca.crt'],
+  'chancery-admin': ['token-secret'],
+  'chancery-signer-secret': ['signer.secret'],
+  'chancery-issuer-key': ['issuer.key'],
+}
+const PAGE = readFileSync(path.resolve(KUBERNETES_FOLDER, '../../docs/operations/containers.md'), 'utf8')
+
+describe('the manifests for Kubernetes', { ...requireCommand('mmdebstrap'), timeout: 900_000 }, () => {
+  const work = mkdtempSync(path.join(tmpdir(), 'chancery-kubernetes-'))
+  const rendered: Record<string, Resource[]> = {}
+  before(async () => {
+    const kubectl = await debianKubectl(path.join(work, 'debian'))
+    const root = makeAuthority('P-256', { name: 'Root' })
+    const issuer = makeAuthority('P-256', { name: 'Issuer', by: root })
+    const folder = path.join(work, 'kubernetes')
+    copyManifests(folder, { 'root.pem': root.certificatePem, 'issuer.pem': issuer.certificatePem })
+    for (const name of ['base', 'migrate', 'hsm-host', 'monitoring', 'examples'])
+      rendered[name] = await render(kubectl, path.join(folder, name))
+  })
+  after(() => rmSync(work, { recursive: true, force: true }))
+
+  const one = (name: string, kind: string, called?: string) => {
+    const found = rendered[name]!.find((it) => it.kind === kind && (called ?? it.metadata.name) === it.metadata.name)
+    assert.ok(found, `${name} has a ${kind} ${called ?? ''}`)
+    return found
+  }
+  const podOf = (name: string) => one(name, name === 'migrate' ? 'Job' : 'StatefulSet').spec.template
+  const containersOf = (name: string): PodContainer[] => {
+    const { initContainers = [], containers } = podOf(name).spec
+    return [...initContainers, ...containers]
+  }
+
+  test('fit the published schemas', () => {
+    for (const resource of Object.values(rendered).flat()) {
+      const [group = '', version] = resource.apiVersion.includes('/')
+        ? resource.apiVersion.split('/')
+        : ['', resource.apiVersion]
+      const models = load(`${SCHEMAS[group] ?? 'kubernetes-models'}/${group === '' ? version : `${group}/${version}`}`)
+      const model = new models[resource.kind](resource) as { validate(): void }
+      assert.doesNotThrow(() => model.validate(), `${resource.kind} ${resource.metadata.name}`)
+    }
+  })
+
+  for (const name of ['base', 'migrate', 'hsm-host'])
+    test(`${name} runs closed containers, as the policy "restricted" wants them`, () => {
+      const { securityContext, automountServiceAccountToken, volumes } = podOf(name).spec
+      assert.deepEqual([securityContext.runAsNonRoot, securityContext.seccompProfile.type], [true, 'RuntimeDefault'])
+      assert.equal(automountServiceAccountToken, false)
+      for (const { name: container, securityContext: own, image } of containersOf(name)) {
+        assert.equal(image, 'registry.corp.example/chancery:1.0.0')
+        const { allowPrivilegeEscalation, readOnlyRootFilesystem, capabilities } = own
+        assert.deepEqual(
+          { allowPrivilegeEscalation, readOnlyRootFilesystem, capabilities },
+          { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+          container,
+        )
+        const user = own.runAsUser ?? securityContext.runAsUser
+        assert.equal(user, container.startsWith('signer') ? 10002 : 10001, container)
+      }
+      const hostPaths = volumes.flatMap(({ hostPath }: { hostPath?: { path: string } }) => hostPath?.path ?? [])
+      assert.deepEqual(hostPaths, name === 'hsm-host' ? ['/run/chancery-signer'] : [])
+    })
+
+  for (const name of ['base', 'migrate', 'hsm-host'])
+    test(`${name} mounts only volumes that there are, and names secrets that the page makes`, () => {
+      const { volumes } = podOf(name).spec
+      const claims = one(name, name === 'migrate' ? 'Job' : 'StatefulSet').spec.volumeClaimTemplates ?? []
+      const known = [...volumes, ...claims.map(({ metadata }: Resource) => metadata)].map(
+        (it: { name: string }) => it.name,
+      )
+      const used = containersOf(name).flatMap(({ volumeMounts }) => volumeMounts.map((mount) => mount.name))
+      assert.deepEqual([...new Set(used)].sort(), [...known].sort())
+      for (const { configMap } of volumes) if (configMap) one(name, 'ConfigMap', configMap.name)
+      const keys = [
+        ...volumes.flatMap(({ secret }: { secret?: { secretName: string; items?: { key: string }[] } }) =>
+          secret ? (secret.items?.map(({ key }) => [secret.secretName, key]) ?? [[secret.secretName]]) : [],
+        ),
+        ...containersOf(name).flatMap(({ env = [] }) =>
+          env.flatMap(({ valueFrom }) =>
+            valueFrom ? [[valueFrom.secretKeyRef.name, valueFrom.secretKeyRef.key]] : [],
+          ),
+        ),
+      ] as [keyof typeof SECRETS, string?][]
+      for (const [secret, key] of keys) {
+        assert.ok(SECRETS[secret], secret)
+        if (key !== undefined) assert.ok(SECRETS[secret].includes(key), `${secret} has ${key}`)
+        assert.ok(PAGE.includes(`secret generic ${secret} `), `the page makes ${secret}`)
+      }
+    })
+
+  test('give the key to the signer alone, and to the container that copies it', () => {
+    const holders = (volume: string) =>
+      containersOf('base')
+        .filter(({ volumeMounts }) => volumeMounts.some(({ name }) => name === volume))
+        .map(({ name }) => name)
+    assert.deepEqual(holders('issuer-key'), ['signer-key'])
+    assert.deepEqual(holders('key-in-memory'), ['signer-key', 'signer'])
+    assert.deepEqual(holders('records'), ['signer'])
+    assert.deepEqual(
+      containersOf('hsm-host').map(({ name }) => name),
+      ['service'],
+    )
+  })
+
+  test('select the pods by the labels that they have', () => {
+    const { labels } = podOf('base').metadata
+    const { selector, serviceName } = one('base', 'StatefulSet').spec
+    assert.deepEqual(selector.matchLabels, labels)
+    assert.ok(one('base', 'Service', serviceName))
+    for (const { kind, spec } of rendered['base']!) {
+      if (kind === 'Service') assert.deepEqual(spec.selector, labels)
+      if (kind === 'PodDisruptionBudget') assert.deepEqual(spec.selector.matchLabels, labels)
+    }
+    assert.deepEqual(one('base', 'NetworkPolicy', 'chancery').spec.podSelector.matchLabels, labels)
+    assert.deepEqual(
+      one('base', 'NetworkPolicy', 'chancery-migrate').spec.podSelector.matchLabels,
+      podOf('migrate').metadata.labels,
+    )
+    assert.deepEqual(
+      one('monitoring', 'ServiceMonitor').spec.selector.matchLabels,
+      one('base', 'Service', 'chancery-pods').metadata.labels,
+    )
+  })
+
+  test('ask and open the ports that the configuration has', () => {
+    const config = parse(readManifest('config/config.yaml'))
+    const service = containersOf('base').find(({ name }) => name === 'service')!
+    const ports = Object.fromEntries(service.ports!.map(({ name, containerPort }) => [name, containerPort]))
+    assert.deepEqual(ports, { https: config.server.port, http: config.crl.http_port })
+    const targets = rendered['base']!.filter(({ kind }) => kind === 'Service').flatMap(({ spec }) => spec.ports)
+    for (const { targetPort } of targets) assert.ok(targetPort in ports, targetPort)
+    const { terminationGracePeriodSeconds } = podOf('base').spec
+    assert.ok(terminationGracePeriodSeconds > config.server.drain_seconds + 2 * 30 + 10)
+    const { path: socket } = { path: parse(readManifest('config/signer.yaml')).socket }
+    assert.equal(config.ca.signer.socket, socket)
+    const signer = containersOf('base').find(({ name }) => name === 'signer')!
+    assert.deepEqual([signer.restartPolicy, signer.startupProbe?.exec?.command], ['Always', ['healthcheck', socket]])
+  })
+
+  test('restart the pods when a configuration changes, and give the migration the same one', () => {
+    const nameIn = (name: string) =>
+      podOf(name).spec.volumes.find((it: { name: string }) => it.name === 'config').configMap.name
+    assert.match(nameIn('base'), /^chancery-config-[a-z0-9]{10}$/)
+    assert.equal(nameIn('migrate'), nameIn('base'))
+  })
+})
