@@ -170,6 +170,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   workers: SHARED,
   // What is installed: it documents the command lines of both programs.
   'deploy/image': [],
+  'deploy/kubernetes': [],
   'deploy/build': ['src/shared/command-line.ts', 'src/cli/program.ts', 'signer/program.ts'],
   // A bench is a client: of the service it knows only how DER is written and read, and how a command line is. The signer
   // alone is measured through the client that the service uses.
