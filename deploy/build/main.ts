@@ -77,7 +77,7 @@ const IMAGE = command({
   about: [
     'Write the container image as an OCI archive',
     '',
-    "Needs buildah, mmdebstrap and binutils of Debian, Debian's mirror and the npm registry. As root, or below `buildah unshare`.",
+    "Needs buildah, mmdebstrap and binutils of Debian, Debian's mirror and the npm registry. As root.",
   ],
   options: { out: option('file of the archive', String, 'build/chancery.oci.tar') },
   examples: ['image', 'image --out /srv/chancery.oci.tar'],

@@ -138,6 +138,21 @@ describe('two pods of deploy/kubernetes', {
     assert.deepEqual([await service.stop(), await signer.stop()], [0, 0])
   }
 
+  test('have configurations that are valid as they are', async () => {
+    const place = path.join(folder, 'unchanged')
+    const plans = plansOf(base, 'StatefulSet', place, image.name)
+    await image.containers.run(plans['signer-key']!)
+    for (const [name, program] of [
+      ['signer', 'chancery-signer'],
+      ['service', 'chancery'],
+    ] as const) {
+      const file = plans[name]!.command!.find((word) => word.endsWith('.yaml'))!
+      const command = [program, '-c', file, '--validate-only']
+      const { code, output } = await image.containers.run({ ...plans[name]!, command })
+      assert.equal(code, 0, output)
+    }
+  })
+
   test('start as the manifests say, each with a signer and a chain of its own', async () => {
     await runJob(image.name)
     pods.push(...(await Promise.all([startPod(0, image.name), startPod(1, image.name)])))
