@@ -96,10 +96,8 @@ function listPackages(debian: string, root: string): void {
     const name = file.replace(/_.*/, '')
     if (!file.endsWith('.deb') || !KEPT_PACKAGES.test(name)) continue
     writeFileSync(path.join(status, name), run('dpkg-deb', ['--field', path.join(archives, file)], ROOT))
-    const licence = path.join('usr/share/doc', name, 'copyright')
-    // gcc's libraries refer to one text.
-    if (name.startsWith('lib') && /^lib(?:gcc-s1|stdc)/.test(name)) continue
-    copy(debian, root, licence)
+    // The text for gcc's libraries is in gcc-*-base.
+    if (!/^lib(?:gcc|stdc)/.test(name)) copy(debian, root, path.join('usr/share/doc', name, 'copyright'))
   }
 }
 

@@ -32,6 +32,8 @@ export interface ImageFacts {
 /** @param out the archive; what is there is replaced */
 export async function buildImage(out: string, { version, revision, epoch }: ImageFacts): Promise<void> {
   if (process.arch !== 'x64') throw new Error(`images are made on x64 only, not on ${process.arch}`)
+  // Folders of the image are readable for its users, whatever the builder's are.
+  process.umask(0o022)
   const work = mkdtempSync(path.join(tmpdir(), 'chancery-image-'))
   const storage = ['--root', path.join(work, 'storage'), '--runroot', path.join(work, 'run'), '--storage-driver', 'vfs']
   const buildah = (...words: string[]) => run('buildah', [...storage, ...words], work).trim()
