@@ -89,7 +89,7 @@ const NO_ISSUER = new Set(['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'UNABLE_TO_GET_ISS
 export function judgeChain({ chain, problem }: TlsFacts, knowsRoot: boolean): Verdict {
   // Expiry and name have checks of their own.
   if (problem === undefined || OWN_CHECKS.has(problem) || /altname|does not match/i.test(problem))
-    return ok(`${chain.length} certificates are sent`)
+    return ok('the chain leads to a root that they trust')
   if (NO_ISSUER.has(problem) && !knowsRoot)
     return unknown(`cannot tell, because the root of this CA is not known here (${problem})`, 'give the signer the whole chain: issuers[].chain of its configuration')
   const why = NO_ISSUER.has(problem) ? `the certificates between it and the root are not sent (${problem})` : problem
