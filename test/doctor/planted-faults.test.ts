@@ -1,16 +1,164 @@
+/**
+ * `chancery doctor` on a whole installation: it finds nothing wrong with a healthy one, and each planted fault, alone and
+ * beside another, with a mend that names a key, a file or a command.
+ */
+
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { startStand, type Stand } from './stand.ts'
+import { canMount } from '../support/small-disk.ts'
+import { requireAll, requireCommand } from '../support/requirements.ts'
+import { FAULTS, type Fault } from './faults.ts'
+import { type Finding, type Report, type Stand, startStand } from './stand.ts'
 
-describe('chancery doctor', () => {
+/** Users, owners of files, and a small disk are root's to make. */
+const root = { skip: process.getuid?.() === 0 && canMount ? (false as const) : 'needs root, to be several users' }
+const required = requireAll(
+  root,
+  requireCommand('nginx'),
+  requireCommand('openssl'),
+  requireCommand('pgbouncer'),
+  requireCommand('faketime'),
+)
+
+/** What only the operator, or a host elsewhere, can tell. */
+const LEFT_OPEN = ['proxy.operators', 'challenges.http-port']
+
+describe('chancery doctor', { ...required, timeout: 900_000 }, () => {
   let stand: Stand
   before(async () => {
     stand = await startStand()
   })
   after(() => stand?.stop())
-  test('finds nothing wrong', async () => {
-    const { findings, code } = await stand.doctor()
-    console.log(findings.map((f) => `${f.result} ${f.id}: ${f.says} ${f.mend ?? ''}`).join('\n'))
+
+  test('finds nothing wrong with a healthy installation', async () => {
+    const { code, findings } = await stand.doctor({ args: ['--strict'] })
+    assert.deepEqual(findings.filter(isBad).map(told), [])
+    assert.deepEqual(idsOf(findings, 'unknown'), LEFT_OPEN)
     assert.equal(code, 0)
   })
+
+  test('as the user of the service says what it cannot see, and calls nothing right that it has not seen', async () => {
+    const { findings } = await stand.doctor({ uid: 64_101 })
+    assert.deepEqual(findings.filter(isBad).map(told), [])
+    assert.ok(idsOf(findings, 'ok').length > 40)
+  })
+
+  for (const fault of FAULTS)
+    test(`finds: ${fault.name}`, async () => {
+      const area = fault.id.split('.')[0] as string
+      requireFound(await planted([fault], ['--only', area]), fault)
+    })
+
+  const apart = FAULTS.filter(({ blinds }) => !blinds)
+  const half = Math.ceil(apart.length / 2)
+  for (const [at, one] of apart.slice(0, half).entries()) {
+    const other = apart[at + half]
+    if (other && mayMeet(one, other))
+      test(`finds both: ${one.name}; ${other.name}`, async () => {
+        const report = await planted([one, other])
+        for (const fault of [one, other]) requireFound(report, fault)
+      })
+  }
+
+  test('finds a signer that is away, and goes on', async () => {
+    await stand.stopSigner()
+    try {
+      const { code, findings } = await stand.doctor()
+      assert.equal(code, 1)
+      for (const id of ['signer.reachable', 'service.health', 'files.socket']) requireBad(findings, id, /chancery-signer|signer/)
+      assert.deepEqual(resultsOf(findings, 'signer.issuers'), ['unknown'])
+      assert.deepEqual(resultsOf(findings, 'database.schema'), ['ok'])
+    } finally {
+      await stand.startSigner()
+    }
+  })
+
+  test('finds a service that is away, and one that runs as root', async () => {
+    await stand.stopService()
+    try {
+      const { findings } = await stand.doctor()
+      for (const id of ['service.alive', 'service.instances', 'proxy.reachable']) requireBad(findings, id, /systemctl|where the proxy/)
+      assert.deepEqual(resultsOf(findings, 'signer.issuers'), ['ok'])
+      await stand.startService(0)
+      requireBad((await stand.doctor({ args: ['--only', 'service'] })).findings, 'service.user', /User=chancery/)
+    } finally {
+      await stand.stopService()
+      await stand.startService()
+    }
+  })
+
+  test('finds a database that is away, and goes on', async () => {
+    await stand.postgres.stop()
+    const { code, findings } = await stand.doctor()
+    assert.equal(code, 1)
+    requireBad(findings, 'database.reachable', /database\.host/)
+    requireBad(findings, 'service.ready', /db status/)
+    assert.deepEqual(resultsOf(findings, 'database.schema'), ['unknown'])
+    assert.deepEqual(resultsOf(findings, 'signer.issuers'), ['ok'])
+    assert.deepEqual(resultsOf(findings, 'crl.plain-http'), ['unknown'])
+  })
+
+  async function planted(faults: readonly Fault[], args: readonly string[] = []): Promise<Report> {
+    const undos: (() => unknown)[] = []
+    try {
+      for (const fault of faults) if (fault.plant) undos.push(await fault.plant(stand))
+      for (const { sql } of faults) {
+        if (!sql) continue
+        undos.push(() => stand.asSuperuser(...sql.undo))
+        await stand.asSuperuser(...sql.plant)
+      }
+      for (const { dns } of faults) if (dns) stand.answer(dns)
+      const proxies = faults.flatMap(({ proxy }) => proxy ?? [])
+      if (proxies.length > 0) {
+        undos.push(() => stand.proxy())
+        await stand.proxy((text) => proxies.reduce((changed, proxy) => proxy(changed, stand), text))
+      }
+      const config = await changed(faults, 'config')
+      const signer = await changed(faults, 'signer')
+      return await stand.doctor({
+        ...(config !== undefined && { config }),
+        args: [...args, ...faults.flatMap((fault) => fault.args ?? []), ...(signer === undefined ? [] : ['--signer-config', signer])],
+        prefix: faults.flatMap((fault) => fault.prefix ?? []),
+      })
+    } finally {
+      stand.answer(undefined)
+      for (const undo of undos.reverse()) await undo()
+      await stand.undoLater()
+    }
+  }
+
+  async function changed(faults: readonly Fault[], which: 'config' | 'signer'): Promise<string | undefined> {
+    const changes = faults.flatMap((fault) => fault[which] ?? [])
+    if (changes.length === 0) return undefined
+    return stand.changed(which, async (config) => {
+      for (const change of changes) await change(config, stand)
+    })
+  }
 })
+
+/** Two that change one thing are one fault. */
+function mayMeet(one: Fault, other: Fault): boolean {
+  if (one.dns && other.dns) return false
+  if (one.proxy && other.proxy) return one.id !== other.id && !one.id.startsWith('crl') && !one.id.startsWith('tls')
+  // The process is found by the name of its configuration.
+  const byProcess = ['configuration.running', 'service.descriptors', 'configuration.intended', 'files.configuration']
+  return !(byProcess.includes(one.id) && other.config) && !(byProcess.includes(other.id) && one.config)
+}
+
+const isBad = ({ result }: Finding) => result === 'failure' || result === 'warning'
+const told = ({ id, says }: Finding) => `${id}: ${says}`
+const idsOf = (findings: readonly Finding[], wanted: Finding['result']) =>
+  findings.filter(({ result }) => result === wanted).map(({ id }) => id)
+const resultsOf = (findings: readonly Finding[], wanted: string) =>
+  findings.filter(({ id }) => id === wanted).map(({ result }) => result)
+
+function requireFound({ findings }: Report, { id, mend }: Fault): void {
+  requireBad(findings, id, mend)
+}
+
+function requireBad(findings: readonly Finding[], id: string, mend: RegExp): void {
+  const found = findings.filter((finding) => finding.id === id && isBad(finding))
+  const said = findings.filter((finding) => finding.id === id || isBad(finding)).map(({ id, result, says }) => `${result} ${id}: ${says}`)
+  assert.ok(found.length > 0, `${id} has found nothing:\n${said.join('\n')}`)
+  assert.ok(found.some((finding) => mend.test(finding.mend ?? '')), `no mend of ${id} has ${mend}: ${found.map((one) => one.mend)}`)
+}

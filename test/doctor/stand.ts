@@ -7,7 +7,7 @@
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
@@ -56,7 +56,12 @@ export interface Stand {
   answer(script: Script | undefined): void
   doctor(options?: { config?: string; args?: readonly string[]; prefix?: readonly string[]; uid?: number }): Promise<Report>
   /** A copy of a configuration beside it, changed. */
-  changed(file: 'config' | 'signer', change: (config: any) => void, mode?: number): string
+  changed(file: 'config' | 'signer', change: (config: any) => void | Promise<void>): Promise<string>
+  /** Changes the configuration of the service itself, without a restart. @returns what undoes it */
+  replaceConfig(change: (config: any) => void): () => void
+  /** For `undoLater`. */
+  later(undo: () => unknown): void
+  undoLater(): Promise<void>
   /** nginx starts again with another configuration; undefined for the example. */
   proxy(change?: (text: string) => string): Promise<void>
   /** Key and chain of nginx's certificate; made `daysAgo` for `days`. */
@@ -66,7 +71,8 @@ export interface Stand {
   stopSigner(): Promise<void>
   startSigner(): Promise<void>
   stopService(): Promise<void>
-  startService(): Promise<void>
+  /** @param uid 0 for root */
+  startService(uid?: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -75,6 +81,7 @@ export async function startStand(): Promise<Stand> {
   chmodSync(folder, 0o755)
   const at = (name: string) => path.join(folder, name)
   const ports: ProxyPorts = { http: await freePort(), https: await freePort(), service: await freePort() }
+  const undos: (() => unknown)[] = []
   const children: { signer?: ChildProcess; service?: ChildProcess; nginx?: ChildProcess } = {}
 
   const postgresPort = await freePort()
@@ -161,12 +168,27 @@ export async function startStand(): Promise<Stand> {
       if (start < 0) throw new Error(`the doctor said no JSON: ${output}`)
       return { code, findings: (JSON.parse(output.slice(start)) as { findings: Finding[] }).findings, text: output }
     },
-    changed(which, change, mode = 0o640) {
+    async changed(which, change) {
       const value = parse(readFileSync(files[which], 'utf8'))
-      change(value)
+      await change(value)
       const file = at(`changed-${which}.yaml`)
-      writeYaml(file, value, mode)
+      writeYaml(file, value)
       return file
+    },
+    replaceConfig(change) {
+      const text = readFileSync(files.config, 'utf8')
+      const { atime, mtime } = statSync(files.config)
+      const value = parse(text)
+      change(value)
+      writeYaml(files.config, value)
+      return () => {
+        writeFileSync(files.config, text)
+        utimesSync(files.config, atime, mtime)
+      }
+    },
+    later: (undo) => void undos.push(undo),
+    async undoLater() {
+      for (const undo of undos.splice(0)) await undo()
     },
     async proxy(change = (text) => text) {
       if (children.nginx) await stopProxy(children.nginx)
@@ -182,14 +204,15 @@ export async function startStand(): Promise<Stand> {
       await until('the signer listens', () => runs(children.signer) && canConnect(files.socket))
     },
     stopSigner: () => end('signer'),
-    async startService() {
-      children.service = start(SERVICE_UID, CLI, ['-c', files.config, 'serve'])
+    async startService(uid = SERVICE_UID) {
+      children.service = start(uid, CLI, ['-c', files.config, 'serve'])
       await until('the service is ready', () => runs(children.service) &&
         fetch(`http://127.0.0.1:${ports.service}/readyz`).then((reply) => reply.ok || undefined, () => undefined),
       )
     },
     stopService: () => end('service'),
     async stop() {
+      await stand.undoLater()
       for (const name of ['nginx', 'service', 'signer'] as const) await end(name)
       await Promise.all([dns.close(), mail.close(), postgres.stop()])
       rmSync(folder, { recursive: true, force: true })

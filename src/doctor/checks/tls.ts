@@ -86,7 +86,7 @@ const OWN_CHECKS = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID', 'ERR_TLS_C
 const NO_ISSUER = new Set(['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'UNABLE_TO_GET_ISSUER_CERT'])
 
 /** @param knowsRoot whether the root of this CA is known here */
-export function judgeChain({ chain, problem }: TlsFacts, knowsRoot: boolean): Verdict {
+export function judgeChain({ problem }: Pick<TlsFacts, 'problem'>, knowsRoot: boolean): Verdict {
   // Expiry and name have checks of their own.
   if (problem === undefined || OWN_CHECKS.has(problem) || /altname|does not match/i.test(problem))
     return ok('the chain leads to a root that they trust')
