@@ -154,8 +154,14 @@ export class Sources {
   }
 }
 
-const keyOf = ({ method, headers, body, expectsContinue, localAddress }: Ask): string =>
-  JSON.stringify([method, headers, typeof body === 'string' ? body.slice(0, 200) : body?.length, expectsContinue, localAddress])
+const keyOf = ({ method, headers, body, localAddress }: Ask): string =>
+  JSON.stringify([
+    method,
+    headers,
+    typeof body === 'string' ? body.slice(0, 200) : body?.length,
+
+    localAddress,
+  ])
 
 /** @throws CannotTell */
 export function requireAnswer(asked: Asked, who: string): Answer {

@@ -18,7 +18,15 @@ export interface DiagnosisRows {
   deliveries: { deadLetters: number; failedMails: number }
   alarms: { count: number }
   marks: { behindSince: Date | null }
-  crls: { issuerId: string; shards: number; shard: number; number: string; thisUpdate: Date; nextUpdate: Date; bytes: string }[]
+  crls: {
+    issuerId: string
+    shards: number
+    shard: number
+    number: string
+    thisUpdate: Date
+    nextUpdate: Date
+    bytes: string
+  }[]
   newestCertificate: { der: Buffer; issuer: Buffer }[]
   credentials: { kid: string; label: string | null; expiresAt: Date }[]
   tokens: { name: string; expiresAt: Date }[]
@@ -117,23 +125,29 @@ export interface Diagnosis {
   close(): Promise<void>
 }
 
-/** A session that can write nothing. @throws as `openSession` */
+/**
+ * Each statement is a transaction that can write nothing. A setting of the session would do, but stay behind where a pooler
+ * gives that session to the service.
+ * @throws as `openSession`
+ */
 export async function openDiagnosis(settings: DatabaseSettings): Promise<Diagnosis> {
   const { client, host } = await openPrimary(settings)
-  try {
-    await client.query('SET default_transaction_read_only = on')
-  } catch (error) {
-    await client.end().catch(() => undefined)
-    throw error
+  const inTransaction = async (text: string, values: readonly unknown[]) => {
+    // Queued together, so that no other statement comes between.
+    const all = [client.query('BEGIN READ ONLY'), client.query(text, [...values]), client.query('COMMIT')] as const
+    const [begun, found, ended] = await Promise.allSettled(all)
+    const failed = [begun, found, ended].find(({ status }) => status === 'rejected')
+    if (failed?.status === 'rejected') throw failed.reason
+    return found.status === 'fulfilled' ? found.value.rows : []
   }
   return {
     host,
     async read<N extends DiagnosisName>(name: N) {
-      const { rows } = await client.query(STATEMENTS[name])
+      const rows = await inTransaction(STATEMENTS[name], [])
       return (SINGLE.has(name) ? rows[0] : rows) as DiagnosisRows[N]
     },
     query: async <Row>({ text }: { text: string }, values: readonly unknown[]) =>
-      (await client.query(text, [...values])).rows as Row[],
+      (await inTransaction(text, values)) as Row[],
     close: () => client.end(),
   }
 }

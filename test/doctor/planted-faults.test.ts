@@ -5,10 +5,10 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { canMount } from '../support/small-disk.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
+import { canMount } from '../support/small-disk.ts'
 import { FAULTS, type Fault } from './faults.ts'
-import { type Finding, type Report, type Stand, startStand } from './stand.ts'
+import { type Changes, type Finding, type Report, type Stand, startStand } from './stand.ts'
 
 /** Users, owners of files, and a small disk are root's to make. */
 const root = { skip: process.getuid?.() === 0 && canMount ? (false as const) : 'needs root, to be several users' }
@@ -45,8 +45,7 @@ describe('chancery doctor', { ...required, timeout: 900_000 }, () => {
 
   for (const fault of FAULTS)
     test(`finds: ${fault.name}`, async () => {
-      const area = fault.id.split('.')[0] as string
-      requireFound(await planted([fault], ['--only', area]), fault)
+      requireFound(await planted([fault]), fault)
     })
 
   const apart = FAULTS.filter(({ blinds }) => !blinds)
@@ -65,7 +64,8 @@ describe('chancery doctor', { ...required, timeout: 900_000 }, () => {
     try {
       const { code, findings } = await stand.doctor()
       assert.equal(code, 1)
-      for (const id of ['signer.reachable', 'service.health', 'files.socket']) requireBad(findings, id, /chancery-signer|signer/)
+      for (const id of ['signer.reachable', 'service.health', 'files.socket'])
+        requireBad(findings, id, /chancery-signer|signer/)
       assert.deepEqual(resultsOf(findings, 'signer.issuers'), ['unknown'])
       assert.deepEqual(resultsOf(findings, 'database.schema'), ['ok'])
     } finally {
@@ -77,7 +77,8 @@ describe('chancery doctor', { ...required, timeout: 900_000 }, () => {
     await stand.stopService()
     try {
       const { findings } = await stand.doctor()
-      for (const id of ['service.alive', 'service.instances', 'proxy.reachable']) requireBad(findings, id, /systemctl|where the proxy/)
+      for (const id of ['service.alive', 'service.instances', 'proxy.reachable'])
+        requireBad(findings, id, /systemctl|where the proxy/)
       assert.deepEqual(resultsOf(findings, 'signer.issuers'), ['ok'])
       await stand.startService(0)
       requireBad((await stand.doctor({ args: ['--only', 'service'] })).findings, 'service.user', /User=chancery/)
@@ -87,7 +88,7 @@ describe('chancery doctor', { ...required, timeout: 900_000 }, () => {
     }
   })
 
-  test('finds a database that is away, and goes on', async () => {
+  test('finds a database that is away, goes on, and finds one that risks its data', async () => {
     await stand.postgres.stop()
     const { code, findings } = await stand.doctor()
     assert.equal(code, 1)
@@ -96,9 +97,14 @@ describe('chancery doctor', { ...required, timeout: 900_000 }, () => {
     assert.deepEqual(resultsOf(findings, 'database.schema'), ['unknown'])
     assert.deepEqual(resultsOf(findings, 'signer.issuers'), ['ok'])
     assert.deepEqual(resultsOf(findings, 'crl.plain-http'), ['unknown'])
+
+    const stop = await stand.restartPostgres({ fsync: 'off' })
+    requireBad((await stand.doctor({ args: ['--only', 'database'] })).findings, 'database.durable', /fsync = on/)
+    await stop()
   })
 
-  async function planted(faults: readonly Fault[], args: readonly string[] = []): Promise<Report> {
+  /** What the doctor finds in the areas of the faults. */
+  async function planted(faults: readonly Fault[]): Promise<Report> {
     const undos: (() => unknown)[] = []
     try {
       for (const fault of faults) if (fault.plant) undos.push(await fault.plant(stand))
@@ -111,13 +117,21 @@ describe('chancery doctor', { ...required, timeout: 900_000 }, () => {
       const proxies = faults.flatMap(({ proxy }) => proxy ?? [])
       if (proxies.length > 0) {
         undos.push(() => stand.proxy())
-        await stand.proxy((text) => proxies.reduce((changed, proxy) => proxy(changed, stand), text))
+        await stand.proxy(async (text) => {
+          let changed = text
+          for (const proxy of proxies) changed = await proxy(changed, stand)
+          return changed
+        })
       }
       const config = await changed(faults, 'config')
       const signer = await changed(faults, 'signer')
       return await stand.doctor({
         ...(config !== undefined && { config }),
-        args: [...args, ...faults.flatMap((fault) => fault.args ?? []), ...(signer === undefined ? [] : ['--signer-config', signer])],
+        args: [
+          ...faults.flatMap(({ id }) => ['--only', id.split('.')[0] as string]),
+          ...faults.flatMap((fault) => fault.args ?? []),
+          ...(signer === undefined ? [] : ['--signer-config', signer]),
+        ],
         prefix: faults.flatMap((fault) => fault.prefix ?? []),
       })
     } finally {
@@ -128,11 +142,10 @@ describe('chancery doctor', { ...required, timeout: 900_000 }, () => {
   }
 
   async function changed(faults: readonly Fault[], which: 'config' | 'signer'): Promise<string | undefined> {
-    const changes = faults.flatMap((fault) => fault[which] ?? [])
-    if (changes.length === 0) return undefined
-    return stand.changed(which, async (config) => {
-      for (const change of changes) await change(config, stand)
-    })
+    const all: Changes = {}
+    for (const { [which]: changes } of faults)
+      Object.assign(all, typeof changes === 'function' ? await changes(stand) : changes)
+    return Object.keys(all).length > 0 ? stand.changed(which, all) : undefined
   }
 })
 
@@ -158,7 +171,12 @@ function requireFound({ findings }: Report, { id, mend }: Fault): void {
 
 function requireBad(findings: readonly Finding[], id: string, mend: RegExp): void {
   const found = findings.filter((finding) => finding.id === id && isBad(finding))
-  const said = findings.filter((finding) => finding.id === id || isBad(finding)).map(({ id, result, says }) => `${result} ${id}: ${says}`)
+  const said = findings
+    .filter((finding) => finding.id === id || isBad(finding))
+    .map(({ id, result, says }) => `${result} ${id}: ${says}`)
   assert.ok(found.length > 0, `${id} has found nothing:\n${said.join('\n')}`)
-  assert.ok(found.some((finding) => mend.test(finding.mend ?? '')), `no mend of ${id} has ${mend}: ${found.map((one) => one.mend)}`)
+  assert.ok(
+    found.some((finding) => mend.test(finding.mend ?? '')),
+    `no mend of ${id} has ${mend}: ${found.map((one) => one.mend)}`,
+  )
 }

@@ -5,13 +5,24 @@
  * Faults are planted in it for real. Most need another file or another nginx only, so that it is started once.
  */
 
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
-import { parse, stringify } from 'yaml'
+import { parseDocument, stringify } from 'yaml'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
@@ -23,6 +34,7 @@ import { nginx, type ProxyPorts, stopProxy } from '../support/proxies.ts'
 import { runCommand } from '../support/run-command.ts'
 import { until } from '../support/until.ts'
 import { a, NXDOMAIN, type Script, type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
+import { type CertificateOptions, makeCertificate } from './certificates.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 /** Numbers without names, as no system has them. */
@@ -44,6 +56,8 @@ export interface Report {
 }
 
 type Section = Record<string, unknown>
+/** Values by their keys, as `server.port`. */
+export type Changes = Readonly<Record<string, unknown>>
 
 export interface Stand {
   folder: string
@@ -54,18 +68,25 @@ export interface Stand {
   serverPort: number
   /** How the name server answers from now on; undefined as before. */
   answer(script: Script | undefined): void
-  doctor(options?: { config?: string; args?: readonly string[]; prefix?: readonly string[]; uid?: number }): Promise<Report>
+  doctor(options?: {
+    config?: string
+    args?: readonly string[]
+    prefix?: readonly string[]
+    uid?: number
+  }): Promise<Report>
   /** A copy of a configuration beside it, changed. */
-  changed(file: 'config' | 'signer', change: (config: any) => void | Promise<void>): Promise<string>
+  changed(file: 'config' | 'signer', changes: Changes): string
   /** Changes the configuration of the service itself, without a restart. @returns what undoes it */
-  replaceConfig(change: (config: any) => void): () => void
+  replaceConfig(changes: Changes): () => void
   /** For `undoLater`. */
   later(undo: () => unknown): void
   undoLater(): Promise<void>
   /** nginx starts again with another configuration; undefined for the example. */
-  proxy(change?: (text: string) => string): Promise<void>
-  /** Key and chain of nginx's certificate; made `daysAgo` for `days`. */
-  certificate(name: string, options?: { host?: string; daysAgo?: number; days?: number; chain?: boolean; self?: boolean }): string
+  proxy(change?: (text: string) => string | Promise<string>): Promise<void>
+  /** Key and chain for nginx. */
+  certificate(name: string, options?: CertificateOptions): Promise<string>
+  /** After `postgres.stop()`, with other settings. @returns what stops it */
+  restartPostgres(settings: Record<string, string>): Promise<() => Promise<void>>
   asSuperuser(...statements: string[]): Promise<void>
   mail: MailServer
   stopSigner(): Promise<void>
@@ -86,11 +107,21 @@ export async function startStand(): Promise<Stand> {
 
   const postgresPort = await freePort()
   writeFileSync(at('pg_hba.conf'), 'local all all trust\nhost all all 127.0.0.1/32 trust\n')
-  const postgres = await startEmbeddedPostgres({
-    dataDir: at('postgres'),
-    settings: { listen_addresses: '127.0.0.1', port: postgresPort, hba_file: at('pg_hba.conf'), max_connections: 60 },
-    log: () => undefined,
-  })
+  const startPostgres = (settings: Record<string, string> = {}) =>
+    startEmbeddedPostgres({
+      dataDir: at('postgres'),
+      settings: {
+        ...settings,
+        listen_addresses: '127.0.0.1',
+        port: postgresPort,
+        hba_file: at('pg_hba.conf'),
+        max_connections: 60,
+        wal_level: 'replica',
+        max_wal_senders: 4,
+      },
+      log: () => undefined,
+    })
+  const postgres = await startPostgres()
   await migrate(settingsFor({ host: '127.0.0.1', port: postgresPort, user: 'chancery', database: 'chancery' }, 1))
   const asSuperuser = async (...statements: string[]) => {
     const client = new pg.Client({ host: '127.0.0.1', port: postgresPort, user: 'postgres', database: 'chancery' })
@@ -108,7 +139,8 @@ export async function startStand(): Promise<Stand> {
 
   let script: Script | undefined
   const usual: Script = ({ name, type }) => {
-    if (name === 'com') return { answers: type === 'NS' ? [{ type: 'NS', name, data: 'a.gtld.test', ttl: 60 }] : [], flags: 0x01a0 }
+    if (name === 'com')
+      return { answers: type === 'NS' ? [{ type: 'NS', name, data: 'a.gtld.test', ttl: 60 }] : [], flags: 0x01a0 }
     if (!/(^|\.)corp\.test$|^localhost$/.test(name)) return { rcode: NXDOMAIN }
     return { answers: type === 'A' ? [a(name, '127.0.0.1')] : [] }
   }
@@ -139,7 +171,12 @@ export async function startStand(): Promise<Stand> {
   writeYaml(files.config, serviceConfig({ files, at, ports, postgresPort, dns, mailPort: mail.port }))
 
   const start = (uid: number, program: string, args: string[]) =>
-    spawn(process.execPath, [program, ...args], { uid, gid: GROUP, cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
+    spawn(process.execPath, [program, ...args], {
+      uid,
+      gid: GROUP,
+      cwd: folder,
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
   const end = async (name: keyof typeof children) => {
     const child = children[name]
     if (!child || child.exitCode !== null || child.signalCode !== null) return
@@ -168,19 +205,15 @@ export async function startStand(): Promise<Stand> {
       if (start < 0) throw new Error(`the doctor said no JSON: ${output}`)
       return { code, findings: (JSON.parse(output.slice(start)) as { findings: Finding[] }).findings, text: output }
     },
-    async changed(which, change) {
-      const value = parse(readFileSync(files[which], 'utf8'))
-      await change(value)
+    changed(which, changes) {
       const file = at(`changed-${which}.yaml`)
-      writeYaml(file, value)
+      writeYaml(file, applied(readFileSync(files[which], 'utf8'), changes))
       return file
     },
-    replaceConfig(change) {
+    replaceConfig(changes) {
       const text = readFileSync(files.config, 'utf8')
       const { atime, mtime } = statSync(files.config)
-      const value = parse(text)
-      change(value)
-      writeYaml(files.config, value)
+      writeYaml(files.config, applied(text, changes))
       return () => {
         writeFileSync(files.config, text)
         utimesSync(files.config, atime, mtime)
@@ -193,11 +226,15 @@ export async function startStand(): Promise<Stand> {
     async proxy(change = (text) => text) {
       if (children.nginx) await stopProxy(children.nginx)
       const file = at('nginx.conf')
-      writeFileSync(file, change(nginx.configuration(folder, ports, OPERATORS)))
+      writeFileSync(file, await change(nginx.configuration(folder, ports, OPERATORS)))
       children.nginx = spawn('nginx', [...nginx.run(file, folder)], { stdio: 'inherit' })
       await until('nginx answers', () => fetch(`http://127.0.0.1:${ports.http}/`).then(Boolean, () => undefined))
     },
     certificate: (name, options) => makeCertificate(folder, name, options),
+    restartPostgres: async (settings) => {
+      const { stop } = await startPostgres(settings)
+      return stop
+    },
     asSuperuser,
     async startSigner() {
       children.signer = start(SIGNER_UID, SIGNER_PROGRAM, ['serve', '-c', files.signer])
@@ -206,8 +243,14 @@ export async function startStand(): Promise<Stand> {
     stopSigner: () => end('signer'),
     async startService(uid = SERVICE_UID) {
       children.service = start(uid, CLI, ['-c', files.config, 'serve'])
-      await until('the service is ready', () => runs(children.service) &&
-        fetch(`http://127.0.0.1:${ports.service}/readyz`).then((reply) => reply.ok || undefined, () => undefined),
+      await until(
+        'the service is ready',
+        () =>
+          runs(children.service) &&
+          fetch(`http://127.0.0.1:${ports.service}/readyz`).then(
+            (reply) => reply.ok || undefined,
+            () => undefined,
+          ),
       )
     },
     stopService: () => end('service'),
@@ -219,18 +262,29 @@ export async function startStand(): Promise<Stand> {
     },
   }
   try {
-    stand.certificate('both')
+    await stand.certificate('both')
     await stand.startSigner()
     await stand.startService()
     await stand.proxy()
     // A certificate that names the list, and an entry in it.
     await mustSign(files.config)
-    await until('the list is published', () => fetch(`http://127.0.0.1:${ports.http}/crl/default`).then((reply) => reply.ok || undefined))
+    await until('the list is published', () =>
+      fetch(`http://127.0.0.1:${ports.http}/crl/default`).then((reply) => reply.ok || undefined),
+    )
   } catch (error) {
     await stand.stop()
     throw error
   }
   return stand
+}
+
+function applied(text: string, changes: Changes): object {
+  const document = parseDocument(text)
+  for (const [key, value] of Object.entries(changes)) {
+    const path = key.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part))
+    document.setIn(path, value)
+  }
+  return document.toJS()
 }
 
 function own(file: string, uid: number, mode: number): void {
@@ -276,10 +330,19 @@ interface Parts {
 
 function serviceConfig({ files, at, ports, postgresPort, dns, mailPort }: Parts): Section {
   return {
-    server: { external_url: `https://localhost:${ports.https}`, bind: '127.0.0.1', port: ports.service, workers: 1, graceful_timeout: 5 },
+    server: {
+      external_url: `https://localhost:${ports.https}`,
+      bind: '127.0.0.1',
+      port: ports.service,
+      workers: 1,
+      graceful_timeout: 5,
+    },
     proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
     database: { host: '127.0.0.1', port: postgresPort, database: 'chancery', user: 'chancery', sslmode: 'disable' },
-    ca: { signer: { socket: files.socket, secret_file: files.secret }, crl_url: `http://localhost:${ports.http}/crl/{crl}` },
+    ca: {
+      signer: { socket: files.socket, secret_file: files.secret },
+      crl_url: `http://localhost:${ports.http}/crl/{crl}`,
+    },
     crl: { enabled: true },
     ari: { enabled: true },
     metrics: { enabled: true },
@@ -288,7 +351,11 @@ function serviceConfig({ files, at, ports, postgresPort, dns, mailPort }: Parts)
     dns: { resolvers: [dns.resolver] },
     security: { identifier_policy: { allowed_domains: ['*.corp.test'] } },
     smtp: { enabled: true, host: '127.0.0.1', port: mailPort, tls: 'none', from_address: 'ca@corp.test' },
-    admin_api: { enabled: true, initial_admin_email: 'ops@corp.test', token_secret: 'a secret of a test that has more than thirty-two bytes' },
+    admin_api: {
+      enabled: true,
+      initial_admin_email: 'ops@corp.test',
+      token_secret: 'a secret of a test that has more than thirty-two bytes',
+    },
     retention: { certificates_days_after_expiry: 400, archive_dir: at('state/archive') },
     logging: { level: 'ERROR' },
   }
@@ -314,22 +381,4 @@ const canConnect = async (socket: string) => {
 async function mustSign(config: string): Promise<void> {
   const { code, output } = await runCommand(process.execPath, [CLI, '-c', config, 'ca', 'test-sign'])
   if (code !== 0) throw new Error(output)
-}
-
-/** @returns a file with key and chain, as HAProxy and nginx take them */
-function makeCertificate(
-  folder: string,
-  name: string,
-  { host = 'localhost', daysAgo = 0, days = 60, chain = true, self = false }: Parameters<Stand['certificate']>[1] = {},
-): string {
-  const at = (file: string) => path.join(folder, file)
-  const openssl = (...args: string[]) => execFileSync('faketime', ['-f', `-${daysAgo}d`, 'openssl', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-  writeFileSync(at('leaf.ext'), `subjectAltName=DNS:${host}\nextendedKeyUsage=serverAuth\n`)
-  openssl('req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', at('leaf.key'), '-out', at('leaf.csr'), '-subj', `/CN=${host}`)
-  const signer = self ? ['-signkey', at('leaf.key')] : ['-CA', at('issuer.pem'), '-CAkey', at('issuer.key'), '-CAcreateserial']
-  openssl('x509', '-req', '-in', at('leaf.csr'), ...signer, '-days', String(days), '-extfile', at('leaf.ext'), '-out', at('leaf.pem'))
-  const parts = ['leaf.key', 'leaf.pem', ...(chain && !self ? ['issuer.pem'] : [])]
-  const file = at(`${name}.pem`)
-  writeFileSync(file, parts.map((part) => readFileSync(at(part), 'utf8')).join(''), { mode: 0o600 })
-  return file
 }

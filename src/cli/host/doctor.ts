@@ -8,7 +8,7 @@ import { Sources } from '../../doctor/sources.ts'
 import { AREA_NAMES, type Area } from '../../doctor/verdict.ts'
 import { VERSION } from '../../main/version.ts'
 import { UsageError } from '../../shared/command-line.ts'
-import { nameOfConfig, loadConfigFile } from '../config-file.ts'
+import { loadConfigFile, nameOfConfig } from '../config-file.ts'
 import { inspectServiceFiles } from '../configured-files.ts'
 import type { Printing } from '../values.ts'
 

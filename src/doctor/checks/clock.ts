@@ -32,7 +32,11 @@ export const CLOCK: readonly Check[] = [
       const { headers } = requireAnswer(asked, 'the public URL')
       if (headers.date === undefined) throw new CannotTell('the public URL sends no Date header')
       // The header has whole seconds.
-      return judgeClock('the public URL (Date header)', Date.parse(headers.date) + 500 - (before + Date.now()) / 2, 500 + (Date.now() - before) / 2)
+      return judgeClock(
+        'the public URL (Date header)',
+        Date.parse(headers.date) + 500 - (before + Date.now()) / 2,
+        500 + (Date.now() - before) / 2,
+      )
     },
   },
 ]

@@ -1,8 +1,8 @@
 /** Revocation lists as relying parties fetch them: from the URLs in certificates. */
 
-import type { DiagnosisRows } from '../../store/diagnosis-store.ts'
 import { crlPolicy, staleCrlAfterMs } from '../../settings/issuance-settings.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
+import type { DiagnosisRows } from '../../store/diagnosis-store.ts'
 import type { Check } from '../check.ts'
 import { type CrlFacts, readCrl } from '../facts/crl.ts'
 import type { Asked } from '../facts/http.ts'
@@ -30,7 +30,12 @@ export const CRL: readonly Check[] = [
       const [rows, { issuers }] = await Promise.all([sources.read('crls'), sources.signer()])
       const without = issuers.filter(({ id }) => !rows.some(({ issuerId }) => issuerId === id))
       return orOk(
-        without.map(({ id }) => failure(`the issuer ${id} has no list`, 'it needs cRLSign in its certificate; the line crl_failed of the log says what is wrong')),
+        without.map(({ id }) =>
+          failure(
+            `the issuer ${id} has no list`,
+            'it needs cRLSign in its certificate; the line crl_failed of the log says what is wrong',
+          ),
+        ),
         `${rows.length} are published`,
       )
     },
@@ -38,7 +43,8 @@ export const CRL: readonly Check[] = [
   {
     id: 'crl.plain-http',
     title: 'Lists can be fetched over plain HTTP from where certificates name them',
-    look: (sources) => forEach(sources, (place) => sources.fetch(place.url).then((asked) => judgeFetch(place.url, asked))),
+    look: (sources) =>
+      forEach(sources, (place) => sources.fetch(place.url).then((asked) => judgeFetch(place.url, asked))),
   },
   {
     id: 'crl.signature',
@@ -49,14 +55,19 @@ export const CRL: readonly Check[] = [
         if (!issuer) throw new CannotTell(`the issuer of ${url} is not known here`)
         return list.isSignedBy(issuer)
           ? ok(`${url}: by the issuer`)
-          : failure(`the list at ${url} is not signed by the issuer of its certificates`, 'see whether the URL leads to this service: ca.crl_url')
+          : failure(
+              `the list at ${url} is not signed by the issuer of its certificates`,
+              'see whether the URL leads to this service: ca.crl_url',
+            )
       }),
   },
   {
     id: 'crl.fresh',
     title: 'Lists are not older than they should be',
     look: (sources) =>
-      forEach(sources, async ({ url }) => judgeAge(url, await listAt(sources, url), new Date(), staleCrlAfterMs(sources.config))),
+      forEach(sources, async ({ url }) =>
+        judgeAge(url, await listAt(sources, url), new Date(), staleCrlAfterMs(sources.config)),
+      ),
   },
   {
     id: 'crl.number',
@@ -73,9 +84,14 @@ export const CRL: readonly Check[] = [
     look: (sources) =>
       forEach(sources, async ({ url }) => {
         const { answer } = await sources.fetch(url)
-        if (!answer || answer.status !== 200) throw new CannotTell(`${url} was not fetched`)
+        if (answer?.status !== 200) throw new CannotTell(`${url} was not fetched`)
         const type = answer.headers['content-type'] ?? 'nothing'
-        return type === 'application/pkix-crl' ? ok(url) : warning(`${url} is sent as ${type}`, 'let the proxy pass Content-Type on: Windows wants application/pkix-crl')
+        return type === 'application/pkix-crl'
+          ? ok(url)
+          : warning(
+              `${url} is sent as ${type}`,
+              'let the proxy pass Content-Type on: Windows wants application/pkix-crl',
+            )
       }),
   },
   {
@@ -88,7 +104,10 @@ export const CRL: readonly Check[] = [
       const long = rows.filter(({ bytes }) => Number(bytes) > crl_bytes * 0.8)
       return orOk(
         long.map(({ issuerId, bytes }) =>
-          warning(`a list of ${issuerId} has ${bytes} bytes, and the signer takes ${crl_bytes}`, 'raise limits.crl_bytes of the signer, or spread it: crl.shards (docs/operations/crl.md)'),
+          warning(
+            `a list of ${issuerId} has ${bytes} bytes, and the signer takes ${crl_bytes}`,
+            'raise limits.crl_bytes of the signer, or spread it: crl.shards (docs/operations/crl.md)',
+          ),
         ),
         `at most ${crl_bytes} bytes are taken`,
       )
@@ -135,13 +154,21 @@ async function listAt(sources: Sources, url: string): Promise<CrlFacts> {
   }
 }
 
-const SERVE = 'set crl.http_port: 80, or let the proxy serve the path without TLS and set ca.crl_url (docs/operations/crl.md)'
+const SERVE =
+  'set crl.http_port: 80, or let the proxy serve the path without TLS and set ca.crl_url (docs/operations/crl.md)'
 
 export function judgeFetch(url: string, { answer, failure: why }: Asked): Verdict {
-  if (/^https:/i.test(url)) return failure(`certificates name ${url}, which relying parties cannot fetch while they check TLS (RFC 5280 §8)`, SERVE)
+  if (/^https:/i.test(url))
+    return failure(
+      `certificates name ${url}, which relying parties cannot fetch while they check TLS (RFC 5280 §8)`,
+      SERVE,
+    )
   if (!answer) return failure(`${url} cannot be fetched: ${why}`, SERVE)
   if (answer.status >= 300 && answer.status < 400)
-    return failure(`${url} is redirected to ${answer.headers.location ?? 'nowhere'}: relying parties do not follow, least of all to https`, 'take the path of the lists out of the redirection of the proxy (deploy/proxy)')
+    return failure(
+      `${url} is redirected to ${answer.headers.location ?? 'nowhere'}: relying parties do not follow, least of all to https`,
+      'take the path of the lists out of the redirection of the proxy (deploy/proxy)',
+    )
   if (answer.status !== 200) return failure(`${url} answers with ${answer.status}`, SERVE)
   return ok(`${url} has ${answer.body.length} bytes`)
 }
@@ -149,12 +176,24 @@ export function judgeFetch(url: string, { answer, failure: why }: Asked): Verdic
 /** Of clocks. */
 const SLACK_MS = 60_000
 
-export function judgeAge(url: string, { thisUpdate, nextUpdate }: Pick<CrlFacts, 'thisUpdate' | 'nextUpdate'>, now: Date, staleAfterMs: number | undefined): Verdict {
-  const rebuild = 'chancery -c FILE crl rebuild says what keeps lists from being built; a cache in between may hold an old one'
-  if (nextUpdate !== undefined && nextUpdate < now) return failure(`the list at ${url} ended at ${nextUpdate.toISOString()}`, rebuild)
-  if (thisUpdate.getTime() > now.getTime() + SLACK_MS) return failure(`the list at ${url} begins later, at ${thisUpdate.toISOString()}`, 'compare the clocks of this host and the database')
+export function judgeAge(
+  url: string,
+  { thisUpdate, nextUpdate }: Pick<CrlFacts, 'thisUpdate' | 'nextUpdate'>,
+  now: Date,
+  staleAfterMs: number | undefined,
+): Verdict {
+  const rebuild =
+    'chancery -c FILE crl rebuild says what keeps lists from being built; a cache in between may hold an old one'
+  if (nextUpdate !== undefined && nextUpdate < now)
+    return failure(`the list at ${url} ended at ${nextUpdate.toISOString()}`, rebuild)
+  if (thisUpdate.getTime() > now.getTime() + SLACK_MS)
+    return failure(
+      `the list at ${url} begins later, at ${thisUpdate.toISOString()}`,
+      'compare the clocks of this host and the database',
+    )
   const ageMs = now.getTime() - thisUpdate.getTime()
-  if (staleAfterMs !== undefined && ageMs > staleAfterMs) return failure(`the list at ${url} is of ${thisUpdate.toISOString()}, older than twice its interval`, rebuild)
+  if (staleAfterMs !== undefined && ageMs > staleAfterMs)
+    return failure(`the list at ${url} is of ${thisUpdate.toISOString()}, older than twice its interval`, rebuild)
   return ok(`${url} is of ${thisUpdate.toISOString()}`)
 }
 

@@ -18,7 +18,10 @@ export const DATABASE: readonly Check[] = [
         return ok(`a session began on ${host}`)
       } catch (error) {
         if (sources.options.loaded.ok)
-          return failure(messageOf(error), `see that PostgreSQL runs and lets the role in: database.host, database.user, pg_hba.conf (${PAGE})`)
+          return failure(
+            messageOf(error),
+            `see that PostgreSQL runs and lets the role in: database.host, database.user, pg_hba.conf (${PAGE})`,
+          )
         throw error
       }
     },
@@ -54,13 +57,15 @@ export const DATABASE: readonly Check[] = [
   {
     id: 'database.durable',
     title: 'What PostgreSQL confirms is on the disk',
-    look: async (sources) => judgeDurability(new Map((await sources.read('settings')).map(({ name, value }) => [name, value]))),
+    look: async (sources) =>
+      judgeDurability(new Map((await sources.read('settings')).map(({ name, value }) => [name, value]))),
   },
   {
     id: 'database.replication',
     title: 'Replicas that commits wait for are there and keep up',
     async look(sources) {
-      const names = (await sources.read('settings')).find(({ name }) => name === 'synchronous_standby_names')?.value ?? ''
+      const names =
+        (await sources.read('settings')).find(({ name }) => name === 'synchronous_standby_names')?.value ?? ''
       const replicas = await sources.read('replicas')
       return names === '' && replicas.length === 0 ? undefined : judgeReplication(names, replicas)
     },
@@ -93,7 +98,11 @@ export const DATABASE: readonly Check[] = [
     id: 'database.vacuum',
     title: 'Dead rows are cleaned away',
     async look(sources) {
-      const [settings, bloated, { age }] = await Promise.all([sources.read('settings'), sources.read('bloated'), sources.read('server')])
+      const [settings, bloated, { age }] = await Promise.all([
+        sources.read('settings'),
+        sources.read('bloated'),
+        sources.read('server'),
+      ])
       const isOff = settings.some(({ name, value }) => name === 'autovacuum' && value !== 'on')
       return judgeVacuum({ isOff, bloated, age })
     },
@@ -120,7 +129,9 @@ export const DATABASE: readonly Check[] = [
     async look(sources) {
       const found = await sources.read('indexes')
       return orOk(
-        found.map(({ name }) => failure(`the index ${name} is invalid: its build was cut off`, `REINDEX INDEX CONCURRENTLY ${name}`)),
+        found.map(({ name }) =>
+          failure(`the index ${name} is invalid: its build was cut off`, `REINDEX INDEX CONCURRENTLY ${name}`),
+        ),
         'none is invalid',
       )
     },
@@ -149,12 +160,17 @@ export function judgeDurability(settings: ReadonlyMap<string, string>): readonly
     [
       ...['fsync', 'full_page_writes']
         .filter(off)
-        .map((name) => failure(`${name} is off in PostgreSQL: a crash of its machine can ruin the database`, `${name} = on in postgresql.conf, then SELECT pg_reload_conf()`)),
+        .map((name) =>
+          failure(
+            `${name} is off in PostgreSQL: a crash of its machine can ruin the database`,
+            `${name} = on in postgresql.conf, then SELECT pg_reload_conf()`,
+          ),
+        ),
       ...(off('synchronous_commit')
         ? [
             warning(
               'synchronous_commit is off in PostgreSQL; the service sets local for its own sessions, and no replica is waited for',
-              "synchronous_commit = on in postgresql.conf or for the role, then SELECT pg_reload_conf()",
+              'synchronous_commit = on in postgresql.conf or for the role, then SELECT pg_reload_conf()',
             ),
           ]
         : []),
@@ -188,7 +204,12 @@ export function judgeReplication(standbyNames: string, replicas: readonly Replic
         : []),
       ...replicas
         .filter(({ lagBytes }) => (lagBytes ?? 0) > MOST_LAG_BYTES)
-        .map(({ name, lagBytes }) => warning(`the replica ${name} is ${mebibytes(lagBytes ?? 0)} behind`, 'look at its log, its disk and the network between')),
+        .map(({ name, lagBytes }) =>
+          warning(
+            `the replica ${name} is ${mebibytes(lagBytes ?? 0)} behind`,
+            'look at its log, its disk and the network between',
+          ),
+        ),
     ],
     `${replicas.length} connected`,
   )
@@ -225,9 +246,28 @@ const OLD_TRANSACTION_IDS = 1_000_000_000
 export function judgeVacuum({ isOff, bloated, age }: Vacuum): readonly Verdict[] {
   return orOk(
     [
-      ...(isOff ? [failure('autovacuum is off in PostgreSQL: tables grow, and the database stops in the end', 'autovacuum = on in postgresql.conf, then SELECT pg_reload_conf()')] : []),
-      ...bloated.map(({ name, dead }) => warning(`the table ${name} has ${dead} dead rows, more than living ones`, `see what keeps autovacuum from it (old transactions), then VACUUM ${name}`)),
-      ...(age > OLD_TRANSACTION_IDS ? [failure(`the oldest transaction id is ${age} old; PostgreSQL stops at 2,000,000,000`, 'VACUUM FREEZE as superuser, and end old transactions and prepared ones')] : []),
+      ...(isOff
+        ? [
+            failure(
+              'autovacuum is off in PostgreSQL: tables grow, and the database stops in the end',
+              'autovacuum = on in postgresql.conf, then SELECT pg_reload_conf()',
+            ),
+          ]
+        : []),
+      ...bloated.map(({ name, dead }) =>
+        warning(
+          `the table ${name} has ${dead} dead rows, more than living ones`,
+          `see what keeps autovacuum from it (old transactions), then VACUUM ${name}`,
+        ),
+      ),
+      ...(age > OLD_TRANSACTION_IDS
+        ? [
+            failure(
+              `the oldest transaction id is ${age} old; PostgreSQL stops at 2,000,000,000`,
+              'VACUUM FREEZE as superuser, and end old transactions and prepared ones',
+            ),
+          ]
+        : []),
     ],
     'autovacuum is on',
   )

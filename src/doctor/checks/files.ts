@@ -79,7 +79,11 @@ export const FILES: readonly Check[] = [
       const { config } = sources
       const own = ownSigner(sources) === undefined ? undefined : signerProgram(config).auditFile
       const audit = signerOf(sources)?.audit.file ?? own
-      const folders = [audit && path.dirname(audit), config.retention.archive_dir, fileFolder(config.logging.audit.file)]
+      const folders = [
+        audit && path.dirname(audit),
+        config.retention.archive_dir,
+        fileFolder(config.logging.audit.file),
+      ]
       const named = folders.filter((folder) => typeof folder === 'string').map((folder) => path.resolve(folder))
       return named.length === 0 ? undefined : together([...new Set(named)], judgeFolder)
     },
@@ -118,14 +122,24 @@ export function judgeConfiguration(facts: FileFacts, serviceUid: number | undefi
 
 export function judgeSecret(facts: FileFacts, forbidden: number, wanted: string): Verdict[] {
   if ((facts.mode & forbidden) === 0) return []
-  return [failure(`${named(facts)} is a secret, and too many can read it`, `chmod ${wanted} ${facts.file}; then replace the secret`)]
+  return [
+    failure(
+      `${named(facts)} is a secret, and too many can read it`,
+      `chmod ${wanted} ${facts.file}; then replace the secret`,
+    ),
+  ]
 }
 
 /** @param serviceUid of the service where a signer of its own runs elsewhere */
 export function judgeKey(facts: FileFacts, serviceUid: number | undefined): Verdict[] {
   const { file, mode, uid } = facts
   if ((mode & 0o077) !== 0)
-    return [failure(`${named(facts)} is the key of an issuer, and others can read it`, `chmod 600 ${file}; think about who has read it`)]
+    return [
+      failure(
+        `${named(facts)} is the key of an issuer, and others can read it`,
+        `chmod 600 ${file}; think about who has read it`,
+      ),
+    ]
   if (serviceUid === undefined || uid !== serviceUid) return []
   return [
     failure(
@@ -138,7 +152,8 @@ export function judgeKey(facts: FileFacts, serviceUid: number | undefined): Verd
 function judgeFolder(facts: FileFacts): Verdict[] {
   const { file, mode, kind } = facts
   if (kind !== 'folder') return [failure(`${file} is no folder`, 'name a folder')]
-  if ((mode & 0o022) !== 0) return [failure(`${named(facts)} can be written by others than its owner`, `chmod 700 ${file}`)]
+  if ((mode & 0o022) !== 0)
+    return [failure(`${named(facts)} can be written by others than its owner`, `chmod 700 ${file}`)]
   return (mode & 0o004) === 0 ? [] : [warning(`${named(facts)} can be read by every user`, `chmod 700 ${file}`)]
 }
 
@@ -147,7 +162,12 @@ function judgeSocket(socket: string): readonly Verdict[] {
   const folder = path.dirname(socket)
   if (problem === 'closed') return [unknown(`cannot tell, because ${socket} cannot be looked at: ${text}`, AS_ROOT)]
   if (!facts)
-    return [failure(`${socket} (ca.signer.socket) is not there`, 'start the signer: systemctl start chancery-signer, or its tunnel')]
+    return [
+      failure(
+        `${socket} (ca.signer.socket) is not there`,
+        'start the signer: systemctl start chancery-signer, or its tunnel',
+      ),
+    ]
   if (facts.kind !== 'socket') return [failure(`${socket} is no socket`, 'correct ca.signer.socket')]
   const around = stateOf(folder).facts
   if (around && (around.mode & 0o007) !== 0)

@@ -20,7 +20,10 @@ export const MAIL: readonly Check[] = [
         await transport.probe()
         return ok(`${place} answers (smtp.tls: ${settings.tls})`)
       } catch (error) {
-        return failure(`the mail server ${place} (smtp.tls: ${settings.tls}) cannot be used: ${messageOf(error)}`, 'correct smtp.host, port, tls, username or ca_file; chancery -c FILE mail test --to ADDRESS sends a mail')
+        return failure(
+          `the mail server ${place} (smtp.tls: ${settings.tls}) cannot be used: ${messageOf(error)}`,
+          'correct smtp.host, port, tls, username or ca_file; chancery -c FILE mail test --to ADDRESS sends a mail',
+        )
       } finally {
         transport.close()
       }

@@ -1,16 +1,16 @@
-/** The public URL as clients see it: what a proxy in front strips, replaces, keeps or refuses. */
+/** The public URL as clients see it: what a proxy in front strips, replaces, caches or refuses. */
 
+import { parseCertificate } from '../../shared/pki/certificate.ts'
+import { renderCertId } from '../../shared/protocol/renewal-info.ts'
 import type { Check } from '../check.ts'
 import type { Answer, Ask, Asked } from '../facts/http.ts'
+import { jsonOf } from '../facts/json.ts'
 import { askForAccount } from '../facts/signed-request.ts'
 import { requireAnswer, type Sources } from '../sources.ts'
-import { renderCertId } from '../../shared/protocol/renewal-info.ts'
-import { parseCertificate } from '../../shared/pki/certificate.ts'
-import { CannotTell, failure, ok, type Verdict, unknown, warning } from '../verdict.ts'
-import { jsonOf } from './service.ts'
+import { CannotTell, failure, ok, unknown, type Verdict } from '../verdict.ts'
+import { directory, isOldHttp, PUBLIC, requireDirectory } from './proxy-shared.ts'
 
 const EXAMPLES = 'compare its configuration with deploy/proxy/nginx.conf or deploy/proxy/haproxy.cfg'
-const PUBLIC = 'the public URL'
 
 export const PROXY: readonly Check[] = [
   {
@@ -20,10 +20,16 @@ export const PROXY: readonly Check[] = [
       const url = sources.urls.fixed('directory')
       const { answer, failure: why } = await directory(sources)
       if (!answer)
-        return failure(`${url} cannot be fetched from here: ${why}`, 'see that the name leads here (server.external_url) and that the proxy listens')
+        return failure(
+          `${url} cannot be fetched from here: ${why}`,
+          'see that the name leads here (server.external_url) and that the proxy listens',
+        )
       if (answer.status === 200 || isOldHttp(answer)) return ok(`${url} answers`)
       const direct = (await sources.directly(sources.local('directory'))).answer?.status ?? 'nothing'
-      return failure(`${url} answers with ${answer.status}, the service itself with ${direct}`, `see where the proxy sends requests; ${EXAMPLES}`)
+      return failure(
+        `${url} answers with ${answer.status}, the service itself with ${direct}`,
+        `see where the proxy sends requests; ${EXAMPLES}`,
+      )
     },
   },
   {
@@ -32,7 +38,10 @@ export const PROXY: readonly Check[] = [
     async look(sources) {
       const answer = requireAnswer(await directory(sources), PUBLIC)
       if (!isOldHttp(answer)) return ok('it does')
-      return failure('requests get 505: the proxy speaks HTTP/1.0 to the service', 'in nginx: proxy_http_version 1.1; with proxy_set_header Connection "";')
+      return failure(
+        'requests get 505: the proxy speaks HTTP/1.0 to the service',
+        'in nginx: proxy_http_version 1.1; with proxy_set_header Connection "";',
+      )
     },
   },
   {
@@ -71,10 +80,13 @@ export const PROXY: readonly Check[] = [
     title: 'A signed request reaches the service as it was sent',
     async look(sources) {
       await requireDirectory(sources)
-      const nonce = requireAnswer(await sources.directly(sources.local('newNonce')), 'the service').headers['replay-nonce']
+      const nonce = requireAnswer(await sources.directly(sources.local('newNonce')), 'the service').headers[
+        'replay-nonce'
+      ]
       const url = sources.urls.fixed('newAccount')
       const body = askForAccount(url, String(nonce), sources.config.security.allowed_algorithms)
-      if (body === undefined) throw new CannotTell('the service takes none of the algorithms that the doctor signs with')
+      if (body === undefined)
+        throw new CannotTell('the service takes none of the algorithms that the doctor signs with')
       const sent = await sources.publicly(sources.local('newAccount'), post(body))
       return judgeSigned(requireAnswer(sent, PUBLIC))
     },
@@ -113,28 +125,6 @@ export const PROXY: readonly Check[] = [
     },
   },
   {
-    id: 'proxy.client-address',
-    title: 'The service knows the addresses of clients',
-    async look(sources) {
-      if (isSame(sources)) return undefined
-      const { client, answer } = await shownClient(sources)
-      return judgeAddress({ seen: client.address, own: answer.localAddress, ...trust(sources) })
-    },
-  },
-  {
-    id: 'proxy.scheme',
-    title: 'The service knows that clients use HTTPS',
-    async look(sources) {
-      if (isSame(sources)) return undefined
-      const { client } = await shownClient(sources)
-      if (`${client.scheme}:` === new URL(sources.config.server.external_url).protocol) return ok(`it takes them for ${client.scheme}`)
-      return failure(
-        `the service takes requests to its https URL for ${client.scheme}`,
-        'set proxy.enabled and proxy.trusted_proxies to the address of the proxy, and let it send X-Forwarded-Proto; in nginx: proxy_set_header X-Forwarded-Proto $scheme;',
-      )
-    },
-  },
-  {
     id: 'proxy.operators',
     title: 'Metrics and health are kept from the world',
     async look(sources) {
@@ -152,33 +142,20 @@ export const PROXY: readonly Check[] = [
   },
 ]
 
-const directory = (sources: Sources) => sources.publicly(sources.local('directory'))
-const isOldHttp = ({ status }: Answer) => status === 505 || status === 426
-
-/** @throws CannotTell where the proxy answers something else: its own check says so */
-async function requireDirectory(sources: Sources): Promise<Answer> {
-  const answer = requireAnswer(await directory(sources), PUBLIC)
-  if (answer.status !== 200) throw new CannotTell(`${PUBLIC} answers with ${answer.status}`)
-  return answer
-}
-
 function newNonce(sources: Sources, method: 'HEAD' | 'GET', id = '1'): Promise<Asked> {
   return sources.publicly(sources.local('newNonce'), { method, headers: { 'X-Request-ID': `doctor-${id}` } })
 }
 
 const post = (body: string): Ask => ({ method: 'POST', body, headers: { 'Content-Type': 'application/jose+json' } })
 
-/** No proxy is told of and none shows: the service has the public port itself. */
-const isSame = ({ config: { proxy, server } }: Sources) => !proxy.enabled && server.tls.cert_path !== null
-
-const trust = ({ config: { proxy } }: Sources) => ({ isProxy: proxy.enabled, trusted: proxy.trusted_proxies })
-
 export function judgeDirectory(found: Partial<Record<string, unknown>>, externalUrl: string): Verdict {
   const urls = Object.values(found).filter((value): value is string => typeof value === 'string')
   const foreign = urls.find((url) => !url.startsWith(externalUrl.replace(/\/$/, '')))
   if (urls.length > 0 && foreign === undefined) return ok(`all its URLs begin with ${externalUrl}`)
   return failure(
-    foreign === undefined ? 'what answers there is no ACME directory' : `the directory names ${foreign}, and server.external_url is ${externalUrl}`,
+    foreign === undefined
+      ? 'what answers there is no ACME directory'
+      : `the directory names ${foreign}, and server.external_url is ${externalUrl}`,
     'restart the service if the key was changed; else lead the public URL to this service',
   )
 }
@@ -196,9 +173,15 @@ type HeaderValue = string | string[] | undefined
 export function judgeNonces(first: HeaderValue, second: HeaderValue, direct: HeaderValue): Verdict {
   if (direct === undefined) return unknown('cannot tell, because the service itself sends none; it may be overloaded')
   if (first === undefined || second === undefined)
-    return failure('the header Replay-Nonce is missing at the public URL: no client can do anything', 'let the proxy pass Replay-Nonce on; in nginx: no proxy_hide_header Replay-Nonce')
+    return failure(
+      'the header Replay-Nonce is missing at the public URL: no client can do anything',
+      'let the proxy pass Replay-Nonce on; in nginx: no proxy_hide_header Replay-Nonce',
+    )
   if (first !== second) return ok('two requests got two nonces')
-  return failure('two requests got the same Replay-Nonce: something in between caches new-nonce', 'switch caching off for the service; in nginx: proxy_cache off;')
+  return failure(
+    'two requests got the same Replay-Nonce: something in between caches new-nonce',
+    'switch caching off for the service; in nginx: proxy_cache off;',
+  )
 }
 
 type Page = (sources: Sources) => Promise<string | undefined>
@@ -233,7 +216,10 @@ function stripped(id: string, header: string, why: string, page: Page): Check {
       if (direct === undefined) return undefined
       const { [name]: seen } = requireAnswer(await sources.publicly(path), PUBLIC).headers
       if (seen !== undefined) return ok(`it does: ${String(seen).slice(0, 100)}`)
-      return failure(`the header ${header} is missing at the public URL: ${why}`, `let the proxy pass ${header} on; in nginx: no proxy_hide_header ${header}`)
+      return failure(
+        `the header ${header} is missing at the public URL: ${why}`,
+        `let the proxy pass ${header} on; in nginx: no proxy_hide_header ${header}`,
+      )
     },
   }
 }
@@ -241,69 +227,18 @@ function stripped(id: string, header: string, why: string, page: Page): Check {
 export function judgeSigned({ status, headers, body }: Pick<Answer, 'status' | 'headers' | 'body'>): Verdict {
   const text = body.toString('utf8', 0, 2_000)
   if (text.includes('accountDoesNotExist')) return ok('it was read, and its key has no account')
-  const type = /"type":\s*"(?:urn:ietf:params:acme:error:)?([^"]+)"/.exec(text)?.[1] ?? String(headers['content-type'] ?? 'no type')
+  const type =
+    /"type":\s*"(?:urn:ietf:params:acme:error:)?([^"]+)"/.exec(text)?.[1] ??
+    String(headers['content-type'] ?? 'no type')
   const detail = /"detail":\s*"([^"]{0,200})/.exec(text)?.[1] ?? ''
   if (status === 415 || /Content-Type/i.test(detail))
-    return failure('the service gets another Content-Type than application/jose+json: every request of a client fails', 'let the proxy leave the header Content-Type of requests alone')
+    return failure(
+      'the service gets another Content-Type than application/jose+json: every request of a client fails',
+      'let the proxy leave the header Content-Type of requests alone',
+    )
   if (status === 429) return unknown('cannot tell, because this host has asked too often (429)')
   return failure(
     `a signed request gets ${status} ${type}${detail && `: ${detail}`}, where accountDoesNotExist is right`,
     `see what the proxy makes of POST requests; ${EXAMPLES}`,
-  )
-}
-
-/** Of networks that are for documentation (RFC 5737): no client has it. */
-const CLAIMED = '192.0.2.77'
-/** Any address of 127.0.0.0/8 is this host; this one is nobody's proxy. */
-const OTHER_LOOPBACK = '127.0.0.53'
-
-interface ShownClient {
-  client: { address: string; scheme: string }
-  answer: Answer
-}
-
-async function shownClient(sources: Sources): Promise<ShownClient> {
-  const { remoteAddress } = await requireDirectory(sources)
-  const headers = { 'X-Forwarded-For': CLAIMED, 'X-Forwarded-Proto': 'http' }
-  // On loopback the proxy's own address is ours, too, and would hide that it tells nothing.
-  const isLoopback = remoteAddress.startsWith('127.')
-  const answer = requireAnswer(
-    await sources.publicly('/livez', { headers, ...(isLoopback && { localAddress: OTHER_LOOPBACK }) }),
-    PUBLIC,
-  )
-  if (answer.status !== 200)
-    throw new CannotTell(
-      `the proxy refuses /livez to this host (${answer.status})`,
-      `add ${answer.localAddress} to those who may ask for /livez: the network in deploy/proxy`,
-    )
-  const { client } = jsonOf<{ client: { address: string; scheme: string } }>(answer.body)
-  if (!client) throw new CannotTell('the service is of an earlier release')
-  return { client, answer }
-}
-
-interface SeenAddress {
-  /** By the service. */
-  seen: string
-  /** Of this side of the connection. */
-  own: string
-  isProxy: boolean
-  trusted: readonly string[]
-}
-
-export function judgeAddress({ seen, own, isProxy, trusted }: SeenAddress): Verdict {
-  const pass = 'in nginx: proxy_set_header X-Forwarded-For $remote_addr; in HAProxy: http-request set-header X-Forwarded-For %[src]'
-  if (seen === CLAIMED)
-    return failure('the service believes the X-Forwarded-For that a client sends: anybody can choose an address, and pass limits', `let the proxy set the header itself; ${pass}`)
-  if (seen === own) return ok(`it sees ${seen}`)
-  if (!isProxy)
-    return failure(
-      `the service takes this host (${own}) for ${seen}: all clients count as one, and share its limits`,
-      `set proxy.enabled: true and proxy.trusted_proxies: [${seen}]`,
-    )
-  if (trusted.includes(seen) || seen.startsWith('127.') || seen === '::1')
-    return failure(`the service takes this host (${own}) for ${seen}, the proxy: all clients count as one, and share its limits`, `let the proxy send X-Forwarded-For; ${pass}`)
-  return warning(
-    `the service takes this host (${own}) for ${seen}`,
-    `where addresses are translated on the way to the proxy, all is well; else add ${seen} to proxy.trusted_proxies`,
   )
 }

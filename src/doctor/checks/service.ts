@@ -1,11 +1,9 @@
-/** The running service: whether it answers, what it says of itself, and what waits in the database. */
+/** The running service: whether it answers, what it says of itself, and as whom it runs. */
 
-import { alarmsOf, type WorkersStatus } from '../../domain/alarms.ts'
-import { readWorkers } from '../../store/background-run-store.ts'
-import { createServerSettings } from '../../store/switch-store.ts'
 import type { Check } from '../check.ts'
+import { jsonOf } from '../facts/json.ts'
 import { requireAnswer } from '../sources.ts'
-import { CannotTell, failure, messageOf, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
+import { CannotTell, failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
 
 const START = 'start it: systemctl start chancery; journalctl -u chancery says why it has ended'
 
@@ -75,7 +73,8 @@ export const SERVICE: readonly Check[] = [
     look(sources) {
       const { server, database, challenges } = sources.config
       const limit = sources.process()?.openFilesLimit
-      if (limit === undefined) throw new CannotTell('the limits of the process cannot be read', 'run chancery doctor as root')
+      if (limit === undefined)
+        throw new CannotTell('the limits of the process cannot be read', 'run chancery doctor as root')
       return judgeDescriptors(limit, [
         ['server.overload.max_connections', server.overload.max_connections],
         ['challenges.max_concurrent', challenges.max_concurrent],
@@ -99,62 +98,14 @@ export const SERVICE: readonly Check[] = [
       })
     },
   },
-  {
-    id: 'service.switches',
-    title: 'No switch stops orders or signatures',
-    async look(sources) {
-      const { maintenance, stopSigning } = await createServerSettings(await sources.database()).switches()
-      const by = (one: typeof maintenance) => `by ${one.by ?? 'somebody'}${one.reason ? ` (${one.reason})` : ''}`
-      return orOk(
-        [
-          ...(stopSigning.on
-            ? [failure(`signing is stopped, ${by(stopSigning)}: no certificate and no CRL is signed`, 'when the reason has gone: chancery -c FILE signing resume')]
-            : []),
-          ...(maintenance.on
-            ? [warning(`maintenance mode is on, ${by(maintenance)}: new orders are refused`, 'when it has ended: chancery -c FILE maintenance off')]
-            : []),
-        ],
-        'orders are taken, and signatures made',
-      )
-    },
-  },
-  {
-    id: 'service.tasks',
-    title: 'Background tasks run, and their events are delivered',
-    async look(sources) {
-      const workers = await readWorkers(await sources.database())
-      const [{ deadLetters, failedMails }, alarms, { behindSince }] = await Promise.all([
-        sources.read('deliveries'),
-        sources.read('alarms'),
-        sources.read('marks'),
-      ])
-      return judgeOperation({ workers, deadLetters, failedMails, alarmEvents: alarms.count, behindSince, now: new Date() })
-    },
-  },
-  {
-    id: 'service.unfinished',
-    title: 'No issuance is stuck',
-    async look(sources) {
-      const [intents, others] = await Promise.all([sources.read('intents'), sources.read('csrIssuances')])
-      const limit = sources.config.ca.deferred_signing_timeout
-      return judgeUnfinished(intents, others, limit)
-    },
-  },
 ]
-
-export function jsonOf<T extends object>(body: Buffer): Partial<T> {
-  try {
-    return JSON.parse(body.toString('utf8')) as Partial<T>
-  } catch (error) {
-    throw new CannotTell(`the answer is no JSON: ${messageOf(error)}`)
-  }
-}
 
 function mendOfReason(reason: string): string {
   if (/signer|CA backend/i.test(reason)) return 'see the checks of the signer: systemctl status chancery-signer'
   if (/database/i.test(reason)) return 'see the checks of the database: chancery -c FILE db status'
   if (/pool/i.test(reason)) return 'raise database.max_connections, or see which statements hang'
-  if (/CRL/.test(reason)) return 'see why no list is built: the line crl_failed of the log, chancery -c FILE crl rebuild'
+  if (/CRL/.test(reason))
+    return 'see why no list is built: the line crl_failed of the log, chancery -c FILE crl rebuild'
   return 'wait until it has started or stopped; the log says why: journalctl -u chancery'
 }
 
@@ -165,11 +116,20 @@ interface Health {
 
 const PARTS: Readonly<Record<string, { is: 'failure' | 'warning'; mend: string }>> = {
   database: { is: 'failure', mend: 'see the checks of the database: chancery -c FILE db status' },
-  ca_backend: { is: 'failure', mend: 'see the checks of the signer, or the log of the other CA (docs/operations/backends.md)' },
+  ca_backend: {
+    is: 'failure',
+    mend: 'see the checks of the signer, or the log of the other CA (docs/operations/backends.md)',
+  },
   crl: { is: 'failure', mend: 'the line crl_failed of the log says why; then chancery -c FILE crl rebuild' },
-  signer_records: { is: 'failure', mend: 'chancery -c FILE reconcile --dry-run says what the database lacks (docs/operations/database.md)' },
+  signer_records: {
+    is: 'failure',
+    mend: 'chancery -c FILE reconcile --dry-run says what the database lacks (docs/operations/database.md)',
+  },
   dns_resolver: { is: 'warning', mend: 'see the checks of the name servers (dns.resolvers)' },
-  audit_log: { is: 'failure', mend: 'chancery -c FILE audit verify says where the log was changed (docs/operations/administration.md)' },
+  audit_log: {
+    is: 'failure',
+    mend: 'chancery -c FILE audit verify says where the log was changed (docs/operations/administration.md)',
+  },
   smtp: { is: 'warning', mend: 'see the check of the mail server (smtp.host)' },
   events: { is: 'warning', mend: 'see who does not take events: docs/operations/events.md' },
 }
@@ -222,73 +182,9 @@ export function judgeInstances({ instances, isAlive, nonces, limits }: Instances
   ]
   if (share.length === 0) return [ok(`${instances} instances run, and share nonces and counters`)]
   return [
-    failure(`${instances} instances run on this database, and each counts for itself`, `set ${share.join(' and ')} on all, and restart them`),
+    failure(
+      `${instances} instances run on this database, and each counts for itself`,
+      `set ${share.join(' and ')} on all, and restart them`,
+    ),
   ]
-}
-
-interface Operation {
-  workers: WorkersStatus
-  deadLetters: number
-  failedMails: number
-  alarmEvents: number
-  behindSince: Date | null
-  now: Date
-}
-
-const MENDS: Readonly<Record<string, string>> = {
-  task: 'chancery -c FILE workers and the log say more (docs/operations/monitoring.md)',
-  consumer: 'see why its receiver does not take them: docs/operations/events.md',
-  dead_letters: 'chancery -c FILE dead-letters lists them; retry or delete them (docs/operations/events.md)',
-  notifications: 'chancery -c FILE notifications lists them; smtp.* names the mail server',
-  alarm_event: 'look for lines of level fatal in the log, each with its reason: journalctl -u chancery',
-  database_behind: 'chancery -c FILE reconcile --dry-run says what lacks (docs/operations/database.md, "After a fail-over")',
-}
-
-/** As the overview of the console judges them. */
-export function judgeOperation({ workers, deadLetters, failedMails, alarmEvents, behindSince, now }: Operation) {
-  const alarms = alarmsOf({
-    now,
-    instance: { database: 'ok', pool: { max: 1, size: 1, available: 1, waiting: 0 }, caBackend: { status: 'ok', reason: undefined, tokens: [] }, dnsResolver: undefined, issuers: [] },
-    databaseBehindSince: behindSince ?? undefined,
-    crl: { isPublished: false, isStale: false, obstacle: undefined },
-    isSigningStopped: false,
-    isInMaintenance: false,
-    workers,
-    deadLetters,
-    failedNotifications: failedMails,
-    oldestValidationSeconds: 0,
-    alarmEvents,
-  })
-  const found = alarms.map(({ severity, code, message }) => {
-    const mend = MENDS[code] ?? 'docs/operations/monitoring.md says more'
-    return severity === 'error' ? failure(message, mend) : warning(message, mend)
-  })
-  return orOk(found, `${workers.tasks.length} tasks have run, nothing is left undelivered`)
-}
-
-type Intents = { count: number; oldestSeconds: number }
-
-export function judgeUnfinished(intents: Intents, others: { count: number; failures: number }, limitSeconds: number) {
-  const isOld = intents.count > 0 && intents.oldestSeconds > limitSeconds
-  return orOk(
-    [
-      ...(isOld
-        ? [
-            failure(
-              `${intents.count} issuances have begun and not ended, the oldest ${intents.oldestSeconds} s ago`,
-              'a running instance finishes them as soon as its signer answers; the log line issuance_interrupted says why one has stopped',
-            ),
-          ]
-        : []),
-      ...(others.failures > 2
-        ? [
-            warning(
-              `of ${others.count} issuances by another CA, one has failed ${others.failures} times in a row`,
-              'chancery -c FILE ca test-sign asks the CA; docs/operations/backends.md says what to watch',
-            ),
-          ]
-        : []),
-    ],
-    intents.count === 0 ? 'none waits' : `${intents.count} are under way`,
-  )
 }

@@ -1,6 +1,5 @@
 /** A CRL as a relying party gets it. */
 
-import { createHash, X509Certificate } from 'node:crypto'
 import { readAlgorithmIdentifier, type SignatureAlgorithm } from '../../shared/pki/algorithms.ts'
 import { parseCertificate } from '../../shared/pki/certificate.ts'
 import { readSingle, TAG } from '../../shared/pki/der.ts'
@@ -42,7 +41,3 @@ export function readCrl(der: Buffer): CrlFacts {
 function verified(tbs: Buffer, algorithm: SignatureAlgorithm | undefined, signature: Buffer, issuer: Buffer): boolean {
   return verifySignature(algorithm, tbs, parseCertificate(issuer).tbs.spki, signature)
 }
-
-/** For people. */
-export const subjectOf = (der: Buffer): string => new X509Certificate(der).subject.replaceAll('\n', ', ')
-export const fingerprintOf = (der: Buffer): string => createHash('sha256').update(der).digest('hex')

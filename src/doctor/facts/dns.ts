@@ -1,7 +1,7 @@
 /** One question to one name server, as validation asks it. */
 
-import { type DnsResponse, type DnsType, buildQuery } from '../../../workers/dns/dns-message.ts'
 import { exchangeTcp, exchangeUdp } from '../../../workers/dns/dns-exchange.ts'
+import { buildQuery, type DnsResponse, type DnsType } from '../../../workers/dns/dns-message.ts'
 import { parseNameServer } from '../../../workers/dns/servers.ts'
 
 export type DnsAsked = { response: DnsResponse; failure?: never } | { response?: never; failure: string }

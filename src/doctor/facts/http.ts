@@ -31,17 +31,15 @@ export interface Ask {
   /** PEM, beside those of Node.js. */
   trustedRoots?: readonly string[]
   localAddress?: string
-  /** A folder's socket is never asked; an address and port in place of those of the URL. */
+  /** In place of those of the URL. */
   to?: { host: string; port: number }
-  /** Waits for 100 Continue before it sends the body. */
-  expectsContinue?: boolean
 }
 
 const LIMIT_MS = 8_000
 const MOST_BYTES = 64 * 1024 * 1024
 
 export function ask(url: string, options: Ask = {}): Promise<Asked> {
-  const { method = 'GET', headers = {}, body, trustedRoots = [], localAddress, to, expectsContinue } = options
+  const { method = 'GET', headers = {}, body, trustedRoots = [], localAddress, to } = options
   return new Promise((resolve) => {
     const { protocol, hostname, port, host, pathname, search } = new URL(url)
     const isTls = protocol === 'https:'
@@ -56,7 +54,6 @@ export function ask(url: string, options: Ask = {}): Promise<Asked> {
           Host: host,
           'User-Agent': 'chancery-doctor',
           ...(body !== undefined && { 'Content-Length': Buffer.byteLength(body) }),
-          ...(expectsContinue && { Expect: '100-continue' }),
           ...headers,
         },
         agent: false,
@@ -96,8 +93,7 @@ export function ask(url: string, options: Ask = {}): Promise<Asked> {
       },
     )
     sent.once('error', (error) => resolve({ failure: describe(error) }))
-    if (expectsContinue) sent.once('continue', () => sent.end(body))
-    else sent.end(body)
+    sent.end(body)
   })
 }
 

@@ -46,7 +46,11 @@ const CLOCK_TICKS = 100
 
 function startOf(pid: string): Date {
   // The second word may hold spaces and brackets; the 22nd counts ticks since the boot.
-  const ticks = Number(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '').split(' ')[19])
+  const ticks = Number(
+    readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /s, '')
+      .split(' ')[19],
+  )
   const boot = Number(/^btime (\d+)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1])
   return new Date((boot + ticks / CLOCK_TICKS) * 1000)
 }

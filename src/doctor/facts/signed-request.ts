@@ -3,7 +3,9 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import type { JwsAlgorithm } from '../../shared/protocol/jws.ts'
 
-const KEYS: Partial<Record<JwsAlgorithm, { make: () => { publicKey: KeyObject; privateKey: KeyObject }; hash: string | null }>> = {
+const KEYS: Partial<
+  Record<JwsAlgorithm, { make: () => { publicKey: KeyObject; privateKey: KeyObject }; hash: string | null }>
+> = {
   ES256: { make: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }), hash: 'sha256' },
   ES384: { make: () => generateKeyPairSync('ec', { namedCurve: 'P-384' }), hash: 'sha384' },
   EdDSA: { make: () => generateKeyPairSync('ed25519'), hash: null },
