@@ -132,13 +132,20 @@ export interface Diagnosis {
  */
 export async function openDiagnosis(settings: DatabaseSettings): Promise<Diagnosis> {
   const { client, host } = await openPrimary(settings)
-  const inTransaction = async (text: string, values: readonly unknown[]) => {
-    // Queued together, so that no other statement comes between.
-    const all = [client.query('BEGIN READ ONLY'), client.query(text, [...values]), client.query('COMMIT')] as const
-    const [begun, found, ended] = await Promise.allSettled(all)
-    const failed = [begun, found, ended].find(({ status }) => status === 'rejected')
-    if (failed?.status === 'rejected') throw failed.reason
-    return found.status === 'fulfilled' ? found.value.rows : []
+  const transaction = async (text: string, values: readonly unknown[]) => {
+    await client.query('BEGIN READ ONLY')
+    try {
+      return (await client.query(text, [...values])).rows
+    } finally {
+      await client.query('COMMIT')
+    }
+  }
+  let last: Promise<unknown> = Promise.resolve()
+  /** One after the other: they share a connection. */
+  const inTransaction = (text: string, values: readonly unknown[]) => {
+    const next = last.then(() => transaction(text, values))
+    last = next.catch(() => undefined)
+    return next
   }
   return {
     host,

@@ -5,8 +5,10 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { haproxy } from '../support/proxies.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { canMount } from '../support/small-disk.ts'
+import { until } from '../support/until.ts'
 import { FAULTS, type Fault } from './faults.ts'
 import { type Changes, type Finding, type Report, type Stand, startStand } from './stand.ts'
 
@@ -15,6 +17,7 @@ const root = { skip: process.getuid?.() === 0 && canMount ? (false as const) : '
 const required = requireAll(
   root,
   requireCommand('nginx'),
+  requireCommand('haproxy'),
   requireCommand('openssl'),
   requireCommand('pgbouncer'),
   requireCommand('faketime'),
@@ -31,10 +34,41 @@ describe('chancery doctor', { ...required, timeout: 900_000 }, () => {
   after(() => stand?.stop())
 
   test('finds nothing wrong with a healthy installation', async () => {
-    const { code, findings } = await stand.doctor({ args: ['--strict'] })
-    assert.deepEqual(findings.filter(isBad).map(told), [])
-    assert.deepEqual(idsOf(findings, 'unknown'), LEFT_OPEN)
-    assert.equal(code, 0)
+    requireHealthy(await stand.doctor({ args: ['--strict'] }))
+  })
+
+  test('finds nothing wrong behind HAProxy', async () => {
+    await stand.proxy(undefined, haproxy)
+    try {
+      requireHealthy(await stand.doctor())
+    } finally {
+      await stand.proxy()
+    }
+  })
+
+  test('finds nothing wrong without a proxy', async () => {
+    const { ports, folder } = stand
+    const undo = stand.replaceConfig({
+      'server.external_url': `https://localhost:${ports.service}`,
+      'server.tls': {
+        cert_path: `${folder}/state/tls/cert.pem`,
+        key_path: `${folder}/state/tls/key.pem`,
+        self_issued_names: ['localhost'],
+      },
+      'proxy.enabled': false,
+      'proxy.trusted_proxies': undefined,
+      'ca.crl_url': undefined,
+      'crl.http_port': ports.lists,
+    })
+    await stand.stopService()
+    try {
+      await stand.startService()
+      requireHealthy(await stand.doctor())
+    } finally {
+      undo()
+      await stand.stopService()
+      await stand.startService()
+    }
   })
 
   test('as the user of the service says what it cannot see, and calls nothing right that it has not seen', async () => {
@@ -90,6 +124,9 @@ describe('chancery doctor', { ...required, timeout: 900_000 }, () => {
 
   test('finds a database that is away, goes on, and finds one that risks its data', async () => {
     await stand.postgres.stop()
+    await until('the service notices', async () =>
+      (await fetch(`http://127.0.0.1:${stand.ports.service}/readyz`)).status === 503 ? true : undefined,
+    )
     const { code, findings } = await stand.doctor()
     assert.equal(code, 1)
     requireBad(findings, 'database.reachable', /database\.host/)
@@ -164,6 +201,12 @@ const idsOf = (findings: readonly Finding[], wanted: Finding['result']) =>
   findings.filter(({ result }) => result === wanted).map(({ id }) => id)
 const resultsOf = (findings: readonly Finding[], wanted: string) =>
   findings.filter(({ id }) => id === wanted).map(({ result }) => result)
+
+function requireHealthy({ code, findings }: Report): void {
+  assert.deepEqual(findings.filter(isBad).map(told), [])
+  assert.deepEqual(idsOf(findings, 'unknown'), LEFT_OPEN)
+  assert.equal(code, 0)
+}
 
 function requireFound({ findings }: Report, { id, mend }: Fault): void {
   requireBad(findings, id, mend)

@@ -24,13 +24,14 @@ import path from 'node:path'
 import pg from 'pg'
 import { parseDocument, stringify } from 'yaml'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
+import { ask } from '../../src/doctor/facts/http.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
 import { SIGNER_PROGRAM } from '../signer/daemon.ts'
 import { settingsFor } from '../store/support.ts'
 import { testCa } from '../support/ca.ts'
 import { freePort } from '../support/free-port.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
-import { nginx, type ProxyPorts, stopProxy } from '../support/proxies.ts'
+import { nginx, type ProxyExample, type ProxyPorts, stopProxy } from '../support/proxies.ts'
 import { runCommand } from '../support/run-command.ts'
 import { until } from '../support/until.ts'
 import { a, NXDOMAIN, type Script, type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
@@ -52,17 +53,18 @@ export interface Finding {
 export interface Report {
   code: number | null
   findings: Finding[]
-  text: string
 }
 
+/** `lists`: for a service that serves them itself. */
+type Ports = ProxyPorts & { lists: number }
 type Section = Record<string, unknown>
-/** Values by their keys, as `server.port`. */
+/** Values by their keys, as `server.port`; undefined takes one out. */
 export type Changes = Readonly<Record<string, unknown>>
 
 export interface Stand {
   folder: string
   files: { config: string; signer: string; secret: string; key: string; audit: string; socket: string }
-  ports: ProxyPorts
+  ports: Ports
   postgres: EmbeddedPostgres
   dns: ScriptedDns
   serverPort: number
@@ -81,8 +83,8 @@ export interface Stand {
   /** For `undoLater`. */
   later(undo: () => unknown): void
   undoLater(): Promise<void>
-  /** nginx starts again with another configuration; undefined for the example. */
-  proxy(change?: (text: string) => string | Promise<string>): Promise<void>
+  /** Another proxy, or another configuration of it; nginx with the example without both. */
+  proxy(change?: (text: string) => string | Promise<string>, example?: ProxyExample): Promise<void>
   /** Key and chain for nginx. */
   certificate(name: string, options?: CertificateOptions): Promise<string>
   /** After `postgres.stop()`, with other settings. @returns what stops it */
@@ -93,7 +95,7 @@ export interface Stand {
   startSigner(): Promise<void>
   stopService(): Promise<void>
   /** @param uid 0 for root */
-  startService(uid?: number): Promise<void>
+  startService(uid?: number, config?: string): Promise<void>
   stop(): Promise<void>
 }
 
@@ -101,9 +103,9 @@ export async function startStand(): Promise<Stand> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-doctor-'))
   chmodSync(folder, 0o755)
   const at = (name: string) => path.join(folder, name)
-  const ports: ProxyPorts = { http: await freePort(), https: await freePort(), service: await freePort() }
+  const ports = { http: await freePort(), https: await freePort(), service: await freePort(), lists: await freePort() }
   const undos: (() => unknown)[] = []
-  const children: { signer?: ChildProcess; service?: ChildProcess; nginx?: ChildProcess } = {}
+  const children: { signer?: ChildProcess; service?: ChildProcess; proxy?: ChildProcess } = {}
 
   const postgresPort = await freePort()
   writeFileSync(at('pg_hba.conf'), 'local all all trust\nhost all all 127.0.0.1/32 trust\n')
@@ -201,9 +203,7 @@ export async function startStand(): Promise<Stand> {
       const drop = uid === undefined ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${GROUP}`, '--clear-groups']
       const [program, ...rest] = [...drop, ...prefix, ...words] as [string, ...string[]]
       const { code, output } = await runCommand(program, rest)
-      const start = output.indexOf('{\n')
-      if (start < 0) throw new Error(`the doctor said no JSON: ${output}`)
-      return { code, findings: (JSON.parse(output.slice(start)) as { findings: Finding[] }).findings, text: output }
+      return { code, findings: (JSON.parse(output) as { findings: Finding[] }).findings }
     },
     changed(which, changes) {
       const file = at(`changed-${which}.yaml`)
@@ -223,12 +223,12 @@ export async function startStand(): Promise<Stand> {
     async undoLater() {
       for (const undo of undos.splice(0)) await undo()
     },
-    async proxy(change = (text) => text) {
-      if (children.nginx) await stopProxy(children.nginx)
-      const file = at('nginx.conf')
-      writeFileSync(file, await change(nginx.configuration(folder, ports, OPERATORS)))
-      children.nginx = spawn('nginx', [...nginx.run(file, folder)], { stdio: 'inherit' })
-      await until('nginx answers', () => fetch(`http://127.0.0.1:${ports.http}/`).then(Boolean, () => undefined))
+    async proxy(change = (text) => text, example = nginx) {
+      if (children.proxy) await stopProxy(children.proxy)
+      const file = at('proxy.conf')
+      writeFileSync(file, await change(example.configuration(folder, ports, OPERATORS)))
+      children.proxy = spawn(example.command, [...example.run(file, folder)], { stdio: 'inherit' })
+      await until('the proxy answers', () => fetch(`http://127.0.0.1:${ports.http}/`).then(Boolean, () => undefined))
     },
     certificate: (name, options) => makeCertificate(folder, name, options),
     restartPostgres: async (settings) => {
@@ -241,22 +241,14 @@ export async function startStand(): Promise<Stand> {
       await until('the signer listens', () => runs(children.signer) && canConnect(files.socket))
     },
     stopSigner: () => end('signer'),
-    async startService(uid = SERVICE_UID) {
-      children.service = start(uid, CLI, ['-c', files.config, 'serve'])
-      await until(
-        'the service is ready',
-        () =>
-          runs(children.service) &&
-          fetch(`http://127.0.0.1:${ports.service}/readyz`).then(
-            (reply) => reply.ok || undefined,
-            () => undefined,
-          ),
-      )
+    async startService(uid = SERVICE_UID, config = files.config) {
+      children.service = start(uid, CLI, ['-c', config, 'serve'])
+      await until('the service is ready', () => runs(children.service) && isReady(ports.service))
     },
     stopService: () => end('service'),
     async stop() {
       await stand.undoLater()
-      for (const name of ['nginx', 'service', 'signer'] as const) await end(name)
+      for (const name of ['proxy', 'service', 'signer'] as const) await end(name)
       await Promise.all([dns.close(), mail.close(), postgres.stop()])
       rmSync(folder, { recursive: true, force: true })
     },
@@ -282,7 +274,8 @@ function applied(text: string, changes: Changes): object {
   const document = parseDocument(text)
   for (const [key, value] of Object.entries(changes)) {
     const path = key.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part))
-    document.setIn(path, value)
+    if (value === undefined) document.deleteIn(path)
+    else document.setIn(path, value)
   }
   return document.toJS()
 }
@@ -298,7 +291,7 @@ function writeYaml(file: string, value: object, mode = 0o640): void {
   chmodSync(file, mode)
 }
 
-function signerConfig(files: Stand['files'], at: (name: string) => string, ports: ProxyPorts): Section {
+function signerConfig(files: Stand['files'], at: (name: string) => string, ports: Ports): Section {
   return {
     socket: files.socket,
     secret_file: files.secret,
@@ -312,7 +305,7 @@ function signerConfig(files: Stand['files'], at: (name: string) => string, ports
         key: { file: files.key },
         policy: {
           permitted: { dns: ['corp.test', 'test-sign.invalid', 'localhost'] },
-          crl_urls: [`http://localhost:${ports.http}/`],
+          crl_urls: [`http://localhost:${ports.http}/`, `http://localhost:${ports.lists}/`],
         },
       },
     ],
@@ -322,7 +315,7 @@ function signerConfig(files: Stand['files'], at: (name: string) => string, ports
 interface Parts {
   files: Stand['files']
   at: (name: string) => string
-  ports: ProxyPorts
+  ports: Ports
   postgresPort: number
   dns: ScriptedDns
   mailPort: number
@@ -364,6 +357,13 @@ function serviceConfig({ files, at, ports, postgresPort, dns, mailPort }: Parts)
 function runs(child: ChildProcess | undefined): true {
   if (child?.exitCode !== null) throw new Error('a program of the stand has ended')
   return true
+}
+
+/** With TLS or without. */
+async function isReady(port: number): Promise<true | undefined> {
+  const to = { to: { host: '127.0.0.1', port } }
+  const asked = await Promise.all(['http', 'https'].map((scheme) => ask(`${scheme}://localhost:${port}/readyz`, to)))
+  return asked.some(({ answer }) => answer?.status === 200) || undefined
 }
 
 const canConnect = async (socket: string) => {

@@ -12,6 +12,9 @@ import { directory, isOldHttp, PUBLIC, requireDirectory } from './proxy-shared.t
 
 const EXAMPLES = 'compare its configuration with deploy/proxy/nginx.conf or deploy/proxy/haproxy.cfg'
 
+/** A longer limit is a mistake, or for another reason. */
+const MOST_TRIED_BYTES = 1024 * 1024
+
 export const PROXY: readonly Check[] = [
   {
     id: 'proxy.reachable',
@@ -72,7 +75,7 @@ export const PROXY: readonly Check[] = [
       return judgeNonces(first.headers['replay-nonce'], second.headers['replay-nonce'], direct.headers['replay-nonce'])
     },
   },
-  stripped('link', 'Link', 'certificates name their other chains and the directory by it', newNonceOf),
+  stripped('link', 'Link', 'clients find other chains by it', newNonceOf),
   stripped('cache-control', 'Cache-Control', 'caches keep nonces and old answers without it', newNonceOf),
   stripped('retry-after', 'Retry-After', 'clients wait too long or too short without it', renewalInfoOf),
   {
@@ -96,14 +99,16 @@ export const PROXY: readonly Check[] = [
     title: 'Requests as long as the service takes pass',
     async look(sources) {
       await requireDirectory(sources)
-      const most = sources.config.security.max_request_body_bytes
+      const most = Math.min(sources.config.security.max_request_body_bytes, MOST_TRIED_BYTES)
       // Not JSON: the service refuses it at once, and says so in a problem document.
       const request = post('x'.repeat(most - 1))
       const direct = requireAnswer(await sources.directly(sources.local('newAccount'), request), 'the service')
       const { answer, failure: why } = await sources.publicly(sources.local('newAccount'), request)
       if (answer?.status === direct.status) return ok(`${most} bytes pass`)
+      if (isBusy(answer) || isBusy(direct))
+        throw new CannotTell('the service has no answer for this host now (429 or 503)')
       return failure(
-        `a request of ${most - 1} bytes gets ${answer?.status ?? why} at the public URL, and ${direct.status} from the service: large orders and CSRs fail`,
+        `a request of ${most} bytes gets ${answer?.status ?? why} at the public URL, and ${direct.status} from the service: large orders and CSRs fail`,
         `let the proxy take ${most} bytes (security.max_request_body_bytes); in nginx: client_max_body_size 64k; or more`,
       )
     },
@@ -145,6 +150,9 @@ export const PROXY: readonly Check[] = [
 function newNonce(sources: Sources, method: 'HEAD' | 'GET', id = '1'): Promise<Asked> {
   return sources.publicly(sources.local('newNonce'), { method, headers: { 'X-Request-ID': `doctor-${id}` } })
 }
+
+/** A limit of requests, or overload. */
+const isBusy = (answer: Pick<Answer, 'status'> | undefined) => answer?.status === 429 || answer?.status === 503
 
 const post = (body: string): Ask => ({ method: 'POST', body, headers: { 'Content-Type': 'application/jose+json' } })
 
@@ -236,7 +244,7 @@ export function judgeSigned({ status, headers, body }: Pick<Answer, 'status' | '
       'the service gets another Content-Type than application/jose+json: every request of a client fails',
       'let the proxy leave the header Content-Type of requests alone',
     )
-  if (status === 429) return unknown('cannot tell, because this host has asked too often (429)')
+  if (isBusy({ status })) return unknown(`cannot tell, because the service has no answer for this host now (${status})`)
   return failure(
     `a signed request gets ${status} ${type}${detail && `: ${detail}`}, where accountDoesNotExist is right`,
     `see what the proxy makes of POST requests; ${EXAMPLES}`,
