@@ -155,6 +155,23 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'signer/protocol',
     // The descriptions and the client for commands from another machine, and the application for those here.
     'src/admin',
+    'src/doctor',
+  ],
+  // Looks at every part from outside, and changes none: of the signer it knows the configuration and the protocol.
+  'src/doctor': [
+    ...SHARED,
+    'src/config',
+    'src/domain',
+    'src/store',
+    'src/ca',
+    'src/settings',
+    'src/shared/config-file/notice.ts',
+    'src/events/notifications/transport.ts',
+    'signer/config.ts',
+    'signer/subtrees.ts',
+    'signer/protocol',
+    'workers/dns',
+    'workers/address-policy.ts',
   ],
   'src/dev': [
     'src/shared/lib',

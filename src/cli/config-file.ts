@@ -8,7 +8,7 @@ import { CommandError } from './values.ts'
 
 /** Reads and checks the file. @throws UsageError when neither flag nor variable names one */
 export async function loadConfigFile(file: string | undefined, development = false): Promise<LoadedConfig> {
-  return loadConfig(nameOf(file), process.env, { development })
+  return loadConfig(nameOfConfig(file), process.env, { development })
 }
 
 /**
@@ -23,7 +23,7 @@ export async function readConfigFile(
   development = false,
 ): Promise<Config> {
   const loaded = await loadConfigFile(file, development || warnings === 'unsaid')
-  if (!loaded.ok) throw new CommandError(complaint(nameOf(file), loaded.errors))
+  if (!loaded.ok) throw new CommandError(complaint(nameOfConfig(file), loaded.errors))
   if (warnings === 'said') warn(loaded.warnings)
   return loaded.config
 }
@@ -34,7 +34,7 @@ export async function readConfigFile(
  */
 export function requireFiles(file: string | undefined, { errors, warnings }: FileFindings): void {
   warn(warnings)
-  if (errors.length > 0) throw new CommandError(complaint(nameOf(file), errors))
+  if (errors.length > 0) throw new CommandError(complaint(nameOfConfig(file), errors))
 }
 
 function warn(warnings: readonly ConfigWarning[]): void {
@@ -46,8 +46,8 @@ function warn(warnings: readonly ConfigWarning[]): void {
  * @throws CommandError with every error in them
  */
 export async function readConfigSections(file: string | undefined, sections: readonly string[]): Promise<Config> {
-  const loaded = await loadConfig(nameOf(file), process.env, { sections })
-  if (!loaded.ok) throw new CommandError(complaint(nameOf(file), loaded.errors))
+  const loaded = await loadConfig(nameOfConfig(file), process.env, { sections })
+  if (!loaded.ok) throw new CommandError(complaint(nameOfConfig(file), loaded.errors))
   return loaded.config
 }
 
@@ -58,7 +58,8 @@ function complaint(name: string, errors: readonly ConfigError[]): string {
   return `${name} is not usable:\n${formatErrors(errors)}`
 }
 
-function nameOf(file: string | undefined): string {
+/** @throws UsageError when neither flag nor variable names one */
+export function nameOfConfig(file: string | undefined): string {
   // An empty variable counts as absent, as in the file itself.
   const name = file ?? (process.env.SERVICE_CONFIG || undefined)
   if (name === undefined) throw new UsageError('no configuration: give -c FILE or set SERVICE_CONFIG')

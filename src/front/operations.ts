@@ -47,7 +47,7 @@ export function operationsReply(
   const headers = headersOf(exchange, options)
   switch (exchange.localPath) {
     case '/livez':
-      return livezReply(options.version, headers)
+      return livezReply(options.version, exchange, headers)
     case '/healthz':
       return options.health().then((report) => healthzReply(report, headers))
     case '/readyz':
@@ -59,8 +59,9 @@ export function operationsReply(
   }
 }
 
-function livezReply(version: string, headers: readonly Header[]): HttpReply {
-  return jsonReply(200, { alive: true, version }, headers)
+/** Tells the client who it is taken for, which shows what a proxy makes of its address. */
+function livezReply(version: string, { address, scheme }: Exchange, headers: readonly Header[]): HttpReply {
+  return jsonReply(200, { alive: true, version, client: { address, scheme } }, headers)
 }
 
 /**

@@ -25,6 +25,7 @@ export const DEBIAN_PACKAGES = {
   dehydrated: 'dehydrated',
   'dnssec-signzone': 'bind9-utils',
   etcd: 'etcd-server',
+  faketime: 'faketime',
   knotd: 'knot',
   // Also what compiles the native half of graphene-pk11, together with make and python3.
   'g++': 'g++',

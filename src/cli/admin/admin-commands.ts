@@ -36,6 +36,7 @@ const GROUPS = [
   'logout',
   'serve',
   'perspective',
+  'doctor',
   'db',
   'maintenance',
   'signing',

@@ -8,6 +8,7 @@ import {
   type Options,
   option,
   optional,
+  several,
   UsageError,
 } from '../../shared/command-line.ts'
 import { COMMON, oneOf, PRINTING, port, text, uuid, whole } from '../values.ts'
@@ -127,6 +128,24 @@ const RECONCILE = onHost('it compares the database with the signer of that host'
   run: async (options) => (await import('./reconcile.ts')).reconcile(options),
 })
 
+const DOCTOR = onHost('it looks at files, processes and the network of that host', {
+  usage: 'doctor',
+  about: [
+    'Check a running installation end to end, and say what is wrong and what to do; it changes nothing',
+    'The exit code is 1 when something has failed. As root it sees more; docs/operations/doctor.md lists the checks.',
+  ],
+  options: {
+    only: several('Areas to check, such as database,crl; all when absent', text),
+    'signer-config': optional('Configuration of the signer; signer.yaml beside the configuration when absent', text),
+    target: optional('Name of a host of a client, whose challenge ports are tried', text),
+    'test-sign': isGiven('Let every issuer make a test signature, which the audit chain records'),
+    strict: isGiven('The exit code is 1 for warnings, too'),
+    ...PRINTING,
+  },
+  examples: ['-c config.yaml doctor', '-c config.yaml doctor --only proxy,crl --json'],
+  run: async (options) => (await import('./doctor.ts')).doctor(options),
+})
+
 const OF_MAIL = 'it reads the mail settings and templates of that host'
 
 const MAIL = [
@@ -228,6 +247,7 @@ export const HOST_COMMANDS: readonly HostCommand[] = [
   ...SERVE,
   ...DATABASE,
   RECONCILE,
+  DOCTOR,
   ...MAIL,
   ...CERTIFICATE,
   ARCHIVE,

@@ -1,0 +1,62 @@
+/** `chancery doctor`: looks at a running installation from its host, and changes nothing. */
+
+import { areaOf } from '../../doctor/check.ts'
+import { CHECKS } from '../../doctor/checks.ts'
+import { countsOf, exitCodeOf, jsonOf, textOf } from '../../doctor/report.ts'
+import { type Progress, runChecks } from '../../doctor/run.ts'
+import { Sources } from '../../doctor/sources.ts'
+import { AREA_NAMES, type Area } from '../../doctor/verdict.ts'
+import { VERSION } from '../../main/version.ts'
+import { UsageError } from '../../shared/command-line.ts'
+import { loadConfigFile, nameOfConfig } from '../config-file.ts'
+import { inspectServiceFiles } from '../configured-files.ts'
+import type { Printing } from '../values.ts'
+
+export interface DoctorValues extends Printing {
+  'signer-config': string | undefined
+  target: string | undefined
+  only: readonly string[]
+  strict: boolean
+  'test-sign': boolean
+}
+
+/** @returns 1 when something has failed, or with `strict` is a warning */
+export async function doctor(values: DoctorValues): Promise<number> {
+  const areas = areasOf(values.only)
+  const checks = CHECKS.filter((check) => areas.length === 0 || areas.includes(areaOf(check)))
+  const sources = new Sources({
+    configFile: nameOfConfig(values.config),
+    loaded: await loadConfigFile(values.config),
+    signerConfigFile: values['signer-config'],
+    target: values.target,
+    testSign: values['test-sign'],
+    version: VERSION,
+    inspectFiles: inspectServiceFiles,
+  })
+  try {
+    const findings = await runChecks(checks, sources, showProgress)
+    clearProgress()
+    console.log(values.json ? JSON.stringify(jsonOf(findings, new Date()), null, 2) : textOf(findings))
+    return exitCodeOf(countsOf(findings), values.strict)
+  } finally {
+    await sources.close()
+  }
+}
+
+/** @throws UsageError */
+function areasOf(only: readonly string[]): Area[] {
+  const named = only.flatMap((text) => text.split(','))
+  const wrong = named.find((name) => !(AREA_NAMES as string[]).includes(name))
+  if (wrong !== undefined) throw new UsageError(`--only ${wrong}: is no area; there are ${AREA_NAMES.join(', ')}`)
+  return named as Area[]
+}
+
+const ERASE_LINE = '\r\u001b[K'
+
+function showProgress({ done, of, title }: Progress): void {
+  if (process.stderr.isTTY) process.stderr.write(`${ERASE_LINE}${done}/${of} ${title.slice(0, 70)}`)
+}
+
+function clearProgress(): void {
+  if (process.stderr.isTTY) process.stderr.write(ERASE_LINE)
+}

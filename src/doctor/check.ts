@@ -1,0 +1,13 @@
+/** What a check of `chancery doctor` is. */
+
+import type { Sources } from './sources.ts'
+import type { Area, Found } from './verdict.ts'
+
+export interface Check {
+  id: `${Area}.${string}`
+  /** What is right when it finds nothing. */
+  title: string
+  look(sources: Sources): Found | Promise<Found>
+}
+
+export const areaOf = ({ id }: Pick<Check, 'id'>): Area => id.slice(0, id.indexOf('.')) as Area

@@ -1,0 +1,42 @@
+/** All checks of `chancery doctor`, in the order of the report. */
+
+import type { Check } from './check.ts'
+import { CHALLENGES } from './checks/challenges.ts'
+import { CLOCK } from './checks/clock.ts'
+import { CONFIGURATION } from './checks/configuration.ts'
+import { CREDENTIALS } from './checks/credentials.ts'
+import { CRL } from './checks/crl.ts'
+import { DATABASE } from './checks/database.ts'
+import { DISK } from './checks/disk.ts'
+import { FILES } from './checks/files.ts'
+import { MAIL } from './checks/mail.ts'
+import { OPERATION } from './checks/operation.ts'
+import { PROXY } from './checks/proxy.ts'
+import { PROXY_CLIENT } from './checks/proxy-client.ts'
+import { RESOLVERS } from './checks/resolvers.ts'
+import { SERVICE } from './checks/service.ts'
+import { SIGNER } from './checks/signer.ts'
+import { SIGNER_NAMES } from './checks/signer-names.ts'
+import { SIGNER_POLICY } from './checks/signer-policy.ts'
+import { TLS } from './checks/tls.ts'
+
+export const CHECKS: readonly Check[] = [
+  ...CONFIGURATION,
+  ...FILES,
+  ...SERVICE,
+  ...OPERATION,
+  ...DATABASE,
+  ...SIGNER,
+  ...SIGNER_POLICY,
+  ...SIGNER_NAMES,
+  ...CLOCK,
+  ...PROXY,
+  ...PROXY_CLIENT,
+  ...TLS,
+  ...CRL,
+  ...RESOLVERS,
+  ...CHALLENGES,
+  ...DISK,
+  ...CREDENTIALS,
+  ...MAIL,
+]

@@ -1,0 +1,79 @@
+/** Room on the disks of this host. */
+
+import path from 'node:path'
+import { hasSigner } from '../../config/backends.ts'
+import { signerProgram } from '../../settings/signer-settings.ts'
+import { describeFileError } from '../../shared/lib/file-error.ts'
+import { isLocalHost } from '../../shared/lib/local-host.ts'
+import type { Check } from '../check.ts'
+import { type DiskFacts, diskOf } from '../facts/files.ts'
+import { CannotTell, failure, ok, unknown, type Verdict, warning } from '../verdict.ts'
+
+export const DISK: readonly Check[] = [
+  {
+    id: 'disk.signer',
+    title: 'There is room for the audit chain and the records of the signer',
+    look(sources) {
+      const { config } = sources
+      if (!hasSigner(config)) return undefined
+      const file =
+        config.ca.signer.socket === null ? signerProgram(config).auditFile : sources.signerConfig().audit.file
+      return look(path.dirname(file), 'without room the signer stops, and nothing is issued')
+    },
+  },
+  {
+    id: 'disk.archive',
+    title: 'There is room for the archive of certificates',
+    look: ({ config: { retention } }) =>
+      retention.archive_dir === null
+        ? undefined
+        : look(retention.archive_dir, 'without room nothing is archived or deleted'),
+  },
+  {
+    id: 'disk.log',
+    title: 'There is room for the audit records of the log',
+    look: ({ config: { logging } }) =>
+      logging.audit.file === null ? undefined : look(path.dirname(logging.audit.file), 'without room records are lost'),
+  },
+  {
+    id: 'disk.database',
+    title: 'There is room for the database, where it is on this host',
+    async look(sources) {
+      const database = await sources.database()
+      if (!isLocalHost(database.host)) return undefined
+      const folder = (await sources.read('settings')).find(({ name }) => name === 'data_directory')?.value
+      if (folder === undefined)
+        throw new CannotTell(
+          'the role may not see the folder of PostgreSQL',
+          'watch its disk otherwise, or GRANT pg_read_all_settings to the role of the service',
+        )
+      return look(folder, 'without room PostgreSQL stops')
+    },
+  },
+]
+
+function look(folder: string, why: string): Verdict {
+  try {
+    return judgeDisk(diskOf(folder), why)
+  } catch (error) {
+    return unknown(
+      `cannot tell, because ${folder} cannot be looked at: ${describeFileError(error)}`,
+      'run chancery doctor as root',
+    )
+  }
+}
+
+const MEBIBYTE = 2 ** 20
+const [FAILURE_BYTES, WARNING_BYTES] = [100 * MEBIBYTE, 1024 * MEBIBYTE]
+const WARNING_SHARE = 0.05
+const WARNING_FILES = 0.02
+
+export function judgeDisk({ folder, freeBytes, totalBytes, freeFiles }: DiskFacts, why: string): Verdict {
+  const room = `${Math.round(freeBytes / MEBIBYTE)} MiB of ${Math.round(totalBytes / MEBIBYTE)} are free on the disk of ${folder}`
+  const mend = `make room there, or mount a larger disk on ${folder}; du -x --max-depth=1 ${folder} shows what takes it`
+  if (freeBytes < FAILURE_BYTES) return failure(`${room}: ${why}`, mend)
+  if (freeBytes < WARNING_BYTES || freeBytes < totalBytes * WARNING_SHARE) return warning(`${room}: ${why}`, mend)
+  if (freeFiles < WARNING_FILES)
+    return warning(`nearly no more files can be made on the disk of ${folder}: ${why}`, mend)
+  return ok(room)
+}

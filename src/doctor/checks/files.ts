@@ -1,0 +1,211 @@
+/** Rights of files: who can read secrets, and who can change what the programs believe. */
+
+import path from 'node:path'
+import type { SignerConfig } from '../../../signer/config.ts'
+import type { Config } from '../../config/schema.ts'
+import { signerProgram } from '../../settings/signer-settings.ts'
+import type { Check } from '../check.ts'
+import { type FileFacts, octal, stateOf, userName } from '../facts/files.ts'
+import type { Sources } from '../sources.ts'
+import { CannotTell, failure, ok, orOk, unknown, type Verdict, warning } from '../verdict.ts'
+
+const AS_ROOT = 'run chancery doctor as root'
+
+export const FILES: readonly Check[] = [
+  {
+    id: 'files.configuration',
+    title: 'Only root and the owner can change the configurations, and no stranger reads a secret in them',
+    look(sources) {
+      const files = [sources.options.configFile, sources.signerConfigFile].filter((file) => file !== undefined)
+      return together(files, (facts) => judgeConfiguration(facts, sources.process()?.uid))
+    },
+  },
+  {
+    id: 'files.environment',
+    title: 'The files with variables for the units are closed',
+    look(sources) {
+      const folder = path.dirname(path.resolve(sources.options.configFile))
+      const files = ['service.env', 'signer.env'].map((name) => path.join(folder, name))
+      const there = files.filter((file) => stateOf(file).problem !== 'missing')
+      return there.length === 0 ? undefined : together(there, (facts) => judgeSecret(facts, 0o077, '600'))
+    },
+  },
+  {
+    id: 'files.signer-secret',
+    title: 'The secret between service and signer is closed to others',
+    look({ config }) {
+      const file = config.ca.signer.secret_file
+      if (config.ca.signer.socket === null || file === null) return undefined
+      return together([path.resolve(file)], (facts) => judgeSecret(facts, 0o037, '640'))
+    },
+  },
+  {
+    id: 'files.issuer-key',
+    title: 'Only the signer can read the keys of the issuers',
+    look(sources) {
+      const keys = keyFiles(sources)
+      return keys.length === 0 ? undefined : together(keys, (facts) => judgeKey(facts, ownSigner(sources)))
+    },
+  },
+  {
+    id: 'files.pin',
+    title: 'Files with PINs and passphrases are closed',
+    look(sources) {
+      const files = signerOf(sources)?.issuers.flatMap(({ key }) => [key.passphrase_file, key.pkcs11?.pin_file]) ?? []
+      const named = files.filter((file) => file !== undefined)
+      return named.length === 0 ? undefined : together(named, (facts) => judgeSecret(facts, 0o077, '600'))
+    },
+  },
+  {
+    id: 'files.private-keys',
+    title: 'Private keys and secrets of the service are closed to others',
+    look({ config }) {
+      const files = serviceSecrets(config)
+      return files.length === 0 ? undefined : together(files, (facts) => judgeSecret(facts, 0o007, '640'))
+    },
+  },
+  {
+    id: 'files.socket',
+    title: 'The socket of the signer is there, and closed to others',
+    look({ config }) {
+      const { socket } = config.ca.signer
+      return socket === null ? undefined : judgeSocket(socket)
+    },
+  },
+  {
+    id: 'files.state',
+    title: 'The folders of audit chain and archive are closed to others',
+    look(sources) {
+      const { config } = sources
+      const own = ownSigner(sources) === undefined ? undefined : signerProgram(config).auditFile
+      const audit = signerOf(sources)?.audit.file ?? own
+      const folders = [
+        audit && path.dirname(audit),
+        config.retention.archive_dir,
+        fileFolder(config.logging.audit.file),
+      ]
+      const named = folders.filter((folder) => typeof folder === 'string').map((folder) => path.resolve(folder))
+      return named.length === 0 ? undefined : together([...new Set(named)], judgeFolder)
+    },
+  },
+]
+
+const fileFolder = (file: string | null) => (file === null ? null : path.dirname(file))
+
+/** Facts of each file; one that cannot be seen is unknown or missing. */
+function together(files: readonly string[], judge: (facts: FileFacts) => Verdict[]): readonly Verdict[] {
+  const found = files.flatMap((file) => {
+    const { facts, problem, text } = stateOf(file)
+    if (facts) return judge(facts)
+    if (problem === 'closed') return [unknown(`cannot tell, because ${file} cannot be looked at: ${text}`, AS_ROOT)]
+    return [failure(`${file} is not there`, `put it there, or correct the key that names it`)]
+  })
+  return orOk(found, `${files.join(', ')}: their rights are right`)
+}
+
+const named = ({ file, mode, uid }: FileFacts) => `${file} (mode ${octal(mode)}, owner ${userName(uid)})`
+
+/** @param serviceUid of the running service */
+export function judgeConfiguration(facts: FileFacts, serviceUid: number | undefined): Verdict[] {
+  const { file, mode, uid } = facts
+  if ((mode & 0o022) !== 0)
+    return [failure(`${named(facts)} can be changed by others than its owner`, `chmod 640 ${file}`)]
+  const isServices = serviceUid !== undefined && serviceUid !== 0 && uid === serviceUid
+  if (!isServices) return []
+  return [
+    warning(
+      `${named(facts)} belongs to the user of the service, which could change its own limits`,
+      `chown root ${file}; its group is enough to read it`,
+    ),
+  ]
+}
+
+export function judgeSecret(facts: FileFacts, forbidden: number, wanted: string): Verdict[] {
+  if ((facts.mode & forbidden) === 0) return []
+  return [
+    failure(
+      `${named(facts)} is a secret, and too many can read it`,
+      `chmod ${wanted} ${facts.file}; then replace the secret`,
+    ),
+  ]
+}
+
+/** @param serviceUid of the service where a signer of its own runs elsewhere */
+export function judgeKey(facts: FileFacts, serviceUid: number | undefined): Verdict[] {
+  const { file, mode, uid } = facts
+  if ((mode & 0o077) !== 0)
+    return [
+      failure(
+        `${named(facts)} is the key of an issuer, and others can read it`,
+        `chmod 600 ${file}; think about who has read it`,
+      ),
+    ]
+  if (serviceUid === undefined || uid !== serviceUid) return []
+  return [
+    failure(
+      `${named(facts)} is the key of an issuer, and belongs to the user of the service`,
+      `chown it to the user of the signer: chown chancery-signer ${file}`,
+    ),
+  ]
+}
+
+function judgeFolder(facts: FileFacts): Verdict[] {
+  const { file, mode, kind } = facts
+  if (kind !== 'folder') return [failure(`${file} is no folder`, 'name a folder')]
+  if ((mode & 0o022) !== 0)
+    return [failure(`${named(facts)} can be written by others than its owner`, `chmod 700 ${file}`)]
+  return (mode & 0o004) === 0 ? [] : [warning(`${named(facts)} can be read by every user`, `chmod 700 ${file}`)]
+}
+
+function judgeSocket(socket: string): readonly Verdict[] {
+  const { facts, problem, text } = stateOf(socket)
+  const folder = path.dirname(socket)
+  if (problem === 'closed') return [unknown(`cannot tell, because ${socket} cannot be looked at: ${text}`, AS_ROOT)]
+  if (!facts)
+    return [
+      failure(
+        `${socket} (ca.signer.socket) is not there`,
+        'start the signer: systemctl start chancery-signer, or its tunnel',
+      ),
+    ]
+  if (facts.kind !== 'socket') return [failure(`${socket} is no socket`, 'correct ca.signer.socket')]
+  const around = stateOf(folder).facts
+  if (around && (around.mode & 0o007) !== 0)
+    return [failure(`the folder of the socket, ${named(around)}, is open to every user`, `chmod 750 ${folder}`)]
+  if ((facts.mode & 0o006) !== 0) return [failure(`${named(facts)} is open to every user`, `chmod 660 ${socket}`)]
+  return [ok(`${named(facts)} in a folder that is closed to others`)]
+}
+
+function signerOf(sources: Sources): SignerConfig | undefined {
+  if (sources.config.ca.signer.socket === null) return undefined
+  return sources.signerConfig()
+}
+
+/** The user that must not read keys: that of the service, where the signer is a program of its own. */
+function ownSigner(sources: Sources): number | undefined {
+  const { uid } = sources.process() ?? {}
+  return sources.config.ca.signer.socket === null || uid === 0 ? undefined : uid
+}
+
+function keyFiles(sources: Sources): string[] {
+  const { socket } = sources.config.ca.signer
+  const { root_key_path } = sources.config.ca.internal
+  if (socket === null) return root_key_path === null ? [] : [path.resolve(root_key_path)]
+  const keys = sources.signerConfig().issuers.flatMap(({ key }) => (key.file === undefined ? [] : [key.file]))
+  // On another host its files are not here.
+  const there = keys.filter((file) => stateOf(file).problem !== 'missing')
+  if (keys.length > 0 && there.length === 0) throw new CannotTell('the keys of the signer are not on this host')
+  return there
+}
+
+function serviceSecrets({ server, acme, admin_api, ca, challenges }: Config): string[] {
+  const files = [
+    server.tls.key_path,
+    acme.eab_key_file,
+    admin_api.audit_key_file,
+    admin_api.listen?.key_file,
+    ca.external.client_key_path,
+    ...challenges.perspectives.map(({ client_key_path }) => client_key_path),
+  ]
+  return files.filter((file) => typeof file === 'string').map((file) => path.resolve(file))
+}

@@ -1,0 +1,142 @@
+/** What the database says of the service: switches, background tasks, and what waits. */
+
+import { alarmsOf, type WorkersStatus } from '../../domain/alarms.ts'
+import { readWorkers } from '../../store/background-run-store.ts'
+import { createServerSettings } from '../../store/switch-store.ts'
+import type { Check } from '../check.ts'
+import { failure, orOk, warning } from '../verdict.ts'
+
+export const OPERATION: readonly Check[] = [
+  {
+    id: 'service.switches',
+    title: 'No switch stops orders or signatures',
+    async look(sources) {
+      const { maintenance, stopSigning } = await createServerSettings(await sources.database()).switches()
+      const by = (one: typeof maintenance) => `by ${one.by ?? 'somebody'}${one.reason ? ` (${one.reason})` : ''}`
+      return orOk(
+        [
+          ...(stopSigning.on
+            ? [
+                failure(
+                  `signing is stopped, ${by(stopSigning)}: no certificate and no CRL is signed`,
+                  'when the reason has gone: chancery -c FILE signing resume',
+                ),
+              ]
+            : []),
+          ...(maintenance.on
+            ? [
+                warning(
+                  `maintenance mode is on, ${by(maintenance)}: new orders are refused`,
+                  'when it has ended: chancery -c FILE maintenance off',
+                ),
+              ]
+            : []),
+        ],
+        'orders are taken, and signatures made',
+      )
+    },
+  },
+  {
+    id: 'service.tasks',
+    title: 'Background tasks run, and their events are delivered',
+    async look(sources) {
+      const workers = await readWorkers(await sources.database())
+      const [{ deadLetters, failedMails }, alarms, { behindSince }] = await Promise.all([
+        sources.read('deliveries'),
+        sources.read('alarms'),
+        sources.read('marks'),
+      ])
+      return judgeOperation({
+        workers,
+        deadLetters,
+        failedMails,
+        alarmEvents: alarms.count,
+        behindSince,
+        now: new Date(),
+      })
+    },
+  },
+  {
+    id: 'service.unfinished',
+    title: 'No issuance is stuck',
+    async look(sources) {
+      const [intents, others] = await Promise.all([sources.read('intents'), sources.read('csrIssuances')])
+      const limit = sources.config.ca.deferred_signing_timeout
+      return judgeUnfinished(intents, others, limit)
+    },
+  },
+]
+
+interface Operation {
+  workers: WorkersStatus
+  deadLetters: number
+  failedMails: number
+  alarmEvents: number
+  behindSince: Date | null
+  now: Date
+}
+
+const MENDS: Readonly<Record<string, string>> = {
+  task: 'chancery -c FILE workers status and the log say more (docs/operations/monitoring.md)',
+  consumer: 'see why its receiver does not take them: docs/operations/events.md',
+  dead_letters: 'chancery -c FILE events dead lists them, events retry delivers them (docs/operations/events.md)',
+  notifications: 'chancery -c FILE notifications list shows them; smtp.* names the mail server',
+  alarm_event: 'look for lines of level fatal in the log, each with its reason: journalctl -u chancery',
+  database_behind:
+    'chancery -c FILE reconcile --dry-run says what lacks (docs/operations/database.md, "After a fail-over")',
+}
+
+/** As the overview of the console judges them. */
+export function judgeOperation({ workers, deadLetters, failedMails, alarmEvents, behindSince, now }: Operation) {
+  const alarms = alarmsOf({
+    now,
+    instance: {
+      database: 'ok',
+      pool: { max: 1, size: 1, available: 1, waiting: 0 },
+      caBackend: { status: 'ok', reason: undefined, tokens: [] },
+      dnsResolver: undefined,
+      issuers: [],
+    },
+    databaseBehindSince: behindSince ?? undefined,
+    crl: { isPublished: false, isStale: false, obstacle: undefined },
+    isSigningStopped: false,
+    isInMaintenance: false,
+    workers,
+    deadLetters,
+    failedNotifications: failedMails,
+    oldestValidationSeconds: 0,
+    alarmEvents,
+  })
+  const found = alarms.map(({ severity, code, message }) => {
+    const mend = MENDS[code] ?? 'docs/operations/monitoring.md says more'
+    return severity === 'error' ? failure(message, mend) : warning(message, mend)
+  })
+  return orOk(found, `${workers.tasks.length} tasks have run, nothing is left undelivered`)
+}
+
+type Intents = { count: number; oldestSeconds: number }
+
+export function judgeUnfinished(intents: Intents, others: { count: number; failures: number }, limitSeconds: number) {
+  const isOld = intents.count > 0 && intents.oldestSeconds > limitSeconds
+  return orOk(
+    [
+      ...(isOld
+        ? [
+            failure(
+              `${intents.count} issuances have begun and not ended, the oldest ${intents.oldestSeconds} s ago`,
+              'a running instance finishes them as soon as its signer answers; the log line issuance_interrupted says why one has stopped',
+            ),
+          ]
+        : []),
+      ...(others.failures > 2
+        ? [
+            warning(
+              `of ${others.count} issuances by another CA, one has failed ${others.failures} times in a row`,
+              'chancery -c FILE ca test-sign asks the CA; docs/operations/backends.md says what to watch',
+            ),
+          ]
+        : []),
+    ],
+    intents.count === 0 ? 'none waits' : `${intents.count} are under way`,
+  )
+}

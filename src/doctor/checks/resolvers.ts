@@ -1,0 +1,156 @@
+/** The name servers of validation: whether they answer, validate and know what they have to. */
+
+import { readFileSync } from 'node:fs'
+import type { DnsData } from '../../../workers/dns/dns-message.ts'
+import { parseResolvConf } from '../../../workers/dns/servers.ts'
+import type { Config } from '../../config/schema.ts'
+import type { Check } from '../check.ts'
+import { askNameServer, type DnsAsked } from '../facts/dns.ts'
+import { hostOf, isIpAddress } from '../facts/names.ts'
+import type { Sources } from '../sources.ts'
+import { failure, ok, unknown, type Verdict, warning } from '../verdict.ts'
+
+const SECTIONS = ['dns01', 'dnspersist01', 'dnsaccount01'] as const
+
+export const RESOLVERS: readonly Check[] = [
+  {
+    id: 'resolvers.answer',
+    title: 'Every name server of validation answers',
+    look: (sources) =>
+      forEachServer(sources, async (server) => judgeAnswer(server, await askNameServer(server, ownName(sources), 'A'))),
+  },
+  {
+    id: 'resolvers.dnssec',
+    title: 'The name servers that have to validate DNSSEC do so',
+    async look(sources) {
+      const { challenges, dns } = sources.config
+      const strict = SECTIONS.filter(
+        (section) => challenges[section].require_dnssec && isOffered(sources.config, section),
+      )
+      if (strict.length === 0) return undefined
+      const servers = strict.flatMap((section) =>
+        challenges[section].resolvers.length > 0 ? challenges[section].resolvers : dns.resolvers,
+      )
+      const own = new Set(servers.length > 0 ? servers : systemServers())
+      return Promise.all(
+        [...own].map(async (server) => judgeDnssec(server, await askNameServer(server, SIGNED_ZONE, 'NS'))),
+      )
+    },
+  },
+  {
+    id: 'resolvers.own-name',
+    title: 'The name of the service resolves for validation, too',
+    async look(sources) {
+      const name = ownName(sources)
+      if (isIpAddress(hostOf(sources.config.server.external_url)) || !name.includes('.')) return undefined
+      return forEachServer(sources, async (server) => {
+        const [four, six] = await Promise.all([askNameServer(server, name, 'A'), askNameServer(server, name, 'AAAA')])
+        return judgeOwnName(server, name, [four, six])
+      })
+    },
+  },
+  {
+    id: 'resolvers.caa',
+    title: 'CAA records can be looked up',
+    async look(sources) {
+      const { caa_enforce, caa_identities } = sources.config.acme
+      if (!caa_enforce || caa_identities.length === 0) return undefined
+      const { allowed_domains } = sources.config.security.identifier_policy
+      const name = (allowed_domains[0] ?? ownName(sources)).replace(/^\*\./, '')
+      return forEachServer(sources, async (server) =>
+        judgeCaa(server, name, await askNameServer(server, name, 'CAA'), caa_identities),
+      )
+    },
+  },
+]
+
+/** Signed for as long as DNSSEC is, as its delegation is. */
+const SIGNED_ZONE = 'com'
+
+/** A name without a dot is this host's; every name server knows the zone. */
+function ownName({ config }: Sources): string {
+  const host = hostOf(config.server.external_url)
+  return isIpAddress(host) ? SIGNED_ZONE : host
+}
+
+const TYPES = { dns01: 'dns-01', dnspersist01: 'dns-persist-01', dnsaccount01: 'dns-account-01' } as const
+const isOffered = ({ challenges }: Config, section: keyof typeof TYPES) => challenges.enabled.includes(TYPES[section])
+
+function systemServers(): string[] {
+  try {
+    return parseResolvConf(readFileSync('/etc/resolv.conf', 'utf8')).map(({ address }) => address)
+  } catch {
+    return ['127.0.0.1']
+  }
+}
+
+/** Zones have their own, which know only their zone. */
+export function serversOf({ dns, challenges }: Config): string[] {
+  const own = SECTIONS.flatMap((section) => challenges[section].resolvers)
+  const general = dns.resolvers.length > 0 ? dns.resolvers : systemServers()
+  return [...new Set([...general, ...own])]
+}
+
+async function forEachServer(
+  sources: Sources,
+  look: (server: string) => Promise<Verdict>,
+): Promise<readonly Verdict[]> {
+  return Promise.all(serversOf(sources.config).map(look))
+}
+
+export function judgeAnswer(server: string, { response, failure: why }: DnsAsked): Verdict {
+  const elsewhere = `name servers that answer in dns.resolvers; dig @${server.replace(/:(\d+)$/, ' -p $1')} shows what it says`
+  if (!response) return failure(`the name server ${server} does not answer: ${why}`, elsewhere)
+  if (response.rcode === 'REFUSED' || response.rcode === 'SERVFAIL')
+    return failure(
+      `the name server ${server} answers ${response.rcode}`,
+      `let it resolve for this host, or name ${elsewhere}`,
+    )
+  return ok(`${server} answers`)
+}
+
+export function judgeDnssec(server: string, { response, failure: why }: DnsAsked): Verdict {
+  if (response?.rcode !== 'NOERROR')
+    return unknown(
+      `cannot tell, because ${server} does not know the signed zone ${SIGNED_ZONE}: ${why ?? response?.rcode}`,
+    )
+  if (response.authenticated) return ok(`${server} sets AD`)
+  return failure(
+    `the name server ${server} does not say that signed answers are validated (AD): with require_dnssec no proof counts`,
+    'name a validating resolver in the resolvers of the method, best one on this host, such as unbound',
+  )
+}
+
+export function judgeOwnName(server: string, name: string, asked: readonly DnsAsked[]): Verdict {
+  const known = asked.flatMap(({ response }) => (response ? [response] : []))
+  if (known.length === 0) return unknown(`cannot tell, because ${server} does not answer`)
+  const addresses = known.flatMap(({ answers }) => answers).filter((answer) => 'record' in answer)
+  if (addresses.length > 0) return ok(`${server} knows ${name}`)
+  return warning(
+    `the name server ${server} has no address of ${name} (${known[0]?.rcode})`,
+    `see that it is the name server that clients have, or correct server.external_url`,
+  )
+}
+
+export function judgeCaa(
+  server: string,
+  name: string,
+  { response, failure: why }: DnsAsked,
+  identities: readonly string[],
+): Verdict {
+  if (!response || !['NOERROR', 'NXDOMAIN'].includes(response.rcode))
+    return failure(
+      `the name server ${server} gives no answer about CAA records of ${name} (${why ?? response?.rcode}): nothing below it is issued`,
+      'see its log; acme.caa_unreachable_ok names zones where that may be (docs/operations/validation.md)',
+    )
+  const records = response.answers.flatMap((answer) =>
+    'record' in answer ? [answer.record.data as DnsData['CAA']] : [],
+  )
+  const issuers = records.filter(({ tag }) => tag === 'issue').map(({ value }) => value.split(';')[0]?.trim() ?? '')
+  if (issuers.length === 0 || issuers.some((issuer) => identities.includes(issuer)))
+    return ok(`${server}: ${name} permits this CA`)
+  return failure(
+    `the CAA records of ${name} permit ${issuers.join(', ') || 'nobody'}, and acme.caa_identities is ${identities.join(', ')}: nothing below it is issued`,
+    `add the record ${name} CAA 0 issue "${identities[0]}", or correct acme.caa_identities`,
+  )
+}

@@ -1,0 +1,169 @@
+/** Whether the policy of the signer lets it sign what the profiles of the service ask for. */
+
+import type { IssuerConfig } from '../../../signer/config.ts'
+import { hasSigner } from '../../config/backends.ts'
+import type { Config } from '../../config/schema.ts'
+import { type CertificateProfile, SUBJECT_KEY_KINDS } from '../../domain/certificate-profile.ts'
+import { crlPolicy } from '../../settings/issuance-settings.ts'
+import { keyUsagesFor } from '../../shared/pki/extensions.ts'
+import type { Check } from '../check.ts'
+import { failure, orOk, type Verdict, warning } from '../verdict.ts'
+import { NARROW, profilesOf } from './signer-shared.ts'
+
+export const SIGNER_POLICY: readonly Check[] = [
+  onPolicy('validity', 'The signer signs for as long as profiles say', judgeValidity),
+  onPolicy('start', 'The signer signs what begins as early as the service dates certificates back', judgeStart),
+  onPolicy('key-types', 'The signer signs every kind of key that profiles allow', judgeKeyTypes),
+  onPolicy('usages', 'The signer signs every usage that profiles have', judgeUsages),
+  onPolicy('crl', 'The signer signs lists for as long as the service makes them, at their URLs', judgeCrl),
+]
+
+type PolicyJudge = (config: Config, profiles: readonly CertificateProfile[], issuer: IssuerConfig) => readonly Verdict[]
+
+/** A policy of a signer that runs by itself; the service makes that of its own from the profiles. */
+function onPolicy(id: string, title: string, judge: PolicyJudge): Check {
+  return {
+    id: `signer.${id}`,
+    title,
+    look(sources) {
+      const { config } = sources
+      if (!hasSigner(config) || config.ca.signer.socket === null) return undefined
+      const { issuers } = sources.signerConfig()
+      const found = issuers.flatMap((issuer, at) => {
+        const served = profilesOf(config).filter(({ issuerIds }) =>
+          issuerIds.length === 0 ? at === 0 : issuerIds.includes(issuer.id),
+        )
+        return judge(config, served, issuer)
+      })
+      return orOk(found, `${issuers.map((issuer) => issuer.id).join(', ')}: as the service asks`)
+    },
+  }
+}
+
+export function judgeValidity(
+  _: Config,
+  profiles: readonly CertificateProfile[],
+  { id, policy }: IssuerConfig,
+): readonly Verdict[] {
+  const most = policy.max_validity_days
+  return profiles.flatMap(({ name, validity: { validityDays, maxValidityDays } }) => {
+    const limit = `max_validity_days of the issuer ${id} is ${most}`
+    if (validityDays > most)
+      return [
+        failure(`certificates of the profile ${name} have ${validityDays} days, and ${limit}: none is signed`, NARROW),
+      ]
+    if (maxValidityDays > most && maxValidityDays > validityDays)
+      return [
+        warning(
+          `an order of the profile ${name} may ask for ${maxValidityDays} days (ca.max_validity_days), and ${limit}`,
+          `lower the key to ${Math.floor(most)}, or widen the policy`,
+        ),
+      ]
+    return []
+  })
+}
+
+export function judgeStart(
+  { ca, order }: Config,
+  _: readonly CertificateProfile[],
+  { id, policy }: IssuerConfig,
+): readonly Verdict[] {
+  const days = Math.max(ca.backdate_seconds, order.expiry_seconds) / 86_400
+  if (days <= policy.max_start_offset_days) return []
+  return [
+    warning(
+      `an order may begin ${days.toFixed(1)} days from now (order.expiry_seconds, ca.backdate_seconds), and max_start_offset_days of the issuer ${id} is ${policy.max_start_offset_days}`,
+      NARROW,
+    ),
+  ]
+}
+
+export function judgeKeyTypes(
+  _: Config,
+  profiles: readonly CertificateProfile[],
+  { id, policy }: IssuerConfig,
+): readonly Verdict[] {
+  return profiles.flatMap(({ name, keyTypes }) => {
+    const missing = keyTypes.filter((type) => !policy.key_types.includes(type))
+    return missing.length === 0
+      ? []
+      : [
+          failure(
+            `the profile ${name} takes keys ${missing.join(', ')}, and key_types of the issuer ${id} has not: such orders fail at the end`,
+            `take them out of ca.profiles.${name}.key_types, or add them to key_types`,
+          ),
+        ]
+  })
+}
+
+export function judgeUsages(
+  _: Config,
+  profiles: readonly CertificateProfile[],
+  { id, policy }: IssuerConfig,
+): readonly Verdict[] {
+  return profiles.flatMap(({ name, keyUsages, extendedKeyUsages, keyTypes }) => {
+    const wanted = keyTypes.flatMap((type) => keyUsagesFor(SUBJECT_KEY_KINDS[type], keyUsages))
+    const missing = [
+      ...[...new Set(wanted)].filter((usage) => !(policy.key_usages as readonly string[]).includes(usage)),
+      ...extendedKeyUsages.filter((usage) => !policy.extended_key_usages.includes(usage)),
+    ]
+    const bare =
+      policy.key_usage_required &&
+      keyTypes.some((type) => keyUsagesFor(SUBJECT_KEY_KINDS[type], keyUsages).length === 0)
+    return [
+      ...(missing.length > 0
+        ? [
+            failure(
+              `certificates of the profile ${name} have ${missing.join(', ')}, which the policy of the issuer ${id} does not list: none is signed`,
+              NARROW,
+            ),
+          ]
+        : []),
+      ...(bare
+        ? [
+            failure(
+              `certificates of the profile ${name} may have no key usage, and the issuer ${id} has key_usage_required`,
+              NARROW,
+            ),
+          ]
+        : []),
+    ]
+  })
+}
+
+export function judgeCrl(
+  config: Config,
+  _: readonly CertificateProfile[],
+  { id, policy }: IssuerConfig,
+): readonly Verdict[] {
+  const { crl, ca } = config
+  if (!crl.enabled && ca.crl_url === null) return []
+  const days = crl.next_update_seconds / 86_400
+  const url = crlPolicy(config).urlOf(id, 1, 0)
+  const outside = policy.crl_urls !== undefined && !policy.crl_urls.some((base) => isBelow(url, base))
+  return [
+    ...(crl.enabled && days > policy.max_crl_validity_days
+      ? [
+          failure(
+            `lists are valid for ${days.toFixed(1)} days (crl.next_update_seconds), and max_crl_validity_days of the issuer ${id} is ${policy.max_crl_validity_days}: none is signed`,
+            NARROW,
+          ),
+        ]
+      : []),
+    ...(outside
+      ? [
+          failure(
+            `certificates name the list ${url}, which is below none of crl_urls of the issuer ${id}: none is signed`,
+            'let ca.crl_url and policy.crl_urls agree',
+          ),
+        ]
+      : []),
+  ]
+}
+
+/** Same scheme, host and port, and the same first folders. */
+function isBelow(url: string, base: string): boolean {
+  const [one, other] = [new URL(url), new URL(base)]
+  const folder = other.pathname.replace(/\/$/, '')
+  return one.origin === other.origin && (one.pathname === folder || one.pathname.startsWith(`${folder}/`))
+}

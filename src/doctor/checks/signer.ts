@@ -1,0 +1,117 @@
+/** The signer: whether it answers and can sign, and for how long its issuers will do. */
+
+import type { CaIssuer } from '../../ca/backend.ts'
+import { hasSigner } from '../../config/backends.ts'
+import type { Check } from '../check.ts'
+import { failure, messageOf, ok, orOk, type Verdict, warning } from '../verdict.ts'
+import { profilesOf, withSigner } from './signer-shared.ts'
+
+export const SIGNER: readonly Check[] = [
+  {
+    id: 'signer.reachable',
+    title: 'The signer answers, and shares the secret of the service',
+    async look(sources) {
+      if (!hasSigner(sources.config)) return undefined
+      try {
+        const { version, issuers } = await sources.signer()
+        return ok(`release ${version}, with ${issuers.map(({ id }) => id).join(', ')}`)
+      } catch (error) {
+        if (/cannot be read|EACCES/i.test(messageOf(error))) throw error
+        return failure(
+          messageOf(error),
+          'systemctl status chancery-signer; the same secret_file for both programs; docs/operations/signer.md',
+        )
+      }
+    },
+  },
+  {
+    id: 'signer.signing',
+    title: 'The signer can sign: every token is there, and nothing has failed',
+    look: (sources) =>
+      withSigner(sources, ({ health }) =>
+        orOk(
+          [
+            ...(health.signing
+              ? []
+              : [
+                  failure(
+                    'the signer signs nothing until it is started again',
+                    'its log says why: journalctl -u chancery-signer; often its disk is full',
+                  ),
+                ]),
+            ...health.tokens
+              .filter(({ status }) => status !== 'ready')
+              .map(({ issuer, status, since }) =>
+                failure(
+                  `the token with the key of ${issuer} is ${status} since ${since}`,
+                  status === 'refused'
+                    ? 'correct the PIN (pin_file), then start the signer again'
+                    : 'see that the token can be reached (docs/operations/signer.md)',
+                ),
+              ),
+          ],
+          'it says so',
+        ),
+      ),
+  },
+  {
+    id: 'signer.test-sign',
+    title: 'Every issuer makes a test signature (--test-sign)',
+    look: (sources) =>
+      withSigner(sources, ({ signed }) =>
+        signed?.map(({ issuer, durationMs }) => ok(`${issuer} signed in ${durationMs.toFixed(1)} ms`)),
+      ),
+  },
+  {
+    id: 'signer.issuers',
+    title: 'Every issuer is valid for as long as certificates are',
+    look: (sources) =>
+      withSigner(sources, ({ issuers }) =>
+        issuers.map((issuer) => judgeIssuer(issuer, sources.config.ca.max_validity_days, new Date())),
+      ),
+  },
+  {
+    id: 'signer.profiles',
+    title: 'The issuers that profiles name are there',
+    look: (sources) =>
+      withSigner(sources, ({ issuers }) => {
+        const there = issuers.map(({ id }) => id)
+        const found = profilesOf(sources.config).flatMap(({ name, issuerIds }) =>
+          issuerIds
+            .filter((id) => !there.includes(id))
+            .map((id) =>
+              failure(
+                `ca.profiles.${name}.issuer names ${id}, and the signer has ${there.join(', ')}`,
+                'correct the key, or add the issuer to the signer’s configuration',
+              ),
+            ),
+        )
+        return orOk(found, `${profilesOf(sources.config).length} profiles`)
+      }),
+  },
+]
+
+const DAY_MS = 86_400_000
+const WARNING_DAYS = 90
+const FAILURE_DAYS = 14
+
+export function judgeIssuer(
+  { id, notAfter, notBefore }: Pick<CaIssuer, 'id' | 'notAfter' | 'notBefore'>,
+  longestDays: number,
+  now: Date,
+): Verdict {
+  const days = Math.floor((notAfter.getTime() - now.getTime()) / DAY_MS)
+  const renew =
+    'make a new issuer, and let the signer take it by a reload (docs/operations/signer.md, "A new issuer without a pause")'
+  if (days < 0) return failure(`the certificate of the issuer ${id} has expired, at ${notAfter.toISOString()}`, renew)
+  if (notBefore > now)
+    return failure(
+      `the certificate of the issuer ${id} is not valid before ${notBefore.toISOString()}`,
+      'compare the clock of this host with that of the CA above',
+    )
+  if (days < FAILURE_DAYS) return failure(`the certificate of the issuer ${id} ends in ${days} days`, renew)
+  if (days < WARNING_DAYS) return warning(`the certificate of the issuer ${id} ends in ${days} days`, renew)
+  if (days < longestDays)
+    return ok(`${id} ends in ${days} days; certificates of ${longestDays} days (ca.max_validity_days) end with it`)
+  return ok(`${id} ends in ${days} days`)
+}

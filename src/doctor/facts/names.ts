@@ -1,0 +1,7 @@
+/** What kind of name a text is. */
+
+import { isIP } from 'node:net'
+
+export const isIpAddress = (text: string): boolean => isIP(text) !== 0
+/** Of the external URL, without the brackets of IPv6. */
+export const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[|\]$/g, '')

@@ -1,0 +1,65 @@
+/** What the signer says of itself. */
+
+import path from 'node:path'
+import { readSharedSecret } from '../../../signer/protocol/handshake.ts'
+import type { CaHealth, CaIssuer } from '../../ca/backend.ts'
+import { SignerBackend } from '../../ca/signer-backend.ts'
+import { findRunningSigner, type SignerPlace } from '../../ca/signer-place.ts'
+import { hasSigner } from '../../config/backends.ts'
+import type { Config } from '../../config/schema.ts'
+import { signerProgram } from '../../settings/signer-settings.ts'
+import { CannotTell, messageOf } from '../verdict.ts'
+
+export interface SignerFacts {
+  version: string
+  issuers: readonly CaIssuer[]
+  health: CaHealth
+  /** Issuer and milliseconds of each test signature; undefined where none was asked for. */
+  signed: readonly { issuer: string; durationMs: number }[] | undefined
+}
+
+const ANSWER_MS = 5_000
+
+/** @throws CannotTell */
+export async function connectForFacts(config: Config, testSign: boolean): Promise<SignerFacts> {
+  const { socketPath, secretFile } = placeOf(config)
+  let secret: Buffer
+  try {
+    secret = readSharedSecret(secretFile)
+  } catch (error) {
+    throw new CannotTell(messageOf(error), 'run chancery doctor as root or as the user of the service')
+  }
+  let version = ''
+  let last: Error | undefined
+  const signer = new SignerBackend({
+    socketPath,
+    secret,
+    onConnect(facts) {
+      version = facts.version
+    },
+    onIssuersChanged: () => undefined,
+    onIssuersRejected: () => undefined,
+    onDisconnect(reason) {
+      last = reason
+    },
+  })
+  try {
+    const health = await signer.health({ timeoutMs: ANSWER_MS })
+    const signed = testSign ? await signer.testSign({ timeoutMs: ANSWER_MS }) : undefined
+    return { version, issuers: signer.issuers(), health, signed }
+  } catch (error) {
+    throw new CannotTell(`the signer at ${socketPath} does not answer: ${messageOf(last ?? error)}`)
+  } finally {
+    await signer.close()
+  }
+}
+
+function placeOf(config: Config): SignerPlace {
+  if (!hasSigner(config)) throw new CannotTell('no certificate is signed here')
+  const { socket, secret_file } = config.ca.signer
+  if (socket !== null) return { socketPath: socket, secretFile: path.resolve(secret_file ?? '') }
+  const place = findRunningSigner(signerProgram(config).auditFile)
+  if (place === undefined || place === 'starting')
+    throw new CannotTell('the service starts its signer itself, and does not run', 'start the service')
+  return place
+}

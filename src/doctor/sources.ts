@@ -1,0 +1,170 @@
+/**
+ * Where the facts of `chancery doctor` come from: each is fetched once, when the first check asks for it, and shared.
+ *
+ * A fact that cannot be had throws CannotTell, with the reason that all checks repeat.
+ */
+
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { loadConfig as loadSignerConfig, type SignerConfig } from '../../signer/config.ts'
+import type { LoadedConfig } from '../config/load.ts'
+import type { Config } from '../config/schema.ts'
+import { urlSettings } from '../settings/server-settings.ts'
+import type { ConfigNotice } from '../shared/config-file/notice.ts'
+import { encodePem } from '../shared/pki/pem.ts'
+import { type FixedResource, Urls } from '../shared/protocol/urls.ts'
+import type { Diagnosis, DiagnosisName, DiagnosisRows } from '../store/diagnosis-store.ts'
+import { openDatabaseFor } from './facts/database.ts'
+import { type Answer, type Ask, type Asked, ask } from './facts/http.ts'
+import { findService, type ServiceProcess } from './facts/process.ts'
+import { connectForFacts, type SignerFacts } from './facts/signer.ts'
+import { CannotTell, messageOf } from './verdict.ts'
+
+export interface DoctorOptions {
+  /** Of the service. */
+  configFile: string
+  loaded: LoadedConfig
+  /** Named by the operator; else `signer.yaml` beside the configuration, where it is. */
+  signerConfigFile: string | undefined
+  /** A name of a client's host, whose ports challenges would reach. */
+  target: string | undefined
+  testSign: boolean
+  version: string
+  inspectFiles(config: Config): { errors: ConfigNotice[]; warnings: ConfigNotice[] }
+}
+
+export class Sources {
+  readonly options: DoctorOptions
+  readonly #known = new Map<string, unknown>()
+  readonly #closers: (() => Promise<void>)[] = []
+
+  constructor(options: DoctorOptions) {
+    this.options = options
+  }
+
+  #once<T>(key: string, make: () => T): T {
+    if (!this.#known.has(key)) this.#known.set(key, make())
+    return this.#known.get(key) as T
+  }
+
+  get config(): Config {
+    const { loaded } = this.options
+    if (!loaded.ok) throw new CannotTell('the configuration is not valid')
+    return loaded.config
+  }
+
+  /** Absolute; undefined where none is named and none lies beside the configuration. */
+  get signerConfigFile(): string | undefined {
+    const { signerConfigFile, configFile } = this.options
+    if (signerConfigFile !== undefined) return path.resolve(signerConfigFile)
+    const beside = path.join(path.dirname(path.resolve(configFile)), 'signer.yaml')
+    return existsSync(beside) ? beside : undefined
+  }
+
+  /** Of a signer that runs by itself. */
+  signerConfig(): SignerConfig {
+    return this.#once('signer-config', () => {
+      const file = this.signerConfigFile
+      const name = 'name it with --signer-config FILE'
+      if (file === undefined) throw new CannotTell(`the configuration of the signer is not on this host`, name)
+      try {
+        return loadSignerConfig(file)
+      } catch (error) {
+        const isClosed = /EACCES|permission/i.test(messageOf(error))
+        throw new CannotTell(messageOf(error), isClosed ? 'run chancery doctor as root' : name)
+      }
+    })
+  }
+
+  /** Undefined where no process of this configuration is seen on this host. */
+  process(): ServiceProcess | undefined {
+    return this.#once('process', () => findService(path.resolve(this.options.configFile)))
+  }
+
+  database(): Promise<Diagnosis> {
+    return this.#once('database', async () => {
+      const opened = await openDatabaseFor(this.config)
+      this.#closers.push(() => opened.close())
+      return opened
+    })
+  }
+
+  read<N extends DiagnosisName>(name: N): Promise<DiagnosisRows[N]> {
+    return this.#once(`rows ${name}`, async () => {
+      const database = await this.database()
+      return database.read(name).catch((error) => {
+        throw new CannotTell(`the database says: ${messageOf(error)}`)
+      })
+    })
+  }
+
+  signer(): Promise<SignerFacts> {
+    return this.#once('signer', async () => {
+      const facts = await connectForFacts(this.config, this.options.testSign)
+      return facts
+    })
+  }
+
+  /** PEM of the top of each issuer's chain: what clients of this CA trust. */
+  async roots(): Promise<readonly string[]> {
+    const { issuers } = await this.signer().catch(() => ({ issuers: [] }))
+    const tops = issuers.flatMap(({ chain, alternateChains }) => [chain, ...alternateChains]).map((one) => one.at(-1)!)
+    return tops.map((der) => encodePem('CERTIFICATE', der))
+  }
+
+  /** @param local below the path of the external URL */
+  publicly(local: string, options: Ask = {}): Promise<Asked> {
+    return this.#once(`public ${local} ${keyOf(options)}`, async () => {
+      const trustedRoots = await this.roots()
+      return ask(this.#base + local, { trustedRoots, ...options })
+    })
+  }
+
+  /** Asks the service's own port, past every proxy. */
+  directly(local: string, options: Ask = {}): Promise<Asked> {
+    return this.#once(`direct ${local} ${keyOf(options)}`, () => {
+      const { bind, port, tls } = this.config.server
+      const host = bind === '0.0.0.0' ? '127.0.0.1' : bind === '::' ? '::1' : bind
+      const url = new URL(this.#base + local)
+      url.protocol = tls.cert_path === null ? 'http:' : 'https:'
+      return ask(url.href, { to: { host, port }, ...options })
+    })
+  }
+
+  /** As anybody does. */
+  fetch(url: string): Promise<Asked> {
+    return this.#once(`fetch ${url}`, () => ask(url))
+  }
+
+  /** The path of a resource below the external URL. */
+  local(resource: FixedResource): string {
+    return this.urls.fixed(resource).slice(this.#base.length)
+  }
+
+  get urls(): Urls {
+    return this.#once('urls', () => new Urls(urlSettings(this.config)))
+  }
+
+  get #base(): string {
+    return this.config.server.external_url.replace(/\/$/, '')
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#closers.map((close) => close()))
+  }
+}
+
+const keyOf = ({ method, headers, body, localAddress }: Ask): string =>
+  JSON.stringify([
+    method,
+    headers,
+    typeof body === 'string' ? body.slice(0, 200) : body?.length,
+
+    localAddress,
+  ])
+
+/** @throws CannotTell */
+export function requireAnswer(asked: Asked, who: string): Answer {
+  if (asked.answer) return asked.answer
+  throw new CannotTell(`${who} does not answer: ${asked.failure}`)
+}

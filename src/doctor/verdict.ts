@@ -1,0 +1,56 @@
+/** What `chancery doctor` may find. Pure. */
+
+/** In the order of the report. The first word of a check's id names its area. */
+export const AREAS = {
+  configuration: 'Configuration',
+  files: 'Files and rights',
+  service: 'Service',
+  database: 'Database',
+  signer: 'Signer',
+  clock: 'Clocks',
+  proxy: 'Public URL and proxy',
+  tls: 'Certificate of the service',
+  crl: 'Revocation lists',
+  resolvers: 'Name servers',
+  challenges: 'Challenges',
+  disk: 'Disks',
+  credentials: 'Credentials and administrators',
+  mail: 'Mail',
+} as const
+export type Area = keyof typeof AREAS
+export const AREA_NAMES = Object.keys(AREAS) as Area[]
+
+export const RESULTS = ['failure', 'warning', 'unknown', 'ok'] as const
+export type Result = (typeof RESULTS)[number]
+
+export interface Verdict {
+  result: Result
+  /** What was seen, and how. */
+  says: string
+  /** What to do; always there for a warning and a failure. */
+  mend?: string
+}
+
+/** Undefined where the check does not apply to this installation, which the report leaves out. */
+export type Found = Verdict | readonly Verdict[] | undefined
+
+export const ok = (says: string): Verdict => ({ result: 'ok', says })
+export const unknown = (says: string, mend?: string): Verdict => ({ result: 'unknown', says, ...(mend && { mend }) })
+export const warning = (says: string, mend: string): Verdict => ({ result: 'warning', says, mend })
+export const failure = (says: string, mend: string): Verdict => ({ result: 'failure', says, mend })
+
+/** What is wrong, or that nothing is. */
+export const orOk = (found: readonly Verdict[], says: string): readonly Verdict[] =>
+  found.length > 0 ? found : [ok(says)]
+
+/** A fact cannot be had: the checks that need it end as unknown. The reason is a sentence without "cannot tell". */
+export class CannotTell extends Error {
+  readonly mend: string | undefined
+
+  constructor(reason: string, mend?: string) {
+    super(reason)
+    this.mend = mend
+  }
+}
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { describe, test } from 'node:test'
+import { localProgram } from '../../../src/cli/program.ts'
+import type { Check } from '../../../src/doctor/check.ts'
+import { CHECKS } from '../../../src/doctor/checks.ts'
+import { withChecks } from '../../../src/doctor/manual.ts'
+import { countsOf, exitCodeOf, jsonOf, textOf } from '../../../src/doctor/report.ts'
+import { runChecks } from '../../../src/doctor/run.ts'
+import { Sources } from '../../../src/doctor/sources.ts'
+import { AREA_NAMES, CannotTell, failure, ok, warning } from '../../../src/doctor/verdict.ts'
+
+const sources = new Sources({
+  configFile: '/nowhere/config.yaml',
+  loaded: { ok: false, errors: [{ path: '', message: 'cannot be read: no such file' }] },
+  signerConfigFile: undefined,
+  target: undefined,
+  testSign: false,
+  version: '1.0.0',
+  inspectFiles: () => ({ errors: [], warnings: [] }),
+})
+const check = (id: Check['id'], look: Check['look']): Check => ({ id, title: `title of ${id}`, look })
+const quiet = () => undefined
+
+describe('the report', () => {
+  const checks = [
+    check('mail.server', () => ok('it answers')),
+    check('crl.fresh', () => [
+      warning('a list\nis \u001b[31mold', 'build it'),
+      failure('another has ended', 'build that'),
+    ]),
+    check('disk.log', () => undefined),
+    check('tls.chain', () => {
+      throw new CannotTell('nothing answers', 'start it')
+    }),
+  ]
+
+  test('groups findings by area, one a line, and counts them', async () => {
+    const findings = await runChecks(checks, sources, quiet)
+    assert.equal(
+      textOf(findings),
+      [
+        'Certificate of the service',
+        '  unknown  tls.chain: cannot tell, because nothing answers',
+        '           to do: start it',
+        '',
+        'Revocation lists',
+        '  warning  crl.fresh: a list; is \\u001b[31mold',
+        '           to do: build it',
+        '  FAIL     crl.fresh: another has ended',
+        '           to do: build that',
+        '',
+        'Mail',
+        '  ok       mail.server: it answers',
+        '',
+        '1 ok, 1 warning, 1 failure, 1 unknown',
+      ].join('\n'),
+    )
+  })
+
+  test('is JSON with the members that the manual shows', async () => {
+    const [first] = checks
+    const findings = await runChecks([first!], sources, quiet)
+    assert.deepEqual(jsonOf(findings, new Date(0)), {
+      version: 1,
+      at: '1970-01-01T00:00:00.000Z',
+      counts: { ok: 1, warning: 0, failure: 0, unknown: 0 },
+      findings: [
+        {
+          id: 'mail.server',
+          area: 'mail',
+          title: 'title of mail.server',
+          result: 'ok',
+          says: 'it answers',
+          mend: null,
+        },
+      ],
+    })
+  })
+
+  test('ends with 1 for a failure, and for a warning where that counts', () => {
+    const counts = (failures: number, warnings: number) => ({ ok: 1, unknown: 1, failure: failures, warning: warnings })
+    assert.equal(exitCodeOf(counts(0, 3), false), 0)
+    assert.equal(exitCodeOf(counts(0, 3), true), 1)
+    assert.equal(exitCodeOf(counts(1, 0), false), 1)
+  })
+})
+
+describe('checks', () => {
+  test('that hang or fail say so, and stop no other', async () => {
+    const findings = await runChecks(
+      [
+        check('mail.server', () => new Promise(() => undefined)),
+        check('tls.name', () => {
+          throw new TypeError('a fault of the doctor')
+        }),
+        check('crl.size', () => ok('short')),
+      ],
+      sources,
+      quiet,
+      50,
+    )
+    assert.deepEqual(
+      findings.map(({ result }) => result),
+      ['unknown', 'unknown', 'ok'],
+    )
+  })
+
+  test('call nothing right that they have not seen: without a configuration only its file is judged', async () => {
+    const findings = await runChecks(CHECKS, sources, quiet)
+    assert.deepEqual(countsOf(findings).ok, 0)
+    assert.deepEqual(
+      findings.filter(({ result }) => result !== 'unknown').map(({ id }) => id),
+      ['configuration.valid', 'files.configuration'],
+    )
+  })
+
+  test('have ids of their own, in an area', () => {
+    const ids = CHECKS.map(({ id }) => id)
+    assert.equal(new Set(ids).size, ids.length)
+    for (const id of ids) assert.ok((AREA_NAMES as string[]).includes(id.split('.')[0]!), id)
+  })
+
+  test('name only commands that there are', async () => {
+    const { commands } = await localProgram(['tokens', 'create'])
+    const known = commands.map(({ usage }) => usage.replace(/ <.*/, ''))
+    const folder = new URL('../../../../src/doctor/checks/', import.meta.url)
+    const texts = readdirSync(folder).map((name) => readFileSync(new URL(name, folder), 'utf8'))
+    const named = texts.flatMap((text) => [...text.matchAll(/chancery (?:-c FILE|--server URL) ([a-z][a-z -]*)/g)])
+    const words = named.map(([, found = '']) => found)
+    assert.ok(words.length > 10)
+    assert.deepEqual(
+      words.filter((found) => !known.some((usage) => `${found} `.startsWith(`${usage} `))),
+      [],
+    )
+  })
+
+  test('are the table of docs/operations/doctor.md; npm run docs renews it', () => {
+    const document = readFileSync(new URL('../../../../docs/operations/doctor.md', import.meta.url), 'utf8')
+    assert.ok(document === withChecks(document), 'stale: run npm run docs')
+  })
+})
