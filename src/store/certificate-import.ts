@@ -163,3 +163,27 @@ export function createCertificateImport(db: Pick<Database, 'query'>): Certificat
     },
   }
 }
+
+const FIND_RECORDED: Statement = {
+  name: 'import-find-certificates',
+  // certificates_serial_issuer, one range a serial number
+  text: `
+    SELECT encode(serial_number, 'hex') AS "serialNumber", der, revoked_at IS NOT NULL AS "isRevoked"
+      FROM certificates WHERE serial_number = ANY ($1::bytea[]) AND issuer_fingerprint = ANY ($2::bytea[])`,
+}
+
+export interface KnownCertificate {
+  serialNumber: string
+  /** Empty where only the serial number is known. */
+  der: Buffer
+  isRevoked: boolean
+}
+
+/** Those of one issuer. */
+export function findRecorded(
+  db: Pick<Database, 'query'>,
+  issuerFingerprints: readonly Buffer[],
+  serialNumbers: readonly Buffer[],
+): Promise<KnownCertificate[]> {
+  return db.query(FIND_RECORDED, [serialNumbers, issuerFingerprints])
+}

@@ -84,6 +84,14 @@ export function behindExternalPath(path: string, externalPath: string): string {
     : path
 }
 
+/** Of paths that accounts had at a former server. */
+export const MAX_PATH_LENGTH = 255
+
+/** The path of an absolute URL, or the path itself. */
+export function pathOfUrl(url: string): string {
+  return URL.canParse(url) ? new URL(url).pathname : url
+}
+
 export class Urls {
   readonly #root: string
   readonly #paths: UrlSettings['paths']
