@@ -14,7 +14,7 @@ import {
   linkAccounts,
 } from '../store/account-import.ts'
 import type { ImportedAccount, ImportedCredential, Outcome } from './model.ts'
-import type { PageContext, WritePage } from './write.ts'
+import type { PageContext, WritePage } from './page.ts'
 
 interface Candidate {
   account: ImportedAccount

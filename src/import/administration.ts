@@ -7,7 +7,7 @@ import { isMailAddress, MAIL_ADDRESS } from '../shared/lib/bounded.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { findUserForLogin, insertUser } from '../store/user-store.ts'
 import type { ImportedAdministrator, ImportedAuditEntry, Outcome } from './model.ts'
-import type { WritePage } from './write.ts'
+import type { WritePage } from './page.ts'
 
 export const writeAdministrators: WritePage<ImportedAdministrator> = async (page, { tx, note, isDryRun }) => {
   const outcomes: Outcome[] = []

@@ -10,7 +10,7 @@ import { accountIdsOf } from '../store/account-import.ts'
 import { createCertificateImport, findRecorded } from '../store/certificate-import.ts'
 import { revokeListed } from '../store/revocation-import.ts'
 import type { ImportedCertificate, Outcome } from './model.ts'
-import type { PageContext, WritePage } from './write.ts'
+import type { PageContext, WritePage } from './page.ts'
 
 interface Candidate {
   imported: ImportedCertificate

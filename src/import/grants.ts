@@ -10,7 +10,7 @@ import { canonicalJson } from '../domain/audit-chain.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { assignProfile, findCredentials, grantIdentifier } from '../store/account-import.ts'
 import type { ImportedIdentifier, ImportedProfile, Outcome } from './model.ts'
-import type { PageContext, WritePage } from './write.ts'
+import type { PageContext, WritePage } from './page.ts'
 
 export const writeIdentifiers: WritePage<ImportedIdentifier> = (page, context) =>
   oneByOne(page, async (imported) => {

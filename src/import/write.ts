@@ -4,11 +4,10 @@
  * a later run brings what has changed since. A dry run decides the same and writes nothing.
  */
 
-import type { AuditLog, Note, Transaction } from '../admin/audit/audit-log.ts'
+import type { AuditLog } from '../admin/audit/audit-log.ts'
 import type { Actor } from '../domain/administrator.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import { silenceEvents } from '../store/account-import.ts'
-import type { Database } from '../store/database.ts'
 import { queriesOf } from '../store/slonik.ts'
 import { linkCredentials, writeAccounts } from './accounts.ts'
 import { writeAdministrators, writeAuditEntries } from './administration.ts'
@@ -26,23 +25,7 @@ import {
   type Pages,
   type Unreadable,
 } from './model.ts'
-
-/** One transaction. */
-export interface PageContext {
-  tx: Transaction
-  queries: Pick<Database, 'query'>
-  note: Note
-  actor: Actor
-  source: string
-  isDryRun: boolean
-  /** Seals HMAC keys; undefined where no secret is configured. */
-  box: SecretBox | undefined
-  /** Revocations that were recorded. */
-  revoked(count: number): void
-}
-
-/** @returns what became of each, in order */
-export type WritePage<T> = (page: readonly T[], context: PageContext) => Promise<readonly Outcome[]>
+import type { WritePage } from './page.ts'
 
 export interface ImportOptions {
   audit: AuditLog
@@ -107,7 +90,7 @@ function writePage<T>(
     const revoked = (count: number) => {
       revocations += count
     }
-    const context = { tx, queries, note, actor, source: source.name, isDryRun, box, revoked }
+    const context = { tx, queries, note, source: source.name, isDryRun, box, revoked }
     const outcomes = await write(readable, context)
     const [made, changed] = [countOf(outcomes, 'new'), countOf(outcomes, 'changed')]
     if (!isDryRun && kind !== 'audit_entries' && made + changed + revocations > 0)
