@@ -107,6 +107,14 @@ export const ACME: readonly Rule[] = [
       return twice === undefined ? undefined : `gives ${twice} to two resources; each needs a path of its own`
     },
   },
+  {
+    path: 'acme.directory_aliases',
+    check(c) {
+      const taken = Object.values(c.acme.paths).map((path) => `${c.api.base_path}${path}`)
+      const twice = c.acme.directory_aliases.find((path) => taken.includes(path))
+      return twice === undefined ? undefined : `has ${twice}, which is the path of a resource; leave it out`
+    },
+  },
   required(
     'tos.url',
     (c) => c.tos.require_agreement,

@@ -29,7 +29,7 @@ describe('the job of a CAA check', () => {
         dns: { timeout_seconds: 3, retries: 0 },
       }),
     )
-    assert.deepEqual(factory?.('account', SUBJECTS), {
+    assert.deepEqual(factory?.({ accountId: 'account' }, SUBJECTS), {
       subjects: SUBJECTS,
       identities: ['ca.example', 'ca2.example'],
       unreachableOk: ['corp.example', 'internal'],
