@@ -184,6 +184,20 @@ const BOOKS =
 /** What another ACME server or CA had. */
 const IMPORT = [
   onHost(OF_IMPORT, {
+    usage: 'import acmeeh',
+    about: [
+      'Take over accounts, EAB keys, certificates, revocations, grants, administrators and the audit log of ACMEEH 2.1',
+      BOOKS,
+    ],
+    options: {
+      from: FROM,
+      'base-path': optional('Path of its server.external_url and api.base_path, such as /acme, where it had one', text),
+      ...IMPORTING,
+    },
+    examples: ['-c config.yaml import acmeeh --from postgres://reader@db.example.org/acmeeh --dry-run'],
+    run: async (options) => (await import('./import-acmeeh.ts')).importAcmeeh(options),
+  }),
+  onHost(OF_IMPORT, {
     usage: 'import step-ca',
     about: [
       'Take over accounts, EAB keys, certificates and revocations of step-ca, or of the ACME server of Caddy',
