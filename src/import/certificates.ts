@@ -6,6 +6,7 @@ import { uuidv7 } from '../shared/lib/uuid.ts'
 import { type Certificate, parseCertificate, verifyCertificateSignature } from '../shared/pki/certificate.ts'
 import { lintedReason } from '../shared/pki/crl-lint.ts'
 import { hashSpki } from '../shared/pki/spki.ts'
+import { MAX_SERIAL_OCTETS } from '../shared/pki/tbs-certificate.ts'
 import { accountIdsOf } from '../store/account-import.ts'
 import { createCertificateImport, findRecorded } from '../store/certificate-import.ts'
 import { revokeListed } from '../store/revocation-import.ts'
@@ -65,10 +66,17 @@ function readCertificate(imported: ImportedCertificate, issuers: Issuers): Candi
   const serialNumber = withoutSignOctet(certificate.tbs.serialNumber)
   const name = serialNumber.toString('hex')
   if (certificate.tbs.isCa) return { name, skipped: 'is the certificate of a CA' }
+  if (!fitsList(certificate.tbs.serialNumber, serialNumber))
+    return { name, skipped: 'its serial number is zero, negative or too long, so that no CRL could revoke it' }
   const issuer = issuers.of(certificate)
   return issuer
     ? { imported, certificate, serialNumber, issuer }
     : { name, skipped: 'issuer unknown: no issuer in this database has signed it' }
+}
+
+function fitsList(octets: Buffer, magnitude: Buffer): boolean {
+  const isNegative = (octets[0] ?? 0) >= 0x80
+  return !isNegative && octets.length <= MAX_SERIAL_OCTETS && magnitude.some((octet) => octet !== 0)
 }
 
 async function writeOfIssuer(all: readonly Candidate[], context: PageContext): Promise<Map<Candidate, Outcome>> {
@@ -97,7 +105,9 @@ async function writeOfIssuer(all: readonly Candidate[], context: PageContext): P
     const name = candidate.serialNumber.toString('hex')
     const { revokedAt, revocationReason = 0 } = candidate.imported
     if (!revokedAt || here.get(name)?.isRevoked || typeof outcomes.get(candidate) !== 'string') return []
-    return [{ serialNumber: name, revokedAt, reason: lintedReason(revocationReason) }]
+    // Not after the next list.
+    const at = new Date(Math.min(revokedAt.getTime(), Date.now()))
+    return [{ serialNumber: name, revokedAt: at, reason: lintedReason(revocationReason) }]
   })
   if (entries.length === 0) return outcomes
   revoked(
