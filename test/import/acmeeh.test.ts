@@ -279,6 +279,11 @@ describe('an ACMEEH that is taken over', { timeout: 900_000 }, () => {
       }
     })
 
+    test('are those of an account whose URL and list of orders stay', async () => {
+      assert.equal((await alice.post(alice.kid)).status, 200)
+      assert.equal((await alice.post(`${alice.kid}/orders`)).json.orders.length, 2)
+    })
+
     test('are revoked by their account, once', async () => {
       const revoke = (name: string) =>
         alice.post(alice.directory['revokeCert'] as string, { certificate: base64url(issued[name]?.der ?? '') })
