@@ -7,8 +7,10 @@ import { assignToCredential, findProfileByName, insertProfile } from '../admin/p
 import { AdminError } from '../domain/admin-error.ts'
 import { type AllowedIdentifier, normalizeAllowedIdentifier } from '../domain/allowlist.ts'
 import { canonicalJson } from '../domain/audit-chain.ts'
+import { asksForHistory, type CsrProfile } from '../domain/csr-profile.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
 import { assignProfile, findCredentials, grantIdentifier } from '../store/account-import.ts'
+import { HISTORY_INDEXES, readIndexes } from '../store/optional-indexes.ts'
 import type { ImportedIdentifier, ImportedProfile, Outcome } from './model.ts'
 import type { PageContext, WritePage } from './page.ts'
 
@@ -39,8 +41,13 @@ export const writeProfiles: WritePage<ImportedProfile> = (page, context) =>
     const here = await findProfileByName(tx, name)
     if (here && canonicalJson(here.profile_data) !== canonicalJson(data.data))
       return { name, skipped: 'a CSR profile of this name with other contents is here' }
+    if (!here && asksForHistory(data.profile) && !(await canReadHistory(context)))
+      return {
+        name,
+        skipped: 'it looks at earlier certificates; run chancery db search-indexes --history, and import again',
+      }
     if (isDryRun) return here ? 'known' : 'new'
-    const row = here ?? (await insertProfile(tx, uuidv7(Date.now()), { name, description, ...data }, undefined))
+    const row = here ?? (await insertProfile(tx, uuidv7(Date.now()), { name, description, data: data.data }, undefined))
     if (!row) return { name, skipped: 'is being changed by somebody else' }
     let assigned = 0
     for (const id of await lockedCredentials(imported.credentials, context))
@@ -63,8 +70,15 @@ async function lockedCredentials(kids: readonly string[], { tx, queries }: PageC
   return ids
 }
 
+async function canReadHistory({ tx }: PageContext): Promise<boolean> {
+  return (await readIndexes(tx, HISTORY_INDEXES)).some(({ valid }) => valid)
+}
+
 /** Members that are unknown here are refused: what they demanded would be lost without a word. */
-function readProfile({ name, data }: ImportedProfile): { data: object } | Exclude<Outcome, string> {
+function readProfile({
+  name,
+  data,
+}: ImportedProfile): { data: object; profile: CsrProfile } | Exclude<Outcome, string> {
   if (name === '' || name.length > 255) return { name: name.slice(0, 255), skipped: 'its name is empty or too long' }
   const read = ProfileData.safeParse(data)
   if (!read.success) {
@@ -72,8 +86,7 @@ function readProfile({ name, data }: ImportedProfile): { data: object } | Exclud
     return { name, skipped: `'profile_data' is not right here: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}` }
   }
   try {
-    profileOf(read.data)
-    return { data: read.data }
+    return { data: read.data, profile: profileOf(read.data) }
   } catch (error) {
     if (error instanceof AdminError) return { name, skipped: error.message }
     throw error

@@ -109,7 +109,7 @@ describe('an ACMEEH that is taken over', { timeout: 900_000 }, () => {
        WHERE (identifier_value = '*.alice.test' AND a.id = '${ids['alice']}') OR (identifier_value = '192.0.2.7' AND a.id = '${ids['bob']}');
       INSERT INTO admin.csr_profiles (name, profile_data) VALUES
         ('servers', '{"san_maximum": 5, "wildcard_in_san": false, "a member of another release": true}'),
-        ('wrong', '{"san_regex": "(unclosed"}');
+        ('wrong', '{"san_regex": "(unclosed"}'), ('no key twice', '{"reuse_key": false}');
       INSERT INTO admin.account_csr_profiles SELECT '${ids['bob']}', id FROM admin.csr_profiles WHERE name = 'servers';
       INSERT INTO admin.audit_log (action, details, ip_address, created_at) VALUES
         ('login', NULL, '192.0.2.1', '2025-01-01T00:00:00.0001Z'), ('create_eab', '{"kid": "team-a"}', NULL, '2025-01-01T00:00:00.0002Z'),
@@ -158,7 +158,7 @@ describe('an ACMEEH that is taken over', { timeout: 900_000 }, () => {
     credentials: [2, 2, 0, 0, 0],
     accounts: [4, 4, 0, 0, 0],
     identifiers: [3, 2, 0, 0, 1],
-    profiles: [2, 1, 0, 0, 1],
+    profiles: [3, 1, 0, 0, 2],
     certificates: [7, 4, 0, 0, 3],
     administrators: [2, 1, 0, 0, 1],
     audit_entries: [3, 3, 0, 0, 0],
@@ -188,6 +188,7 @@ describe('an ACMEEH that is taken over', { timeout: 900_000 }, () => {
       /certificate of a CA/,
       /password hash/,
       /san_regex/,
+      /search-indexes --history/,
     ])
       assert.ok(
         reasons.some((reason) => wanted.test(reason)),
