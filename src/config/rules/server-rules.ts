@@ -3,6 +3,7 @@
  * terms of service.
  */
 
+import { externalPathOf } from '../../shared/protocol/urls.ts'
 import type { Config } from '../schema.ts'
 import { not, type Rule, required } from './rule.ts'
 
@@ -110,7 +111,16 @@ export const ACME: readonly Rule[] = [
   {
     path: 'acme.directory_aliases',
     check(c) {
-      const taken = Object.values(c.acme.paths).map((path) => `${c.api.base_path}${path}`)
+      const below = [...Object.values(c.acme.paths), c.ari.path, c.crl.path].map((path) => `${c.api.base_path}${path}`)
+      const external = externalPathOf(c.server.external_url)
+      const taken = [
+        ...below,
+        ...below.map((path) => `${external}${path}`),
+        c.metrics.path,
+        '/livez',
+        '/healthz',
+        '/readyz',
+      ]
       const twice = c.acme.directory_aliases.find((path) => taken.includes(path))
       return twice === undefined ? undefined : `has ${twice}, which is the path of a resource; leave it out`
     },
