@@ -81,6 +81,16 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'workers/module',
     'workers/address-policy.ts',
   ],
+  // What another ACME server had. It writes through the stores and the audit log, as administrators do.
+  'src/import': [
+    ...SHARED,
+    'src/domain',
+    'src/store',
+    'src/admin/audit',
+    'src/admin/eab',
+    'src/admin/profiles',
+    'src/admin/users',
+  ],
   'src/ops': [],
   'src/runtime': ['src/shared/lib'],
   'src/config': [...SHARED, 'src/shared/config-file', 'src/domain'],
@@ -156,6 +166,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     // The descriptions and the client for commands from another machine, and the application for those here.
     'src/admin',
     'src/doctor',
+    'src/import',
   ],
   // Looks at every part from outside, and changes none: of the signer it knows the configuration and the protocol.
   'src/doctor': [

@@ -72,7 +72,7 @@ async function runFiles(files: readonly string[], environment: NodeJS.ProcessEnv
   try {
     const processes = processesOf(files, folder)
     for (const { entry, files } of processes)
-      if (files.length > 1) writeFileSync(entry, files.map((file) => `import '${pathToFileURL(file)}'\n`).join(''))
+      if (entry !== files[0]) writeFileSync(entry, files.map((file) => `import '${pathToFileURL(file)}'\n`).join(''))
     const countsFile = path.join(folder, 'counts.json')
     const entries = processes.map(({ entry }) => entry)
     const exitCode = await finish(startRunner(entries, countsFile, environment))

@@ -89,7 +89,7 @@ export const keyChange = acmeEndpoint({
   signedBy: 'kid',
   // The payload is a JWS. The handler parses it from the bytes that the outer signature covers.
   payload: { schema: z.object({}) },
-  async handle({ signer, jws, address }, { registration, urls, settings, limits, budget }) {
+  async handle({ signer, jws, address, accountPath }, { registration, urls, settings, limits, budget }) {
     const inner = parseInnerJws(jws.payload as Buffer, settings.algorithms)
     // Also for an account that signs well from there: the inner key is another one.
     budget.require(address)
@@ -103,7 +103,8 @@ export const keyChange = acmeEndpoint({
     if (inner.header.url !== jws.header.url) throw new Problem('malformed', 'the inner and the outer url differ')
 
     const { account, oldKey } = readKeyChange(inner)
-    if (account !== urls.numbered('account', signer.account.id))
+    const { id } = signer.account
+    if (account !== urls.account(id) && account !== urls.account(id, accountPath))
       throw new Problem('malformed', 'the account of the inner payload is not the account that signed')
     if (!isSpellingOf(oldKey, signer.key))
       throw new Problem('malformed', 'oldKey is not the current key of the account')

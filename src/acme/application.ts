@@ -10,7 +10,7 @@ import { account, keyChange, newAccount } from './accounts.ts'
 import { authorization, challenge, newAuthz } from './authorizations.ts'
 import { certificate, renewalInfo, revokeCert } from './certificates.ts'
 import { type AcmeContext, type AcmeEndpoint, type AcmeExchange, type AcmeReply, acmeEndpoint } from './endpoint.ts'
-import { noSuchResource, runEndpoint } from './gate.ts'
+import { namesItsAccount, noSuchResource, runEndpoint } from './gate.ts'
 import { accountOrders, finalize, newOrder, order } from './orders.ts'
 
 /**
@@ -82,6 +82,8 @@ export interface AcmeApplication {
   /** Renders a problem with the headers an ACME client needs to continue, above all a nonce. */
   problem(problem: Problem, exchange: AcmeExchange): HttpReply
   notFound(exchange: AcmeExchange): HttpReply
+  /** For a path without a match: it may be the URL of an account at a former server. */
+  unmatched(http: HttpRequest, exchange: AcmeExchange): HttpReply | Promise<HttpReply>
 }
 
 const PLAIN_METHODS = ['GET', 'HEAD', 'POST']
@@ -122,6 +124,12 @@ export function createAcmeApplication(
     match: (path) => urls.match(path),
     problem: (problem, exchange) => replies.problem(problem, exchange),
     notFound: (exchange) => replies.problem(noSuchResource(), exchange),
+    unmatched(http, exchange) {
+      const url = urls.at(http.path)
+      if (http.method !== 'POST' || !namesItsAccount(http, url, context))
+        return replies.problem(noSuchResource(), exchange)
+      return handleSigned(http, { resource: 'account', id: '', url }, exchange)
+    },
     handle(http, match, exchange) {
       const allowed = methodsOf(match.resource)
       if (http.method === 'OPTIONS') return replies.options(allowed, exchange)

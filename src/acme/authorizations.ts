@@ -15,7 +15,7 @@ export const authorization = acmeEndpoint({
   resource: 'authorization',
   signedBy: 'kid',
   payload: { schema: z.object({ status: optional(Text) }), orFetch: true },
-  async handle({ signer, id, payload }, { ordering, validationWaits, urls, settings }) {
+  async handle({ signer, id, payload, accountPath }, { ordering, validationWaits, urls, settings }) {
     if (payload !== undefined && payload.status !== 'deactivated')
       throw new Problem(
         'malformed',
@@ -29,7 +29,7 @@ export const authorization = acmeEndpoint({
         : await ordering.deactivateAuthorization(signer.requester, id)
     return {
       status: 200,
-      body: renderAuthorization(found, urls, settings),
+      body: renderAuthorization(found, urls, settings, accountPath),
       ...(found.status === 'pending' && { retryAfterSeconds: settings.challengeRetryAfterSeconds }),
     }
   },
@@ -44,14 +44,14 @@ export const newAuthz = acmeEndpoint({
   pausedInMaintenance: true,
   needsCurrentTerms: true,
   payload: { schema: z.object({ identifier: Identifier }) },
-  async handle({ signer, payload, visit, address, requestId, now }, { ordering, urls, settings }) {
+  async handle({ signer, payload, visit, address, accountPath, requestId, now }, { ordering, urls, settings }) {
     await visit?.charge()
     const client = { ...signer, address, requestId }
     const { authorization, isNew } = await ordering.preAuthorize(client, payload.identifier, now)
     return {
       // RFC 8555 §7.4.1 asks for 200 when the authorization existed before.
       status: isNew ? 201 : 200,
-      body: renderAuthorization(authorization, urls, settings),
+      body: renderAuthorization(authorization, urls, settings, accountPath),
       location: urls.numbered('authorization', authorization.id),
     }
   },
@@ -66,7 +66,10 @@ export const challenge = acmeEndpoint({
   signedBy: 'kid',
   limit: 'challenge',
   payload: { schema: z.object({}), orFetch: true },
-  async handle({ signer, id, payload, visit, requestId }, { challenges, validationWaits, urls, settings }) {
+  async handle(
+    { signer, id, payload, visit, accountPath, requestId },
+    { challenges, validationWaits, urls, settings },
+  ) {
     const subject = signer.account.id
     await visit?.charge(payload === undefined ? [] : [{ category: 'challenge_validation', subject }])
     const attempt = payload === undefined ? validationWaits.untilOver(id, subject) : undefined
@@ -74,11 +77,16 @@ export const challenge = acmeEndpoint({
     const { authorization, type } =
       payload === undefined
         ? await challenges.find(signer.requester, id)
-        : await challenges.trigger(signer.requester, id, signer.key.thumbprint, requestId)
+        : await challenges.trigger(id, {
+            requester: signer.requester,
+            thumbprint: signer.key.thumbprint,
+            accountPath,
+            requestId,
+          })
     const isProcessing = attemptOf(authorization, type).status === 'processing'
     return {
       status: 200,
-      body: renderChallenge(authorization, type, urls, settings),
+      body: renderChallenge(authorization, type, urls, settings, accountPath),
       links: [`<${urls.numbered('authorization', authorization.id)}>;rel="up"`],
       retryAfterSeconds: isProcessing ? settings.challengeRetryAfterSeconds : undefined,
     }
@@ -95,8 +103,11 @@ export function renderAuthorization(
   authorization: Authorization,
   urls: Urls,
   settings: Pick<AcmeSettings, 'dnsPersist'>,
+  accountPath?: string,
 ): string {
-  const challenges = shownChallenges(authorization).map((type) => renderChallenge(authorization, type, urls, settings))
+  const challenges = shownChallenges(authorization).map((type) =>
+    renderChallenge(authorization, type, urls, settings, accountPath),
+  )
   return (
     `{"status":"${authorization.status}","expires":"${renderTimestamp(authorization.expiresAt)}"` +
     `,"identifier":${renderIdentifier(authorization.identifier)}` +
@@ -138,13 +149,14 @@ export function renderChallenge(
   type: ChallengeType,
   urls: Urls,
   { dnsPersist }: Pick<AcmeSettings, 'dnsPersist'>,
+  accountPath?: string,
 ): string {
   const { status, validated, error } = attemptOf(authorization, type)
   const url = urls.numbered('challenge', challengeId(authorization, type))
   return (
     `{"type":${json(type)},"url":${json(url)},"status":"${status}"` +
     (hasToken(type) ? `,"token":${json(authorization.token)}` : '') +
-    (type === 'dns-persist-01' ? persistMembers(authorization, urls, dnsPersist) : '') +
+    (type === 'dns-persist-01' ? persistMembers(urls.account(authorization.accountId, accountPath), dnsPersist) : '') +
     (validated === undefined ? '' : `,"validated":${json(validated)}`) +
     (error ? `,"error":${json(error)}` : '') +
     '}'
@@ -155,14 +167,10 @@ export function renderChallenge(
  * draft-ietf-acme-dns-persist §3.1. The first two members come from draft 01, the last from draft
  * 02.
  */
-function persistMembers(
-  { accountId }: Authorization,
-  urls: Urls,
-  { issuerDomainNames, draft }: DnsPersistSettings,
-): string {
+function persistMembers(accountUrl: string, { issuerDomainNames, draft }: DnsPersistSettings): string {
   const names = json(issuerDomainNames)
   return (
-    `,"accounturi":${json(urls.numbered('account', accountId))},"issuer-domain-names":${names}` +
+    `,"accounturi":${json(accountUrl)},"issuer-domain-names":${names}` +
     (draft === '02' ? `,"issuerDomainNames":${names}` : '')
   )
 }

@@ -40,6 +40,8 @@ export interface AcmeRequest<P, S extends SignedBy> {
   signer: Signer<S>
   /** The UUID in the path; empty when the resource has none. */
   id: string
+  /** Of the kid, where the client names its account by a URL of a former server. */
+  accountPath: string | undefined
   /** The number after the UUID of a certificate; 0 when absent. */
   chain: number
   /** As sent; empty when absent. */

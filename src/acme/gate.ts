@@ -10,7 +10,7 @@
 import { ZodError } from 'zod/v4'
 import type { HttpRequest } from '../http/http-message.ts'
 import { type KnownAccount, StaleAccountError } from '../services/account-cache.ts'
-import { isUuid } from '../shared/lib/uuid.ts'
+import { isUuid, isVersion7 } from '../shared/lib/uuid.ts'
 import { type AccountKey, CERTIFICATE_KEYS, parseAccountKey } from '../shared/protocol/jwk.ts'
 import {
   EVERY_ALGORITHM,
@@ -22,7 +22,7 @@ import {
   verifySignature,
 } from '../shared/protocol/jws.ts'
 import { Problem } from '../shared/protocol/problem.ts'
-import type { ResourceMatch } from '../shared/protocol/urls.ts'
+import type { ResourceMatch, Urls } from '../shared/protocol/urls.ts'
 import type {
   AcmeContext,
   AcmeEndpoint,
@@ -78,7 +78,7 @@ export async function runEndpoint(
     const looking = context.registration.requireCurrentTerms(signer)
     if (looking) await looking
   }
-  return handle(endpoint, requestOf(gated, { signer, payload, jws, visit }), context)
+  return handle(endpoint, requestOf(gated, { signer, payload, jws, visit }, context), context)
 }
 
 /** Runs the checks that need neither state nor a key. */
@@ -95,10 +95,15 @@ type AnyRequest = AcmeRequest<unknown, SignedBy>
 function requestOf(
   { http, match, exchange }: GatedRequest,
   { signer, payload, jws, visit }: Pick<AnyRequest, 'signer' | 'payload' | 'jws' | 'visit'>,
+  { urls }: Pick<AcmeContext, 'urls'>,
 ): AnyRequest {
+  const accountPath = isAccount(signer) ? formerPathOf(jws, signer, urls) : undefined
+  // The URL of the account in the words of its client.
+  const isOwnUrl = accountPath !== undefined && OF_ACCOUNT[match.resource]?.(urls.at(accountPath)) === match.url
   return {
     signer,
-    id: match.id,
+    id: isOwnUrl && isAccount(signer) ? signer.account.id : match.id,
+    accountPath,
     chain: match.chain ?? 0,
     query: http.query,
     payload,
@@ -108,6 +113,26 @@ function requestOf(
     address: exchange.address,
     now: exchange.now,
     isGone: () => http.isOver,
+  }
+}
+
+const OF_ACCOUNT: { readonly [resource: string]: (accountUrl: string) => string } = {
+  account: (url) => url,
+  accountOrders: (url) => `${url}/orders`,
+}
+
+function formerPathOf({ header: { key } }: FlattenedJws, { account }: KnownAccount, urls: Urls): string | undefined {
+  return 'jwk' in key || key.kid === urls.account(account.id) ? undefined : urls.pathOf(key.kid)
+}
+
+/** Whether a request to an unknown path names it as the URL of its account. */
+export function namesItsAccount({ body }: HttpRequest, url: string, { settings }: AcmeContext): boolean {
+  try {
+    const { key } = parseJws(body, settings.algorithms).header
+    return 'kid' in key && key.kid === url
+  } catch (error) {
+    if (error instanceof Problem) return false
+    throw error
   }
 }
 
@@ -176,11 +201,18 @@ function authenticate(
   }
   if (signedBy === 'jwk')
     throw new Problem('malformed', 'this resource needs jwk, the public key itself, and not kid (RFC 8555 §6.2)')
-  const id = context.urls.accountIdOf(key.kid)
-  const known = id !== undefined && isUuid(id) ? context.accounts.find(id) : undefined
+  const known = findAccount(key.kid, context)
   return known instanceof Promise
     ? known.then((found) => requireSigner(jws, found, address, context))
     : requireSigner(jws, known, address, context)
+}
+
+/** Our own ids are of version 7; others, and other URLs, may be those of a former server. */
+function findAccount(kid: string, { urls, accounts }: Pick<AcmeContext, 'urls' | 'accounts'>) {
+  const id = urls.accountIdOf(kid)
+  if (id !== undefined && isUuid(id) && isVersion7(id)) return accounts.find(id)
+  const path = urls.pathOf(kid)
+  return path === undefined ? undefined : accounts.findByPath(path)
 }
 
 /**

@@ -86,11 +86,17 @@ export const finalize = acmeEndpoint({
   resource: 'finalize',
   signedBy: 'kid',
   payload: { schema: z.object({ csr: Base64url }) },
-  async handle({ signer, id, payload, now, isGone }, context) {
+  async handle({ signer, id, payload, accountPath, now, isGone }, context) {
     const counted = context.limits.charge([{ category: 'finalize', subject: signer.account.id }])
     if (counted) await counted
     try {
-      const order = await context.finalization.finalize(signer, { orderId: id, csr: payload.csr, now, isGone })
+      const order = await context.finalization.finalize(signer, {
+        orderId: id,
+        csr: payload.csr,
+        accountPath,
+        now,
+        isGone,
+      })
       return orderReply(order, context)
     } catch (error) {
       if (error instanceof Problem && error.type === 'orderNotReady')

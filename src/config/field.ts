@@ -86,8 +86,8 @@ export const resolverList = () => list(checkedText('an IP address, ip:port or [i
 
 /** A path inside the URL space: leading `/`, no trailing `/`, no character that needs escaping. */
 export const isUrlPath = (value: string) => /^(?:\/[A-Za-z0-9._~-]+)+$/.test(value)
-export const urlPath = (value: string) =>
-  z.string().refine(isUrlPath).default(value).meta({ expects: 'a path such as /acme: a slash first, none last' })
+export const URL_PATH = 'a path such as /acme: a slash first, none last'
+export const urlPath = (value: string) => z.string().refine(isUrlPath).default(value).meta({ expects: URL_PATH })
 
 export { isMailAddress as isEmail, MAIL_ADDRESS as EMAIL } from '../shared/lib/bounded.ts'
 

@@ -41,6 +41,8 @@ export const AUDIT_ACTIONS = [
   'certificate.revoke',
   'certificate.bulk_revoke',
   'certificate.import',
+  'import.write',
+  'import.audit_entry',
   'key.block',
   'key.unblock',
   'renewal.advise',

@@ -53,7 +53,9 @@ export const COMPLETE = { shards: 1, shard: 0 } as const
  * `store/crl-store.ts` selects pages by the same rule.
  */
 export function shardOf(serialNumber: Buffer, shards: number): number {
-  return serialNumber.readUInt16BE(serialNumber.length - 2) % shards
+  // A former server may have counted from 1.
+  const octets = Math.min(2, serialNumber.length)
+  return serialNumber.readUIntBE(serialNumber.length - octets, octets) % shards
 }
 
 const OCTETS = 256

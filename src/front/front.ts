@@ -196,7 +196,7 @@ export class Front {
     if (http.path.length + http.query.length > MAX_URL_BYTES) return this.#refusal(URL_TOO_LONG, exchange)
     if (this.#options.admin?.owns(http.path)) return this.#administer(exchange, this.#options.admin)
     const { match } = exchange
-    if (!match) return operationsReply(exchange, this.#options) ?? this.#acme.notFound(exchange)
+    if (!match) return operationsReply(exchange, this.#options) ?? this.#acme.unmatched(http, exchange)
     exchange.resource = match.resource
     if (match.resource === 'crl') return crlReplyTo(match.id, exchange, this.#options, this.#acme)
     if (match.resource === 'roots') return rootsReplyTo(exchange, this.#options, this.#acme)

@@ -22,6 +22,8 @@ export interface KnownAccount {
 
 export interface AccountCache {
   find(accountId: string): KnownAccount | Promise<KnownAccount | undefined>
+  /** By the path of its URL at a former server. */
+  findByPath(path: string): KnownAccount | undefined | Promise<KnownAccount | undefined>
   remember(account: Account, key?: AccountKey): KnownAccount
   /** Reads the account again. Undefined when its key is unchanged. */
   findNewKey(known: KnownAccount): Promise<KnownAccount | undefined>
@@ -34,7 +36,11 @@ export interface AccountCache {
  */
 const CAPACITY = 131_072
 
-export function createAccountCache(findAccount: Batched<string, Account | undefined>): AccountCache {
+export function createAccountCache(
+  findAccount: Batched<string, Account | undefined>,
+  findIdByPath: Batched<string, string | undefined>,
+): AccountCache {
+  const idsByPath = new LruMap<string, string>(CAPACITY)
   const known = new LruMap<string, KnownAccount>(CAPACITY)
 
   function remember(account: Account, key = restoreAccountKey(account.jwk, account.thumbprint)): KnownAccount {
@@ -53,8 +59,21 @@ export function createAccountCache(findAccount: Batched<string, Account | undefi
     return account && remember(account)
   }
 
+  const find = (accountId: string) => known.get(accountId) ?? load(accountId)
+
+  async function loadByPath(path: string): Promise<KnownAccount | undefined> {
+    const id = await findIdByPath(path)
+    if (id === undefined) return undefined
+    idsByPath.set(path, id)
+    return find(id)
+  }
+
   return {
-    find: (accountId) => known.get(accountId) ?? load(accountId),
+    find,
+    findByPath(path) {
+      const id = idsByPath.get(path)
+      return id === undefined ? loadByPath(path) : find(id)
+    },
     remember,
     async findNewKey({ account: { id, keyVersion } }) {
       const current = await findAccount(id)

@@ -15,6 +15,8 @@ import { unlessStale } from './account-cache.ts'
 /** Plain data, because the supervisor has the check done. */
 export interface CaaCheckRequest {
   accountId: string
+  /** By which its client names the account, where that is a path of a former server. */
+  accountPath?: string
   orderId: string
   subjects: readonly CaaSubject[]
 }
@@ -27,7 +29,9 @@ export type AskForCaa = (request: CaaCheckRequest) => Promise<readonly CaaFindin
  * Rejects with StaleAccountError or Problem caa, dns 503, compound, serverInternal 503; the order
  * is unchanged.
  */
-export type RequireFreshCaa = (requester: Requester, order: Order, now: Date) => Promise<void> | undefined
+export type RequireFreshCaa = (by: CaaRequester, order: Order, now: Date) => Promise<void> | undefined
+
+type CaaRequester = Requester & { accountPath?: string | undefined }
 
 /** Outages of name servers are often over within a minute, and an order lives for days. */
 const LOOKUP_RETRY_SECONDS = 60
@@ -36,7 +40,7 @@ const BUSY_RETRY_SECONDS = 5
 const READ_AT_ONCE = 8
 
 export function createCaaFreshness(authorizations: Pick<AuthorizationStore, 'find'>, ask: AskForCaa): RequireFreshCaa {
-  async function recheck(requester: Requester, order: Order, now: Date): Promise<void> {
+  async function recheck({ accountPath, ...requester }: CaaRequester, order: Order, now: Date): Promise<void> {
     const subjects: CaaSubject[] = []
     for (let begin = 0; begin < order.authorizationIds.length; begin += READ_AT_ONCE) {
       const ids = order.authorizationIds.slice(begin, begin + READ_AT_ONCE)
@@ -47,7 +51,8 @@ export function createCaaFreshness(authorizations: Pick<AuthorizationStore, 'fin
       }
     }
     if (subjects.length === 0) return
-    const findings = await ask({ accountId: order.accountId, orderId: order.id, subjects })
+    const path = accountPath !== undefined && { accountPath }
+    const findings = await ask({ accountId: order.accountId, ...path, orderId: order.id, subjects })
     if (!findings)
       throw new Problem('serverInternal', 'the CAA records cannot be checked at the moment; try again soon', {
         status: 503,

@@ -45,7 +45,7 @@ export async function adoptChallenges(options: ChallengeWorkerOptions): Promise<
 }
 
 function take(
-  { authorization, type, thumbprint, formerThumbprints }: AdoptedChallenge,
+  { authorization, type, thumbprint, formerThumbprints, accountPath }: AdoptedChallenge,
   dispatcher: ChallengeWorkerOptions['dispatcher'],
 ): boolean {
   const { id: authorizationId, accountId, identifier, wildcard, token, attempts } = authorization
@@ -61,6 +61,7 @@ function take(
     token,
     thumbprint,
     formerThumbprints,
+    ...(accountPath !== undefined && { accountPath }),
     tries,
     requestId,
   })

@@ -36,6 +36,8 @@ export interface ValidationRequest {
   thumbprint: string
   /** Thumbprints of former account keys, oldest first. */
   formerThumbprints: readonly string[]
+  /** By which its client names the account, where that is a path of a former server. */
+  accountPath?: string
   /** Failed tries so far. */
   tries: number
   requestId: string
@@ -45,7 +47,14 @@ export interface ValidationRequest {
   isUnclaimed?: boolean
 }
 
-type AttemptFacts = 'thumbprint' | 'formerThumbprints' | 'tries' | 'requestId' | 'isRepeat' | 'isUnclaimed'
+type AttemptFacts =
+  | 'thumbprint'
+  | 'accountPath'
+  | 'formerThumbprints'
+  | 'tries'
+  | 'requestId'
+  | 'isRepeat'
+  | 'isUnclaimed'
 
 /** Tells a front thread that an attempt it handed over has ended. Plain data. */
 export interface AttemptEnded {
@@ -91,6 +100,8 @@ interface Challenge {
 interface TriggeredBy {
   requester: Requester
   thumbprint: string
+  /** As in ValidationRequest. */
+  accountPath?: string | undefined
   requestId: string
 }
 
@@ -113,10 +124,9 @@ export class ChallengeTriggers {
   }
 
   /** Starts validation; a repeat asks for the next attempt (RFC 8555 §8.2). */
-  trigger(requester: Requester, challengeId: string, thumbprint: string, requestId: string): Promise<Challenge> {
-    return this.#runs(`${challengeId} ${requester.accountId} ${requester.keyVersion}`, () =>
-      this.#trigger(challengeId, { requester, thumbprint, requestId }),
-    )
+  trigger(challengeId: string, by: TriggeredBy): Promise<Challenge> {
+    const { accountId, keyVersion } = by.requester
+    return this.#runs(`${challengeId} ${accountId} ${keyVersion}`, () => this.#trigger(challengeId, by))
   }
 
   /** Called when attempts that were handed over have ended. */
@@ -148,9 +158,10 @@ export class ChallengeTriggers {
     authorizationId: string,
     key: BuiltInType | OfferedPlace,
     isHere: boolean,
-    { requester, thumbprint: current, requestId }: TriggeredBy,
+    by: TriggeredBy,
   ): Promise<Challenge | undefined> {
     const { store } = this.#options
+    const { requester } = by
     const instanceId = isHere ? this.#options.instanceId : NOBODY
     const triggered = unlessStale(await store.trigger({ requester, authorizationId, type: key, instanceId }))
     if (!triggered) return undefined
@@ -159,9 +170,9 @@ export class ChallengeTriggers {
     const isOpen = triggered.mine && authorization.status === 'pending' && attempt?.status === 'processing'
     // A repeat too, as it asks for a retry (RFC 8555 §8.2). The dispatcher ignores duplicates.
     if (isHere && isOpen) {
-      const { tries, thumbprint = current } = attempt
+      const { tries, thumbprint = by.thumbprint } = attempt
       const { formerThumbprints, moved } = triggered
-      this.#handOver(authorization, type, { thumbprint, formerThumbprints, tries, requestId, isRepeat: !moved })
+      this.#handOver(authorization, type, { ...facts(by), thumbprint, formerThumbprints, tries, isRepeat: !moved })
     }
     return { authorization, type }
   }
@@ -177,8 +188,7 @@ export class ChallengeTriggers {
 
   /** @returns undefined when the attempt is still running */
   async #attemptAtOnce({ authorization, type }: Challenge, by: TriggeredBy): Promise<AttemptEnd | undefined> {
-    const { thumbprint, requestId } = by
-    this.#handOver(authorization, type, { thumbprint, formerThumbprints: [], tries: 0, requestId, isUnclaimed: true })
+    this.#handOver(authorization, type, { ...facts(by), formerThumbprints: [], tries: 0, isUnclaimed: true })
     return this.#options.waits.untilOver(authorization.id, authorization.accountId, AT_ONCE_MS)
   }
 
@@ -192,6 +202,12 @@ export class ChallengeTriggers {
     dispatch({ authorizationId: id, accountId, type, identifier, wildcard, token, ...attempt })
   }
 }
+
+const facts = ({ thumbprint, accountPath, requestId }: TriggeredBy) => ({
+  thumbprint,
+  requestId,
+  ...(accountPath !== undefined && { accountPath }),
+})
 
 function locate(challengeId: string) {
   const located = parseChallengeId(challengeId)

@@ -51,6 +51,8 @@ export interface FinalizeRequest {
   orderId: string
   /** DER */
   csr: Buffer
+  /** By which its client names the account, where that is a path of a former server. */
+  accountPath?: string | undefined
   now: Date
   /** Whether the client has disconnected. */
   isGone(): boolean
@@ -186,7 +188,8 @@ export class Finalization {
     const asked = { csr, issuers: backend === undefined ? issuance.constraintsFor(profile, request.now) : [] }
     let seen = await this.#checkRules(asked, order, request.now)
     // Late, because only this check can cost DNS queries.
-    const caa = this.#options.requireFreshCaa?.(known.requester, order, request.now)
+    const by = { ...known.requester, accountPath: request.accountPath }
+    const caa = this.#options.requireFreshCaa?.(by, order, request.now)
     if (caa) {
       await caa
       // DNS may take seconds, in which an administrator withdraws what was allowed.

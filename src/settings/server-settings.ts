@@ -83,6 +83,7 @@ export function urlSettings({ server, api, acme, ari, crl }: Config): UrlSetting
       ...(crl.enabled && { crl: crl.path }),
       ...(api.roots_path !== null && { roots: api.roots_path }),
     },
+    directoryAliases: acme.directory_aliases,
   }
 }
 

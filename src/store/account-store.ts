@@ -30,6 +30,8 @@ export interface NewAccount {
 export interface AccountStore {
   find: Batched<string, Account | undefined>
   findByThumbprint: Batched<string, Account | undefined>
+  /** By the path of its URL at a former server. */
+  findIdByPath: Batched<string, string | undefined>
   /**
    * The account of this key, made if there was none (RFC 8555 §7.3.1). `created` is true for
    * exactly one caller.
@@ -81,6 +83,12 @@ const FIND_BY_THUMBPRINT: Statement = {
   name: 'account-find-by-thumbprint',
   // accounts_thumbprint_key, one row each
   text: `SELECT ${COLUMNS} FROM accounts WHERE thumbprint = ANY ($1::text[])`,
+}
+
+const FIND_ID_BY_PATH: Statement = {
+  name: 'account-find-by-path',
+  // account_paths_pkey, one row each
+  text: 'SELECT path, account_id FROM account_paths WHERE path = ANY ($1::text[])',
 }
 
 const CREATE: Statement = {
@@ -190,7 +198,7 @@ export function createAccountStore(db: Database): AccountStore {
   }
 }
 
-type Lookups = Pick<AccountStore, 'find' | 'findByThumbprint'>
+type Lookups = Pick<AccountStore, 'find' | 'findByThumbprint' | 'findIdByPath'>
 
 function createLookups(db: Database): Lookups {
   return {
@@ -203,6 +211,11 @@ function createLookups(db: Database): Lookups {
       const rows = await db.pipeline.run<AccountRow>(FIND_BY_THUMBPRINT, [thumbprints])
       const byThumbprint = new Map(rows.map((row) => [row.thumbprint, decode(row)]))
       return thumbprints.map((thumbprint) => byThumbprint.get(thumbprint))
+    }),
+    findIdByPath: batched(db, async (paths: readonly string[]) => {
+      const rows = await db.pipeline.run<{ path: string; account_id: string }>(FIND_ID_BY_PATH, [paths])
+      const byPath = new Map(rows.map(({ path, account_id }) => [path, account_id]))
+      return paths.map((path) => byPath.get(path))
     }),
   }
 }

@@ -40,7 +40,8 @@ export interface CertificateImport {
   issuers(): Promise<IssuerCertificate[]>
   /** Issuances whose intent a backup holds without its certificate, by serial number in hexadecimal. */
   findIntents(serialNumbers: readonly Buffer[]): Promise<ReadonlyMap<string, { certificateId: string; tbs: Buffer }>>
-  hasAccount(id: string): Promise<boolean>
+  /** Of an account's key. */
+  thumbprintOf(accountId: string): Promise<string | undefined>
   /**
    * Records certificates under the first certificate of their issuer unless their serial number stands under another. Ids, orders and serial numbers must not repeat. An id that is taken is replaced.
    * @param issuerFingerprints certificates of their one issuer
@@ -60,7 +61,7 @@ const FIND_INTENTS: Statement = {
       FROM issuance_intents WHERE serial_number = ANY ($1)`,
 }
 
-const HAS_ACCOUNT: Statement = { name: 'import-account', text: 'SELECT FROM accounts WHERE id = $1' }
+const THUMBPRINT: Statement = { name: 'import-account', text: 'SELECT thumbprint FROM accounts WHERE id = $1' }
 
 const RECORD: Statement = {
   name: 'import-certificates',
@@ -127,8 +128,8 @@ export function createCertificateImport(db: Pick<Database, 'query'>): Certificat
       const rows = await db.query<Row>(FIND_INTENTS, [serialNumbers])
       return new Map(rows.map((row) => [row.serialNumber, row]))
     },
-    async hasAccount(id) {
-      return (await db.query(HAS_ACCOUNT, [id])).length > 0
+    async thumbprintOf(accountId) {
+      return (await db.query<{ thumbprint: string }>(THUMBPRINT, [accountId]))[0]?.thumbprint
     },
     async record(issuerFingerprints, certificates, from) {
       interface Row {
@@ -162,4 +163,28 @@ export function createCertificateImport(db: Pick<Database, 'query'>): Certificat
       }))
     },
   }
+}
+
+const FIND_RECORDED: Statement = {
+  name: 'import-find-certificates',
+  // certificates_serial_issuer, one range a serial number
+  text: `
+    SELECT encode(serial_number, 'hex') AS "serialNumber", der, revoked_at IS NOT NULL AS "isRevoked"
+      FROM certificates WHERE serial_number = ANY ($1::bytea[]) AND issuer_fingerprint = ANY ($2::bytea[])`,
+}
+
+export interface KnownCertificate {
+  serialNumber: string
+  /** Empty where only the serial number is known. */
+  der: Buffer
+  isRevoked: boolean
+}
+
+/** Those of one issuer. */
+export function findRecorded(
+  db: Pick<Database, 'query'>,
+  issuerFingerprints: readonly Buffer[],
+  serialNumbers: readonly Buffer[],
+): Promise<KnownCertificate[]> {
+  return db.query(FIND_RECORDED, [serialNumbers, issuerFingerprints])
 }

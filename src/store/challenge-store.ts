@@ -61,6 +61,8 @@ export interface AdoptedChallenge {
   thumbprint: string
   /** Thumbprints of the account's other keys, oldest first. */
   formerThumbprints: readonly string[]
+  /** Path of the account's URL at a former server. */
+  accountPath: string | undefined
 }
 
 export interface AdoptionRules {
@@ -192,6 +194,9 @@ const movedAttempts = (event: EventOf<typeof CHALLENGE>) => `(
 const CLAIM = `validating_by = $1, validating_since = now(), attempts = ${movedAttempts('claim')}`
 
 /** Instances alive are those that hold their presence lock (instance-presence.ts). */
+/** Which of several paths the client used is not known any more. */
+const FORMER_PATH = '(SELECT min(p.path) FROM account_paths p WHERE p.account_id = a.id) AS account_path'
+
 const ADOPT: Statement = {
   name: 'challenge-adopt',
   // authorizations_validating: as many rows as challenges are being validated.
@@ -205,7 +210,7 @@ const ADOPT: Statement = {
     )
     UPDATE authorizations z SET ${CLAIM}
       FROM abandoned, accounts a WHERE z.id = abandoned.id AND a.id = z.account_id AND a.status ${account.is('valid')}
-    RETURNING a.thumbprint, a.former_thumbprints, ${COLUMNS}`,
+    RETURNING a.thumbprint, a.former_thumbprints, ${FORMER_PATH}, ${COLUMNS}`,
 }
 
 /**
@@ -234,7 +239,7 @@ const READOPT: Statement = {
       FROM accounts a
      WHERE z.id = ANY ($2::uuid[]) AND z.validating_by = $1 AND z.status ${authorization.is('pending')} AND z.expires_at > now()
        AND a.id = z.account_id AND a.status ${account.is('valid')}
-    RETURNING a.thumbprint, a.former_thumbprints, ${COLUMNS}`,
+    RETURNING a.thumbprint, a.former_thumbprints, ${FORMER_PATH}, ${COLUMNS}`,
 }
 
 const RENEW: Statement = {
@@ -343,14 +348,15 @@ function decodeTriggered(row: TriggeredRow, moved: boolean): Triggered {
   return { moved, mine: row.mine, authorization: decode(row), formerThumbprints: row.former_thumbprints }
 }
 
-type AdoptedRow = AuthorizationRow & { thumbprint: string; former_thumbprints: string[] }
+type AdoptedRow = AuthorizationRow & { thumbprint: string; former_thumbprints: string[]; account_path: string | null }
 
 function decodeAdopted(rows: readonly AdoptedRow[]): AdoptedChallenge[] {
   return rows.flatMap((row) =>
     processing(row.attempts).map((type) => {
       const thumbprint = row.attempts[type]?.thumbprint ?? row.thumbprint
       const formerThumbprints = [...row.former_thumbprints, row.thumbprint].filter((other) => other !== thumbprint)
-      return { authorization: decode(row), type, thumbprint, formerThumbprints }
+      const accountPath = row.account_path ?? undefined
+      return { authorization: decode(row), type, thumbprint, formerThumbprints, accountPath }
     }),
   )
 }

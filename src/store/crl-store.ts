@@ -191,7 +191,7 @@ const RAISE: Statement = {
 /** The parameters 2 to 4 are `leftBefore`, the number of parts, and the part. */
 const ON_LIST = `revoked_at IS NOT NULL
                AND (not_after >= $2 OR revoked_at >= $2)
-               AND ($3 = 1 OR (get_byte(serial_number, length(serial_number) - 2) * 256
+               AND ($3 = 1 OR (CASE length(serial_number) WHEN 1 THEN 0 ELSE get_byte(serial_number, length(serial_number) - 2) END * 256
                                + get_byte(serial_number, length(serial_number) - 1)) % $3 = $4)`
 
 /** The last octet of a serial number, as the index certificates_revoked_octets has it. */

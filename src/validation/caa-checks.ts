@@ -41,7 +41,11 @@ export function createCaaJobFactory(config: Config): CaaJobFactory | undefined {
   if (!isCaaEnforced(config)) return undefined
   const urls = new Urls(urlSettings(config))
   const settings = caaSettings(config)
-  return (accountId, subjects) => ({ ...settings, subjects, accountUri: urls.numbered('account', accountId) })
+  return ({ accountId, accountPath }, subjects) => ({
+    ...settings,
+    subjects,
+    accountUri: urls.account(accountId, accountPath),
+  })
 }
 
 /** The part common to all checks of a configuration. */
@@ -82,7 +86,8 @@ const isRefusal = ({ result }: CaaFinding) => result === 'forbidden' || result =
 /** Remembers refusals by account and names, because CAA records may name the account. */
 function createRefusals(clock: () => number) {
   const refusals = new LruMap<string, Refusal>(REFUSALS)
-  const keyOf = ({ accountId, subjects }: CaaCheckRequest) => hash('sha256', JSON.stringify([accountId, subjects]))
+  const keyOf = ({ accountId, accountPath, subjects }: CaaCheckRequest) =>
+    hash('sha256', JSON.stringify([accountId, accountPath, subjects]))
   const recent = (key: string) => {
     const known = refusals.get(key)
     return known && clock() - known.since < REFUSED_MS ? known : undefined
@@ -133,7 +138,7 @@ export function createCaaChecks(
     const refused = refusals.find(request)
     if (refused) return refused
     if (!jobFor || running >= MAX_AT_ONCE || ofAccount(accountId) >= MAX_OF_ACCOUNT) return undefined
-    const found = await check(accountId, jobFor(accountId, subjects))
+    const found = await check(accountId, jobFor(request, subjects))
     if (!found) return undefined
     for (const { result } of found) onResult(result)
     const { steps, omitted } = boundSteps(found.flatMap(({ evidence }) => evidence))

@@ -27,7 +27,9 @@ import type { ChallengeMethods } from './extensions.ts'
 const SECOND_MS = 1000
 
 /** Builds the CAA check of these names for this account. */
-export type CaaJobFactory = (accountId: string, subjects: readonly CaaSubject[]) => CaaJob
+export type CaaJobFactory = (account: NamedAccount, subjects: readonly CaaSubject[]) => CaaJob
+
+type NamedAccount = Pick<ValidationRequest, 'accountId' | 'accountPath'>
 
 /** @param caaJob undefined when CAA is not enforced */
 export function createJobFactory(
@@ -47,7 +49,7 @@ export function createJobFactory(
       http01Job(config, version, { identifier, token, keyAuthorization: keyAuthorization(token, thumbprint) }),
     'dns-01': (request) => ({ type: 'dns-01', ...txtJob(config, challenges.dns01, request, digestOf(request)) }),
     'dns-account-01': (request) => {
-      const accountUrl = urls.numbered('account', request.accountId)
+      const accountUrl = urls.account(request.accountId, request.accountPath)
       const job = txtJob(config, challenges.dnsaccount01, request, digestOf(request))
       return { type: 'dns-account-01', ...job, accountLabel: accountLabel(accountUrl), accountUrl }
     },
@@ -57,9 +59,9 @@ export function createJobFactory(
 
   const moduleTypes = new Set<string>(extensions.modules.map(({ type }) => type))
   const extensionJob = (request: ValidationRequest): ValidationJob => {
-    const { type, identifier, wildcard, token, thumbprint, accountId } = request
+    const { type, identifier, wildcard, token, thumbprint, accountId, accountPath } = request
     const timeoutMs = extensionSettings(config, type).timeout_seconds * SECOND_MS
-    const accountUrl = urls.numbered('account', accountId)
+    const accountUrl = urls.account(accountId, accountPath)
     const challenge = {
       type,
       identifier,
@@ -75,7 +77,7 @@ export function createJobFactory(
     const { type } = request
     // A module may replace a built-in method. An unknown type belonged to a removed module.
     const job = isChallengeType(type) && !moduleTypes.has(type) ? jobs[type] : extensionJob
-    const caa = request.identifier.type === 'dns' ? caaJob?.(request.accountId, [caaSubject(request)]) : undefined
+    const caa = request.identifier.type === 'dns' ? caaJob?.(request, [caaSubject(request)]) : undefined
     return { ...job(request), ...(caa && { caa }) }
   }
 }
@@ -144,7 +146,7 @@ function persistJob({ config, urls, isRegistry }: PersistSettings, request: Vali
     type: 'dns-persist-01',
     ...dnsMethodJob(config, method, request),
     wildcard: request.wildcard,
-    accountUrl: urls.numbered('account', request.accountId),
+    accountUrl: urls.account(request.accountId, request.accountPath),
     ...(method.draft === '02' && { hashed: { prefix: urls.accountHashPrefix, thumbprints } }),
     issuerDomainNames: issuerDomainNames(config),
     allowWildcardPolicy: method.allow_wildcard_policy,

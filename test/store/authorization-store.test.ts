@@ -254,7 +254,7 @@ describe('authorizations', () => {
     })
   })
 
-  test('who triggers or adopts is told of the keys the account had before', async () => {
+  test('who triggers or adopts is told of the keys the account had before, and of its former URL', async () => {
     const account = await anAccount(store)
     const [first, second, third] = [account.account.thumbprint, 'second', 'third']
     const change = async (keyVersion: number, thumbprint: string) => {
@@ -271,8 +271,10 @@ describe('authorizations', () => {
       assert.ok(typeof triggered === 'object')
       assert.deepEqual([triggered.moved, triggered.formerThumbprints], [moved, formerly])
     }
-    const adopted = await store.authorizations.readopt(605, [id])
-    assert.deepEqual(adopted.find(({ authorization }) => authorization.id === id)?.formerThumbprints, formerly)
+    const path = `/old/acct/${account.account.id}`
+    await store.sql('INSERT INTO account_paths VALUES ($1, $2)', [path, account.account.id])
+    const adopted = (await store.authorizations.readopt(605, [id])).find(({ authorization }) => authorization.id === id)
+    assert.deepEqual([adopted?.formerThumbprints, adopted?.accountPath], [formerly, path])
     await store.authorizations.release(605)
   })
 

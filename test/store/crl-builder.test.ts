@@ -529,7 +529,10 @@ describe('building CRLs', () => {
   })
 
   test('parts: each certificate is in the complete list and in the one part its serial number says (crl.shards)', async () => {
-    const serials = await certificates(400)
+    const [first = '', ...others] = await certificates(400)
+    // A former server may have counted its certificates.
+    await store.sql(`UPDATE certificates SET serial_number = '\\x07' WHERE encode(serial_number, 'hex') = $1`, [first])
+    const serials = ['07', ...others]
     await revoke(serials)
     assert.equal(await anInstance({ policy: { shards: 4 } }).round(), 5)
     const all = await lists()

@@ -57,6 +57,7 @@ const FEATURES: Readonly<Record<string, Feature>> = {
       'migrations/0006_backends.sql',
       'migrations/0008_events.sql',
       'migrations/0010_crl_parts.sql',
+      'migrations/0013_import.sql',
     ],
   },
   triggers: {

@@ -202,3 +202,14 @@ export async function deleteCutEntries(tx: CommonQueryMethods, limit: number): P
        ORDER BY sequence LIMIT ${limit})`)
   return rowCount
 }
+
+const ImportedEntry = z.object({ at: z.string(), id: z.string() })
+
+/** The newest entry of a former server's log that was taken over. */
+export async function lastImportedEntry(tx: CommonQueryMethods, source: string) {
+  // admin_audit_log_action, from its end
+  const last = await tx.maybeOne(rowsOf(ImportedEntry)`
+    SELECT details ->> 'at' AS at, details ->> 'id' AS id FROM admin_audit_log
+     WHERE action = 'import.audit_entry' AND details ->> 'from' = ${source} ORDER BY sequence DESC LIMIT 1`)
+  return last ?? undefined
+}

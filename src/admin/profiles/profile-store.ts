@@ -53,6 +53,10 @@ export function findProfile(db: CommonQueryMethods, id: string): Promise<Profile
 
 const MOST_IDS = 10_000
 
+export function findProfileByName(db: CommonQueryMethods, name: string): Promise<ProfileRow | null> {
+  return db.maybeOne(rowsOf(Profile)`SELECT ${columns} FROM csr_profiles p WHERE p.name = ${name}`)
+}
+
 export function findProfileWithAccounts(db: CommonQueryMethods, id: string): Promise<ProfileWithAccounts | null> {
   return db.maybeOne(rowsOf(WithAccounts)`
     SELECT ${columns},

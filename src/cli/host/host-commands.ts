@@ -186,13 +186,79 @@ const CERTIFICATE = [
     examples: ['-c config.yaml ca test-sign', '-c config.yaml ca test-sign --issue --backend external'],
     run: async (options) => (await import('./test-sign.ts')).testSign(options),
   }),
-  onHost('it is a step of restoring a database, before the service starts', {
-    usage: 'certificates import <file>',
-    about: 'Record certificates (PEM) that a restored database lacks; several files may follow',
-    options: { account: optional('Id of the account that owns them', uuid), ...PRINTING },
-    examples: ['-c config.yaml certificates import www.pem mail.pem --account 01938c4e-…'],
+]
+
+const IMPORTING = {
+  'dry-run': isGiven('Change nothing; say what would be taken over'),
+  ...PRINTING,
+}
+const FROM = optional(
+  'Its PostgreSQL, as postgres://user@host/database; PGPASSWORD or ~/.pgpass has the password',
+  text,
+)
+const OF_IMPORT = 'it reads what another server has left, with HMAC keys, and writes to the database'
+const BOOKS =
+  'It prints how many were read, are new, were known, and why some were skipped. The exit code is 1 when some were.'
+
+/** What another ACME server or CA had. */
+const IMPORT = [
+  onHost(OF_IMPORT, {
+    usage: 'import acmeeh',
+    about: [
+      'Take over accounts, EAB keys, certificates, revocations, grants, administrators and the audit log of ACMEEH 2.1',
+      BOOKS,
+    ],
+    options: {
+      from: FROM,
+      'base-path': optional('Path of its server.external_url and api.base_path, such as /acme, where it had one', text),
+      ...IMPORTING,
+    },
+    examples: ['-c config.yaml import acmeeh --from postgres://reader@db.example.org/acmeeh --dry-run'],
+    run: async (options) => (await import('./import-acmeeh.ts')).importAcmeeh(options),
+  }),
+  onHost(OF_IMPORT, {
+    usage: 'import step-ca',
+    about: [
+      'Take over accounts, EAB keys, certificates and revocations of step-ca, or of the ACME server of Caddy',
+      BOOKS,
+    ],
+    options: {
+      from: FROM,
+      dump: optional('Or a dump of its database, made by deploy/import/step-ca-dump', text),
+      provisioner: optional('Name of its ACME provisioner, where its records do not have it', text),
+      ...IMPORTING,
+    },
+    examples: [
+      '-c config.yaml import step-ca --dump step-ca.jsonl --provisioner acme --dry-run',
+      '-c config.yaml import step-ca --from postgres://reader@db.example.org/stepca',
+    ],
+    run: async (options) => (await import('./import-step-ca.ts')).importStepCa(options),
+  }),
+  onHost(OF_IMPORT, {
+    usage: 'import ejbca',
+    about: ['Take over certificates and revocations of EJBCA', BOOKS],
+    options: {
+      from: FROM,
+      csv: optional('Or its table CertificateData as CSV or with tabs; the first line names the columns', text),
+      ...IMPORTING,
+    },
+    examples: ['-c config.yaml import ejbca --from postgres://reader@db.example.org/ejbca --dry-run'],
+    run: async (options) => (await import('./import-ejbca.ts')).importEjbca(options),
+  }),
+  onHost('it reads files of that host', {
+    usage: 'import certificates <path>',
+    about: [
+      'Take over certificates in files and folders: PEM, DER, and folders of openssl ca or easy-rsa with their index.txt',
+      'Also those that a restored database lacks. Several paths may follow.',
+      BOOKS,
+    ],
+    options: { account: optional('Id of the account that owns them', uuid), ...IMPORTING },
+    examples: [
+      '-c config.yaml import certificates /etc/easy-rsa/pki --dry-run',
+      '-c config.yaml import certificates www.pem mail.pem --account 01938c4e-…',
+    ],
     further: true,
-    run: async (options, files) => (await import('./import-certificates.ts')).importCertificates(options, files),
+    run: async (options, paths) => (await import('./import-certificates.ts')).importCertificates(options, paths),
   }),
 ]
 
@@ -250,6 +316,7 @@ export const HOST_COMMANDS: readonly HostCommand[] = [
   DOCTOR,
   ...MAIL,
   ...CERTIFICATE,
+  ...IMPORT,
   ARCHIVE,
   ...ADMINISTRATION,
   ...INSPECT,

@@ -20,7 +20,7 @@ function pathBelowAdminApi({ admin_api, api, acme, ari, crl, metrics }: Config):
   ].map((path) => `${base}${path}`)
   // Another rule reports equal base paths.
   if (`${base}/` === below) return undefined
-  return [...paths, metrics.path].find((path) => `${path}/`.startsWith(below))
+  return [...paths, ...acme.directory_aliases, metrics.path].find((path) => `${path}/`.startsWith(below))
 }
 
 export const CRL: readonly Rule[] = [

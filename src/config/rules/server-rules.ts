@@ -3,6 +3,7 @@
  * terms of service.
  */
 
+import { externalPathOf } from '../../shared/protocol/urls.ts'
 import type { Config } from '../schema.ts'
 import { not, type Rule, required } from './rule.ts'
 
@@ -105,6 +106,23 @@ export const ACME: readonly Rule[] = [
       const paths = Object.values(c.acme.paths)
       const twice = paths.find((path, index) => paths.indexOf(path) !== index)
       return twice === undefined ? undefined : `gives ${twice} to two resources; each needs a path of its own`
+    },
+  },
+  {
+    path: 'acme.directory_aliases',
+    check(c) {
+      const below = [...Object.values(c.acme.paths), c.ari.path, c.crl.path].map((path) => `${c.api.base_path}${path}`)
+      const external = externalPathOf(c.server.external_url)
+      const taken = [
+        ...below,
+        ...below.map((path) => `${external}${path}`),
+        c.metrics.path,
+        '/livez',
+        '/healthz',
+        '/readyz',
+      ]
+      const twice = c.acme.directory_aliases.find((path) => taken.includes(path))
+      return twice === undefined ? undefined : `has ${twice}, which is the path of a resource; leave it out`
     },
   },
   required(

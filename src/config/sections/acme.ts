@@ -16,6 +16,7 @@ import {
   optionalText,
   optionalWhole,
   setting,
+  URL_PATH,
   urlPath,
   whole,
 } from '../field.ts'
@@ -38,6 +39,10 @@ const Paths = z
 export const Acme = z
   .strictObject({
     paths: Paths,
+    directory_aliases: setting(
+      list(checkedText(URL_PATH, isUrlPath)),
+      'Whole paths of a former server at which the directory is found, too, such as /acme/acme/directory.',
+    ),
     website_url: setting(optionalText(isHttpUrl), 'Web site named in the directory.', { expects: HTTP_URL }),
     caa_identities: setting(
       list(domainName()),

@@ -27,7 +27,7 @@ export function createAccountServices(
 ): AccountServices {
   const { config, db, stores } = thread
   const store = announcingAccounts(createAccountStore(db), changes)
-  const accounts = createAccountCache(store.find)
+  const accounts = createAccountCache(store.find, store.findIdByPath)
   const registration = new Registration({
     store,
     externalAccounts: createExternalAccounts(createEabStore(db), eabSecretBox(config), externalAccountPolicy(config)),

@@ -24,6 +24,9 @@ export function isUuid(text: string): boolean {
   return UUID.test(text)
 }
 
+/** @param uuid a UUID of any version */
+export const isVersion7 = (uuid: string): boolean => uuid[14] === '7'
+
 /**
  * Below every version 7 UUID made at this Unix time in milliseconds or later, above every earlier
  * one.

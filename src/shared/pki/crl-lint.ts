@@ -40,6 +40,9 @@ export function lintCrlHeader(header: CrlHeader): string | undefined {
 /** §5.3.1: `unspecified` is left out and `removeFromCRL` is for delta CRLs; 7 is not used. */
 const REASONS: ReadonlySet<number> = new Set([1, 2, 3, 4, 5, 6, 9, 10])
 
+/** The reason as a complete list can hold it; others, which some CAs give, become unspecified. */
+export const lintedReason = (reason: number): number => (REASONS.has(reason) ? reason : 0)
+
 export function lintCrlEntry(entry: ReadCrlEntry, thisUpdate: Date): string | undefined {
   const { serialNumber, revokedAt, reason, otherExtensions } = entry
   if (serialNumber[0]! >= 0x80) return 'a serial number is negative'

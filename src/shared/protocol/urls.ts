@@ -24,6 +24,8 @@ export interface UrlSettings {
     /** `api.roots_path`; absent where no roots are served. */
     roots?: string
   }
+  /** `acme.directory_aliases`: whole paths, below neither the external URL nor `basePath`. */
+  directoryAliases?: readonly string[]
 }
 
 /** Resources with a path of their own. */
@@ -84,7 +86,16 @@ export function behindExternalPath(path: string, externalPath: string): string {
     : path
 }
 
+/** Of paths that accounts had at a former server. */
+export const MAX_PATH_LENGTH = 255
+
+/** The path of an absolute URL, or the path itself. */
+export function pathOfUrl(url: string): string {
+  return URL.canParse(url) ? new URL(url).pathname : url
+}
+
 export class Urls {
+  readonly #origin: string
   readonly #root: string
   readonly #paths: UrlSettings['paths']
   /** Prefixes of request paths. */
@@ -100,8 +111,9 @@ export class Urls {
   /** The base URL for certIDs (RFC 9773 §4.1); undefined where renewal information is off. */
   readonly renewalInfo: string | undefined
 
-  constructor({ externalUrl, basePath, paths }: UrlSettings) {
+  constructor({ externalUrl, basePath, paths, directoryAliases = [] }: UrlSettings) {
     const root = externalUrl + basePath
+    this.#origin = new URL(externalUrl).origin
     this.#root = root
     this.#paths = paths
     // With the path of the external URL, and without it (`behindExternalPath`).
@@ -112,6 +124,7 @@ export class Urls {
         this.#fixed.set(mount + path, { resource, id: '', url: root + path })
       }
     }
+    for (const path of directoryAliases) this.#fixed.set(path, { resource: 'directory', id: '', url: this.at(path) })
     this.#prefixes = this.#mounts.flatMap((mount) => prefixesBelow(mount, root))
     this.#accountPrefix = root + NUMBERED_RESOURCES.account.prefix
     this.accountHashPrefix = `${root}/account-hash/`
@@ -125,6 +138,16 @@ export class Urls {
   numbered(resource: NumberedResource, id: string): string {
     const { prefix, suffix } = NUMBERED_RESOURCES[resource]
     return this.#root + prefix + id + suffix
+  }
+
+  /** The URL of a whole path on the host of this service. */
+  at(path: string): string {
+    return this.#origin + path
+  }
+
+  /** @param path by which its client names it, where that is a former server's */
+  account(id: string, path?: string): string {
+    return path === undefined ? this.numbered('account', id) : this.at(path)
   }
 
   /**
@@ -145,6 +168,12 @@ export class Urls {
   accountIdOf(kid: string): string | undefined {
     const prefix = this.#accountPrefix
     return kid.length === prefix.length + ID_LENGTH && kid.startsWith(prefix) ? kid.slice(prefix.length) : undefined
+  }
+
+  /** The path of a kid on this host; undefined where no account can have it (docs/decisions/path-map.md). */
+  pathOf(kid: string): string | undefined {
+    const path = kid.slice(this.#origin.length)
+    return kid.startsWith(`${this.#origin}/`) && path.length <= MAX_PATH_LENGTH ? path : undefined
   }
 
   match(path: string): ResourceMatch | undefined {

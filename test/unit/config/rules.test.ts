@@ -139,6 +139,13 @@ const CASES: [string, Tree, string[]][] = [
   ['a short secret without the Admin API', { admin_api: { token_secret: 'short' } }, ['admin_api.token_secret']],
   ['metrics that ask for a token that nobody gives', { metrics: { auth_required: true } }, ['metrics.auth_required']],
   ['one path for two resources', { acme: { paths: { new_order: '/new-account' } } }, ['acme.paths']],
+  ['a former directory', { acme: { directory_aliases: ['/acme/acme/directory'] } }, []],
+  [
+    'a former directory where new orders are',
+    { acme: { directory_aliases: ['/pki/new-order'] }, server: { external_url: 'https://acme.example.com/pki' } },
+    ['acme.directory_aliases'],
+  ],
+  ['a former directory where a probe is', { acme: { directory_aliases: ['/readyz'] } }, ['acme.directory_aliases']],
   [
     'dns-persist-01 without an issuer name',
     { challenges: { enabled: ['dns-persist-01'] }, server: { external_url: 'https://192.0.2.1' } },

@@ -7,6 +7,7 @@ import { COMPLETE, crlName, octetsOf, shardOf } from '../../../src/domain/crl-sc
 
 test('the last two octets of the serial number decide, whatever stands before them', () => {
   assert.equal(shardOf(Buffer.from('ff0000000103', 'hex'), 256), 3)
+  assert.equal(shardOf(Buffer.of(5), 4), 1, 'of a former server that counted')
   fc.assert(
     fc.property(
       fc.uint8Array({ maxLength: 18 }),

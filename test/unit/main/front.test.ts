@@ -27,6 +27,7 @@ function aFront(
     handle,
     problem: ({ status }) => ({ ...REFUSED, status }),
     notFound: () => ({ ...REFUSED, status: 404 }),
+    unmatched: () => ({ ...REFUSED, status: 404 }),
   }
   const overload = new OverloadControl<HttpReply>({
     enabled: true,

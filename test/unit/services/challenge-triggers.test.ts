@@ -90,7 +90,11 @@ describe('a challenge that is triggered', () => {
 
   async function triggered(type: BuiltInType = 'http-01') {
     const id = `${AUTHORIZATION.slice(0, -1)}${CHALLENGE_TYPES[type].digit}`
-    const { authorization } = await triggers.trigger(REQUESTER, id, 'thumbprint', 'request')
+    const { authorization } = await triggers.trigger(id, {
+      requester: REQUESTER,
+      thumbprint: 'thumbprint',
+      requestId: 'request',
+    })
     return authorization.attempts[type]?.status ?? 'pending'
   }
 

@@ -22,6 +22,13 @@ describe('the job of a CAA check', () => {
       undefined,
     )
   })
+  test('an account of a former server has the URL that its client knows', () => {
+    const account = { accountId: 'account', accountPath: '/old/acct/7' }
+    assert.equal(
+      createCaaJobFactory(aConfig(NAMED))?.(account, SUBJECTS).accountUri,
+      'https://acme.example.com/old/acct/7',
+    )
+  })
   test('it has names as they are compared, the URL of the account, and two questions of time', () => {
     const factory = createCaaJobFactory(
       aConfig({
@@ -29,7 +36,7 @@ describe('the job of a CAA check', () => {
         dns: { timeout_seconds: 3, retries: 0 },
       }),
     )
-    assert.deepEqual(factory?.('account', SUBJECTS), {
+    assert.deepEqual(factory?.({ accountId: 'account' }, SUBJECTS), {
       subjects: SUBJECTS,
       identities: ['ca.example', 'ca2.example'],
       unreachableOk: ['corp.example', 'internal'],

@@ -87,6 +87,14 @@ describe('jobs of the DNS methods', () => {
     const label = accountLabel(`https://acme.example.com/acme/acct/${ACCOUNT}`)
     assert.equal(job.type === 'dns-account-01' && job.accountLabel, label)
   })
+  test('an account of a former server is judged by the URL that its client knows, not by the one that it has here', () => {
+    const url = 'https://acme.example.com/old/acct/7'
+    for (const type of ['dns-account-01', 'dns-persist-01'] as const) {
+      const job = jobOf('api: {base_path: /acme}', type, { accountPath: '/old/acct/7' })
+      assert.equal('accountUrl' in job && job.accountUrl, url)
+      if (job.type === 'dns-account-01') assert.equal(job.accountLabel, accountLabel(url))
+    }
+  })
   for (const [list, name, least] of [
     ['builtin', 'a.shop.example.co.uk', 3],
     ['builtin', 'a.shop.example.com', 2],

@@ -167,3 +167,20 @@ test('a CRL is found at its path, by the name of its issuer or without one', () 
     }),
   )
 })
+
+test('a former server has its directory and its accounts at whole paths of the host', () => {
+  const urls = new Urls({
+    externalUrl: 'https://ca.example/pki',
+    basePath: '/acme',
+    paths: Object.fromEntries(FIXED.map((resource) => [resource, `/${resource}`])) as UrlSettings['paths'],
+    directoryAliases: ['/acme/acme/directory'],
+  })
+  const url = 'https://ca.example/acme/acme/directory'
+  assert.deepEqual(urls.match('/acme/acme/directory'), { resource: 'directory', id: '', url })
+  assert.equal(urls.match('/pki/acme/acme/directory'), undefined)
+  assert.equal(urls.account(ID, '/acme/acme/account/x'), 'https://ca.example/acme/acme/account/x')
+  assert.equal(urls.account(ID), urls.numbered('account', ID))
+  assert.equal(urls.pathOf('https://ca.example/acme/acme/account/x'), '/acme/acme/account/x')
+  for (const other of ['https://ca.example.org/x', 'http://ca.example/x', 'x', `https://ca.example/${'x'.repeat(255)}`])
+    assert.equal(urls.pathOf(other), undefined, other)
+})

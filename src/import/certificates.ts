@@ -1,0 +1,140 @@
+/** Certificates of a former server: those that an issuer of this database has signed, with their revocations. */
+
+import { findIssuer, type IssuerCertificate, type KnownIssuer } from '../domain/crl-scope.ts'
+import { withoutSignOctet } from '../domain/revocation.ts'
+import { uuidv7 } from '../shared/lib/uuid.ts'
+import { type Certificate, parseCertificate, verifyCertificateSignature } from '../shared/pki/certificate.ts'
+import { lintedReason } from '../shared/pki/crl-lint.ts'
+import { hashSpki } from '../shared/pki/spki.ts'
+import { MAX_SERIAL_OCTETS } from '../shared/pki/tbs-certificate.ts'
+import { accountIdsOf } from '../store/account-import.ts'
+import { createCertificateImport, findRecorded } from '../store/certificate-import.ts'
+import { revokeListed } from '../store/revocation-import.ts'
+import type { ImportedCertificate, Outcome } from './model.ts'
+import type { PageContext, WritePage } from './page.ts'
+
+interface Candidate {
+  imported: ImportedCertificate
+  certificate: Certificate
+  serialNumber: Buffer
+  issuer: KnownIssuer
+}
+
+export function createCertificateWriter(): WritePage<ImportedCertificate> {
+  let issuers: Issuers | undefined
+  return async (page, context) => {
+    issuers ??= new Issuers(await createCertificateImport(context.queries).issuers())
+    const known = issuers
+    const read = page.map((one) => readCertificate(one, known))
+    const candidates = read.filter((one): one is Candidate => 'certificate' in one)
+    const outcomes = new Map<Candidate, Outcome>()
+    for (const issuer of new Set(candidates.map((one) => one.issuer))) {
+      const ofIssuer = candidates.filter((one) => one.issuer === issuer)
+      for (const [candidate, outcome] of await writeOfIssuer(ofIssuer, context)) outcomes.set(candidate, outcome)
+    }
+    return read.map((one) => ('certificate' in one ? (outcomes.get(one) as Outcome) : one))
+  }
+}
+
+/** Each issuer once, parsed. Its certificates have one name and one key. */
+class Issuers {
+  readonly #known: KnownIssuer[] = []
+
+  constructor(certificates: readonly IssuerCertificate[]) {
+    for (const { fingerprint } of certificates) {
+      if (this.#known.some((other) => other.fingerprints.some((one) => one.equals(fingerprint)))) continue
+      const issuer = findIssuer(certificates, (_, own) => own.equals(fingerprint))
+      if (issuer) this.#known.push(issuer)
+    }
+  }
+
+  of(certificate: Certificate): KnownIssuer | undefined {
+    const { issuerDer } = certificate.tbs
+    return this.#known.find(
+      ({ tbs }) => tbs.subjectDer.equals(issuerDer) && verifyCertificateSignature(certificate, tbs.spki.der),
+    )
+  }
+}
+
+function readCertificate(imported: ImportedCertificate, issuers: Issuers): Candidate | Exclude<Outcome, string> {
+  let certificate: Certificate
+  try {
+    certificate = parseCertificate(imported.der)
+  } catch (error) {
+    return { name: `${imported.der.length} octets`, skipped: `is no certificate: ${(error as Error).message}` }
+  }
+  const serialNumber = withoutSignOctet(certificate.tbs.serialNumber)
+  const name = serialNumber.toString('hex')
+  if (certificate.tbs.isCa) return { name, skipped: 'is the certificate of a CA' }
+  if (!fitsList(certificate.tbs.serialNumber, serialNumber))
+    return { name, skipped: 'its serial number is zero, negative or too long, so that no CRL could revoke it' }
+  const issuer = issuers.of(certificate)
+  return issuer
+    ? { imported, certificate, serialNumber, issuer }
+    : { name, skipped: 'issuer unknown: no issuer in this database has signed it' }
+}
+
+function fitsList(octets: Buffer, magnitude: Buffer): boolean {
+  const isNegative = (octets[0] ?? 0) >= 0x80
+  return !isNegative && octets.length <= MAX_SERIAL_OCTETS && magnitude.some((octet) => octet !== 0)
+}
+
+async function writeOfIssuer(all: readonly Candidate[], context: PageContext): Promise<Map<Candidate, Outcome>> {
+  const { queries, isDryRun, revoked } = context
+  const fingerprints = all[0]?.issuer.fingerprints ?? []
+  const rows = await findRecorded(
+    queries,
+    fingerprints,
+    all.map(({ serialNumber }) => serialNumber),
+  )
+  const here = new Map(rows.map((row) => [row.serialNumber, row]))
+  const outcomes = new Map<Candidate, Outcome>()
+  const fresh = new Map<string, Candidate>()
+  for (const candidate of all) {
+    const name = candidate.serialNumber.toString('hex')
+    const der = here.get(name)?.der ?? fresh.get(name)?.imported.der
+    if (der === undefined || der.length === 0) {
+      fresh.set(name, candidate)
+      outcomes.set(candidate, 'new')
+    } else if (der.equals(candidate.imported.der)) outcomes.set(candidate, 'known')
+    else outcomes.set(candidate, { name, skipped: 'its serial number is that of another certificate here' })
+  }
+  if (!isDryRun && fresh.size > 0) await record([...fresh.values()], fingerprints, context)
+
+  const entries = all.flatMap((candidate) => {
+    const name = candidate.serialNumber.toString('hex')
+    const { revokedAt, revocationReason = 0 } = candidate.imported
+    if (!revokedAt || here.get(name)?.isRevoked || typeof outcomes.get(candidate) !== 'string') return []
+    // Not after the next list.
+    const at = new Date(Math.min(revokedAt.getTime(), Date.now()))
+    return [{ serialNumber: name, revokedAt: at, reason: lintedReason(revocationReason) }]
+  })
+  if (entries.length === 0) return outcomes
+  revoked(
+    isDryRun ? entries.length : (await revokeListed(queries, { issuerFingerprints: fingerprints, entries })).length,
+  )
+  return outcomes
+}
+
+async function record(
+  fresh: readonly Candidate[],
+  fingerprints: readonly Buffer[],
+  { queries }: PageContext,
+): Promise<void> {
+  const accounts = await accountIdsOf(
+    queries,
+    fresh.flatMap(({ imported }) => imported.accountThumbprint ?? []),
+  )
+  const rows = fresh.map(({ imported, certificate: { tbs }, serialNumber }) => ({
+    // Lists and filters read the time of issuance from the id.
+    id: uuidv7(tbs.notBefore.getTime()),
+    accountId: imported.accountThumbprint && accounts.get(imported.accountThumbprint),
+    serialNumber,
+    names: [...tbs.dnsNames, ...tbs.ipAddresses],
+    notBefore: tbs.notBefore,
+    notAfter: tbs.notAfter,
+    der: imported.der,
+    spkiSha256: hashSpki(tbs.spki),
+  }))
+  await createCertificateImport(queries).record(fingerprints, rows, 'that of its issuer')
+}

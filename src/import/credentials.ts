@@ -1,0 +1,72 @@
+/** Credentials of external account binding: their HMAC keys are sealed under the secret of this service. */
+
+import type { SecretBox } from '../shared/lib/secret-box.ts'
+import { uuidv7 } from '../shared/lib/uuid.ts'
+import { closeCredentials, findCredentials, insertCredentials, type KnownCredential } from '../store/account-import.ts'
+import type { ImportedCredential, Outcome } from './model.ts'
+import type { WritePage } from './page.ts'
+
+const MAX_KID_LENGTH = 255
+
+export const writeCredentials: WritePage<ImportedCredential> = async (page, { queries, box, isDryRun }) => {
+  const rows = await findCredentials(
+    queries,
+    page.map(({ kid }) => kid),
+  )
+  const known = new Map(rows.map((row) => [row.kid, row]))
+  const fresh = new Map<string, ImportedCredential>()
+  const closed: string[] = []
+  const outcomes = page.map((credential): Outcome => {
+    const { kid } = credential
+    const fault = faultOf(credential)
+    if (fault) return { name: kid.slice(0, MAX_KID_LENGTH), skipped: fault }
+    if (!box)
+      return {
+        name: kid,
+        skipped: 'there is no secret to store its key under; set acme.eab_key_file or admin_api.token_secret',
+      }
+    const here = known.get(kid)
+    if (here) return meet(credential, here, box, closed)
+    if (fresh.has(kid)) return 'known'
+    fresh.set(kid, credential)
+    return 'new'
+  })
+  if (box && !isDryRun) {
+    if (fresh.size > 0)
+      await insertCredentials(
+        queries,
+        [...fresh.values()].map((one) => rowOf(one, box)),
+      )
+    if (closed.length > 0) await closeCredentials(queries, closed)
+  }
+  return outcomes
+}
+
+function faultOf({ kid, hmacKey }: ImportedCredential): string | undefined {
+  if (kid === '' || kid.length > MAX_KID_LENGTH) return `its kid is empty or has more than ${MAX_KID_LENGTH} characters`
+  return hmacKey.length === 0 ? 'its key is empty' : undefined
+}
+
+function meet(credential: ImportedCredential, here: KnownCredential, box: SecretBox, closed: string[]): Outcome {
+  const key = box.open(here.sealedKey, here.id)
+  if (!key?.equals(credential.hmacKey)) return { name: credential.kid, skipped: 'another credential has its kid here' }
+  if (here.revoked || !credential.revokedAt) return 'known'
+  closed.push(here.id)
+  return 'changed'
+}
+
+function rowOf(
+  { kid, label, hmacKey, createdAt, isUsed, revokedAt, boundThumbprint }: ImportedCredential,
+  box: SecretBox,
+) {
+  const id = uuidv7(createdAt.getTime())
+  return {
+    id,
+    kid,
+    label: label?.slice(0, MAX_KID_LENGTH) || undefined,
+    sealedKey: box.seal(hmacKey, id),
+    createdAt,
+    used: isUsed === true || boundThumbprint !== undefined,
+    revoked: revokedAt !== undefined,
+  }
+}

@@ -1,0 +1,92 @@
+/** Certificates in files and folders: PEM, DER, and the folder of `openssl ca` or easy-rsa with its index. */
+
+import { existsSync } from 'node:fs'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import path from 'node:path'
+import { withoutSignOctet } from '../../domain/revocation.ts'
+import { describeFileError } from '../../shared/lib/file-error.ts'
+import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
+import { decodePem, isPem } from '../../shared/pki/pem.ts'
+import type { ImportedCertificate, Unreadable } from '../model.ts'
+import { UnusableSource } from '../unusable-source.ts'
+import { type CaIndex, readIndex } from './openssl-index.ts'
+
+type Found = ImportedCertificate | Unreadable
+
+const MOST_FILE_BYTES = 64 * 1024 * 1024
+const MOST_FOLDERS_DEEP = 32
+
+/** In a folder, files by these names are read; keys, requests and lists lie beside them. */
+const CERTIFICATE_FILE = /\.(?:pem|crt|cer|der)$/i
+const INDEX_FILE = 'index.txt'
+
+/** Certificates of all paths, each once and none of a CA. An index stands for the folder in which it lies. */
+export async function* readCertificateFiles(paths: readonly string[]): AsyncGenerator<Found> {
+  const given = new Set<string>()
+  for (const one of paths) {
+    const where = path.basename(one) === INDEX_FILE ? path.dirname(one) : one
+    for await (const found of (await isFolder(where)) ? inFolder(where) : inNamedFile(where)) {
+      const key = 'der' in found ? fingerprintSha256(found.der) : found.name
+      if (!given.has(key)) yield found
+      given.add(key)
+    }
+  }
+}
+
+async function isFolder(where: string): Promise<boolean> {
+  try {
+    return (await stat(where)).isDirectory()
+  } catch (error) {
+    throw new UnusableSource(`${where}: ${describeFileError(error)}`, { cause: error })
+  }
+}
+
+/** An index counts for its folder and all below that have none of their own. */
+async function* inFolder(folder: string, above?: CaIndex, depth = 0): AsyncGenerator<Found> {
+  if (depth > MOST_FOLDERS_DEEP) {
+    yield { name: folder, unreadable: `it is more than ${MOST_FOLDERS_DEEP} folders deep` }
+    return
+  }
+  const file = path.join(folder, INDEX_FILE)
+  const own = existsSync(file) ? await readIndex(file) : undefined
+  for (const entry of (await readdir(folder, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const inner = path.join(folder, entry.name)
+    if (entry.isDirectory()) yield* inFolder(inner, own ?? above, depth + 1)
+    else if (CERTIFICATE_FILE.test(entry.name)) yield* inFile(inner, own ?? above)
+  }
+  yield* own?.missing() ?? []
+}
+
+/** Of a file that the operator names, something is expected. */
+async function* inNamedFile(file: string): AsyncGenerator<Found> {
+  let isEmpty = true
+  for await (const found of inFile(file)) {
+    isEmpty = false
+    yield found
+  }
+  if (isEmpty) yield { name: file, unreadable: 'it holds no certificate but those of CAs' }
+}
+
+async function* inFile(file: string, index?: CaIndex): AsyncGenerator<Found> {
+  let certificates: Buffer[]
+  try {
+    if ((await stat(file)).size > MOST_FILE_BYTES) throw new Error('it has more than 64 MB; split it')
+    certificates = certificatesOf(await readFile(file))
+  } catch (error) {
+    yield { name: file, unreadable: describeFileError(error) }
+    return
+  }
+  for (const [at, der] of certificates.entries()) {
+    try {
+      const { serialNumber, notAfter, isCa } = parseCertificate(der).tbs
+      if (!isCa) yield { der, ...index?.find(withoutSignOctet(serialNumber).toString('hex'), notAfter) }
+    } catch (error) {
+      yield { name: `${file}, certificate ${at + 1}`, unreadable: (error as Error).message }
+    }
+  }
+}
+
+function certificatesOf(bytes: Buffer): Buffer[] {
+  if (!isPem(bytes)) return [bytes]
+  return decodePem(bytes.toString('latin1')).flatMap(({ label, der }) => (label === 'CERTIFICATE' ? [der] : []))
+}

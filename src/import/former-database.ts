@@ -1,0 +1,70 @@
+/** The PostgreSQL database of a former server: read row by row, as it is at one moment, and never written. */
+
+import pg, { type SslMode, tlsOptions } from '../store/pg.ts'
+import { UnusableSource } from './unusable-source.ts'
+
+export interface FormerDatabase {
+  hasTable(name: string): Promise<boolean>
+  /** @param query a SELECT; its rows are held by the hundred */
+  rows<Row>(query: string): AsyncGenerator<Row>
+}
+
+const ROWS_AT_ONCE = 200
+
+/**
+ * @param address such as postgres://reader@db.example.org/stepca?sslmode=require; PGPASSWORD or ~/.pgpass has the
+ *   password, as for psql, since the process list shows the address
+ */
+export async function withFormerDatabase<T>(
+  address: string,
+  work: (database: FormerDatabase) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client(connectionOf(address))
+  // A lost connection ends the query, and the query says so.
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+  } catch (error) {
+    throw new UnusableSource(`the former database cannot be reached: ${(error as Error).message}`, { cause: error })
+  }
+  try {
+    return await work(formerDatabase(client))
+  } finally {
+    await client.end()
+  }
+}
+
+function formerDatabase(client: pg.Client): FormerDatabase {
+  let cursors = 0
+  return {
+    async hasTable(name) {
+      const { rows } = await client.query('SELECT to_regclass($1) IS NOT NULL AS exists', [name])
+      return rows[0].exists === true
+    },
+    async *rows<Row>(query: string) {
+      const cursor = `former_${++cursors}`
+      await client.query(`DECLARE ${cursor} NO SCROLL CURSOR FOR ${query}`)
+      for (;;) {
+        const { rows } = await client.query(`FETCH ${ROWS_AT_ONCE} FROM ${cursor}`)
+        if (rows.length === 0) break
+        yield* rows as Row[]
+      }
+      await client.query(`CLOSE ${cursor}`)
+    },
+  }
+}
+
+function connectionOf(address: string) {
+  if (!URL.canParse(address) || !/^postgres(?:ql)?:$/.test(new URL(address).protocol))
+    throw new UnusableSource('--from takes an address such as postgres://reader@db.example.org/stepca')
+  const url = new URL(address)
+  if (url.password !== '')
+    throw new UnusableSource(
+      '--from takes no password, since the process list shows it; put it into PGPASSWORD or ~/.pgpass',
+    )
+  const sslmode = (url.searchParams.get('sslmode') ?? 'prefer') as SslMode
+  url.searchParams.delete('sslmode')
+  const host = url.searchParams.get('host') ?? url.hostname
+  return { connectionString: url.href, ssl: tlsOptions(host, sslmode), application_name: 'chancery import' }
+}

@@ -1,0 +1,137 @@
+/**
+ * What any former ACME server has, in the form in which `import.ts` takes it. A reader of one kind of server gives pages
+ * of it, in an order that stays the same from run to run.
+ */
+
+import type { AccountStatus } from '../domain/states.ts'
+import type { JsonObject } from '../shared/lib/encoding.ts'
+import type { IdentifierType } from '../shared/protocol/identifier.ts'
+
+export interface ImportedAccount {
+  /** Public; in any spelling. */
+  jwk: JsonObject
+  contacts: readonly string[]
+  status: AccountStatus
+  createdAt: Date
+  termsAgreed?: boolean
+  /** URLs or paths of the account at the former server, without a query. */
+  urls: readonly string[]
+  /** Key id of the credential it was registered with. */
+  credentialKid?: string | undefined
+}
+
+export interface ImportedCredential {
+  kid: string
+  hmacKey: Buffer
+  label?: string | undefined
+  createdAt: Date
+  /** It was used, so that only `acme.eab_reusable` lets others register with it. */
+  isUsed?: boolean
+  /** It takes no registration any more. */
+  revokedAt?: Date | undefined
+  /** RFC 7638 thumbprint of the account that is bound to it, where the account does not say so itself. */
+  boundThumbprint?: string | undefined
+}
+
+export interface ImportedCertificate {
+  /** The certificate alone, without its chain. */
+  der: Buffer
+  /** RFC 7638 thumbprint of the key of its account; without one, nobody owns it here. */
+  accountThumbprint?: string | undefined
+  revokedAt?: Date | undefined
+  /** CRLReason by number (RFC 5280 §5.3.1). */
+  revocationReason?: number | undefined
+}
+
+/** An identifier that may be ordered, and who may order it: accounts by thumbprint, credentials by kid. */
+export interface ImportedIdentifier {
+  type: IdentifierType
+  value: string
+  accounts: readonly string[]
+  credentials: readonly string[]
+}
+
+/** A CSR profile, and whose it is, as above. */
+export interface ImportedProfile {
+  name: string
+  description?: string | undefined
+  data: JsonObject
+  accounts: readonly string[]
+  credentials: readonly string[]
+}
+
+export interface ImportedAdministrator {
+  username: string
+  email: string
+  role: string
+  enabled: boolean
+  passwordHash: string
+}
+
+/** An entry of the former audit log, oldest first. */
+export interface ImportedAuditEntry {
+  /** Not the same for two entries of one instant. */
+  id: string
+  at: Date
+  action: string
+  /** Who did it, as a name. */
+  author: string | undefined
+  ipAddress: string | undefined
+  details: JsonObject
+}
+
+export interface ImportedKinds {
+  credentials: ImportedCredential
+  accounts: ImportedAccount
+  identifiers: ImportedIdentifier
+  profiles: ImportedProfile
+  certificates: ImportedCertificate
+  administrators: ImportedAdministrator
+  audit_entries: ImportedAuditEntry
+}
+export type Kind = keyof ImportedKinds
+
+/** The order of writing: what is named comes before who names it. */
+export const KINDS = [
+  'credentials',
+  'accounts',
+  'identifiers',
+  'profiles',
+  'certificates',
+  'administrators',
+  'audit_entries',
+] as const satisfies readonly Kind[]
+
+/** A reader hands on what it cannot read, so that every row of the former server is counted. */
+export interface Unreadable {
+  /** As an operator finds it at the former server. */
+  name: string
+  unreadable: string
+}
+
+/** A page is held in memory: 500 things are a good size. Each call begins at the first page. */
+export type Pages<T> = () => AsyncIterable<readonly (T | Unreadable)[]>
+
+/** A former server. Kinds that it does not have are left out. */
+export type ImportSource = {
+  /** Its kind, such as `step-ca`; the audit log names it. */
+  name: string
+} & { [K in Kind]?: Pages<ImportedKinds[K]> }
+
+/** What became of one thing. `changed`: it was there, and follows the former server. */
+export type Outcome = 'new' | 'changed' | 'known' | { name: string; skipped: string }
+
+export interface KindReport {
+  read: number
+  new: number
+  changed: number
+  known: number
+  skipped: number
+  /** Of those that were skipped, the first. */
+  first_skipped: { name: string; reason: string }[]
+}
+
+export type ImportReport = { [K in Kind]?: KindReport } & {
+  /** Revocations of certificates that this run has recorded. */
+  revocations: number
+}

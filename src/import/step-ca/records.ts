@@ -1,0 +1,103 @@
+/**
+ * One record of step-ca's database as one of ours. Pure.
+ *
+ * Its tables have keys and values, and most values are JSON (smallstep/certificates: `acme/db/nosql`, `db`).
+ */
+
+import type { AccountStatus } from '../../domain/states.ts'
+import type { JsonObject } from '../../shared/lib/encoding.ts'
+import { decodePem } from '../../shared/pki/pem.ts'
+import { parseTimestamp } from '../../shared/protocol/timestamp.ts'
+import type { ImportedAccount, ImportedCertificate, ImportedCredential } from '../model.ts'
+import { UnusableSource } from '../unusable-source.ts'
+
+/** A record that cannot be taken over. The message says why. */
+export class Garbled extends Error {}
+
+export interface Account extends ImportedAccount {
+  id: string
+}
+
+/** @param provisioner the name for records without one: step-ca writes it since release 0.24, Caddy 2.6 does not */
+export function readAccount(value: Buffer, provisioner: string | undefined): Account {
+  const { id, key, contact, status, createdAt, ...place } = parseObject(value)
+  if (typeof id !== 'string' || id === '') throw new Garbled('it has no id')
+  if (typeof key !== 'object' || key === null) throw new Garbled('it has no key')
+  if (!isAccountStatus(status)) throw new Garbled(`its status is ${JSON.stringify(status)}`)
+  const contacts = Array.isArray(contact) ? contact.filter((one) => typeof one === 'string') : []
+  const urls = [accountPath(id, place, provisioner)]
+  return { id, jwk: key as JsonObject, contacts, status, createdAt: instantOf(createdAt), urls }
+}
+
+function accountPath(
+  id: string,
+  { locationPrefix, provisionerName }: JsonObject,
+  otherwise: string | undefined,
+): string {
+  if (typeof locationPrefix === 'string' && URL.canParse(locationPrefix)) return new URL(locationPrefix).pathname + id
+  const name = typeof provisionerName === 'string' && provisionerName !== '' ? provisionerName : otherwise
+  if (name === undefined)
+    throw new UnusableSource(
+      'its accounts do not name their provisioner; say --provisioner NAME, as in the directory URL /acme/NAME/directory',
+    )
+  return `/acme/${pathSegment(name)}/account/${id}`
+}
+
+/** As Go's net/url writes a segment of a path. */
+function pathSegment(name: string): string {
+  return encodeURI(name).replaceAll(/[?#!'()*]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`)
+}
+
+/** A key that an account was registered with is empty: step-ca takes each once. */
+export function readExternalAccountKey(value: Buffer): ImportedCredential {
+  const { id, reference, accountID, key, createdAt } = parseObject(value)
+  if (typeof id !== 'string' || id === '') throw new Garbled('it has no id')
+  if (accountID) throw new Garbled('an account has used it, and step-ca keeps no key of used ones')
+  if (typeof key !== 'string' || key === '') throw new Garbled('it has no key')
+  const label = typeof reference === 'string' && reference !== '' ? reference : undefined
+  return { kid: id, hmacKey: Buffer.from(key, 'base64'), label, createdAt: instantOf(createdAt) }
+}
+
+export interface AcmeCertificate {
+  der: Buffer
+  accountId: string
+}
+
+/** The ACME server's own record of a certificate, which alone names the account. */
+export function readAcmeCertificate(value: Buffer): AcmeCertificate {
+  const { leaf, accountID } = parseObject(value)
+  if (typeof leaf !== 'string' || typeof accountID !== 'string') throw new Garbled('it has no leaf or no accountID')
+  const [block] = decodePem(Buffer.from(leaf, 'base64').toString('latin1'))
+  if (block?.label !== 'CERTIFICATE') throw new Garbled('its leaf is no certificate in PEM')
+  return { der: block.der, accountId: accountID }
+}
+
+export type Revocation = Required<Pick<ImportedCertificate, 'revokedAt' | 'revocationReason'>>
+
+export function readRevocation(value: Buffer): Revocation {
+  const { RevokedAt, ReasonCode } = parseObject(value)
+  if (!Number.isInteger(ReasonCode)) throw new Garbled('it has no ReasonCode')
+  return { revokedAt: instantOf(RevokedAt), revocationReason: ReasonCode as number }
+}
+
+function parseObject(value: Buffer): JsonObject {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(value.toString('utf8'))
+  } catch {
+    // The parser's message quotes the record, which may hold a key.
+    throw new Garbled('it is not JSON')
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) throw new Garbled('it is no JSON object')
+  return parsed as JsonObject
+}
+
+function instantOf(value: unknown): Date {
+  const at = typeof value === 'string' ? parseTimestamp(value) : undefined
+  if (!at) throw new Garbled(`a time is missing or wrong: ${JSON.stringify(value)?.slice(0, 40)}`)
+  return at
+}
+
+function isAccountStatus(value: unknown): value is AccountStatus {
+  return value === 'valid' || value === 'deactivated' || value === 'revoked'
+}

@@ -1,0 +1,118 @@
+/**
+ * Takes over what a former server has, page by page. A page is one transaction with its entry in the audit log. What is
+ * there already is found by its own name (thumbprint, kid, serial number and issuer), so a run may be repeated, and
+ * a later run brings what has changed since. A dry run decides the same and writes nothing.
+ */
+
+import type { AuditLog } from '../admin/audit/audit-log.ts'
+import type { Actor } from '../domain/administrator.ts'
+import type { SecretBox } from '../shared/lib/secret-box.ts'
+import { silenceEvents } from '../store/account-import.ts'
+import { queriesOf } from '../store/slonik.ts'
+import { linkCredentials, writeAccounts } from './accounts.ts'
+import { writeAdministrators, writeAuditEntries } from './administration.ts'
+import { createCertificateWriter } from './certificates.ts'
+import { writeCredentials } from './credentials.ts'
+import { writeIdentifiers, writeProfiles } from './grants.ts'
+import {
+  type ImportedKinds,
+  type ImportReport,
+  type ImportSource,
+  KINDS,
+  type Kind,
+  type KindReport,
+  type Outcome,
+  type Pages,
+  type Unreadable,
+} from './model.ts'
+import type { WritePage } from './page.ts'
+
+export interface ImportOptions {
+  audit: AuditLog
+  actor: Actor
+  box: SecretBox | undefined
+  isDryRun: boolean
+  /** After each page. */
+  onProgress?(kind: Kind, report: KindReport): void
+}
+
+const MOST_NAMED = 20
+
+/** @throws what reading the former server and writing here throw; earlier pages stay */
+export async function writeImport(source: ImportSource, options: ImportOptions): Promise<ImportReport> {
+  const report: ImportReport = { revocations: 0 }
+  const writers: { [K in Kind]: WritePage<ImportedKinds[K]> } = {
+    credentials: writeCredentials,
+    accounts: writeAccounts,
+    identifiers: writeIdentifiers,
+    profiles: writeProfiles,
+    certificates: createCertificateWriter(),
+    administrators: writeAdministrators,
+    audit_entries: writeAuditEntries,
+  }
+  const takeOver = async <K extends Kind>(kind: K, pages: Pages<ImportedKinds[K]>) => {
+    const counts: KindReport = { read: 0, new: 0, changed: 0, known: 0, skipped: 0, first_skipped: [] }
+    report[kind] = counts as ImportReport[K]
+    for await (const page of pages()) {
+      count(counts, await writePage({ source, options, report }, kind, page, writers[kind]))
+      options.onProgress?.(kind, counts)
+    }
+    if (kind === 'accounts' && source.credentials && !options.isDryRun)
+      for await (const page of source.credentials())
+        await writePage({ source, options, report }, 'accounts', page, linkCredentials)
+  }
+  for (const kind of KINDS) {
+    const pages = source[kind]
+    if (pages) await takeOver(kind, pages as Pages<ImportedKinds[typeof kind]>)
+  }
+  return report
+}
+
+interface Run {
+  source: ImportSource
+  options: ImportOptions
+  report: ImportReport
+}
+
+function writePage<T>(
+  { source, options, report }: Run,
+  kind: Kind,
+  page: readonly (T | Unreadable)[],
+  write: WritePage<T>,
+): Promise<Outcome[]> {
+  const { audit, actor, isDryRun, box } = options
+  const readable = page.filter((one): one is T => !isUnreadable(one))
+  const unreadable = page.filter(isUnreadable)
+  return audit.transaction(actor, async (tx, note) => {
+    let revocations = 0
+    const queries = queriesOf(tx)
+    if (!isDryRun) await silenceEvents(queries)
+    const revoked = (count: number) => {
+      revocations += count
+    }
+    const context = { tx, queries, note, source: source.name, isDryRun, box, revoked }
+    const outcomes = await write(readable, context)
+    const [made, changed] = [countOf(outcomes, 'new'), countOf(outcomes, 'changed')]
+    if (!isDryRun && kind !== 'audit_entries' && made + changed + revocations > 0)
+      note('import.write', { from: source.name, kind, new: made, changed, revocations })
+    report.revocations += revocations
+    return [...outcomes, ...unreadable.map(({ name, unreadable: skipped }) => ({ name, skipped }))]
+  })
+}
+
+const isUnreadable = (one: unknown): one is Unreadable =>
+  typeof one === 'object' && one !== null && 'unreadable' in one && typeof one.unreadable === 'string'
+
+const countOf = (outcomes: readonly Outcome[], wanted: Outcome) => outcomes.filter((one) => one === wanted).length
+
+function count(counts: KindReport, outcomes: readonly Outcome[]): void {
+  counts.read += outcomes.length
+  for (const outcome of outcomes) {
+    if (typeof outcome === 'string') counts[outcome] += 1
+    else {
+      counts.skipped += 1
+      const { name, skipped: reason } = outcome
+      if (counts.first_skipped.length < MOST_NAMED) counts.first_skipped.push({ name, reason })
+    }
+  }
+}

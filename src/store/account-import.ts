@@ -1,0 +1,260 @@
+/** SQL of accounts and binding credentials that come from another server. */
+
+import type { AccountStatus } from '../domain/states.ts'
+import type { Database, Statement } from './database.ts'
+
+type Queries = Pick<Database, 'query'>
+
+const SILENCE: Statement = { name: 'import-silence', text: "SELECT set_config('chancery.import', 'on', true)" }
+
+/** Until the transaction ends, no change of rows becomes an event. */
+export async function silenceEvents(tx: Queries): Promise<void> {
+  await tx.query(SILENCE, [])
+}
+
+export interface KnownImport {
+  id: string
+  thumbprint: string
+  status: AccountStatus
+  contacts: string[]
+  /** It was changed here: what the former server says counts no more. */
+  isChangedHere: boolean
+  /** Its paths at former servers. */
+  paths: string[]
+}
+
+const FIND_KNOWN: Statement = {
+  name: 'import-find-accounts',
+  // accounts_thumbprint_key, account_paths_pkey, accounts_pkey
+  text: `
+    SELECT a.id, a.thumbprint, a.status, a.contacts, a.updated_at IS NOT NULL AS "isChangedHere",
+           ARRAY(SELECT p.path FROM account_paths p WHERE p.account_id = a.id) AS paths
+      FROM accounts a
+     WHERE a.id IN (SELECT id FROM accounts WHERE thumbprint = ANY ($1::text[])
+                    UNION SELECT account_id FROM account_paths WHERE path = ANY ($2::text[]))`,
+}
+
+export function findKnownAccounts(tx: Queries, thumbprints: readonly string[], paths: readonly string[]) {
+  return tx.query<KnownImport>(FIND_KNOWN, [thumbprints, paths])
+}
+
+export interface NewImport {
+  id: string
+  thumbprint: string
+  jwk: string
+  status: AccountStatus
+  contacts: readonly string[]
+  termsAgreed: boolean
+  createdAt: Date
+  credentialKid: string | undefined
+}
+
+const INSERT: Statement = {
+  name: 'import-insert-accounts',
+  text: `
+    WITH made AS (
+      INSERT INTO accounts (id, thumbprint, jwk, status, contacts, terms_agreed, created_at, eab_credential_id)
+      SELECT i.id, i.thumbprint, i.jwk, i.status, ARRAY(SELECT jsonb_array_elements_text(i.contacts)), i.terms_agreed, i.created_at, c.id
+        FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::boolean[], $7::timestamptz[], $8::text[])
+               AS i (id, thumbprint, jwk, status, contacts, terms_agreed, created_at, kid)
+        LEFT JOIN eab_credentials c ON c.kid = i.kid
+       ORDER BY i.thumbprint
+      ON CONFLICT (thumbprint) DO NOTHING
+      RETURNING id, eab_credential_id
+    ), used AS (
+      UPDATE eab_credentials c SET used = true, uses = c.uses + m.accounts, used_at = coalesce(c.used_at, now()), account_id = m.last
+        FROM (SELECT eab_credential_id, count(*)::integer AS accounts, max(id::text)::uuid AS last FROM made
+               WHERE eab_credential_id IS NOT NULL GROUP BY eab_credential_id) m
+       WHERE c.id = m.eab_credential_id
+    )
+    SELECT id FROM made`,
+}
+
+const HAND_ON_IDENTIFIERS: Statement = {
+  name: 'import-hand-on-identifiers',
+  text: `
+    INSERT INTO account_allowed_identifiers (account_id, identifier_id, eab_credential_id)
+    SELECT a.id, e.identifier_id, e.eab_credential_id FROM accounts a JOIN eab_allowed_identifiers e USING (eab_credential_id)
+     WHERE a.id = ANY ($1::uuid[]) ON CONFLICT DO NOTHING`,
+}
+
+const HAND_ON_PROFILES: Statement = {
+  name: 'import-hand-on-profiles',
+  text: `
+    INSERT INTO account_csr_profiles (account_id, csr_profile_id, eab_credential_id, assigned_by)
+    SELECT a.id, e.csr_profile_id, e.eab_credential_id, e.assigned_by FROM accounts a JOIN eab_csr_profiles e USING (eab_credential_id)
+     WHERE a.id = ANY ($1::uuid[]) ON CONFLICT DO NOTHING`,
+}
+
+async function handOn(tx: Queries, accountIds: readonly string[]): Promise<void> {
+  await tx.query(HAND_ON_IDENTIFIERS, [accountIds])
+  await tx.query(HAND_ON_PROFILES, [accountIds])
+}
+
+/** With what their credentials grant. @returns the ids of those that are in; the keys of the others have accounts */
+export async function insertAccounts(tx: Queries, accounts: readonly NewImport[]): Promise<Set<string>> {
+  const rows = await tx.query<{ id: string }>(INSERT, [
+    accounts.map((a) => a.id),
+    accounts.map((a) => a.thumbprint),
+    accounts.map((a) => a.jwk),
+    accounts.map((a) => a.status),
+    accounts.map((a) => JSON.stringify(a.contacts)),
+    accounts.map((a) => a.termsAgreed),
+    accounts.map((a) => a.createdAt),
+    accounts.map((a) => a.credentialKid ?? null),
+  ])
+  const made = rows.map(({ id }) => id)
+  await handOn(tx, made)
+  return new Set(made)
+}
+
+const FOLLOW: Statement = {
+  name: 'import-follow-account',
+  text: `
+    UPDATE accounts SET status = $2, contacts = $3, jwk = $4, thumbprint = $5,
+           key_version = key_version + CASE WHEN thumbprint = $5 THEN 0 ELSE 1 END
+     WHERE id = $1 AND updated_at IS NULL RETURNING id`,
+}
+
+/** What the former server has changed since the account came here. @returns false when it was changed here, too */
+export async function followAccount(
+  tx: Queries,
+  id: string,
+  now: Pick<NewImport, 'status' | 'contacts' | 'jwk' | 'thumbprint'>,
+): Promise<boolean> {
+  return (await tx.query(FOLLOW, [id, now.status, now.contacts, now.jwk, now.thumbprint])).length > 0
+}
+
+const INSERT_PATHS: Statement = {
+  name: 'import-insert-paths',
+  text: `
+    INSERT INTO account_paths (path, account_id) SELECT * FROM unnest($1::text[], $2::uuid[])
+    ON CONFLICT (path) DO NOTHING RETURNING path`,
+}
+
+export async function insertPaths(tx: Queries, paths: readonly { path: string; accountId: string }[]): Promise<void> {
+  await tx.query(INSERT_PATHS, [paths.map(({ path }) => path), paths.map(({ accountId }) => accountId)])
+}
+
+const ACCOUNT_IDS: Statement = {
+  name: 'import-account-ids',
+  text: 'SELECT id, thumbprint FROM accounts WHERE thumbprint = ANY ($1::text[])',
+}
+
+export async function accountIdsOf(tx: Queries, thumbprints: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const rows = await tx.query<{ id: string; thumbprint: string }>(ACCOUNT_IDS, [thumbprints])
+  return new Map(rows.map(({ id, thumbprint }) => [thumbprint, id]))
+}
+
+/* Credentials. */
+
+export interface KnownCredential {
+  id: string
+  kid: string
+  sealedKey: Buffer
+  revoked: boolean
+}
+
+const FIND_CREDENTIALS: Statement = {
+  name: 'import-find-credentials',
+  text: 'SELECT id, kid, hmac_key AS "sealedKey", revoked FROM eab_credentials WHERE kid = ANY ($1::text[])',
+}
+
+export const findCredentials = (tx: Queries, kids: readonly string[]) =>
+  tx.query<KnownCredential>(FIND_CREDENTIALS, [kids])
+
+export interface NewCredentialImport {
+  id: string
+  kid: string
+  label: string | undefined
+  sealedKey: Buffer
+  createdAt: Date
+  used: boolean
+  revoked: boolean
+}
+
+const INSERT_CREDENTIALS: Statement = {
+  name: 'import-insert-credentials',
+  text: `
+    INSERT INTO eab_credentials (id, kid, label, hmac_key, created_at, used, revoked)
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bytea[], $5::timestamptz[], $6::boolean[], $7::boolean[])`,
+}
+
+export async function insertCredentials(tx: Queries, credentials: readonly NewCredentialImport[]): Promise<void> {
+  await tx.query(INSERT_CREDENTIALS, [
+    credentials.map((one) => one.id),
+    credentials.map((one) => one.kid),
+    credentials.map((one) => one.label ?? null),
+    credentials.map((one) => one.sealedKey),
+    credentials.map((one) => one.createdAt),
+    credentials.map((one) => one.used),
+    credentials.map((one) => one.revoked),
+  ])
+}
+
+const REVOKE_CREDENTIALS: Statement = {
+  name: 'import-revoke-credentials',
+  text: 'UPDATE eab_credentials SET revoked = true WHERE id = ANY ($1::uuid[])',
+}
+
+/** Their accounts follow the former server by themselves. */
+export async function closeCredentials(tx: Queries, ids: readonly string[]): Promise<void> {
+  await tx.query(REVOKE_CREDENTIALS, [ids])
+}
+
+const LINK: Statement = {
+  name: 'import-link-accounts',
+  text: `
+    WITH linked AS (
+      UPDATE accounts a SET eab_credential_id = c.id
+        FROM unnest($1::text[], $2::text[]) AS i (kid, thumbprint) JOIN eab_credentials c ON c.kid = i.kid
+       WHERE a.thumbprint = i.thumbprint AND a.eab_credential_id IS NULL
+      RETURNING a.id, c.id AS credential_id
+    ), used AS (
+      UPDATE eab_credentials c SET uses = c.uses + 1, used = true, used_at = coalesce(c.used_at, now()), account_id = l.id
+        FROM linked l WHERE c.id = l.credential_id
+    )
+    SELECT id FROM linked`,
+}
+
+/** Binds accounts to the credentials that name them. */
+export async function linkAccounts(
+  tx: Queries,
+  bindings: readonly { kid: string; thumbprint: string }[],
+): Promise<number> {
+  const rows = await tx.query<{ id: string }>(LINK, [
+    bindings.map(({ kid }) => kid),
+    bindings.map(({ thumbprint }) => thumbprint),
+  ])
+  await handOn(
+    tx,
+    rows.map(({ id }) => id),
+  )
+  return rows.length
+}
+
+/* Grants. */
+
+const GRANT_IDENTIFIER: Statement = {
+  name: 'import-grant-identifier',
+  text: `
+    INSERT INTO account_allowed_identifiers (account_id, identifier_id)
+    SELECT id, $1 FROM accounts WHERE thumbprint = ANY ($2::text[]) ON CONFLICT DO NOTHING RETURNING account_id`,
+}
+
+/** To accounts that have it from nowhere else. @returns how many */
+export async function grantIdentifier(tx: Queries, id: string, thumbprints: readonly string[]): Promise<number> {
+  return (await tx.query(GRANT_IDENTIFIER, [id, thumbprints])).length
+}
+
+const ASSIGN_PROFILE: Statement = {
+  name: 'import-assign-profile',
+  text: `
+    INSERT INTO account_csr_profiles (account_id, csr_profile_id)
+    SELECT id, $1 FROM accounts WHERE thumbprint = ANY ($2::text[]) ON CONFLICT DO NOTHING RETURNING account_id`,
+}
+
+/** To accounts that have none. @returns how many */
+export async function assignProfile(tx: Queries, id: string, thumbprints: readonly string[]): Promise<number> {
+  return (await tx.query(ASSIGN_PROFILE, [id, thumbprints])).length
+}
