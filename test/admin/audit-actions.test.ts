@@ -178,7 +178,9 @@ describe('the audit log', { timeout: 900_000 }, () => {
     const seen = await entries()
     await retention()
     const actions = new Set([...seen, ...(await entries())].map(({ action }) => action))
-    assert.deepEqual([...actions].sort(), [...AUDIT_ACTIONS].sort())
+    // Copies of another server's entries: test/import/acmeeh.test.ts has them.
+    const done = AUDIT_ACTIONS.filter((action) => action !== 'import.audit_entry')
+    assert.deepEqual([...actions].sort(), done.sort())
     const byCommand = new Set(seen.filter(({ operator }) => operator).map(({ action }) => action))
     for (const action of [
       'user.create',

@@ -4,16 +4,14 @@
  */
 
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { ImportReport, KindReport } from '../../src/import/model.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
-import { makeOpensslFolder } from '../support/openssl-folder.ts'
+import { issueFormerly } from '../support/former-ca.ts'
 import { chancery } from '../support/operator.ts'
-import { requireCommand } from '../support/requirements.ts'
 import { withQuery } from '../support/revoked.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -31,7 +29,7 @@ interface Row {
   revocationReason: number
 }
 
-describe('coming from EJBCA', { ...requireCommand('openssl'), timeout: 900_000 }, () => {
+describe('coming from EJBCA', { timeout: 900_000 }, () => {
   let folder: string
   let service: TestService
   let former: TestDatabase
@@ -40,12 +38,10 @@ describe('coming from EJBCA', { ...requireCommand('openssl'), timeout: 900_000 }
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-ejbca-'))
     service = await startTestService({ fronts: 1, config: { crl: { enabled: true } } })
-    const { intermediate: certificate, intermediateKey: key } = service.ca
-    const issuer = makeOpensslFolder(path.join(folder, 'ca'), { certificate, key })
     const row = async (name: string, status: number, revocationDate = -1, revocationReason = -1): Promise<Row> => {
-      const { raw } = new X509Certificate(readFileSync(await issuer.issue(name)))
+      const { der } = await issueFormerly(service.ca, [name])
       // In lines of 64, as EJBCA keeps it.
-      const base64Cert = raw.toString('base64').replaceAll(/(.{64})/g, '$1\n')
+      const base64Cert = der.toString('base64').replaceAll(/(.{64})/g, '$1\n')
       return { fingerprint: name, base64Cert, status, revocationDate, revocationReason }
     }
     rows = [
