@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { ImportReport, KindReport } from '../../src/import/model.ts'
-import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { addressOf, type TestDatabase, testDatabase } from '../support/database.ts'
 import { issueFormerly } from '../support/former-ca.ts'
 import { chancery } from '../support/operator.ts'
 import { withQuery } from '../support/revoked.ts'
@@ -78,11 +78,6 @@ describe('coming from EJBCA', { timeout: 900_000 }, () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  const address = () => {
-    const { host, port, user, database } = former.connection
-    const place = new URLSearchParams({ host, port: String(port), user, sslmode: 'disable' })
-    return `postgres:///${database}?${place}`
-  }
   const importing = async (...words: string[]): Promise<ImportReport> => {
     const { stdout, stderr } = await chancery(service, 'import', 'ejbca', ...words, '--json')
     assert.notEqual(stdout, '', stderr)
@@ -95,12 +90,12 @@ describe('coming from EJBCA', { timeout: 900_000 }, () => {
   const books = ({ read, new: fresh, known, skipped }: Partial<KindReport> = {}) => ({ read, fresh, known, skipped })
 
   test('its database: a dry run counts, and changes nothing', async () => {
-    const report = await importing('--from', address(), '--dry-run')
+    const report = await importing('--from', addressOf(former.connection), '--dry-run')
     assert.deepEqual(books(report.certificates), { read: 5, fresh: 3, known: 0, skipped: 2 })
   })
 
   test('its database: certificates in use, one that was on hold, and a revocation with its time', async () => {
-    const report = await importing('--from', address())
+    const report = await importing('--from', addressOf(former.connection))
     assert.deepEqual(books(report.certificates), { read: 5, fresh: 3, known: 0, skipped: 2 })
     assert.equal(report.revocations, 1)
     assert.deepEqual(report.certificates?.first_skipped, [

@@ -13,6 +13,7 @@ import type { ImportReport, KindReport } from '../../src/import/model.ts'
 import { testCa } from '../support/ca.ts'
 import { readCrl } from '../support/crl.ts'
 import type { Daemon } from '../support/daemon.ts'
+import { addressOf, testDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { buildGoProgram } from '../support/go-program.ts'
 import { chancery, operate } from '../support/operator.ts'
@@ -152,6 +153,29 @@ describe('coming from step-ca', { ...NEEDS, timeout: 1_800_000 }, () => {
     assert.deepEqual(books(report.accounts), { read: 2, fresh: 0, known: 2, skipped: 0 })
     assert.deepEqual(books(report.certificates), { read: 3, fresh: 0, known: 3, skipped: 0 })
     assert.equal(report.revocations, 0)
+  })
+
+  test('its PostgreSQL has the same books', async () => {
+    const former = await testDatabase()
+    try {
+      await withQuery(former.connection, async (run) => {
+        for (const line of readFileSync(dump(), 'utf8').trimEnd().split('\n')) {
+          const { table, key, value } = JSON.parse(line)
+          if (table === undefined) continue
+          await run(`CREATE TABLE IF NOT EXISTS ${table} (nkey bytea PRIMARY KEY, nvalue bytea)`)
+          await run(`INSERT INTO ${table} VALUES (decode($1, 'base64'), decode($2, 'base64'))`, [key, value])
+        }
+      })
+      const words = ['import', 'step-ca', '--from', addressOf(former.connection), ...named, '--json']
+      const { stdout, stderr } = await chancery(service, ...words)
+      assert.notEqual(stdout, '', stderr)
+      const report: ImportReport = JSON.parse(stdout)
+      assert.deepEqual(books(report.accounts), { read: 2, fresh: 0, known: 2, skipped: 0 })
+      assert.deepEqual(books(report.certificates), { read: 3, fresh: 0, known: 3, skipped: 0 })
+      assert.deepEqual(books(report.credentials), { read: 2, fresh: 0, known: 1, skipped: 1 })
+    } finally {
+      await former.drop()
+    }
   })
 
   test('what was revoked at step-ca is on the list here', async () => {
