@@ -17,11 +17,12 @@ import { addressOf, testDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { buildGoProgram } from '../support/go-program.ts'
 import { chancery, operate } from '../support/operator.ts'
+import { requireMounts } from '../support/own-hosts.ts'
 import { requireAll, requireCommand, requireGoLibraries, requirePort } from '../support/requirements.ts'
 import { withQuery } from '../support/revoked.ts'
 import { mustRun } from '../support/run-command.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { download, makeStepCa, requireMounts, type StepCa } from '../support/step-ca.ts'
+import { download, makeStepCa, type StepCa } from '../support/step-ca.ts'
 
 const ADDRESS = '127.80.0.3'
 const NAMES = ['web.step.test', 'old.step.test', 'bound.step.test', 'late.step.test'] as const
