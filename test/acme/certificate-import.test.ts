@@ -1,4 +1,4 @@
-/** `chancery certificate import`: what a restored database has forgotten can be revoked and renewed again (docs/operations/database.md). */
+/** `chancery import certificates`: what a restored database has forgotten can be revoked and renewed again (docs/operations/database.md). */
 
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import pg from 'pg'
-import { parseCertificate } from '../../src/shared/pki/certificate.ts'
+import type { KindReport } from '../../src/import/model.ts'
 import { encodePem } from '../../src/shared/pki/pem.ts'
 import {
   type AcmeClient,
@@ -18,6 +18,7 @@ import {
   send,
   startResponder,
 } from '../support/acme-client.ts'
+import { catchIssuance } from '../support/caught-issuance.ts'
 import { certIdOf } from '../support/certificate-id.ts'
 import { untilCompared } from '../support/compared.ts'
 import { readCrl } from '../support/crl.ts'
@@ -63,6 +64,14 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
     return { ...obtained, serial, file: fileOf(name, obtained.chain) }
   }
 
+  /** @returns how many were new, known and skipped */
+  async function imported(...words: string[]): Promise<[number, number, number]> {
+    const { stdout, stderr } = await chancery(service, 'import', 'certificates', ...words, '--json')
+    assert.notEqual(stdout, '', stderr)
+    const { new: fresh, known, skipped }: KindReport = JSON.parse(stdout).certificates
+    return [fresh, known, skipped]
+  }
+
   const revoke = (by: AcmeClient, der: Buffer) =>
     by.post(by.directory['revokeCert'] as string, { certificate: base64url(der) })
   const renewalInfo = (der: Buffer) =>
@@ -74,10 +83,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
     assert.equal((await renewalInfo(der)).status, 404)
 
     const account = client.kid.split('/').at(-1) as string
-    assert.match(
-      await operate(service, 'certificates', 'import', file, '--account', account),
-      /^recorded {2}[0-9a-f]+ {2}/,
-    )
+    assert.deepEqual(await imported(file, '--account', account), [1, 0, 0])
     assert.equal((await renewalInfo(der)).status, 200)
     const replacing = await client.newOrder(['mine.test'], { replaces: certIdOf(der) })
     assert.equal(replacing.status, 201, replacing.text)
@@ -92,7 +98,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
 
   test('that was revoked is revoked again from the last CRL, and an import completes its record', async () => {
     const { der, file, serial } = await forgotten('listed.test')
-    await operate(service, 'certificates', 'import', file)
+    await imported(file)
     assert.match(await operate(service, 'certificates', 'revoke', serial, '--reason', '4'), /revoked/)
     assert.equal((await chancery(service, 'certificates', 'revoke', serial)).code, 1)
     await operate(service, 'crl', 'rebuild')
@@ -109,7 +115,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
     const after = entryOf((await send({ method: 'GET', url: `${service.baseUrl}/crl` })).body)
     assert.deepEqual(after, entryOf(list))
 
-    assert.match(await operate(service, 'certificates', 'import', file), /^recorded/)
+    assert.deepEqual(await imported(file), [1, 0, 0])
     const shown = JSON.parse(await operate(service, 'inspect', 'certificate', serial, '--json'))
     assert.deepEqual([shown.san_values, shown.status], [['listed.test'], 'revoked'])
     writeFileSync(crlFile, der)
@@ -119,7 +125,7 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
 
   test('without an account is revoked by whoever controls its names, and by nobody else', async () => {
     const { der, file } = await forgotten('nobodys.test')
-    await operate(service, 'certificates', 'import', file)
+    await imported(file)
     const stranger = await registeredClient(service.directoryUrl)
     assert.equal((await revoke(stranger, der)).status, 403)
     assert.equal((await revoke(client, der)).status, 200)
@@ -127,57 +133,52 @@ describe('a certificate that the database has forgotten', { timeout: 900_000 }, 
 
   test('is recorded once, among several files', async () => {
     const [one, two] = [await forgotten('one.test'), await forgotten('two.test')]
-    assert.match(await operate(service, 'certificates', 'import', one.file), /^recorded/)
-    const lines = (await operate(service, 'certificates', 'import', one.file, two.file)).trim().split('\n')
-    assert.deepEqual(
-      lines.map((line) => line.split(' ')[0]),
-      ['known', 'recorded'],
-    )
+    assert.deepEqual(await imported(one.file), [1, 0, 0])
+    assert.deepEqual(await imported(one.file, two.file), [1, 1, 0])
   })
 
   test('whose serial number is that of another one is refused', async () => {
     const { der, file } = await forgotten('twice.test')
-    await operate(service, 'certificates', 'import', file)
+    await imported(file)
     await database.query("UPDATE certificates SET der = '\\x00' WHERE der = $1", [der])
-    const { code, stderr } = await chancery(service, 'certificates', 'import', file)
+    const { code, stderr } = await chancery(service, 'import', 'certificates', file)
     assert.equal(code, 1)
     assert.match(stderr, /is that of another certificate/)
   })
 
   test('whose intent the backup caught gets its order and its account from it', async () => {
     const { der, chain, orderUrl } = await client.obtain(['caught.test'], responder)
-    const { tbsDer, tbs } = parseCertificate(der)
     await untilCompared(service)
-    await database.query(
-      `WITH gone AS (DELETE FROM certificates WHERE der = $1 RETURNING *),
-      moved AS (UPDATE orders SET status = 'processing', certificate_id = NULL WHERE id = (SELECT order_id FROM gone))
-      INSERT INTO issuance_intents (certificate_id, order_id, account_id, serial_number, issuer_fingerprint, issuer_id, tbs, spki_sha256, instance_id)
-      SELECT id, order_id, account_id, serial_number, issuer_fingerprint, 'default', $2, spki_sha256,
-             (SELECT min(instance) FROM live_instances() AS instance) FROM gone`,
-      [der, tbsDer],
-    )
+    await catchIssuance(database, der)
     const file = fileOf('caught', chain)
-    assert.match(
-      await operate(service, 'certificates', 'import', file),
-      new RegExp(`^completed {2}${tbs.serialNumber.toString('hex')}`),
-    )
+    assert.deepEqual(await imported(file), [0, 1, 0])
     assert.equal((await client.post(orderUrl)).json.status, 'valid')
     assert.equal((await revoke(client, der)).status, 200)
   })
 
-  test('of another issuer, a CA certificate, no certificate and another account are refused, and nothing is recorded', async () => {
+  test('of another issuer, a CA certificate and no certificate are named, and the others are recorded', async () => {
     const { file, chain, der } = await forgotten('kept.test')
     const [, issuer = ''] = chain.split(/(?=-----BEGIN)/)
+    const cases: [string, RegExp][] = [
+      [fileOf('other', encodePem('CERTIFICATE', aCertificate())), /no issuer in this database has signed it/],
+      [fileOf('issuer', issuer), /issuer\.pem: it holds no certificate but those of CAs/],
+      [fileOf('text', 'no PEM'), /text\.pem, certificate 1: /],
+    ]
+    const { code, stderr } = await chancery(service, 'import', 'certificates', ...cases.map(([name]) => name), file)
+    assert.equal(code, 1)
+    for (const [, complaint] of cases) assert.match(stderr, complaint)
+    assert.equal((await renewalInfo(der)).status, 200)
+  })
+
+  test('for an account that is not there is refused, and so is a file that is not there', async () => {
+    const { file, der } = await forgotten('refused.test')
     const cases: [string[], RegExp, number][] = [
-      [[fileOf('other', encodePem('CERTIFICATE', aCertificate()))], /no issuer in this database has signed it/, 1],
-      [[fileOf('issuer', issuer)], /holds CA certificates only/, 1],
-      [[fileOf('text', 'no PEM')], /text\.pem: holds no certificate in PEM/, 1],
-      [[path.join(service.folder, 'missing.pem')], /missing\.pem: ENOENT/, 1],
-      [['--account', '01938c4e-0000-7000-8000-000000000000'], /there is no account/, 1],
-      [['--account', 'me'], /--account me: takes a UUID/, 2],
+      [[path.join(service.folder, 'missing.pem'), file], /missing\.pem: ENOENT/, 1],
+      [[file, '--account', '01938c4e-0000-7000-8000-000000000000'], /there is no account/, 1],
+      [[file, '--account', 'me'], /--account me: takes a UUID/, 2],
     ]
     for (const [words, complaint, code] of cases) {
-      const result = await chancery(service, 'certificates', 'import', file, ...words)
+      const result = await chancery(service, 'import', 'certificates', ...words)
       assert.deepEqual([result.code, result.stdout], [code, ''])
       assert.match(result.stderr, complaint)
     }

@@ -248,9 +248,13 @@ describe('a service behind an external CA', { timeout: 900_000 }, () => {
 
       if (isRevoked) await operate(service, 'certificates', 'revoke', serial, '--issuer', issuer)
       const account = client.kid.split('/').at(-1) as string
-      const imported = () => operate(service, 'certificates', 'import', file, '--account', account)
-      assert.equal(await imported(), `recorded  ${serial}  ${file}\n`)
-      assert.equal(await imported(), `known  ${serial}  ${file}\n`)
+      const imported = async () => {
+        const printed = await operate(service, 'import', 'certificates', file, '--account', account, '--json')
+        const { new: fresh, known } = JSON.parse(printed).certificates
+        return [fresh, known]
+      }
+      assert.deepEqual(await imported(), [1, 0])
+      assert.deepEqual(await imported(), [0, 1])
       if (!isRevoked) {
         const certificate = base64url(raw)
         assert.equal((await client.post(client.directory['revokeCert'] as string, { certificate })).status, 200)

@@ -131,11 +131,8 @@ describe('an issuer whose certificate was renewed', { timeout: 900_000 }, () => 
       writeFileSync(pem, chain)
       return pem
     })
-    const lines = (await operate(service, 'certificates', 'import', ...files)).trim().split('\n')
-    assert.deepEqual(
-      lines.map((line) => line.split(' ')[0]),
-      ['known', 'known'],
-    )
+    const { certificates } = JSON.parse(await operate(service, 'import', 'certificates', ...files, '--json'))
+    assert.deepEqual([certificates.read, certificates.known], [2, 2])
     for (const certificate of [former, revoked]) assert.equal((await rowsOf(certificate)).length, 1)
 
     const later = await client.obtain(['later.test'], responder)

@@ -10,6 +10,7 @@ import { AUDIT_ACTIONS } from '../../src/domain/audit-chain.ts'
 import { uuidv7 } from '../../src/shared/lib/uuid.ts'
 import { adminConfig, adminRequest, signIn, TOKEN_SECRET } from '../support/admin.ts'
 import { accountIdOf, change, made } from '../support/bound.ts'
+import { catchIssuance } from '../support/caught-issuance.ts'
 import { untilCompared } from '../support/compared.ts'
 import { rowsIn } from '../support/database.ts'
 import { type Issuing, startIssuing } from '../support/issuing.ts'
@@ -108,7 +109,9 @@ describe('the audit log', { timeout: 900_000 }, () => {
     await untilCompared(at.service)
     const forget = () => at.database.query('DELETE FROM certificates WHERE der = $1', [der])
     await forget()
-    await operate(at.service, 'certificates', 'import', file('three.pem', chain))
+    await operate(at.service, 'import', 'certificates', file('three.pem', chain))
+    await catchIssuance(at.database, der)
+    await operate(at.service, 'import', 'certificates', file('three.pem', chain))
     await forget()
     await operate(at.service, 'reconcile', '--all')
     const [{ serial_number: serial }] = (await at.admin.get('/certificates?domain=one.test')).json
@@ -175,7 +178,9 @@ describe('the audit log', { timeout: 900_000 }, () => {
     const seen = await entries()
     await retention()
     const actions = new Set([...seen, ...(await entries())].map(({ action }) => action))
-    assert.deepEqual([...actions].sort(), [...AUDIT_ACTIONS].sort())
+    // Copies of another server's entries: test/import/acmeeh.test.ts has them.
+    const done = AUDIT_ACTIONS.filter((action) => action !== 'import.audit_entry')
+    assert.deepEqual([...actions].sort(), done.sort())
     const byCommand = new Set(seen.filter(({ operator }) => operator).map(({ action }) => action))
     for (const action of [
       'user.create',

@@ -40,6 +40,6 @@ describe('keys from the command line', () => {
 
   test('a word too many and a missing word are named, with the help of the command', async () => {
     assert.match((await chancery(service, 'renewals', 'clear', '0a')).stderr, /see chancery renewals clear --help/)
-    assert.match((await chancery(service, 'certificates', 'import')).stderr, /certificates import needs <file>/)
+    assert.match((await chancery(service, 'import', 'certificates')).stderr, /import certificates needs <path>/)
   })
 })

@@ -91,10 +91,11 @@ export function processesOf(files: readonly string[], folder: string): TestProce
   }
   const together = [...members].flatMap(([service, all]) => {
     const count = Math.ceil(all.length / MOST_FILES_TOGETHER)
-    return Array.from({ length: count }, (_, number) => ({
-      entry: path.join(folder, `${service}-${number + 1}.test.mjs`),
-      files: all.filter((_, index) => index % count === number),
-    }))
+    return Array.from({ length: count }, (_, number) => {
+      const files = all.filter((_, index) => index % count === number)
+      const [only = ''] = files
+      return { entry: files.length === 1 ? only : path.join(folder, `${service}-${number + 1}.test.mjs`), files }
+    })
   })
   // They take longest, so they begin first.
   return [...together, ...alone.map((file) => ({ entry: file, files: [file] }))]

@@ -42,6 +42,11 @@ async function migrateTo(connection: DatabaseConnection): Promise<void> {
   })
 }
 
+/** For options such as `--from`. */
+export function addressOf({ host, port, user, database }: DatabaseConnection): string {
+  return `postgres:///${database}?${new URLSearchParams({ host, port: String(port), user, sslmode: 'disable' })}`
+}
+
 /** A fresh database with the current schema. The caller drops it, in `after`. */
 export async function testDatabase(): Promise<TestDatabase> {
   const server = givenPostgres() ?? (await ownServer())

@@ -29,6 +29,7 @@ export const DEBIAN_PACKAGES = {
   knotd: 'knot',
   // Also what compiles the native half of graphene-pk11, together with make and python3.
   'g++': 'g++',
+  go: 'golang-go',
   haproxy: 'haproxy',
   ip: 'iproute2',
   lego: 'lego',
@@ -54,6 +55,9 @@ export const DEBIAN_PACKAGES = {
 } as const
 
 export type RequiredCommand = keyof typeof DEBIAN_PACKAGES
+
+/** Where Debian's packages put the sources of libraries. */
+export const GO_LIBRARIES = '/usr/share/gocode'
 
 const MULTIARCH = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu'
 
@@ -85,6 +89,16 @@ export function requireCommand(command: RequiredCommand): { skip: string | false
 function skipUnlessAllRequired(reason: string): { skip: string } {
   if (process.env['CHANCERY_REQUIRE_ALL'] === '1') throw new Error(`${reason} (CHANCERY_REQUIRE_ALL=1 skips nothing)`)
   return { skip: reason }
+}
+
+/** As `requireCommand`, for libraries of Go in Debian's packages. */
+export function requireGoLibraries(...libraries: readonly string[]): { skip: string | false } {
+  const missing = libraries.filter((library) => !existsSync(path.join(GO_LIBRARIES, 'src', library)))
+  if (missing.length === 0) return requireCommand('go')
+  const packages = missing.map((library) => `golang-${library.replace('.com', '').replaceAll('/', '-')}-dev`)
+  return skipUnlessAllRequired(
+    `${missing.join(' and ')} is not installed; to enable: apt-get install ${packages.join(' ')}`,
+  )
 }
 
 /**

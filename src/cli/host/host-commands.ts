@@ -225,7 +225,7 @@ const IMPORT = [
     options: {
       from: FROM,
       dump: optional('Or a dump of its database, made by deploy/import/step-ca-dump', text),
-      provisioner: optional('Name of its ACME provisioner, where its records do not have it', text),
+      provisioner: several('Name of an ACME provisioner, where the records do not have it', text),
       ...IMPORTING,
     },
     examples: [

@@ -28,6 +28,7 @@ export async function runImport(options: ImportOptions, source: ImportSource): P
       onProgress: (kind, { read }) => show(`${kind.replaceAll('_', ' ')}: ${read} read`, true),
     }),
   )
+  show('everything is read', false)
   printReport(report, options)
   return KINDS.some((kind) => (report[kind]?.skipped ?? 0) > 0) ? 1 : 0
 }

@@ -10,17 +10,17 @@ import { type ImportOptions, runImport } from './import-run.ts'
 export interface StepCaOptions extends ImportOptions {
   from: string | undefined
   dump: string | undefined
-  /** For accounts that do not name it. */
-  provisioner: string | undefined
+  /** For accounts that do not name theirs. */
+  provisioner: readonly string[]
 }
 
 export async function importStepCa({ from, dump, provisioner, ...options }: StepCaOptions): Promise<number> {
   if ((from === undefined) === (dump === undefined)) throw new UsageError('import step-ca needs --from or --dump')
   if (dump !== undefined) {
     await checkDump(dump)
-    return runImport(options, stepCaSource(openDump(dump), provisioner))
+    return runImport(options, await stepCaSource(openDump(dump), provisioner))
   }
   return withFormerDatabase(from as string, async (database) =>
-    runImport(options, stepCaSource(await stepCaDatabase(database), provisioner)),
+    runImport(options, await stepCaSource(await stepCaDatabase(database), provisioner)),
   )
 }

@@ -18,29 +18,27 @@ export interface Account extends ImportedAccount {
   id: string
 }
 
-/** @param provisioner the name for records without one: step-ca writes it since release 0.24, Caddy 2.6 does not */
-export function readAccount(value: Buffer, provisioner: string | undefined): Account {
+/** @param provisioners names for records without one, of older releases: there, all of them lead to an account */
+export function readAccount(value: Buffer, provisioners: readonly string[]): Account {
   const { id, key, contact, status, createdAt, ...place } = parseObject(value)
   if (typeof id !== 'string' || id === '') throw new Garbled('it has no id')
   if (typeof key !== 'object' || key === null) throw new Garbled('it has no key')
   if (!isAccountStatus(status)) throw new Garbled(`its status is ${JSON.stringify(status)}`)
   const contacts = Array.isArray(contact) ? contact.filter((one) => typeof one === 'string') : []
-  const urls = [accountPath(id, place, provisioner)]
+  const urls = accountPaths(id, place, provisioners)
   return { id, jwk: key as JsonObject, contacts, status, createdAt: instantOf(createdAt), urls }
 }
 
-function accountPath(
-  id: string,
-  { locationPrefix, provisionerName }: JsonObject,
-  otherwise: string | undefined,
-): string {
-  if (typeof locationPrefix === 'string' && URL.canParse(locationPrefix)) return new URL(locationPrefix).pathname + id
-  const name = typeof provisionerName === 'string' && provisionerName !== '' ? provisionerName : otherwise
-  if (name === undefined)
+/** @throws UnusableSource when nobody says the provisioner */
+function accountPaths(id: string, place: JsonObject, otherwise: readonly string[]): string[] {
+  const { locationPrefix, provisionerName } = place
+  if (typeof locationPrefix === 'string' && URL.canParse(locationPrefix)) return [new URL(locationPrefix).pathname + id]
+  const names = typeof provisionerName === 'string' && provisionerName !== '' ? [provisionerName] : otherwise
+  if (names.length === 0)
     throw new UnusableSource(
       'its accounts do not name their provisioner; say --provisioner NAME, as in the directory URL /acme/NAME/directory',
     )
-  return `/acme/${pathSegment(name)}/account/${id}`
+  return names.map((name) => `/acme/${pathSegment(name)}/account/${id}`)
 }
 
 /** As Go's net/url writes a segment of a path. */

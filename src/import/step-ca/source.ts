@@ -26,8 +26,12 @@ export interface StepCaTables {
   rows(table: string): AsyncIterable<StepCaRow>
 }
 
-/** @param provisioner the name of the ACME provisioner, for accounts that do not say it */
-export function stepCaSource(tables: StepCaTables, provisioner: string | undefined): ImportSource {
+/**
+ * @param provisioners names of ACME provisioners, for accounts that do not say theirs
+ * @throws UnusableSource when one is needed and missing: no account may be written before
+ */
+export async function stepCaSource(tables: StepCaTables, provisioners: readonly string[]): Promise<ImportSource> {
+  for await (const { value } of tables.rows('acme_accounts')) attempt('', () => readAccount(value, provisioners))
   /** By step-ca's id. */
   const thumbprints = new Map<string, string>()
 
@@ -39,7 +43,7 @@ export function stepCaSource(tables: StepCaTables, provisioner: string | undefin
   async function* accounts(): AsyncGenerator<ImportedAccount | Unreadable> {
     for await (const { key, value } of tables.rows('acme_accounts'))
       yield attempt(`account ${nameOf(key)}`, () => {
-        const { id, ...account } = readAccount(value, provisioner)
+        const { id, ...account } = readAccount(value, provisioners)
         thumbprints.set(id, parseAccountKey(account.jwk, CERTIFICATE_KEYS).thumbprint)
         return account
       })

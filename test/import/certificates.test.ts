@@ -1,0 +1,117 @@
+/** `chancery import certificates` with the folder of an `openssl ca`, and with files of a restore (test/acme/certificate-import.test.ts). */
+
+import assert from 'node:assert/strict'
+import { X509Certificate } from 'node:crypto'
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { ImportReport, KindReport } from '../../src/import/model.ts'
+import { makeOpensslFolder, type OpensslFolder } from '../support/openssl-folder.ts'
+import { chancery } from '../support/operator.ts'
+import { requireCommand } from '../support/requirements.ts'
+import { withQuery } from '../support/revoked.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { aCertificate } from '../unit/shared/pki/support.ts'
+
+const AFFILIATION_CHANGED = 3
+
+describe('coming from openssl ca', { ...requireCommand('openssl'), timeout: 900_000 }, () => {
+  let folder: string
+  let service: TestService
+  let former: OpensslFolder
+  let files: string[]
+  before(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), 'chancery-openssl-'))
+    service = await startTestService({ fronts: 1, config: { crl: { enabled: true } } })
+    const { intermediate: certificate, intermediateKey: key } = service.ca
+    former = makeOpensslFolder(path.join(folder, 'ca'), { certificate, key })
+    files = []
+    for (const name of ['one.test', 'two.test', 'three.test']) files.push(await former.issue(name))
+    await former.revoke(files[1] as string, 'affiliationChanged')
+  })
+  after(async () => {
+    await service?.dispose()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const query = (text: string) => withQuery(service.database.connection, (run) => run(text))
+  const certificates = () =>
+    query(
+      `SELECT encode(serial_number, 'hex') AS serial, names, revocation_reason AS reason, revoked_at FROM certificates
+        WHERE names <> '{}' ORDER BY names`,
+    )
+  const importing = async (...words: string[]): Promise<{ code: number | null; report: ImportReport }> => {
+    const { code, stdout } = await chancery(service, 'import', 'certificates', ...words, '--json')
+    return { code, report: JSON.parse(stdout) }
+  }
+  const books = ({ read, new: fresh, known, skipped }: Partial<KindReport> = {}) => ({ read, fresh, known, skipped })
+
+  test('a dry run counts, and changes nothing', async () => {
+    const { code, report } = await importing(former.folder, '--dry-run')
+    assert.equal(code, 0)
+    assert.deepEqual(books(report.certificates), { read: 3, fresh: 3, known: 0, skipped: 0 })
+    assert.equal(report.revocations, 1)
+    assert.deepEqual(await certificates(), [])
+  })
+
+  test('the books are equal: each certificate once, and the revocation with time and reason', async () => {
+    const { report } = await importing(path.join(former.folder, 'index.txt'))
+    assert.deepEqual(books(report.certificates), { read: 3, fresh: 3, known: 0, skipped: 0 })
+    const rows = await certificates()
+    assert.deepEqual(
+      rows.map(({ names, reason }) => [names, reason]),
+      [
+        [['one.test'], null],
+        [['three.test'], null],
+        [['two.test'], AFFILIATION_CHANGED],
+      ],
+    )
+    const [, , time = ''] =
+      readFileSync(path.join(former.folder, 'index.txt'), 'utf8').match(/^R\t(\S+)\t(\d+Z)/m) ?? []
+    const revokedAt = String((rows[2]?.['revoked_at'] as Date | undefined)?.toISOString()).replaceAll(
+      /[-:T]|\.000/g,
+      '',
+    )
+    assert.equal(revokedAt.slice(2), time)
+  })
+
+  test('a second run finds everything known', async () => {
+    const { report } = await importing(former.folder)
+    assert.deepEqual(books(report.certificates), { read: 3, fresh: 0, known: 3, skipped: 0 })
+    assert.equal(report.revocations, 0)
+  })
+
+  test('a revocation that came later comes with the next run', async () => {
+    await former.revoke(files[2] as string, 'superseded')
+    const { report } = await importing(former.folder)
+    assert.deepEqual(books(report.certificates), { read: 3, fresh: 0, known: 3, skipped: 0 })
+    assert.equal(report.revocations, 1)
+  })
+
+  test('what cannot be taken over is named, and stops nothing', async () => {
+    const mixed = path.join(folder, 'mixed')
+    mkdirSync(mixed)
+    const four = new X509Certificate(readFileSync(await former.issue('four.test')))
+    writeFileSync(path.join(mixed, 'a-four.der'), four.raw)
+    writeFileSync(path.join(mixed, 'b-other.der'), aCertificate())
+    writeFileSync(path.join(mixed, 'c-garbled.crt'), '-----BEGIN CERTIFICATE-----\nnone')
+    writeFileSync(path.join(mixed, 'd-key.pem'), readFileSync(service.ca.intermediateKey))
+    writeFileSync(path.join(mixed, 'index.txt'), 'V\tnonsense\n')
+    appendFileSync(path.join(mixed, 'index.txt'), 'V\t400101000000Z\t\t0ABC\tunknown\t/CN=lost.test\n')
+    const { code, report } = await importing(mixed)
+    assert.equal(code, 1)
+    assert.deepEqual(books(report.certificates), { read: 5, fresh: 1, known: 0, skipped: 4 })
+    const reasons = report.certificates?.first_skipped.map(({ reason }) => reason).join('\n') ?? ''
+    assert.match(reasons, /issuer unknown/)
+    assert.match(reasons, /block 1, CERTIFICATE, has no END line/)
+    assert.match(reasons, /no line of an index/)
+    assert.match(reasons, /index\.txt names it, and no file below its folder has it/)
+  })
+
+  test('a path that is not there is refused', async () => {
+    const { code, stderr } = await chancery(service, 'import', 'certificates', path.join(folder, 'missing'))
+    assert.equal(code, 1)
+    assert.match(stderr, /missing: ENOENT, there is no such file/)
+  })
+})
