@@ -1,0 +1,109 @@
+/** The last words: what to tell clients, and what comes next. */
+
+import { X509Certificate } from 'node:crypto'
+import { shellWord } from '../shared/lib/terminal.ts'
+import { type Answers, hostOf } from './answers.ts'
+import type { Results } from './apply.ts'
+import { type Facts, PLACES } from './facts.ts'
+
+export interface Ending {
+  answers: Answers
+  facts: Facts
+  results: Results
+  /** PEM. */
+  root: string
+  /** Whether the programs were started. */
+  isStarted: boolean
+  /** Passwords and keys are in PLACES.secrets and not shown. */
+  secretsInFile: boolean
+}
+
+export function closingLines(ending: Ending): string[] {
+  const { answers, results, isStarted } = ending
+  return [
+    ...(isStarted ? ['Chancery is ready.'] : startYourself(ending.facts)),
+    ...(results.test ?? []),
+    '',
+    ...forClients(ending),
+    ...(answers.console ? ['', ...forAdministrators(ending)] : []),
+    '',
+    ...nextSteps(ending),
+  ]
+}
+
+const startYourself = ({ programs: { node, service, signer } }: Facts) => [
+  'All is written. Nothing was started; run both of these, each as its user:',
+  '',
+  `  runuser -u chancery-signer -- ${node} ${signer} serve -c ${PLACES.signerConfig}`,
+  `  runuser -u chancery -- ${node} ${service} -c ${PLACES.config} serve`,
+]
+
+function forClients({ answers, results, root, secretsInFile }: Ending): string[] {
+  const { fingerprint256 } = new X509Certificate(root)
+  const directory = `${answers.url}/directory`
+  const { credential } = results
+  const key = credential && !secretsInFile ? credential.hmacKey.toString('base64url') : 'HMAC_KEY'
+  const kid = credential?.kid ?? 'first'
+  const certbotEab = answers.accounts === 'eab' ? ` --eab-kid ${kid} --eab-hmac-key ${key}` : ''
+  const legoEab = answers.accounts === 'eab' ? ` --eab --kid ${kid} --hmac ${key}` : ''
+  const name = `host.${answers.domains[0]}`
+  return [
+    'Tell your clients:',
+    `  directory  ${directory}`,
+    `  root       ${PLACES.root} (copy it to them)`,
+    '  SHA-256    of the root, to compare:',
+    `             ${fingerprint256.slice(0, 48)}`,
+    `             ${fingerprint256.slice(48)}`,
+    ...(credential
+      ? [`  credential ${credential.kid}, one account; its key: ${secretsInFile ? PLACES.secrets : key}`]
+      : answers.accounts === 'eab'
+        ? ['  credential chancery eab create makes one']
+        : []),
+    '',
+    `  REQUESTS_CA_BUNDLE=root.pem certbot certonly --standalone \\`,
+    `    --server ${directory} -d ${name}${certbotEab ? ` \\\n   ${certbotEab}` : ''}`,
+    `  LEGO_CA_CERTIFICATES=root.pem lego --server ${directory} \\`,
+    `    --http --domains ${name} --email you@${answers.domains[0]}${legoEab ? ` \\\n   ${legoEab}` : ''} run`,
+  ]
+}
+
+function forAdministrators({ answers: { admin_port, ...answers }, results, secretsInFile }: Ending): string[] {
+  return [
+    `Console: http://127.0.0.1:${admin_port}/api/console/ on this host; from yours:`,
+    `  ssh -L ${admin_port}:127.0.0.1:${admin_port} root@${hostOf(answers)}`,
+    ...(results.password === undefined
+      ? []
+      : [
+          `  user admin, password ${secretsInFile ? `in ${PLACES.secrets}` : shellWord(results.password)} (shown once)`,
+        ]),
+  ]
+}
+
+function nextSteps({ answers, facts }: Ending): string[] {
+  const hasRootKey = answers.issuer === 'new'
+  return [
+    'Next:',
+    ...(hasRootKey
+      ? [
+          `  - Take the root off this host: copy ${PLACES.rootCa} to two media that are`,
+          `    kept offline, then: shred -u ${PLACES.rootCa}/key.pem`,
+        ]
+      : []),
+    ...(answers.tls === 'proxy'
+      ? facts.deploy['proxy/nginx.conf'] !== undefined && answers.proxy !== 'other'
+        ? [`  - Proxy: ${PLACES.proxyExample} is for ${answers.proxy}; its first lines say where it goes.`]
+        : [`  - Proxy: pass ${answers.url} on to 127.0.0.1:${answers.port}, with X-Forwarded-For.`]
+      : []),
+    `  - Back up the database, ${PLACES.folder} and ${PLACES.signerState}:`,
+    '    docs/operations/database.md.',
+    '  - Watch it: docs/operations/monitoring.md.',
+  ]
+}
+
+/** The plan has ended with a request. */
+export const waitingLines = (): string[] => [
+  `The request is ${PLACES.request}. Have your CA sign it as the certificate`,
+  'of a CA (CA:TRUE, pathlen:0, keyCertSign and cRLSign).',
+  'Then run chancery setup again: it asks for the certificate and goes on.',
+  'Unattended, name the file as issuer_certificate (and issuer_root).',
+]

@@ -1,0 +1,54 @@
+/** The plan as an operator reads it: each step with what is left of it, and the files on request. */
+
+import { spawnSync } from 'node:child_process'
+import { isDone } from './host.ts'
+import type { FileWork, Plan, Step } from './step.ts'
+import { wrapped } from './terminal.ts'
+
+export type State = 'done already' | 'to do' | 'differs'
+
+export interface PlannedStep extends Step {
+  state: State
+}
+
+/** @param hasFile whether there is a file of this name */
+export async function inspectPlan({ steps }: Plan, hasFile: (file: string) => boolean): Promise<PlannedStep[]> {
+  const planned: PlannedStep[] = []
+  for (const step of steps) {
+    const { work } = step
+    const isOther = work.kind === 'file' && hasFile(work.path)
+    planned.push({ ...step, state: (await isDone(work)) ? 'done already' : isOther ? 'differs' : 'to do' })
+  }
+  return planned
+}
+
+export const planLines = (steps: readonly PlannedStep[]): string[] =>
+  steps.map(({ title, state, work }, at) => {
+    const file = work.kind === 'file' ? ` (${work.path})` : ''
+    const mark = state === 'to do' ? '' : state === 'differs' ? ' – a file that differs is there' : ' – done already'
+    return wrapped(`${title}${file}${mark}`, '      ').replace(/^ {6}/, `${String(at + 1).padStart(4)}  `)
+  })
+
+/** Texts of the files, without what is secret in them. */
+export const fileLines = (steps: readonly PlannedStep[]): string[] =>
+  steps.flatMap(({ work, state }) =>
+    work.kind === 'file' && state !== 'done already'
+      ? [`── ${work.path}`, work.isSecret ? '(a secret)' : withoutSecrets(work.text), '']
+      : [],
+  )
+
+/** What would change in a file that is there. */
+export function differenceOf({ path, text, isSecret }: FileWork): string {
+  if (isSecret) return '(a secret)'
+  const { stdout } = spawnSync(
+    'diff',
+    ['-u', '--label', `${path} (is there)`, '--label', `${path} (setup)`, path, '-'],
+    {
+      input: text,
+      encoding: 'utf8',
+    },
+  )
+  return withoutSecrets(stdout)
+}
+
+const withoutSecrets = (text: string) => text.replaceAll(/(secret|password): ".*"/g, '$1: "…"')

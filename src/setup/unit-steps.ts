@@ -1,0 +1,45 @@
+/** The steps that start both programs by systemd, and try them. */
+
+import type { Answers } from './answers.ts'
+import { type Facts, PLACES, SERVICE, SIGNER } from './facts.ts'
+import type { Step } from './step.ts'
+
+export function unitSteps(answers: Answers, facts: Facts): Step[] {
+  const { node, service } = facts.programs
+  return [
+    ...(facts.unitsInstalled ? [] : ownUnits(facts)),
+    {
+      title: 'Have both units start with the machine',
+      work: { kind: 'run', command: { words: ['systemctl', 'enable', SIGNER, SERVICE], as: 'root' } },
+    },
+    { title: 'Start the signer', work: { kind: 'restart', unit: SIGNER } },
+    { title: 'Start the service', work: { kind: 'restart', unit: SERVICE } },
+    { title: 'Wait until it is ready', work: { kind: 'wait' } },
+    {
+      title: 'Test the signer',
+      work: { kind: 'run', command: { words: [node, service, '-c', PLACES.config, 'ca', 'test-sign'], as: SERVICE } },
+    },
+    { title: `Get a test certificate at ${answers.url}, and revoke it`, work: { kind: 'test-certificate' } },
+  ]
+}
+
+/** From a built checkout: the units of `deploy`, with the places of this one. */
+function ownUnits({ deploy, programs }: Facts): Step[] {
+  const unit = (name: string): Step => ({
+    title: `Unit ${name}`,
+    work: {
+      kind: 'file',
+      path: `${PLACES.units}/${name}`,
+      text: (deploy[`systemd/${name}`] ?? '')
+        .replaceAll('/opt/chancery', programs.root)
+        .replaceAll('/usr/bin/node ', `${programs.node} `),
+      mode: 0o644,
+      owner: 'root',
+    },
+  })
+  return [
+    unit('chancery-signer.service'),
+    unit('chancery.service'),
+    { title: 'Tell systemd', work: { kind: 'run', command: { words: ['systemctl', 'daemon-reload'], as: 'root' } } },
+  ]
+}
