@@ -13,6 +13,8 @@ export interface Applying {
   answers: Answers
   facts: Facts
   say(line: string): void
+  /** Without an end of the line. */
+  begin(text: string): void
   /** Whether to put this file in the place of one that differs. */
   mayReplace(file: FileWork): Promise<boolean>
 }
@@ -32,12 +34,13 @@ export async function applySteps(steps: readonly PlannedStep[], applying: Applyi
   const results: Results = {}
   let hasChanged = false
   for (const { title, work } of steps) {
-    applying.say(wrapped(`${title} …`, '  '))
+    applying.begin(`${wrapped(title, '  ')} … `)
     try {
       const said = await applyOne(work, applying, results, hasChanged)
       hasChanged ||= said === 'changed' && ['file', 'copy', 'random'].includes(work.kind)
-      applying.say(`    ${said}`)
+      applying.say(said)
     } catch (error) {
+      applying.say('failed')
       throw new Error(`${title}: ${(error as Error).message}`, { cause: error })
     }
   }
@@ -50,7 +53,7 @@ async function applyOne(work: Work, applying: Applying, results: Results, hasCha
     case 'restart':
       return restart(work.unit, hasChanged)
     case 'wait':
-      await waitUntilReady(answers, (line) => say(`    ${line}`)).catch(withLog)
+      await waitUntilReady(answers, (line) => say(`\n    ${line}`)).catch(withLog)
       return 'checked'
     case 'administrator': {
       const password = await makeAdministrator(facts, work.email)
@@ -81,7 +84,7 @@ async function applyFile(work: FileWork, { facts, say, mayReplace }: Applying): 
   if (await isDone(work)) return 'done already'
   if (facts.files[work.path] !== undefined) {
     if (!(await mayReplace(work))) return 'kept as it is'
-    say(`    the file of before is now ${backUp(work.path)}`)
+    say(`\n    the file of before is now ${backUp(work.path)}`)
   }
   await act(work)
   return 'changed'

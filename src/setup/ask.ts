@@ -3,7 +3,7 @@
 import { type Answers, NOT_ASKED } from './answers.ts'
 import type { Facts } from './facts.ts'
 import { QUESTIONS, type Question } from './questions.ts'
-import { type Given, withAnswer } from './resolve.ts'
+import { answerText, type Given, withAnswer } from './resolve.ts'
 import { type Terminal, wrapped } from './terminal.ts'
 
 /**
@@ -48,7 +48,7 @@ async function askOne(terminal: Terminal, question: Question, answers: Answers, 
   }
 }
 
-const shown = ({ isSecret }: Question, given: unknown) => (isSecret ? '…' : text(given))
+const shown = ({ isSecret }: Question, given: unknown) => (isSecret ? '…' : answerText(given))
 
 /** A secret that is mistyped is found out much later. */
 async function askTwice(terminal: Terminal): Promise<string> {
@@ -60,12 +60,9 @@ async function askTwice(terminal: Terminal): Promise<string> {
 }
 
 const prompt = (usual: unknown) => {
-  const said = text(usual)
+  const said = answerText(usual)
   return said === '' ? '> ' : `[${said}] > `
 }
-
-const text = (value: unknown): string =>
-  value === true ? 'yes' : value === false ? 'no' : Array.isArray(value) ? value.join(' ') : String(value ?? '')
 
 /** @returns the word of the answer */
 export async function choose(

@@ -121,10 +121,11 @@ function rootAndIssuer(answers: Answers, facts: Facts): Step[] {
   const hash = ['--hash', hashOfType(key_type)]
   const root = ['keygen', '--subject', root_name, '--type', key_type, ...hash, '--root-days', ROOT_DAYS]
   const at = (name: string) => `${PLACES.rootCa}/${name}`
+  const isMade = isThere(facts, at('root.pem')) || isThere(facts, PLACES.issuer)
   const sign = ['sign-request', PLACES.request, '--root', at('root.pem'), '--key', at('key.pem'), '--days', ISSUER_DAYS]
   return [
     {
-      title: `Make a root in ${PLACES.rootCa}, its key ${isEncrypted ? 'encrypted with your passphrase' : 'NOT encrypted'}`,
+      title: `Make a root in ${PLACES.rootCa}${isMade ? '' : `, its key ${isEncrypted ? 'encrypted' : 'NOT encrypted'}`}`,
       work: {
         kind: 'run',
         command: signer(facts, 'root', [...root, '--out', PLACES.rootCa, ...passphrase], secret),

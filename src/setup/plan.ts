@@ -98,7 +98,7 @@ function signerSteps({ answers, facts, given }: Inputs): Step[] {
         ]
       : []),
     {
-      title: 'Check it, with a signature of the key',
+      title: "Check the signer's configuration, with a signature of its key",
       work: {
         kind: 'run',
         command: {
@@ -147,7 +147,7 @@ function serviceSteps({ answers, facts, fresh }: Inputs): Step[] {
             work: { kind: 'file', path: PLACES.proxyExample, text: example, mode: 0o644, owner: 'root' },
           } as const,
         ]),
-    { title: 'Check it', work: config('--validate-only') },
+    { title: "Check the service's configuration", work: config('--validate-only') },
     { title: 'Reach the database', work: config('db', 'migrate', '--plan') },
     { title: 'Bring the database to the schema of this release', work: config('db', 'migrate') },
     ...(answers.console

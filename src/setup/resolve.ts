@@ -42,26 +42,32 @@ export function resolveAnswers(given: Given, facts: Facts): { answers: Answers }
 }
 
 /**
- * A file of answers, with what each means.
- * Secrets are left out; where one is needed, it is asked for again or read from a file.
+ * A file of answers, with the question of each. Secrets are left out: where one is needed, it is asked for again.
+ * @param former answers of an earlier run, which are kept where nothing was asked
  */
-export function renderAnswers(answers: Answers, facts: Facts): string {
-  const asked = QUESTIONS.filter((one) => !one.when || one.when(answers, facts))
-  const lines = asked.flatMap(({ key, text, isSecret }) => [
-    `# ${text}`,
-    isSecret
-      ? `# ${key}_file: /root/${key.replaceAll('_', '-')}  # not kept here; a file of mode 600`
-      : `${key}: ${yaml(answers[key])}`,
-  ])
-  return ['# Answers of chancery setup; chancery setup --answers THIS_FILE repeats it.', ...lines, ''].join('\n')
+export function renderAnswers(answers: Answers, facts: Facts, former: Given): string {
+  const lines = QUESTIONS.flatMap((question) => {
+    const { key, text, isSecret } = question
+    const isAsked = !question.when || question.when(answers, facts)
+    const answer = isAsked ? answers[key] : former[key]
+    return answer === undefined || isSecret ? [] : [`# ${text}`, `${key}: ${yaml(answer)}`]
+  })
+  return [
+    '# Answers of chancery setup; chancery setup --answers FILE repeats it.',
+    '# A secret is left out. It may be named as KEY_file, a file of mode 600.',
+    ...lines,
+    '',
+  ].join('\n')
 }
 
 /** JSON is YAML. */
-const yaml = (value: unknown) =>
-  typeof value === 'boolean'
-    ? value
-      ? 'yes'
-      : 'no'
+const yaml = (value: unknown): string =>
+  value === true || value === false
+    ? answerText(value)
     : Array.isArray(value)
-      ? JSON.stringify(value).replaceAll(',', ', ')
+      ? `[${value.map(yaml).join(', ')}]`
       : JSON.stringify(value)
+
+/** As it is typed. */
+export const answerText = (value: unknown): string =>
+  value === true ? 'yes' : value === false ? 'no' : Array.isArray(value) ? value.join(' ') : String(value ?? '')

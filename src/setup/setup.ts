@@ -42,7 +42,7 @@ export async function setUp(options: SetupOptions): Promise<number> {
     const answers = await findAnswers(options, facts, terminal)
     const file = options['write-answers']
     if (file !== undefined) {
-      writeFileSync(file, renderAnswers(answers, facts), { mode: 0o600, flag: 'wx' })
+      writeFileSync(file, renderAnswers(answers, facts, formerAnswers()), { mode: 0o600, flag: 'wx' })
       console.log(`The answers are in ${file}, without secrets.`)
       return 0
     }
@@ -52,12 +52,15 @@ export async function setUp(options: SetupOptions): Promise<number> {
   }
 }
 
+/** Of an earlier run. */
+const formerAnswers = (): Given => (existsSync(PLACES.answers) ? readAnswersFile(PLACES.answers) : {})
+
 async function findAnswers(
   { answers: file }: SetupOptions,
   facts: Facts,
   terminal: Terminal | undefined,
 ): Promise<Answers> {
-  const former = existsSync(PLACES.answers) ? readAnswersFile(PLACES.answers) : {}
+  const former = formerAnswers()
   const given: Given = file === undefined ? former : { ...former, ...readAnswersFile(file) }
   if (!terminal) {
     const resolved = resolveAnswers(given, facts)
@@ -99,9 +102,10 @@ async function planAndApply(
   if (terminal && !(await isConfirmed(terminal, steps))) return 1
   say()
   const mayReplace = (file: FileWork) => (terminal ? askToReplace(terminal, file) : decided(options, file))
-  const applying: Applying = { answers, facts, say, mayReplace }
+  const begin = (text: string) => void process.stdout.write(text)
+  const applying: Applying = { answers, facts, say, begin, mayReplace }
   const results = await applySteps(steps, applying)
-  writeFile({ path: PLACES.answers, text: renderAnswers(answers, facts), mode: 0o600, owner: 'root' })
+  writeFile({ path: PLACES.answers, text: renderAnswers(answers, facts, formerAnswers()), mode: 0o600, owner: 'root' })
   say()
   if (plan.endsWithRequest) {
     for (const line of waitingLines()) say(line)
@@ -131,7 +135,7 @@ async function askToReplace(terminal: Terminal, file: FileWork): Promise<boolean
 
 async function decided({ replace }: SetupOptions, file: FileWork): Promise<boolean> {
   if (!replace)
-    console.log(`    ${file.path} is there and differs; it is kept (--replace replaces it):\n${differenceOf(file)}`)
+    console.log(`\n    ${file.path} is there and differs; it is kept (--replace replaces it):\n${differenceOf(file)}`)
   return replace
 }
 

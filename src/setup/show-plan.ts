@@ -1,6 +1,7 @@
 /** The plan as an operator reads it: each step with what is left of it, and the files on request. */
 
 import { spawnSync } from 'node:child_process'
+import { plural } from '../shared/lib/plural.ts'
 import { isDone } from './host.ts'
 import type { FileWork, Plan, Step } from './step.ts'
 import { wrapped } from './terminal.ts'
@@ -22,12 +23,17 @@ export async function inspectPlan({ steps }: Plan, hasFile: (file: string) => bo
   return planned
 }
 
-export const planLines = (steps: readonly PlannedStep[]): string[] =>
-  steps.map(({ title, state, work }, at) => {
+/** What is done already is counted only, so that what is left stands out. */
+export function planLines(steps: readonly PlannedStep[]): string[] {
+  const left = steps.filter(({ state }) => state !== 'done already')
+  const lines = left.map(({ title, state, work }, at) => {
     const file = work.kind === 'file' ? ` (${work.path})` : ''
-    const mark = state === 'to do' ? '' : state === 'differs' ? ' – a file that differs is there' : ' – done already'
+    const mark = state === 'differs' ? ' – a file that differs is there' : ''
     return wrapped(`${title}${file}${mark}`, '      ').replace(/^ {6}/, `${String(at + 1).padStart(4)}  `)
   })
+  const done = steps.length - left.length
+  return [...lines, ...(done > 0 ? [`\n      ${plural(done, 'step')} more: done already`] : [])]
+}
 
 /** Texts of the files, without what is secret in them. */
 export const fileLines = (steps: readonly PlannedStep[]): string[] =>
