@@ -27,6 +27,9 @@ export interface Results {
   test?: readonly string[]
 }
 
+/** Leaves room for what is said behind it. */
+const TITLE_WIDTH = 60
+
 type Said = 'done already' | 'changed' | 'kept as it is' | 'checked'
 
 /** @throws Error that names the step; what was done before stays, and another run goes on from there */
@@ -34,7 +37,7 @@ export async function applySteps(steps: readonly PlannedStep[], applying: Applyi
   const results: Results = {}
   let hasChanged = false
   for (const { title, work } of steps) {
-    applying.begin(`${wrapped(title, '  ')} … `)
+    applying.begin(`${wrapped(title, '  ', TITLE_WIDTH)} … `)
     try {
       const said = await applyOne(work, applying, results, hasChanged)
       hasChanged ||= said === 'changed' && ['file', 'copy', 'random'].includes(work.kind)

@@ -70,8 +70,9 @@ export async function choose(
   question: string,
   words: readonly [string, ...string[]],
 ): Promise<string> {
+  terminal.say(wrapped(question))
   for (;;) {
-    const typed = (await terminal.ask(`${question} (${words.join('/')}) [${words[0]}] > `)).trim().toLowerCase()
+    const typed = (await terminal.ask(`${words.join(', ')} [${words[0]}] > `)).trim().toLowerCase()
     const found = typed === '' ? words[0] : words.find((word) => word.startsWith(typed))
     if (found) return found
     terminal.say(`  Please type ${words.join(' or ')}.`)

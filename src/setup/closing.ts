@@ -5,6 +5,7 @@ import { shellWord } from '../shared/lib/terminal.ts'
 import { type Answers, hostOf } from './answers.ts'
 import type { Results } from './apply.ts'
 import { type Facts, PLACES } from './facts.ts'
+import { wrapped } from './terminal.ts'
 
 export interface Ending {
   answers: Answers
@@ -22,7 +23,7 @@ export function closingLines(ending: Ending): string[] {
   const { answers, results, isStarted } = ending
   return [
     ...(isStarted ? ['Chancery is ready.'] : startYourself(ending.facts)),
-    ...(results.test ?? []),
+    ...(results.test ?? []).map((sentence) => wrapped(sentence)),
     '',
     ...forClients(ending),
     ...(answers.console ? ['', ...forAdministrators(ending)] : []),
@@ -44,8 +45,6 @@ function forClients({ answers, results, root, secretsInFile }: Ending): string[]
   const { credential } = results
   const key = credential && !secretsInFile ? credential.hmacKey.toString('base64url') : 'HMAC_KEY'
   const kid = credential?.kid ?? 'first'
-  const certbotEab = answers.accounts === 'eab' ? ` --eab-kid ${kid} --eab-hmac-key ${key}` : ''
-  const legoEab = answers.accounts === 'eab' ? ` --eab --kid ${kid} --hmac ${key}` : ''
   const name = `host.${answers.domains[0]}`
   return [
     'Tell your clients:',
@@ -60,10 +59,13 @@ function forClients({ answers, results, root, secretsInFile }: Ending): string[]
         ? ['  credential chancery eab create makes one']
         : []),
     '',
-    `  REQUESTS_CA_BUNDLE=root.pem certbot certonly --standalone \\`,
-    `    --server ${directory} -d ${name}${certbotEab ? ` \\\n   ${certbotEab}` : ''}`,
-    `  LEGO_CA_CERTIFICATES=root.pem lego --server ${directory} \\`,
-    `    --http --domains ${name} --email you@${answers.domains[0]}${legoEab ? ` \\\n   ${legoEab}` : ''} run`,
+    '  REQUESTS_CA_BUNDLE=root.pem certbot certonly --standalone \\',
+    ...(answers.accounts === 'eab' ? [`    --eab-kid ${kid} \\`, `    --eab-hmac-key ${key} \\`] : []),
+    `    -d ${name} --server ${directory}`,
+    '',
+    `  LEGO_CA_CERTIFICATES=root.pem lego --http --domains ${name} \\`,
+    ...(answers.accounts === 'eab' ? [`    --eab --kid ${kid} \\`, `    --hmac ${key} \\`] : []),
+    `    --email you@${answers.domains[0]} --server ${directory} run`,
   ]
 }
 
@@ -91,8 +93,11 @@ function nextSteps({ answers, facts }: Ending): string[] {
       : []),
     ...(answers.tls === 'proxy'
       ? facts.deploy['proxy/nginx.conf'] !== undefined && answers.proxy !== 'other'
-        ? [`  - Proxy: ${PLACES.proxyExample} is for ${answers.proxy}; its first lines say where it goes.`]
-        : [`  - Proxy: pass ${answers.url} on to 127.0.0.1:${answers.port}, with X-Forwarded-For.`]
+        ? [`  - Proxy: ${PLACES.proxyExample} is for ${answers.proxy};`, '    its first lines say where it goes.']
+        : [
+            `  - Proxy: pass ${answers.url} on`,
+            `    to 127.0.0.1:${answers.port}, with X-Forwarded-For and X-Forwarded-Proto.`,
+          ]
       : []),
     `  - Back up the database, ${PLACES.folder} and ${PLACES.signerState}:`,
     '    docs/operations/database.md.',

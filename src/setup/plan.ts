@@ -31,7 +31,7 @@ export function makePlan(inputs: Inputs): Plan {
       ...signerSteps(inputs),
       ...databaseSteps(answers, facts),
       ...serviceSteps(inputs),
-      ...(canStart ? unitSteps(answers, facts) : []),
+      ...(canStart ? unitSteps(facts) : []),
     ],
     endsWithRequest,
   }

@@ -74,7 +74,7 @@ async function findAnswers(
   )
   const again =
     Object.keys(former).length > 0 &&
-    (await choose(terminal, '\nThere are answers of an earlier run. Go through them again?', ['no', 'yes'])) === 'yes'
+    (await choose(terminal, 'There are answers of an earlier run. Go through them again?', ['no', 'yes'])) === 'yes'
   return askAll(terminal, facts, given, again)
 }
 
@@ -121,7 +121,7 @@ async function planAndApply(
 
 async function isConfirmed(terminal: Terminal, steps: readonly PlannedStep[]): Promise<boolean> {
   for (;;) {
-    const word = await choose(terminal, '\nDo this? "files" shows what is written.', ['yes', 'no', 'files'])
+    const word = await choose(terminal, 'Do this? "files" shows what is written.', ['yes', 'no', 'files'])
     if (word !== 'files') return word === 'yes'
     for (const line of fileLines(steps)) terminal.say(line)
   }

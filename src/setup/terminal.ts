@@ -6,11 +6,11 @@ import { Writable } from 'node:stream'
 const WIDTH = 78
 
 /** Breaks at spaces; later lines are indented. */
-export function wrapped(text: string, indent = ''): string {
+export function wrapped(text: string, indent = '', width = WIDTH): string {
   const lines: string[] = []
   let line = ''
   for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > WIDTH - indent.length) {
+    if (line !== '' && line.length + 1 + word.length > width - indent.length) {
       lines.push(line)
       line = word
     } else line = line === '' ? word : `${line} ${word}`

@@ -1,10 +1,9 @@
 /** The steps that start both programs by systemd, and try them. */
 
-import type { Answers } from './answers.ts'
 import { type Facts, PLACES, SERVICE, SIGNER } from './facts.ts'
 import type { Step } from './step.ts'
 
-export function unitSteps(answers: Answers, facts: Facts): Step[] {
+export function unitSteps(facts: Facts): Step[] {
   const { node, service } = facts.programs
   return [
     ...(facts.unitsInstalled ? [] : ownUnits(facts)),
@@ -19,7 +18,7 @@ export function unitSteps(answers: Answers, facts: Facts): Step[] {
       title: 'Test the signer',
       work: { kind: 'run', command: { words: [node, service, '-c', PLACES.config, 'ca', 'test-sign'], as: SERVICE } },
     },
-    { title: `Get a test certificate at ${answers.url}, and revoke it`, work: { kind: 'test-certificate' } },
+    { title: 'Get a test certificate through the public URL, and revoke it', work: { kind: 'test-certificate' } },
   ]
 }
 
