@@ -7,7 +7,7 @@ import type { Command } from './step.ts'
 
 /** The user of the service is who PostgreSQL's socket admits. */
 export const serviceCommand = ({ programs }: Facts, ...words: string[]): Command => ({
-  words: [programs.node, programs.service, '-c', PLACES.config, ...words],
+  words: [...programs.service, '-c', PLACES.config, ...words],
   as: SERVICE,
 })
 

@@ -32,11 +32,11 @@ export function closingLines(ending: Ending): string[] {
   ]
 }
 
-const startYourself = ({ programs: { node, service, signer } }: Facts) => [
+const startYourself = ({ programs: { service, signer = [] } }: Facts) => [
   'All is written. Nothing was started; run both of these, each as its user:',
   '',
-  `  runuser -u chancery-signer -- ${node} ${signer} serve -c ${PLACES.signerConfig}`,
-  `  runuser -u chancery -- ${node} ${service} -c ${PLACES.config} serve`,
+  `  runuser -u chancery-signer -- ${signer.join(' ')} serve -c ${PLACES.signerConfig}`,
+  `  runuser -u chancery -- ${service.join(' ')} -c ${PLACES.config} serve`,
 ]
 
 function forClients({ answers, results, root, secretsInFile }: Ending): string[] {

@@ -16,6 +16,7 @@ export const PLACES = {
   answers: '/etc/chancery/setup.yaml',
   request: '/etc/chancery/request.csr',
   proxyExample: '/etc/chancery/proxy.example.conf',
+  proxyCertificate: '/etc/chancery/proxy.pem',
   serviceState: '/var/lib/chancery',
   signerState: '/var/lib/chancery-signer',
   signerRun: '/run/chancery-signer',
@@ -41,7 +42,6 @@ export const SIGNER = 'chancery-signer'
 export type DeployFiles = Readonly<Record<string, string>>
 
 export interface Facts {
-  hostName: string
   /** Whether systemctl can start units here. */
   canStart: boolean
   users: readonly string[]
@@ -51,8 +51,8 @@ export interface Facts {
   postgres: number | undefined
   softhsm: string | undefined
   hasOpenssl: boolean
-  /** Words that start each program. */
-  programs: { node: string; service: string; signer: string; root: string }
+  /** Words that start each program; undefined for a signer that is not installed. */
+  programs: { service: readonly string[]; signer: readonly string[] | undefined }
   deploy: DeployFiles
   /** Texts of the files of PLACES that exist. */
   files: Readonly<Record<string, string>>

@@ -31,7 +31,7 @@ export function issuerSteps(answers: Answers, facts: Facts, given: GivenCertific
 }
 
 const signer = (facts: Facts, as: Command['as'], words: readonly string[], env?: Command['env']): Command => ({
-  words: [facts.programs.node, facts.programs.signer, ...words],
+  words: [...(facts.programs.signer ?? []), ...words],
   as,
   ...(env && { env }),
 })

@@ -82,7 +82,6 @@ function signerSteps({ answers, facts, given }: Inputs): Step[] {
     hasPassphrase: answers.import_passphrase !== '' || isThere(facts, PLACES.issuerPassphrase),
     hash: hashFor(answers, given?.issuer ?? facts.files[PLACES.issuer]),
   })
-  const { node, signer } = facts.programs
   const isRealToken = answers.issuer !== 'import' && answers.key === 'token' && answers.token !== 'softhsm'
   return [
     {
@@ -102,7 +101,7 @@ function signerSteps({ answers, facts, given }: Inputs): Step[] {
       work: {
         kind: 'run',
         command: {
-          words: [node, signer, '--validate-only', '-c', PLACES.signerConfig],
+          words: [...(facts.programs.signer ?? []), '--validate-only', '-c', PLACES.signerConfig],
           as: SIGNER,
           env: tokenEnv(answers) ?? {},
         },
@@ -118,7 +117,7 @@ function serviceSteps({ answers, facts, fresh }: Inputs): Step[] {
   const example = answers.tls === 'proxy' ? proxyExample(answers, facts.deploy) : undefined
   const config = (...words: string[]): Step['work'] => ({
     kind: 'run',
-    command: { words: [facts.programs.node, facts.programs.service, '-c', PLACES.config, ...words], as: SERVICE },
+    command: { words: [...facts.programs.service, '-c', PLACES.config, ...words], as: SERVICE },
   })
   const text = serviceConfig(answers, tokenSecretIn(facts.files[PLACES.config]) ?? fresh.token)
   return [

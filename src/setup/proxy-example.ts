@@ -1,13 +1,16 @@
 /** The examples of `deploy/proxy` with the names of this installation. */
 
 import { type Answers, hostOf } from './answers.ts'
-import type { DeployFiles } from './facts.ts'
+import { type DeployFiles, PLACES } from './facts.ts'
 
 const EXAMPLES = { nginx: 'proxy/nginx.conf', haproxy: 'proxy/haproxy.cfg' } as const
 
+/** Where the examples have certificate and key. Both proxies read both from one file. */
+const CERTIFICATES = /\/etc\/(?:nginx|haproxy)\/chancery\.(?:pem|key)/g
+
 /** @returns undefined for a proxy that there is no example for */
 export function proxyExample(answers: Answers, deploy: DeployFiles): string | undefined {
-  const { proxy, port, crl_url } = answers
+  const { proxy, port, crl_url, proxy_certificate } = answers
   if (proxy === 'other') return undefined
   const host = hostOf(answers)
   const crlHost = crl_url === 'none' ? host : new URL(crl_url).hostname
@@ -16,4 +19,5 @@ export function proxyExample(answers: Answers, deploy: DeployFiles): string | un
     .replaceAll('acme.corp.example crl.corp.example', host === crlHost ? host : `${host} ${crlHost}`)
     .replaceAll('acme.corp.example', host)
     .replaceAll('crl.corp.example', crlHost)
+    .replaceAll(CERTIFICATES, proxy_certificate ? PLACES.proxyCertificate : '$&')
 }

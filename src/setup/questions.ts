@@ -62,6 +62,13 @@ const PLACE: readonly Question[] = [
     usual: () => 'nginx',
   },
   {
+    key: 'proxy_certificate',
+    text: 'Issue the first certificate of the proxy, too?',
+    about: `Certificate and key go into ${PLACES.proxyCertificate}, which only root can read. A client on the proxy renews it.`,
+    when: ({ tls }) => tls === 'proxy',
+    usual: () => true,
+  },
+  {
     key: 'tls_certificate',
     text: 'File with the certificate and its chain, PEM',
     about: 'The user chancery has to be able to read it.',
@@ -125,7 +132,7 @@ const DATABASE: readonly Question[] = [
   {
     key: 'database_port',
     text: 'Port of PostgreSQL',
-    about: 'The first cluster of a Debian host has 5432.',
+    about: 'The first cluster of a Debian host has 5432; a trial takes a port that is free.',
     usual: ({ database }) => (database === 'trial' ? 5439 : 5432),
   },
   {
@@ -169,6 +176,10 @@ const ISSUER: readonly Question[] = [
       import: 'take over an issuer that exists (PKCS #12, PEM, step-ca)',
     },
     usual: () => 'new',
+    objection: (_, { programs }) =>
+      programs.signer === undefined
+        ? 'needs the signer, which is not on this host: apt install chancery-signer, then again'
+        : undefined,
   },
   {
     key: 'key',
@@ -231,7 +242,7 @@ const ISSUER: readonly Question[] = [
   {
     key: 'key_type',
     text: 'Kind of key',
-    about: 'P-256 is fast and understood by every client. RSA is for clients that are older than ten years.',
+    about: 'P-256, P-384, P-521, RSA-3072 or RSA-4096. P-256 is fast and understood by every client.',
     when: isNew,
     usual: () => 'P-256',
   },

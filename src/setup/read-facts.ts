@@ -2,7 +2,6 @@
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { hostname } from 'node:os'
 import path from 'node:path'
 import { type DeployFiles, type Facts, PLACES, SERVICE, SIGNER } from './facts.ts'
 import { hasProgram } from './host.ts'
@@ -17,6 +16,13 @@ const DEPLOY_FILES = [
   'proxy/nginx.conf',
   'proxy/haproxy.cfg',
 ]
+/** Debian's packages put the two programs into folders of their own. */
+const isPackage = ROOT.startsWith('/usr/lib/')
+const packaged = {
+  service: ['/usr/bin/chancery'],
+  signer: existsSync('/usr/bin/chancery-signer') ? ['/usr/bin/chancery-signer'] : undefined,
+}
+const inCheckout = (file: string) => [process.execPath, path.join(ROOT, 'dist', file)]
 const UNIT_PLACES = ['/usr/lib/systemd/system', '/lib/systemd/system']
 const SOFTHSM = [
   '/usr/lib/softhsm/libsofthsm2.so',
@@ -27,7 +33,6 @@ const SOFTHSM = [
 export function readFacts(): Facts {
   const isUser = (name: string) => spawnSync('id', [name], { stdio: 'ignore' }).status === 0
   return {
-    hostName: hostname(),
     // A systemctl without a systemd to speak to fails here.
     canStart: spawnSync('systemctl', ['list-units', '--no-pager'], { stdio: 'ignore' }).status === 0,
     users: [SERVICE, SIGNER].filter(isUser),
@@ -35,12 +40,7 @@ export function readFacts(): Facts {
     postgres: newestPostgres(),
     softhsm: SOFTHSM.find((file) => existsSync(file)),
     hasOpenssl: hasProgram('openssl'),
-    programs: {
-      node: process.execPath,
-      service: path.join(ROOT, 'dist/src/cli/main.js'),
-      signer: path.join(ROOT, 'dist/signer/start.cjs'),
-      root: ROOT,
-    },
+    programs: isPackage ? packaged : { service: inCheckout('src/cli/main.js'), signer: inCheckout('signer/start.cjs') },
     deploy: readDeploy(),
     files: readFiles(),
   }

@@ -1,6 +1,6 @@
 /** A first certificate by ACME, through the public URL: ordered, proven or approved, downloaded, revoked. */
 
-import { generateKeyPairSync, sign, X509Certificate } from 'node:crypto'
+import { generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type AcmeClient, createAcmeClient, type Signer } from '../ca/acme-proxy/upstream-client.ts'
 import { type ExternalCredential, externalBinding, upstreamKey } from '../ca/acme-proxy/upstream-key.ts'
@@ -21,6 +21,8 @@ interface TestOrder {
   name: string
   http: HttpClient
   binding: ExternalCredential
+  /** It is for use, and not revoked. */
+  isKept: boolean
   /** Answers http-01; undefined where the name was approved beforehand. */
   publish: PublishTokens | undefined
 }
@@ -30,8 +32,14 @@ const REQUEST_MS = 15_000
 const PATIENCE_MS = 90_000
 const PAUSE_MS = 500
 
-/** @returns the certificate, which is revoked already. @throws Error that says at which step it ended */
-export async function getTestCertificate({ url, name, http, binding, publish }: TestOrder): Promise<X509Certificate> {
+export interface Issued {
+  leaf: X509Certificate
+  /** Its chain and its key, PEM. */
+  pem: string
+}
+
+/** @returns the certificate, which is revoked already unless it is kept. @throws Error that says at which step it ended */
+export async function getTestCertificate({ url, name, http, binding, publish, isKept }: TestOrder): Promise<Issued> {
   const client = createAcmeClient({
     directoryUrl: `${url}/directory`,
     http,
@@ -53,13 +61,14 @@ export async function getTestCertificate({ url, name, http, binding, publish }: 
   const order = placed.location ?? ''
   if (publish) await prove(client, signer, order, name, { publish, thumbprint: key.thumbprint })
   const { finalize } = await reached(client, signer, order, 'ready')
-  await client.post(finalize, signer, { csr: encodeBase64url(requestFor(name)) })
+  const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  await client.post(finalize, signer, { csr: encodeBase64url(requestFor(name, pair)) })
   const { certificate } = await reached(client, signer, order, 'valid')
   const { body } = await client.post(certificate ?? '', signer, undefined)
   const leaf = new X509Certificate(body)
   if (leaf.checkHost(name) === undefined) throw new Error(`the certificate is not for ${name}`)
-  await client.post(revokeCert, signer, { certificate: encodeBase64url(leaf.raw) })
-  return leaf
+  if (!isKept) await client.post(revokeCert, signer, { certificate: encodeBase64url(leaf.raw) })
+  return { leaf, pem: `${body}${pair.privateKey.export({ format: 'pem', type: 'pkcs8' })}` }
 }
 
 interface Proof {
@@ -92,8 +101,7 @@ async function reached(client: AcmeClient, signer: Signer, url: string, wanted: 
   }
 }
 
-function requestFor(name: string): Buffer {
-  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+function requestFor(name: string, { publicKey, privateKey }: { publicKey: KeyObject; privateKey: KeyObject }): Buffer {
   return buildCsr({
     spki: publicKey.export({ type: 'spki', format: 'der' }),
     dnsNames: [name],

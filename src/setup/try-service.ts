@@ -1,14 +1,14 @@
 /** Asks the service that has started: whether it is ready, and for a certificate. */
 
 import { lookup, resolve } from 'node:dns/promises'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createHttpClient, type HttpClient, Unreachable } from '../ca/http-client.ts'
 import { makeCredential, serviceCommand } from './administration.ts'
 import { type Answers, covers, hostOf } from './answers.ts'
 import { type Facts, PLACES } from './facts.ts'
-import { run } from './host.ts'
+import { run, writeFile } from './host.ts'
 import { listenForHttp01 } from './http01-listener.ts'
 import { getTestCertificate } from './test-certificate.ts'
 
@@ -51,17 +51,30 @@ export async function tryCertificate(answers: Answers, facts: Facts): Promise<st
   const ownName = covers(answers.domains, host) && route.isOwnAddress
   const name = covers(answers.domains, host) ? host : `chancery-setup-test.${answers.domains[0]}`
   const listener = ownName ? await listenForHttp01() : undefined
+  const isKept = answers.proxy_certificate && route.isStandIn && name === host && !existsSync(PLACES.proxyCertificate)
   const kid = `setup-test-${Date.now()}`
   const approved = listener ? [] : route.addresses.flatMap((one) => ['--preapprove', one])
   const binding = await makeCredential(facts, kid, ['--allow', name, '--max-uses', '1', ...approved])
   try {
-    const leaf = await getTestCertificate({ url, name, http: route.http, binding, publish: listener?.publish })
+    const { leaf, pem } = await getTestCertificate({
+      url,
+      name,
+      http: route.http,
+      binding,
+      publish: listener?.publish,
+      isKept,
+    })
+    if (isKept) writeFile({ path: PLACES.proxyCertificate, text: pem, mode: 0o600, owner: 'root' })
     return [
-      `Certificate ${leaf.serialNumber.toLowerCase()} for ${name} was issued and revoked.`,
+      `Certificate ${leaf.serialNumber.toLowerCase()} for ${name} was issued${isKept ? ` for your proxy, into ${PLACES.proxyCertificate}; it ends on ${leaf.validTo}` : ' and revoked'}.`,
       listener
         ? 'The name was validated by http-01.'
         : 'The name was approved by a credential that is revoked now, and not validated.',
-      ...route.notes,
+      ...(route.isStandIn
+        ? [
+            `The proxy was not asked: ${url} does not lead through it from here yet. Set it up, and run chancery setup again.`,
+          ]
+        : []),
     ]
   } finally {
     listener?.close()
@@ -76,7 +89,8 @@ interface Route {
   addresses: readonly string[]
   /** http-01 asks this host. */
   isOwnAddress: boolean
-  notes: readonly string[]
+  /** No proxy was asked. */
+  isStandIn: boolean
 }
 
 /** The address that the stand-in for a proxy names as the client's; it belongs to nobody (RFC 5737). */
@@ -95,7 +109,7 @@ async function findRoute({ url, tls, port }: Answers): Promise<Route | { reason:
     const isOwnAddress = own.some((one) => inDns.includes(one.address) && !one.internal)
     // Behind a proxy, loopback is the proxy's own address, which approves nothing.
     if (tls !== 'proxy' || !/^(?:127\.|::1$)/.test(address))
-      return { http, isOwnAddress, notes: [], addresses: own.map((one) => one.address) }
+      return { http, isOwnAddress, isStandIn: false, addresses: own.map((one) => one.address) }
   } catch (error) {
     if (tls !== 'proxy') {
       http.close()
@@ -107,9 +121,7 @@ async function findRoute({ url, tls, port }: Answers): Promise<Route | { reason:
     http: asProxy(url, port),
     isOwnAddress: false,
     addresses: [CLIENT],
-    notes: [
-      `The proxy was not asked: ${url} does not lead through it from here yet. Set it up, and run chancery setup again.`,
-    ],
+    isStandIn: true,
   }
 }
 

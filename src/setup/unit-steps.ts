@@ -4,7 +4,6 @@ import { type Facts, PLACES, SERVICE, SIGNER } from './facts.ts'
 import type { Step } from './step.ts'
 
 export function unitSteps(facts: Facts): Step[] {
-  const { node, service } = facts.programs
   return [
     ...(facts.unitsInstalled ? [] : ownUnits(facts)),
     {
@@ -16,29 +15,32 @@ export function unitSteps(facts: Facts): Step[] {
     { title: 'Wait until it is ready', work: { kind: 'wait' } },
     {
       title: 'Test the signer',
-      work: { kind: 'run', command: { words: [node, service, '-c', PLACES.config, 'ca', 'test-sign'], as: SERVICE } },
+      work: {
+        kind: 'run',
+        command: { words: [...facts.programs.service, '-c', PLACES.config, 'ca', 'test-sign'], as: SERVICE },
+      },
     },
     { title: 'Get a test certificate through the public URL, and revoke it', work: { kind: 'test-certificate' } },
   ]
 }
 
-/** From a built checkout: the units of `deploy`, with the places of this one. */
+/** From a built checkout: the units of `deploy`, with the programs of this one. */
 function ownUnits({ deploy, programs }: Facts): Step[] {
-  const unit = (name: string): Step => ({
+  const unit = (name: string, words: readonly string[] = []): Step => ({
     title: `Unit ${name}`,
     work: {
       kind: 'file',
-      path: `${PLACES.units}/${name}`,
-      text: (deploy[`systemd/${name}`] ?? '')
-        .replaceAll('/opt/chancery', programs.root)
-        .replaceAll('/usr/bin/node ', `${programs.node} `),
+      path: `${PLACES.units}/${name}.service`,
+      text: (deploy[`systemd/${name}.service`] ?? '').replace(PROGRAM, `ExecStart=${words.join(' ')} `),
       mode: 0o644,
       owner: 'root',
     },
   })
   return [
-    unit('chancery-signer.service'),
-    unit('chancery.service'),
+    unit(SIGNER, programs.signer),
+    unit(SERVICE, programs.service),
     { title: 'Tell systemd', work: { kind: 'run', command: { words: ['systemctl', 'daemon-reload'], as: 'root' } } },
   ]
 }
+
+const PROGRAM = /^ExecStart=\S+ (?:\S+\.c?js )?/m

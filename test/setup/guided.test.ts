@@ -34,7 +34,7 @@ describe('on a terminal', requirePrivateHost(), () => {
     assert.match(output, /"acme" must be https:\/\/ and a host/)
     assert.match(output, /"other\.example" has to cover acme\.corp\.example, because the service issues/)
     assert.match(output, /The two differ\./)
-    assert.match(output, /was issued and revoked/)
+    assert.match(output, /was\s+issued and revoked/)
     assert.doesNotMatch(output, /correct horse/, 'the passphrase was shown')
     const lines = output.split('\n').map((line) => stripVTControlCharacters(line))
     assert.deepEqual(

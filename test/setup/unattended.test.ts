@@ -39,10 +39,10 @@ describe('a key in a file', requirePrivateHost(), () => {
     const ms = Date.now() - began
     assert.equal(code, 0, output)
     t.diagnostic(`${(ms / 1000).toFixed(1)} s`)
-    assert.match(output, /Certificate [0-9a-f]+ for acme\.corp\.example was issued and revoked\./)
-    assert.match(output, /approved by a credential that is revoked now, and not validated/)
+    assert.match(output, /Certificate [0-9a-f]+ for acme\.corp\.example was\s+issued for your proxy/)
+    assert.match(output, /approved by a credential that is revoked now, and not\s+validated/)
     assert.ok(ms < TWO_MINUTES_MS, `${ms} ms`)
-    assert.match(await host.chancery('certificates', 'list'), /revoked/)
+    assert.match(await host.chancery('certificates', 'list'), /acme\.corp\.example/)
   })
 
   test('passwords are in a file of root alone, and not in the output', async () => {
@@ -72,6 +72,15 @@ describe('a key in a file', requirePrivateHost(), () => {
       'nameConstraints',
     )
     assert.match(text, /DNS:corp\.example/)
+  })
+
+  test('nginx takes the example as it is, and the next run gets its certificate through it', async () => {
+    host.write('/root/nginx.conf', 'events {}\nhttp { include /etc/chancery/proxy.example.conf; }\n')
+    await host.must('sh', '-c', 'nginx -c /root/nginx.conf >/dev/null 2>&1')
+    const { code, output } = await host.setUp('--unattended')
+    assert.equal(code, 0, output)
+    assert.match(output, /was\s+issued and revoked/)
+    assert.doesNotMatch(output, /The proxy was not asked/)
   })
 
   test('a second run changes nothing, and needs no answers', async () => {
