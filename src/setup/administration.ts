@@ -1,8 +1,8 @@
 /** The first administrator and the first credential, made by the commands of the service as its user. */
 
 import { decodeBase64url } from '../shared/lib/encoding.ts'
+import { mustRun, run } from './command.ts'
 import { type Facts, PLACES, SERVICE } from './facts.ts'
-import { mustRun, run } from './host.ts'
 import type { Command } from './step.ts'
 
 /** The user of the service is who PostgreSQL's socket admits. */

@@ -2,8 +2,9 @@
 
 import { type Credential, hasCredential, makeAdministrator, makeCredential } from './administration.ts'
 import type { Answers } from './answers.ts'
+import { hasProgram, lastLines, mustRun, run } from './command.ts'
 import type { Facts } from './facts.ts'
-import { act, backUp, hasProgram, isDone, lastLines, mustRun, run } from './host.ts'
+import { act, backUp, isDone } from './host.ts'
 import type { PlannedStep } from './show-plan.ts'
 import type { FileWork, Work } from './step.ts'
 import { wrapped } from './terminal.ts'
@@ -32,9 +33,8 @@ const TITLE_WIDTH = 60
 
 type Said = 'done already' | 'changed' | 'kept as it is' | 'checked'
 
-/** @throws Error that names the step; what was done before stays, and another run goes on from there */
-export async function applySteps(steps: readonly PlannedStep[], applying: Applying): Promise<Results> {
-  const results: Results = {}
+/** @param results filled in as it comes: what was made before a failure is shown, too. @throws Error that names the step; what was done before stays, and another run goes on from there */
+export async function applySteps(steps: readonly PlannedStep[], applying: Applying, results: Results): Promise<void> {
   let hasChanged = false
   for (const { title, work } of steps) {
     applying.begin(`${wrapped(title, '  ', TITLE_WIDTH)} … `)
@@ -47,7 +47,6 @@ export async function applySteps(steps: readonly PlannedStep[], applying: Applyi
       throw new Error(`${title}: ${(error as Error).message}`, { cause: error })
     }
   }
-  return results
 }
 
 async function applyOne(work: Work, applying: Applying, results: Results, hasChanged: boolean): Promise<Said> {

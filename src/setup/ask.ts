@@ -2,7 +2,8 @@
 
 import { type Answers, NOT_ASKED } from './answers.ts'
 import type { Facts } from './facts.ts'
-import { QUESTIONS, type Question } from './questions.ts'
+import type { Question } from './question.ts'
+import { QUESTIONS } from './questions.ts'
 import { answerText, type Given, withAnswer } from './resolve.ts'
 import { type Terminal, wrapped } from './terminal.ts'
 
@@ -70,6 +71,7 @@ export async function choose(
   question: string,
   words: readonly [string, ...string[]],
 ): Promise<string> {
+  terminal.say()
   terminal.say(wrapped(question))
   for (;;) {
     const typed = (await terminal.ask(`${words.join(', ')} [${words[0]}] > `)).trim().toLowerCase()

@@ -1,7 +1,6 @@
 /** The last words: what to tell clients, and what comes next. */
 
 import { X509Certificate } from 'node:crypto'
-import { shellWord } from '../shared/lib/terminal.ts'
 import { type Answers, hostOf } from './answers.ts'
 import type { Results } from './apply.ts'
 import { type Facts, PLACES } from './facts.ts'
@@ -54,7 +53,10 @@ function forClients({ answers, results, root, secretsInFile }: Ending): string[]
     `             ${fingerprint256.slice(0, 48)}`,
     `             ${fingerprint256.slice(48)}`,
     ...(credential
-      ? [`  credential ${credential.kid}, one account; its key: ${secretsInFile ? PLACES.secrets : key}`]
+      ? [
+          `  credential ${credential.kid}, for one account; its key:`,
+          `             ${secretsInFile ? `in ${PLACES.secrets}` : `${key} (shown once)`}`,
+        ]
       : answers.accounts === 'eab'
         ? ['  credential chancery eab create makes one']
         : []),
@@ -75,9 +77,7 @@ function forAdministrators({ answers: { admin_port, ...answers }, results, secre
     `  ssh -L ${admin_port}:127.0.0.1:${admin_port} root@${hostOf(answers)}`,
     ...(results.password === undefined
       ? []
-      : [
-          `  user admin, password ${secretsInFile ? `in ${PLACES.secrets}` : shellWord(results.password)} (shown once)`,
-        ]),
+      : [`  user admin, password ${secretsInFile ? `in ${PLACES.secrets}` : `${results.password} (shown once)`}`]),
   ]
 }
 
@@ -93,7 +93,13 @@ function nextSteps({ answers, facts }: Ending): string[] {
       : []),
     ...(answers.tls === 'proxy'
       ? facts.deploy['proxy/nginx.conf'] !== undefined && answers.proxy !== 'other'
-        ? [`  - Proxy: ${PLACES.proxyExample} is for ${answers.proxy};`, '    its first lines say where it goes.']
+        ? [
+            `  - Proxy: ${PLACES.proxyExample} is for ${answers.proxy};`,
+            '    its first lines say where it goes.',
+            ...(answers.proxy_certificate
+              ? [`    Have a client renew ${PLACES.proxyCertificate} before it ends.`]
+              : []),
+          ]
         : [
             `  - Proxy: pass ${answers.url} on`,
             `    to 127.0.0.1:${answers.port}, with X-Forwarded-For and X-Forwarded-Proto.`,

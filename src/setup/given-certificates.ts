@@ -3,8 +3,8 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Answers } from './answers.ts'
+import { run } from './command.ts'
 import type { GivenCertificates } from './facts.ts'
-import { run } from './host.ts'
 
 const MOST = 10
 const PEM = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g

@@ -3,12 +3,12 @@
 import { X509Certificate } from 'node:crypto'
 import type { Answers } from './answers.ts'
 import { type Facts, type GivenCertificates, isThere, PLACES } from './facts.ts'
+import { importedKey } from './import-steps.ts'
 import type { Command, Step } from './step.ts'
 
 const ROOT_DAYS = '7300'
 const ISSUER_DAYS = '1825'
 const PASSPHRASE = 'CHANCERY_ROOT_PASSPHRASE'
-const IMPORT_PASSPHRASE = 'CHANCERY_IMPORT_PASSPHRASE'
 const OF_SIGNER = { mode: 0o600, owner: 'chancery-signer', group: 'chancery-signer' } as const
 const PUBLIC = { mode: 0o644, owner: 'root' } as const
 
@@ -146,78 +146,13 @@ function rootAndIssuer(answers: Answers, facts: Facts): Step[] {
       },
     },
     {
-      title: 'Put both certificates where everybody can read them',
+      title: "The root's certificate, where everybody can read it",
       work: { kind: 'copy', from: at('root.pem'), to: PLACES.root, isMove: false, ...PUBLIC },
     },
     {
-      title: "Put the issuer's certificate there, too",
+      title: "The issuer's certificate beside it",
       work: { kind: 'copy', from: at('issuer.pem'), to: PLACES.issuer, isMove: false, ...PUBLIC },
     },
-  ]
-}
-
-/** The key stays encrypted as it was; its passphrase goes where the signer reads it. */
-function importedKey(answers: Answers, facts: Facts, given: GivenCertificates | undefined): Step[] {
-  if (isThere(facts, PLACES.issuerKey)) return []
-  const { import_from, import_path, import_key, import_passphrase } = answers
-  const isEncrypted = import_passphrase !== ''
-  const env = { [IMPORT_PASSPHRASE]: import_passphrase }
-  const out = isEncrypted ? ['-passout', `env:${IMPORT_PASSPHRASE}`] : ['-nodes']
-  const legacy = given?.isLegacy ? ['-legacy'] : []
-  const words = [
-    'openssl',
-    'pkcs12',
-    ...legacy,
-    '-in',
-    import_path,
-    '-passin',
-    `env:${IMPORT_PASSPHRASE}`,
-    '-nocerts',
-    ...out,
-  ]
-  const from = import_from === 'pem' ? import_key : `${import_path}/secrets/intermediate_ca_key`
-  return [
-    ...(isEncrypted
-      ? [
-          {
-            title: 'Keep the passphrase of the key where only the signer can read it',
-            work: {
-              kind: 'file',
-              path: PLACES.issuerPassphrase,
-              text: `${import_passphrase}\n`,
-              isSecret: true,
-              ...OF_SIGNER,
-            },
-          } as const,
-        ]
-      : []),
-    import_from === 'pkcs12'
-      ? {
-          title: `Take the key out of ${import_path}`,
-          work: {
-            kind: 'run',
-            command: { words: [...words, '-out', `${PLACES.folder}/issuer.key.new`], as: 'root', env },
-            unless: PLACES.issuerKey,
-          },
-        }
-      : {
-          title: `Copy the key from ${from}`,
-          work: { kind: 'copy', from, to: PLACES.issuerKey, isMove: false, ...OF_SIGNER },
-        },
-    ...(import_from === 'pkcs12'
-      ? [
-          {
-            title: "Give the key to the signer's user",
-            work: {
-              kind: 'copy',
-              from: `${PLACES.folder}/issuer.key.new`,
-              to: PLACES.issuerKey,
-              isMove: true,
-              ...OF_SIGNER,
-            },
-          } as const,
-        ]
-      : []),
   ]
 }
 

@@ -3,8 +3,8 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { hasProgram } from './command.ts'
 import { type DeployFiles, type Facts, PLACES, SERVICE, SIGNER } from './facts.ts'
-import { hasProgram } from './host.ts'
 
 /** The compiled file is in dist/src/setup. */
 const ROOT = path.resolve(import.meta.dirname, '../../..')

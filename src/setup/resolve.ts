@@ -2,7 +2,8 @@
 
 import { type Answers, type Key, NOT_ASKED, readAnswer } from './answers.ts'
 import type { Facts } from './facts.ts'
-import { QUESTIONS, type Question } from './questions.ts'
+import type { Question } from './question.ts'
+import { QUESTIONS } from './questions.ts'
 
 /** As a file or an earlier run has them; secrets may be left out. */
 export type Given = Readonly<Partial<Record<Key, unknown>>>

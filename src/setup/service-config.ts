@@ -159,5 +159,5 @@ export function serviceEnv({ database, database_password, mail_user, mail_passwo
   return lines.length === 0 ? undefined : `${lines.join('\n')}\n`
 }
 
-/** As systemd reads an environment file. */
-const quoted = (value: string) => `"${value.replaceAll(/["\\$`]/g, '\\$&')}"`
+/** As systemd reads an environment file. In single quotes every character is itself, which all that read such a file know. */
+const quoted = (value: string) => (value.includes("'") ? `"${value.replaceAll(/["\\$`]/g, '\\$&')}"` : `'${value}'`)

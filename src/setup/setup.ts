@@ -104,8 +104,13 @@ async function planAndApply(
   const mayReplace = (file: FileWork) => (terminal ? askToReplace(terminal, file) : decided(options, file))
   const begin = (text: string) => void process.stdout.write(text)
   const applying: Applying = { answers, facts, say, begin, mayReplace }
-  const results = await applySteps(steps, applying)
+  // Before the rest, so that a run after a failure asks for nothing again.
   writeFile({ path: PLACES.answers, text: renderAnswers(answers, facts, formerAnswers()), mode: 0o600, owner: 'root' })
+  const results: Results = {}
+  await applySteps(steps, applying, results).catch((error) => {
+    keepSecrets(results)
+    throw error
+  })
   say()
   if (plan.endsWithRequest) {
     for (const line of waitingLines()) say(line)

@@ -7,8 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createHttpClient, type HttpClient, Unreachable } from '../ca/http-client.ts'
 import { makeCredential, serviceCommand } from './administration.ts'
 import { type Answers, covers, hostOf } from './answers.ts'
+import { run } from './command.ts'
 import { type Facts, PLACES } from './facts.ts'
-import { run, writeFile } from './host.ts'
+import { writeFile } from './host.ts'
 import { listenForHttp01 } from './http01-listener.ts'
 import { getTestCertificate } from './test-certificate.ts'
 
@@ -66,7 +67,7 @@ export async function tryCertificate(answers: Answers, facts: Facts): Promise<st
     })
     if (isKept) writeFile({ path: PLACES.proxyCertificate, text: pem, mode: 0o600, owner: 'root' })
     return [
-      `Certificate ${leaf.serialNumber.toLowerCase()} for ${name} was issued${isKept ? ` for your proxy, into ${PLACES.proxyCertificate}; it ends on ${leaf.validTo}` : ' and revoked'}.`,
+      `Certificate ${leaf.serialNumber.toLowerCase()} for ${name} was issued${isKept ? ` for your proxy, into ${PLACES.proxyCertificate}; it ends on ${new Date(leaf.validTo).toISOString().slice(0, 10)}` : ' and revoked'}.`,
       listener
         ? 'The name was validated by http-01.'
         : 'The name was approved by a credential that is revoked now, and not validated.',
