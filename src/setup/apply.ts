@@ -84,7 +84,7 @@ async function applyOne(work: Work, applying: Applying, results: Results, hasCha
 
 async function applyFile(work: FileWork, { facts, say, mayReplace }: Applying): Promise<Said> {
   if (await isDone(work)) return 'done already'
-  if (facts.files[work.path] !== undefined) {
+  if ((facts.files[work.path] ?? work.text) !== work.text) {
     if (!(await mayReplace(work))) return 'kept as it is'
     say(`\n    the file of before is now ${backUp(work.path)}`)
   }

@@ -22,7 +22,7 @@ export function databaseSteps(answers: Answers, { postgres }: Facts): Step[] {
       },
     },
     {
-      title: 'Start it',
+      title: 'Start that cluster',
       work: {
         kind: 'run',
         command: { words: ['pg_ctlcluster', String(postgres), CLUSTER, 'start'], as: 'root' },

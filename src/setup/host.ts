@@ -3,10 +3,15 @@
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import {
-  chmodSync,
+  closeSync,
+  constants,
   copyFileSync,
   existsSync,
+  fchmodSync,
+  fchownSync,
+  fsyncSync,
   mkdirSync,
+  openSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -53,12 +58,12 @@ export async function act(
       return writeFile(work)
     case 'folder':
       mkdirSync(work.path, { recursive: true, mode: 0o700 })
-      return setRights(work.path, work)
+      return setRightsOf(work.path, work)
     case 'random':
-      if (existsSync(work.path)) return setRights(work.path, work)
+      if (existsSync(work.path)) return setRightsOf(work.path, work)
       return writeFile({ ...work, text: `${randomBytes(RANDOM_BYTES).toString('hex')}\n` })
     case 'copy':
-      return existsSync(work.to) ? setRights(work.to, work) : copy(work)
+      return existsSync(work.to) ? setRightsOf(work.to, work) : copy(work)
     case 'user': {
       const groups = work.groups.length > 0 ? ['--groups', work.groups.join(',')] : []
       const words = [
@@ -80,26 +85,26 @@ export async function act(
 }
 
 /** The file has its rights before it has its name. */
-export function writeFile({
-  path: file,
-  text,
-  ...rights
-}: Pick<FileWork, 'path' | 'text' | 'mode' | 'owner' | 'group'>): void {
-  mkdirSync(path.dirname(file), { recursive: true })
-  const half = `${file}.new`
+export function writeFile(work: Pick<FileWork, 'path' | 'text' | 'mode' | 'owner' | 'group'>): void {
+  mkdirSync(path.dirname(work.path), { recursive: true })
+  const half = `${work.path}.new`
   rmSync(half, { force: true })
-  writeFileSync(half, text, { mode: 0o600, flag: 'wx', flush: true })
-  setRights(half, rights)
-  renameSync(half, file)
+  const fd = openSync(half, 'wx', 0o600)
+  try {
+    writeFileSync(fd, work.text)
+    fsyncSync(fd)
+    setRights(fd, work)
+  } finally {
+    closeSync(fd)
+  }
+  renameSync(half, work.path)
 }
 
-function copy({ from, to, isMove, ...rights }: Extract<Work, { kind: 'copy' }>): void {
-  const half = `${to}.part`
-  rmSync(half, { force: true })
-  writeFileSync(half, '', { mode: 0o600, flag: 'wx' })
-  copyFileSync(from, half)
-  setRights(half, rights)
-  renameSync(half, to)
+function copy({ from, isMove, ...work }: Extract<Work, { kind: 'copy' }>): void {
+  // What a user of the service may have put there is no way to the files of others.
+  const flags = constants.O_RDONLY | (isMove ? constants.O_NOFOLLOW : 0)
+  const text = withFile(from, flags, (fd) => readFileSync(fd, 'utf8'))
+  writeFile({ ...work, path: work.to, text })
   if (isMove) rmSync(from)
 }
 
@@ -118,8 +123,27 @@ function hasRights(file: string, rights: Owned): boolean {
   return stdout.trim() === `${ownersOf(rights)} ${rights.mode.toString(8)}`
 }
 
-function setRights(file: string, rights: Owned): void {
-  const { status, stderr } = spawnSync('chown', [ownersOf(rights), file], { encoding: 'utf8' })
-  if (status !== 0) throw new Error(`the owner of ${file} cannot be set: ${stderr.trim()}`)
-  chmodSync(file, rights.mode)
+/** By its descriptor: in a folder of another user the name may lead elsewhere a moment later. */
+function setRights(fd: number, { owner, group = 'root', mode }: Owned): void {
+  fchownSync(fd, idOf('passwd', owner), idOf('group', group))
+  fchmodSync(fd, mode)
+}
+
+const setRightsOf = (file: string, rights: Owned) =>
+  withFile(file, constants.O_RDONLY | constants.O_NOFOLLOW, (fd) => setRights(fd, rights))
+
+function withFile<T>(file: string, flags: number, work: (fd: number) => T): T {
+  const fd = openSync(file, flags)
+  try {
+    return work(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function idOf(database: 'passwd' | 'group', name: string): number {
+  const { stdout } = spawnSync('getent', [database, name], { encoding: 'utf8' })
+  const id = Number(stdout.split(':')[2])
+  if (stdout === '' || !Number.isInteger(id)) throw new Error(`there is no ${name} in ${database}`)
+  return id
 }

@@ -88,7 +88,7 @@ async function planAndApply(
   const fresh = { token: randomBytes(TOKEN_BYTES).toString('base64url') }
   const start = !options['do-not-start']
   const plan = makePlan({ answers, facts, given, fresh, start })
-  const steps = await inspectPlan(plan, existsSync)
+  const steps = await inspectPlan(plan, facts.files)
   const say = (text = '') => console.log(text)
   say('\nThe plan:\n')
   for (const line of planLines(steps)) say(line)

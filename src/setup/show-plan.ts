@@ -2,6 +2,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { plural } from '../shared/lib/plural.ts'
+import type { Facts } from './facts.ts'
 import { isDone } from './host.ts'
 import type { FileWork, Plan, Step } from './step.ts'
 import { wrapped } from './terminal.ts'
@@ -12,12 +13,12 @@ export interface PlannedStep extends Step {
   state: State
 }
 
-/** @param hasFile whether there is a file of this name */
-export async function inspectPlan({ steps }: Plan, hasFile: (file: string) => boolean): Promise<PlannedStep[]> {
+/** @param files texts of the files that are there */
+export async function inspectPlan({ steps }: Plan, files: Facts['files']): Promise<PlannedStep[]> {
   const planned: PlannedStep[] = []
   for (const step of steps) {
     const { work } = step
-    const isOther = work.kind === 'file' && hasFile(work.path)
+    const isOther = work.kind === 'file' && (files[work.path] ?? work.text) !== work.text
     planned.push({ ...step, state: (await isDone(work)) ? 'done already' : isOther ? 'differs' : 'to do' })
   }
   return planned

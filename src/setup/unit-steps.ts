@@ -26,19 +26,19 @@ export function unitSteps(facts: Facts): Step[] {
 
 /** From a built checkout: the units of `deploy`, with the programs of this one. */
 function ownUnits({ deploy, programs }: Facts): Step[] {
-  const unit = (name: string, words: readonly string[] = []): Step => ({
+  const unit = (name: string, path: string, words: readonly string[] = []): Step => ({
     title: `Unit ${name}`,
     work: {
       kind: 'file',
-      path: `${PLACES.units}/${name}.service`,
+      path,
       text: (deploy[`systemd/${name}.service`] ?? '').replace(PROGRAM, `ExecStart=${words.join(' ')} `),
       mode: 0o644,
       owner: 'root',
     },
   })
   return [
-    unit(SIGNER, programs.signer),
-    unit(SERVICE, programs.service),
+    unit(SIGNER, PLACES.signerUnit, programs.signer),
+    unit(SERVICE, PLACES.serviceUnit, programs.service),
     { title: 'Tell systemd', work: { kind: 'run', command: { words: ['systemctl', 'daemon-reload'], as: 'root' } } },
   ]
 }

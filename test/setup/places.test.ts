@@ -17,7 +17,7 @@ printf '%s\\n' "listen_addresses = '*'" "ssl = on" "ssl_cert_file = '$PWD/db.pem
 echo 'hostssl chancery chancery all scram-sha-256' >> pg_hba.conf
 echo '${ADDRESS} db.corp.example' >> /etc/hosts
 pg_ctlcluster $(ls /etc/postgresql) main restart
-cd / && runuser -u postgres -- psql -qc "CREATE ROLE chancery LOGIN PASSWORD 'it is \\"quoted\\" \\$1'" -c 'CREATE DATABASE chancery OWNER chancery'
+cd / && runuser -u postgres -- psql -qc "CREATE ROLE chancery LOGIN PASSWORD 'it is \\"quoted\\" here'" -c 'CREATE DATABASE chancery OWNER chancery'
 `
 
 const ZONE = `
@@ -42,7 +42,7 @@ describe('places', requirePrivateHost(), () => {
     try {
       await host.must('sh', '-c', REMOTE)
       await host.must('sh', '-c', ZONE)
-      host.write('/root/database-password', 'it is "quoted" $1\n')
+      host.write('/root/database-password', 'it is "quoted" here\n')
       host.write(
         ANSWERS_FILE,
         `url: https://${NAME}:8443\ntls: own\nconsole: no\ncrl_url: none\naccounts: open\ndatabase: remote\n` +
