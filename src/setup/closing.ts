@@ -48,8 +48,10 @@ function forClients({ answers, results, root, secretsInFile }: Ending): string[]
   return [
     'Tell your clients:',
     `  directory  ${directory}`,
-    `  root       ${PLACES.root} (copy it to them)`,
-    '  SHA-256    of the root, to compare:',
+    `  root       curl -fsSko root.pem ${answers.url}/roots.pem`,
+    `             or a copy of ${PLACES.root}`,
+    '  SHA-256    of the root, which they compare with that of what they fetched',
+    '             (openssl x509 -in root.pem -noout -fingerprint -sha256):',
     `             ${fingerprint256.slice(0, 48)}`,
     `             ${fingerprint256.slice(48)}`,
     ...(credential

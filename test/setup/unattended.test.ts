@@ -81,6 +81,9 @@ describe('a key in a file', requirePrivateHost(), () => {
     assert.equal(code, 0, output)
     assert.match(output, /was\s+issued and revoked/)
     assert.doesNotMatch(output, /The proxy was not asked/)
+    const [, ...fetchRoot] = /root {7}(curl .*)$/m.exec(output)?.[1]?.split(' ') ?? []
+    await host.must('curl', ...fetchRoot)
+    assert.equal(await host.must('openssl', 'x509', '-in', '/root.pem'), host.read('/etc/chancery/root.pem'))
   })
 
   test('a second run changes nothing, and needs no answers', async () => {
