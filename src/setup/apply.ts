@@ -33,7 +33,10 @@ const TITLE_WIDTH = 60
 
 type Said = 'done already' | 'changed' | 'kept as it is' | 'checked'
 
-/** @param results filled in as it comes: what was made before a failure is shown, too. @throws Error that names the step; what was done before stays, and another run goes on from there */
+/**
+ * @param results filled in as it comes, since what was made before a failure is told, too
+ * @throws Error that names the step; another run goes on from there
+ */
 export async function applySteps(steps: readonly PlannedStep[], applying: Applying, results: Results): Promise<void> {
   let hasChanged = false
   for (const { title, work } of steps) {
@@ -50,12 +53,12 @@ export async function applySteps(steps: readonly PlannedStep[], applying: Applyi
 }
 
 async function applyOne(work: Work, applying: Applying, results: Results, hasChanged: boolean): Promise<Said> {
-  const { answers, facts, say } = applying
+  const { answers, facts, begin } = applying
   switch (work.kind) {
     case 'restart':
       return restart(work.unit, hasChanged)
     case 'wait':
-      await waitUntilReady(answers, (line) => say(`\n    ${line}`)).catch(withLog)
+      await waitUntilReady(answers, begin).catch(withLog)
       return 'checked'
     case 'administrator': {
       const password = await makeAdministrator(facts, work.email)

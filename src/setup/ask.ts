@@ -16,13 +16,14 @@ export async function askAll(terminal: Terminal, facts: Facts, known: Given, aga
   for (const question of QUESTIONS) {
     if (question.when && !question.when(answers, facts)) continue
     const former = known[question.key]
-    if (former !== undefined && !again) {
+    const isOpen = question.mayFollow && former === ''
+    if (former !== undefined && !again && !isOpen) {
       const kept = withAnswer(answers, question, former, facts)
       if ('answers' in kept) {
         answers = kept.answers
         continue
       }
-      terminal.say(`\n${wrapped(`${question.text}: the answer ${String(former)} ${kept.wrong}.`)}`)
+      terminal.say(`\n${wrapped(`${question.text}: the answer ${shown(question, former)} ${kept.wrong}.`)}`)
     }
     answers = await askOne(terminal, question, answers, facts, former)
   }
@@ -43,7 +44,8 @@ async function askOne(terminal: Terminal, question: Question, answers: Answers, 
       continue
     }
     // A dash empties what has a default.
-    const next = withAnswer(answers, question, given === '-' ? '' : given, facts)
+    const isEmptied = given === '-' && !question.isSecret
+    const next = withAnswer(answers, question, isEmptied ? '' : given, facts)
     if ('answers' in next) return next.answers
     terminal.say(wrapped(`"${shown(question, given)}" ${next.wrong}.`, '  '))
   }

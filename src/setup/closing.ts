@@ -65,11 +65,13 @@ function forClients({ answers, results, root, secretsInFile }: Ending): string[]
     '',
     '  REQUESTS_CA_BUNDLE=root.pem certbot certonly --standalone \\',
     ...(answers.accounts === 'eab' ? [`    --eab-kid ${kid} \\`, `    --eab-hmac-key ${key} \\`] : []),
-    `    -d ${name} --server ${directory}`,
+    `    -d ${name} \\`,
+    `    --server ${directory}`,
     '',
     `  LEGO_CA_CERTIFICATES=root.pem lego --http --domains ${name} \\`,
     ...(answers.accounts === 'eab' ? [`    --eab --kid ${kid} \\`, `    --hmac ${key} \\`] : []),
-    `    --email you@${answers.domains[0]} --server ${directory} run`,
+    `    --email you@${answers.domains[0]} \\`,
+    `    --server ${directory} run`,
   ]
 }
 

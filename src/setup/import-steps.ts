@@ -47,7 +47,7 @@ export function importedKey(answers: Answers, facts: Facts, given: GivenCertific
           title: `Take the key out of ${import_path}`,
           work: {
             kind: 'run',
-            command: { words: [...words, '-out', `${PLACES.folder}/issuer.key.new`], as: 'root', env },
+            command: { words: [...words, '-out', `${PLACES.folder}/issuer.key.taken`], as: 'root', env },
             unless: PLACES.issuerKey,
           },
         }
@@ -61,7 +61,7 @@ export function importedKey(answers: Answers, facts: Facts, given: GivenCertific
             title: "Give the key to the signer's user",
             work: {
               kind: 'copy',
-              from: `${PLACES.folder}/issuer.key.new`,
+              from: `${PLACES.folder}/issuer.key.taken`,
               to: PLACES.issuerKey,
               isMove: true,
               ...OF_SIGNER,

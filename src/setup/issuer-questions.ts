@@ -163,6 +163,7 @@ export const ISSUER_QUESTIONS: readonly Question[] = [
     key: 'issuer_certificate',
     text: 'Certificate that the other CA has made from the request',
     about: `The request is ${PLACES.request}. A PEM file; it may hold the CAs above, too. Empty: it is not there yet.`,
+    mayFollow: true,
     when: (answers, facts) => answers.issuer === 'request' && waitsForCertificate(facts),
     usual: () => '',
   },

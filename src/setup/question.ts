@@ -12,6 +12,8 @@ export interface Question {
   choices?: Readonly<Record<string, string>>
   /** Not shown while it is typed, and not kept in a file of answers. */
   isSecret?: true
+  /** An empty answer means that it comes later, so it is asked for at each run. */
+  mayFollow?: true
   /** Absent: always asked. */
   when?(answers: Answers, facts: Facts): boolean
   /** Taken when the answer is left out; without it an answer is needed. */

@@ -20,7 +20,7 @@ const PAUSE_MS = 1_000
 const MAX_BYTES = 65_536
 
 /** @throws Error with what the service says of itself */
-export async function waitUntilReady({ tls, port }: Answers, say: (line: string) => void): Promise<void> {
+export async function waitUntilReady({ tls, port }: Answers, show: (progress: string) => void): Promise<void> {
   const http = createHttpClient({ verify: false, maxConnections: 1 })
   const url = `${tls === 'proxy' ? 'http' : 'https'}://127.0.0.1:${port}/readyz`
   const began = Date.now()
@@ -34,7 +34,7 @@ export async function waitUntilReady({ tls, port }: Answers, say: (line: string)
       } catch (error) {
         last = (error as Error).message
       }
-      if (tries % 10 === 0) say(`still waiting, ${Math.round((Date.now() - began) / 1000)} s: ${last}`)
+      if (tries % 10 === 0) show(`${Math.round((Date.now() - began) / 1000)} s … `)
       await sleep(PAUSE_MS)
     }
   } finally {
