@@ -167,6 +167,15 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'src/admin',
     'src/doctor',
     'src/import',
+    'src/setup/setup.ts',
+  ],
+  // It sets up by the programs themselves, and asks the service as a client would.
+  'src/setup': [
+    ...SHARED,
+    'src/shared/config-file',
+    'src/config/field.ts',
+    'src/ca/acme-proxy',
+    'src/ca/http-client.ts',
   ],
   // Looks at every part from outside, and changes none: of the signer it knows the configuration and the protocol.
   'src/doctor': [
@@ -277,6 +286,7 @@ const KNOWN_TO: Record<string, readonly string[]> = {
     'src/acme',
     'src/admin',
     'src/mpic',
+    'src/setup/answers.ts',
     'src/store',
     // The payloads of events, which receivers outside rely on.
     'src/domain/event.ts',

@@ -67,6 +67,24 @@ const SERVE = [
   }),
 ]
 
+const SETUP = onHost('it makes users, files and units of that host', {
+  usage: 'setup',
+  about: [
+    'Set up service and signer on this host, and get a first certificate',
+    'Asks, shows what it will do, and does it after one confirmation. It may be repeated, and needs no -c FILE.',
+  ],
+  options: {
+    answers: optional('File with answers (YAML): what is in it is not asked', text),
+    unattended: isGiven('Ask nothing; an answer that is missing is an error'),
+    'dry-run': isGiven('Show the plan and the files, and change nothing'),
+    'write-answers': optional('Write the answers to a new file, and change nothing else', text),
+    replace: isGiven('With --unattended: replace files that differ, and keep a copy of each'),
+    'do-not-start': isGiven('Write and check everything, and start nothing'),
+  },
+  examples: ['setup', 'setup --answers answers.yaml --unattended', 'setup --dry-run'],
+  run: async (options) => (await import('../../setup/setup.ts')).setUp(options),
+})
+
 const OF_DATABASE = 'it connects to the database with the password of the configuration'
 
 /** The schema of the database, and indexes that searches want. */
@@ -311,6 +329,7 @@ const INSPECT = [
 
 export const HOST_COMMANDS: readonly HostCommand[] = [
   ...SERVE,
+  SETUP,
   ...DATABASE,
   RECONCILE,
   DOCTOR,

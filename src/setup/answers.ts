@@ -1,0 +1,166 @@
+/** What a set-up has to know. Text typed at a prompt and values of an answers file are read alike. */
+
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { isDomain, isHttpUrl, isNetwork } from '../config/field.ts'
+import { isMailAddress, MAIL_ADDRESS } from '../shared/lib/bounded.ts'
+
+/** More than an operator types; a list of a page is a mistake. */
+const MOST = 64
+const MAX_TEXT = 1024
+
+const oneLine = (expects: string, test: (value: string) => boolean) =>
+  z
+    .string({ error: `must be ${expects}` })
+    .trim()
+    .max(MAX_TEXT)
+    .refine((value) => !/[\p{Cc}]/u.test(value) && test(value), { error: `must be ${expects}` })
+
+const listOf = (expects: string, test: (value: string) => boolean) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' ? value.split(/[\s,]+/).filter((word) => word !== '') : (value ?? [])),
+    z.array(oneLine(`a list of ${expects}`, test), { error: `must be a list of ${expects}` }).max(MOST),
+  )
+
+const yesOrNo = z.preprocess(
+  (value) => ({ yes: true, y: true, no: false, n: false })[String(value).trim().toLowerCase()] ?? value,
+  z.boolean({ error: 'must be yes or no' }),
+)
+
+const choice = <const T extends readonly [string, ...string[]]>(...values: T) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' ? value.trim() : value),
+    z.enum(values, { error: `must be one of ${values.join(', ')}` }),
+  )
+
+const port = z.preprocess(
+  (value) => (typeof value === 'string' && /^\s*\d{1,5}\s*$/.test(value) ? Number(value) : value),
+  z.int({ error: 'must be a port, 1 to 65535' }).min(1).max(65_535),
+)
+
+const isFile = (value: string) => value.startsWith('/')
+const file = oneLine('a whole path, such as /root/ca.p12', isFile)
+const orEmpty = (expects: string, test: (value: string) => boolean) =>
+  oneLine(`${expects}, or empty`, (value) => value === '' || test(value))
+const isHost = (value: string) => isIP(value) > 0 || isDomain(value)
+const secret = z.string({ error: 'must be a text; put a number in quotes' }).max(MAX_TEXT)
+const subject = oneLine('a name such as CN=Example Issuing CA 1,O=Example', (value) =>
+  /^[A-Za-z.0-9]+=[^=]/.test(value),
+)
+/** A host with an optional port is all that an ACME client needs; a path would be one more thing to get wrong. */
+const isPublicUrl = (value: string) => isHttpUrl(value) && /^https:\/\/[^/]+$/.test(value)
+const isCrlPlace = (value: string) => isHttpUrl(value) && /^http:\/\/[^/]+$/.test(value)
+const isDnsName = (value: string) => isDomain(value) && !value.startsWith('*')
+
+export const ANSWERS = z.strictObject({
+  url: oneLine('https:// and a host, such as https://acme.corp.example', isPublicUrl),
+  tls: choice('proxy', 'own', 'files'),
+  proxy: choice('nginx', 'haproxy', 'other'),
+  proxy_certificate: yesOrNo,
+  tls_certificate: file,
+  tls_key: file,
+  port,
+  domains: listOf('domains such as corp.example', isDnsName),
+  networks: listOf('networks such as 10.0.0.0/8', (value) => isNetwork(value) && value.includes('/')),
+  database: choice('local', 'remote', 'trial'),
+  database_hosts: listOf('host names or addresses', isHost),
+  database_port: port,
+  database_name: oneLine('letters, digits and _', (value) => /^[a-z_][a-z0-9_]{0,62}$/.test(value)),
+  database_user: oneLine('letters, digits and _', (value) => /^[a-z_][a-z0-9_]{0,62}$/.test(value)),
+  database_password: secret,
+  database_ca: orEmpty('a whole path', isFile),
+  issuer: choice('new', 'request', 'import'),
+  key: choice('file', 'token'),
+  key_type: choice('P-256', 'P-384', 'P-521', 'RSA-3072', 'RSA-4096'),
+  token: choice('softhsm', 'usb', 'network'),
+  token_library: file,
+  token_label: oneLine('the label of the token', (value) => value !== ''),
+  token_address: oneLine('an IP address', (value) => isIP(value) > 0),
+  token_pin: secret,
+  token_key: oneLine('a label for the key', (value) => /^[\w.-]{1,64}$/.test(value)),
+  root_name: subject,
+  root_passphrase: secret,
+  issuer_name: subject,
+  name_constraints: yesOrNo,
+  import_from: choice('pkcs12', 'pem', 'step-ca'),
+  import_path: file,
+  import_key: file,
+  import_passphrase: secret,
+  issuer_certificate: orEmpty('a whole path', isFile),
+  issuer_root: orEmpty('a whole path', isFile),
+  accounts: choice('eab', 'open'),
+  crl_url: oneLine('http:// and a host, or none', (value) => value === 'none' || isCrlPlace(value)),
+  mail_host: orEmpty('a host', isHost),
+  mail_port: port,
+  mail_from: oneLine(MAIL_ADDRESS, isMailAddress),
+  mail_user: orEmpty('a user name', () => true),
+  mail_password: secret,
+  console: yesOrNo,
+  admin_email: oneLine(MAIL_ADDRESS, isMailAddress),
+  admin_port: port,
+})
+
+export type Answers = z.output<typeof ANSWERS>
+export type Key = keyof Answers
+
+/** What stands for a question that was not asked. */
+export const NOT_ASKED: Answers = {
+  url: '',
+  tls: 'proxy',
+  proxy: 'other',
+  proxy_certificate: false,
+  tls_certificate: '',
+  tls_key: '',
+  port: 8443,
+  domains: [],
+  networks: [],
+  database: 'local',
+  database_hosts: [],
+  database_port: 5432,
+  database_name: 'chancery',
+  database_user: 'chancery',
+  database_password: '',
+  database_ca: '',
+  issuer: 'new',
+  key: 'file',
+  key_type: 'P-256',
+  token: 'softhsm',
+  token_library: '',
+  token_label: '',
+  token_address: '',
+  token_pin: '',
+  token_key: '',
+  root_name: '',
+  root_passphrase: '',
+  issuer_name: '',
+  name_constraints: false,
+  import_from: 'pem',
+  import_path: '',
+  import_key: '',
+  import_passphrase: '',
+  issuer_certificate: '',
+  issuer_root: '',
+  accounts: 'open',
+  crl_url: 'none',
+  mail_host: '',
+  mail_port: 587,
+  mail_from: '',
+  mail_user: '',
+  mail_password: '',
+  console: false,
+  admin_email: '',
+  admin_port: 8444,
+}
+
+/** @returns the value, or what it must be instead */
+export function readAnswer<K extends Key>(key: K, given: unknown): { value: Answers[K] } | { wrong: string } {
+  const read = ANSWERS.shape[key].safeParse(given)
+  if (read.success) return { value: read.data as Answers[K] }
+  return { wrong: read.error.issues[0]?.message ?? 'is not usable' }
+}
+
+export const hostOf = ({ url }: Pick<Answers, 'url'>): string => new URL(url).hostname.replace(/^\[|\]$/g, '')
+
+/** Whether the names that may be issued include this one. */
+export const covers = (domains: readonly string[], name: string): boolean =>
+  domains.some((domain) => name === domain || name.endsWith(`.${domain}`))

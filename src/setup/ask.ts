@@ -1,0 +1,84 @@
+/** Asks the questions of the table on a terminal, one after the other; a wrong answer is explained and asked again. */
+
+import { type Answers, NOT_ASKED } from './answers.ts'
+import type { Facts } from './facts.ts'
+import type { Question } from './question.ts'
+import { QUESTIONS } from './questions.ts'
+import { answerText, type Given, withAnswer } from './resolve.ts'
+import { type Terminal, wrapped } from './terminal.ts'
+
+/**
+ * @param known answers of a file or of an earlier run
+ * @param again asks also for what is known, with it as the default
+ */
+export async function askAll(terminal: Terminal, facts: Facts, known: Given, again: boolean): Promise<Answers> {
+  let answers: Answers = { ...NOT_ASKED }
+  for (const question of QUESTIONS) {
+    if (question.when && !question.when(answers, facts)) continue
+    const former = known[question.key]
+    const isOpen = question.mayFollow && former === ''
+    if (former !== undefined && !again && !isOpen) {
+      const kept = withAnswer(answers, question, former, facts)
+      if ('answers' in kept) {
+        answers = kept.answers
+        continue
+      }
+      terminal.say(`\n${wrapped(`${question.text}: the answer ${shown(question, former)} ${kept.wrong}.`)}`)
+    }
+    answers = await askOne(terminal, question, answers, facts, former)
+  }
+  return answers
+}
+
+async function askOne(terminal: Terminal, question: Question, answers: Answers, facts: Facts, former: unknown) {
+  const usual = former ?? question.usual?.(answers, facts)
+  terminal.say()
+  terminal.say(question.text)
+  terminal.say(wrapped(question.about, '  '))
+  for (const [word, meaning] of Object.entries(question.choices ?? {})) terminal.say(`  ${word.padEnd(9)} ${meaning}`)
+  for (;;) {
+    const typed = question.isSecret ? await askTwice(terminal) : (await terminal.ask(prompt(usual))).trim()
+    const given = typed === '' && !question.isSecret ? usual : typed
+    if (given === undefined) {
+      terminal.say('  An answer is needed.')
+      continue
+    }
+    // A dash empties what has a default.
+    const isEmptied = given === '-' && !question.isSecret
+    const next = withAnswer(answers, question, isEmptied ? '' : given, facts)
+    if ('answers' in next) return next.answers
+    terminal.say(wrapped(`"${shown(question, given)}" ${next.wrong}.`, '  '))
+  }
+}
+
+const shown = ({ isSecret }: Question, given: unknown) => (isSecret ? '…' : answerText(given))
+
+/** A secret that is mistyped is found out much later. */
+async function askTwice(terminal: Terminal): Promise<string> {
+  for (;;) {
+    const first = await terminal.askSecret('> ')
+    if (first === '' || first === (await terminal.askSecret('once more> '))) return first
+    terminal.say('  The two differ.')
+  }
+}
+
+const prompt = (usual: unknown) => {
+  const said = answerText(usual)
+  return said === '' ? '> ' : `[${said}] > `
+}
+
+/** @returns the word of the answer */
+export async function choose(
+  terminal: Terminal,
+  question: string,
+  words: readonly [string, ...string[]],
+): Promise<string> {
+  terminal.say()
+  terminal.say(wrapped(question))
+  for (;;) {
+    const typed = (await terminal.ask(`${words.join(', ')} [${words[0]}] > `)).trim().toLowerCase()
+    const found = typed === '' ? words[0] : words.find((word) => word.startsWith(typed))
+    if (found) return found
+    terminal.say(`  Please type ${words.join(' or ')}.`)
+  }
+}

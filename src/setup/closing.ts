@@ -1,0 +1,124 @@
+/** The last words: what to tell clients, and what comes next. */
+
+import { X509Certificate } from 'node:crypto'
+import { type Answers, hostOf } from './answers.ts'
+import type { Results } from './apply.ts'
+import { type Facts, PLACES } from './facts.ts'
+import { wrapped } from './terminal.ts'
+
+export interface Ending {
+  answers: Answers
+  facts: Facts
+  results: Results
+  /** PEM. */
+  root: string
+  /** Whether the programs were started. */
+  isStarted: boolean
+  /** Passwords and keys are in PLACES.secrets and not shown. */
+  secretsInFile: boolean
+}
+
+export function closingLines(ending: Ending): string[] {
+  const { answers, results, isStarted } = ending
+  return [
+    ...(isStarted ? ['Chancery is ready.'] : startYourself(ending.facts)),
+    ...(results.test ?? []).map((sentence) => wrapped(sentence)),
+    '',
+    ...forClients(ending),
+    ...(answers.console ? ['', ...forAdministrators(ending)] : []),
+    '',
+    ...nextSteps(ending),
+  ]
+}
+
+const startYourself = ({ programs: { service, signer = [] } }: Facts) => [
+  'All is written. Nothing was started; run both of these, each as its user:',
+  '',
+  `  runuser -u chancery-signer -- ${signer.join(' ')} serve -c ${PLACES.signerConfig}`,
+  `  runuser -u chancery -- ${service.join(' ')} -c ${PLACES.config} serve`,
+]
+
+function forClients({ answers, results, root, secretsInFile }: Ending): string[] {
+  const { fingerprint256 } = new X509Certificate(root)
+  const directory = `${answers.url}/directory`
+  const { credential } = results
+  const key = credential && !secretsInFile ? credential.hmacKey.toString('base64url') : 'HMAC_KEY'
+  const kid = credential?.kid ?? 'first'
+  const name = `host.${answers.domains[0]}`
+  return [
+    'Tell your clients:',
+    `  directory  ${directory}`,
+    `  root       curl -fsSko root.pem ${answers.url}/roots.pem`,
+    `             or a copy of ${PLACES.root}`,
+    '  SHA-256    of the root, which they compare with that of what they fetched',
+    '             (openssl x509 -in root.pem -noout -fingerprint -sha256):',
+    `             ${fingerprint256.slice(0, 48)}`,
+    `             ${fingerprint256.slice(48)}`,
+    ...(credential
+      ? [
+          `  credential ${credential.kid}, for one account; its key:`,
+          `             ${secretsInFile ? `in ${PLACES.secrets}` : `${key} (shown once)`}`,
+        ]
+      : answers.accounts === 'eab'
+        ? ['  credential chancery eab create makes one']
+        : []),
+    '',
+    '  REQUESTS_CA_BUNDLE=root.pem certbot certonly --standalone \\',
+    ...(answers.accounts === 'eab' ? [`    --eab-kid ${kid} \\`, `    --eab-hmac-key ${key} \\`] : []),
+    `    -d ${name} \\`,
+    `    --server ${directory}`,
+    '',
+    `  LEGO_CA_CERTIFICATES=root.pem lego --http --domains ${name} \\`,
+    ...(answers.accounts === 'eab' ? [`    --eab --kid ${kid} \\`, `    --hmac ${key} \\`] : []),
+    `    --email you@${answers.domains[0]} \\`,
+    `    --server ${directory} run`,
+  ]
+}
+
+function forAdministrators({ answers: { admin_port, ...answers }, results, secretsInFile }: Ending): string[] {
+  return [
+    `Console: http://127.0.0.1:${admin_port}/api/console/ on this host; from yours:`,
+    `  ssh -L ${admin_port}:127.0.0.1:${admin_port} root@${hostOf(answers)}`,
+    ...(results.password === undefined
+      ? []
+      : [`  user admin, password ${secretsInFile ? `in ${PLACES.secrets}` : `${results.password} (shown once)`}`]),
+  ]
+}
+
+function nextSteps({ answers, facts }: Ending): string[] {
+  const hasRootKey = answers.issuer === 'new'
+  return [
+    'Next:',
+    ...(hasRootKey
+      ? [
+          `  - Take the root off this host: copy ${PLACES.rootCa} to two media that are`,
+          `    kept offline, then: shred -u ${PLACES.rootCa}/key.pem`,
+        ]
+      : []),
+    ...(answers.tls === 'proxy'
+      ? facts.deploy['proxy/nginx.conf'] !== undefined && answers.proxy !== 'other'
+        ? [
+            `  - Proxy: ${PLACES.proxyExample} is for ${answers.proxy};`,
+            '    its first lines say where it goes.',
+            ...(answers.proxy_certificate
+              ? [`    Have a client renew ${PLACES.proxyCertificate} before it ends.`]
+              : []),
+          ]
+        : [
+            `  - Proxy: pass ${answers.url} on`,
+            `    to 127.0.0.1:${answers.port}, with X-Forwarded-For and X-Forwarded-Proto.`,
+          ]
+      : []),
+    `  - Back up the database, ${PLACES.folder} and ${PLACES.signerState}:`,
+    '    docs/operations/database.md.',
+    '  - Watch it: docs/operations/monitoring.md.',
+  ]
+}
+
+/** The plan has ended with a request. */
+export const waitingLines = (): string[] => [
+  `The request is ${PLACES.request}. Have your CA sign it as the certificate`,
+  'of a CA (CA:TRUE, pathlen:0, keyCertSign and cRLSign).',
+  'Then run chancery setup again: it asks for the certificate and goes on.',
+  'Unattended, name the file as issuer_certificate (and issuer_root).',
+]

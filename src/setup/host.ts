@@ -1,0 +1,149 @@
+/** The effects of a set-up on this host: files, folders, users. Programs are run by `command.ts`. */
+
+import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fchmodSync,
+  fchownSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import path from 'node:path'
+import { mustRun, run } from './command.ts'
+import type { FileWork, RunWork, Work } from './step.ts'
+
+const RANDOM_BYTES = 32
+
+/** @returns true where nothing is left to do; false also where that is not known before */
+export async function isDone(work: Work): Promise<boolean> {
+  switch (work.kind) {
+    case 'file':
+      return hasRights(work.path, work) && readFileSync(work.path, 'utf8') === work.text
+    case 'folder':
+    case 'random':
+      return hasRights(work.path, work)
+    case 'copy':
+      return hasRights(work.to, work)
+    case 'user':
+      return spawnSync('id', [work.name], { stdio: 'ignore' }).status === 0
+    case 'run':
+      return isRunDone(work)
+    default:
+      return false
+  }
+}
+
+async function isRunDone({ unless }: RunWork): Promise<boolean> {
+  if (unless === undefined) return false
+  if (typeof unless === 'string') return existsSync(unless)
+  const { code, stdout } = await run(unless)
+  return code === 0 && stdout.trim() !== ''
+}
+
+/** Does what is plain; the rest is `apply.ts`'s. */
+export async function act(
+  work: Exclude<Work, { kind: 'restart' | 'wait' | 'administrator' | 'credential' | 'test-certificate' }>,
+) {
+  switch (work.kind) {
+    case 'file':
+      return writeFile(work)
+    case 'folder':
+      mkdirSync(work.path, { recursive: true, mode: 0o700 })
+      return setRightsOf(work.path, work)
+    case 'random':
+      if (existsSync(work.path)) return setRightsOf(work.path, work)
+      return writeFile({ ...work, text: `${randomBytes(RANDOM_BYTES).toString('hex')}\n` })
+    case 'copy':
+      return existsSync(work.to) ? setRightsOf(work.to, work) : copy(work)
+    case 'user': {
+      const groups = work.groups.length > 0 ? ['--groups', work.groups.join(',')] : []
+      const words = [
+        'useradd',
+        '--system',
+        '--home-dir',
+        work.home,
+        '--shell',
+        '/usr/sbin/nologin',
+        ...groups,
+        work.name,
+      ]
+      await mustRun({ words, as: 'root' })
+      return
+    }
+    case 'run':
+      await mustRun(work.command)
+  }
+}
+
+/** The file has its rights before it has its name. */
+export function writeFile(work: Pick<FileWork, 'path' | 'text' | 'mode' | 'owner' | 'group'>): void {
+  mkdirSync(path.dirname(work.path), { recursive: true })
+  const half = `${work.path}.new`
+  rmSync(half, { force: true })
+  const fd = openSync(half, 'wx', 0o600)
+  try {
+    writeFileSync(fd, work.text)
+    fsyncSync(fd)
+    setRights(fd, work)
+  } finally {
+    closeSync(fd)
+  }
+  renameSync(half, work.path)
+}
+
+function copy({ from, isMove, ...work }: Extract<Work, { kind: 'copy' }>): void {
+  // What a user of the service may have put there is no way to the files of others.
+  const flags = constants.O_RDONLY | (isMove ? constants.O_NOFOLLOW : 0)
+  const text = withFile(from, flags, (fd) => readFileSync(fd, 'utf8'))
+  writeFile({ ...work, path: work.to, text })
+  if (isMove) rmSync(from)
+}
+
+/** @returns where the file of before is kept */
+export function backUp(file: string): string {
+  const kept = `${file}.${new Date().toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}`
+  copyFileSync(file, kept)
+  return kept
+}
+
+type Owned = { mode: number; owner: string; group?: string | undefined }
+const ownersOf = ({ owner, group = 'root' }: Owned) => `${owner}:${group}`
+
+function hasRights(file: string, rights: Owned): boolean {
+  const { stdout } = spawnSync('stat', ['--format=%U:%G %a', file], { encoding: 'utf8' })
+  return stdout.trim() === `${ownersOf(rights)} ${rights.mode.toString(8)}`
+}
+
+/** By its descriptor: in a folder of another user the name may lead elsewhere a moment later. */
+function setRights(fd: number, { owner, group = 'root', mode }: Owned): void {
+  fchownSync(fd, idOf('passwd', owner), idOf('group', group))
+  fchmodSync(fd, mode)
+}
+
+const setRightsOf = (file: string, rights: Owned) =>
+  withFile(file, constants.O_RDONLY | constants.O_NOFOLLOW, (fd) => setRights(fd, rights))
+
+function withFile<T>(file: string, flags: number, work: (fd: number) => T): T {
+  const fd = openSync(file, flags)
+  try {
+    return work(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function idOf(database: 'passwd' | 'group', name: string): number {
+  const { stdout } = spawnSync('getent', [database, name], { encoding: 'utf8' })
+  const id = Number(stdout.split(':')[2])
+  if (stdout === '' || !Number.isInteger(id)) throw new Error(`there is no ${name} in ${database}`)
+  return id
+}

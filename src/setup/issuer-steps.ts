@@ -1,0 +1,171 @@
+/** The steps that bring the issuer's key and certificate to where the signer reads them. */
+
+import { X509Certificate } from 'node:crypto'
+import type { Answers } from './answers.ts'
+import { type Facts, type GivenCertificates, isThere, PLACES } from './facts.ts'
+import { importedKey } from './import-steps.ts'
+import type { Command, Step } from './step.ts'
+
+const ROOT_DAYS = '7300'
+const ISSUER_DAYS = '1825'
+const PASSPHRASE = 'CHANCERY_ROOT_PASSPHRASE'
+const OF_SIGNER = { mode: 0o600, owner: 'chancery-signer', group: 'chancery-signer' } as const
+const PUBLIC = { mode: 0o644, owner: 'root' } as const
+
+const hashOfType = (type: string) => (type === 'P-384' ? 'sha384' : type === 'P-521' ? 'sha512' : 'sha256')
+
+/** The hash that fits the key of an issuer that exists already, else that of the key to be made. */
+export function hashFor({ key_type }: Answers, certificate: string | undefined): 'sha256' | 'sha384' | 'sha512' {
+  if (certificate === undefined) return hashOfType(key_type)
+  const curve = new X509Certificate(certificate).publicKey.asymmetricKeyDetails?.namedCurve
+  return hashOfType({ secp384r1: 'P-384', secp521r1: 'P-521' }[curve ?? ''] ?? '')
+}
+
+export function issuerSteps(answers: Answers, facts: Facts, given: GivenCertificates | undefined): Step[] {
+  if (answers.issuer === 'import') return [...importedKey(answers, facts, given), ...certificates(given)]
+  return [
+    ...(answers.key === 'token' ? token(answers, facts) : []),
+    ...newKey(answers, facts),
+    ...(answers.issuer === 'new' ? rootAndIssuer(answers, facts) : certificates(given)),
+  ]
+}
+
+const signer = (facts: Facts, as: Command['as'], words: readonly string[], env?: Command['env']): Command => ({
+  words: [...(facts.programs.signer ?? []), ...words],
+  as,
+  ...(env && { env }),
+})
+
+function token(answers: Answers, facts: Facts): Step[] {
+  const { token: kind, token_library, token_label, token_pin } = answers
+  if (kind !== 'softhsm')
+    return isThere(facts, PLACES.tokenPin)
+      ? []
+      : [
+          {
+            title: 'Keep the PIN of the token where only the signer can read it',
+            work: { kind: 'file', path: PLACES.tokenPin, text: `${token_pin}\n`, isSecret: true, ...OF_SIGNER },
+          },
+        ]
+  const words = ['init-softhsm', PLACES.softhsm, '--label', token_label, '--library', token_library]
+  return [
+    {
+      title: 'Make a SoftHSM token (for trials: its keys are in files)',
+      work: { kind: 'run', command: signer(facts, 'chancery-signer', words), unless: PLACES.softhsmPin },
+    },
+    {
+      title: 'Tell the signer where SoftHSM keeps its token',
+      work: {
+        kind: 'file',
+        path: PLACES.signerEnv,
+        text: `SOFTHSM2_CONF=${PLACES.softhsmConf}\n`,
+        mode: 0o600,
+        owner: 'root',
+      },
+    },
+  ]
+}
+
+/** Variables that each use of the token needs. */
+export const tokenEnv = ({ issuer, key, token }: Answers): Command['env'] =>
+  issuer !== 'import' && key === 'token' && token === 'softhsm' ? { SOFTHSM2_CONF: PLACES.softhsmConf } : {}
+
+function newKey(answers: Answers, facts: Facts): Step[] {
+  const { key, issuer_name, key_type, token_library, token_label, token_key } = answers
+  const pin = answers.token === 'softhsm' ? PLACES.softhsmPin : PLACES.tokenPin
+  const place = ['--library', token_library, '--token', token_label, '--label', token_key, '--pin-file', pin]
+  const shape = ['--subject', issuer_name, '--type', key_type, '--hash', hashOfType(key_type), '--path-length', '0']
+  const words = ['keygen', ...shape, '--out', PLACES.ceremony, ...(key === 'token' ? place : [])]
+  return [
+    {
+      title: `Make the issuer's key ${key === 'token' ? 'in the token' : '(a file of the signer)'} and a request for its certificate`,
+      work: {
+        kind: 'run',
+        command: signer(facts, 'chancery-signer', words, tokenEnv(answers)),
+        unless: `${PLACES.ceremony}/request.csr`,
+      },
+    },
+    ...(key === 'token'
+      ? []
+      : [
+          {
+            title: "Put the issuer's key where the signer reads it",
+            work: {
+              kind: 'copy',
+              from: `${PLACES.ceremony}/key.pem`,
+              to: PLACES.issuerKey,
+              isMove: true,
+              ...OF_SIGNER,
+            },
+          } as const,
+        ]),
+    {
+      title: 'Put the request where everybody can read it',
+      work: { kind: 'copy', from: `${PLACES.ceremony}/request.csr`, to: PLACES.request, isMove: false, ...PUBLIC },
+    },
+  ]
+}
+
+function rootAndIssuer(answers: Answers, facts: Facts): Step[] {
+  const { root_name, root_passphrase, name_constraints, domains, networks, key_type } = answers
+  const isEncrypted = root_passphrase !== ''
+  const secret = isEncrypted ? { [PASSPHRASE]: root_passphrase } : {}
+  const passphrase = isEncrypted ? ['--passphrase-env', PASSPHRASE] : []
+  const each = (option: string, values: readonly string[]) => values.flatMap((value) => [option, value])
+  const constraints = name_constraints
+    ? [
+        ...each('--permit-dns', domains),
+        ...(networks.length > 0 ? each('--permit-ip', networks) : each('--exclude-ip', ['0.0.0.0/0', '::/0'])),
+      ]
+    : []
+  const hash = ['--hash', hashOfType(key_type)]
+  const root = ['keygen', '--subject', root_name, '--type', key_type, ...hash, '--root-days', ROOT_DAYS]
+  const at = (name: string) => `${PLACES.rootCa}/${name}`
+  const isMade = isThere(facts, at('root.pem')) || isThere(facts, PLACES.issuer)
+  const sign = ['sign-request', PLACES.request, '--root', at('root.pem'), '--key', at('key.pem'), '--days', ISSUER_DAYS]
+  return [
+    {
+      title: `Make a root in ${PLACES.rootCa}${isMade ? '' : `, its key ${isEncrypted ? 'encrypted' : 'NOT encrypted'}`}`,
+      work: {
+        kind: 'run',
+        command: signer(facts, 'root', [...root, '--out', PLACES.rootCa, ...passphrase], secret),
+        unless: isThere(facts, PLACES.issuer) ? PLACES.issuer : at('root.pem'),
+      },
+    },
+    {
+      title: `Have the root sign the issuer${name_constraints ? `, for ${[...domains, ...networks].join(', ')} only` : ''}`,
+      work: {
+        kind: 'run',
+        command: signer(
+          facts,
+          'root',
+          [...sign, ...hash, '--out', at('issuer.pem'), ...constraints, ...passphrase],
+          secret,
+        ),
+        unless: isThere(facts, PLACES.issuer) ? PLACES.issuer : at('issuer.pem'),
+      },
+    },
+    {
+      title: "The root's certificate, where everybody can read it",
+      work: { kind: 'copy', from: at('root.pem'), to: PLACES.root, isMove: false, ...PUBLIC },
+    },
+    {
+      title: "The issuer's certificate beside it",
+      work: { kind: 'copy', from: at('issuer.pem'), to: PLACES.issuer, isMove: false, ...PUBLIC },
+    },
+  ]
+}
+
+function certificates(given: GivenCertificates | undefined): Step[] {
+  if (!given) return []
+  const file = (title: string, path: string, text: string): Step => ({
+    title,
+    work: { kind: 'file', path, text, ...PUBLIC },
+  })
+  const root = given.chain.at(-1) ?? given.issuer
+  return [
+    file("Write the issuer's certificate", PLACES.issuer, given.issuer),
+    ...(given.chain.length > 0 ? [file('Write the certificates above it', PLACES.chain, given.chain.join(''))] : []),
+    file('Write the root that clients trust', PLACES.root, root),
+  ]
+}

@@ -1,0 +1,76 @@
+/** Looks at the host; changes nothing. */
+
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { hasProgram } from './command.ts'
+import { type DeployFiles, type Facts, PLACES, SERVICE, SIGNER } from './facts.ts'
+
+/** The compiled file is in dist/src/setup. */
+const ROOT = path.resolve(import.meta.dirname, '../../..')
+/** A checkout has them beside its programs, a package among its documentation. */
+const DEPLOY_PLACES = [path.join(ROOT, 'deploy'), '/usr/share/doc/chancery/examples', '/usr/share/doc/chancery/deploy']
+const DEPLOY_FILES = [
+  'systemd/chancery.service',
+  'systemd/chancery-signer.service',
+  'proxy/nginx.conf',
+  'proxy/haproxy.cfg',
+]
+/** Debian's packages put the two programs into folders of their own. */
+const isPackage = ROOT.startsWith('/usr/lib/')
+const packaged = {
+  service: ['/usr/bin/chancery'],
+  signer: existsSync('/usr/bin/chancery-signer') ? ['/usr/bin/chancery-signer'] : undefined,
+}
+const inCheckout = (file: string) => [process.execPath, path.join(ROOT, 'dist', file)]
+const UNIT_PLACES = ['/usr/lib/systemd/system', '/lib/systemd/system']
+const SOFTHSM = [
+  '/usr/lib/softhsm/libsofthsm2.so',
+  '/usr/lib64/softhsm/libsofthsm2.so',
+  '/usr/lib64/pkcs11/libsofthsm2.so',
+]
+
+export function readFacts(): Facts {
+  const isUser = (name: string) => spawnSync('id', [name], { stdio: 'ignore' }).status === 0
+  return {
+    // A systemctl without a systemd to speak to fails here.
+    canStart: spawnSync('systemctl', ['list-units', '--no-pager'], { stdio: 'ignore' }).status === 0,
+    users: [SERVICE, SIGNER].filter(isUser),
+    unitsInstalled: UNIT_PLACES.some((folder) => existsSync(path.join(folder, 'chancery.service'))),
+    postgres: newestPostgres(),
+    softhsm: SOFTHSM.find((file) => existsSync(file)),
+    hasOpenssl: hasProgram('openssl'),
+    programs: isPackage ? packaged : { service: inCheckout('src/cli/main.js'), signer: inCheckout('signer/start.cjs') },
+    deploy: readDeploy(),
+    files: readFiles(),
+  }
+}
+
+/** As Debian's packages lay it out. */
+function newestPostgres(): number | undefined {
+  const folder = '/usr/lib/postgresql'
+  const versions = existsSync(folder) ? readdirSync(folder).map(Number) : []
+  return versions.filter((one) => one > 0).sort((a, b) => b - a)[0]
+}
+
+function readDeploy(): DeployFiles {
+  const found = DEPLOY_FILES.flatMap((name) => {
+    const file = DEPLOY_PLACES.map((folder) => path.join(folder, name)).find((one) => existsSync(one))
+    return file === undefined ? [] : [[name, readFileSync(file, 'utf8')] as const]
+  })
+  return Object.fromEntries(found)
+}
+
+function readFiles(): Record<string, string> {
+  const wanted = [...Object.values(PLACES), `${PLACES.rootCa}/root.pem`, `${PLACES.rootCa}/issuer.pem`]
+  return Object.fromEntries(
+    wanted.flatMap((file) => {
+      try {
+        return [[file, readFileSync(file, 'utf8')] as const]
+      } catch {
+        // Absent, or a folder.
+        return []
+      }
+    }),
+  )
+}

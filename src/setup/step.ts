@@ -1,0 +1,57 @@
+/** What a plan is made of. Plain data, so that it can be shown before anything is done. */
+
+export type User = 'root' | 'chancery' | 'chancery-signer' | 'postgres'
+
+export interface Command {
+  words: readonly string[]
+  as: User
+  /** Secrets go here, never into the words. */
+  env?: Readonly<Record<string, string>>
+}
+
+interface Rights {
+  mode: number
+  owner: User
+  group?: User
+}
+
+export interface FileWork extends Rights {
+  kind: 'file'
+  path: string
+  text: string
+  /** Its text is not shown. */
+  isSecret?: true
+}
+
+export type Work =
+  | FileWork
+  | { kind: 'user'; name: User; home: string; groups: readonly User[] }
+  | ({ kind: 'folder'; path: string } & Rights)
+  /** A file of random hexadecimal digits; one that exists is kept. */
+  | ({ kind: 'random'; path: string } & Rights)
+  /** One that exists is kept. */
+  | ({ kind: 'copy'; from: string; to: string; isMove: boolean } & Rights)
+  | RunWork
+  | { kind: 'restart'; unit: 'chancery' | 'chancery-signer' }
+  | { kind: 'wait' }
+  | { kind: 'administrator'; email: string }
+  | { kind: 'credential'; kid: string; allow: readonly string[] }
+  | { kind: 'test-certificate' }
+
+export interface RunWork {
+  kind: 'run'
+  command: Command
+  /** Nothing is to be done where this file exists, or where this command succeeds and prints something. */
+  unless?: string | Command
+}
+
+export interface Step {
+  title: string
+  work: Work
+}
+
+export interface Plan {
+  steps: readonly Step[]
+  /** The plan ends with a request that another CA has to sign. */
+  endsWithRequest: boolean
+}

@@ -1,0 +1,112 @@
+/** A first certificate by ACME, through the public URL: ordered, proven or approved, downloaded, revoked. */
+
+import { generateKeyPairSync, type KeyObject, sign, X509Certificate } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type AcmeClient, createAcmeClient, type Signer } from '../ca/acme-proxy/upstream-client.ts'
+import { type ExternalCredential, externalBinding, upstreamKey } from '../ca/acme-proxy/upstream-key.ts'
+import {
+  answerChallenges,
+  failureOf,
+  readAuthorizations,
+  readOrder,
+  responsesTo,
+} from '../ca/acme-proxy/upstream-order.ts'
+import type { HttpClient } from '../ca/http-client.ts'
+import { encodeBase64url } from '../shared/lib/encoding.ts'
+import { buildCsr } from '../shared/pki/csr-writer.ts'
+import type { PublishTokens } from './http01-listener.ts'
+
+interface TestOrder {
+  url: string
+  name: string
+  http: HttpClient
+  binding: ExternalCredential
+  /** It is for use, and not revoked. */
+  isKept: boolean
+  /** Answers http-01; undefined where the name was approved beforehand. */
+  publish: PublishTokens | undefined
+}
+
+const REQUEST_MS = 15_000
+/** A validation, a signature in a slow token. */
+const PATIENCE_MS = 90_000
+const PAUSE_MS = 500
+
+export interface Issued {
+  leaf: X509Certificate
+  /** Its chain and its key, PEM. */
+  pem: string
+}
+
+/** @returns the certificate, which is revoked already unless it is kept. @throws Error that says at which step it ended */
+export async function getTestCertificate({ url, name, http, binding, publish, isKept }: TestOrder): Promise<Issued> {
+  const client = createAcmeClient({
+    directoryUrl: `${url}/directory`,
+    http,
+    requestTimeoutMs: REQUEST_MS,
+    nonceRetries: 3,
+  })
+  const key = upstreamKey(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)
+  const { newAccount, newOrder, revokeCert } = await client.directory()
+  const account = await client.post(
+    newAccount,
+    { key },
+    {
+      termsOfServiceAgreed: true,
+      externalAccountBinding: externalBinding(binding, key, newAccount),
+    },
+  )
+  const signer = { key, kid: account.location }
+  const placed = await client.post(newOrder, signer, { identifiers: [{ type: 'dns', value: name }] })
+  const order = placed.location ?? ''
+  if (publish) await prove(client, signer, order, name, { publish, thumbprint: key.thumbprint })
+  const { finalize } = await reached(client, signer, order, 'ready')
+  const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  await client.post(finalize, signer, { csr: encodeBase64url(requestFor(name, pair)) })
+  const { certificate } = await reached(client, signer, order, 'valid')
+  const { body } = await client.post(certificate ?? '', signer, undefined)
+  const leaf = new X509Certificate(body)
+  if (leaf.checkHost(name) === undefined) throw new Error(`the certificate is not for ${name}`)
+  if (!isKept) await client.post(revokeCert, signer, { certificate: encodeBase64url(leaf.raw) })
+  return { leaf, pem: `${body}${pair.privateKey.export({ format: 'pem', type: 'pkcs8' })}` }
+}
+
+interface Proof {
+  publish: PublishTokens
+  thumbprint: string
+}
+
+async function prove(client: AcmeClient, signer: Signer, url: string, name: string, { publish, thumbprint }: Proof) {
+  const signal = AbortSignal.timeout(PATIENCE_MS)
+  const order = readOrder(await client.post(url, signer, undefined), url, 1)
+  const authorizations = await readAuthorizations(client, signer, order, { type: 'http-01', signal })
+  const responses = responsesTo(authorizations, 'http-01', [{ type: 'dns', value: name }])
+  if (typeof responses === 'string') throw new Error(responses)
+  for (const { token } of responses) publish(token, `${token}.${thumbprint}`)
+  await answerChallenges(client, signer, responses, { isRepeated: false, signal })
+}
+
+/** @throws Error with the service's reason when the order fails, or does not get there in time */
+async function reached(client: AcmeClient, signer: Signer, url: string, wanted: 'ready' | 'valid') {
+  for (const until = Date.now() + PATIENCE_MS; ; await sleep(PAUSE_MS)) {
+    const order = readOrder(await client.post(url, signer, undefined), url, 1)
+    if (order.status === wanted) return order
+    const isOver = Date.now() > until
+    if (order.status !== 'invalid' && !isOver) continue
+    const wait = { type: 'http-01', signal: AbortSignal.timeout(REQUEST_MS) } as const
+    const { text } = failureOf(order, await readAuthorizations(client, signer, order, wait))
+    throw new Error(
+      isOver ? `the order was still ${order.status} after ${PATIENCE_MS / 1000} s` : `the order failed: ${text}`,
+    )
+  }
+}
+
+function requestFor(name: string, { publicKey, privateKey }: { publicKey: KeyObject; privateKey: KeyObject }): Buffer {
+  return buildCsr({
+    spki: publicKey.export({ type: 'spki', format: 'der' }),
+    dnsNames: [name],
+    ipAddresses: [],
+    signatureAlgorithm: 'SHA256withECDSA',
+    sign: (info) => sign('sha256', info, privateKey),
+  })
+}

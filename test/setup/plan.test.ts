@@ -1,0 +1,213 @@
+/** The table of questions and the plan, as plain data: what is asked, and what follows from the answers. */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, test } from 'node:test'
+import { parseConfig } from '../../signer/config.ts'
+import { parseConfigText } from '../../src/config/load.ts'
+import { ANSWERS, type Answers, NOT_ASKED } from '../../src/setup/answers.ts'
+import { type Facts, PLACES } from '../../src/setup/facts.ts'
+import { makePlan } from '../../src/setup/plan.ts'
+import { QUESTIONS } from '../../src/setup/questions.ts'
+import { type Given, renderAnswers, resolveAnswers } from '../../src/setup/resolve.ts'
+import type { Step, Work } from '../../src/setup/step.ts'
+import { readDocument } from '../../src/shared/config-file/document.ts'
+
+const ROOT = path.resolve(import.meta.dirname, '../../..')
+const text = (name: string) => readFileSync(path.join(ROOT, 'deploy', name), 'utf8')
+
+const FACTS: Facts = {
+  canStart: true,
+  users: [],
+  unitsInstalled: false,
+  postgres: 17,
+  softhsm: '/usr/lib/softhsm/libsofthsm2.so',
+  hasOpenssl: true,
+  programs: { service: ['/usr/bin/node', '/srv/main.js'], signer: ['/usr/bin/node', '/srv/start.cjs'] },
+  deploy: Object.fromEntries(
+    ['systemd/chancery.service', 'systemd/chancery-signer.service', 'proxy/nginx.conf', 'proxy/haproxy.cfg'].map(
+      (name) => [name, text(name)],
+    ),
+  ),
+  files: {},
+}
+
+const FEWEST = { url: 'https://acme.corp.example', admin_email: 'ops@corp.example' }
+const SECRET = 'a secret of nobody'
+const MAIL = { mail_host: 'mail.corp.example', mail_from: 'ca@corp.example', mail_user: 'ca', mail_password: SECRET }
+const REMOTE = { database: 'remote', database_hosts: 'db1.corp.example, db2.corp.example', database_password: SECRET }
+
+function resolved(given: Given, facts = FACTS): Answers {
+  const result = resolveAnswers({ ...FEWEST, ...given }, facts)
+  assert.ok('answers' in result, 'errors' in result ? result.errors.join('\n') : '')
+  return result.answers
+}
+
+const errorsOf = (given: Given, facts = FACTS) => {
+  const result = resolveAnswers(given, facts)
+  return 'errors' in result ? result.errors : []
+}
+
+const planOf = (given: Given, facts = FACTS, start = true) =>
+  makePlan({ answers: resolved(given, facts), facts, given: undefined, fresh: { token: 't'.repeat(43) }, start })
+
+const fileIn = (steps: readonly Step[], file: string): string => {
+  const found = steps.map(({ work }) => work).find((work) => work.kind === 'file' && work.path === file)
+  return found?.kind === 'file' ? found.text : ''
+}
+
+describe('questions', () => {
+  test('each key of a file of answers has one question', () => {
+    assert.deepEqual(QUESTIONS.map(({ key }) => key).sort(), Object.keys(ANSWERS.shape).sort())
+    assert.deepEqual(Object.keys(NOT_ASKED).sort(), Object.keys(ANSWERS.shape).sort())
+  })
+
+  test('each is explained in sentences, and a choice by every word that it takes', () => {
+    for (const { key, about, choices } of QUESTIONS) {
+      assert.match(about, /[.]$/, key)
+      const accepted = Object.keys(choices ?? {}).filter((word) => ANSWERS.shape[key].safeParse(word).success)
+      assert.deepEqual(accepted, Object.keys(choices ?? {}), key)
+    }
+  })
+
+  test('the URL and the address of the administrator are enough', () => {
+    const answers = resolved({})
+    assert.deepEqual(answers.domains, ['corp.example'])
+    assert.equal(answers.issuer_name, 'CN=corp.example Issuing CA 1')
+  })
+
+  test('all that is missing or wrong is named at once, by its key', () => {
+    const errors = errorsOf({ url: FEWEST.url, domains: '*.corp.example', port: 70_000, database: 'remote' })
+    assert.deepEqual(
+      errors.map((error) => error.split(':')[0]),
+      ['port', 'domains', 'database_hosts', 'database_password', 'admin_email'],
+    )
+  })
+
+  for (const [why, given, expected] of [
+    ['an address as URL', { url: 'https://192.0.2.1' }, /url: takes a name/],
+    ['a path in the URL', { url: 'https://ca.corp.example/acme' }, /url: must be https/],
+    ['a short passphrase', { ...FEWEST, root_passphrase: 'short' }, /root_passphrase: has fewer than 12/],
+    [
+      'its own certificate for a name outside',
+      { ...FEWEST, tls: 'own', domains: 'other.example' },
+      /has to cover acme/,
+    ],
+    ['one port twice', { ...FEWEST, admin_port: 8443 }, /admin_port: is the port of the service/],
+    ['a line end in a name', { ...FEWEST, issuer_name: 'CN=a\nb' }, /issuer_name: must be a name/],
+  ] as const)
+    test(`${why} is refused`, () => assert.match(errorsOf(given).join('\n'), expected))
+
+  test('what a host lacks is said with the line that brings it', () => {
+    const bare: Facts = { ...FACTS, postgres: undefined, softhsm: undefined }
+    const errors = errorsOf({ ...FEWEST, key: 'token', token_library: '/lib/x.so' }, bare).join('\n')
+    assert.match(errors, /database: .*apt install postgresql/)
+    assert.match(errors, /token: .*apt install softhsm2/)
+  })
+
+  test('a file of answers leads to the same answers, and holds no secret', () => {
+    const answers = resolved({ ...MAIL, ...REMOTE, root_passphrase: SECRET })
+    const written = renderAnswers(answers, FACTS, {})
+    assert.doesNotMatch(written, new RegExp(SECRET))
+    const { value } = readDocument(written, 'yaml')
+    const secrets = { mail_password: SECRET, database_password: SECRET, root_passphrase: SECRET }
+    assert.deepEqual(resolved({ ...(value as Given), ...secrets }), answers)
+  })
+
+  test('answers that are not asked for again are kept', () => {
+    const issued: Facts = { ...FACTS, files: { [PLACES.issuer]: '' } }
+    const former = { root_name: 'CN=Former Root' }
+    assert.match(renderAnswers(resolved({}, issued), issued, former), /^root_name: "CN=Former Root"$/m)
+  })
+})
+
+const KINDS: Readonly<Record<string, Given>> = {
+  'behind a proxy': {},
+  'own certificate': { tls: 'own', networks: '10.0.0.0/8 2001:db8::/32' },
+  'certificate of the operator': { tls: 'files', tls_certificate: '/etc/ssl/a.pem', tls_key: '/etc/ssl/a.key' },
+  'database elsewhere, mail': { ...REMOTE, ...MAIL, database_ca: '/etc/ssl/db.pem' },
+  'SoftHSM, open, no list': { key: 'token', accounts: 'open', crl_url: 'none', console: false },
+  'token on the network': {
+    key: 'token',
+    token: 'network',
+    token_library: '/usr/lib/vendor.so',
+    token_label: 'ca',
+    token_address: '192.0.2.9',
+    token_pin: SECRET,
+  },
+}
+
+describe('the plan', () => {
+  for (const [kind, given] of Object.entries(KINDS)) {
+    test(`${kind}: both configurations are valid`, () => {
+      const { steps } = planOf(given)
+      const env = { DB_PASSWORD: SECRET, SMTP_PASSWORD: SECRET }
+      const config = parseConfigText(fileIn(steps, PLACES.config), { format: 'yaml', env })
+      assert.deepEqual(config.ok ? [] : config.errors, [])
+      assert.equal(parseConfig(fileIn(steps, PLACES.signerConfig), 'signer.yaml').issuers.length, 1)
+    })
+
+    test(`${kind}: no secret is in the words of a program, nor in a file that others read`, () => {
+      const { steps } = planOf({ ...given, root_passphrase: SECRET })
+      for (const { work, title } of steps) assert.doesNotMatch(openTextOf(work), new RegExp(SECRET), title)
+    })
+  }
+
+  test("the issuer's certificate is limited to what may be issued", () => {
+    const words = wordsOf(planOf({ networks: '10.0.0.0/8' }).steps, 'sign-request')
+    assert.match(words, /--permit-dns corp\.example --permit-ip 10\.0\.0\.0\/8/)
+    assert.match(wordsOf(planOf({}).steps, 'sign-request'), /--exclude-ip 0\.0\.0\.0\/0 --exclude-ip ::\/0/)
+    assert.doesNotMatch(wordsOf(planOf({ name_constraints: 'no' }).steps, 'sign-request'), /--(?:permit|exclude)/)
+  })
+
+  test('a request for another CA is where the plan ends', () => {
+    const { steps, endsWithRequest } = planOf({ issuer: 'request' })
+    assert.equal(endsWithRequest, true)
+    assert.equal(fileIn(steps, PLACES.config), '')
+  })
+
+  test('where nothing can be started, nothing is', () => {
+    const started = ({ steps }: { steps: readonly Step[] }) =>
+      steps.filter(({ work }) => work.kind === 'restart').length
+    assert.equal(started(planOf({})), 2)
+    assert.equal(started(planOf({}, FACTS, false)), 0)
+    assert.equal(started(planOf({}, { ...FACTS, canStart: false })), 0)
+  })
+
+  test("a checkout's units start the programs of the checkout", () => {
+    const unit = fileIn(planOf({}).steps, '/etc/systemd/system/chancery.service')
+    assert.match(unit, /^ExecStart=\/usr\/bin\/node \/srv\/main\.js -c \/etc\/chancery\/config\.yaml serve$/m)
+    const installed = planOf({}, { ...FACTS, unitsInstalled: true }).steps
+    assert.equal(fileIn(installed, '/etc/systemd/system/chancery.service'), '')
+  })
+
+  test('the secret of administrators outlives a repetition', () => {
+    const config = fileIn(planOf({}).steps, PLACES.config)
+    const facts: Facts = { ...FACTS, files: { [PLACES.config]: config } }
+    const again = makePlan({ answers: resolved({}), facts, given: undefined, fresh: { token: 'other' }, start: true })
+    assert.equal(fileIn(again.steps, PLACES.config), config)
+  })
+
+  test('examples for proxies have the names of the installation', () => {
+    for (const proxy of ['nginx', 'haproxy']) {
+      const example = fileIn(
+        planOf({ proxy, port: 9443, crl_url: 'http://crl.corp.example' }).steps,
+        PLACES.proxyExample,
+      )
+      assert.match(example, /127\.0\.0\.1:9443/)
+      assert.match(example, /acme\.corp\.example/)
+      assert.match(example, /\/etc\/chancery\/proxy\.pem/)
+    }
+  })
+})
+
+const openTextOf = (work: Work): string => {
+  if (work.kind === 'run') return work.command.words.join(' ')
+  return work.kind === 'file' && work.mode !== 0o600 ? work.text : ''
+}
+
+const wordsOf = (steps: readonly Step[], command: string): string =>
+  steps
+    .map(({ work }) => (work.kind === 'run' ? work.command.words.join(' ') : ''))
+    .find((words) => words.includes(` ${command} `)) ?? ''

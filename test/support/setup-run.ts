@@ -1,0 +1,35 @@
+/** Runs `chancery setup` on a copy of this machine. */
+
+import { CHECKOUT, openPrivateHost, type PrivateHost, startPostgres } from './private-host.ts'
+
+export const NAME = 'acme.corp.example'
+export const ANSWERS_FILE = '/root/answers.yaml'
+const MAIN = `${CHECKOUT}/dist/src/cli/main.js`
+
+export interface SetupHost extends PrivateHost {
+  setUp(...options: string[]): Promise<{ code: number | null; output: string }>
+  /** A command of the service with its configuration, as its user. */
+  chancery(...words: string[]): Promise<string>
+  signer(...words: string[]): Promise<string>
+}
+
+/** @param options.postgres false: no cluster runs there */
+export async function openSetupHost({ systemd = true, postgres = true } = {}): Promise<SetupHost> {
+  const host = await openPrivateHost({ hosts: [NAME], systemd })
+  try {
+    if (postgres) await startPostgres(host)
+  } catch (error) {
+    await host.close()
+    throw error
+  }
+  const config = ['-c', '/etc/chancery/config.yaml']
+  return {
+    ...host,
+    setUp: (...options) => host.run('/usr/bin/node', MAIN, 'setup', ...options),
+    chancery: (...words) => host.must('runuser', '-u', 'chancery', '--', '/usr/bin/node', MAIN, ...config, ...words),
+    signer: (...words) => host.must('/usr/bin/node', `${CHECKOUT}/dist/signer/start.cjs`, ...words),
+  }
+}
+
+/** The fewest answers, and those of a test. */
+export const answersFile = (more = ''): string => `url: https://${NAME}\nadmin_email: ops@corp.example\n${more}`
