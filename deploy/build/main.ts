@@ -9,6 +9,15 @@ const isTreeOf = (value: string) => {
   return value
 }
 
+const isNodeMajor = (value: string) => {
+  if (value !== '20' && value !== '24') throw new Error('takes 20 or 24')
+  return value
+}
+const isRevision = (value: string) => {
+  if (!/^[1-9]\d{0,3}$/.test(value)) throw new Error('takes a whole number from 1 to 9999')
+  return Number(value)
+}
+
 const TREE = command({
   usage: 'tree <folder>',
   about: 'Write the programs with the packages that they load on this platform',
@@ -31,12 +40,39 @@ const MANUAL = command({
   },
 })
 
+const DEB = command({
+  usage: 'deb <folder>',
+  about: 'Build the Debian packages chancery and chancery-signer with debhelper',
+  options: { revision: option('Tells builds of one release apart: the 1 of 1.0.0-1', isRevision, 1) },
+  examples: ['deb build/packages', 'deb --revision 2 build/packages'],
+  async run({ revision }, [folder = '']) {
+    const made = await (await import('./deb.ts')).buildPrograms(path.resolve(folder), revision)
+    console.log(made.join('\n'))
+    return 0
+  },
+})
+
+const DEB_NODEJS = command({
+  usage: 'deb-nodejs <folder>',
+  about: 'Build the Debian package chancery-nodejs, with a Node.js from the npm registry',
+  options: { node: option('20 for Debian 12, 24 for newer ones', isNodeMajor, '24') },
+  examples: ['deb-nodejs build/packages', 'deb-nodejs --node 20 build/packages'],
+  async run({ node }, [folder = '']) {
+    const [{ buildNode }, { NODE_RELEASES }] = await Promise.all([import('./deb.ts'), import('./node-release.ts')])
+    const made = await buildNode(path.resolve(folder), NODE_RELEASES[node])
+    console.log(made.join('\n'))
+    return 0
+  },
+})
+
 await runProgram(
   {
     name: 'package',
     version: '',
-    about: ['Makes what is installed: the tree of files for production, manual pages and completions.'],
-    commands: [TREE, MANUAL],
+    about: [
+      'Makes what is installed: the tree of files for production, manual pages and completions, Debian packages.',
+    ],
+    commands: [TREE, MANUAL, DEB, DEB_NODEJS],
   },
   process.argv.slice(2),
 )

@@ -84,7 +84,8 @@ function isNeeded(file: string): boolean {
   if (!file.startsWith('node_modules/')) return true
   const name = path.basename(file)
   if (name.startsWith('uws_') && name.endsWith('.node')) return HTTP_BINARY.test(name)
-  if (/^node_modules\/uWebSockets\.js\/(?:docs|examples|src|tests|misc|mvp|scripts|\.github)$/.test(file)) return false
+  if (name.startsWith('.') || /^node_modules\/uWebSockets\.js\/(?:src|misc|mvp|scripts)$/.test(file)) return false
+  if (/node_modules\/(?:@[^/]+\/)?[^/]+\/(?:docs?|examples?|tests?|bench(?:mark)?s?)$/.test(file)) return false
   if (/\/build\/(?!Release$|Release\/[^/]+\.node$)/.test(file)) return false
-  return !/\.(?:map|[cm]?ts|md|flow|c|cc|cpp|h|gyp|gypi|markdown)$/i.test(name) || /^licen[cs]e|^notice/i.test(name)
+  return !/\.(?:map|[cm]?ts|md|flow|c|cc|cpp|h|gyp|gypi|markdown|html|sh)$/i.test(name) || /^licen[cs]e|^notice/i.test(name)
 }

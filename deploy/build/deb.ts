@@ -1,0 +1,86 @@
+/** The Debian packages `chancery` and `chancery-signer`, and the Node.js that they prefer to that of the system. */
+
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { writeManual } from './manual.ts'
+import { fetchNode, type NodeRelease } from './node-release.ts'
+import { run } from './run.ts'
+import { ROOT, writeTree } from './tree.ts'
+
+const DEPLOY = path.join(ROOT, 'deploy')
+
+/** As Debian orders versions: 1.0.0-rc.1 comes before 1.0.0. */
+export function debianVersion(version: string, revision: number): string {
+  return `${version.replace('-', '~')}-${revision}`
+}
+
+/**
+ * @param folder gets the packages
+ * @param revision tells builds of one release apart
+ * @returns the names of the files
+ */
+export async function buildPrograms(folder: string, revision: number): Promise<string[]> {
+  const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { version: string }
+  const source = { name: 'chancery', version: debianVersion(version, revision), debian: 'programs' }
+  return buildSource(source, folder, async (at) => {
+    await writeTree(path.join(at, 'tree'))
+    await writeTree(path.join(at, 'signer-tree'), 'signer')
+    await writeManual(path.join(at, 'manual'))
+    cpSync(DEPLOY, path.join(at, 'deploy'), { recursive: true })
+    cpSync(path.join(ROOT, 'signer/signer.example.yaml'), path.join(at, 'signer.example.yaml'))
+    for (const name of ['chancery', 'chancery-signer']) {
+      cpSync(path.join(DEPLOY, `systemd/${name}.service`), path.join(at, `debian/${name}.service`))
+      // Each package works without the other, so both bring the users and the rights of both.
+      cpSync(path.join(DEPLOY, 'sysusers.d/chancery.conf'), path.join(at, `debian/${name}.sysusers`))
+      cpSync(path.join(DEPLOY, 'tmpfiles.d/chancery.conf'), path.join(at, `debian/${name}.tmpfiles`))
+    }
+  })
+}
+
+export async function buildNode(folder: string, release: NodeRelease): Promise<string[]> {
+  const source = { name: 'chancery-nodejs', version: debianVersion(release.version, 1), debian: 'nodejs' }
+  return buildSource(source, folder, async (at) => {
+    fetchNode(release, at)
+    writeFileSync(path.join(at, 'glibc'), release.glibc)
+  })
+}
+
+interface Source {
+  name: string
+  version: string
+  /** Folder below deploy/debian. */
+  debian: string
+}
+
+async function buildSource(
+  { name, version, debian }: Source,
+  folder: string,
+  write: (at: string) => Promise<void>,
+): Promise<string[]> {
+  const temporary = mkdtempSync(path.join(tmpdir(), 'chancery-deb-'))
+  try {
+    const at = path.join(temporary, 'source')
+    cpSync(path.join(DEPLOY, 'debian', debian), path.join(at, 'debian'), { recursive: true })
+    writeFileSync(path.join(at, 'debian/changelog'), changelog(name, version))
+    await write(at)
+    run('dpkg-buildpackage', ['--build=binary', '--no-sign'], at)
+    mkdirSync(folder, { recursive: true })
+    const made = readdirSync(temporary).filter((file) => file.endsWith('.deb'))
+    for (const file of made) cpSync(path.join(temporary, file), path.join(folder, file))
+    return made.sort()
+  } finally {
+    rmSync(temporary, { recursive: true, force: true })
+  }
+}
+
+/** With the date of the newest commit, from which debhelper takes the times of all files: two builds are alike. */
+function changelog(name: string, version: string): string {
+  const date = run('git', ['log', '-1', '--format=%cD'], ROOT).trim()
+  return `${name} (${version}) stable; urgency=medium
+
+  * See CHANGELOG.md of this release.
+
+ -- Chancery maintainers <maintainers@chancery.invalid>  ${date}
+`
+}
