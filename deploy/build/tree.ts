@@ -87,5 +87,7 @@ function isNeeded(file: string): boolean {
   if (name.startsWith('.') || /^node_modules\/uWebSockets\.js\/(?:src|misc|mvp|scripts)$/.test(file)) return false
   if (/node_modules\/(?:@[^/]+\/)?[^/]+\/(?:docs?|examples?|tests?|bench(?:mark)?s?)$/.test(file)) return false
   if (/\/build\/(?!Release$|Release\/[^/]+\.node$)/.test(file)) return false
-  return !/\.(?:map|[cm]?ts|md|flow|c|cc|cpp|h|gyp|gypi|markdown|html|sh)$/i.test(name) || /^licen[cs]e|^notice/i.test(name)
+  return (
+    !/\.(?:map|[cm]?ts|md|flow|c|cc|cpp|h|gyp|gypi|markdown|html|sh)$/i.test(name) || /^licen[cs]e|^notice/i.test(name)
+  )
 }

@@ -22,7 +22,7 @@ describe('the units', requireCommand('systemd-analyze'), () => {
   /** With programs that are here, since they are looked for. */
   const written = (name: string, text = read(`systemd/${name}`)) => {
     const file = path.join(folder, name)
-    writeFileSync(file, text.replace(/^ExecStart=[\w-]+/m, `ExecStart=${process.execPath}`))
+    writeFileSync(file, text.replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`))
     return file
   }
   const signer = written('chancery-signer.service')
