@@ -1,10 +1,12 @@
 /** The Debian packages on Debian 12 and 13: installed, upgraded, taken back, removed. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { startResponder } from '../support/acme-client.ts'
+import { testCa } from '../support/ca.ts'
 import {
   type DebianBase,
   type DebianHost,
@@ -13,8 +15,23 @@ import {
   makeBase,
   openHost,
 } from '../support/debian-root.ts'
+import { freePort } from '../support/free-port.ts'
+import {
+  AS_SERVICE,
+  configureService,
+  configureSigner,
+  runningRelease,
+  type ServicePlace,
+  startDatabase,
+  startUnit,
+  untilReady,
+} from '../support/packaged-service.ts'
+import { haproxy, makeCertificate } from '../support/proxies.ts'
+import { EXTERNAL_URL, endLanes, type Lane, startLane } from '../support/proxy-flows.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { mustRun } from '../support/run-command.ts'
+import { FLOWS, FLOWS_TIMEOUT_MS } from '../support/steady-flows.ts'
+import { until } from '../support/until.ts'
 
 const PACKAGE = path.resolve(import.meta.dirname, '../../deploy/build/main.js')
 const PACKAGES = '/packages'
@@ -29,7 +46,7 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
   const bases = {} as Record<DebianRelease, DebianBase>
   before(async () => {
     const makes = (['bookworm', 'trixie'] as const).map(async (release) => {
-      bases[release] = await makeBase(release, release === 'trixie' ? ['nodejs'] : [])
+      bases[release] = await makeBase(release, release === 'trixie' ? ['nodejs', 'postgresql'] : [])
     })
     const builds = async () => {
       await build('deb')
@@ -155,4 +172,117 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
       await host.end()
     }
   })
+
+  describe('two hosts behind HAProxy', requireCommand('haproxy'), () => {
+    let scene: Scene
+    const cleanups: (() => unknown)[] = []
+    before(async () => {
+      scene = await twoHosts(cleanups)
+    })
+    after(async () => {
+      for (const cleanup of cleanups.toReversed()) await cleanup()
+    })
+
+    test(`an upgrade of one after the other loses no request of ${FLOWS} flows`, {
+      timeout: FLOWS_TIMEOUT_MS,
+    }, async (t) => {
+      const { hosts, places, lane } = scene
+      let flows = 0
+      const goOn = async () => {
+        flows += Math.ceil(FLOWS / 3)
+        await lane.flows.reached(flows)
+      }
+      await goOn()
+      for (const [which, host] of hosts.entries()) {
+        await mustInstall(host, which === 0 ? programs(2) : [fileOf('chancery', '-2_')])
+        assert.match((await runningRelease(host, 'chancery')) ?? '', /-2$/)
+        await untilReady(host, places[which]!)
+        await until('HAProxy uses both', () => haproxy.usesAll(scene.folder, lane.ports))
+        await goOn()
+      }
+      assert.match((await runningRelease(hosts[0]!, 'chancery-signer')) ?? '', /-2$/)
+      await endLanes([lane], (line) => t.diagnostic(`an upgrade of two packages behind ${line}`))
+    })
+
+    test('a release that needs migrations is installed, and the host stays at the one before until they are done', async () => {
+      const { hosts, places } = scene
+      const [host, place] = [hosts[1]!, places[1]!]
+      const said = await mustInstall(host, [await withFurtherMigration()])
+      assert.match(said, /-3 is installed, but this host stays at \S+-2, because \S+-3 says:[\s\S]*9001_further\.sql/)
+      assert.match((await runningRelease(host, 'chancery')) ?? '', /-2$/)
+      await host.run('systemctl restart chancery')
+      await untilReady(host, place)
+      assert.match((await runningRelease(host, 'chancery')) ?? '', /-2$/)
+
+      const commands = /As root:\n([\s\S]*?)dpkg-reconfigure/i.exec(said)?.[1] ?? ''
+      assert.match(await host.run(`export DB_USER=chancery\n${commands}`), /1 migration\(s\) applied/)
+      await host.run('dpkg-reconfigure chancery')
+      await untilReady(host, place)
+      assert.match((await runningRelease(host, 'chancery')) ?? '', /-3$/)
+      assert.match(await host.run('ls /usr/lib/chancery/releases'), /^\S+-3\n$/)
+    })
+  })
+
+  interface Scene {
+    hosts: DebianHost[]
+    places: ServicePlace[]
+    lane: Lane
+    folder: string
+  }
+
+  /** Database and signer are on the first; the second reaches them by their sockets. */
+  async function twoHosts(cleanups: (() => unknown)[]): Promise<Scene> {
+    const at = mkdtempSync(path.join(tmpdir(), 'chancery-hosts-'))
+    cleanups.push(() => rmSync(at, { recursive: true }))
+    makeCertificate(at)
+    const sockets: Record<string, string> = { [folder]: PACKAGES }
+    for (const name of ['postgresql', 'chancery-signer']) {
+      mkdirSync(path.join(at, name))
+      sockets[path.join(at, name)] = `/run/${name}`
+    }
+    const ca = await testCa(path.join(at, 'ca'))
+    const http01Port = await freePort()
+    const responder = await startResponder(http01Port)
+    cleanups.push(() => responder.close())
+    const hosts: DebianHost[] = []
+    const places: ServicePlace[] = []
+    for (const which of [0, 1]) {
+      const host = await openHost(bases.trixie, sockets)
+      cleanups.push(() => host.end())
+      hosts.push(host)
+      const place = { port: await freePort(), http01Port, externalUrl: EXTERNAL_URL }
+      places.push(place)
+      await mustInstall(host, which === 0 ? programs(1) : [fileOf('chancery', '-1_')])
+      if (which === 0) {
+        await configureSigner(host, ca)
+        await startDatabase(host)
+        await startUnit(host, 'chancery-signer')
+      }
+      await configureService(host, place)
+      if (which === 0) await host.run(`${AS_SERVICE} chancery -c /etc/chancery/config.yaml db migrate`)
+      await startUnit(host, 'chancery')
+      await untilReady(host, place)
+    }
+    const lane = await startLane('HAProxy', haproxy, { folder: at, instances: places, responder, cleanups })
+    return { hosts, places, lane, folder: at }
+  }
+
+  /** The second build again, with a migration more. */
+  async function withFurtherMigration(): Promise<string> {
+    const at = mkdtempSync(path.join(tmpdir(), 'chancery-further-'))
+    const [from = ''] = [path.join(folder, path.basename(fileOf('chancery', '-2_')))]
+    await mustRun('dpkg-deb', ['--raw-extract', from, at])
+    writeFileSync(
+      path.join(at, 'usr/lib/chancery/installed/migrations/9001_further.sql'),
+      'ALTER TABLE orders ADD COLUMN further text;\n',
+    )
+    for (const name of ['control', 'postinst', 'preinst']) {
+      const file = path.join(at, 'DEBIAN', name)
+      writeFileSync(file, readFileSync(file, 'utf8').replaceAll(/(\d\.\d\.\d)-2/g, '$1-3'))
+    }
+    const to = from.replace('-2_', '-3_')
+    await mustRun('dpkg-deb', ['--root-owner-group', '--build', at, to], { env: QUICK })
+    rmSync(at, { recursive: true })
+    return `${PACKAGES}/${path.basename(to)}`
+  }
 })

@@ -7,7 +7,7 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { requireNamespaces } from './own-network.ts'
@@ -41,9 +41,13 @@ export async function makeBase(release: DebianRelease, packages: readonly string
   }
   // As the package systemd has it: what is installed is enabled.
   write('usr/lib/systemd/system-preset/90-systemd.preset', 'enable *\n')
-  // The type `exec` and conditions are unknown to `systemctl`.
-  for (const unit of ['chancery', 'chancery-signer'])
-    write(`etc/systemd/system/${unit}.service.d/type.conf`, '[Service]\nType=simple\n')
+  // It does not know this type, which waits until the program has begun.
+  const units = path.join(folder, 'lower/usr/bin/systemctl')
+  const known = readFileSync(units, 'utf8').replaceAll(
+    '"Type", "simple").lower()',
+    '"Type", "simple").lower().replace("exec", "simple")',
+  )
+  writeFileSync(units, known)
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
@@ -78,6 +82,9 @@ echo ready
 cat >/dev/null
 `
 
+/** Into a file first: what a command leaves running would hold a pipe open. */
+const RUN = 'said=$(mktemp); sh -c "$1" >"$said" 2>&1 </dev/null; code=$?; cat "$said"; rm "$said"; exit $code'
+
 /** @param binds folders of this machine → where the host has them */
 export async function openHost(base: DebianBase, binds: Record<string, string> = {}): Promise<DebianHost> {
   const folder = mkdtempSync(path.join(base.folder, 'host-'))
@@ -94,8 +101,8 @@ export async function openHost(base: DebianBase, binds: Record<string, string> =
   await Promise.race([once(init.stdout, 'data'), ended.then(() => Promise.reject(new Error('the host did not start')))])
   const [mount, pid] = [`/proc/${init.pid}/ns/mnt`, `/proc/${init.pid}/ns/pid_for_children`]
   const inside = (command: string, env: Record<string, string>) => [
-    ...[`--mount=${mount}`, `--pid=${pid}`, 'chroot', path.join(folder, 'root'), 'env', '-i'],
-    ...[...ENVIRONMENT, ...Object.entries(env).map(([name, value]) => `${name}=${value}`), 'sh', '-c', command],
+    ...[`--mount=${mount}`, `--pid=${pid}`, 'chroot', path.join(folder, 'root'), 'env', '-i', ...ENVIRONMENT],
+    ...[...Object.entries(env).map(([name, value]) => `${name}=${value}`), 'sh', '-c', RUN, 'sh', command],
   ]
   return {
     tryRun: (command, env = {}) => runCommand('nsenter', inside(command, env)),
