@@ -27,7 +27,7 @@ export interface Lane {
 interface LaneOptions {
   /** Where `makeCertificate` has been. */
   folder: string
-  instances: readonly TestService[]
+  instances: readonly Pick<TestService, 'port'>[]
   responder: Responder
   /** Gets what ends the proxy. */
   cleanups: (() => unknown)[]

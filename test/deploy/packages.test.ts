@@ -1,0 +1,288 @@
+/** The Debian packages on Debian 12 and 13: installed, upgraded, taken back, removed. */
+
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { startResponder } from '../support/acme-client.ts'
+import { testCa } from '../support/ca.ts'
+import {
+  type DebianBase,
+  type DebianHost,
+  type DebianRelease,
+  debianRoots,
+  makeBase,
+  openHost,
+} from '../support/debian-root.ts'
+import { freePort } from '../support/free-port.ts'
+import {
+  AS_SERVICE,
+  configureService,
+  configureSigner,
+  runningRelease,
+  type ServicePlace,
+  startDatabase,
+  startUnit,
+  untilReady,
+} from '../support/packaged-service.ts'
+import { haproxy, makeCertificate } from '../support/proxies.ts'
+import { EXTERNAL_URL, endLanes, type Lane, startLane } from '../support/proxy-flows.ts'
+import { requireAll, requireCommand } from '../support/requirements.ts'
+import { mustRun } from '../support/run-command.ts'
+import { FLOWS, FLOWS_TIMEOUT_MS } from '../support/steady-flows.ts'
+import { until } from '../support/until.ts'
+
+const PACKAGE = path.resolve(import.meta.dirname, '../../deploy/build/main.js')
+const PACKAGES = '/packages'
+
+/** Quickly packed: how small they are is another test's. */
+const QUICK = { DPKG_DEB_COMPRESSOR_TYPE: 'gzip', DPKG_DEB_COMPRESSOR_LEVEL: '1' }
+
+const folder = mkdtempSync(path.join(tmpdir(), 'chancery-packages-'))
+const build = (...args: string[]) => mustRun(process.execPath, [PACKAGE, ...args, folder], { env: QUICK })
+
+describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'), requireCommand('lintian')) }, () => {
+  const bases = {} as Record<DebianRelease, DebianBase>
+  before(async () => {
+    const makes = (['bookworm', 'trixie'] as const).map(async (release) => {
+      bases[release] = await makeBase(release, release === 'trixie' ? ['nodejs', 'postgresql'] : [])
+    })
+    const builds = async () => {
+      await build('deb')
+      await build('deb', '--revision', '2')
+      await build('deb-nodejs', '--node', '20')
+      await build('deb-nodejs', '--node', '24')
+    }
+    await Promise.all([...makes, builds()])
+  })
+  after(() => {
+    for (const base of Object.values(bases)) base.remove()
+    rmSync(folder, { recursive: true })
+  })
+
+  const fileOf = (name: string, version: RegExp | string) => {
+    const found = readdirSync(folder).find((file) => file.startsWith(`${name}_`) && file.match(version))
+    assert.ok(found, `${name} ${version}`)
+    return `${PACKAGES}/${found}`
+  }
+  const programs = (revision: number) => ['chancery', 'chancery-signer'].map((name) => fileOf(name, `-${revision}_`))
+  const install = (host: DebianHost, files: readonly string[], env = {}) =>
+    host.tryRun(`apt-get install -y --no-install-recommends --allow-downgrades ${files.join(' ')}`, env)
+  const mustInstall = async (host: DebianHost, files: readonly string[], env = {}) => {
+    const { code, output } = await install(host, files, env)
+    assert.equal(code, 0, output)
+    return output
+  }
+
+  test('lintian finds no error', async () => {
+    const names = readdirSync(folder).map((name) => path.join(folder, name))
+    const said = await mustRun('lintian', ['--allow-root', '--fail-on', 'error', ...names])
+    assert.doesNotMatch(said, /^E:/m)
+  })
+
+  test('service and signer take less than 60 MB beside Node.js', async () => {
+    const sizes = await Promise.all(
+      ['chancery', 'chancery-signer'].map((name) =>
+        mustRun('dpkg-deb', ['--field', path.join(folder, path.basename(fileOf(name, '-1_'))), 'Installed-Size']),
+      ),
+    )
+    const kilobytes = sizes.reduce((sum, size) => sum + Number(size), 0)
+    assert.ok(kilobytes < 60_000, `${kilobytes} kB`)
+  })
+
+  const SYSTEMS = [
+    ['Debian 12 with chancery-nodejs 20', 'bookworm', 'chancery-nodejs_20', 'v20'],
+    ['Debian 13 with its own Node.js', 'trixie', undefined, 'v20'],
+    ['Debian 13 with chancery-nodejs 24', 'trixie', 'chancery-nodejs_24', 'v24'],
+  ] as const
+  for (const [title, release, nodejs, major] of SYSTEMS)
+    test(`${title}: installed, upgraded, taken back, removed and purged`, async () => {
+      const host = await openHost(bases[release], { [folder]: PACKAGES })
+      const all = (revision: number) => [
+        ...programs(revision),
+        ...(nodejs ? [fileOf('chancery-nodejs', new RegExp(nodejs))] : []),
+      ]
+      try {
+        await mustInstall(host, all(1))
+        assert.match(
+          await host.run('chancery --version && chancery-signer --version'),
+          /^chancery, .*\nchancery-signer, /,
+        )
+        await runsOn(host, major)
+        assert.equal(await host.run('systemctl is-enabled chancery chancery-signer'), 'enabled\nenabled\n')
+        assert.match(await host.run('id chancery'), /\(chancery-signer\)/)
+        await host.run(
+          'test -s /usr/share/man/man1/chancery.1.gz && test -s /usr/share/bash-completion/completions/chancery',
+        )
+
+        await mustInstall(host, all(2))
+        assert.match(
+          await host.run('readlink /usr/lib/chancery/current /usr/lib/chancery-signer/current'),
+          /(releases\/\S+-2\n){2}/,
+        )
+        assert.match(await host.run('ls /usr/lib/chancery/releases'), /^\S+-2\n$/)
+
+        const refused = await install(host, programs(1))
+        assert.notEqual(refused.code, 0)
+        assert.match(refused.output, /-1 is older: refused[\s\S]*db rollback-point/)
+        assert.match(await host.run('dpkg-query -W chancery && chancery --version'), /-2\nchancery/)
+        await mustInstall(host, programs(1), { CHANCERY_DOWNGRADE: 'yes' })
+        assert.match(await host.run('readlink /usr/lib/chancery/current'), /-1\n$/)
+
+        await removal(host)
+      } finally {
+        await host.end()
+      }
+    })
+
+  async function runsOn(host: DebianHost, major: string): Promise<void> {
+    const said = await host.run('sh -x /usr/bin/chancery --version 2>&1')
+    const [, node = ''] = /exec (\S+)/.exec(said) ?? []
+    assert.match(await host.run(`${node} --version`), new RegExp(`^${major}\\.`))
+  }
+
+  /** Removal keeps all that is not a program; purge keeps what no backup may hold. */
+  async function removal(host: DebianHost): Promise<void> {
+    const files = ['config.yaml', 'signer.yaml', 'service.env', 'issuer.key', 'signer.secret']
+    for (const name of files) await host.write(`/etc/chancery/${name}`, 'of the operator')
+    await host.write('/var/lib/chancery-signer/audit.jsonl', 'of the auditor')
+    await host.run('apt-get remove -y chancery chancery-signer')
+    const stays = await host.run('ls /etc/chancery /var/lib/chancery-signer')
+    for (const name of [...files, 'audit.jsonl']) assert.match(stays, new RegExp(`^${name}$`, 'm'))
+    await host.run('! test -e /usr/lib/chancery && ! test -e /usr/lib/chancery-signer && ! command -v chancery')
+
+    const said = await host.run('apt-get purge -y chancery chancery-signer')
+    assert.match(said, /chancery-signer: \/etc\/chancery stays, with: issuer.key signer.secret/)
+    assert.match(said, /\/var\/lib\/chancery-signer stays, with: audit.jsonl/)
+    assert.equal(
+      await host.run('ls /etc/chancery /var/lib/chancery-signer | grep -v :'),
+      'issuer.key\nsigner.secret\n\naudit.jsonl\n',
+    )
+    assert.match(await host.run('id chancery-signer'), /uid/)
+  }
+
+  test('Debian 12 refuses the Node.js that has no HTTP library there', async () => {
+    const host = await openHost(bases.bookworm, { [folder]: PACKAGES })
+    try {
+      const { code, output } = await install(host, [fileOf('chancery-nodejs', /_24/)])
+      assert.notEqual(code, 0)
+      assert.match(output, /Depends: libc6 \(>= 2\.38\)/)
+    } finally {
+      await host.end()
+    }
+  })
+
+  describe('two hosts behind HAProxy', requireCommand('haproxy'), () => {
+    let scene: Scene
+    const cleanups: (() => unknown)[] = []
+    before(async () => {
+      scene = await twoHosts(cleanups)
+    })
+    after(async () => {
+      for (const cleanup of cleanups.toReversed()) await cleanup()
+    })
+
+    test(`an upgrade of one after the other loses no request of ${FLOWS} flows`, {
+      timeout: FLOWS_TIMEOUT_MS,
+    }, async (t) => {
+      const { hosts, places, lane } = scene
+      let flows = 0
+      const goOn = async () => {
+        flows += Math.ceil(FLOWS / 3)
+        await lane.flows.reached(flows)
+      }
+      await goOn()
+      for (const [which, host] of hosts.entries()) {
+        await mustInstall(host, which === 0 ? programs(2) : [fileOf('chancery', '-2_')])
+        assert.match((await runningRelease(host, 'chancery')) ?? '', /-2$/)
+        await untilReady(host, places[which]!)
+        await until('HAProxy uses both', () => haproxy.usesAll(scene.folder, lane.ports))
+        await goOn()
+      }
+      assert.match((await runningRelease(hosts[0]!, 'chancery-signer')) ?? '', /-2$/)
+      await endLanes([lane], (line) => t.diagnostic(`an upgrade of two packages behind ${line}`))
+    })
+
+    test('a release that needs migrations is installed, and the host stays at the one before until they are done', async () => {
+      const { hosts, places } = scene
+      const [host, place] = [hosts[1]!, places[1]!]
+      const said = await mustInstall(host, [await withFurtherMigration()])
+      assert.match(said, /-3 is installed, but this host stays at \S+-2, because \S+-3 says:[\s\S]*9001_further\.sql/)
+      assert.match((await runningRelease(host, 'chancery')) ?? '', /-2$/)
+      await host.run('systemctl restart chancery')
+      await untilReady(host, place)
+      assert.match((await runningRelease(host, 'chancery')) ?? '', /-2$/)
+
+      const commands = /As root:\n([\s\S]*?)dpkg-reconfigure/i.exec(said)?.[1] ?? ''
+      assert.match(await host.run(`export DB_USER=chancery\n${commands}`), /1 migration\(s\) applied/)
+      await host.run('dpkg-reconfigure chancery')
+      await untilReady(host, place)
+      assert.match((await runningRelease(host, 'chancery')) ?? '', /-3$/)
+      assert.match(await host.run('ls /usr/lib/chancery/releases'), /^\S+-3\n$/)
+    })
+  })
+
+  interface Scene {
+    hosts: DebianHost[]
+    places: ServicePlace[]
+    lane: Lane
+    folder: string
+  }
+
+  /** Database and signer are on the first; the second reaches them by their sockets. */
+  async function twoHosts(cleanups: (() => unknown)[]): Promise<Scene> {
+    const at = mkdtempSync(path.join(tmpdir(), 'chancery-hosts-'))
+    cleanups.push(() => rmSync(at, { recursive: true }))
+    makeCertificate(at)
+    const sockets: Record<string, string> = { [folder]: PACKAGES }
+    for (const name of ['postgresql', 'chancery-signer']) {
+      mkdirSync(path.join(at, name))
+      sockets[path.join(at, name)] = `/run/${name}`
+    }
+    const ca = await testCa(path.join(at, 'ca'))
+    const http01Port = await freePort()
+    const responder = await startResponder(http01Port)
+    cleanups.push(() => responder.close())
+    const hosts: DebianHost[] = []
+    const places: ServicePlace[] = []
+    for (const which of [0, 1]) {
+      const host = await openHost(bases.trixie, sockets)
+      cleanups.push(() => host.end())
+      hosts.push(host)
+      const place = { port: await freePort(), http01Port, externalUrl: EXTERNAL_URL }
+      places.push(place)
+      await mustInstall(host, which === 0 ? programs(1) : [fileOf('chancery', '-1_')])
+      if (which === 0) {
+        await configureSigner(host, ca)
+        await startDatabase(host)
+        await startUnit(host, 'chancery-signer')
+      }
+      await configureService(host, place)
+      if (which === 0) await host.run(`${AS_SERVICE} chancery -c /etc/chancery/config.yaml db migrate`)
+      await startUnit(host, 'chancery')
+      await untilReady(host, place)
+    }
+    const lane = await startLane('HAProxy', haproxy, { folder: at, instances: places, responder, cleanups })
+    return { hosts, places, lane, folder: at }
+  }
+
+  /** The second build again, with a migration more. */
+  async function withFurtherMigration(): Promise<string> {
+    const at = mkdtempSync(path.join(tmpdir(), 'chancery-further-'))
+    const [from = ''] = [path.join(folder, path.basename(fileOf('chancery', '-2_')))]
+    await mustRun('dpkg-deb', ['--raw-extract', from, at])
+    writeFileSync(
+      path.join(at, 'usr/lib/chancery/installed/migrations/9001_further.sql'),
+      'ALTER TABLE orders ADD COLUMN further text;\n',
+    )
+    for (const name of ['control', 'postinst', 'preinst']) {
+      const file = path.join(at, 'DEBIAN', name)
+      writeFileSync(file, readFileSync(file, 'utf8').replaceAll(/(\d\.\d\.\d)-2/g, '$1-3'))
+    }
+    const to = from.replace('-2_', '-3_')
+    await mustRun('dpkg-deb', ['--root-owner-group', '--build', at, to], { env: QUICK })
+    rmSync(at, { recursive: true })
+    return `${PACKAGES}/${path.basename(to)}`
+  }
+})

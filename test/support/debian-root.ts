@@ -1,0 +1,122 @@
+/**
+ * Debian 12 and 13 in folders: a base made by mmdebstrap, and hosts above it that each see a copy of their own.
+ *
+ * A host has mounts and process numbers of its own, and the network of this machine. Units run without an init system, by
+ * Debian's package `systemctl`. When this process ends, however it ends, the kernel ends what runs there.
+ */
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { requireNamespaces } from './own-network.ts'
+import { requireAll, requireCommand } from './requirements.ts'
+import { type CommandResult, mustRun, runCommand } from './run-command.ts'
+
+export type DebianRelease = 'bookworm' | 'trixie'
+
+export const debianRoots = requireAll(requireNamespaces(), requireCommand('mmdebstrap'))
+
+const MIRROR = 'http://deb.debian.org/debian'
+const UNITS = ['systemctl', 'systemd-standalone-sysusers', 'systemd-standalone-tmpfiles', 'procps']
+
+/** A mirror that is slow, on a machine that is busy. */
+const BASE_TIMEOUT_MS = 900_000
+
+export interface DebianBase {
+  folder: string
+  remove(): void
+}
+
+export async function makeBase(release: DebianRelease, packages: readonly string[] = []): Promise<DebianBase> {
+  const folder = mkdtempSync(path.join(tmpdir(), `chancery-${release}-`))
+  const include = ['ca-certificates', ...UNITS, ...packages].join(',')
+  const options = ['--quiet', '--variant=apt', '--aptopt=Acquire::Languages "none"', `--include=${include}`]
+  await mustRun('mmdebstrap', [...options, release, `${folder}/lower`, MIRROR], { timeoutMs: BASE_TIMEOUT_MS })
+  const write = (name: string, text: string) => {
+    const file = path.join(folder, 'lower', name)
+    mkdirSync(path.dirname(file), { recursive: true })
+    writeFileSync(file, text)
+  }
+  // As the package systemd has it: what is installed is enabled.
+  write('usr/lib/systemd/system-preset/90-systemd.preset', 'enable *\n')
+  // It does not know this type, which waits until the program has begun.
+  const units = path.join(folder, 'lower/usr/bin/systemctl')
+  const known = readFileSync(units, 'utf8').replaceAll(
+    '"Type", "simple").lower()',
+    '"Type", "simple").lower().replace("exec", "simple")',
+  )
+  writeFileSync(units, known)
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+export interface DebianHost {
+  /** As root, by `sh -c`. */
+  tryRun(command: string, env?: Record<string, string>): Promise<CommandResult>
+  /** @throws AssertionError with what it said, unless it ended with 0 */
+  run(command: string, env?: Record<string, string>): Promise<string>
+  /** Relative to the host's root; parent folders are made. */
+  write(file: string, text: string): Promise<void>
+  end(): Promise<void>
+}
+
+const ENVIRONMENT = ['PATH=/usr/sbin:/usr/bin:/sbin:/bin', 'DEBIAN_FRONTEND=noninteractive', 'PYTHONWARNINGS=ignore']
+
+/** Its first process takes over what others leave behind; it ends when its standard input does. */
+const INIT = `
+set -e
+folder=$1 lower=$2
+shift 2
+mount -t tmpfs tmpfs "$folder"
+mkdir "$folder/upper" "$folder/work" "$folder/root"
+mount -t overlay overlay -o "lowerdir=$lower,upperdir=$folder/upper,workdir=$folder/work" "$folder/root"
+mount -t proc proc "$folder/root/proc"
+mount --rbind /dev "$folder/root/dev"
+mkdir -p "$folder/root/run/systemd/system"
+for bind; do
+  mkdir -p "$folder/root\${bind#*:}"
+  mount --rbind "\${bind%%:*}" "$folder/root\${bind#*:}"
+done
+echo ready
+cat >/dev/null
+`
+
+/** Into a file first: what a command leaves running would hold a pipe open. */
+const RUN = 'said=$(mktemp); sh -c "$1" >"$said" 2>&1 </dev/null; code=$?; cat "$said"; rm "$said"; exit $code'
+
+/** @param binds folders of this machine → where the host has them */
+export async function openHost(base: DebianBase, binds: Record<string, string> = {}): Promise<DebianHost> {
+  const folder = mkdtempSync(path.join(base.folder, 'host-'))
+  const mounts = Object.entries(binds).map(([from, to]) => `${from}:${to}`)
+  const places = [folder, path.join(base.folder, 'lower'), ...mounts]
+  const init = spawn(
+    'unshare',
+    ['--mount', '--pid', '--fork', '--kill-child=KILL', 'sh', '-c', INIT, 'sh', ...places],
+    {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  )
+  const ended = once(init, 'close')
+  await Promise.race([once(init.stdout, 'data'), ended.then(() => Promise.reject(new Error('the host did not start')))])
+  const [mount, pid] = [`/proc/${init.pid}/ns/mnt`, `/proc/${init.pid}/ns/pid_for_children`]
+  const inside = (command: string, env: Record<string, string>) => [
+    ...[`--mount=${mount}`, `--pid=${pid}`, 'chroot', path.join(folder, 'root'), 'env', '-i', ...ENVIRONMENT],
+    ...[...Object.entries(env).map(([name, value]) => `${name}=${value}`), 'sh', '-c', RUN, 'sh', command],
+  ]
+  return {
+    tryRun: (command, env = {}) => runCommand('nsenter', inside(command, env)),
+    run: (command, env = {}) => mustRun('nsenter', inside(command, env)),
+    async write(file, text) {
+      await mustRun(
+        'nsenter',
+        inside('mkdir -p "$(dirname "$FILE")" && printf %s "$TEXT" >"$FILE"', { FILE: file, TEXT: text }),
+      )
+    },
+    async end() {
+      init.stdin.end()
+      await ended
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
