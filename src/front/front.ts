@@ -19,7 +19,6 @@ import { beginAtZero, type Metrics } from '../ops/metrics.ts'
 import { ADMIN_FAILURE_COSTS, FAILURE_COSTS } from '../overload/abuse-budget.ts'
 import type { OverloadControl } from '../overload/overload-control.ts'
 import { isRefusing, PRESSURE_RETRY_AFTER, type SharedFlags } from '../services/shared-state.ts'
-import type { TrustBundle } from '../services/trust-bundle.ts'
 import { CommandDropped } from '../shared/lib/batcher.ts'
 import type { Problem } from '../shared/protocol/problem.ts'
 import { behindExternalPath } from '../shared/protocol/urls.ts'
@@ -35,7 +34,7 @@ import {
   PRESSURE_PROBLEMS,
   URL_TOO_LONG,
 } from './problems.ts'
-import { rootsReplyTo } from './roots.ts'
+import { type FrontRoots, rootsReplyTo } from './roots.ts'
 
 export interface FrontOptions extends OperationsOptions {
   acme: AcmeApplication
@@ -47,8 +46,7 @@ export interface FrontOptions extends OperationsOptions {
   proxy: ProxySettings
   /** Undefined when the Admin API is off or has a listener of its own. */
   admin: AdminGate | undefined
-  /** Undefined without `api.roots_path`. */
-  roots: (() => TrustBundle) | undefined
+  roots: FrontRoots | undefined
   scheme: 'http' | 'https'
   events: Pick<AnswerEvents, 'answered'>
   errors: KnownErrors

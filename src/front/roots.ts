@@ -13,16 +13,24 @@ const CONTENT_TYPE = 'application/x-pem-file'
 const MAX_AGE_SECONDS = 3600
 const NO_ROOT =
   'the chains of the issuers contain no root; the operator of this service can name a file with it in api.roots_file'
+const UNKNOWN = 'the signer has not named its issuers yet; try again soon'
+/** A connection to a signer that runs takes milliseconds. */
+const UNKNOWN_RETRY_SECONDS = 2
+
+/** The bundle; undefined while the issuers are not known. */
+export type FrontRoots = () => TrustBundle | undefined
 
 export function rootsReplyTo(
   exchange: Exchange,
-  options: Pick<OperationsOptions, 'securityHeaders'> & { roots: (() => TrustBundle) | undefined },
+  options: Pick<OperationsOptions, 'securityHeaders'> & { roots: FrontRoots | undefined },
   acme: Pick<AcmeApplication, 'problem'>,
 ): HttpReply {
   const refuse = (...problem: ConstructorParameters<typeof Problem>) => acme.problem(new Problem(...problem), exchange)
   if (!isRead(exchange))
     return refuse('malformed', 'roots are fetched with GET', { status: 405, allow: ['GET', 'HEAD'] })
-  const { pem = '', etag = '' } = options.roots?.() ?? {}
+  const bundle = options.roots?.()
+  if (!bundle) return refuse('serverInternal', UNKNOWN, { status: 503, retryAfterSeconds: UNKNOWN_RETRY_SECONDS })
+  const { pem, etag } = bundle
   if (pem === '') return refuse('malformed', NO_ROOT, { status: 404 })
   const headers: Header[] = [
     ['ETag', etag],

@@ -10,8 +10,16 @@ import { type Daemon, startDaemon } from '../signer/daemon.ts'
 import { closeConnections, send } from '../support/acme-client.ts'
 import { freePort } from '../support/free-port.ts'
 import { startTestService, type TestService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const PEM = 'application/x-pem-file'
+
+/** A front that has just started answers 503 until its connection to the signer is made. */
+const untilKnown = (url: string) =>
+  until('the roots are known', async () => {
+    const answer = await send({ method: 'GET', url })
+    return answer.status !== 503 && answer
+  })
 
 describe('the roots', { timeout: 900_000 }, () => {
   let port: number
@@ -20,6 +28,7 @@ describe('the roots', { timeout: 900_000 }, () => {
     port = await freePort()
     const config = { api: { base_path: '/acme', roots_path: '/roots.pem' }, crl: { enabled: true, http_port: port } }
     service = await startTestService({ fronts: 1, config })
+    await untilKnown(`${service.baseUrl}/acme/roots.pem`)
   })
   after(async () => {
     closeConnections()
@@ -93,7 +102,7 @@ describe('the roots of a chain without its root', { timeout: 900_000 }, () => {
     const signer = { socket: files.socket, secret_file: path.join(files.folder, 'secret') }
     return startTestService({ fronts: 1, config: { ca: { signer }, api: { roots_path: '/roots.pem', ...api } } })
   }
-  const rootsOf = (service: TestService) => send({ method: 'GET', url: `${service.baseUrl}/roots.pem` })
+  const rootsOf = (service: TestService) => untilKnown(`${service.baseUrl}/roots.pem`)
 
   test('are not known: 404, and the start warns', async () => {
     const service = await startWith({})

@@ -2,8 +2,10 @@
 
 import type { Logger } from 'pino'
 import type { CaBackend } from '../../ca/backend.ts'
+import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
-import { createTrustBundle, readRootsPem, type TrustBundle } from '../../services/trust-bundle.ts'
+import type { FrontOptions } from '../../front/front.ts'
+import { createTrustBundle, readRootsPem } from '../../services/trust-bundle.ts'
 
 export interface RootParts {
   ca: Pick<CaBackend, 'issuers'>
@@ -12,11 +14,14 @@ export interface RootParts {
 
 /** @param rootsPem text of `api.roots_file`, checked */
 export function createFrontRoots(
-  { api }: Config,
+  config: Config,
   { ca }: Pick<RootParts, 'ca'>,
   rootsPem: string,
-): (() => TrustBundle) | undefined {
-  return api.roots_path === null ? undefined : createTrustBundle(ca.issuers, readRootsPem(rootsPem))
+): FrontOptions['roots'] {
+  if (config.api.roots_path === null) return undefined
+  const bundle = createTrustBundle(ca.issuers, readRootsPem(rootsPem))
+  // A thread knows no issuer before its own connection to the signer is made.
+  return () => (hasSigner(config) && ca.issuers().length === 0 ? undefined : bundle())
 }
 
 export function warnOfMissingRoots(config: Config, { ca, log }: RootParts, rootsPem: string): void {
