@@ -6,7 +6,7 @@
  * a JSON object as `pg` takes it, whose user may create databases.
  */
 
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
@@ -23,7 +23,8 @@ export interface DatabaseConnection {
 
 export const POSTGRES_VARIABLE = 'CHANCERY_TEST_POSTGRES'
 
-const FOLDER = /^chancery-test-\d+$/
+/** Ids of processes mean nothing in another PID namespace: what runs there looks abandoned from here. */
+const PREFIX = `chancery-test-${statSync('/proc/self/ns/pid').ino}-`
 
 /** Where the runner (or the user) says that the server is; undefined when nobody has started one. */
 export function givenPostgres(): DatabaseConnection | undefined {
@@ -34,7 +35,7 @@ export function givenPostgres(): DatabaseConnection | undefined {
 /** Starts a server of this process's own; `stop` ends it and deletes its data. */
 export async function startTestPostgres(): Promise<EmbeddedPostgres> {
   removeAbandonedFolders()
-  const dataDir = path.join(tmpdir(), `chancery-test-${process.pid}`)
+  const dataDir = path.join(tmpdir(), `${PREFIX}${process.pid}`)
   const server = await startEmbeddedPostgres({
     dataDir,
     settings: {
@@ -59,7 +60,7 @@ export async function startTestPostgres(): Promise<EmbeddedPostgres> {
 function removeAbandonedFolders(): void {
   for (const name of readdirSync(tmpdir())) {
     const folder = path.join(tmpdir(), name)
-    if (FOLDER.test(name) && isAbandoned(folder)) rmSync(folder, { recursive: true, force: true })
+    if (name.startsWith(PREFIX) && isAbandoned(folder)) rmSync(folder, { recursive: true, force: true })
   }
 }
 
