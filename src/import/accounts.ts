@@ -11,8 +11,8 @@ import {
   insertAccounts,
   insertPaths,
   type KnownImport,
-  linkAccounts,
 } from '../store/account-import.ts'
+import { linkAccounts } from '../store/credential-import.ts'
 import type { ImportedAccount, ImportedCredential, Outcome } from './model.ts'
 import type { PageContext, WritePage } from './page.ts'
 

@@ -2,7 +2,12 @@
 
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
-import { closeCredentials, findCredentials, insertCredentials, type KnownCredential } from '../store/account-import.ts'
+import {
+  closeCredentials,
+  findCredentials,
+  insertCredentials,
+  type KnownCredential,
+} from '../store/credential-import.ts'
 import type { ImportedCredential, Outcome } from './model.ts'
 import type { WritePage } from './page.ts'
 

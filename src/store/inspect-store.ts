@@ -74,6 +74,8 @@ const Account = z.object({
   created_at: z.date(),
   allowed_profiles: z.array(z.string()).nullable(),
   preapproved_networks: z.array(z.string()).nullable(),
+  /** Of its URLs at former servers. */
+  former_paths: z.array(z.string()),
   eab_kid: z.string().nullable(),
 })
 export type InspectedAccount = z.infer<typeof Account>
@@ -157,7 +159,8 @@ export function createInspectStore(db: DatabasePool): InspectStore {
       return orUndefined(
         await db.maybeOne(rowsOf(Account)`
           SELECT a.id, a.status, a.thumbprint, a.contacts, a.terms_agreed, a.created_at, a.allowed_profiles,
-                 a.preapproved_networks::text[], c.kid AS eab_kid
+                 a.preapproved_networks::text[], c.kid AS eab_kid,
+                 ARRAY(SELECT p.path FROM account_paths p WHERE p.account_id = a.id ORDER BY p.path) AS former_paths
             FROM accounts a LEFT JOIN eab_credentials c ON c.id = a.eab_credential_id WHERE a.id = ${id}`),
       )
     },

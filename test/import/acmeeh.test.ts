@@ -211,6 +211,8 @@ describe('an ACMEEH that is taken over', { timeout: 900_000 }, () => {
     assert.equal((alice?.['created_at'] as Date | undefined)?.toISOString(), '2024-05-06T07:08:09.000Z')
     // Lists are in the order of ids.
     assert.deepEqual(uuidTime(String(alice?.['id'])), alice?.['created_at'])
+    const shown = JSON.parse(await operate(service, 'inspect', 'account', String(alice?.['id']), '--json'))
+    assert.deepEqual(shown.former_paths, [`/acct/${ids['alice']}`])
     assert.deepEqual([of('bob')?.['contacts'], of('bob')?.['names']], [[], ['192.0.2.7']])
     assert.equal(of('dora')?.['status'], 'deactivated')
   })

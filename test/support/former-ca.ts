@@ -33,7 +33,7 @@ export async function issueFormerly(
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: serial,
     subject: `CN=${names[0]}`,
-    issuer: issuer.subject,
+    issuer: issuer.subjectName,
     notBefore: new Date(Date.now() - 80 * 86_400_000),
     notAfter: new Date(Date.now() + 10 * 86_400_000),
     publicKey: keys.publicKey,

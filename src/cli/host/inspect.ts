@@ -178,6 +178,7 @@ async function reportAccount(store: InspectStore, id: string): Promise<Report | 
     eab_kid: account.eab_kid,
     allowed_profiles: account.allowed_profiles,
     preapproved_networks: account.preapproved_networks,
+    former_paths: account.former_paths.length > 0 ? account.former_paths : undefined,
     created_at: renderTimestamp(account.created_at),
     order_count: orders < MAX_COUNTED ? orders : `${MAX_COUNTED} or more`,
     [orders <= MAX_STATUSES_COUNTED ? 'orders_by_status' : 'newest_orders_by_status']: byStatus,
