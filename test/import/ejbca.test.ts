@@ -49,7 +49,7 @@ describe('coming from EJBCA', { timeout: 900_000 }, () => {
       await row('held.test', NOTIFIED, REVOKED_AT, REMOVE_FROM_CRL),
       await row('inactive.test', INACTIVE),
       await row('revoked.test', REVOKED, REVOKED_AT, KEY_COMPROMISE),
-      { ...(await row('garbled.test', ACTIVE)), base64Cert: '%%%' },
+      { ...(await row('garbled.test', ACTIVE)), base64Cert: '-----BEGIN CERTIFICATE-----\n%%%' },
     ]
     former = await testDatabase()
     await withQuery(former.connection, async (query) => {

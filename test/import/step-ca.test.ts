@@ -247,6 +247,6 @@ describe('coming from step-ca', { ...NEEDS, timeout: 1_800_000 }, () => {
     const { certificates }: ImportReport = JSON.parse(stdout)
     assert.equal(code, 1)
     assert.deepEqual(books(certificates), { read: 6, fresh: 0, known: 3, skipped: 3 })
-    assert.equal(certificates?.first_skipped[0]?.reason, 'it is not JSON')
+    assert.equal(certificates?.first_skipped[0]?.reason, 'it is no JSON object')
   })
 })

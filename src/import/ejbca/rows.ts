@@ -1,10 +1,10 @@
 /**
- * Rows of EJBCA's table CertificateData as certificates to import. Pure.
+ * Rows of EJBCA's table CertificateData as certificates to import.
  *
  * Values are texts, as an export has them. EJBCA numbers the statuses; times are milliseconds, and -1 where there is none.
  */
 
-import { decodePem, isPem } from '../../shared/pki/pem.ts'
+import { decodePem, isPem, PemError } from '../../shared/pki/pem.ts'
 import type { ImportedCertificate, Unreadable } from '../model.ts'
 
 /** The columns that are read, as EJBCA spells them. */
@@ -30,15 +30,20 @@ export function readEjbcaRow(row: EjbcaRow): ImportedCertificate | Unreadable {
   if (![REVOKED, ARCHIVED, ...ACTIVE].includes(status)) return { name, unreadable: `its status is ${row.status}` }
   // A certificate that was on hold and is again in use keeps the date, with the reason removeFromCRL.
   if (ACTIVE.includes(status) || reason === REMOVE_FROM_CRL || (status === ARCHIVED && reason < 0)) return { der }
+  // Revoked without a usable time is revoked all the same.
   const revokedAt = new Date(Number(row.revocationDate))
-  if (!(revokedAt.getTime() > 0))
-    return { name, unreadable: `it is revoked, and revocationDate is ${row.revocationDate}` }
-  return { der, revokedAt, revocationReason: reason }
+  return { der, revokedAt: revokedAt.getTime() > 0 ? revokedAt : new Date(), revocationReason: reason }
 }
 
 /** It is base64 of the DER in lines, at some releases with the PEM's frame. */
 function derOf(base64: string): Buffer | undefined {
-  if (isPem(Buffer.from(base64))) return decodePem(base64)[0]?.der
+  if (isPem(Buffer.from(base64)))
+    try {
+      return decodePem(base64)[0]?.der
+    } catch (error) {
+      if (error instanceof PemError) return undefined
+      throw error
+    }
   const text = base64.replaceAll(/\s/g, '')
   return /^[A-Za-z0-9+/]+={0,2}$/.test(text) ? Buffer.from(text, 'base64') : undefined
 }

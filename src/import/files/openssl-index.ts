@@ -44,9 +44,9 @@ export async function readIndex(file: string): Promise<CaIndex> {
     },
     missing: () => [
       ...unreadable,
-      ...[...entries.keys()]
-        .filter((serialNumber) => !asked.has(serialNumber))
-        .map((serialNumber) => ({
+      ...[...entries.values()]
+        .filter(({ serialNumber, notAfter }) => !asked.has(serialNumber) && notAfter.getTime() > Date.now())
+        .map(({ serialNumber }) => ({
           name: `certificate ${serialNumber}`,
           unreadable: `${file} names it, and no file below its folder has it`,
         })),
@@ -81,10 +81,9 @@ export function readIndexLine(line: string): IndexEntry | undefined {
   if (serialNumber === undefined || !notAfter) return undefined
   if (status !== 'R') return { serialNumber, notAfter }
   const [time = '', reason = 'unspecified'] = revoked.split(',')
-  const revokedAt = instantOf(time.replace(/Z$/, ''))
-  const revocationReason = REASONS.get(reason.toLowerCase())
-  if (!revokedAt || revocationReason === undefined) return undefined
-  return { serialNumber, notAfter, revocation: { revokedAt, revocationReason } }
+  // Revoked without a usable time or reason is revoked all the same.
+  const revokedAt = instantOf(time.replace(/Z$/, '')) ?? new Date()
+  return { serialNumber, notAfter, revocation: { revokedAt, revocationReason: REASONS.get(reason.toLowerCase()) ?? 0 } }
 }
 
 /** Digits of UTCTime or GeneralizedTime (RFC 5280 §4.1.2.5: two digits from 50 on are of the last century). */

@@ -1,5 +1,5 @@
 /**
- * One record of step-ca's database as one of ours. Pure.
+ * One record of step-ca's database as one of ours.
  *
  * Its tables have keys and values, and most values are JSON (smallstep/certificates: `acme/db/nosql`, `db`).
  */
@@ -8,7 +8,7 @@ import type { AccountStatus } from '../../domain/states.ts'
 import type { JsonObject } from '../../shared/lib/encoding.ts'
 import { decodePem } from '../../shared/pki/pem.ts'
 import { parseTimestamp } from '../../shared/protocol/timestamp.ts'
-import type { ImportedAccount, ImportedCertificate, ImportedCredential } from '../model.ts'
+import type { ImportedAccount, ImportedCredential } from '../model.ts'
 import { UnusableSource } from '../unusable-source.ts'
 
 /** A record that cannot be taken over. The message says why. */
@@ -26,7 +26,7 @@ export function readAccount(value: Buffer, provisioners: readonly string[]): Acc
   if (!isAccountStatus(status)) throw new Garbled(`its status is ${JSON.stringify(status)}`)
   const contacts = Array.isArray(contact) ? contact.filter((one) => typeof one === 'string') : []
   const urls = accountPaths(id, place, provisioners)
-  return { id, jwk: key as JsonObject, contacts, status, createdAt: instantOf(createdAt), urls }
+  return { id, jwk: key as JsonObject, contacts, status, createdAt: creationOf(createdAt), urls }
 }
 
 /** @throws UnusableSource when nobody says the provisioner */
@@ -53,7 +53,7 @@ export function readExternalAccountKey(value: Buffer): ImportedCredential {
   if (accountID) throw new Garbled('an account has used it, and step-ca keeps no key of used ones')
   if (typeof key !== 'string' || key === '') throw new Garbled('it has no key')
   const label = typeof reference === 'string' && reference !== '' ? reference : undefined
-  return { kid: id, hmacKey: Buffer.from(key, 'base64'), label, createdAt: instantOf(createdAt) }
+  return { kid: id, hmacKey: Buffer.from(key, 'base64'), label, createdAt: creationOf(createdAt) }
 }
 
 export interface AcmeCertificate {
@@ -70,31 +70,45 @@ export function readAcmeCertificate(value: Buffer): AcmeCertificate {
   return { der: block.der, accountId: accountID }
 }
 
-export type Revocation = Required<Pick<ImportedCertificate, 'revokedAt' | 'revocationReason'>>
+/** CRLReason (RFC 5280 §5.3.1). */
+const UNSPECIFIED = 0
 
+export interface Revocation {
+  revokedAt: Date
+  revocationReason: number
+}
+
+/** To step-ca a certificate is revoked when there is a record, whatever that says. */
 export function readRevocation(value: Buffer): Revocation {
-  const { RevokedAt, ReasonCode } = parseObject(value)
-  if (!Number.isInteger(ReasonCode)) throw new Garbled('it has no ReasonCode')
-  return { revokedAt: instantOf(RevokedAt), revocationReason: ReasonCode as number }
+  const { RevokedAt, ReasonCode } = objectIn(value) ?? {}
+  const revocationReason = Number.isInteger(ReasonCode) ? (ReasonCode as number) : UNSPECIFIED
+  return { revokedAt: instantOf(RevokedAt) ?? new Date(), revocationReason }
 }
 
 function parseObject(value: Buffer): JsonObject {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(value.toString('utf8'))
-  } catch {
-    // The parser's message quotes the record, which may hold a key.
-    throw new Garbled('it is not JSON')
-  }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) throw new Garbled('it is no JSON object')
-  return parsed as JsonObject
+  const found = objectIn(value)
+  // The parser's message would quote the record, which may hold a key.
+  if (!found) throw new Garbled('it is no JSON object')
+  return found
 }
 
-function instantOf(value: unknown): Date {
-  const at = typeof value === 'string' ? parseTimestamp(value) : undefined
-  if (!at) throw new Garbled(`a time is missing or wrong: ${JSON.stringify(value)?.slice(0, 40)}`)
-  return at
+function objectIn(value: Buffer): JsonObject | undefined {
+  try {
+    const parsed: unknown = JSON.parse(value.toString('utf8'))
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? (parsed as JsonObject) : undefined
+  } catch {
+    return undefined
+  }
 }
+
+/** Go writes a time that was never set as one of the year 1. */
+function instantOf(value: unknown): Date | undefined {
+  const at = typeof value === 'string' ? parseTimestamp(value) : undefined
+  return at && at.getTime() > 0 ? at : undefined
+}
+
+/** Without a time it counts as made now: an account is worth more than its date. */
+const creationOf = (value: unknown): Date => instantOf(value) ?? new Date()
 
 function isAccountStatus(value: unknown): value is AccountStatus {
   return value === 'valid' || value === 'deactivated' || value === 'revoked'

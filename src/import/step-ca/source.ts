@@ -51,11 +51,8 @@ export async function stepCaSource(tables: StepCaTables, provisioners: readonly 
 
   async function* certificates(): AsyncGenerator<ImportedCertificate | Unreadable> {
     const revocations = new Map<string, Revocation>()
-    for await (const { key, value } of tables.rows('revoked_x509_certs')) {
-      const read = attempt(`revocation of ${nameOf(key)}`, () => readRevocation(value))
-      if ('unreadable' in read) yield read
-      else revocations.set(nameOf(key), read)
-    }
+    for await (const { key, value } of tables.rows('revoked_x509_certs'))
+      revocations.set(nameOf(key), readRevocation(value))
     // A certificate of an account is in both tables.
     const given = new Set<string>()
     for await (const { key, value } of tables.rows('acme_certs'))
