@@ -37,6 +37,11 @@ describe('chancery doctor', { ...required, timeout: 900_000 }, () => {
     requireHealthy(await stand.doctor({ args: ['--strict'] }))
   })
 
+  test('lets every issuer sign when it is asked to', async () => {
+    const { findings } = await stand.doctor({ args: ['--only', 'signer', '--test-sign'] })
+    assert.deepEqual(resultsOf(findings, 'signer.test-sign'), ['ok'])
+  })
+
   test('finds nothing wrong behind HAProxy', async () => {
     await stand.proxy(undefined, haproxy)
     try {
