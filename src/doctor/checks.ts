@@ -19,6 +19,7 @@ import { SIGNER } from './checks/signer.ts'
 import { SIGNER_NAMES } from './checks/signer-names.ts'
 import { SIGNER_POLICY } from './checks/signer-policy.ts'
 import { TLS } from './checks/tls.ts'
+import { UPSTREAM } from './checks/upstream.ts'
 
 export const CHECKS: readonly Check[] = [
   ...CONFIGURATION,
@@ -36,6 +37,7 @@ export const CHECKS: readonly Check[] = [
   ...CRL,
   ...RESOLVERS,
   ...CHALLENGES,
+  ...UPSTREAM,
   ...DISK,
   ...CREDENTIALS,
   ...MAIL,

@@ -13,6 +13,7 @@ export const AREAS = {
   crl: 'Revocation lists',
   resolvers: 'Name servers',
   challenges: 'Challenges',
+  upstream: 'Servers of others',
   disk: 'Disks',
   credentials: 'Credentials and administrators',
   mail: 'Mail',

@@ -601,6 +601,22 @@ const NETWORK: Fault[] = [
 
 const OTHERS: Fault[] = [
   {
+    name: 'a perspective is gone',
+    id: 'upstream.reachable',
+    mend: /challenges\.perspectives\[0\]\.url/,
+    config: async () => ({
+      'challenges.perspectives': [
+        { name: 'far', url: `https://localhost:${await freePort()}`, token: 'a token of a test' },
+      ],
+    }),
+  },
+  {
+    name: 'a receiver of audit events has a certificate of an unknown CA',
+    id: 'upstream.reachable',
+    mend: /NODE_EXTRA_CA_CERTS/,
+    config: ({ ports }) => ({ 'audit_export.webhook_url': `https://localhost:${ports.https}/hook` }),
+  },
+  {
     name: 'the disk of the archive is nearly full',
     id: 'disk.archive',
     mend: /larger disk/,

@@ -6,7 +6,7 @@ import { signerProgram } from '../../settings/signer-settings.ts'
 import { describeFileError } from '../../shared/lib/file-error.ts'
 import { isLocalHost } from '../../shared/lib/local-host.ts'
 import type { Check } from '../check.ts'
-import { type DiskFacts, diskOf } from '../facts/files.ts'
+import { type DiskFacts, diskOf, stateOf } from '../facts/files.ts'
 import { CannotTell, failure, ok, unknown, type Verdict, warning } from '../verdict.ts'
 
 export const DISK: readonly Check[] = [
@@ -16,9 +16,10 @@ export const DISK: readonly Check[] = [
     look(sources) {
       const { config } = sources
       if (!hasSigner(config)) return undefined
-      const file =
-        config.ca.signer.socket === null ? signerProgram(config).auditFile : sources.signerConfig().audit.file
-      return look(path.dirname(file), 'without room the signer stops, and nothing is issued')
+      const isOwn = config.ca.signer.socket === null
+      const folder = path.dirname(isOwn ? signerProgram(config).auditFile : sources.signerConfig().audit.file)
+      if (stateOf(folder).problem === 'missing') throw new CannotTell(`${folder} is not on this host`)
+      return look(folder, 'without room the signer stops, and nothing is issued')
     },
   },
   {

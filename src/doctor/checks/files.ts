@@ -2,6 +2,7 @@
 
 import path from 'node:path'
 import type { SignerConfig } from '../../../signer/config.ts'
+import { hasSigner } from '../../config/backends.ts'
 import type { Config } from '../../config/schema.ts'
 import { signerProgram } from '../../settings/signer-settings.ts'
 import type { Check } from '../check.ts'
@@ -76,21 +77,34 @@ export const FILES: readonly Check[] = [
     id: 'files.state',
     title: 'The folders of audit chain and archive are closed to others',
     look(sources) {
-      const { config } = sources
-      const own = ownSigner(sources) === undefined ? undefined : signerProgram(config).auditFile
-      const audit = signerOf(sources)?.audit.file ?? own
-      const folders = [
-        audit && path.dirname(audit),
-        config.retention.archive_dir,
-        fileFolder(config.logging.audit.file),
-      ]
-      const named = folders.filter((folder) => typeof folder === 'string').map((folder) => path.resolve(folder))
-      return named.length === 0 ? undefined : together([...new Set(named)], judgeFolder)
+      const { archive_dir: archive } = sources.config.retention
+      const folders = archive === null ? [] : [path.resolve(archive)]
+      const audit = auditFolder(sources)
+      if (audit instanceof CannotTell)
+        return [
+          unknown(`cannot tell about the audit chain, because ${audit.message}`, audit.mend),
+          ...foldersOf(folders),
+        ]
+      return foldersOf(audit === undefined ? folders : [audit, ...folders])
     },
   },
 ]
 
-const fileFolder = (file: string | null) => (file === null ? null : path.dirname(file))
+const foldersOf = (folders: readonly string[]) =>
+  folders.length === 0 ? [] : together([...new Set(folders)], judgeFolder)
+
+/** Undefined where no certificate is signed here. */
+function auditFolder(sources: Sources): string | CannotTell | undefined {
+  const { config } = sources
+  if (!hasSigner(config)) return undefined
+  if (config.ca.signer.socket === null) return path.dirname(signerProgram(config).auditFile)
+  try {
+    return path.dirname(sources.signerConfig().audit.file)
+  } catch (error) {
+    if (error instanceof CannotTell) return error
+    throw error
+  }
+}
 
 /** Facts of each file; one that cannot be seen is unknown or missing. */
 function together(files: readonly string[], judge: (facts: FileFacts) => Verdict[]): readonly Verdict[] {
@@ -100,7 +114,7 @@ function together(files: readonly string[], judge: (facts: FileFacts) => Verdict
     if (problem === 'closed') return [unknown(`cannot tell, because ${file} cannot be looked at: ${text}`, AS_ROOT)]
     return [failure(`${file} is not there`, `put it there, or correct the key that names it`)]
   })
-  return orOk(found, `${files.join(', ')}: their rights are right`)
+  return orOk(found, `${files.join(', ')}: closed as they should be`)
 }
 
 const named = ({ file, mode, uid }: FileFacts) => `${file} (mode ${octal(mode)}, owner ${userName(uid)})`
@@ -130,7 +144,7 @@ export function judgeSecret(facts: FileFacts, forbidden: number, wanted: string)
   ]
 }
 
-/** @param serviceUid of the service where a signer of its own runs elsewhere */
+/** @param serviceUid of the running service, where the signer is a program of its own */
 export function judgeKey(facts: FileFacts, serviceUid: number | undefined): Verdict[] {
   const { file, mode, uid } = facts
   if ((mode & 0o077) !== 0)

@@ -16,6 +16,7 @@ import { judgeDnssec, judgeOwnName } from '../../../src/doctor/checks/resolvers.
 import { judgeDescriptors, judgeHealth, judgeInstances } from '../../../src/doctor/checks/service.ts'
 import { judgeIssuer } from '../../../src/doctor/checks/signer.ts'
 import { judgeChain, judgeExpiry } from '../../../src/doctor/checks/tls.ts'
+import { judgeServer } from '../../../src/doctor/checks/upstream.ts'
 import type { Verdict } from '../../../src/doctor/verdict.ts'
 
 const NOW = new Date('2026-06-01T00:00:00Z')
@@ -136,6 +137,16 @@ describe('the doctor judges', () => {
   test('name servers only by what they know', () => {
     is(judgeDnssec('192.0.2.53', { failure: 'no answer' }), 'unknown')
     is(judgeOwnName('192.0.2.53', 'acme.test', [{ failure: 'no answer' }]), 'unknown')
+  })
+
+  test('servers of others by their certificates, and tells nobody the rest of a URL', () => {
+    const reached = { problem: undefined, validTo: inDays(30).toUTCString() }
+    const judge = (facts: Parameters<typeof judgeServer>[2]) =>
+      judgeServer('hooks', 'https://siem.test', facts, undefined, NOW)
+    is(judge(reached), 'ok')
+    is(judge({ ...reached, validTo: inDays(3).toUTCString() }), 'warning')
+    is(judge({ ...reached, problem: 'SELF_SIGNED_CERT_IN_CHAIN' }), 'failure')
+    is(judge({ failure: 'ECONNREFUSED' }), 'failure')
   })
 
   test('disks by bytes, share and files', () => {

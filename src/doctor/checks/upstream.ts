@@ -1,0 +1,112 @@
+/** Servers of others that the service asks: whether they can be reached, and trusted. */
+
+import { readFileSync } from 'node:fs'
+import { rootCertificates } from 'node:tls'
+import { usesBackend } from '../../config/backends.ts'
+import type { Config } from '../../config/schema.ts'
+import type { Check } from '../check.ts'
+import { type Reached, reach } from '../facts/reach.ts'
+import { failure, messageOf, ok, unknown, type Verdict, warning } from '../verdict.ts'
+
+export const UPSTREAM: readonly Check[] = [
+  {
+    id: 'upstream.reachable',
+    title: 'Servers that the service asks can be reached, and their certificates be trusted; no request is sent',
+    async look({ config }) {
+      const servers = serversOf(config)
+      return servers.length === 0 ? undefined : Promise.all(servers.map(lookAt))
+    },
+  },
+]
+
+interface Server {
+  /** That names it. */
+  key: string
+  url: string
+  /** A file with the CAs that count; beside those of Node.js where `isAdded`. */
+  roots?: { key: string; file: string | null; isAdded: boolean }
+  /** An HTTP proxy on the way, which this check does not use. */
+  proxy?: string | null
+}
+
+function serversOf(config: Config): Server[] {
+  const { ca, challenges, audit_export, ct_logging, hooks } = config
+  const { external, acme_proxy: upstream } = ca
+  return [
+    ...challenges.perspectives.map(({ url, ca_path }, at) => {
+      const key = `challenges.perspectives[${at}]`
+      return { key: `${key}.url`, url, roots: { key: `${key}.ca_path`, file: ca_path, isAdded: false } }
+    }),
+    ...(usesBackend(config, 'external') && external.sign_url !== null
+      ? [
+          {
+            key: 'ca.external.sign_url',
+            url: external.sign_url,
+            roots: { key: 'ca.external.ca_cert_path', file: external.ca_cert_path, isAdded: true },
+            proxy: external.proxy_url,
+          },
+        ]
+      : []),
+    ...(usesBackend(config, 'acme_proxy') && upstream.directory_url !== null
+      ? [
+          {
+            key: 'ca.acme_proxy.directory_url',
+            url: upstream.directory_url,
+            roots: { key: 'ca.acme_proxy.ca_cert_path', file: upstream.ca_cert_path, isAdded: true },
+            proxy: upstream.proxy_url,
+          },
+        ]
+      : []),
+    ...(audit_export.webhook_url === null ? [] : [{ key: 'audit_export.webhook_url', url: audit_export.webhook_url }]),
+    ...(ct_logging.enabled ? ct_logging.logs.map(({ url }, at) => ({ key: `ct_logging.logs[${at}].url`, url })) : []),
+    ...hooks.registered.flatMap(({ class: kind, enabled, config: settings }, at) => {
+      const url = settings['url']
+      const isAsked = enabled && kind === 'webhook' && typeof url === 'string'
+      return isAsked ? [{ key: `hooks.registered[${at}].config.url`, url }] : []
+    }),
+  ]
+}
+
+async function lookAt({ key, url, roots, proxy }: Server): Promise<Verdict> {
+  // The rest of a URL may be a secret.
+  const { origin } = new URL(url)
+  if (proxy) return unknown(`cannot tell, because ${origin} (${key}) is asked through a proxy`)
+  try {
+    const own = roots?.file ? [readFileSync(roots.file, 'utf8')] : []
+    const trusted = roots?.file && !roots.isAdded ? own : [...rootCertificates, ...own]
+    return judgeServer(key, origin, await reach(url, trusted), roots?.key)
+  } catch (error) {
+    return unknown(`cannot tell, because ${roots?.key} cannot be used: ${messageOf(error)}`)
+  }
+}
+
+const DAY_MS = 86_400_000
+const WARNING_DAYS = 7
+
+/** @param rootsKey that names the CAs that count */
+export function judgeServer(
+  key: string,
+  origin: string,
+  reached: Reached,
+  rootsKey?: string,
+  now = new Date(),
+): Verdict {
+  const { failure: why, problem, validTo } = reached
+  if (why !== undefined)
+    return failure(
+      `${origin} (${key}) is not reached from here: ${why}`,
+      `correct ${key}, or let this host through to it`,
+    )
+  const renew = 'tell its operator'
+  if (problem !== undefined) {
+    const trust = rootsKey === undefined ? 'NODE_EXTRA_CA_CERTS of the unit' : rootsKey
+    return failure(
+      `the certificate of ${origin} (${key}) is not trusted: ${problem}`,
+      `${renew}, or name the CA that has issued it in ${trust}`,
+    )
+  }
+  const days = validTo === undefined ? undefined : Math.floor((Date.parse(validTo) - now.getTime()) / DAY_MS)
+  if (days !== undefined && days < WARNING_DAYS)
+    return warning(`the certificate of ${origin} (${key}) ends in ${days} days`, renew)
+  return ok(`${origin} (${key})`)
+}
