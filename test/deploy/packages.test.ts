@@ -72,7 +72,7 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
   const mustInstall = async (host: DebianHost, files: readonly string[], env = {}) => {
     const { code, output } = await install(host, files, env)
     assert.equal(code, 0, output)
-    return output
+    return output.replaceAll('\r', '')
   }
 
   test('lintian finds no error', async () => {
