@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 
@@ -25,7 +26,10 @@ export function checkChain({ chainPem, rootFile, names }: ExpectedChain): X509Ce
   verifyStrictly(leafPem, issuers, rootFile, names[0] ?? '')
 
   const leaf = new X509Certificate(leafPem)
-  assert.deepEqual((leaf.subjectAltName ?? '').split(', ').sort(), names.map((name) => `DNS:${name}`).sort())
+  assert.deepEqual(
+    (leaf.subjectAltName ?? '').split(', ').sort(),
+    names.map((name) => `${isIP(name) === 0 ? 'DNS' : 'IP Address'}:${name}`).sort(),
+  )
   assert.equal(leaf.ca, false)
   // node:crypto calls the extended key usage keyUsage.
   const usages = leaf.keyUsage
@@ -59,7 +63,7 @@ function verifyStrictly(leaf: string, issuers: readonly string[], rootFile: stri
         issuersFile,
         '-purpose',
         'sslserver',
-        '-verify_hostname',
+        isIP(name) === 0 ? '-verify_hostname' : '-verify_ip',
         name,
         leafFile,
       ],

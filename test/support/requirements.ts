@@ -38,6 +38,7 @@ export const DEBIAN_PACKAGES = {
   mmdebstrap: 'mmdebstrap',
   nft: 'nftables',
   nginx: 'nginx-light',
+  nsupdate: 'bind9-dnsutils',
   openssl: 'openssl',
   patroni: 'patroni',
   pebble: 'pebble',

@@ -1,0 +1,155 @@
+/** What is done with each client's blocks of docs/clients.md, in which order, and why the others are not run. */
+
+import type { RequiredCommand } from '../support/requirements.ts'
+
+export interface Story {
+  client: string
+  needs: readonly RequiredCommand[]
+  /** Blocks by name, in the order of a reader; each is a file that is written, or commands that are run. */
+  steps: readonly Step[]
+  /** A credential is made for it, and has to be used up in the end. */
+  hasBinding: boolean
+}
+
+export interface Step {
+  block: string
+  /** What is there afterwards: a chain in this file, for these names. */
+  gives?: { file: string; names: readonly string[]; isNew?: true }
+  /** How often the hook has run by then. */
+  deployed?: number
+  /** A server that is started, and serves a certificate for www.corp.example soon. */
+  serves?: readonly [program: string, ...args: string[]]
+}
+
+const WWW = ['www.corp.example']
+const WILDCARD = ['*.corp.example']
+export const ADDRESS = '192.0.2.10'
+
+/** What several clients rely on; written and run once, before all. */
+export const COMMON = ['trust', '/usr/local/sbin/use-certificate', '/usr/local/sbin/acme-txt'] as const
+
+export const STORIES: readonly Story[] = [
+  {
+    client: 'certbot',
+    needs: ['certbot'],
+    hasBinding: true,
+    steps: [
+      {
+        block: 'certbot',
+        gives: { file: '/etc/letsencrypt/live/www.corp.example/fullchain.pem', names: WWW },
+        deployed: 1,
+      },
+      {
+        block: 'certbot-renew',
+        gives: { file: '/etc/letsencrypt/live/www.corp.example/fullchain.pem', names: WWW, isNew: true },
+        deployed: 2,
+      },
+      {
+        block: 'certbot-wildcard',
+        gives: { file: '/etc/letsencrypt/live/corp-wildcard/fullchain.pem', names: WILDCARD },
+      },
+    ],
+  },
+  {
+    client: 'lego',
+    needs: ['lego'],
+    hasBinding: true,
+    steps: [
+      { block: 'lego', gives: { file: '/var/lib/lego/certificates/www.corp.example.crt', names: WWW }, deployed: 1 },
+      {
+        block: 'lego-renew',
+        gives: { file: '/var/lib/lego/certificates/www.corp.example.crt', names: WWW, isNew: true },
+        deployed: 2,
+      },
+      { block: 'lego-tls-alpn', gives: { file: '/var/lib/lego-tls/certificates/www.corp.example.crt', names: WWW } },
+      { block: 'lego-wildcard', gives: { file: '/var/lib/lego/certificates/_.corp.example.crt', names: WILDCARD } },
+    ],
+  },
+  {
+    client: 'dehydrated',
+    needs: ['dehydrated', 'nginx'],
+    hasBinding: true,
+    steps: [
+      { block: '/etc/nginx/conf.d/acme-challenge.conf', serves: ['nginx', '-g', 'daemon off;'] },
+      { block: '/etc/dehydrated/conf.d/corp.sh' },
+      { block: '/etc/dehydrated/domains.txt' },
+      { block: '/etc/dehydrated/hook.sh' },
+      {
+        block: 'dehydrated',
+        gives: { file: '/var/lib/dehydrated/certs/www.corp.example/fullchain.pem', names: WWW },
+        deployed: 1,
+      },
+      {
+        block: 'dehydrated-renew',
+        gives: { file: '/var/lib/dehydrated/certs/www.corp.example/fullchain.pem', names: WWW, isNew: true },
+        deployed: 2,
+      },
+      { block: '/etc/dehydrated/dns-hook.sh' },
+      {
+        block: 'dehydrated-wildcard',
+        gives: { file: '/var/lib/dehydrated/certs/corp-wildcard/fullchain.pem', names: WILDCARD },
+      },
+    ],
+  },
+  {
+    client: 'uacme',
+    needs: ['uacme', 'nginx'],
+    hasBinding: true,
+    steps: [
+      { block: '/etc/nginx/conf.d/acme-challenge.conf', serves: ['nginx', '-g', 'daemon off;'] },
+      { block: 'uacme', gives: { file: '/etc/ssl/uacme/www.corp.example/cert.pem', names: WWW }, deployed: 1 },
+      { block: 'uacme-address', gives: { file: `/etc/ssl/uacme/${ADDRESS}/cert.pem`, names: [ADDRESS] } },
+    ],
+  },
+  {
+    client: 'acme-tiny',
+    needs: ['acme-tiny', 'nginx'],
+    hasBinding: false,
+    steps: [
+      { block: '/etc/nginx/conf.d/acme-challenge.conf', serves: ['nginx', '-g', 'daemon off;'] },
+      { block: 'acme-tiny', gives: { file: '/etc/ssl/www.corp.example.pem', names: WWW } },
+    ],
+  },
+  {
+    client: 'Caddy',
+    needs: ['caddy'],
+    hasBinding: true,
+    steps: [{ block: '/etc/caddy/Caddyfile', serves: ['caddy', 'run', '--config', '/etc/caddy/Caddyfile'] }],
+  },
+  {
+    client: 'Apache mod_md',
+    needs: ['apache2'],
+    hasBinding: true,
+    steps: [
+      { block: '/etc/apache2/acme-eab.json' },
+      {
+        block: '/etc/apache2/conf-available/acme.conf',
+        serves: ['apache2', '-f', '/etc/apache2/of-the-test.conf', '-DFOREGROUND'],
+      },
+    ],
+  },
+]
+
+const NO_PACKAGE = 'neither Debian nor npm has it'
+const NO_CLUSTER = 'there is no cluster; the YAML is read'
+const NO_WINDOWS = 'needs Windows'
+
+export const NOT_RUN: Record<string, string> = {
+  'lego-5': 'Debian has version 4',
+  'lego-address': 'Debian 12 has 4.9; addresses came with 4.11',
+  'acme.sh': NO_PACKAGE,
+  'acme.sh-renew': NO_PACKAGE,
+  'acme.sh-persist': NO_PACKAGE,
+  'traefik.yaml': NO_PACKAGE,
+  'nginx-acme.conf': NO_PACKAGE,
+  'haproxy.cfg': 'Debian 12 has 2.6, which has no ACME client',
+  'kubernetes-secret': NO_CLUSTER,
+  'cluster-issuer.yaml': NO_CLUSTER,
+  'ingress.yaml': NO_CLUSTER,
+  'gateway.yaml': NO_CLUSTER,
+  'wildcard.yaml': NO_CLUSTER,
+  'simple-acme': NO_WINDOWS,
+  'posh-acme': NO_WINDOWS,
+  proxmox: 'needs Proxmox VE',
+  synology: 'needs DSM',
+}

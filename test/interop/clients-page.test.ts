@@ -1,0 +1,71 @@
+/** docs/clients.md: its blocks run as they stand, each by the client that it is for, against a service with TLS, bindings and a zone. */
+
+import assert from 'node:assert/strict'
+import path from 'node:path'
+import { before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { parseAllDocuments } from 'yaml'
+import { testDatabase } from '../support/database.ts'
+import { requireNamespaces, runAlone } from '../support/own-network.ts'
+import { blocksOf, isFile } from '../support/page-blocks.ts'
+import { requireAll, requireCommand } from '../support/requirements.ts'
+import type { Outcomes } from './clients-page-drill.ts'
+import { COMMON, NOT_RUN, STORIES } from './clients-page-stories.ts'
+
+const DRILL = fileURLToPath(new URL('clients-page-drill.js', import.meta.url))
+const blocks = blocksOf(path.resolve(import.meta.dirname, '../../../docs/clients.md'))
+const told = new Set([...COMMON, 'persist', ...STORIES.flatMap(({ steps }) => steps.map(({ block }) => block))])
+
+describe('the page of clients', () => {
+  test('has each block once, run here or with a reason why not', () => {
+    const names = blocks.map(({ name }) => name)
+    assert.equal(new Set(names).size, names.length, 'a name twice')
+    assert.deepEqual(
+      names.filter((name) => !told.has(name) && NOT_RUN[name] === undefined),
+      [],
+      'neither run nor excused',
+    )
+    assert.deepEqual(
+      [...told, ...Object.keys(NOT_RUN)].filter((name) => !names.includes(name)),
+      [],
+      'not on the page',
+    )
+  })
+
+  test('has YAML that can be read, and names one directory', () => {
+    for (const { language, name, text } of blocks) {
+      if (language === 'yaml')
+        assert.deepEqual(
+          parseAllDocuments(text).flatMap((one) => [...('errors' in one ? one.errors : [])]),
+          [],
+          name,
+        )
+      for (const [url] of text.matchAll(/https:\/\/\S+?\/directory/g))
+        assert.equal(url, 'https://acme.corp.example/directory', name)
+    }
+  })
+
+  test('has scripts that a shell can read', () => {
+    for (const block of blocks.filter(isFile)) assert.ok(block.text.endsWith('\n'), block.name)
+  })
+})
+
+const needed = requireAll(requireNamespaces(), ...(['knotd', 'nsupdate', 'nft'] as const).map(requireCommand))
+
+describe('the blocks of the page', { ...needed, timeout: 1_800_000 }, () => {
+  let outcomes: Outcomes
+  const able = STORIES.filter(({ needs }) => requireAll(...needs.map(requireCommand)).skip === false)
+  before(async () => {
+    const database = await testDatabase()
+    const clients = able.map(({ client }) => client)
+    outcomes = (await runAlone(DRILL, [JSON.stringify(database.connection), ...clients])) as Outcomes
+    await database.drop()
+  })
+
+  test('a record of dns-persist-01 serves an order for a wildcard', () => assert.equal(outcomes['persist'], null))
+
+  for (const { client, steps, needs } of STORIES)
+    describe(client, requireAll(...needs.map(requireCommand)), () => {
+      for (const { block } of steps) test(block, () => assert.equal(outcomes[block], null))
+    })
+})
