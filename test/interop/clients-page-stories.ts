@@ -132,6 +132,7 @@ export const STORIES: readonly Story[] = [
 
 const NO_PACKAGE = 'neither Debian nor npm has it'
 const NO_CLUSTER = 'there is no cluster; the YAML is read'
+const NO_HAPROXY = 'Debian 12 has 2.6, which has no ACME client'
 const NO_WINDOWS = 'needs Windows'
 
 export const NOT_RUN: Record<string, string> = {
@@ -139,10 +140,13 @@ export const NOT_RUN: Record<string, string> = {
   'lego-address': 'Debian 12 has 4.9; addresses came with 4.11',
   'acme.sh': NO_PACKAGE,
   'acme.sh-renew': NO_PACKAGE,
+  'acme.sh-record': NO_PACKAGE,
   'acme.sh-persist': NO_PACKAGE,
   'traefik.yaml': NO_PACKAGE,
   'nginx-acme.conf': NO_PACKAGE,
-  'haproxy.cfg': 'Debian 12 has 2.6, which has no ACME client',
+  'haproxy.cfg': NO_HAPROXY,
+  'haproxy-first': NO_HAPROXY,
+  'haproxy-renew': NO_HAPROXY,
   'kubernetes-secret': NO_CLUSTER,
   'cluster-issuer.yaml': NO_CLUSTER,
   'ingress.yaml': NO_CLUSTER,
