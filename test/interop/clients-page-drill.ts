@@ -10,7 +10,6 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes, X509Certificate } from 'node:crypto'
 import {
   chmodSync,
-  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -130,6 +129,8 @@ function startService(connection: DatabaseConnection): Promise<TestService> {
         },
       },
       acme: { eab_key_file: keyFile },
+      api: { roots_path: '/roots.pem' },
+      crl: { enabled: true, http_port: 80 },
       challenges: {
         enabled: ['http-01', 'dns-01', 'tls-alpn-01', 'dns-persist-01'],
         http01: { port: 80 },
@@ -299,7 +300,6 @@ async function run(connection: DatabaseConnection, clients: readonly string[]): 
   daemons.push(startKnot())
   const service = await startService(connection)
   try {
-    copyFileSync(service.ca.root, '/root/root.pem')
     mkdirSync('/var/www/acme', { recursive: true })
     writeApacheFrame()
     for (const name of COMMON) await carryOut(host, block(name), {})

@@ -26,7 +26,7 @@ const WILDCARD = ['*.corp.example']
 export const ADDRESS = '192.0.2.10'
 
 /** What several clients rely on; written and run once, before all. */
-export const COMMON = ['trust', '/usr/local/sbin/use-certificate', '/usr/local/sbin/acme-txt'] as const
+export const COMMON = ['roots', 'trust', '/usr/local/sbin/use-certificate', '/usr/local/sbin/acme-txt'] as const
 
 export const STORIES: readonly Story[] = [
   {

@@ -4,16 +4,19 @@ import assert from 'node:assert/strict'
 import path from 'node:path'
 import { before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { Certificate, ClusterIssuer } from '@kubernetes-models/cert-manager/cert-manager.io/v1'
+import { Ingress } from 'kubernetes-models/networking.k8s.io/v1'
 import { parseAllDocuments } from 'yaml'
 import { testDatabase } from '../support/database.ts'
 import { requireNamespaces, runAlone } from '../support/own-network.ts'
-import { blocksOf, isFile } from '../support/page-blocks.ts'
+import { blocksOf } from '../support/page-blocks.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import type { Outcomes } from './clients-page-drill.ts'
 import { COMMON, NOT_RUN, STORIES } from './clients-page-stories.ts'
 
 const DRILL = fileURLToPath(new URL('clients-page-drill.js', import.meta.url))
 const blocks = blocksOf(path.resolve(import.meta.dirname, '../../../docs/clients.md'))
+const MODELS = { Certificate, ClusterIssuer, Ingress }
 const told = new Set([...COMMON, 'persist', ...STORIES.flatMap(({ steps }) => steps.map(({ block }) => block))])
 
 describe('the page of clients', () => {
@@ -45,8 +48,12 @@ describe('the page of clients', () => {
     }
   })
 
-  test('has scripts that a shell can read', () => {
-    for (const block of blocks.filter(isFile)) assert.ok(block.text.endsWith('\n'), block.name)
+  test('has resources that fit the schemas of their kinds', () => {
+    for (const { name, text } of blocks.filter(({ language }) => language === 'yaml'))
+      for (const resource of parseAllDocuments(text).map((one) => one.toJS() as { kind?: keyof typeof MODELS })) {
+        const Model = resource.kind && MODELS[resource.kind]
+        if (Model) assert.doesNotThrow(() => new Model(resource as never).validate(), name)
+      }
   })
 })
 
