@@ -10,7 +10,7 @@
       : s >= 172_800
         ? `${Math.round(s / 86_400)} d`
         : s >= 120
-          ? `${Math.round(s / 60)} min`
+          ? `${+(s / 60).toFixed(1)} min`
           : s >= 1
             ? `${+s.toFixed(1)} s`
             : `${+(1000 * s).toFixed(1)} ms`

@@ -35,6 +35,8 @@ import { ADDRESS, COMMON, STORIES, type Step, type Story } from './clients-page-
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const PREFIX = ADDRESS.replace(/\.\d+$/, '')
+/** A machine that is busy with other tests does not reach it. */
+const SERVED_MS = 240_000
 const DEPLOYED = '/var/log/acme-renewals.log'
 /** A home, logs and state, of this program's mount namespace only. */
 const OWN_FOLDERS = [
@@ -193,11 +195,12 @@ async function serve(host: NetworkHost, service: TestService, [program, ...args]
     env,
   })
   daemons.push(daemon)
-  await waitFor(`an answer of ${program}`, daemon, () => {
+  const ask = () => {
     // A new certificate waits until Apache reads its configuration again.
     if (program === 'apache2' && /has been setup/.test(daemon.output())) daemon.process.kill('SIGUSR1')
     return program === 'nginx' ? isOpen() : isServed(readFileSync(service.ca.root))
-  })
+  }
+  await waitFor(`an answer of ${program}`, daemon, ask, SERVED_MS)
 }
 
 function isOpen(): Promise<true | undefined> {

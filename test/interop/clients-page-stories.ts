@@ -61,7 +61,10 @@ export const STORIES: readonly Story[] = [
         gives: { file: '/var/lib/lego/certificates/www.corp.example.crt', names: WWW, isNew: true },
         deployed: 2,
       },
-      { block: 'lego-tls-alpn', gives: { file: '/var/lib/lego-tls/certificates/www.corp.example.crt', names: WWW } },
+      {
+        block: 'lego-tls-alpn',
+        gives: { file: '/var/lib/lego/certificates/www.corp.example.crt', names: WWW, isNew: true },
+      },
       { block: 'lego-wildcard', gives: { file: '/var/lib/lego/certificates/_.corp.example.crt', names: WILDCARD } },
     ],
   },

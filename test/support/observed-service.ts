@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { stringify } from 'yaml'
-import { closeConnections, createAcmeClient, send, startResponder } from './acme-client.ts'
+import { type AcmeClient, closeConnections, createAcmeClient, send, startResponder } from './acme-client.ts'
 import { adminConfig } from './admin.ts'
 import { type Daemon, startDaemon, waitFor } from './daemon.ts'
 import { freePort } from './free-port.ts'
@@ -17,6 +17,7 @@ import { startFlows } from './steady-flows.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
 const TROUBLE_PAUSE_MS = 700
+const STRANGER_EVERY = 3
 const ANY = { requests: 1_000_000 }
 
 export interface Series {
@@ -56,7 +57,7 @@ export async function startObservedService(): Promise<ObservedService> {
           ...Object.fromEntries(
             ['new_nonce', 'new_order', 'challenge', 'challenge_validation', 'finalize'].map((of) => [of, ANY]),
           ),
-          new_account: { requests: 12, window_seconds: 3_600 },
+          new_account: { requests: 10, window_seconds: 3_600 },
         },
       },
       smtp: { enabled: true, host: '127.0.0.1', port: mails.port, tls: 'none', from_address: 'ca@corp.example' },
@@ -138,24 +139,28 @@ async function startPrometheus(folder: string, servicePort: number): Promise<{ u
  */
 function startTrouble(directoryUrl: string): () => Promise<void> {
   let isOver = false
-  const working = (async () => {
-    let holder = await createAcmeClient(directoryUrl)
-    for (let i = 0; !isOver; i++) {
+  let holder: AcmeClient | undefined
+  const round = async (i: number) => {
+    // An address whose requests are refused again and again would be refused altogether.
+    if (i % STRANGER_EVERY === 0) {
       const newcomer = await createAcmeClient(directoryUrl)
       const contact = ['mailto:ops@corp.example']
       if ((await newcomer.newAccount({ contact, termsOfServiceAgreed: true })).status === 201) holder = newcomer
+    }
+    const order = await holder?.newOrder([`${i}-unanswered.test`])
+    if (!holder || order?.status !== 201) return
+    const [url] = order.json.authorizations
+    const { challenges } = (await holder.post(url)).json
+    await holder.post(challenges[0].url, {})
+    await holder.settled(url)
+  }
+  const working = (async () => {
+    for (let i = 0; !isOver; i++) {
+      // A busy service may refuse one or lose its connection; the next one comes in a moment.
+      await round(i).catch(() => undefined)
       await sleep(TROUBLE_PAUSE_MS)
-      const order = await holder.newOrder([`${i}-unanswered.test`])
-      // A busy service may refuse an order (503); the next one comes in a moment.
-      if (order.status !== 201) continue
-      const [url] = order.json.authorizations
-      const { challenges } = (await holder.post(url)).json
-      await holder.post(challenges[0].url, {})
-      await holder.settled(url)
     }
   })()
-  // Whoever ends the trouble is told; until then a failure must not end the process, which has programs to stop.
-  working.catch(() => undefined)
   return async () => {
     isOver = true
     await working
