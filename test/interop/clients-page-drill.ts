@@ -1,23 +1,11 @@
 /**
- * Runs the blocks of docs/clients.md as they stand, for `clients-page.test.ts`: a service at https://acme.corp.example, a zone corp.example that takes
- * dynamic updates, and a host www.corp.example on a network that only this program sees. The folders that clients write to are its own.
- *
- * A credential's two words and an account's URL are all that is put in place of the page's.
+ * Runs the blocks of docs/clients.md as they stand, for `clients-page.test.ts`, on a host www.corp.example of a network that only this
+ * program sees. A credential's two words and an account's URL are all that is put in place of the page's.
  */
 
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { randomBytes, X509Certificate } from 'node:crypto'
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { X509Certificate } from 'node:crypto'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect as connectPlainly } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -29,120 +17,21 @@ import { type NetworkHost, openNetwork } from '../support/own-network.ts'
 import { blocksOf, isFile, type PageBlock } from '../support/page-blocks.ts'
 import type { DatabaseConnection } from '../support/postgres.ts'
 import { runCommand } from '../support/run-command.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import type { TestService } from '../support/service.ts'
 import { obtainByPersist } from './clients-page-persist.ts'
+import { mountOwnFolders, PREFIX, startKnot, startService, writeApacheFrame } from './clients-page-scene.ts'
 import { ADDRESS, COMMON, STORIES, type Step, type Story } from './clients-page-stories.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
-const PREFIX = ADDRESS.replace(/\.\d+$/, '')
 /** A machine that is busy with other tests does not reach it. */
 const SERVED_MS = 240_000
 const DEPLOYED = '/var/log/acme-renewals.log'
-/** A home, logs and state, of this program's mount namespace only. */
-const OWN_FOLDERS = [
-  '/root',
-  '/run',
-  '/usr/local/sbin',
-  '/usr/local/share/ca-certificates',
-  '/var/lib',
-  '/var/log',
-  '/var/www',
-]
-
 /** By block: null, or why it failed. */
 export type Outcomes = Record<string, string | null>
 
 const folder = mkdtempSync(path.join(tmpdir(), 'chancery-clients-page-'))
 const blocks = new Map(blocksOf(path.join(ROOT, 'docs/clients.md')).map((block) => [block.name, block]))
 const daemons: Daemon[] = []
-
-function mountOwnFolders(): void {
-  const copy = path.join(folder, 'etc')
-  execFileSync('cp', ['-a', '/etc', copy])
-  execFileSync('mount', ['--bind', copy, '/etc'])
-  for (const own of OWN_FOLDERS) {
-    // What packages have made there is there, and empty.
-    const made = readdirSync(own, { withFileTypes: true }).filter((one) => one.isDirectory())
-    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', own])
-    for (const { name } of made) mkdirSync(path.join(own, name))
-  }
-  writeFileSync('/etc/resolv.conf', `nameserver ${PREFIX}.254\n`)
-  writeFileSync('/etc/hosts', '127.0.0.1 localhost\n')
-}
-
-function startKnot(): Daemon {
-  const secret = randomBytes(32).toString('base64')
-  writeFileSync('/etc/acme-tsig.key', `key "acme" { algorithm hmac-sha256; secret "${secret}"; };\n`, { mode: 0o600 })
-  writeFileSync('/etc/acme-tsig.secret', secret, { mode: 0o600 })
-  const zone = [
-    '$TTL 60',
-    '@ SOA ns hostmaster 1 3600 600 86400 1',
-    '@ NS ns',
-    ...['ns', 'acme'].map((name) => `${name} A ${PREFIX}.254`),
-    `www A ${ADDRESS}`,
-  ]
-  writeFileSync(path.join(folder, 'corp.example.zone'), `${zone.join('\n')}\n`)
-  const config = [
-    'server:',
-    `  rundir: "${folder}"`,
-    `  listen: ${PREFIX}.254@53`,
-    'database:',
-    `  storage: "${folder}/knot"`,
-    'log:',
-    '  - target: stderr',
-    '    any: info',
-    'key:',
-    '  - id: acme',
-    '    algorithm: hmac-sha256',
-    `    secret: ${secret}`,
-    'acl:',
-    '  - id: acme',
-    '    key: acme',
-    '    action: update',
-    'zone:',
-    '  - domain: corp.example',
-    `    storage: "${folder}"`,
-    '    file: corp.example.zone',
-    '    zonefile-sync: -1',
-    '    acl: acme',
-  ]
-  mkdirSync(path.join(folder, 'knot'))
-  const file = path.join(folder, 'knot.conf')
-  writeFileSync(file, `${config.join('\n')}\n`)
-  return startDaemon('knotd', ['-c', file], { logFile: path.join(folder, 'knot.log') })
-}
-
-function startService(connection: DatabaseConnection): Promise<TestService> {
-  const keyFile = path.join(folder, 'eab.key')
-  writeFileSync(keyFile, randomBytes(32), { mode: 0o600 })
-  return startTestService({
-    fronts: 1,
-    // Made outside, where process numbers are everybody's; its socket is a file.
-    database: { connection, drop: async () => undefined },
-    config: {
-      server: {
-        external_url: 'https://acme.corp.example',
-        bind: `${PREFIX}.254`,
-        port: 443,
-        tls: {
-          cert_path: path.join(folder, 'own.pem'),
-          key_path: path.join(folder, 'own.key'),
-          self_issued_names: ['acme.corp.example'],
-        },
-      },
-      acme: { eab_key_file: keyFile },
-      api: { roots_path: '/roots.pem' },
-      crl: { enabled: true, http_port: 80 },
-      challenges: {
-        enabled: ['http-01', 'dns-01', 'tls-alpn-01', 'dns-persist-01'],
-        http01: { port: 80 },
-        dnspersist01: { issuer_domain_names: ['acme.corp.example'] },
-      },
-      dns: { resolvers: [`${PREFIX}.254`], zones: [] },
-      security: { identifier_policy: { allow_ip: true } },
-    },
-  })
-}
 
 const settled = (text: string, values: Record<string, string>) =>
   Object.entries(values).reduce((all, [word, value]) => all.replaceAll(word, value), text)
@@ -265,43 +154,12 @@ async function tellOfPersist(host: NetworkHost, service: TestService): Promise<O
   }
 }
 
-/** Debian's modules and a folder to write to; the rest is the page's file. */
-function writeApacheFrame(): void {
-  const modules = ['mpm_event', 'authz_core', 'ssl', 'md'].map(
-    (name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`,
-  )
-  const frame = [
-    'ServerName localhost',
-    'DefaultRuntimeDir /run',
-    'Mutex file:/run default',
-    'PidFile /run/apache2.pid',
-  ]
-  const rest = [
-    'ErrorLog /dev/stderr',
-    'LogLevel md:info',
-    'User www-data',
-    'Group www-data',
-    'Listen 80',
-    'Listen 443',
-  ]
-  const lines = [
-    ...modules,
-    ...frame,
-    ...rest,
-    'MDStoreDir /var/lib/md',
-    'MDRetryDelay 1s',
-    'Include conf-available/acme.conf',
-  ]
-  mkdirSync('/etc/apache2', { recursive: true })
-  writeFileSync('/etc/apache2/of-the-test.conf', `ServerRoot /etc/apache2\n${lines.join('\n')}\n`)
-}
-
 async function run(connection: DatabaseConnection, clients: readonly string[]): Promise<Outcomes> {
-  mountOwnFolders()
+  mountOwnFolders(folder)
   const network = openNetwork(PREFIX)
   const host = await network.addHost(ADDRESS)
-  daemons.push(startKnot())
-  const service = await startService(connection)
+  daemons.push(startKnot(folder))
+  const service = await startService(folder, connection)
   try {
     mkdirSync('/var/www/acme', { recursive: true })
     writeApacheFrame()
