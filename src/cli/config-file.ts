@@ -4,6 +4,7 @@ import { type ConfigError, type ConfigWarning, formatErrors, type LoadedConfig, 
 import type { Config } from '../config/schema.ts'
 import { UsageError } from '../shared/command-line.ts'
 import type { FileFindings } from './configured-files.ts'
+import { connectAsServiceUser } from './peer-relay.ts'
 import { CommandError } from './values.ts'
 
 /** Reads and checks the file. @throws UsageError when neither flag nor variable names one */
@@ -25,6 +26,7 @@ export async function readConfigFile(
   const loaded = await loadConfigFile(file, development || warnings === 'unsaid')
   if (!loaded.ok) throw new CommandError(complaint(nameOfConfig(file), loaded.errors))
   if (warnings === 'said') warn(loaded.warnings)
+  else await connectAsServiceUser(loaded.config)
   return loaded.config
 }
 

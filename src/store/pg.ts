@@ -1,6 +1,6 @@
 /**
  * Adds what pg lacks of libpq: `sslmode=prefer`, and no clear-text password over a network without
- * TLS.
+ * TLS. Root's commands have it connect through the service's user.
  *
  * Patches the package's own classes, because slonik makes its clients from them too.
  */
@@ -66,8 +66,13 @@ interface PgClient {
 const connections = pg.Connection.prototype as PgConnection
 const { connect } = connections
 
+const elsewhere = new Map<string, string>()
+
+/** From now on sessions of a Unix socket begin at another one. */
+export const connectElsewhere = (socket: string, place: string): unknown => elsewhere.set(socket, place)
+
 connections.connect = function (port, host) {
-  connect.call(this, port, host)
+  connect.call(this, elsewhere.get(String(port)) ?? port, host)
   const isPreferred = this.ssl !== false && this.ssl.onlyWhereOffered
   if (!isPreferred) return
   const { stream } = this

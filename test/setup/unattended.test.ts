@@ -42,6 +42,18 @@ describe('a key in a file', requirePrivateHost(), () => {
     assert.match(await host.chancery('certificates', 'list'), /acme\.corp\.example/)
   })
 
+  test("root's commands and the doctor reach a database that knows the service's user alone", async () => {
+    const main = '/opt/chancery/dist/src/cli/main.js'
+    const asRoot = (...words: string[]) => host.run('node', main, '-c', '/etc/chancery/config.yaml', ...words)
+    const listed = await asRoot('certificates', 'list')
+    assert.equal(listed.code, 0, listed.output)
+    assert.match(listed.output, /acme\.corp\.example/)
+    const seen = await asRoot('doctor', '--only', 'database')
+    assert.equal(seen.code, 0, seen.output)
+    assert.match(seen.output, /ok {7}database\.reachable/)
+    assert.equal(await host.must('sh', '-c', 'ls -d /tmp/chancery-peer-* 2>/dev/null | wc -l'), '0\n')
+  })
+
   test('passwords are in a file of root alone, and not in the output', async () => {
     const secrets = host.read('/root/chancery-secrets.txt')
     assert.match(secrets, /^password: \S{20}$/m)

@@ -10,6 +10,7 @@ import { VERSION } from '../../main/version.ts'
 import { UsageError } from '../../shared/command-line.ts'
 import { loadConfigFile, nameOfConfig } from '../config-file.ts'
 import { inspectServiceFiles } from '../configured-files.ts'
+import { connectAsServiceUser } from '../peer-relay.ts'
 import type { Printing } from '../values.ts'
 
 export interface DoctorValues extends Printing {
@@ -24,9 +25,11 @@ export interface DoctorValues extends Printing {
 export async function doctor(values: DoctorValues): Promise<number> {
   const areas = areasOf(values.only)
   const checks = CHECKS.filter((check) => areas.length === 0 || areas.includes(areaOf(check)))
+  const loaded = await loadConfigFile(values.config)
+  if (loaded.ok) await connectAsServiceUser(loaded.config)
   const sources = new Sources({
     configFile: nameOfConfig(values.config),
-    loaded: await loadConfigFile(values.config),
+    loaded,
     signerConfigFile: values['signer-config'],
     target: values.target,
     testSign: values['test-sign'],

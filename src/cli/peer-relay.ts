@@ -1,0 +1,29 @@
+/**
+ * PostgreSQL's `peer` authentication asks the system which user connects (PostgreSQL, "Peer Authentication"). Root is not
+ * that user, so root's commands connect through a process of the service's user.
+ */
+
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Config } from '../config/schema.ts'
+import { isSocketFolder } from '../shared/lib/local-host.ts'
+import { connectElsewhere } from '../store/pg.ts'
+
+const PROGRAM = fileURLToPath(new URL('./peer-relay-process.js', import.meta.url))
+
+/** Does nothing where a password says who connects, or where the system has no user of the role's name. */
+export async function connectAsServiceUser({ database }: Config): Promise<void> {
+  const { host: hosts, port, user, password } = database
+  const sockets = hosts.filter(isSocketFolder).map((folder) => `${folder}/.s.PGSQL.${port}`)
+  if (process.getuid?.() !== 0 || password !== null || sockets.length === 0) return
+  const words = ['-u', user, '--', process.execPath, PROGRAM, ...sockets]
+  const relay = spawn('runuser', words, { cwd: '/', stdio: ['pipe', 'pipe', 'ignore'] })
+  relay.on('error', () => undefined)
+  const lines = createInterface(relay.stdout)
+  const places: string[] = []
+  for await (const line of lines) if (places.push(line) === sockets.length) break
+  // The relay ends when its standard input does, with this process at the latest.
+  for (const one of [relay, relay.stdin, relay.stdout] as { unref?(): void }[]) one.unref?.()
+  for (const [index, place] of places.entries()) connectElsewhere(sockets[index]!, place)
+}
