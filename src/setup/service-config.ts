@@ -118,6 +118,8 @@ function acme({ accounts }: Answers): string {
     `  eab_required: ${accounts === 'eab'}`,
     '  # Encrypts the keys of credentials in the database: keep it with the backups.',
     `  eab_key_file: ${PLACES.eabKey}`,
+    '  # CAA records of DNS count with true and caa_identities (docs/operations/validation.md).',
+    '  caa_enforce: false',
   ].join('\n')
 }
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { ADDRESS, requirePrivateHost } from '../support/private-host.ts'
+import { ADDRESS, CHECKOUT, requirePrivateHost } from '../support/private-host.ts'
 import { ANSWERS_FILE, answersFile, NAME, openSetupHost } from '../support/setup-run.ts'
 import { until } from '../support/until.ts'
 
@@ -36,6 +36,21 @@ rm -f /etc/resolv.conf; echo nameserver 127.0.0.1 > /etc/resolv.conf
 unbound -c /root/unbound.conf >/dev/null 2>&1
 `
 
+/** Where `deploy/debian` puts programs, units and examples. */
+const PACKAGES = `
+set -e
+for name in chancery chancery-signer; do
+  mkdir -p /tmp/$name/bin /tmp/$name.work /usr/lib/$name/releases/1
+  install -m 755 ${CHECKOUT}/deploy/debian/programs/bin/$name /tmp/$name/bin/
+  mount -t overlay overlay -o lowerdir=${CHECKOUT},upperdir=/tmp/$name,workdir=/tmp/$name.work /usr/lib/$name/releases/1
+  ln -sfn releases/1 /usr/lib/$name/current
+  ln -sf ../lib/$name/current/bin/$name /usr/bin/$name
+done
+mkdir -p /usr/lib/systemd/system /usr/share/doc/chancery/examples
+install -m 644 ${CHECKOUT}/deploy/systemd/chancery*.service /usr/lib/systemd/system/
+cp -r ${CHECKOUT}/deploy/proxy /usr/share/doc/chancery/examples/
+`
+
 describe('places', requirePrivateHost(), () => {
   test('a database over TLS with a password, a name in DNS: http-01 validates it', async () => {
     const host = await openSetupHost()
@@ -57,6 +72,22 @@ describe('places', requirePrivateHost(), () => {
       assert.doesNotMatch(host.read('/etc/chancery/config.yaml'), /quoted/)
       const again = await host.setUp('--unattended')
       assert.equal(again.code, 0, again.output)
+    } finally {
+      await host.close()
+    }
+  })
+
+  test('as the packages lay it out, it takes their units and starts nothing else', async () => {
+    const host = await openSetupHost()
+    try {
+      await host.must('sh', '-c', PACKAGES)
+      host.write(ANSWERS_FILE, answersFile())
+      const { code, output } = await host.run('/usr/bin/chancery', 'setup', '--unattended', '--answers', ANSWERS_FILE)
+      assert.equal(code, 0, output)
+      assert.match(output, /was\s+issued/)
+      assert.match(host.read('/etc/chancery/proxy.example.conf'), /server_name acme\.corp\.example/)
+      const { output: units } = await host.run('sh', '-c', 'ls /etc/systemd/system | grep -c "chancery.*service$"')
+      assert.equal(units, '0\n')
     } finally {
       await host.close()
     }
