@@ -56,10 +56,16 @@ export async function configureSigner(host: DebianHost, ca: DevCaFiles): Promise
   await host.run('install -d -m 750 -o chancery-signer -g chancery-signer /run/chancery-signer')
 }
 
-/** Debian's own cluster, and the role and database of the service. */
-export async function startDatabase(host: DebianHost): Promise<void> {
+/** The cluster that Debian's package has made, on its Unix socket only: hosts share the ports of this machine. */
+export async function startPostgres(host: DebianHost): Promise<void> {
   await host.run('install -d -m 2775 -o postgres -g postgres /run/postgresql')
+  await host.run(`echo "listen_addresses = ''" | tee -a /etc/postgresql/*/main/postgresql.conf`)
   await host.run('pg_ctlcluster --skip-systemctl-redirect "$(ls /etc/postgresql)" main start')
+}
+
+/** With the role and the database of the service. */
+export async function startDatabase(host: DebianHost): Promise<void> {
+  await startPostgres(host)
   await host.run('cd / && runuser -u postgres -- createuser chancery')
   await host.run('cd / && runuser -u postgres -- createdb --owner chancery chancery')
 }

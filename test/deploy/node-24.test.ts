@@ -1,0 +1,51 @@
+/** A short ring of the tests on Node.js 24, which Debian 12 cannot run: in a root of Debian 13, with its PostgreSQL and SoftHSM. */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { fetchNode, NODE_RELEASES } from '../../deploy/build/node-release.ts'
+import { type DebianBase, type DebianHost, debianRoots, makeBase, openHost } from '../support/debian-root.ts'
+import { startPostgres } from '../support/packaged-service.ts'
+
+const ROOT = path.resolve(import.meta.dirname, '../../..')
+const NODE = '/opt/node'
+
+/** Protocol and formats, a flow over HTTP, the key in a token, the command line. */
+const RING = ['unit/shared', 'acme/orders', 'acme/issuance', 'hsm/signing', 'hsm/library', 'cli/keys']
+
+/** As root of the host: peer authentication takes its name. */
+const POSTGRES = { host: '/run/postgresql', port: 5432, user: 'root', database: 'postgres' }
+
+describe('on Node.js 24 in Debian 13', debianRoots, () => {
+  const node = mkdtempSync(path.join(tmpdir(), 'chancery-node-24-'))
+  let base: DebianBase
+  let host: DebianHost
+  before(async () => {
+    fetchNode(NODE_RELEASES[24], node)
+    base = await makeBase('trixie', ['openssl', 'postgresql', 'softhsm2'])
+    host = await openHost(base, { [node]: NODE, [ROOT]: ROOT })
+    await startPostgres(host)
+    await host.run('cd / && runuser -u postgres -- createuser --superuser root')
+  })
+  after(async () => {
+    await host?.end()
+    base?.remove()
+    rmSync(node, { recursive: true })
+  })
+
+  test('a short ring of the tests passes', async (t) => {
+    const run = `cd ${ROOT} && ${NODE}/node dist/test/run.js ${RING.join(' ')}`
+    const env = {
+      CHANCERY_TEST_POSTGRES: JSON.stringify(POSTGRES),
+      CHANCERY_NO_INSTALL: '1',
+      CHANCERY_REQUIRE_ALL: '1',
+    }
+    const { code, output } = await host.tryRun(run, env)
+    const counts = output.trim().split('\n').at(-1) ?? ''
+    t.diagnostic(`${(await host.run(`${NODE}/node --version`)).trim()}: ${counts}`)
+    assert.equal(code, 0, output.slice(-8000))
+    assert.match(counts, /^\d{3,} passed, 0 failed$/)
+  })
+})
