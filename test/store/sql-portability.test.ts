@@ -188,14 +188,14 @@ const FEATURES: Readonly<Record<string, Feature>> = {
 const ROOT = new URL('../../../', import.meta.url)
 const COMMENTS = { '.ts': /^\s*(?:\/\/|\*|\/\*).*$/gm, '.sql': /--.*$/gm }
 
-/** The migrator plans locks, and watches sessions of this very server: another engine would need another. */
-const MIGRATOR = 'src/store/schema/'
+/** Migrator and doctor look at locks, sessions and settings of this very server: another engine would need others. */
+const OF_THE_SERVER = ['src/store/schema/', 'src/doctor/', 'src/store/diagnosis-store.ts']
 
 const texts = ['src', 'migrations'].flatMap((folder) =>
   readdirSync(new URL(folder, ROOT), { recursive: true, encoding: 'utf8' }).flatMap((name) => {
     const file = `${folder}/${name}`
     const comments = file.endsWith('.ts') ? COMMENTS['.ts'] : file.endsWith('.sql') ? COMMENTS['.sql'] : undefined
-    return comments && !file.startsWith(MIGRATOR)
+    return comments && !OF_THE_SERVER.some((place) => file.startsWith(place))
       ? [{ file, text: readFileSync(new URL(file, ROOT), 'utf8').replace(comments, '') }]
       : []
   }),
