@@ -23,6 +23,7 @@ import {
   runningRelease,
   type ServicePlace,
   startDatabase,
+  startPostgres,
   startUnit,
   untilReady,
 } from '../support/packaged-service.ts'
@@ -131,6 +132,41 @@ describe('the Debian packages', { ...requireAll(debianRoots, requireCommand('dh'
         assert.match(await host.run('readlink /usr/lib/chancery/current'), /-1\n$/)
 
         await removal(host)
+      } finally {
+        await host.end()
+      }
+    })
+
+  const FIRST_CERTIFICATES = [
+    ['Debian 12, the key in a token', 'bookworm', ['postgresql', 'softhsm2'], 'chancery-nodejs_20', 'key: token'],
+    ['Debian 13, the key in a file', 'trixie', [], undefined, 'key: file'],
+  ] as const
+  for (const [title, release, debian, nodejs, key] of FIRST_CERTIFICATES)
+    test(`${title}: from the packages to a first certificate by \`chancery setup\``, async (t) => {
+      const host = await openHost(bases[release], { [folder]: PACKAGES })
+      try {
+        const began = Date.now()
+        const node = nodejs ? [fileOf('chancery-nodejs', new RegExp(nodejs))] : []
+        await host.run('apt-get update -qq')
+        await mustInstall(host, [...debian, ...node, ...programs(1)])
+        await startPostgres(host)
+        await host.run('echo 127.0.0.1 acme.corp.example >>/etc/hosts')
+        const [port, adminPort, crlPort] = [await freePort(), await freePort(), await freePort()]
+        const answers = [
+          `url: https://acme.corp.example:${port}`,
+          'tls: own',
+          `port: ${port}`,
+          `admin_port: ${adminPort}`,
+          'admin_email: ops@corp.example',
+          `crl_url: http://acme.corp.example:${crlPort}`,
+          `database_port: ${(await host.run('pg_lsclusters -h')).split(/\s+/)[2]}`,
+          key,
+        ]
+        await host.write('/root/answers.yaml', answers.join('\n'))
+        const said = await host.run('chancery setup --answers /root/answers.yaml --unattended')
+        assert.match(said, /Certificate [0-9a-f]+ for acme\.corp\.example was\s+issued and revoked/)
+        t.diagnostic(`${Math.round((Date.now() - began) / 1000)} s from the packages to the certificate`)
+        assert.match(await host.run('chancery -c /etc/chancery/config.yaml certificates list'), /acme\.corp\.example/)
       } finally {
         await host.end()
       }
