@@ -59,7 +59,8 @@ export async function configureSigner(host: DebianHost, ca: DevCaFiles): Promise
 /** The cluster that Debian's package has made, on its Unix socket only: hosts share the ports of this machine. */
 export async function startPostgres(host: DebianHost): Promise<void> {
   await host.run('install -d -m 2775 -o postgres -g postgres /run/postgresql')
-  await host.run(`echo "listen_addresses = ''" | tee -a /etc/postgresql/*/main/postgresql.conf`)
+  // Its package takes another port where something on this machine has 5432, though a socket would not meet it.
+  await host.run(`printf "listen_addresses = ''\\nport = 5432\\n" | tee -a /etc/postgresql/*/main/postgresql.conf`)
   await host.run('pg_ctlcluster --skip-systemctl-redirect "$(ls /etc/postgresql)" main start')
 }
 
