@@ -1,6 +1,6 @@
 /** The Debian packages `chancery` and `chancery-signer`, and the Node.js that they prefer to that of the system. */
 
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { writeManual } from './manual.ts'
@@ -28,6 +28,8 @@ export async function buildPrograms(folder: string, revision: number): Promise<s
     await writeTree(path.join(at, 'signer-tree'), 'signer')
     await writeManual(path.join(at, 'manual'))
     cpSync(DEPLOY, path.join(at, 'deploy'), { recursive: true })
+    const isRead = (file: string) => statSync(file).isDirectory() || file.endsWith('.md')
+    cpSync(path.join(ROOT, 'docs'), path.join(at, 'docs'), { recursive: true, filter: isRead })
     cpSync(path.join(ROOT, 'signer/signer.example.yaml'), path.join(at, 'signer.example.yaml'))
     for (const name of ['chancery', 'chancery-signer']) {
       cpSync(path.join(DEPLOY, `systemd/${name}.service`), path.join(at, `debian/${name}.service`))

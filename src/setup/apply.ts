@@ -111,6 +111,6 @@ async function withLog(error: Error): Promise<never> {
         as: 'root',
       })
     : undefined
-  const lines = lastLines(log?.output ?? '')
+  const lines = log ? lastLines(log.output) : 'the logs of the units chancery and chancery-signer say why'
   throw new Error(`${error.message}\n${lines}`.trimEnd(), { cause: error })
 }

@@ -11,7 +11,8 @@ import { type Terminal, wrapped } from './terminal.ts'
  * @param known answers of a file or of an earlier run
  * @param again asks also for what is known, with it as the default
  */
-export async function askAll(terminal: Terminal, facts: Facts, known: Given, again: boolean): Promise<Answers> {
+export async function askAll(terminal: Terminal, look: () => Facts, known: Given, again: boolean): Promise<Answers> {
+  const facts = look()
   let answers: Answers = { ...NOT_ASKED }
   for (const question of QUESTIONS) {
     if (question.when && !question.when(answers, facts)) continue
@@ -25,19 +26,19 @@ export async function askAll(terminal: Terminal, facts: Facts, known: Given, aga
       }
       terminal.say(`\n${wrapped(`${question.text}: the answer ${shown(question, former)} ${kept.wrong}.`)}`)
     }
-    answers = await askOne(terminal, question, answers, facts, former)
+    answers = await askOne(terminal, question, answers, look, former)
   }
   return answers
 }
 
-async function askOne(terminal: Terminal, question: Question, answers: Answers, facts: Facts, former: unknown) {
-  const usual = former ?? question.usual?.(answers, facts)
+async function askOne(terminal: Terminal, question: Question, answers: Answers, look: () => Facts, former: unknown) {
+  const usual = former ?? question.usual?.(answers, look())
   terminal.say()
   terminal.say(question.text)
   terminal.say(wrapped(question.about, '  '))
   for (const [word, meaning] of Object.entries(question.choices ?? {})) terminal.say(`  ${word.padEnd(9)} ${meaning}`)
   for (;;) {
-    const typed = question.isSecret ? await askTwice(terminal) : (await terminal.ask(prompt(usual))).trim()
+    const typed = question.isSecret ? await terminal.askSecret('> ') : (await terminal.ask(prompt(usual))).trim()
     const given = typed === '' && !question.isSecret ? usual : typed
     if (given === undefined) {
       terminal.say('  An answer is needed.')
@@ -45,22 +46,19 @@ async function askOne(terminal: Terminal, question: Question, answers: Answers, 
     }
     // A dash empties what has a default.
     const isEmptied = given === '-' && !question.isSecret
-    const next = withAnswer(answers, question, isEmptied ? '' : given, facts)
-    if ('answers' in next) return next.answers
-    terminal.say(wrapped(`"${shown(question, given)}" ${next.wrong}.`, '  '))
+    // Looked at anew: what was missing may have been installed meanwhile.
+    const next = withAnswer(answers, question, isEmptied ? '' : given, look())
+    if ('answers' in next && (typed === '' || !question.isSecret || (await isTypedAgain(terminal, typed))))
+      return next.answers
+    if ('answers' in next) terminal.say('  The two differ.')
+    else terminal.say(wrapped(`"${shown(question, given)}" ${next.wrong}.`, '  '))
   }
 }
 
 const shown = ({ isSecret }: Question, given: unknown) => (isSecret ? '…' : answerText(given))
 
 /** A secret that is mistyped is found out much later. */
-async function askTwice(terminal: Terminal): Promise<string> {
-  for (;;) {
-    const first = await terminal.askSecret('> ')
-    if (first === '' || first === (await terminal.askSecret('once more> '))) return first
-    terminal.say('  The two differ.')
-  }
-}
+const isTypedAgain = async (terminal: Terminal, typed: string) => typed === (await terminal.askSecret('once more> '))
 
 const prompt = (usual: unknown) => {
   const said = answerText(usual)

@@ -38,7 +38,9 @@ const startYourself = ({ programs: { service, signer = [] } }: Facts) => [
   `  runuser -u chancery -- ${service.join(' ')} -c ${PLACES.config} serve`,
 ]
 
-function forClients({ answers, results, root, secretsInFile }: Ending): string[] {
+const command = ({ programs: { service } }: Facts) => `${service.join(' ')} -c ${PLACES.config}`
+
+function forClients({ answers, facts, results, root, secretsInFile }: Ending): string[] {
   const { fingerprint256 } = new X509Certificate(root)
   const directory = `${answers.url}/directory`
   const { credential } = results
@@ -60,28 +62,37 @@ function forClients({ answers, results, root, secretsInFile }: Ending): string[]
           `             ${secretsInFile ? `in ${PLACES.secrets}` : `${key} (shown once)`}`,
         ]
       : answers.accounts === 'eab'
-        ? ['  credential chancery eab create makes one']
+        ? [
+            `  credential ${secretsInFile ? `first: its key is in ${PLACES.secrets}. Another` : 'in place of HMAC_KEY below; another'}:`,
+            `             ${command(facts)} eab create`,
+          ]
         : []),
     '',
     '  REQUESTS_CA_BUNDLE=root.pem certbot certonly --standalone \\',
     ...(answers.accounts === 'eab' ? [`    --eab-kid ${kid} \\`, `    --eab-hmac-key ${key} \\`] : []),
-    `    -d ${name} \\`,
+    `    --agree-tos --email you@${answers.domains[0]} -d ${name} \\`,
     `    --server ${directory}`,
     '',
-    `  LEGO_CA_CERTIFICATES=root.pem lego --http --domains ${name} \\`,
+    `  LEGO_CA_CERTIFICATES=root.pem lego --accept-tos --http \\`,
+    `    --domains ${name} \\`,
     ...(answers.accounts === 'eab' ? [`    --eab --kid ${kid} \\`, `    --hmac ${key} \\`] : []),
     `    --email you@${answers.domains[0]} \\`,
     `    --server ${directory} run`,
+    '',
+    '  Renewals need the root, too: put it into the store of the system',
+    '  (docs/clients.md).',
   ]
 }
 
-function forAdministrators({ answers: { admin_port, ...answers }, results, secretsInFile }: Ending): string[] {
+function forAdministrators({ answers: { admin_port, ...answers }, facts, results, secretsInFile }: Ending): string[] {
   return [
     `Console: http://127.0.0.1:${admin_port}/api/console/ on this host; from yours:`,
     `  ssh -L ${admin_port}:127.0.0.1:${admin_port} root@${hostOf(answers)}`,
-    ...(results.password === undefined
-      ? []
-      : [`  user admin, password ${secretsInFile ? `in ${PLACES.secrets}` : `${results.password} (shown once)`}`]),
+    ...(secretsInFile
+      ? [`  user admin, password in ${PLACES.secrets}`]
+      : results.password === undefined
+        ? ['  user admin; for a new password:', `  ${command(facts)} users reset-password admin`]
+        : [`  user admin, password ${results.password} (shown once)`]),
   ]
 }
 
@@ -112,7 +123,7 @@ function nextSteps({ answers, facts }: Ending): string[] {
     `  - Back up the database, ${PLACES.folder} and ${PLACES.signerState}:`,
     '    docs/operations/database.md.',
     '  - Look at all of it, now and later:',
-    `    ${facts.programs.service.join(' ')} -c ${PLACES.config} doctor`,
+    `    ${command(facts)} doctor`,
     '  - Watch it: docs/operations/monitoring.md.',
   ]
 }

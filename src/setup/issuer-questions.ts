@@ -22,7 +22,7 @@ export const ISSUER_QUESTIONS: readonly Question[] = [
     usual: () => 'new',
     objection: (_, { programs }) =>
       programs.signer === undefined
-        ? 'needs the signer, which is not on this host: apt install chancery-signer, then again'
+        ? 'needs the signer, which is not on this host: install it in another terminal, then answer again'
         : undefined,
   },
   {
@@ -46,20 +46,20 @@ export const ISSUER_QUESTIONS: readonly Question[] = [
     usual: () => 'softhsm',
     objection: ({ token }, { softhsm }) =>
       token === 'softhsm' && softhsm === undefined
-        ? 'needs SoftHSM, which is not on this host: apt install softhsm2, then again'
+        ? 'needs SoftHSM, which is not on this host: apt install softhsm2 in another terminal, then answer again'
         : undefined,
   },
   {
     key: 'token_library',
     text: 'PKCS #11 library',
-    about: "The vendor's shared library, such as /usr/lib/vendor/libpkcs11.so.",
+    about: "The vendor's shared library, such as /usr/lib/vendor/libpkcs11.so. SoftHSM's is known.",
     when: inToken,
     usual: ({ token }, { softhsm }) => (token === 'softhsm' ? softhsm : undefined),
   },
   {
     key: 'token_label',
     text: 'Label of the token',
-    about: 'As it was initialized.',
+    about: 'As it was initialized; a token of SoftHSM is made with this label.',
     when: inToken,
     usual: ({ token }) => (token === 'softhsm' ? 'chancery' : undefined),
   },

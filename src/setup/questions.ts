@@ -58,7 +58,7 @@ const PLACE: readonly Question[] = [
   {
     key: 'port',
     text: 'Port to listen on',
-    about: 'Behind a proxy the service listens on 127.0.0.1 only.',
+    about: 'Where the service listens: on 127.0.0.1 only behind a proxy, else on every address.',
     usual: ({ tls, url }) => (tls === 'proxy' ? 8443 : Number(new URL(url).port || 443)),
   },
   {
@@ -94,7 +94,7 @@ const DATABASE: readonly Question[] = [
     usual: () => 'local',
     objection: ({ database }, { postgres }) =>
       database !== 'remote' && postgres === undefined
-        ? 'needs PostgreSQL, which is not on this host: apt install postgresql, then again'
+        ? 'needs PostgreSQL, which is not on this host: apt install postgresql in another terminal, then answer again'
         : undefined,
   },
   {
@@ -154,7 +154,8 @@ const OPERATION: readonly Question[] = [
   {
     key: 'crl_url',
     text: 'Where clients fetch the list of revoked certificates',
-    about: 'Plain http, as clients expect. It becomes part of every certificate. none: no list is made.',
+    about:
+      'Plain http, as clients expect. It becomes part of every certificate. Without a proxy the service listens on this port, too. none: no list is made.',
     usual: (answers) => `http://${hostOf(answers)}`,
   },
   {

@@ -38,8 +38,8 @@ export async function setUp(options: SetupOptions): Promise<number> {
     throw new Error('there is no terminal to ask questions on; use --unattended with --answers FILE')
   const terminal = isAttended ? openTerminal() : undefined
   try {
+    const answers = await findAnswers(options, terminal)
     const facts = readFacts()
-    const answers = await findAnswers(options, facts, terminal)
     const file = options['write-answers']
     if (file !== undefined) {
       writeFileSync(file, renderAnswers(answers, facts, formerAnswers()), { mode: 0o600, flag: 'wx' })
@@ -55,15 +55,11 @@ export async function setUp(options: SetupOptions): Promise<number> {
 /** Of an earlier run. */
 const formerAnswers = (): Given => (existsSync(PLACES.answers) ? readAnswersFile(PLACES.answers) : {})
 
-async function findAnswers(
-  { answers: file }: SetupOptions,
-  facts: Facts,
-  terminal: Terminal | undefined,
-): Promise<Answers> {
+async function findAnswers({ answers: file }: SetupOptions, terminal: Terminal | undefined): Promise<Answers> {
   const former = formerAnswers()
   const given: Given = file === undefined ? former : { ...former, ...readAnswersFile(file) }
   if (!terminal) {
-    const resolved = resolveAnswers(given, facts)
+    const resolved = resolveAnswers(given, readFacts())
     if ('answers' in resolved) return resolved.answers
     throw new Error(`answers are missing or wrong:\n${resolved.errors.join('\n')}`)
   }
@@ -75,7 +71,7 @@ async function findAnswers(
   const again =
     Object.keys(former).length > 0 &&
     (await choose(terminal, 'There are answers of an earlier run. Go through them again?', ['no', 'yes'])) === 'yes'
-  return askAll(terminal, facts, given, again)
+  return askAll(terminal, readFacts, given, again)
 }
 
 async function planAndApply(
@@ -108,7 +104,7 @@ async function planAndApply(
   writeFile({ path: PLACES.answers, text: renderAnswers(answers, facts, formerAnswers()), mode: 0o600, owner: 'root' })
   const results: Results = {}
   await applySteps(steps, applying, results).catch((error) => {
-    keepSecrets(results)
+    if (keepSecrets(results)) say(`\nPasswords and keys so far are in ${PLACES.secrets}.`)
     throw error
   })
   say()
@@ -116,10 +112,12 @@ async function planAndApply(
     for (const line of waitingLines()) say(line)
     return 0
   }
-  if (options.unattended) keepSecrets(results)
+  // Nobody reads along, or a run that failed has begun the file.
+  const secretsInFile = options.unattended || existsSync(PLACES.secrets)
+  if (secretsInFile) keepSecrets(results)
   const root = readFileSync(PLACES.root, 'utf8')
   const isStarted = start && facts.canStart
-  const lines = closingLines({ answers, facts, results, root, isStarted, secretsInFile: options.unattended })
+  const lines = closingLines({ answers, facts, results, root, isStarted, secretsInFile })
   for (const line of lines) say(line)
   return 0
 }
@@ -144,8 +142,8 @@ async function decided({ replace }: SetupOptions, file: FileWork): Promise<boole
   return replace
 }
 
-/** Nobody reads along: what is shown once would be in a log. */
-function keepSecrets({ password, credential }: Results): void {
+/** What is shown once would be in a log, or was not shown. @returns whether there was something */
+function keepSecrets({ password, credential }: Results): boolean {
   const lines = [
     ...(password === undefined ? [] : [`administrator: admin\npassword: ${password}`]),
     ...(credential === undefined
@@ -153,4 +151,5 @@ function keepSecrets({ password, credential }: Results): void {
       : [`kid: ${credential.kid}\nhmac_key: ${credential.hmacKey.toString('base64url')}`]),
   ]
   if (lines.length > 0) appendFileSync(PLACES.secrets, `${lines.join('\n')}\n`, { mode: 0o600 })
+  return lines.length > 0
 }

@@ -34,7 +34,7 @@ export async function waitUntilReady({ tls, port }: Answers, show: (progress: st
       } catch (error) {
         last = (error as Error).message
       }
-      if (tries % 10 === 0) show(`${Math.round((Date.now() - began) / 1000)} s … `)
+      if (tries % 30 === 0) show(`${Math.round((Date.now() - began) / 1000)} s … `)
       await sleep(PAUSE_MS)
     }
   } finally {
