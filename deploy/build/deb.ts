@@ -12,7 +12,7 @@ import { ROOT, writeTree } from './tree.ts'
 const DEPLOY = path.join(ROOT, 'deploy')
 
 /** As Debian orders versions: 1.0.0-rc.1 comes before 1.0.0. */
-export function debianVersion(version: string, revision: number): string {
+function debianVersion(version: string, revision: number): string {
   return `${version.replace('-', '~')}-${revision}`
 }
 

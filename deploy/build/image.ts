@@ -22,7 +22,7 @@ const CONFIGURATION = {
   'created-by': 'npm run package -- image',
 }
 
-export interface ImageFacts {
+interface ImageFacts {
   revision: string
   /** Seconds since 1970. */
   epoch: number

@@ -12,7 +12,7 @@ import { loadConfigFile, nameOfConfig } from '../config-file.ts'
 import { inspectServiceFiles } from '../configured-files.ts'
 import type { Printing } from '../values.ts'
 
-export interface DoctorValues extends Printing {
+interface DoctorValues extends Printing {
   'signer-config': string | undefined
   target: string | undefined
   only: readonly string[]

@@ -8,7 +8,7 @@ const OF_REQUESTS = {
   requestsAnswered: 'service_http_requests_total',
   requestSeconds: 'service_http_request_duration_seconds',
 }
-export type MetricKey = Counted | keyof typeof OF_REQUESTS
+type MetricKey = Counted | keyof typeof OF_REQUESTS
 
 const metrics = createMetrics()
 
