@@ -131,11 +131,7 @@ function judgeUsages(
   })
 }
 
-function judgeCrl(
-  config: Config,
-  _: readonly CertificateProfile[],
-  { id, policy }: IssuerConfig,
-): readonly Verdict[] {
+function judgeCrl(config: Config, _: readonly CertificateProfile[], { id, policy }: IssuerConfig): readonly Verdict[] {
   const { crl, ca } = config
   if (!crl.enabled && ca.crl_url === null) return []
   const days = crl.next_update_seconds / 86_400
