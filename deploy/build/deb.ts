@@ -1,8 +1,9 @@
 /** The Debian packages `chancery` and `chancery-signer`, and the Node.js that they prefer to that of the system. */
 
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { VERSION } from '../../src/main/version.ts'
 import { writeManual } from './manual.ts'
 import { fetchNode, type NodeRelease } from './node-release.ts'
 import { run } from './run.ts'
@@ -11,7 +12,7 @@ import { ROOT, writeTree } from './tree.ts'
 const DEPLOY = path.join(ROOT, 'deploy')
 
 /** As Debian orders versions: 1.0.0-rc.1 comes before 1.0.0. */
-export function debianVersion(version: string, revision: number): string {
+function debianVersion(version: string, revision: number): string {
   return `${version.replace('-', '~')}-${revision}`
 }
 
@@ -21,8 +22,7 @@ export function debianVersion(version: string, revision: number): string {
  * @returns the names of the files
  */
 export async function buildPrograms(folder: string, revision: number): Promise<string[]> {
-  const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { version: string }
-  const source = { name: 'chancery', version: debianVersion(version, revision), debian: 'programs' }
+  const source = { name: 'chancery', version: debianVersion(VERSION, revision), debian: 'programs' }
   return buildSource(source, folder, async (at) => {
     await writeTree(path.join(at, 'tree'))
     await writeTree(path.join(at, 'signer-tree'), 'signer')

@@ -4,11 +4,12 @@
  * All times are those of the commit. Two builds of one commit with the same packages of Debian are equal byte for byte.
  */
 
-import { chownSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chownSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { VERSION } from '../../src/main/version.ts'
 import { FOLDERS, writeImageRoot } from './image-root.ts'
-import { run } from './run.ts'
+import { reproducible, run } from './run.ts'
 import { ROOT } from './tree.ts'
 
 const CONFIGURATION = {
@@ -21,16 +22,14 @@ const CONFIGURATION = {
   'created-by': 'npm run package -- image',
 }
 
-export interface ImageFacts {
-  /** Tag of the image. */
-  version: string
+interface ImageFacts {
   revision: string
   /** Seconds since 1970. */
   epoch: number
 }
 
-/** @param out the archive; what is there is replaced */
-export async function buildImage(out: string, { version, revision, epoch }: ImageFacts): Promise<void> {
+/** @returns the file in the folder; one of that name is replaced */
+export async function buildImage(folder: string, { revision, epoch }: ImageFacts): Promise<string> {
   if (process.arch !== 'x64') throw new Error(`images are made on x64 only, not on ${process.arch}`)
   // Folders of the image are readable for its users, whatever the builder's are.
   process.umask(0o022)
@@ -45,40 +44,36 @@ export async function buildImage(out: string, { version, revision, epoch }: Imag
     cpSync(root, mounted, { recursive: true, verbatimSymlinks: true })
     for (const [folder, [uid, gid]] of Object.entries(FOLDERS)) chownSync(path.join(mounted, folder), uid, gid)
     buildah('umount', container)
-    const labels = Object.entries(labelsOf(version, revision, epoch)).map(([name, value]) => `--label=${name}=${value}`)
+    const labels = Object.entries(labelsOf(revision, epoch)).map(([name, value]) => `--label=${name}=${value}`)
     const settings = Object.entries(CONFIGURATION).map(([name, value]) => `--${name}=${value}`)
     buildah('config', ...settings, ...labels, container)
     const layout = path.join(work, 'layout')
     const commit = ['--quiet', '--format=oci', '--disable-compression=false', '--identity-label=false']
-    buildah('commit', ...commit, `--timestamp=${epoch}`, container, `oci:${layout}:chancery:${version}`)
+    buildah('commit', ...commit, `--timestamp=${epoch}`, container, `oci:${layout}:chancery:${VERSION}`)
     buildah('rm', container)
-    archive(layout, out, epoch)
+    mkdirSync(folder, { recursive: true })
+    const file = path.join(folder, `chancery-${VERSION}.oci.tar`)
+    // skopeo and podman read a plain tar of the layout; theirs has the time of the build in it.
+    run('tar', [...reproducible(epoch), `--file=${file}`, '.'], layout)
+    return file
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
 }
 
-const labelsOf = (version: string, revision: string, epoch: number) => ({
+const labelsOf = (revision: string, epoch: number) => ({
   'org.opencontainers.image.title': 'Chancery',
   'org.opencontainers.image.description': 'ACME certificate authority server with its signer',
   'org.opencontainers.image.licenses': 'Apache-2.0',
-  'org.opencontainers.image.version': version,
+  'org.opencontainers.image.version': VERSION,
   'org.opencontainers.image.revision': revision,
   'org.opencontainers.image.created': new Date(1000 * epoch).toISOString(),
 })
 
-/** skopeo and podman read a plain tar of the layout; theirs has the time of the build in it. */
-function archive(layout: string, out: string, epoch: number): void {
-  mkdirSync(path.dirname(out), { recursive: true })
-  const sameEverywhere = ['--sort=name', `--mtime=@${epoch}`, '--owner=0', '--group=0', '--numeric-owner']
-  run('tar', ['--create', '--format=gnu', ...sameEverywhere, '--mode=u+rw,go=rX', `--file=${out}`, '.'], layout)
-}
-
 /** @throws Error without git, unless SOURCE_DATE_EPOCH is set */
 export function factsOfCommit(): ImageFacts {
-  const { version } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')) as { version: string }
   const given = process.env.SOURCE_DATE_EPOCH
-  if (given !== undefined) return { version, revision: process.env.SOURCE_REVISION ?? '', epoch: Number(given) }
+  if (given !== undefined) return { revision: process.env.SOURCE_REVISION ?? '', epoch: Number(given) }
   const [revision = '', epoch] = run('git', ['log', '-1', '--format=%H %ct'], ROOT).trim().split(' ')
-  return { version, revision, epoch: Number(epoch) }
+  return { revision, epoch: Number(epoch) }
 }

@@ -62,7 +62,7 @@ const RELEASE = command({
 
 const DEB = command({
   usage: 'deb <folder>',
-  about: 'Build the Debian packages chancery and chancery-signer with debhelper',
+  about: ['Build the Debian packages chancery and chancery-signer', '', 'Needs debhelper and dpkg-dev of Debian.'],
   options: { revision: option('Tells builds of one release apart: the 1 of 1.0.0-1', isRevision, 1) },
   examples: ['deb build/packages', 'deb --revision 2 build/packages'],
   async run({ revision }, [folder = '']) {
@@ -73,24 +73,27 @@ const DEB = command({
 })
 
 const IMAGE = command({
-  usage: 'image',
+  usage: 'image <folder>',
   about: [
-    'Write the container image as an OCI archive',
+    'Write the container image as an OCI archive, chancery-VERSION.oci.tar',
     '',
     "Needs buildah, mmdebstrap and binutils of Debian, Debian's mirror and the npm registry. As root.",
   ],
-  options: { out: option('file of the archive', String, 'build/chancery.oci.tar') },
-  examples: ['image', 'image --out /srv/chancery.oci.tar'],
-  async run({ out }) {
+  examples: ['image build/release'],
+  async run(_, [folder = '']) {
     const { buildImage, factsOfCommit } = await import('./image.ts')
-    await buildImage(path.resolve(out), factsOfCommit())
+    console.log(await buildImage(path.resolve(folder), factsOfCommit()))
     return 0
   },
 })
 
 const DEB_NODEJS = command({
   usage: 'deb-nodejs <folder>',
-  about: 'Build the Debian package chancery-nodejs, with a Node.js from the npm registry',
+  about: [
+    'Build the Debian package chancery-nodejs, with a Node.js from the npm registry',
+    '',
+    'Needs debhelper and dpkg-dev of Debian.',
+  ],
   options: { node: option('20 for Debian 12, 24 for newer ones', isNodeMajor, '24') },
   examples: ['deb-nodejs build/packages', 'deb-nodejs --node 20 build/packages'],
   async run({ node }, [folder = '']) {

@@ -40,7 +40,7 @@ export async function writeManual(folder: string): Promise<void> {
   }
 }
 
-export function manualOf(program: Program): Record<string, string> {
+function manualOf(program: Program): Record<string, string> {
   const { name } = program
   return {
     [`man/man1/${name}.1`]: manualPage(program, FACTS[name]!),

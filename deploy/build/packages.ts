@@ -1,6 +1,6 @@
 /** Which packages of package-lock.json a production tree needs. Pure. */
 
-export interface LockEntry {
+interface LockEntry {
   version: string
   resolved?: string
   integrity?: string

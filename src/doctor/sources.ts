@@ -20,7 +20,7 @@ import { findService, type ServiceProcess } from './facts/process.ts'
 import { connectForFacts, type SignerFacts } from './facts/signer.ts'
 import { CannotTell, messageOf } from './verdict.ts'
 
-export interface DoctorOptions {
+interface DoctorOptions {
   /** Of the service. */
   configFile: string
   loaded: LoadedConfig

@@ -21,7 +21,7 @@ export const AREAS = {
 export type Area = keyof typeof AREAS
 export const AREA_NAMES = Object.keys(AREAS) as Area[]
 
-export const RESULTS = ['failure', 'warning', 'unknown', 'ok'] as const
+const RESULTS = ['failure', 'warning', 'unknown', 'ok'] as const
 export type Result = (typeof RESULTS)[number]
 
 export interface Verdict {

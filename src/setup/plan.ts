@@ -10,7 +10,7 @@ import { signerConfig, tokenDropIn } from './signer-config.ts'
 import type { Plan, Step } from './step.ts'
 import { unitSteps } from './unit-steps.ts'
 
-export interface Inputs {
+interface Inputs {
   answers: Answers
   facts: Facts
   given: GivenCertificates | undefined
@@ -166,5 +166,5 @@ function serviceSteps({ answers, facts, fresh }: Inputs): Step[] {
 const allowed = ({ domains, networks }: Answers) => [...domains.map((domain) => `*.${domain}`), ...networks]
 
 /** Kept over repeated runs: with another one, everybody would be signed out. */
-export const tokenSecretIn = (config: string | undefined): string | undefined =>
+const tokenSecretIn = (config: string | undefined): string | undefined =>
   /^ {2}token_secret: "([^"]+)"$/m.exec(config ?? '')?.[1]

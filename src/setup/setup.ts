@@ -17,7 +17,7 @@ import { differenceOf, fileLines, inspectPlan, type PlannedStep, planLines } fro
 import type { FileWork } from './step.ts'
 import { openTerminal, type Terminal, wrapped } from './terminal.ts'
 
-export interface SetupOptions {
+interface SetupOptions {
   answers: string | undefined
   unattended: boolean
   'dry-run': boolean

@@ -38,7 +38,7 @@ export function findKnownAccounts(tx: Queries, thumbprints: readonly string[], p
   return tx.query<KnownImport>(FIND_KNOWN, [thumbprints, paths])
 }
 
-export interface NewImport {
+interface NewImport {
   id: string
   thumbprint: string
   jwk: string

@@ -173,7 +173,7 @@ const FIND_RECORDED: Statement = {
       FROM certificates WHERE serial_number = ANY ($1::bytea[]) AND issuer_fingerprint = ANY ($2::bytea[])`,
 }
 
-export interface KnownCertificate {
+interface KnownCertificate {
   serialNumber: string
   /** Empty where only the serial number is known. */
   der: Buffer

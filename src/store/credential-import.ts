@@ -20,7 +20,7 @@ const FIND_CREDENTIALS: Statement = {
 export const findCredentials = (tx: Queries, kids: readonly string[]) =>
   tx.query<KnownCredential>(FIND_CREDENTIALS, [kids])
 
-export interface NewCredentialImport {
+interface NewCredentialImport {
   id: string
   kid: string
   label: string | undefined

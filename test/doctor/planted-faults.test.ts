@@ -9,7 +9,8 @@ import { haproxy } from '../support/proxies.ts'
 import { requireAll, requireCommand } from '../support/requirements.ts'
 import { canMount } from '../support/small-disk.ts'
 import { until } from '../support/until.ts'
-import { FAULTS, type Fault } from './faults.ts'
+import { FAULTS } from './faults/all.ts'
+import type { Fault } from './faults/fault.ts'
 import { type Changes, type Finding, type Report, type Stand, startStand } from './stand.ts'
 
 /** Users, owners of files, and a small disk are root's to make. */

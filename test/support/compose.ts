@@ -5,7 +5,7 @@ import path from 'node:path'
 import { parse } from 'yaml'
 import type { ContainerPlan, Mount } from './containers.ts'
 
-export interface ComposeService {
+interface ComposeService {
   image?: string
   user?: string
   command?: string[]
@@ -23,7 +23,7 @@ export interface ComposeService {
   depends_on?: Record<string, { condition: string }>
 }
 
-export interface ComposeFile {
+interface ComposeFile {
   services: Record<string, ComposeService>
   volumes: Record<string, unknown>
   networks: Record<string, unknown>

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { VERSION } from '../../src/main/version.ts'
 import { type Containers, openContainers } from './containers.ts'
 import { requireAll, requireCommand } from './requirements.ts'
 import { mustRun } from './run-command.ts'
@@ -26,8 +27,7 @@ export interface TestImage {
 
 export async function buildTestImage(): Promise<TestImage> {
   const folder = mkdtempSync(path.join(tmpdir(), 'chancery-test-image-'))
-  const archive = path.join(folder, 'chancery.oci.tar')
-  await buildImageAt(archive)
+  const archive = await buildImageIn(folder)
   const containers = await openContainers()
   const loaded = await containers.podman('load', '--quiet', `--input=${archive}`)
   return {
@@ -41,5 +41,8 @@ export async function buildTestImage(): Promise<TestImage> {
   }
 }
 
-export const buildImageAt = (archive: string): Promise<string> =>
-  mustRun(process.execPath, [PACKAGER, 'image', `--out=${archive}`], { timeoutMs: BUILD_MS })
+/** @returns the archive */
+export async function buildImageIn(folder: string): Promise<string> {
+  await mustRun(process.execPath, [PACKAGER, 'image', folder], { timeoutMs: BUILD_MS })
+  return path.join(folder, `chancery-${VERSION}.oci.tar`)
+}

@@ -20,7 +20,7 @@ export async function trialFolder(from: string, folder: string): Promise<void> {
 }
 
 /** The block of shell lines with this in it. */
-export function blockWith(page: string, text: string): string {
+function blockWith(page: string, text: string): string {
   const blocks = [...readFileSync(page, 'utf8').matchAll(/^( *)```sh\n([\s\S]*?)^\1```/gm)].map(
     ([, , block = '']) => block,
   )

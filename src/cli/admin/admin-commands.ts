@@ -34,10 +34,13 @@ export const SESSION_COMMANDS: readonly AdminCommand[] = OPERATION_ROWS.filter((
 const GROUPS = [
   'login',
   'logout',
+  'setup',
   'serve',
   'perspective',
   'doctor',
   'db',
+  'reconcile',
+  'import',
   'maintenance',
   'signing',
   'workers',

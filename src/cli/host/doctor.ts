@@ -13,7 +13,7 @@ import { inspectServiceFiles } from '../configured-files.ts'
 import { connectAsServiceUser } from '../peer-relay.ts'
 import type { Printing } from '../values.ts'
 
-export interface DoctorValues extends Printing {
+interface DoctorValues extends Printing {
   'signer-config': string | undefined
   target: string | undefined
   only: readonly string[]

@@ -5,7 +5,7 @@ import { withFormerDatabase } from '../../import/former-database.ts'
 import { UsageError } from '../../shared/command-line.ts'
 import { type ImportOptions, runImport } from './import-run.ts'
 
-export interface AcmeehOptions extends ImportOptions {
+interface AcmeehOptions extends ImportOptions {
   from: string | undefined
   /** In front of its `/acct/`. */
   'base-path': string | undefined

@@ -17,7 +17,7 @@ import { withAdministration, withDatabase } from '../operator-database.ts'
 import { CommandError } from '../values.ts'
 import { type ImportOptions, runImport } from './import-run.ts'
 
-export interface CertificatesOptions extends ImportOptions {
+interface CertificatesOptions extends ImportOptions {
   /** The owner; without one, only the certificate's key or control of its names can revoke it. */
   account: string | undefined
 }

@@ -5,7 +5,7 @@ import { withFormerDatabase } from '../../import/former-database.ts'
 import { UsageError } from '../../shared/command-line.ts'
 import { type ImportOptions, runImport } from './import-run.ts'
 
-export interface EjbcaOptions extends ImportOptions {
+interface EjbcaOptions extends ImportOptions {
   from: string | undefined
   csv: string | undefined
 }

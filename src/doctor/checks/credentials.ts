@@ -93,7 +93,7 @@ export function judgeEnd(
   return days < WARNING_DAYS ? [warning(`${what} ends in ${days} days`, mend)] : []
 }
 
-export function judgeToken(name: string, expiresAt: Date, now: Date): Verdict {
+function judgeToken(name: string, expiresAt: Date, now: Date): Verdict {
   const mend = 'chancery --server URL tokens create NAME makes another; give it to what uses this one'
   return expiresAt < now
     ? warning(

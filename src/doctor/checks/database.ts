@@ -154,7 +154,7 @@ export const DATABASE: readonly Check[] = [
 
 const mebibytes = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`
 
-export function judgeDurability(settings: ReadonlyMap<string, string>): readonly Verdict[] {
+function judgeDurability(settings: ReadonlyMap<string, string>): readonly Verdict[] {
   const off = (name: string) => settings.get(name) === 'off'
   return orOk(
     [

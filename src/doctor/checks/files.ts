@@ -120,7 +120,7 @@ function together(files: readonly string[], judge: (facts: FileFacts) => Verdict
 const named = ({ file, mode, uid }: FileFacts) => `${file} (mode ${octal(mode)}, owner ${userName(uid)})`
 
 /** @param serviceUid of the running service */
-export function judgeConfiguration(facts: FileFacts, serviceUid: number | undefined): Verdict[] {
+function judgeConfiguration(facts: FileFacts, serviceUid: number | undefined): Verdict[] {
   const { file, mode, uid } = facts
   if ((mode & 0o022) !== 0)
     return [failure(`${named(facts)} can be changed by others than its owner`, `chmod 640 ${file}`)]
@@ -134,7 +134,7 @@ export function judgeConfiguration(facts: FileFacts, serviceUid: number | undefi
   ]
 }
 
-export function judgeSecret(facts: FileFacts, forbidden: number, wanted: string): Verdict[] {
+function judgeSecret(facts: FileFacts, forbidden: number, wanted: string): Verdict[] {
   if ((facts.mode & forbidden) === 0) return []
   return [
     failure(

@@ -87,7 +87,7 @@ const MENDS: Readonly<Record<string, string>> = {
 }
 
 /** As the overview of the console judges them. */
-export function judgeOperation({ workers, deadLetters, failedMails, alarmEvents, behindSince, now }: Operation) {
+function judgeOperation({ workers, deadLetters, failedMails, alarmEvents, behindSince, now }: Operation) {
   const alarms = alarmsOf({
     now,
     instance: {

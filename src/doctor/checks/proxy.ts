@@ -156,7 +156,7 @@ const isBusy = (answer: Pick<Answer, 'status'> | undefined) => answer?.status ==
 
 const post = (body: string): Ask => ({ method: 'POST', body, headers: { 'Content-Type': 'application/jose+json' } })
 
-export function judgeDirectory(found: Partial<Record<string, unknown>>, externalUrl: string): Verdict {
+function judgeDirectory(found: Partial<Record<string, unknown>>, externalUrl: string): Verdict {
   const urls = Object.values(found).filter((value): value is string => typeof value === 'string')
   const foreign = urls.find((url) => !url.startsWith(externalUrl.replace(/\/$/, '')))
   if (urls.length > 0 && foreign === undefined) return ok(`all its URLs begin with ${externalUrl}`)
@@ -168,7 +168,7 @@ export function judgeDirectory(found: Partial<Record<string, unknown>>, external
   )
 }
 
-export function judgeNewNonce(head: number, get: number): Verdict {
+function judgeNewNonce(head: number, get: number): Verdict {
   if (head === 200 && get === 204) return ok('they do')
   return failure(
     `HEAD of new-nonce gets ${head} in place of 200, GET ${get} in place of 204: clients begin with it`,
@@ -178,7 +178,7 @@ export function judgeNewNonce(head: number, get: number): Verdict {
 
 type HeaderValue = string | string[] | undefined
 
-export function judgeNonces(first: HeaderValue, second: HeaderValue, direct: HeaderValue): Verdict {
+function judgeNonces(first: HeaderValue, second: HeaderValue, direct: HeaderValue): Verdict {
   if (direct === undefined) return unknown('cannot tell, because the service itself sends none; it may be overloaded')
   if (first === undefined || second === undefined)
     return failure(

@@ -98,7 +98,7 @@ async function forEachServer(
   return Promise.all(serversOf(sources.config).map(look))
 }
 
-export function judgeAnswer(server: string, { response, failure: why }: DnsAsked): Verdict {
+function judgeAnswer(server: string, { response, failure: why }: DnsAsked): Verdict {
   const elsewhere = `name servers that answer in dns.resolvers; dig @${server.replace(/:(\d+)$/, ' -p $1')} shows what it says`
   if (!response) return failure(`the name server ${server} does not answer: ${why}`, elsewhere)
   if (response.rcode === 'REFUSED' || response.rcode === 'SERVFAIL')
@@ -132,7 +132,7 @@ export function judgeOwnName(server: string, name: string, asked: readonly DnsAs
   )
 }
 
-export function judgeCaa(
+function judgeCaa(
   server: string,
   name: string,
   { response, failure: why }: DnsAsked,

@@ -60,7 +60,7 @@ function refusalsOf(name: string, limits: readonly (readonly NameConstraints[])[
   return refusals.filter((refusal) => refusal !== undefined)
 }
 
-export function judgeNames(
+function judgeNames(
   { security }: Pick<Config, 'security'>,
   limits: readonly (readonly NameConstraints[])[],
   key: string,

@@ -40,7 +40,7 @@ function onPolicy(id: string, title: string, judge: PolicyJudge): Check {
   }
 }
 
-export function judgeValidity(
+function judgeValidity(
   _: Config,
   profiles: readonly CertificateProfile[],
   { id, policy }: IssuerConfig,
@@ -63,7 +63,7 @@ export function judgeValidity(
   })
 }
 
-export function judgeStart(
+function judgeStart(
   { ca, order }: Config,
   _: readonly CertificateProfile[],
   { id, policy }: IssuerConfig,
@@ -78,7 +78,7 @@ export function judgeStart(
   ]
 }
 
-export function judgeKeyTypes(
+function judgeKeyTypes(
   _: Config,
   profiles: readonly CertificateProfile[],
   { id, policy }: IssuerConfig,
@@ -96,7 +96,7 @@ export function judgeKeyTypes(
   })
 }
 
-export function judgeUsages(
+function judgeUsages(
   _: Config,
   profiles: readonly CertificateProfile[],
   { id, policy }: IssuerConfig,
@@ -131,11 +131,7 @@ export function judgeUsages(
   })
 }
 
-export function judgeCrl(
-  config: Config,
-  _: readonly CertificateProfile[],
-  { id, policy }: IssuerConfig,
-): readonly Verdict[] {
+function judgeCrl(config: Config, _: readonly CertificateProfile[], { id, policy }: IssuerConfig): readonly Verdict[] {
   const { crl, ca } = config
   if (!crl.enabled && ca.crl_url === null) return []
   const days = crl.next_update_seconds / 86_400

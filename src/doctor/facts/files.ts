@@ -14,7 +14,7 @@ export interface FileFacts {
   modifiedAt: Date
 }
 
-export type Stated =
+type Stated =
   | { facts: FileFacts; problem?: never; text?: never }
   | { facts?: never; problem: 'missing' | 'closed'; text: string }
 

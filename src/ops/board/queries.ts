@@ -8,7 +8,7 @@ const OF_REQUESTS = {
   requestsAnswered: 'service_http_requests_total',
   requestSeconds: 'service_http_request_duration_seconds',
 }
-export type MetricKey = Counted | keyof typeof OF_REQUESTS
+type MetricKey = Counted | keyof typeof OF_REQUESTS
 
 const metrics = createMetrics()
 
@@ -57,9 +57,9 @@ export function count(
   return `sum${grouped(by)}(increase(${series(key, only)}[${time}]))`
 }
 
-export function quantile(share: number, key: MetricKey, by?: string): string {
+export function quantile(share: number, key: MetricKey, by?: string, only?: string): string {
   const labels = by === undefined ? 'le' : `le, ${by}`
-  return `histogram_quantile(${share}, sum by (${labels}) (rate(${series(key, undefined, '_bucket')}[$__rate_interval])))`
+  return `histogram_quantile(${share}, sum by (${labels}) (rate(${series(key, only, '_bucket')}[$__rate_interval])))`
 }
 
 /** Seconds until an instant that a metric gives. */

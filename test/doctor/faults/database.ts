@@ -1,0 +1,84 @@
+/** PostgreSQL, its schema, and a pooler in front. */
+
+import { startPooler } from '../pooler.ts'
+import type { Fault } from './fault.ts'
+
+const alter = (name: string, value: string) => ({
+  plant: [`ALTER SYSTEM SET ${name} = '${value}'`, 'SELECT pg_reload_conf()', 'SELECT pg_sleep(0.3)'],
+  undo: [`ALTER SYSTEM RESET ${name}`, 'SELECT pg_reload_conf()', 'SELECT pg_sleep(0.3)'],
+})
+
+export const DATABASE: Fault[] = [
+  {
+    name: 'synchronous_commit is off',
+    id: 'database.durable',
+    mend: /synchronous_commit = on/,
+    sql: {
+      plant: ['ALTER ROLE chancery SET synchronous_commit = off'],
+      undo: ['ALTER ROLE chancery RESET synchronous_commit'],
+    },
+  },
+  { name: 'autovacuum is off', id: 'database.vacuum', mend: /autovacuum = on/, sql: alter('autovacuum', 'off') },
+  {
+    name: 'commits wait for a replica that is not there',
+    id: 'database.replication',
+    mend: /synchronous_standby_names/,
+    sql: alter('synchronous_standby_names', 'replica1'),
+  },
+  {
+    name: 'a replica was removed, and its slot was not',
+    id: 'database.slots',
+    mend: /pg_drop_replication_slot\('gone'\)/,
+    sql: {
+      plant: [`SELECT pg_create_physical_replication_slot('gone', true)`],
+      undo: [`SELECT pg_drop_replication_slot('gone')`],
+    },
+  },
+  {
+    name: 'the build of an index was cut off',
+    id: 'database.indexes',
+    mend: /REINDEX INDEX CONCURRENTLY crls_pkey/,
+    sql: {
+      plant: [`UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'crls_pkey'::regclass`],
+      undo: [`UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'crls_pkey'::regclass`],
+    },
+  },
+  {
+    name: 'the role may not read a table',
+    id: 'database.rights',
+    mend: /Another owner/,
+    sql: { plant: ['REVOKE SELECT ON csr_profiles FROM chancery'], undo: ['GRANT SELECT ON csr_profiles TO chancery'] },
+  },
+  {
+    name: 'a migration is missing',
+    id: 'database.schema',
+    mend: /db migrate/,
+    sql: {
+      plant: [
+        'CREATE TABLE kept AS SELECT * FROM schema_migrations WHERE version = 12',
+        'DELETE FROM schema_migrations WHERE version = 12',
+      ],
+      undo: ['INSERT INTO schema_migrations SELECT * FROM kept', 'DROP TABLE kept'],
+    },
+  },
+  {
+    name: 'PostgreSQL has no room for all connections',
+    id: 'database.connections',
+    mend: /max_connections = \d+/,
+    config: { 'database.max_connections': 200 },
+  },
+  {
+    name: 'PostgreSQL does not know the role',
+    id: 'database.reachable',
+    mend: /database\.user/,
+    config: { 'database.user': 'chancey' },
+    blinds: true,
+  },
+  {
+    name: 'pgbouncer shares sessions',
+    id: 'database.sessions',
+    mend: /pool_mode = session/,
+    config: async (stand) => ({ 'database.port': (await startPooler(stand)).port }),
+    blinds: true,
+  },
+]
