@@ -2,8 +2,9 @@
 
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { isDomain, isHttpUrl, isNetwork } from '../config/field.ts'
+import { isDomain, isHttpUrl } from '../config/field.ts'
 import { isMailAddress, MAIL_ADDRESS } from '../shared/lib/bounded.ts'
+import { parseNetwork } from '../shared/pki/name-constraints.ts'
 
 /** More than an operator types; a list of a page is a mistake. */
 const MOST = 64
@@ -52,8 +53,17 @@ const isPublicUrl = (value: string) => isHttpUrl(value) && /^https:\/\/[^/]+$/.t
 const isCrlPlace = (value: string) => isHttpUrl(value) && /^http:\/\/[^/]+$/.test(value)
 const isDnsName = (value: string) => isDomain(value) && !value.startsWith('*')
 
+/** No bit is set behind the prefix; elsewhere such a network is refused, too. */
+const isWholeNetwork = (value: string) => {
+  const network = parseNetwork(value)
+  return network?.address.every((octet, index) => (octet & ~network.mask[index]!) === 0) === true
+}
+
 export const ANSWERS = z.strictObject({
-  url: oneLine('https:// and a host, such as https://acme.corp.example', isPublicUrl),
+  url: z.preprocess(
+    (value) => (typeof value === 'string' ? value.trim().replace(/\/$/, '') : value),
+    oneLine('https:// and a host, such as https://acme.corp.example', isPublicUrl),
+  ),
   tls: choice('proxy', 'own', 'files'),
   proxy: choice('nginx', 'haproxy', 'other'),
   proxy_certificate: yesOrNo,
@@ -61,7 +71,7 @@ export const ANSWERS = z.strictObject({
   tls_key: file,
   port,
   domains: listOf('domains such as corp.example', isDnsName),
-  networks: listOf('networks such as 10.0.0.0/8', (value) => isNetwork(value) && value.includes('/')),
+  networks: listOf('networks such as 10.0.0.0/8', isWholeNetwork),
   database: choice('local', 'remote', 'trial'),
   database_hosts: listOf('host names or addresses', isHost),
   database_port: port,

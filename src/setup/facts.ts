@@ -50,6 +50,8 @@ export interface Facts {
   unitsInstalled: boolean
   /** Newest PostgreSQL of this host; undefined without one. */
   postgres: number | undefined
+  /** Ports of the clusters that run here. */
+  postgresPorts: readonly number[]
   softhsm: string | undefined
   hasOpenssl: boolean
   /** Words that start each program; undefined for a signer that is not installed. */

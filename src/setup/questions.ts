@@ -3,6 +3,7 @@
 import { isIP } from 'node:net'
 import { type Answers, covers, hostOf } from './answers.ts'
 import { isThere, PLACES } from './facts.ts'
+import { outsideIssuer } from './issuer-limits.ts'
 import { ISSUER_QUESTIONS } from './issuer-questions.ts'
 import { domainOf, type Question } from './question.ts'
 
@@ -66,12 +67,13 @@ const PLACE: readonly Question[] = [
     text: 'Domains that may be issued',
     about: 'Each covers itself and every name below it. Service and signer refuse all others.',
     usual: (answers) => [domainOf(answers)],
-    objection: (answers) =>
-      answers.domains.length === 0
-        ? 'needs at least one domain'
-        : answers.tls === 'own' && !covers(answers.domains, hostOf(answers))
-          ? `has to cover ${hostOf(answers)}, because the service issues a certificate for that name to itself`
-          : undefined,
+    objection: (answers, facts) => {
+      if (answers.domains.length === 0) return 'needs at least one domain'
+      const host = hostOf(answers)
+      return answers.tls === 'own' && !covers(answers.domains, host)
+        ? `has to cover ${host}, because the service issues a certificate for that name to itself`
+        : outsideIssuer(answers, facts)
+    },
   },
   {
     key: 'networks',
@@ -108,7 +110,8 @@ const DATABASE: readonly Question[] = [
     key: 'database_port',
     text: 'Port of PostgreSQL',
     about: 'The first cluster of a Debian host has 5432; a trial takes a port that is free.',
-    usual: ({ database }) => (database === 'trial' ? 5439 : 5432),
+    usual: ({ database }, { postgresPorts }) =>
+      database === 'trial' ? 5439 : database === 'local' ? (postgresPorts[0] ?? 5432) : 5432,
   },
   {
     key: 'database_name',

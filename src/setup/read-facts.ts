@@ -38,6 +38,7 @@ export function readFacts(): Facts {
     users: [SERVICE, SIGNER].filter(isUser),
     unitsInstalled: UNIT_PLACES.some((folder) => existsSync(path.join(folder, 'chancery.service'))),
     postgres: newestPostgres(),
+    postgresPorts: runningPostgres(),
     softhsm: SOFTHSM.find((file) => existsSync(file)),
     hasOpenssl: hasProgram('openssl'),
     programs: isPackage ? packaged : { service: inCheckout('src/cli/main.js'), signer: inCheckout('signer/start.cjs') },
@@ -51,6 +52,13 @@ function newestPostgres(): number | undefined {
   const folder = '/usr/lib/postgresql'
   const versions = existsSync(folder) ? readdirSync(folder).map(Number) : []
   return versions.filter((one) => one > 0).sort((a, b) => b - a)[0]
+}
+
+/** Each cluster has a socket named after its port. */
+function runningPostgres(): number[] {
+  const folder = '/run/postgresql'
+  const names = existsSync(folder) ? readdirSync(folder) : []
+  return names.flatMap((name) => /^\.s\.PGSQL\.(\d+)$/.exec(name)?.slice(1).map(Number) ?? []).sort((a, b) => a - b)
 }
 
 function readDeploy(): DeployFiles {

@@ -1,6 +1,7 @@
 /** The table of questions and the plan, as plain data: what is asked, and what follows from the answers. */
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
@@ -22,6 +23,7 @@ const FACTS: Facts = {
   users: [],
   unitsInstalled: false,
   postgres: 17,
+  postgresPorts: [5432],
   softhsm: '/usr/lib/softhsm/libsofthsm2.so',
   hasOpenssl: true,
   programs: { service: ['/usr/bin/node', '/srv/main.js'], signer: ['/usr/bin/node', '/srv/start.cjs'] },
@@ -42,6 +44,14 @@ function resolved(given: Given, facts = FACTS): Answers {
   const result = resolveAnswers({ ...FEWEST, ...given }, facts)
   assert.ok('answers' in result, 'errors' in result ? result.errors.join('\n') : '')
   return result.answers
+}
+
+/** A CA certificate whose name constraints permit this domain alone. */
+function issuerOf(domain: string): string {
+  const extension = `nameConstraints=critical,permitted;DNS:${domain}`
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-noenc', '-keyout', '/dev/null']
+  const words = ['req', '-x509', ...key, '-subj', '/CN=Issuer', '-addext', extension]
+  return execFileSync('openssl', words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
 }
 
 const errorsOf = (given: Given, facts = FACTS) => {
@@ -69,6 +79,26 @@ describe('questions', () => {
       const accepted = Object.keys(choices ?? {}).filter((word) => ANSWERS.shape[key].safeParse(word).success)
       assert.deepEqual(accepted, Object.keys(choices ?? {}), key)
     }
+  })
+
+  test('a slash behind the URL is no mistake', () => {
+    assert.equal(resolved({ url: 'https://acme.corp.example/' }).url, 'https://acme.corp.example')
+  })
+
+  test('a network with bits behind its prefix is refused before it is in a certificate', () => {
+    assert.match(errorsOf({ ...FEWEST, networks: '10.0.0.5/8' }).join(), /networks: must be a list of networks/)
+  })
+
+  test('the port of PostgreSQL is that of the cluster which runs here', () => {
+    assert.equal(resolved({}, { ...FACTS, postgresPorts: [5433] }).database_port, 5433)
+    assert.equal(resolved({}, { ...FACTS, postgresPorts: [] }).database_port, 5432)
+  })
+
+  test('a domain that the issuer of a former run cannot certify is refused', () => {
+    const facts = { ...FACTS, files: { [PLACES.issuer]: issuerOf('corp.example') } }
+    assert.deepEqual(errorsOf({ ...FEWEST, domains: 'corp.example, a.corp.example' }, facts), [])
+    const [refusal = ''] = errorsOf({ ...FEWEST, domains: 'corp.example, other.example' }, facts)
+    assert.match(refusal, /domains: has other\.example, which the name constraints of .* leave out/)
   })
 
   test('the URL and the address of the administrator are enough', () => {

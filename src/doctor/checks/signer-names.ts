@@ -81,7 +81,7 @@ function judgeNames(
       ? [
           failure(
             `${key} has ${name.replace(/^any\./, '*.')}, and no issuer signs it: ${refusals[0]}`,
-            `take it out, or permit it to an issuer: policy.permitted of the signer`,
+            `take it out, or permit it in policy.permitted of the signer; where the issuer's certificate has name constraints, only a new issuer can`,
           ),
         ]
       : []
