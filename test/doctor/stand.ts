@@ -1,8 +1,7 @@
 /**
  * A whole installation for `chancery doctor`: PostgreSQL, signer and service as users of their own, nginx with the example
  * below deploy/proxy in front, a CRL over plain HTTP, a name server and a mail server.
- *
- * Faults are planted in it for real. Most need another file or another nginx only, so that it is started once.
+ * It is started once: most faults need only another file or another nginx.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
