@@ -1,7 +1,6 @@
 /**
- * The files of the container image: libraries of Debian 13, Node.js, and the production tree.
- *
- * There is no shell and no package manager in it. Lists of the packages stay, for scanners.
+ * The files of the container image: libraries of Debian 13, Node.js, and the production tree, without a shell or a package
+ * manager. Lists of the packages stay, for scanners.
  */
 
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -1,7 +1,6 @@
 /**
- * The container image: an OCI archive, made by buildah without a daemon.
- *
- * All times are those of the commit. Two builds of one commit with the same packages of Debian are equal byte for byte.
+ * The container image: an OCI archive, made by buildah without a daemon. All times are those of the commit, so that two builds
+ * with the same packages of Debian are equal byte for byte.
  */
 
 import { chownSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'

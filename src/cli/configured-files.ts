@@ -15,6 +15,7 @@ import { readRootsPem } from '../services/trust-bundle.ts'
 import { readEabSecret } from '../settings/eab-secret.ts'
 import { caModules } from '../settings/other-backends.ts'
 import type { ConfigNotice } from '../shared/config-file/notice.ts'
+import { readBytes, readCertificates } from '../shared/lib/certificate-file.ts'
 import { describeFileError } from '../shared/lib/file-error.ts'
 
 export interface FileFindings {
@@ -144,14 +145,6 @@ function inspectPair(certKey: string, certFile: string | null, keyKey: string, k
   return { ...findings, errors: [{ path: keyKey, message }] }
 }
 
-function read(file: string): Buffer {
-  try {
-    return readFileSync(file)
-  } catch (cause) {
-    throw new Error(`${file}: cannot be read: ${describeFileError(cause)}`, { cause })
-  }
-}
-
 function readable(file: string): string[] {
   try {
     accessSync(file, constants.R_OK)
@@ -162,9 +155,6 @@ function readable(file: string): string[] {
   return []
 }
 
-const CERTIFICATE = /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]*-----END (?:TRUSTED |X509 )?CERTIFICATE-----/g
-
-/** Text around the blocks is common and allowed. */
 function certificates(file: string): string[] {
   const now = new Date()
   return readCertificates(file).flatMap((certificate, index) => {
@@ -177,7 +167,7 @@ function certificates(file: string): string[] {
 function roots(file: string): string[] {
   const warnings = certificates(file)
   try {
-    readRootsPem(read(file).toString('latin1'))
+    readRootsPem(readBytes(file).toString('latin1'))
     return warnings
   } catch (cause) {
     throw new Error(`${file}: ${(cause as Error).message}`, { cause })
@@ -192,20 +182,8 @@ function issuerCertificate(file: string): string[] {
   return warnings
 }
 
-function readCertificates(file: string): X509Certificate[] {
-  const blocks = read(file).toString('latin1').match(CERTIFICATE)
-  if (!blocks) throw new Error(`${file}: holds no certificate in PEM form`)
-  return blocks.map((block, index) => {
-    try {
-      return new X509Certificate(block)
-    } catch (cause) {
-      throw new Error(`${file}: certificate ${index + 1} in it cannot be parsed`, { cause })
-    }
-  })
-}
-
 function privateKey(file: string): string[] {
-  parseKey(file, read(file))
+  parseKey(file, readBytes(file))
   return openToOthers(file)
 }
 

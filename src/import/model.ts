@@ -1,5 +1,5 @@
 /**
- * What any former ACME server has, in the form in which `import.ts` takes it. A reader of one kind of server gives pages
+ * What any former ACME server has, in the form in which `write.ts` takes it. A reader of one kind of server gives pages
  * of it, in an order that stays the same from run to run.
  */
 

@@ -1,7 +1,6 @@
 /**
- * Takes over what a former server has, page by page. A page is one transaction with its entry in the audit log. What is
- * there already is found by its own name (thumbprint, kid, serial number and issuer), so a run may be repeated, and
- * a later run brings what has changed since. A dry run decides the same and writes nothing.
+ * Takes over what a former server has, page by page: a page is one transaction with its entry in the audit log.
+ * What is there already is found by thumbprint, kid, or serial number and issuer, so a run may be repeated.
  */
 
 import type { AuditLog } from '../admin/audit/audit-log.ts'

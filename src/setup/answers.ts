@@ -169,8 +169,6 @@ export function readAnswer<K extends Key>(key: K, given: unknown): { value: Answ
   return { wrong: read.error.issues[0]?.message ?? 'is not usable' }
 }
 
-export const hostOf = ({ url }: Pick<Answers, 'url'>): string => new URL(url).hostname.replace(/^\[|\]$/g, '')
-
 /** Whether the names that may be issued include this one. */
 export const covers = (domains: readonly string[], name: string): boolean =>
   domains.some((domain) => name === domain || name.endsWith(`.${domain}`))

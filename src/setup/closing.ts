@@ -1,7 +1,8 @@
 /** The last words: what to tell clients, and what comes next. */
 
 import { X509Certificate } from 'node:crypto'
-import { type Answers, hostOf } from './answers.ts'
+import { hostOf } from '../shared/lib/host.ts'
+import type { Answers } from './answers.ts'
 import type { Results } from './apply.ts'
 import { type Facts, PLACES } from './facts.ts'
 import { wrapped } from './terminal.ts'
@@ -87,7 +88,7 @@ function forClients({ answers, facts, results, root, secretsInFile }: Ending): s
 function forAdministrators({ answers: { admin_port, ...answers }, facts, results, secretsInFile }: Ending): string[] {
   return [
     `Console: http://127.0.0.1:${admin_port}/api/console/ on this host; from yours:`,
-    `  ssh -L ${admin_port}:127.0.0.1:${admin_port} root@${hostOf(answers)}`,
+    `  ssh -L ${admin_port}:127.0.0.1:${admin_port} root@${hostOf(answers.url)}`,
     ...(secretsInFile
       ? [`  user admin, password in ${PLACES.secrets}`]
       : results.password === undefined

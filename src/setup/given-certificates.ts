@@ -1,42 +1,26 @@
 /** Reads the certificates of an issuer that exists, and puts them in order. No key is read here. */
 
-import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import type { X509Certificate } from 'node:crypto'
+import { certificatesIn, readCertificates } from '../shared/lib/certificate-file.ts'
 import type { Answers } from './answers.ts'
 import { run } from './command.ts'
 import type { GivenCertificates } from './facts.ts'
 
 const MOST = 10
-const PEM = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
 
 /** @returns undefined where none is to be read. @throws Error that says which certificate is missing */
 export async function readGivenCertificates(answers: Answers): Promise<GivenCertificates | undefined> {
   const { issuer, import_from, import_path, issuer_certificate, issuer_root } = answers
-  const roots = issuer_root === '' ? [] : certificatesIn(issuer_root)
-  if (issuer === 'request' && issuer_certificate !== '') return inOrder(certificatesIn(issuer_certificate), roots)
+  const roots = issuer_root === '' ? [] : readCertificates(issuer_root)
+  if (issuer === 'request' && issuer_certificate !== '') return inOrder(readCertificates(issuer_certificate), roots)
   if (issuer !== 'import' || import_path === '') return undefined
-  if (import_from === 'pem') return inOrder(certificatesIn(import_path), roots)
+  if (import_from === 'pem') return inOrder(readCertificates(import_path), roots)
   if (import_from === 'step-ca')
     return inOrder(
-      certificatesIn(`${import_path}/certs/intermediate_ca.crt`),
-      certificatesIn(`${import_path}/certs/root_ca.crt`),
+      readCertificates(`${import_path}/certs/intermediate_ca.crt`),
+      readCertificates(`${import_path}/certs/root_ca.crt`),
     )
   return fromPkcs12(answers, roots)
-}
-
-const certificatesIn = (file: string): X509Certificate[] => {
-  try {
-    return parse(readFileSync(file, 'utf8'), file)
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    throw new Error(code === undefined ? message : `${file} cannot be read (${code})`, { cause: error })
-  }
-}
-
-function parse(text: string, file: string): X509Certificate[] {
-  const blocks = text.match(PEM) ?? []
-  if (blocks.length === 0) throw new Error(`${file} holds no certificate in PEM`)
-  return blocks.slice(0, MOST).map((one) => new X509Certificate(one))
 }
 
 async function fromPkcs12(
@@ -53,9 +37,10 @@ async function fromPkcs12(
   const isLegacy = (await list(false, '-clcerts')).code !== 0
   const own = await list(isLegacy, '-clcerts')
   if (own.code !== 0) throw new Error(`${import_path} cannot be opened: wrong passphrase, or no PKCS #12 file`)
-  const above = (await list(isLegacy, '-cacerts')).stdout.match(PEM) ?? []
-  const all = [...parse(own.stdout, import_path), ...above.map((one) => new X509Certificate(one))]
-  return { ...inOrder(all, roots), isLegacy }
+  const issuer = certificatesIn(own.stdout, import_path)
+  if (issuer.length === 0) throw new Error(`${import_path}: holds no certificate beside a key`)
+  const above = certificatesIn((await list(isLegacy, '-cacerts')).stdout, import_path)
+  return { ...inOrder([...issuer, ...above], roots), isLegacy }
 }
 
 /** From the issuer, which comes first, up to its root. */

@@ -11,63 +11,46 @@ const OF_SIGNER = { mode: 0o600, owner: 'chancery-signer', group: 'chancery-sign
 export function importedKey(answers: Answers, facts: Facts, given: GivenCertificates | undefined): Step[] {
   if (isThere(facts, PLACES.issuerKey)) return []
   const { import_from, import_path, import_key, import_passphrase } = answers
-  const isEncrypted = import_passphrase !== ''
-  const env = { [IMPORT_PASSPHRASE]: import_passphrase }
-  const out = isEncrypted ? ['-passout', `env:${IMPORT_PASSPHRASE}`] : ['-nodes']
-  const legacy = given?.isLegacy ? ['-legacy'] : []
-  const words = [
-    'openssl',
-    'pkcs12',
-    ...legacy,
-    '-in',
-    import_path,
-    '-passin',
-    `env:${IMPORT_PASSPHRASE}`,
-    '-nocerts',
-    ...out,
-  ]
+  if (import_from === 'pkcs12')
+    return [...keptPassphrase(import_passphrase), ...takenKey(import_path, import_passphrase, given?.isLegacy === true)]
   const from = import_from === 'pem' ? import_key : `${import_path}/secrets/intermediate_ca_key`
   return [
-    ...(isEncrypted
-      ? [
-          {
-            title: 'Keep the passphrase of the key where only the signer can read it',
-            work: {
-              kind: 'file',
-              path: PLACES.issuerPassphrase,
-              text: `${import_passphrase}\n`,
-              isSecret: true,
-              ...OF_SIGNER,
-            },
-          } as const,
-        ]
-      : []),
-    import_from === 'pkcs12'
-      ? {
-          title: `Take the key out of ${import_path}`,
-          work: {
-            kind: 'run',
-            command: { words: [...words, '-out', `${PLACES.folder}/issuer.key.taken`], as: 'root', env },
-            unless: PLACES.issuerKey,
-          },
-        }
-      : {
-          title: `Copy the key from ${from}`,
-          work: { kind: 'copy', from, to: PLACES.issuerKey, isMove: false, ...OF_SIGNER },
-        },
-    ...(import_from === 'pkcs12'
-      ? [
-          {
-            title: "Give the key to the signer's user",
-            work: {
-              kind: 'copy',
-              from: `${PLACES.folder}/issuer.key.taken`,
-              to: PLACES.issuerKey,
-              isMove: true,
-              ...OF_SIGNER,
-            },
-          } as const,
-        ]
-      : []),
+    ...keptPassphrase(import_passphrase),
+    {
+      title: `Copy the key from ${from}`,
+      work: { kind: 'copy', from, to: PLACES.issuerKey, isMove: false, ...OF_SIGNER },
+    },
+  ]
+}
+
+function keptPassphrase(passphrase: string): Step[] {
+  if (passphrase === '') return []
+  return [
+    {
+      title: 'Keep the passphrase of the key where only the signer can read it',
+      work: { kind: 'file', path: PLACES.issuerPassphrase, text: `${passphrase}\n`, isSecret: true, ...OF_SIGNER },
+    },
+  ]
+}
+
+function takenKey(file: string, passphrase: string, isLegacy: boolean): Step[] {
+  const taken = `${PLACES.folder}/issuer.key.taken`
+  const words = [
+    ...['openssl', 'pkcs12', ...(isLegacy ? ['-legacy'] : []), '-in', file, '-passin', `env:${IMPORT_PASSPHRASE}`],
+    ...['-nocerts', ...(passphrase === '' ? ['-nodes'] : ['-passout', `env:${IMPORT_PASSPHRASE}`]), '-out', taken],
+  ]
+  return [
+    {
+      title: `Take the key out of ${file}`,
+      work: {
+        kind: 'run',
+        command: { words, as: 'root', env: { [IMPORT_PASSPHRASE]: passphrase } },
+        unless: PLACES.issuerKey,
+      },
+    },
+    {
+      title: "Give the key to the signer's user",
+      work: { kind: 'copy', from: taken, to: PLACES.issuerKey, isMove: true, ...OF_SIGNER },
+    },
   ]
 }

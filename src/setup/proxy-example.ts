@@ -1,6 +1,7 @@
 /** The examples of `deploy/proxy` with the names of this installation. */
 
-import { type Answers, hostOf } from './answers.ts'
+import { hostOf } from '../shared/lib/host.ts'
+import type { Answers } from './answers.ts'
 import { type DeployFiles, PLACES } from './facts.ts'
 
 const EXAMPLES = { nginx: 'proxy/nginx.conf', haproxy: 'proxy/haproxy.cfg' } as const
@@ -12,7 +13,7 @@ const CERTIFICATES = /\/etc\/(?:nginx|haproxy)\/chancery\.(?:pem|key)/g
 export function proxyExample(answers: Answers, deploy: DeployFiles): string | undefined {
   const { proxy, port, crl_url, proxy_certificate } = answers
   if (proxy === 'other') return undefined
-  const host = hostOf(answers)
+  const host = hostOf(answers.url)
   const crlHost = crl_url === 'none' ? host : new URL(crl_url).hostname
   return deploy[EXAMPLES[proxy]]
     ?.replaceAll('127.0.0.1:8443', `127.0.0.1:${port}`)

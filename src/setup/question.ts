@@ -1,6 +1,7 @@
 /** What a question is. */
 
-import { type Answers, hostOf, type Key } from './answers.ts'
+import { hostOf } from '../shared/lib/host.ts'
+import type { Answers, Key } from './answers.ts'
 import type { Facts } from './facts.ts'
 
 export interface Question {
@@ -24,7 +25,7 @@ export interface Question {
 
 /** Whose names the service issues, as far as its own name says it. */
 export const domainOf = (answers: Answers) => {
-  const host = hostOf(answers)
+  const host = hostOf(answers.url)
   const parent = host.slice(host.indexOf('.') + 1)
   return parent.includes('.') ? parent : host
 }

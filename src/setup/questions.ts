@@ -1,7 +1,7 @@
 /** The table of questions, in the order in which they are asked. The prompt, the answers file and the manual follow it. */
 
-import { isIP } from 'node:net'
-import { type Answers, covers, hostOf } from './answers.ts'
+import { hostOf, isIpAddress } from '../shared/lib/host.ts'
+import { type Answers, covers } from './answers.ts'
 import { isThere, PLACES } from './facts.ts'
 import { outsideIssuer } from './issuer-limits.ts'
 import { ISSUER_QUESTIONS } from './issuer-questions.ts'
@@ -16,7 +16,7 @@ const PLACE: readonly Question[] = [
     text: 'Public URL of the service',
     about:
       'Clients reach the service at this address, and it becomes part of every URL. It cannot be changed easily later.',
-    objection: ({ url }) => (isIP(hostOf({ url })) ? 'takes a name, not an address' : undefined),
+    objection: ({ url }) => (isIpAddress(hostOf(url)) ? 'takes a name, not an address' : undefined),
   },
   {
     key: 'tls',
@@ -69,7 +69,7 @@ const PLACE: readonly Question[] = [
     usual: (answers) => [domainOf(answers)],
     objection: (answers, facts) => {
       if (answers.domains.length === 0) return 'needs at least one domain'
-      const host = hostOf(answers)
+      const host = hostOf(answers.url)
       return answers.tls === 'own' && !covers(answers.domains, host)
         ? `has to cover ${host}, because the service issues a certificate for that name to itself`
         : outsideIssuer(answers, facts)
@@ -159,7 +159,7 @@ const OPERATION: readonly Question[] = [
     text: 'Where clients fetch the list of revoked certificates',
     about:
       'Plain http, as clients expect. It becomes part of every certificate. Without a proxy the service listens on this port, too. none: no list is made.',
-    usual: (answers) => `http://${hostOf(answers)}`,
+    usual: (answers) => `http://${hostOf(answers.url)}`,
   },
   {
     key: 'mail_host',

@@ -1,6 +1,7 @@
 /** The text of the service's configuration, with a sentence for each key that an operator may want to change. */
 
-import { type Answers, hostOf } from './answers.ts'
+import { hostOf } from '../shared/lib/host.ts'
+import type { Answers } from './answers.ts'
 import { PLACES } from './facts.ts'
 
 /** JSON is YAML, and quotes what needs it. */
@@ -38,10 +39,7 @@ function server({ url, tls, port, tls_certificate, tls_key }: Answers): string {
     `    cert_path: ${yaml(files.cert)}`,
     `    key_path: ${yaml(files.key)}`,
     ...(tls === 'own'
-      ? [
-          '    # The service makes and renews this certificate itself.',
-          `    self_issued_names: ${list([hostOf({ url })])}`,
-        ]
+      ? ['    # The service makes and renews this certificate itself.', `    self_issued_names: ${list([hostOf(url)])}`]
       : []),
   ]
   const behindProxy = [

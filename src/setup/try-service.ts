@@ -5,8 +5,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createHttpClient, type HttpClient, Unreachable } from '../ca/http-client.ts'
+import { hostOf } from '../shared/lib/host.ts'
 import { makeCredential, serviceCommand } from './administration.ts'
-import { type Answers, covers, hostOf } from './answers.ts'
+import { type Answers, covers } from './answers.ts'
 import { run } from './command.ts'
 import { type Facts, PLACES } from './facts.ts'
 import { writeFile } from './host.ts'
@@ -48,7 +49,7 @@ export async function tryCertificate(answers: Answers, facts: Facts): Promise<st
   const { url } = answers
   const route = await findRoute(answers)
   if ('reason' in route) return [route.reason, `Then run chancery setup again: it only does what is left.`]
-  const host = hostOf(answers)
+  const host = hostOf(answers.url)
   const ownName = covers(answers.domains, host) && route.isOwnAddress
   const name = covers(answers.domains, host) ? host : `chancery-setup-test.${answers.domains[0]}`
   const listener = ownName ? await listenForHttp01() : undefined
@@ -100,7 +101,7 @@ const CLIENT = '192.0.2.1'
 /** Through the public URL; where a proxy is not there yet, as the proxy. */
 async function findRoute({ url, tls, port }: Answers): Promise<Route | { reason: string }> {
   const http = createHttpClient({ extraRoots: readFileSync(PLACES.root, 'utf8'), verify: true, maxConnections: 1 })
-  const host = hostOf({ url })
+  const host = hostOf(url)
   const own = Object.values(networkInterfaces()).flatMap((all) => all ?? [])
   try {
     const { address } = await lookup(host)

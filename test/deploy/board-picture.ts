@@ -1,6 +1,6 @@
 /**
  * The picture of docs/operations/board.md, by hand: `node dist/test/deploy/board-picture.js docs/operations/board.png [SECONDS]`.
- * Each panel is drawn from what its queries give of a service under load. Grafana draws it otherwise.
+ * Each panel is drawn from what its queries give of a service under load, otherwise than by Grafana.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,8 +1,7 @@
 /**
  * A whole installation for `chancery doctor`: PostgreSQL, signer and service as users of their own, nginx with the example
  * below deploy/proxy in front, a CRL over plain HTTP, a name server and a mail server.
- *
- * Faults are planted in it for real. Most need another file or another nginx only, so that it is started once.
+ * It is started once: most faults need only another file or another nginx.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -19,10 +18,12 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import pg from 'pg'
 import { parseDocument, stringify } from 'yaml'
+import type { DevCaFiles } from '../../src/dev/dev-ca-certificates.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/postgres.ts'
 import { ask } from '../../src/doctor/facts/http.ts'
 import { migrate } from '../../src/store/schema/migrate.ts'
@@ -36,6 +37,7 @@ import { runCommand } from '../support/run-command.ts'
 import { until } from '../support/until.ts'
 import { a, NXDOMAIN, type Script, type ScriptedDns, startDns } from '../workers/scripted-dns.ts'
 import { type CertificateOptions, makeCertificate } from './certificates.ts'
+import { serviceConfig, signerConfig } from './stand-configs.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../src/cli/main.js')
 /** Numbers without names, as no system has them. */
@@ -56,8 +58,7 @@ export interface Report {
 }
 
 /** `lists`: for a service that serves them itself. */
-type Ports = ProxyPorts & { lists: number }
-type Section = Record<string, unknown>
+export type Ports = ProxyPorts & { lists: number }
 /** Values by their keys, as `server.port`; undefined takes one out. */
 export type Changes = Readonly<Record<string, unknown>>
 
@@ -107,46 +108,9 @@ export async function startStand(): Promise<Stand> {
   const undos: (() => unknown)[] = []
   const children: { signer?: ChildProcess; service?: ChildProcess; proxy?: ChildProcess } = {}
 
-  const postgresPort = await freePort()
-  writeFileSync(at('pg_hba.conf'), 'local all all trust\nhost all all 127.0.0.1/32 trust\n')
-  const startPostgres = (settings: Record<string, string> = {}) =>
-    startEmbeddedPostgres({
-      dataDir: at('postgres'),
-      settings: {
-        ...settings,
-        listen_addresses: '127.0.0.1',
-        port: postgresPort,
-        hba_file: at('pg_hba.conf'),
-        max_connections: 60,
-        wal_level: 'replica',
-        max_wal_senders: 4,
-      },
-      log: () => undefined,
-    })
-  const postgres = await startPostgres()
-  await migrate(settingsFor({ host: '127.0.0.1', port: postgresPort, user: 'chancery', database: 'chancery' }, 1))
-  const asSuperuser = async (...statements: string[]) => {
-    const client = new pg.Client({ host: '127.0.0.1', port: postgresPort, user: 'postgres', database: 'chancery' })
-    await client.connect()
-    try {
-      for (const statement of statements) await client.query(statement)
-    } finally {
-      await client.end()
-    }
-  }
-  await asSuperuser(
-    'GRANT pg_read_all_settings, pg_monitor TO chancery',
-    `INSERT INTO admin_users (id, username, email, role, password_hash) VALUES (gen_random_uuid(), 'ops', 'ops@corp.test', 'admin', 'x')`,
-  )
-
+  const server = await startServer(at)
   let script: Script | undefined
-  const usual: Script = ({ name, type }) => {
-    if (name === 'com')
-      return { answers: type === 'NS' ? [{ type: 'NS', name, data: 'a.gtld.test', ttl: 60 }] : [], flags: 0x01a0 }
-    if (!/(^|\.)corp\.test$|^localhost$/.test(name)) return { rcode: NXDOMAIN }
-    return { answers: type === 'A' ? [a(name, '127.0.0.1')] : [] }
-  }
-  const dns = await startDns((asked) => (script ?? usual)(asked))
+  const dns = await startDns((asked) => (script ?? usualAnswers)(asked))
   const mail = await startMailServer()
 
   const ca = await testCa(at('ca'))
@@ -158,19 +122,9 @@ export async function startStand(): Promise<Stand> {
     audit: at('signer/audit.jsonl'),
     socket: at('run/signer.sock'),
   }
-  copyFileSync(ca.intermediate, at('issuer.pem'))
-  copyFileSync(ca.root, at('root.pem'))
-  copyFileSync(ca.intermediateKey, files.key)
-  writeFileSync(files.secret, 'a secret of a test that has more than thirty-two bytes\n')
-  for (const name of ['signer', 'run', 'state']) mkdirSync(at(name))
-  own(files.key, SIGNER_UID, 0o600)
-  own(files.secret, SIGNER_UID, 0o640)
-  own(at('signer'), SIGNER_UID, 0o700)
-  own(at('run'), SIGNER_UID, 0o750)
-  own(at('state'), SERVICE_UID, 0o700)
-  for (const name of ['issuer.pem', 'root.pem']) chmodSync(at(name), 0o644)
+  placeFiles(ca, files, at)
   writeYaml(files.signer, signerConfig(files, at, ports))
-  writeYaml(files.config, serviceConfig({ files, at, ports, postgresPort, dns, mailPort: mail.port }))
+  writeYaml(files.config, serviceConfig({ files, at, ports, postgresPort: server.port, dns, mailPort: mail.port }))
 
   const start = (uid: number, program: string, args: string[]) =>
     spawn(process.execPath, [program, ...args], {
@@ -191,9 +145,9 @@ export async function startStand(): Promise<Stand> {
     folder,
     files,
     ports,
-    postgres,
+    postgres: server.postgres,
     dns,
-    serverPort: postgresPort,
+    serverPort: server.port,
     mail,
     answer(next) {
       script = next
@@ -232,10 +186,10 @@ export async function startStand(): Promise<Stand> {
     },
     certificate: (name, options) => makeCertificate(folder, name, options),
     restartPostgres: async (settings) => {
-      const { stop } = await startPostgres(settings)
+      const { stop } = await server.start(settings)
       return stop
     },
-    asSuperuser,
+    asSuperuser: server.asSuperuser,
     async startSigner() {
       children.signer = start(SIGNER_UID, SIGNER_PROGRAM, ['serve', '-c', files.signer])
       await until('the signer listens', () => runs(children.signer) && canConnect(files.socket))
@@ -249,7 +203,7 @@ export async function startStand(): Promise<Stand> {
     async stop() {
       await stand.undoLater()
       for (const name of ['proxy', 'service', 'signer'] as const) await end(name)
-      await Promise.all([dns.close(), mail.close(), postgres.stop()])
+      await Promise.all([dns.close(), mail.close(), server.postgres.stop()])
       rmSync(folder, { recursive: true, force: true })
     },
   }
@@ -268,6 +222,65 @@ export async function startStand(): Promise<Stand> {
     throw error
   }
   return stand
+}
+
+/** What the name server answers while nothing else is planted. */
+const usualAnswers: Script = ({ name, type }) => {
+  if (name === 'com')
+    return { answers: type === 'NS' ? [{ type: 'NS', name, data: 'a.gtld.test', ttl: 60 }] : [], flags: 0x01a0 }
+  if (!/(^|\.)corp\.test$|^localhost$/.test(name)) return { rcode: NXDOMAIN }
+  return { answers: type === 'A' ? [a(name, '127.0.0.1')] : [] }
+}
+
+/** PostgreSQL with its port on loopback, so that the doctor is a client as on another host. */
+async function startServer(at: (name: string) => string) {
+  const port = await freePort()
+  writeFileSync(at('pg_hba.conf'), 'local all all trust\nhost all all 127.0.0.1/32 trust\n')
+  const start = (settings: Record<string, string> = {}) =>
+    startEmbeddedPostgres({
+      dataDir: at('postgres'),
+      settings: {
+        ...settings,
+        listen_addresses: '127.0.0.1',
+        port,
+        hba_file: at('pg_hba.conf'),
+        max_connections: 60,
+        wal_level: 'replica',
+        max_wal_senders: 4,
+      },
+      log: () => undefined,
+    })
+  const postgres = await start()
+  await migrate(settingsFor({ host: '127.0.0.1', port, user: 'chancery', database: 'chancery' }, 1))
+  const asSuperuser = async (...statements: string[]) => {
+    const client = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database: 'chancery' })
+    await client.connect()
+    try {
+      for (const statement of statements) await client.query(statement)
+    } finally {
+      await client.end()
+    }
+  }
+  await asSuperuser(
+    'GRANT pg_read_all_settings, pg_monitor TO chancery',
+    `INSERT INTO admin_users (id, username, email, role, password_hash) VALUES (gen_random_uuid(), 'ops', 'ops@corp.test', 'admin', 'x')`,
+  )
+  return { postgres, start, asSuperuser, port }
+}
+
+/** Each belongs to the user of its program, and is as closed as the manual has it. */
+function placeFiles(ca: DevCaFiles, files: Stand['files'], at: (name: string) => string): void {
+  copyFileSync(ca.intermediate, at('issuer.pem'))
+  copyFileSync(ca.root, at('root.pem'))
+  copyFileSync(ca.intermediateKey, files.key)
+  writeFileSync(files.secret, 'a secret of a test that has more than thirty-two bytes\n')
+  for (const name of ['signer', 'run', 'state']) mkdirSync(at(name))
+  own(files.key, SIGNER_UID, 0o600)
+  own(files.secret, SIGNER_UID, 0o640)
+  own(at('signer'), SIGNER_UID, 0o700)
+  own(at('run'), SIGNER_UID, 0o750)
+  own(at('state'), SERVICE_UID, 0o700)
+  for (const name of ['issuer.pem', 'root.pem']) chmodSync(at(name), 0o644)
 }
 
 function applied(text: string, changes: Changes): object {
@@ -291,69 +304,6 @@ function writeYaml(file: string, value: object, mode = 0o640): void {
   chmodSync(file, mode)
 }
 
-function signerConfig(files: Stand['files'], at: (name: string) => string, ports: Ports): Section {
-  return {
-    socket: files.socket,
-    secret_file: files.secret,
-    audit: { file: files.audit },
-    log: { level: 'silent' },
-    issuers: [
-      {
-        id: 'default',
-        certificate: at('issuer.pem'),
-        chain: at('root.pem'),
-        key: { file: files.key },
-        policy: {
-          permitted: { dns: ['corp.test', 'test-sign.invalid', 'localhost'] },
-          crl_urls: [`http://localhost:${ports.http}/`, `http://localhost:${ports.lists}/`],
-        },
-      },
-    ],
-  }
-}
-
-interface Parts {
-  files: Stand['files']
-  at: (name: string) => string
-  ports: Ports
-  postgresPort: number
-  dns: ScriptedDns
-  mailPort: number
-}
-
-function serviceConfig({ files, at, ports, postgresPort, dns, mailPort }: Parts): Section {
-  return {
-    server: {
-      external_url: `https://localhost:${ports.https}`,
-      bind: '127.0.0.1',
-      port: ports.service,
-      workers: 1,
-      graceful_timeout: 5,
-    },
-    proxy: { enabled: true, trusted_proxies: ['127.0.0.1'] },
-    database: { host: '127.0.0.1', port: postgresPort, database: 'chancery', user: 'chancery', sslmode: 'disable' },
-    ca: {
-      signer: { socket: files.socket, secret_file: files.secret },
-      crl_url: `http://localhost:${ports.http}/crl/{crl}`,
-    },
-    crl: { enabled: true },
-    ari: { enabled: true },
-    metrics: { enabled: true },
-    acme: { caa_identities: ['ca.corp.test'] },
-    challenges: { enabled: ['http-01', 'dns-01'], dns01: { require_dnssec: true } },
-    dns: { resolvers: [dns.resolver] },
-    security: { identifier_policy: { allowed_domains: ['*.corp.test'] } },
-    smtp: { enabled: true, host: '127.0.0.1', port: mailPort, tls: 'none', from_address: 'ca@corp.test' },
-    admin_api: {
-      enabled: true,
-      initial_admin_email: 'ops@corp.test',
-      token_secret: 'a secret of a test that has more than thirty-two bytes',
-    },
-    retention: { certificates_days_after_expiry: 400, archive_dir: at('state/archive') },
-    logging: { level: 'ERROR' },
-  }
-}
-
 function runs(child: ChildProcess | undefined): true {
   if (child?.exitCode !== null) throw new Error('a program of the stand has ended')
   return true
@@ -366,9 +316,8 @@ async function isReady(port: number): Promise<true | undefined> {
   return asked.some(({ answer }) => answer?.status === 200) || undefined
 }
 
-const canConnect = async (socket: string) => {
-  const { connect } = await import('node:net')
-  return new Promise<true | undefined>((resolve) => {
+const canConnect = (socket: string) =>
+  new Promise<true | undefined>((resolve) => {
     const connection = connect(socket)
     connection.once('connect', () => {
       connection.destroy()
@@ -376,7 +325,6 @@ const canConnect = async (socket: string) => {
     })
     connection.once('error', () => resolve(undefined))
   })
-}
 
 async function mustSign(config: string): Promise<void> {
   const { code, output } = await runCommand(process.execPath, [CLI, '-c', config, 'ca', 'test-sign'])

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { connect, createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -14,6 +13,7 @@ import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { freePort } from '../support/free-port.ts'
 import { mustRun } from '../support/run-command.ts'
 import type { LogLine } from '../support/service.ts'
+import { overTcp, type TcpDatabase } from '../support/tcp-database.ts'
 import { until } from '../support/until.ts'
 
 /** A start takes a second; on a machine that is busy with others, thirty times that. */
@@ -27,8 +27,8 @@ describe('a service that is started while its database is away', { timeout: 900_
   let databasePort: number
   let servicePort: number
   const children: ChildProcess[] = []
-  const servers: Server[] = []
-  const sockets = new Set<Socket>()
+  /** The port of the configuration leads to the database once it is there. */
+  let bridge: TcpDatabase | undefined
   before(async () => {
     folder = mkdtempSync(path.join(tmpdir(), 'chancery-away-'))
     database = await testDatabase()
@@ -40,8 +40,7 @@ describe('a service that is started while its database is away', { timeout: 900_
   })
   after(async () => {
     for (const child of children) child.kill('SIGKILL')
-    for (const socket of sockets) socket.destroy()
-    for (const server of servers) server.close()
+    bridge?.close()
     await database?.drop()
     rmSync(folder, { recursive: true, force: true })
   })
@@ -56,24 +55,6 @@ describe('a service that is started while its database is away', { timeout: 900_
       },
       logging: { level: 'CRITICAL' },
     })
-
-  /** The port of the configuration leads to the database from now on. */
-  function bringDatabase(): void {
-    const { host, port } = database.connection
-    const server = createServer((socket) => {
-      const there = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
-      for (const [one, other] of [
-        [socket, there],
-        [there, socket],
-      ] as const) {
-        sockets.add(one)
-        one.pipe(other)
-        one.on('error', () => other.destroy())
-        one.on('close', () => sockets.delete(one))
-      }
-    })
-    servers.push(server.listen(databasePort, '127.0.0.1'))
-  }
 
   function start() {
     const child = spawn(process.execPath, [CLI, '-c', configFile, 'serve'], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -111,7 +92,7 @@ describe('a service that is started while its database is away', { timeout: 900_
   test('is ready as soon as the database is there', async () => {
     const { child, exited, said } = start()
     await said('waiting for the database')
-    bringDatabase()
+    bridge = await overTcp(database.connection, databasePort)
     await said('the database is there')
     await said('service ready')
     assert.equal((await fetch(`http://127.0.0.1:${servicePort}/directory`)).status, 200)

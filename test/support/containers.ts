@@ -1,8 +1,6 @@
 /**
- * Containers by podman and crun, in namespaces of their own for mounts and processes. When the test ends, however it ends,
- * the kernel ends them all, and what they have mounted is gone.
- *
- * Each is as closed as our examples have it: nothing can be written beside its mounts, and nothing may be done as root.
+ * Containers by podman and crun, as closed as our examples have them. They have namespaces of their own, so that the kernel ends
+ * them all, and unmounts what they have mounted, when the test ends.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'

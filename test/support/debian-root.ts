@@ -1,8 +1,6 @@
 /**
- * Debian 12 and 13 in folders: a base made by mmdebstrap, and hosts above it that each see a copy of their own.
- *
- * A host has mounts and process numbers of its own, and the network of this machine. Units run without an init system, by
- * Debian's package `systemctl`. When this process ends, however it ends, the kernel ends what runs there.
+ * Debian 12 and 13 in folders: a base made by mmdebstrap, and hosts above it that each see a copy of their own. A host has the
+ * network of this machine, and namespaces of its own for mounts and processes, so that the kernel ends what runs there.
  */
 
 import { spawn } from 'node:child_process'
@@ -19,6 +17,7 @@ export type DebianRelease = 'bookworm' | 'trixie'
 export const debianRoots = requireAll(requireNamespaces(), requireCommand('mmdebstrap'))
 
 const MIRROR = 'http://deb.debian.org/debian'
+/** Units run without an init system, by Debian's package `systemctl`. */
 const UNITS = ['systemctl', 'systemd-standalone-sysusers', 'systemd-standalone-tmpfiles', 'procps']
 
 /** A mirror that is slow, on a machine that is busy. */

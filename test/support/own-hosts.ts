@@ -2,13 +2,12 @@
 
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
+import { skipUnlessAllRequired } from './requirements.ts'
 
 export function requireMounts(): { skip: string | false } {
   const { status } = spawnSync('unshare', ['--mount', 'true'], { stdio: 'ignore' })
   if (status === 0) return { skip: false }
-  const reason = 'mount namespaces cannot be made here; to enable: run as root'
-  if (process.env['CHANCERY_REQUIRE_ALL'] === '1') throw new Error(`${reason} (CHANCERY_REQUIRE_ALL=1 skips nothing)`)
-  return { skip: reason }
+  return skipUnlessAllRequired('mount namespaces cannot be made here; to enable: run as root')
 }
 
 /** Name → address. */

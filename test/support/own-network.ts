@@ -8,14 +8,13 @@
 import { execFileSync, fork, type Serializable, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
+import { skipUnlessAllRequired } from './requirements.ts'
 
 /** Options for `test`: namespaces are made by root, or where users may make their own. */
 export function requireNamespaces(): { skip: string | false } {
   const { status } = spawnSync('unshare', ['--net', '--pid', '--fork', 'true'], { stdio: 'ignore' })
   if (status === 0) return { skip: false }
-  const reason = 'network namespaces cannot be made here; to enable: run as root'
-  if (process.env['CHANCERY_REQUIRE_ALL'] === '1') throw new Error(`${reason} (CHANCERY_REQUIRE_ALL=1 skips nothing)`)
-  return { skip: reason }
+  return skipUnlessAllRequired('network namespaces cannot be made here; to enable: run as root')
 }
 
 /** The first process of a process namespace reaps what its children leave behind: dash does, Node.js does not. */

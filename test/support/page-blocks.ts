@@ -1,6 +1,6 @@
 /**
- * The code blocks of a manual page that a test runs. The words behind the opening fence are the language and a name: a path for what
- * a file holds, anything else for commands. A block without a name is only read.
+ * The code blocks of a manual page that a test runs. Behind the opening fence are the language and a name: a path for what a file
+ * holds, anything else for commands, none for what is only read.
  */
 
 import { readFileSync } from 'node:fs'

@@ -1,9 +1,6 @@
 /**
- * A copy of this machine that only a test sees, with root's rights in it: what is written there is gone at the end, and this
- * machine's files, users and network stay as they are.
- *
- * It is an overlay in memory over the root, in namespaces of its own. Debian's package `systemctl` (it reads units and starts
- * programs) stands for systemd, which cannot run there. The checkout is at /opt/chancery, where a package or a manual puts it.
+ * A copy of this machine that only a test sees: an overlay in memory over the root, in namespaces of its own, with root's rights.
+ * Debian's package `systemctl`, which reads units and starts programs, stands for systemd, which cannot run there.
  */
 
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
@@ -11,19 +8,19 @@ import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { skipUnlessAllRequired } from './requirements.ts'
 import { type CommandResult, runCommand } from './run-command.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../../..')
+/** Where a package or the manual puts it. */
 export const CHECKOUT = '/opt/chancery'
 /** What the names of tests resolve to: an address of the copy that is not loopback. */
 export const ADDRESS = '10.88.0.1'
 
 export function requirePrivateHost(): { skip: string | false } {
   const { status } = spawnSync('unshare', ['--net', '--mount', '--pid', '--fork', 'true'], { stdio: 'ignore' })
-  const reason = 'a copy of this machine cannot be made here; to enable: run as root, on a Debian system'
   if (status === 0 && process.getuid?.() === 0) return { skip: false }
-  if (process.env['CHANCERY_REQUIRE_ALL'] === '1') throw new Error(`${reason} (CHANCERY_REQUIRE_ALL=1 skips nothing)`)
-  return { skip: reason }
+  return skipUnlessAllRequired('a copy of this machine cannot be made here; to enable: run as root, on a Debian system')
 }
 
 export interface PrivateHost {

@@ -89,7 +89,8 @@ export function requireCommand(command: RequiredCommand): { skip: string | false
   return skipUnlessAllRequired(`${what}; to enable: apt-get install ${DEBIAN_PACKAGES[command]}`)
 }
 
-function skipUnlessAllRequired(reason: string): { skip: string } {
+/** @throws Error when nothing may be skipped */
+export function skipUnlessAllRequired(reason: string): { skip: string } {
   if (process.env['CHANCERY_REQUIRE_ALL'] === '1') throw new Error(`${reason} (CHANCERY_REQUIRE_ALL=1 skips nothing)`)
   return { skip: reason }
 }

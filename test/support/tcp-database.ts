@@ -8,7 +8,8 @@ export interface TcpDatabase {
   close(): void
 }
 
-export async function overTcp({ host, port, ...rest }: DatabaseConnection): Promise<TcpDatabase> {
+/** @param at a port that is free; any when absent */
+export async function overTcp({ host, port, ...rest }: DatabaseConnection, at = 0): Promise<TcpDatabase> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     const there = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host)
@@ -21,7 +22,7 @@ export async function overTcp({ host, port, ...rest }: DatabaseConnection): Prom
       one.on('error', () => other.destroy()).on('close', () => sockets.delete(one))
     }
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => server.listen(at, '127.0.0.1', resolve))
   const { port: tcpPort } = server.address() as { port: number }
   return {
     connection: { ...rest, host: '127.0.0.1', port: tcpPort },

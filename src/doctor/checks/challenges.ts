@@ -2,9 +2,9 @@
 
 import { connect } from 'node:net'
 import { createAddressPolicy } from '../../../workers/address-policy.ts'
+import { isIpAddress } from '../../shared/lib/host.ts'
 import type { Check } from '../check.ts'
 import { askNameServer } from '../facts/dns.ts'
-import { isIpAddress } from '../facts/names.ts'
 import type { Sources } from '../sources.ts'
 import { CannotTell, failure, ok, orOk, unknown, warning } from '../verdict.ts'
 import { serversOf } from './resolvers.ts'

@@ -2,7 +2,7 @@
 
 import { connect as connectPlain } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
-import { isIpAddress } from './names.ts'
+import { isIpAddress } from '../../shared/lib/host.ts'
 
 export type Reached =
   | { failure: string; problem?: never; validTo?: never }

@@ -1,7 +1,6 @@
 /**
- * Rows of EJBCA's table CertificateData as certificates to import.
- *
- * Values are texts, as an export has them. EJBCA numbers the statuses; times are milliseconds, and -1 where there is none.
+ * Rows of EJBCA's table CertificateData as certificates to import. Values are texts, as an export has them: a time is in
+ * milliseconds, and -1 where there is none.
  */
 
 import { decodePem, isPem, PemError } from '../../shared/pki/pem.ts'

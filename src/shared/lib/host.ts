@@ -1,4 +1,4 @@
-/** What kind of name a text is. */
+/** The host that a URL names, and whether it is an address. */
 
 import { isIP } from 'node:net'
 
