@@ -1,5 +1,5 @@
 /**
- * PostgreSQL's `peer` authentication asks the system which user connects (PostgreSQL, "Peer Authentication"). Root is not
+ * PostgreSQL's `peer` authentication asks the system which user connects (docs/decisions/root-and-peer.md). Root is not
  * that user, so root's commands connect through a process of the service's user.
  */
 
