@@ -2,9 +2,10 @@
 
 import { checkContacts } from '../domain/contact.ts'
 import { uuidv7 } from '../shared/lib/uuid.ts'
+import { hashSpki } from '../shared/pki/spki.ts'
 import { type AccountKey, CERTIFICATE_KEYS, parseAccountKey } from '../shared/protocol/jwk.ts'
 import { Problem } from '../shared/protocol/problem.ts'
-import { MAX_PATH_LENGTH, pathOfUrl } from '../shared/protocol/urls.ts'
+import { isPathOfUrl, MAX_PATH_LENGTH, pathOfUrl } from '../shared/protocol/urls.ts'
 import {
   findKnownAccounts,
   followAccount,
@@ -12,6 +13,7 @@ import {
   insertPaths,
   type KnownImport,
 } from '../store/account-import.ts'
+import { findBlockedKeys } from '../store/certificate-store.ts'
 import { linkAccounts } from '../store/credential-import.ts'
 import type { ImportedAccount, ImportedCredential, Outcome } from './model.ts'
 import type { PageContext, WritePage } from './page.ts'
@@ -24,7 +26,7 @@ interface Candidate {
 }
 
 export const writeAccounts: WritePage<ImportedAccount> = async (page, context) => {
-  const read = page.map(readAccount)
+  const read = await withoutBlockedKeys(page.map(readAccount), context)
   const candidates = read.filter((one): one is Candidate => 'key' in one)
   const known = new KnownAccounts(
     await findKnownAccounts(
@@ -44,6 +46,19 @@ export const writeAccounts: WritePage<ImportedAccount> = async (page, context) =
   // A key that is twice in a page, or was registered here a moment ago, has its account.
   for (const one of fresh) decided.set(one, made === undefined || made.has(one) ? 'new' : 'known')
   return read.map((one) => ('key' in one ? (decided.get(one) as Outcome) : one))
+}
+
+/** As at a registration here: a key that is known to be compromised has no account. */
+async function withoutBlockedKeys<T>(read: readonly (Candidate | T)[], { queries }: PageContext) {
+  const hashOf = ({ key }: Candidate) => hashSpki({ der: key.spki() }).toString('hex')
+  const isCandidate = (one: Candidate | T): one is Candidate => typeof one === 'object' && one !== null && 'key' in one
+  const hashes = read.filter(isCandidate).map((one) => Buffer.from(hashOf(one), 'hex'))
+  const blocked = await findBlockedKeys(queries, hashes)
+  return read.map((one) =>
+    isCandidate(one) && blocked.has(hashOf(one))
+      ? { name: one.paths[0] ?? one.key.thumbprint, skipped: 'its key is blocked here' }
+      : one,
+  )
 }
 
 class KnownAccounts {
@@ -92,10 +107,15 @@ async function meet(
 const isEqual = (a: readonly string[], b: readonly string[]) =>
   a.length === b.length && a.every((one, index) => one === b[index])
 
-async function insertFresh(fresh: readonly Candidate[], { queries }: PageContext): Promise<Set<Candidate>> {
+async function insertFresh(
+  fresh: readonly Candidate[],
+  { queries, foreignKids }: PageContext,
+): Promise<Set<Candidate>> {
   const rows = fresh.map((candidate) => {
     const { account, key, contacts } = candidate
-    const { createdAt, status, termsAgreed = false, credentialKid } = account
+    const { createdAt, status, termsAgreed = false } = account
+    const isForeign = account.credentialKid !== undefined && foreignKids.has(account.credentialKid)
+    const credentialKid = isForeign ? undefined : account.credentialKid
     const id = uuidv7(createdAt.getTime())
     const { jwk, thumbprint } = key
     return { candidate, id, row: { id, jwk, thumbprint, status, contacts, termsAgreed, createdAt, credentialKid } }
@@ -115,8 +135,11 @@ async function insertFresh(fresh: readonly Candidate[], { queries }: PageContext
 function readAccount(account: ImportedAccount): Candidate | Exclude<Outcome, string> {
   const name = account.urls[0] ?? 'an account without a URL'
   const paths = account.urls.map(pathOfUrl)
-  if (paths.some((path) => path.length > MAX_PATH_LENGTH))
-    return { name: name.slice(0, MAX_PATH_LENGTH), skipped: `its URL has more than ${MAX_PATH_LENGTH} characters` }
+  if (!paths.every(isPathOfUrl))
+    return {
+      name: name.slice(0, MAX_PATH_LENGTH),
+      skipped: `its URL has more than ${MAX_PATH_LENGTH} characters, or some that no URL has`,
+    }
   try {
     const key = parseAccountKey(account.jwk, CERTIFICATE_KEYS)
     return { account, key, paths: [...new Set(paths)], contacts: usable(account.contacts) }
@@ -143,8 +166,10 @@ function usable(contacts: readonly string[]): string[] {
 }
 
 /** Binds accounts to credentials that name them; nothing for credentials whose accounts name them. */
-export const linkCredentials: WritePage<ImportedCredential> = async (page, { queries }) => {
-  const bindings = page.flatMap(({ kid, boundThumbprint: thumbprint }) => (thumbprint ? [{ kid, thumbprint }] : []))
+export const linkCredentials: WritePage<ImportedCredential> = async (page, { queries, foreignKids }) => {
+  const bindings = page.flatMap(({ kid, boundThumbprint: thumbprint }) =>
+    thumbprint && !foreignKids.has(kid) ? [{ kid, thumbprint }] : [],
+  )
   const linked = bindings.length > 0 ? await linkAccounts(queries, bindings) : 0
   return Array<Outcome>(linked).fill('changed')
 }

@@ -13,7 +13,8 @@ import type { WritePage } from './page.ts'
 
 const MAX_KID_LENGTH = 255
 
-export const writeCredentials: WritePage<ImportedCredential> = async (page, { queries, box, isDryRun }) => {
+export const writeCredentials: WritePage<ImportedCredential> = async (page, context) => {
+  const { queries, box, isDryRun, foreignKids } = context
   const rows = await findCredentials(
     queries,
     page.map(({ kid }) => kid),
@@ -36,6 +37,7 @@ export const writeCredentials: WritePage<ImportedCredential> = async (page, { qu
     fresh.set(kid, credential)
     return 'new'
   })
+  for (const [index, outcome] of outcomes.entries()) if (typeof outcome === 'object') foreignKids.add(page[index]!.kid)
   if (box && !isDryRun) {
     if (fresh.size > 0)
       await insertCredentials(

@@ -1,5 +1,7 @@
 /** The PostgreSQL database of a former server: read row by row, as it is at one moment, and never written. */
 
+import { readFileSync } from 'node:fs'
+import { isLocalHost } from '../shared/lib/local-host.ts'
 import pg, { type SslMode, tlsOptions } from '../store/pg.ts'
 import { UnusableSource } from './unusable-source.ts'
 
@@ -55,6 +57,9 @@ function formerDatabase(client: pg.Client): FormerDatabase {
   }
 }
 
+const SSL_MODES: readonly SslMode[] = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full']
+
+/** Keys and password hashes come from there: to another host only over TLS that is verified, unless told otherwise. */
 function connectionOf(address: string) {
   if (!URL.canParse(address) || !/^postgres(?:ql)?:$/.test(new URL(address).protocol))
     throw new UnusableSource('--from takes an address such as postgres://reader@db.example.org/stepca')
@@ -63,8 +68,17 @@ function connectionOf(address: string) {
     throw new UnusableSource(
       '--from takes no password, since the process list shows it; put it into PGPASSWORD or ~/.pgpass',
     )
-  const sslmode = (url.searchParams.get('sslmode') ?? 'prefer') as SslMode
-  url.searchParams.delete('sslmode')
-  const host = url.searchParams.get('host') ?? url.hostname
-  return { connectionString: url.href, ssl: tlsOptions(host, sslmode), application_name: 'chancery import' }
+  const { host: folder, port, user, sslmode, sslrootcert, ...others } = Object.fromEntries(url.searchParams)
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined)
+    throw new UnusableSource(`--from takes host, port, user, sslmode and sslrootcert, and not ${unknown}`)
+  const host = folder ?? url.hostname
+  const mode = SSL_MODES.find((one) => one === (sslmode ?? (isLocalHost(host) ? 'prefer' : 'verify-full')))
+  if (mode === undefined) throw new UnusableSource(`sslmode takes ${SSL_MODES.join(', ')}`)
+  // pg would let parameters of the address overrule the options beside it.
+  url.search = String(
+    new URLSearchParams({ ...(folder && { host: folder }), ...(port && { port }), ...(user && { user }) }),
+  )
+  const roots = sslrootcert === undefined ? undefined : readFileSync(sslrootcert, 'utf8')
+  return { connectionString: url.href, ssl: tlsOptions(host, mode, roots), application_name: 'chancery import' }
 }

@@ -65,8 +65,12 @@ async function oneByOne<T>(page: readonly T[], write: (one: T) => Promise<Outcom
 
 const outcomeOf = (isKnown: boolean, given: number): Outcome => (!isKnown ? 'new' : given > 0 ? 'changed' : 'known')
 
-async function lockedCredentials(kids: readonly string[], { tx, queries }: PageContext): Promise<string[]> {
-  const ids = (await findCredentials(queries, kids)).map(({ id }) => id).sort()
+async function lockedCredentials(
+  kids: readonly string[],
+  { tx, queries, foreignKids }: PageContext,
+): Promise<string[]> {
+  const ours = kids.filter((kid) => !foreignKids.has(kid))
+  const ids = (await findCredentials(queries, ours)).map(({ id }) => id).sort()
   for (const id of ids) await lockCredential(tx, id)
   return ids
 }

@@ -14,6 +14,8 @@ export interface PageContext {
   isDryRun: boolean
   /** Seals HMAC keys; undefined where no secret is configured. */
   box: SecretBox | undefined
+  /** Kids of this run's credentials that did not come over: whoever has such a kid here is somebody else. */
+  foreignKids: Set<string>
   /** Revocations that were recorded. */
   revoked(count: number): void
 }

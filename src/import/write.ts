@@ -40,6 +40,7 @@ const MOST_NAMED = 20
 /** @throws what reading the former server and writing here throw; earlier pages stay */
 export async function writeImport(source: ImportSource, options: ImportOptions): Promise<ImportReport> {
   const report: ImportReport = { revocations: 0 }
+  const run: Run = { source, options, report, foreignKids: new Set() }
   const writers: { [K in Kind]: WritePage<ImportedKinds[K]> } = {
     credentials: writeCredentials,
     accounts: writeAccounts,
@@ -53,12 +54,11 @@ export async function writeImport(source: ImportSource, options: ImportOptions):
     const counts: KindReport = { read: 0, new: 0, changed: 0, known: 0, skipped: 0, first_skipped: [] }
     report[kind] = counts as ImportReport[K]
     for await (const page of pages()) {
-      count(counts, await writePage({ source, options, report }, kind, page, writers[kind]))
+      count(counts, await writePage(run, kind, page, writers[kind]))
       options.onProgress?.(kind, counts)
     }
     if (kind === 'accounts' && source.credentials && !options.isDryRun)
-      for await (const page of source.credentials())
-        await writePage({ source, options, report }, 'accounts', page, linkCredentials)
+      for await (const page of source.credentials()) await writePage(run, 'accounts', page, linkCredentials)
   }
   for (const kind of KINDS) {
     const pages = source[kind]
@@ -71,10 +71,11 @@ interface Run {
   source: ImportSource
   options: ImportOptions
   report: ImportReport
+  foreignKids: Set<string>
 }
 
 function writePage<T>(
-  { source, options, report }: Run,
+  { source, options, report, foreignKids }: Run,
   kind: Kind,
   page: readonly (T | Unreadable)[],
   write: WritePage<T>,
@@ -89,7 +90,7 @@ function writePage<T>(
     const revoked = (count: number) => {
       revocations += count
     }
-    const context = { tx, queries, note, source: source.name, isDryRun, box, revoked }
+    const context = { tx, queries, note, source: source.name, isDryRun, box, foreignKids, revoked }
     const outcomes = await write(readable, context)
     const [made, changed] = [countOf(outcomes, 'new'), countOf(outcomes, 'changed')]
     if (!isDryRun && kind !== 'audit_entries' && made + changed + revocations > 0)

@@ -37,7 +37,8 @@ export function createTrustBundle(
 }
 
 function renderBundle(issuers: readonly CaIssuer[], further: readonly Certificate[]): TrustBundle {
-  const chains = issuers.flatMap(({ chain, alternateChains }) => [chain, ...alternateChains])
+  // An alternate chain may end at the root of a CA that has cross-signed, which is not for everybody to trust.
+  const chains = issuers.map(({ chain }) => chain)
   const roots = [...chains.flat().map(parseCertificate).filter(isRoot), ...further]
   const pems = new Set(roots.map(({ der }) => encodePem('CERTIFICATE', der)))
   const pem = [...pems].join('')

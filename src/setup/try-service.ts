@@ -8,7 +8,7 @@ import { createHttpClient, type HttpClient, Unreachable } from '../ca/http-clien
 import { hostOf } from '../shared/lib/host.ts'
 import { makeCredential, serviceCommand } from './administration.ts'
 import { type Answers, covers } from './answers.ts'
-import { run } from './command.ts'
+import { mustRun } from './command.ts'
 import { type Facts, PLACES } from './facts.ts'
 import { writeFile } from './host.ts'
 import { listenForHttp01 } from './http01-listener.ts'
@@ -18,6 +18,7 @@ import { getTestCertificate } from './test-certificate.ts'
 const READY_MS = 120_000
 const ASK_MS = 5_000
 const PAUSE_MS = 1_000
+const CREDENTIAL_MS = 600_000
 const MAX_BYTES = 65_536
 
 /** @throws Error with what the service says of itself */
@@ -56,7 +57,9 @@ export async function tryCertificate(answers: Answers, facts: Facts): Promise<st
   const isKept = answers.proxy_certificate && route.isStandIn && name === host && !existsSync(PLACES.proxyCertificate)
   const kid = `setup-test-${Date.now()}`
   const approved = listener ? [] : route.addresses.flatMap((one) => ['--preapprove', one])
-  const binding = await makeCredential(facts, kid, ['--allow', name, '--max-uses', '1', ...approved])
+  // It ends by itself where this run does not come to its end.
+  const expiry = ['--expires', new Date(Date.now() + CREDENTIAL_MS).toISOString()]
+  const binding = await makeCredential(facts, kid, ['--allow', name, '--max-uses', '1', ...expiry, ...approved])
   try {
     const { leaf, pem } = await getTestCertificate({
       url,
@@ -81,7 +84,7 @@ export async function tryCertificate(answers: Answers, facts: Facts): Promise<st
   } finally {
     listener?.close()
     route.http.close()
-    await run(serviceCommand(facts, 'eab', 'revoke', kid))
+    await mustRun(serviceCommand(facts, 'eab', 'revoke', kid))
   }
 }
 

@@ -202,6 +202,12 @@ interface CertificateRow {
   revoked_at: Date | null
 }
 
+/** Of these SHA-256 hashes of public keys. @returns those that are blocked, in hexadecimal */
+export async function findBlockedKeys(db: Pick<Database, 'query'>, hashes: readonly Buffer[]): Promise<Set<string>> {
+  const rows = await db.query<{ hash: string }>(IS_KEY_BLOCKED, [hashes])
+  return new Set(rows.map(({ hash }) => hash))
+}
+
 export function createCertificateStore(db: Database): CertificateStore {
   return {
     find: batched(db, async (commands) => {

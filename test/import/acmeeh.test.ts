@@ -347,6 +347,11 @@ describe('an ACMEEH that is taken over', { timeout: 900_000 }, () => {
     assert.equal(shown.code, 1)
     assert.match(shown.stderr, /PGPASSWORD/)
     assert.doesNotMatch(shown.stderr, /secret/)
+    for (const more of ['password=secret', 'ssl=0', 'sslmode=verify-full&ssl=0']) {
+      const refused = await run('--from', `${former.address}${former.address.includes('?') ? '&' : '?'}${more}`)
+      assert.match(refused.stderr, /--from takes host, port, user, sslmode and sslrootcert/)
+      assert.doesNotMatch(refused.stderr, /secret/)
+    }
     const wrong = await run('--from', former.address.replace(/test_[0-9a-f]+/, service.database.connection.database))
     assert.match(wrong.stderr, /is it its database/)
     await former.query("DELETE FROM schema_migrations WHERE version = '010_account_eab_link'")

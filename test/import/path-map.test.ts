@@ -155,6 +155,8 @@ describe('an account under its former URL', { timeout: 600_000 }, () => {
     assert.match(refused.text, /accountDoesNotExist/)
     const long = `${service.baseUrl}/${'x'.repeat(300)}`
     assert.match((await client.post(long, undefined, { header: { kid: long } })).text, /accountDoesNotExist/)
+    const nul = { header: { kid: `${service.baseUrl}/x\0` } }
+    assert.match((await client.post(client.directory['newOrder'] as string, {}, nul)).text, /accountDoesNotExist/)
   })
 })
 

@@ -3,7 +3,6 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { request } from 'node:https'
-import { text } from 'node:stream/consumers'
 
 const { ROOTS_URL, ROOTS_CONFIG_MAP, KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT } = process.env
 const ACCOUNT = process.env.ACCOUNT_FOLDER ?? '/var/run/secrets/kubernetes.io/serviceaccount'
@@ -17,18 +16,27 @@ async function ask(url, { body, ...options }) {
       .on('timeout', () => reject(new Error(`${url}: no answer`)))
       .end(body),
   )
-  const answer = await text(reply)
+  let answer = ''
+  for await (const part of reply.setEncoding('utf8')) {
+    answer += part
+    if (answer.length > MOST_BYTES) throw new Error(`${url}: more than ${MOST_BYTES} bytes`)
+  }
   if (reply.statusCode !== 200) throw new Error(`${url}: status ${reply.statusCode}: ${answer.slice(0, 500)}`)
   return answer
+}
+
+/** A CA's certificate that has signed itself: an intermediate would be trusted for ever. */
+function isRoot(pem) {
+  const certificate = new X509Certificate(pem)
+  return certificate.ca && certificate.verify(certificate.publicKey)
 }
 
 const known = readFileSync(KNOWN, 'utf8')
 const fetched = await ask(ROOTS_URL, { ca: known })
 if (fetched === known) console.log('the roots are the same')
 else {
-  if (fetched.length > MOST_BYTES) throw new Error(`${ROOTS_URL}: more than ${MOST_BYTES} bytes`)
-  for (const pem of fetched.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [''])
-    if (!new X509Certificate(pem).ca) throw new Error(`${ROOTS_URL}: it has a certificate that is no CA's`)
+  const roots = fetched.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
+  if (roots.length === 0 || !roots.every(isRoot)) throw new Error(`${ROOTS_URL}: it has something that is no root`)
   const of = (name) => readFileSync(`${ACCOUNT}/${name}`, 'utf8').trim()
   const host = KUBERNETES_SERVICE_HOST.includes(':') ? `[${KUBERNETES_SERVICE_HOST}]` : KUBERNETES_SERVICE_HOST
   const path = `/api/v1/namespaces/${of('namespace')}/configmaps/${ROOTS_CONFIG_MAP}`
@@ -36,7 +44,7 @@ else {
     method: 'PATCH',
     ca: of('ca.crt'),
     headers: { Authorization: `Bearer ${of('token')}`, 'Content-Type': 'application/merge-patch+json' },
-    body: JSON.stringify({ data: { 'roots.pem': fetched } }),
+    body: JSON.stringify({ data: { 'roots.pem': `${roots.join('\n')}\n` } }),
   })
   console.log(`the roots are new: ${ROOTS_CONFIG_MAP} has them`)
 }

@@ -117,6 +117,7 @@ export const ACME: readonly Rule[] = [
         ...below,
         ...below.map((path) => `${external}${path}`),
         c.metrics.path,
+        ...(c.api.roots_path === null ? [] : [c.api.roots_path, `${external}${c.api.roots_path}`]),
         '/livez',
         '/healthz',
         '/readyz',

@@ -89,6 +89,9 @@ export function behindExternalPath(path: string, externalPath: string): string {
 /** Of paths that accounts had at a former server. */
 export const MAX_PATH_LENGTH = 255
 
+/** Visible ASCII, as a URL has it: PostgreSQL refuses a text with a NUL, and so would end a whole batch of look-ups. */
+export const isPathOfUrl = (path: string): boolean => path.length <= MAX_PATH_LENGTH && /^\/[\x21-\x7e]*$/.test(path)
+
 /** The path of an absolute URL, or the path itself. */
 export function pathOfUrl(url: string): string {
   return URL.canParse(url) ? new URL(url).pathname : url
@@ -173,7 +176,7 @@ export class Urls {
   /** The path of a kid on this host; undefined where no account can have it (docs/decisions/path-map.md). */
   pathOf(kid: string): string | undefined {
     const path = kid.slice(this.#origin.length)
-    return kid.startsWith(`${this.#origin}/`) && path.length <= MAX_PATH_LENGTH ? path : undefined
+    return kid.startsWith(`${this.#origin}/`) && isPathOfUrl(path) ? path : undefined
   }
 
   match(path: string): ResourceMatch | undefined {

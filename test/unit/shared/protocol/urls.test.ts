@@ -181,6 +181,7 @@ test('a former server has its directory and its accounts at whole paths of the h
   assert.equal(urls.account(ID, '/acme/acme/account/x'), 'https://ca.example/acme/acme/account/x')
   assert.equal(urls.account(ID), urls.numbered('account', ID))
   assert.equal(urls.pathOf('https://ca.example/acme/acme/account/x'), '/acme/acme/account/x')
-  for (const other of ['https://ca.example.org/x', 'http://ca.example/x', 'x', `https://ca.example/${'x'.repeat(255)}`])
-    assert.equal(urls.pathOf(other), undefined, other)
+  const elsewhere = ['https://ca.example.org/x', 'http://ca.example/x', 'x']
+  const noPath = ['x'.repeat(255), 'a\0b', 'a b', 'a\u{e9}', 'a\n'].map((end) => `https://ca.example/${end}`)
+  for (const other of [...elsewhere, ...noPath]) assert.equal(urls.pathOf(other), undefined, other)
 })
