@@ -16,7 +16,6 @@ export type DebianRelease = 'bookworm' | 'trixie'
 
 export const debianRoots = requireAll(requireNamespaces(), requireCommand('mmdebstrap'))
 
-const MIRROR = 'http://deb.debian.org/debian'
 /** Units run without an init system, by Debian's package `systemctl`. */
 const UNITS = ['systemctl', 'systemd-standalone-sysusers', 'systemd-standalone-tmpfiles', 'procps']
 
@@ -32,7 +31,7 @@ export async function makeBase(release: DebianRelease, packages: readonly string
   const folder = mkdtempSync(path.join(tmpdir(), `chancery-${release}-`))
   const include = ['ca-certificates', ...UNITS, ...packages].join(',')
   const options = ['--quiet', '--variant=apt', '--aptopt=Acquire::Languages "none"', `--include=${include}`]
-  await mustRun('mmdebstrap', [...options, release, `${folder}/lower`, MIRROR], { timeoutMs: BASE_TIMEOUT_MS })
+  await mustRun('mmdebstrap', [...options, release, `${folder}/lower`], { timeoutMs: BASE_TIMEOUT_MS })
   const write = (name: string, text: string) => {
     const file = path.join(folder, 'lower', name)
     mkdirSync(path.dirname(file), { recursive: true })
