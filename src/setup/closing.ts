@@ -39,7 +39,11 @@ const startYourself = ({ programs: { service, signer = [] } }: Facts) => [
   `  runuser -u chancery -- ${service.join(' ')} -c ${PLACES.config} serve`,
 ]
 
-const command = ({ programs: { service } }: Facts) => `${service.join(' ')} -c ${PLACES.config}`
+/** A command of the service. From a checkout its program alone fills a line of a terminal. */
+function command({ programs: { service } }: Facts, words: string, indent: string): string[] {
+  const whole = `${indent}${service.join(' ')} -c ${PLACES.config} ${words}`
+  return whole.length <= 80 ? [whole] : [`${indent}${service.join(' ')} \\`, `${indent}  -c ${PLACES.config} ${words}`]
+}
 
 function forClients({ answers, facts, results, root, secretsInFile }: Ending): string[] {
   const { fingerprint256 } = new X509Certificate(root)
@@ -65,7 +69,7 @@ function forClients({ answers, facts, results, root, secretsInFile }: Ending): s
       : answers.accounts === 'eab'
         ? [
             `  credential ${secretsInFile ? `first: its key is in ${PLACES.secrets}. Another` : 'in place of HMAC_KEY below; another'}:`,
-            `             ${command(facts)} eab create`,
+            ...command(facts, 'eab create', '  '),
           ]
         : []),
     '',
@@ -92,7 +96,7 @@ function forAdministrators({ answers: { admin_port, ...answers }, facts, results
     ...(secretsInFile
       ? [`  user admin, password in ${PLACES.secrets}`]
       : results.password === undefined
-        ? ['  user admin; for a new password:', `  ${command(facts)} users reset-password admin`]
+        ? ['  user admin; for a new password:', ...command(facts, 'users reset-password admin', '  ')]
         : [`  user admin, password ${results.password} (shown once)`]),
   ]
 }
@@ -124,7 +128,7 @@ function nextSteps({ answers, facts }: Ending): string[] {
     `  - Back up the database, ${PLACES.folder} and ${PLACES.signerState}:`,
     '    docs/operations/database.md.',
     '  - Look at all of it, now and later:',
-    `    ${command(facts)} doctor`,
+    ...command(facts, 'doctor', '    '),
     '  - Watch it: docs/operations/monitoring.md.',
   ]
 }
