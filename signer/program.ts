@@ -1,7 +1,7 @@
 /**
  * The commands of `chancery-signer`.
  *
- * A command loads its modules when it runs: those of the daemon take three times as long as all else.
+ * Each command loads its modules when it runs. The daemon's modules take three times as long to load as all others.
  */
 
 import { readFileSync } from 'node:fs'

@@ -40,7 +40,7 @@ export interface AcmeRequest<P, S extends SignedBy> {
   signer: Signer<S>
   /** The UUID in the path; empty when the resource has none. */
   id: string
-  /** Of the kid, where the client names its account by a URL of a former server. */
+  /** The path of the kid when the client uses the account URL of a former server; else undefined. */
   accountPath: string | undefined
   /** The number after the UUID of a certificate; 0 when absent. */
   chain: number

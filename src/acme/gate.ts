@@ -207,7 +207,7 @@ function authenticate(
     : requireSigner(jws, known, address, context)
 }
 
-/** Our own ids are of version 7; others, and other URLs, may be those of a former server. */
+/** Our account ids are UUIDs of version 7. Every other kid may be the account URL of a former server. */
 function findAccount(kid: string, { urls, accounts }: Pick<AcmeContext, 'urls' | 'accounts'>) {
   const id = urls.accountIdOf(kid)
   if (id !== undefined && isUuid(id) && isVersion7(id)) return accounts.find(id)

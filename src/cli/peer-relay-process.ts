@@ -1,4 +1,6 @@
-/** Passes on what comes to sockets of its own to those of its command line, until its standard input ends. */
+/**
+ * Opens a socket for each socket on its command line, and connects the two. It ends when its standard input ends.
+ */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'

@@ -173,7 +173,7 @@ export function judgeFetch(url: string, { answer, failure: why }: Asked): Verdic
   return ok(`${url} has ${answer.body.length} bytes`)
 }
 
-/** Of clocks. */
+/** Two clocks may differ by this much. */
 const SLACK_MS = 60_000
 
 export function judgeAge(

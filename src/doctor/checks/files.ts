@@ -195,7 +195,7 @@ function signerOf(sources: Sources): SignerConfig | undefined {
   return sources.signerConfig()
 }
 
-/** The user that must not read keys: that of the service, where the signer is a program of its own. */
+/** The service's user, who must not read keys. Undefined when the service starts the signer itself, or runs as root. */
 function ownSigner(sources: Sources): number | undefined {
   const { uid } = sources.process() ?? {}
   return sources.config.ca.signer.socket === null || uid === 0 ? undefined : uid

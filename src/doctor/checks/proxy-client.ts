@@ -38,7 +38,7 @@ const isSame = ({ config: { proxy, server } }: Sources) => !proxy.enabled && ser
 
 const trust = ({ config: { proxy } }: Sources) => ({ isProxy: proxy.enabled, trusted: proxy.trusted_proxies })
 
-/** Of networks that are for documentation (RFC 5737): no client has it. */
+/** RFC 5737 reserves this address for documentation, so no client has it. */
 const CLAIMED = '192.0.2.77'
 /** Any address of 127.0.0.0/8 is this host; this one is nobody's proxy. */
 const OTHER_LOOPBACK = '127.0.0.53'
@@ -70,7 +70,7 @@ async function shownClient(sources: Sources): Promise<ShownClient> {
 interface SeenAddress {
   /** By the service. */
   seen: string
-  /** Of this side of the connection. */
+  /** The address from which this host connected. */
   own: string
   isProxy: boolean
   trusted: readonly string[]

@@ -9,7 +9,7 @@ export interface Answer {
   status: number
   headers: IncomingHttpHeaders
   body: Buffer
-  /** Of this side of the connection. */
+  /** The address from which this host connected. */
   localAddress: string
   remoteAddress: string
   tls: TlsFacts | undefined
