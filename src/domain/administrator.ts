@@ -3,6 +3,10 @@
 export const ROLES = ['admin', 'auditor'] as const
 export type Role = (typeof ROLES)[number]
 
+/** How the user of a session was recognized. */
+export const SESSION_METHODS = ['password', 'passkey', 'oidc'] as const
+export type SessionMethod = (typeof SESSION_METHODS)[number]
+
 /** The author of an action, as the audit log names it. */
 export interface Actor {
   /** Undefined for the command line. */

@@ -9,7 +9,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
-import { type Actor, ROLES, type Role } from '../../domain/administrator.ts'
+import { type Actor, ROLES, type Role, type SessionMethod } from '../../domain/administrator.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
 const None = z.object({})
@@ -18,12 +18,12 @@ type SessionAuthor = z.infer<typeof Author>
 
 export async function insertSession(
   tx: CommonQueryMethods,
-  session: { id: string; userId: string; ipAddress: string; expiresAt: Date },
+  session: { id: string; userId: string; ipAddress: string; methods: readonly SessionMethod[]; expiresAt: Date },
 ): Promise<void> {
-  const { id, userId, ipAddress, expiresAt } = session
+  const { id, userId, ipAddress, methods, expiresAt } = session
   await tx.query(rowsOf(None)`
-    INSERT INTO admin_sessions (id, user_id, ip_address, expires_at)
-    VALUES (${id}, ${userId}, ${ipAddress}, ${expiresAt.toISOString()}::timestamptz)`)
+    INSERT INTO admin_sessions (id, user_id, ip_address, methods, authenticated_at, expires_at)
+    VALUES (${id}, ${userId}, ${ipAddress}, ${sql.array([...methods], 'text')}, now(), ${expiresAt.toISOString()}::timestamptz)`)
   await tx.query(rowsOf(None)`DELETE FROM admin_sessions WHERE expires_at < now()`)
 }
 

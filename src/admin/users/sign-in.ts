@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { errors, jwtVerify, SignJWT } from 'jose'
 import type { DatabasePool } from 'slonik'
 import { AdminError } from '../../domain/admin-error.ts'
-import type { Actor } from '../../domain/administrator.ts'
+import type { Actor, SessionMethod } from '../../domain/administrator.ts'
 import { SLOW_MS, usernameSubject } from '../../domain/rate-limit.ts'
 import { countedAddress } from '../../shared/lib/ip-address.ts'
 import { isUuid, uuidv7 } from '../../shared/lib/uuid.ts'
@@ -38,6 +38,14 @@ interface SignInOptions {
 
 /** The author of a request, by a session or an API token. */
 export type SignedIn = Actor & { userId: string }
+
+/** How a user was recognized. */
+interface Recognition {
+  ipAddress: string
+  methods: readonly SessionMethod[]
+  /** Replaces a hash of an older kind. */
+  betterHash?: string | undefined
+}
 
 const ISSUER = 'chancery'
 /** An API token: this, then 256 random bits in base64url. */
@@ -77,7 +85,7 @@ export class SignIn {
     }
     const { password_hash: _, ...shown } = user
     const betterHash = isOutdated ? await passwords.hash(password) : undefined
-    return { token: await this.#begin(user, ipAddress, betterHash), user: shown }
+    return { token: await this.begin(user, { ipAddress, methods: ['password'], betterHash }), user: shown }
   }
 
   /**
@@ -137,7 +145,8 @@ export class SignIn {
     )
   }
 
-  async #begin(user: UserForLogin, ipAddress: string, betterHash: string | undefined): Promise<string> {
+  /** @returns the token of a new session of a user who was recognized */
+  async begin(user: UserForLogin, { ipAddress, methods, betterHash }: Recognition): Promise<string> {
     const { audit, tokenExpirySeconds } = this.#options
     const id = uuidv7(Date.now())
     const issuedAt = Math.floor(Date.now() / 1000)
@@ -153,7 +162,7 @@ export class SignIn {
         await noteLoginAddress(tx, user.id, countedAddress(ipAddress))
         // Failures of the address stay: the owner of one password could guess another in between.
         await forgetFailures(tx, [usernameSubject(user.username)])
-        await insertSession(tx, { id, userId: user.id, ipAddress, expiresAt })
+        await insertSession(tx, { id, userId: user.id, ipAddress, methods, expiresAt })
         note('auth.login', { username: user.username })
       },
       holdUsers,
