@@ -15,6 +15,10 @@ export const REVOCATION_REASONS: Readonly<Record<string, string>> = {
 /** The only reason that blocks the key. */
 export const KEY_COMPROMISE = '1'
 
+export const RENEWAL_ADVICE =
+  'Renewal information (RFC 9773) then says that the window is open. Clients that ask for it, every six hours or so, ' +
+  'renew the certificate; others do not notice. Nothing is revoked.'
+
 /** The filters of the list of certificates, in the order in which they are shown. */
 export const CERTIFICATE_FILTERS = {
   status: 'Status',

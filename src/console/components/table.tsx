@@ -8,6 +8,7 @@ import type { Query } from '../router.ts'
 import { Empty, Problem } from './basics.tsx'
 import { type Filter, FilterBar } from './form.tsx'
 import { Page } from './page.tsx'
+import { ChooseAll, type RowSelection, SelectionBar, useRowSelection } from './row-selection.tsx'
 
 export interface Column<R> {
   head: string
@@ -33,13 +34,16 @@ interface TableProps<R> {
   /** The id of the row, unless it says otherwise. */
   rowKey?: (row: R) => string | number
   sorting?: Sorting
+  /** Adds a column of check boxes. */
+  selection?: RowSelection
   /** Shown instead of a table without rows. */
   empty?: ComponentChildren
 }
 
 const idOf = (row: unknown) => String((row as { id?: unknown }).id)
 
-export function Table<R>({ caption, showCaption, columns, rows, rowKey = idOf, sorting, empty }: TableProps<R>) {
+export function Table<R>({ caption, showCaption, columns, rows, rowKey = idOf, ...props }: TableProps<R>) {
+  const { sorting, selection, empty } = props
   if (rows.length === 0 && empty !== undefined) return <>{empty}</>
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by keyboard
@@ -48,6 +52,7 @@ export function Table<R>({ caption, showCaption, columns, rows, rowKey = idOf, s
         <caption class={showCaption ? '' : 'hidden'}>{caption}</caption>
         <thead>
           <tr>
+            {selection && <ChooseAll keys={rows.map(rowKey)} selection={selection} />}
             {columns.map((column) => (
               <Head key={column.head} {...column} sorting={sorting} />
             ))}
@@ -55,7 +60,14 @@ export function Table<R>({ caption, showCaption, columns, rows, rowKey = idOf, s
         </thead>
         <tbody>
           {rows.map((row) => (
-            <Row key={rowKey(row)} row={row} columns={columns as readonly Column<unknown>[]} />
+            <Row
+              key={rowKey(row)}
+              row={row}
+              rowId={rowKey(row)}
+              columns={columns as readonly Column<unknown>[]}
+              choose={selection?.choose}
+              isChosen={selection?.chosen.has(rowKey(row)) ?? false}
+            />
           ))}
         </tbody>
       </table>
@@ -81,9 +93,27 @@ function Head<R>({ head, sort, kind, sorting }: Column<R> & { sorting: Sorting |
   )
 }
 
+interface RowProps {
+  row: unknown
+  rowId: string | number
+  columns: readonly Column<unknown>[]
+  choose: RowSelection['choose'] | undefined
+  isChosen: boolean
+}
+
 /** Not drawn again while its row is the same: two thousand others may be. */
-const Row = memo(({ row, columns }: { row: unknown; columns: readonly Column<unknown>[] }) => (
-  <tr>
+const Row = memo(({ row, rowId, columns, choose, isChosen }: RowProps) => (
+  <tr class={isChosen ? 'chosen' : undefined}>
+    {choose && (
+      <td class="choose">
+        <input
+          type="checkbox"
+          aria-label="Select this row"
+          checked={isChosen}
+          onChange={() => choose([rowId], !isChosen)}
+        />
+      </td>
+    )}
     {columns.map(({ head, cell, kind }, index) =>
       index === 0 ? (
         <th key={head} scope="row" class={kind}>
@@ -98,15 +128,18 @@ const Row = memo(({ row, columns }: { row: unknown; columns: readonly Column<unk
   </tr>
 ))
 
-interface ListProps<R> extends Omit<TableProps<R>, 'rows'> {
+interface ListProps<R> extends Omit<TableProps<R>, 'rows' | 'selection'> {
   list: Listed<R>
+  /** What can be done to rows that are chosen; without it none can be. @param done gives the selection up */
+  onChosen?: (rows: readonly R[], done: () => void) => ComponentChildren
   /** Offers the rows that are shown as a file. */
   csv?: CsvFile<R>
 }
 
 /** Loads on when its end comes into view. Columns should be made outside of the component. */
-export function List<R>({ list, empty, csv, ...table }: ListProps<R>) {
+export function List<R>({ list, empty, csv, onChosen, ...table }: ListProps<R>) {
   const { rows, error, isLoading, hasMore, isCut, dropped, more, reload } = list
+  const { selection, chosenRows, clear } = useRowSelection(rows, table.rowKey ?? idOf)
   return (
     <>
       {dropped > 0 && (
@@ -119,9 +152,15 @@ export function List<R>({ list, empty, csv, ...table }: ListProps<R>) {
       )}
       {/* Above: who scrolls down never reaches the end of a long list. */}
       {csv && rows.length > 0 && <SaveAsCsv rows={rows} {...csv} />}
+      {onChosen && chosenRows.length > 0 && (
+        <SelectionBar count={chosenRows.length} clear={clear}>
+          {onChosen(chosenRows, clear)}
+        </SelectionBar>
+      )}
       <Table
         {...table}
         rows={rows}
+        {...(onChosen && { selection })}
         {...(isLoading || error !== undefined ? {} : { empty: isCut ? SEARCHING : empty })}
       />
       <Problem error={error} retry={rows.length > 0 ? more : reload} />

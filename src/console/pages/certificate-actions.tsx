@@ -7,7 +7,7 @@ import { SelectField } from '../components/form.tsx'
 import { tell } from '../components/page.tsx'
 import { saveFile } from '../components/table.tsx'
 import { derOf } from '../format.ts'
-import { KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
+import { KEY_COMPROMISE, RENEWAL_ADVICE, REVOCATION_REASONS } from '../labels.ts'
 
 type Certificate = Output<'getCertificate'>
 
@@ -37,12 +37,7 @@ export function CertificateActions({ certificate, onChange }: { certificate: Cer
           needs="adviseRenewal"
           action="Ask to renew now"
           title="Ask the client to renew now"
-          consequence={
-            <p>
-              Renewal information (RFC 9773) then says that the window is open. Clients that ask for it, every six hours
-              or so, renew the certificate; others do not notice. Nothing is revoked.
-            </p>
-          }
+          consequence={<p>{RENEWAL_ADVICE}</p>}
           onConfirm={async () => {
             await call('adviseRenewal', { body: { filter: { serial_numbers: [serial] } } })
             tell('Renewal information now asks the client to renew.')

@@ -1,12 +1,13 @@
 /** All certificates: search, filters in the URL, and a list that loads on by cursor. */
 
-import { type Input, type Output, useList } from '../api.ts'
+import { call, can, type Input, type Output, useList } from '../api.ts'
 import { Badge, ButtonLink, Empty, Time } from '../components/basics.tsx'
+import { Action } from '../components/dialog.tsx'
 import { DayField, SelectField, TextField, useTyped } from '../components/form.tsx'
-import { Page } from '../components/page.tsx'
+import { Page, tell } from '../components/page.tsx'
 import { type Column, type CsvFile, List } from '../components/table.tsx'
-import { withWholeDays } from '../format.ts'
-import { CERTIFICATE_FILTERS } from '../labels.ts'
+import { countText, plural, withWholeDays } from '../format.ts'
+import { CERTIFICATE_FILTERS, RENEWAL_ADVICE } from '../labels.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
 
 const RENEWALS: Readonly<Record<string, string>> = { false: 'Not renewed yet', true: 'Renewed' }
@@ -59,6 +60,7 @@ export function CertificatesPage({ query, entry }: PageProps) {
         columns={CERTIFICATE_COLUMNS}
         list={certificates}
         csv={CERTIFICATES_CSV}
+        onChosen={(chosen, done) => <ChosenActions chosen={chosen} done={done} />}
         sorting={{
           by: sort.replace('-', ''),
           direction: sort.startsWith('-') ? 'descending' : 'ascending',
@@ -83,6 +85,37 @@ export function CertificatesPage({ query, entry }: PageProps) {
         }
       />
     </Page>
+  )
+}
+
+/** Revoked and expired ones are left out by the service. */
+function ChosenActions({ chosen, done }: { chosen: readonly ListedCertificate[]; done: () => void }) {
+  const serials = chosen.map(({ serial_number }) => serial_number)
+  return (
+    <>
+      <Action
+        needs="adviseRenewal"
+        kind="small"
+        text="Ask to renew …"
+        action="Ask to renew now"
+        title="Ask the clients to renew now"
+        consequence={<p>{RENEWAL_ADVICE}</p>}
+        onConfirm={async () => {
+          const { certificates } = await call('adviseRenewal', { body: { filter: { serial_numbers: serials } } })
+          tell(`Renewal information asks to renew ${plural(countText(certificates), 'certificate')}.`)
+          done()
+        }}
+      />
+      {can('bulkRevoke') && (
+        <button
+          type="button"
+          class="small"
+          onClick={() => go('/bulk-revocations/new', { serial_numbers: serials.join(' ') })}
+        >
+          Revoke …
+        </button>
+      )}
+    </>
   )
 }
 
