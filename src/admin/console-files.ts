@@ -9,6 +9,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
+import type { Environment } from '../domain/administrator.ts'
 import type { Header } from '../http/http-message.ts'
 import { sharedBytes } from '../shared/lib/shared-memory.ts'
 import type { AdminReply, AdminRequest } from './admin-message.ts'
@@ -23,6 +24,7 @@ interface ConsoleFile {
 type FileRequest = Pick<AdminRequest, 'method' | 'path' | 'acceptEncoding' | 'ifNoneMatch'>
 
 const PREFIX = '/console'
+const PAGE = '/index.html'
 const RESOURCE = 'admin console'
 const CODINGS = { br: '.br', gzip: '.gz' } as const
 
@@ -49,12 +51,13 @@ const POLICY = [
 ].join('; ')
 
 export class ConsoleFiles {
-  readonly #files: ReadonlyMap<string, ConsoleFile>
+  readonly #files: Map<string, ConsoleFile>
 
   /** @throws Error when the folder cannot be read */
-  constructor(folder: string) {
+  constructor(folder: string, environment: Environment | null = null) {
     const names = readdirSync(folder).filter((name) => path.extname(name) in TYPES)
     this.#files = new Map(names.map((name) => [`/${name}`, readConsoleFile(folder, name)]))
+    if (environment) this.#files.set(PAGE, consoleFile(PAGE, pageOf(folder, names, environment)))
   }
 
   /** @returns undefined for what is no file of the console */
@@ -63,7 +66,7 @@ export class ConsoleFiles {
     // Relative, since a proxy may know the service by another path.
     if (path === PREFIX) return redirectTo('console/')
     const name = path.slice(PREFIX.length)
-    const file = this.#files.get(name === '/' ? '/index.html' : name)
+    const file = this.#files.get(name === '/' ? PAGE : name)
     if (!file) return undefined
     const { headers, etag, bodies } = file
     if (ifNoneMatch?.includes(etag)) return { status: 304, headers: [...headers], body: '', resource: RESOURCE }
@@ -82,11 +85,16 @@ const redirectTo = (location: string): AdminReply => ({
 })
 
 function readConsoleFile(folder: string, name: string): ConsoleFile {
-  const identity = sharedBytes(readFileSync(path.join(folder, name)))
   const packed = Object.entries(CODINGS).flatMap(([coding, ending]) => {
     const body = readIfPresent(path.join(folder, name + ending))
     return body ? [[coding, body] as const] : []
   })
+  return consoleFile(name, readFileSync(path.join(folder, name)), Object.fromEntries(packed))
+}
+
+/** @param packed the same bytes by content coding */
+function consoleFile(name: string, bytes: Uint8Array, packed: Record<string, Uint8Array> = {}): ConsoleFile {
+  const identity = sharedBytes(bytes)
   const etag = `W/"${createHash('sha256').update(identity).digest('base64url').slice(0, 22)}"`
   const isHashed = /\.[A-Z0-9]{8}\.\w+$/.test(name)
   const headers: Header[] = [
@@ -98,8 +106,19 @@ function readConsoleFile(folder: string, name: string): ConsoleFile {
     ['Cross-Origin-Opener-Policy', 'same-origin'],
     ['Referrer-Policy', 'no-referrer'],
   ]
-  return { headers, etag, bodies: { identity, ...Object.fromEntries(packed) } }
+  return { headers, etag, bodies: { identity, ...packed } }
 }
+
+/** The page with the environment's name and the icon in its colour, also before anybody has signed in. */
+function pageOf(folder: string, names: readonly string[], { name, color }: Environment): Uint8Array {
+  const icon = names.find((file) => file.startsWith(`icon-${color}.`))
+  const html = readFileSync(path.join(folder, 'index.html'), 'utf8')
+    .replace('<html', `<html data-environment="${escapeHtml(name)}" data-color="${color}"`)
+    .replace(/icon\.[A-Z0-9]{8}\.svg/, icon ?? '$&')
+  return Buffer.from(html)
+}
+
+const escapeHtml = (text: string) => text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
 function readIfPresent(file: string): Uint8Array | undefined {
   try {
@@ -120,9 +139,9 @@ function accepts(header: string | undefined, coding: string): boolean {
 const CONSOLE_FOLDER = fileURLToPath(new URL('../../console', import.meta.url))
 
 /** The Admin API does without the page. */
-export function readConsole(log: Logger): ConsoleFiles | undefined {
+export function readConsole(log: Logger, environment: Environment | null): ConsoleFiles | undefined {
   try {
-    return new ConsoleFiles(CONSOLE_FOLDER)
+    return new ConsoleFiles(CONSOLE_FOLDER, environment)
   } catch (error) {
     log.warn({ event: 'console_missing', err: error }, 'the console was not built; build it with: npm run build')
     return undefined

@@ -4,8 +4,10 @@ import { Component, type ComponentChildren, render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { call, can, useApi } from './api.ts'
 import { Problem } from './components/basics.tsx'
+import { loadAllPages } from './components/lazy-page.tsx'
 import { Page, Toast } from './components/page.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
+import { EnvironmentName } from './environment.tsx'
 import { instantText } from './format.ts'
 import { href, match, type Place, usePlace } from './router.ts'
 import { ROUTES, type Route } from './routes.ts'
@@ -43,6 +45,7 @@ function Frame() {
         <a class="brand" href={href('/')}>
           Chancery
         </a>
+        <EnvironmentName />
         <button type="button" class="menu" aria-expanded={isOpen} aria-controls="side" onClick={() => setOpen(!isOpen)}>
           Menu
         </button>
@@ -215,3 +218,4 @@ watchSession(() => {
 if (currentSession().token !== undefined) call('getMe', {}).then(noteUser, () => undefined)
 const root = document.getElementById('console')
 if (root) render(<App />, root)
+loadAllPages()

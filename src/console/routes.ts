@@ -11,26 +11,8 @@
 
 import type { ComponentType } from 'preact'
 import type { OperationId } from './api.ts'
-import { AccountPage, AccountsPage } from './pages/accounts.tsx'
-import { AuditPage } from './pages/audit.tsx'
-import { BlockedKeysPage } from './pages/blocked-keys.tsx'
-import { BulkRevocationPage, BulkRevocationsPage } from './pages/bulk-revocations.tsx'
-import { CertificatePage } from './pages/certificate.tsx'
-import { CertificatesPage } from './pages/certificates.tsx'
-import { CsrProfilePage, CsrProfilesPage } from './pages/csr-profiles.tsx'
-import { EabCredentialPage, EabPage } from './pages/eab.tsx'
-import { EventsPage } from './pages/events.tsx'
-import { FailuresPage } from './pages/failures.tsx'
-import { IdentifiersPage } from './pages/identifiers.tsx'
-import { CrlPage, IssuersPage } from './pages/issuers.tsx'
-import { NewBulkRevocationPage } from './pages/new-bulk-revocation.tsx'
-import { NotificationsPage } from './pages/notifications.tsx'
-import { OperationPage } from './pages/operation.tsx'
-import { AuthorizationPage, OrderPage, OrdersPage } from './pages/orders.tsx'
+import { lazyPage } from './components/lazy-page.tsx'
 import { OverviewPage } from './pages/overview.tsx'
-import { SettingsPage } from './pages/settings.tsx'
-import { TokensPage } from './pages/tokens.tsx'
-import { ProfilePage, UsersPage } from './pages/users.tsx'
 import type { PageProps } from './router.ts'
 
 export interface Route {
@@ -45,54 +27,185 @@ export interface Route {
 /** In the order of the navigation. */
 export const ROUTES: readonly Route[] = [
   { path: '/', name: 'Overview', page: OverviewPage, needs: 'listCertificates', group: 'Daily' },
-  { path: '/certificates', name: 'Certificates', page: CertificatesPage, needs: 'listCertificates', group: 'Daily' },
-  { path: '/certificates/:serial', name: 'Certificate', page: CertificatePage, needs: 'getCertificate' },
+  {
+    path: '/certificates',
+    name: 'Certificates',
+    page: lazyPage(() => import('./pages/certificates.tsx'), 'CertificatesPage'),
+    needs: 'listCertificates',
+    group: 'Daily',
+  },
+  {
+    path: '/certificates/:serial',
+    name: 'Certificate',
+    page: lazyPage(() => import('./pages/certificate.tsx'), 'CertificatePage'),
+    needs: 'getCertificate',
+  },
   {
     path: '/bulk-revocations',
     name: 'Bulk revocations',
-    page: BulkRevocationsPage,
+    page: lazyPage(() => import('./pages/bulk-revocations.tsx'), 'BulkRevocationsPage'),
     needs: 'listBulkRevocations',
     group: 'Daily',
   },
-  { path: '/bulk-revocations/new', name: 'Bulk revocations', page: NewBulkRevocationPage, needs: 'bulkRevoke' },
-  { path: '/bulk-revocations/:job', name: 'Bulk revocation', page: BulkRevocationPage, needs: 'getBulkRevocation' },
-  { path: '/failures', name: 'Failures', page: FailuresPage, needs: 'listFailures', group: 'Daily' },
-  { path: '/orders', name: 'Orders', page: OrdersPage, needs: 'listOrders', group: 'Daily' },
-  { path: '/orders/:order', name: 'Order', page: OrderPage, needs: 'getOrder' },
+  {
+    path: '/bulk-revocations/new',
+    name: 'Bulk revocations',
+    page: lazyPage(() => import('./pages/new-bulk-revocation.tsx'), 'NewBulkRevocationPage'),
+    needs: 'bulkRevoke',
+  },
+  {
+    path: '/bulk-revocations/:job',
+    name: 'Bulk revocation',
+    page: lazyPage(() => import('./pages/bulk-revocations.tsx'), 'BulkRevocationPage'),
+    needs: 'getBulkRevocation',
+  },
+  {
+    path: '/failures',
+    name: 'Failures',
+    page: lazyPage(() => import('./pages/failures.tsx'), 'FailuresPage'),
+    needs: 'listFailures',
+    group: 'Daily',
+  },
+  {
+    path: '/orders',
+    name: 'Orders',
+    page: lazyPage(() => import('./pages/orders.tsx'), 'OrdersPage'),
+    needs: 'listOrders',
+    group: 'Daily',
+  },
+  {
+    path: '/orders/:order',
+    name: 'Order',
+    page: lazyPage(() => import('./pages/orders.tsx'), 'OrderPage'),
+    needs: 'getOrder',
+  },
   {
     path: '/authorizations/:authorization',
     name: 'Authorization',
-    page: AuthorizationPage,
+    page: lazyPage(() => import('./pages/orders.tsx'), 'AuthorizationPage'),
     needs: 'getAuthorization',
   },
-  { path: '/accounts', name: 'Accounts', page: AccountsPage, needs: 'listAccounts', group: 'Clients' },
-  { path: '/accounts/:account', name: 'Account', page: AccountPage, needs: 'getAccount' },
-  { path: '/eab', name: 'EAB credentials', page: EabPage, needs: 'listEabCredentials', group: 'Clients' },
-  { path: '/eab/:credential', name: 'EAB credential', page: EabCredentialPage, needs: 'getEabCredential' },
+  {
+    path: '/accounts',
+    name: 'Accounts',
+    page: lazyPage(() => import('./pages/accounts.tsx'), 'AccountsPage'),
+    needs: 'listAccounts',
+    group: 'Clients',
+  },
+  {
+    path: '/accounts/:account',
+    name: 'Account',
+    page: lazyPage(() => import('./pages/accounts.tsx'), 'AccountPage'),
+    needs: 'getAccount',
+  },
+  {
+    path: '/eab',
+    name: 'EAB credentials',
+    page: lazyPage(() => import('./pages/eab.tsx'), 'EabPage'),
+    needs: 'listEabCredentials',
+    group: 'Clients',
+  },
+  {
+    path: '/eab/:credential',
+    name: 'EAB credential',
+    page: lazyPage(() => import('./pages/eab.tsx'), 'EabCredentialPage'),
+    needs: 'getEabCredential',
+  },
   {
     path: '/identifiers',
     name: 'Allowed identifiers',
-    page: IdentifiersPage,
+    page: lazyPage(() => import('./pages/identifiers.tsx'), 'IdentifiersPage'),
     needs: 'listAllowedIdentifiers',
     group: 'Policy',
   },
-  { path: '/csr-profiles', name: 'CSR profiles', page: CsrProfilesPage, needs: 'listCsrProfiles', group: 'Policy' },
-  { path: '/csr-profiles/:profile', name: 'CSR profile', page: CsrProfilePage, needs: 'getCsrProfile' },
-  { path: '/blocked-keys', name: 'Blocked keys', page: BlockedKeysPage, needs: 'listBlockedKeys', group: 'Policy' },
-  { path: '/operation', name: 'Maintenance and signing', page: OperationPage, needs: 'getOverview', group: 'Service' },
-  { path: '/issuers', name: 'Issuers', page: IssuersPage, needs: 'listIssuers', group: 'Service' },
-  { path: '/crl', name: 'CRL', page: CrlPage, needs: 'listCrls', group: 'Service' },
+  {
+    path: '/csr-profiles',
+    name: 'CSR profiles',
+    page: lazyPage(() => import('./pages/csr-profiles.tsx'), 'CsrProfilesPage'),
+    needs: 'listCsrProfiles',
+    group: 'Policy',
+  },
+  {
+    path: '/csr-profiles/:profile',
+    name: 'CSR profile',
+    page: lazyPage(() => import('./pages/csr-profiles.tsx'), 'CsrProfilePage'),
+    needs: 'getCsrProfile',
+  },
+  {
+    path: '/blocked-keys',
+    name: 'Blocked keys',
+    page: lazyPage(() => import('./pages/blocked-keys.tsx'), 'BlockedKeysPage'),
+    needs: 'listBlockedKeys',
+    group: 'Policy',
+  },
+  {
+    path: '/operation',
+    name: 'Maintenance and signing',
+    page: lazyPage(() => import('./pages/operation.tsx'), 'OperationPage'),
+    needs: 'getOverview',
+    group: 'Service',
+  },
+  {
+    path: '/issuers',
+    name: 'Issuers',
+    page: lazyPage(() => import('./pages/issuers.tsx'), 'IssuersPage'),
+    needs: 'listIssuers',
+    group: 'Service',
+  },
+  {
+    path: '/crl',
+    name: 'CRL',
+    page: lazyPage(() => import('./pages/issuers.tsx'), 'CrlPage'),
+    needs: 'listCrls',
+    group: 'Service',
+  },
   {
     path: '/notifications',
     name: 'Notifications',
-    page: NotificationsPage,
+    page: lazyPage(() => import('./pages/notifications.tsx'), 'NotificationsPage'),
     needs: 'listNotifications',
     group: 'Service',
   },
-  { path: '/events', name: 'Events', page: EventsPage, needs: 'getWorkers', group: 'Service' },
-  { path: '/settings', name: 'Settings', page: SettingsPage, needs: 'getSettings', group: 'Service' },
-  { path: '/audit-log', name: 'Audit log', page: AuditPage, needs: 'listAuditLog', group: 'People' },
-  { path: '/users', name: 'Users', page: UsersPage, needs: 'listUsers', group: 'People' },
-  { path: '/tokens', name: 'API tokens', page: TokensPage, needs: 'listTokens', group: 'People' },
-  { path: '/profile', name: 'Your profile', page: ProfilePage, needs: 'getMe', group: 'People' },
+  {
+    path: '/events',
+    name: 'Events',
+    page: lazyPage(() => import('./pages/events.tsx'), 'EventsPage'),
+    needs: 'getWorkers',
+    group: 'Service',
+  },
+  {
+    path: '/settings',
+    name: 'Settings',
+    page: lazyPage(() => import('./pages/settings.tsx'), 'SettingsPage'),
+    needs: 'getSettings',
+    group: 'Service',
+  },
+  {
+    path: '/audit-log',
+    name: 'Audit log',
+    page: lazyPage(() => import('./pages/audit.tsx'), 'AuditPage'),
+    needs: 'listAuditLog',
+    group: 'People',
+  },
+  {
+    path: '/users',
+    name: 'Users',
+    page: lazyPage(() => import('./pages/users.tsx'), 'UsersPage'),
+    needs: 'listUsers',
+    group: 'People',
+  },
+  {
+    path: '/tokens',
+    name: 'API tokens',
+    page: lazyPage(() => import('./pages/tokens.tsx'), 'TokensPage'),
+    needs: 'listTokens',
+    group: 'People',
+  },
+  {
+    path: '/profile',
+    name: 'Your profile',
+    page: lazyPage(() => import('./pages/users.tsx'), 'ProfilePage'),
+    needs: 'getMe',
+    group: 'People',
+  },
 ]

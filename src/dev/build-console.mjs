@@ -37,7 +37,9 @@ async function bundle() {
     define: { OPERATIONS_OF_BUILD: JSON.stringify(await operations()) },
     outdir: TARGET,
     entryNames: '[name].[hash]',
+    chunkNames: 'page.[hash]',
     bundle: true,
+    splitting: true,
     minify: true,
     write: false,
     format: 'esm',
@@ -78,8 +80,26 @@ function write(name, contents) {
   writeFileSync(path.join(TARGET, `${name}.gz`), gzipSync(contents, { level: 9 }))
 }
 
-const icon = readFileSync(path.join(SOURCE, 'icon.svg'))
-const files = [...(await bundle()), { name: hashedName('icon.svg', icon), contents: icon }]
+/** In the colour of each environment, beside the usual one. White on each has a contrast of 4.5 to 1. */
+const ICON_COLORS = {
+  gray: '#5b6570',
+  red: '#b3261e',
+  orange: '#a4500b',
+  green: '#1b6e3c',
+  blue: '#1d5f8a',
+  purple: '#6d3fa8',
+}
+
+function icons() {
+  const icon = readFileSync(path.join(SOURCE, 'icon.svg'), 'utf8')
+  const colored = Object.entries(ICON_COLORS).map(([color, hex]) => [`icon-${color}.svg`, icon.replace('#22577a', hex)])
+  return [['icon.svg', icon], ...colored].map(([name, text]) => {
+    const contents = Buffer.from(text)
+    return { name: hashedName(name, contents), contents }
+  })
+}
+
+const files = [...(await bundle()), ...icons()]
 rmSync(TARGET, { recursive: true, force: true })
 mkdirSync(TARGET, { recursive: true })
 for (const { name, contents } of files) write(name, contents)

@@ -26,3 +26,11 @@ export interface Actor {
 /** ASCII alone: other letters look alike, and JavaScript and PostgreSQL fold their case differently. */
 export const USERNAME_RULE = 'must be 1 to 128 letters, digits and . _ - @ + of ASCII, the first a letter, a digit or _'
 export const isUsername = (text: string) => /^\w[\w.@+-]{0,127}$/.test(text)
+
+/** Colours that tell the consoles of several installations apart; white text on each has a contrast of 4.5 to 1. */
+export const ENVIRONMENT_COLORS = ['gray', 'red', 'orange', 'green', 'blue', 'purple'] as const
+
+export interface Environment {
+  name: string
+  color: (typeof ENVIRONMENT_COLORS)[number]
+}

@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod/v4'
+import { ENVIRONMENT_COLORS } from '../../domain/administrator.ts'
 import {
   choice,
   EMAIL,
@@ -129,11 +130,27 @@ const AdminListen = z
   .default(null)
   .meta({ description: 'A port of its own for the Admin API.' })
 
+/** Fits beside the name of the page on a phone. */
+const MOST_OF_A_NAME = 24
+
+const Environment = z
+  .strictObject({
+    name: setting(
+      z.string().min(1).max(MOST_OF_A_NAME),
+      'Name of the installation, such as Production, on every page of the console.',
+    ),
+    color: setting(choice(ENVIRONMENT_COLORS, 'gray'), 'Colour of the name and of the icon in the browser.'),
+  })
+  .nullable()
+  .default(null)
+  .meta({ description: 'Tells the consoles of several installations apart.' })
+
 export const AdminApi = z
   .strictObject({
     enabled: setting(flag(false), 'Offer the Admin API.'),
     base_path: setting(urlPath('/api'), 'Path in front of every Admin API resource.'),
     console: setting(flag(true), 'Offer the console, a web page for administrators, at `{base_path}/console/`.'),
+    environment: Environment,
     token_secret: setting(
       optionalText(),
       'Signs tokens of the Admin API, and encrypts stored HMAC keys without `acme.eab_key_file`. At least 16 bytes; 32 random ones are advised.',

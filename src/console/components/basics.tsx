@@ -5,6 +5,7 @@ import { AdminApiError, can, type Loaded, type OperationId } from '../api.ts'
 import { instantText, relativeText } from '../format.ts'
 import { href } from '../router.ts'
 import { tell } from './page.tsx'
+import { Skeleton } from './skeleton.tsx'
 
 /** A time in UTC, with the distance from now. */
 export function Time({ at, relative = true }: { at: string | number | Date | null | undefined; relative?: boolean }) {
@@ -115,12 +116,19 @@ const ADVICE: Readonly<Record<number, string>> = {
   503: 'This is usually temporary; try again in a moment.',
 }
 
+interface ProblemProps {
+  error: unknown
+  /** Where the page knows better than the error. */
+  sentence?: string
+  retry?: () => void
+}
+
 /** An error in the service's sentence, and the advice that helps. */
-export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
+export function Problem({ error, sentence, retry }: ProblemProps) {
   if (error === undefined || error === null) return null
   return (
     <div class="problem" role="alert">
-      <p>{sentenceOf(error)}</p>
+      <p>{sentence ?? sentenceOf(error)}</p>
       {error instanceof AdminApiError && error.body.request_id && <p class="quiet">Request {error.body.request_id}</p>}
       {retry && (
         <button type="button" onClick={retry}>
@@ -166,7 +174,7 @@ export function Ready<T>({ loaded, children }: { loaded: Loaded<T>; children: (d
   return (
     <>
       {error !== undefined && <Problem error={error} retry={reload} />}
-      {data !== undefined ? children(data) : isLoading && <p class="quiet">Loading …</p>}
+      {data !== undefined ? children(data) : isLoading && <Skeleton />}
     </>
   )
 }

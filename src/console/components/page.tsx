@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { titleOf } from '../environment.tsx'
 import { createStore, useStore } from '../store.ts'
 
 interface PageFrame {
@@ -14,7 +15,7 @@ interface PageFrame {
 /** The heading gets the focus when the page is opened, so that a screen reader begins there. */
 export function Page({ title, actions, children }: PageFrame) {
   useEffect(() => {
-    document.title = `${title} · Chancery`
+    document.title = titleOf(title)
   }, [title])
   return (
     <>

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { BASE_URL, call } from '../api.ts'
+import { EnvironmentName, titleOf } from '../environment.tsx'
 import { clockText } from '../format.ts'
 import { ROLES } from '../labels.ts'
 import {
@@ -51,11 +52,12 @@ function SignInForm({ username: known = '' }: { username?: string }) {
 
 export function SignInPage() {
   useEffect(() => {
-    document.title = 'Sign in · Chancery'
+    document.title = titleOf('Sign in')
   }, [])
   return (
     <main class="signin">
       <h1>Chancery</h1>
+      <EnvironmentName />
       <p class="quiet">{BASE_URL}</p>
       <SignInForm />
       <p class="quiet">

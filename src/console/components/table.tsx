@@ -9,6 +9,7 @@ import { Empty, Problem } from './basics.tsx'
 import { type Filter, FilterBar } from './form.tsx'
 import { Page } from './page.tsx'
 import { ChooseAll, type RowSelection, SelectionBar, useRowSelection } from './row-selection.tsx'
+import { Skeleton } from './skeleton.tsx'
 
 export interface Column<R> {
   head: string
@@ -173,7 +174,7 @@ export function List<R>({ list, empty, csv, onChosen, ...table }: ListProps<R>) 
               : foot(rows.length, hasMore)}
         </p>
       )}
-      {rows.length === 0 && isLoading && <p class="quiet">Loading …</p>}
+      {rows.length === 0 && isLoading && <Skeleton rows={8} />}
       {hasMore && !isLoading && error === undefined && <More more={more} />}
     </>
   )

@@ -6,6 +6,7 @@ import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/
 import { Action, Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
 import { tell } from '../components/page.tsx'
+import { Skeleton } from '../components/skeleton.tsx'
 import { type Column, ListPage } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 
@@ -110,7 +111,7 @@ function Hits({ spki }: { spki: string }) {
     query: { spki_sha256: spki, status: 'active', limit: String(HITS_SHOWN) },
   })
   if (error !== undefined) return <Problem error={error} retry={reload} />
-  if (isLoading) return <p class="quiet">Loading …</p>
+  if (isLoading) return <Skeleton rows={1} />
   if (rows.length === 0)
     return (
       <p>

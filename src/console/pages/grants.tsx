@@ -6,6 +6,7 @@ import { Allowed, Empty, Problem, Ready } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { SelectField } from '../components/form.tsx'
 import { Section, tell } from '../components/page.tsx'
+import { Skeleton } from '../components/skeleton.tsx'
 import { href } from '../router.ts'
 import { Enforcement, IdentifierForm } from './identifiers.tsx'
 
@@ -35,7 +36,7 @@ export function GrantedIdentifiers({ owner, id }: Owner) {
     <Section title="Allowed identifiers">
       <Enforcement />
       <Problem error={granted.error} retry={granted.reload} />
-      {granted.rows.length === 0 && granted.isLoading && <p class="quiet">Loading …</p>}
+      {granted.rows.length === 0 && granted.isLoading && <Skeleton rows={2} />}
       {granted.rows.length === 0 && !granted.isLoading && granted.error === undefined && (
         <Empty title="No identifiers allowed" />
       )}

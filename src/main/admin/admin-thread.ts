@@ -58,7 +58,7 @@ runThread<AdminThreadData, AdminThreadMessages, AdminQuestions>(async ({ name, d
   await makeFirstAdministrator(data, context, log)
   context.bulkRevocations.start()
   const application = new AdminApplication({ endpoints: ENDPOINTS, context, streams, baseUrl, log })
-  const consoleFiles = data.config.admin_api.console ? readConsole(log) : undefined
+  const consoleFiles = data.config.admin_api.console ? readConsole(log, data.config.admin_api.environment) : undefined
   const answer = async (request: AdminRequest) => consoleFiles?.answer(request) ?? application.handle(request)
   const port: AdminPort = {
     request: answer,

@@ -37,3 +37,15 @@ test('only the files of the console are found, by their own names', () => {
   assert.equal(answer('/console/index.html')?.status, 200)
   assert.equal(answer('/console')?.status, 308)
 })
+
+test('the page says which installation it is, with the icon in its colour, and a name cannot become markup', () => {
+  writeFileSync(path.join(folder, 'icon.ABCDEFGH.svg'), 'an icon')
+  writeFileSync(path.join(folder, 'icon-red.IJKLMNOP.svg'), 'a red icon')
+  writeFileSync(path.join(folder, 'index.html'), '<html lang="en"><link href="icon.ABCDEFGH.svg">')
+  const files = new ConsoleFiles(folder, { name: '"><script>&', color: 'red' })
+  const { octets } = files.answer({ method: 'GET', path: '/console/', acceptEncoding: 'gzip' }) ?? {}
+  assert.equal(
+    Buffer.from(octets ?? []).toString(),
+    '<html data-environment="&#34;&#62;&#60;script&#62;&#38;" data-color="red" lang="en"><link href="icon-red.IJKLMNOP.svg">',
+  )
+})

@@ -1,0 +1,60 @@
+/** Pages whose code is loaded when they are opened first. */
+
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { PageProps } from '../router.ts'
+import { Problem } from './basics.tsx'
+import { Skeleton } from './skeleton.tsx'
+
+/** Starts the loading of a page that nobody has opened yet. */
+const loaders: (() => Promise<unknown>)[] = []
+
+/** @param load imports the file @param name of the component that it exports */
+export function lazyPage<K extends string>(
+  load: () => Promise<Readonly<Record<K, ComponentType<PageProps>>>>,
+  name: K,
+): ComponentType<PageProps> {
+  let loaded: ComponentType<PageProps> | undefined
+  const fetchPage = async () => {
+    loaded = (await load())[name]
+  }
+  loaders.push(fetchPage)
+  return function LazyPage(props: PageProps) {
+    const [error, setError] = useState<unknown>()
+    const [isLate, setLate] = useState(false)
+    useEffect(() => {
+      if (!loaded) fetchPage().then(() => setLate(true), setError)
+    }, [])
+    // The frame gives the focus to the heading of a page that is there at once.
+    useEffect(() => {
+      if (isLate) document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
+    }, [isLate])
+    if (loaded) {
+      const Loaded = loaded
+      return <Loaded {...props} />
+    }
+    return error === undefined ? <Skeleton /> : <NotLoaded />
+  }
+}
+
+/** An upgrade of the service replaces the files that an open page was built with. */
+const NotLoaded = () => (
+  <>
+    <h1 tabIndex={-1}>This page could not be loaded</h1>
+    <Problem
+      error="not loaded"
+      sentence="The service does not answer, or was upgraded since this tab was opened. Load the console again."
+      retry={() => location.reload()}
+    />
+  </>
+)
+
+/** When the browser has nothing else to do: later pages then open at once, also after an upgrade of the service. */
+export function loadAllPages(): void {
+  const run = () => {
+    // What fails now is asked for again when its page is opened.
+    for (const load of loaders) load().catch(() => undefined)
+  }
+  if ('requestIdleCallback' in globalThis) requestIdleCallback(run)
+  else setTimeout(run, 2_000)
+}
