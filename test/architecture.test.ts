@@ -480,6 +480,8 @@ describe('foreign packages', () => {
 /** The most that a reader takes in: one screen for a function, and the objects that one file connects. */
 const MAX_FUNCTION_LINES = 80
 const MAX_IMPORTS = 25
+/** Lists of what there is, one import a line: nobody reads them as a whole. */
+const LISTS = ['src/admin/endpoints.ts', 'src/console/routes.ts']
 
 describe('sizes', () => {
   test(`a function has at most ${MAX_FUNCTION_LINES} lines`, () => {
@@ -494,7 +496,7 @@ describe('sizes', () => {
   test(`a file has at most ${MAX_IMPORTS} imports`, () => {
     const counts = new Map<string, number>()
     for (const { file } of imports) counts.set(file, (counts.get(file) ?? 0) + 1)
-    const over = [...counts].filter(([, count]) => count > MAX_IMPORTS)
+    const over = [...counts].filter(([file, count]) => count > MAX_IMPORTS && !LISTS.includes(file))
     assert.deepEqual(
       over.map(([file, count]) => `${file} has ${count} imports`),
       [],

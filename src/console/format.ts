@@ -8,9 +8,15 @@ const UNITS = [
   ['second', 1],
 ] as const
 
+/** Of the browser, or UTC. */
+export const ZONES = ['utc', 'local'] as const
+export type Zone = (typeof ZONES)[number]
+
 /** `2026-11-23 08:39`, or with seconds. */
-export function instantText(at: string | number | Date, seconds = false): string {
-  const text = new Date(at).toISOString().replace('T', ' ')
+export function instantIn(zone: Zone, at: string | number | Date, seconds = false): string {
+  const date = new Date(at)
+  const offsetMs = zone === 'utc' ? 0 : date.getTimezoneOffset() * 60_000
+  const text = new Date(date.getTime() - offsetMs).toISOString().replace('T', ' ')
   return text.slice(0, seconds ? 19 : 16)
 }
 
@@ -54,24 +60,33 @@ export function csvOf(rows: readonly (readonly (string | number | null | undefin
   return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('')
 }
 
-const DAY = /^\d{4}-\d\d-\d\d$/
-export const isDay = (text: string): boolean => DAY.test(text)
+/** A day of the calendar: `Date` takes 31 February for one in March. */
+export function isDay(text: string): boolean {
+  if (!/^\d{4}-\d\d-\d\d$/.test(text)) return false
+  const at = Date.parse(text)
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text)
+}
 
-/** The last millisecond of a day in UTC; another time stays as it is. */
-export const endOfDay = (text: string): string => (isDay(text) ? `${text}T23:59:59.999Z` : text)
+/** A date without a zone is one of the browser's (ECMA-262, Date Time String Format). */
+const suffixOf = (zone: Zone) => (zone === 'utc' ? 'Z' : '')
+
+/** The last millisecond of a day; another time, or a day that does not exist, stays as it is. */
+export function endOfDayIn(zone: Zone, text: string): string {
+  return isDay(text) ? new Date(`${text}T23:59:59.999${suffixOf(zone)}`).toISOString() : text
+}
 
 /**
- * Makes days of a query whole days. `…_before` is exclusive, so its day becomes the next midnight. `until` becomes
- * the end of its day.
+ * Makes days of a query whole days. `…_before` is exclusive, so its day becomes the next midnight. `until` becomes the
+ * end of its day, any other day its beginning.
  */
-export const withWholeDays = <Q extends Readonly<Record<string, string>>>(query: Q): Q =>
+export const wholeDaysIn = <Q extends Readonly<Record<string, string>>>(zone: Zone, query: Q): Q =>
   Object.fromEntries(
     Object.entries(query).map(([name, value]) => {
-      const end = Date.parse(endOfDay(value)) + 1
       // The service refuses a day that does not exist.
-      if (!isDay(value) || Number.isNaN(end)) return [name, value]
-      if (name.endsWith('_before')) return [name, new Date(end).toISOString()]
-      return [name, name === 'until' ? endOfDay(value) : value]
+      if (!isDay(value)) return [name, value]
+      const end = endOfDayIn(zone, value)
+      if (name.endsWith('_before')) return [name, new Date(Date.parse(end) + 1).toISOString()]
+      return [name, name === 'until' ? end : new Date(`${value}T00:00:00.000${suffixOf(zone)}`).toISOString()]
     }),
   ) as Q
 

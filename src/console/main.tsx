@@ -8,11 +8,11 @@ import { loadAllPages } from './components/lazy-page.tsx'
 import { Page, Toast } from './components/page.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
 import { EnvironmentName } from './environment.tsx'
-import { instantText } from './format.ts'
 import { href, match, type Place, usePlace } from './router.ts'
 import { ROUTES, type Route } from './routes.ts'
 import { currentSession, noteUser, useSession, watchSession } from './stored-session.ts'
 import { watchTheme } from './theme.ts'
+import { instantText } from './time-zone.ts'
 
 function App() {
   const { user, asks } = useSession()

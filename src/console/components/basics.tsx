@@ -2,18 +2,23 @@
 
 import type { ComponentChildren } from 'preact'
 import { AdminApiError, can, type Loaded, type OperationId } from '../api.ts'
-import { instantText, relativeText } from '../format.ts'
+import { instantIn, relativeText, ZONES } from '../format.ts'
 import { href } from '../router.ts'
+import { instantText, useZone, zoneName } from '../time-zone.ts'
 import { tell } from './page.tsx'
 import { Skeleton } from './skeleton.tsx'
 
-/** A time in UTC, with the distance from now. */
+/** A time in the zone that the user has chosen, with the distance from now. */
 export function Time({ at, relative = true }: { at: string | number | Date | null | undefined; relative?: boolean }) {
+  useZone()
   if (at === null || at === undefined) return <span class="quiet">–</span>
   const date = new Date(at)
   if (Number.isNaN(date.getTime())) return <>{String(at)}</>
   return (
-    <time dateTime={date.toISOString()} title={`${instantText(date, true)} UTC, ${date.toLocaleString()}`}>
+    <time
+      dateTime={date.toISOString()}
+      title={ZONES.map((zone) => `${instantIn(zone, date, true)} ${zoneName(zone)}`).join(', ')}
+    >
       {instantText(date)}
       {relative && <span class="quiet"> {relativeText(date)}</span>}
     </time>

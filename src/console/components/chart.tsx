@@ -7,8 +7,9 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
 import type { Loaded } from '../api.ts'
-import { countText, instantText } from '../format.ts'
+import { countText, instantIn } from '../format.ts'
 import { useTheme } from '../theme.ts'
+import { instantText, useZone, zoneName } from '../time-zone.ts'
 import { Ready } from './basics.tsx'
 import { Table } from './table.tsx'
 
@@ -58,22 +59,24 @@ export const ChartFrame = <T,>(props: {
 export function Plot({ data }: { data: PlotData }) {
   const place = useRef<HTMLDivElement>(null)
   const theme = useTheme()
+  const zone = useZone()
   const key = JSON.stringify(data)
-  useEffect(() => (place.current ? drawPlot(place.current, data) : undefined), [key, theme])
+  useEffect(() => (place.current ? drawPlot(place.current, data) : undefined), [key, theme, zone])
   // The canvas could not become smaller with the window otherwise.
   return <div class="plot" ref={place} aria-hidden="true" style={{ contain: 'inline-size' }} />
 }
 
 function Figures({ title, data, isEstimate }: { title: string; data: PlotData; isEstimate: boolean }) {
   const { at, series, byDay } = data
-  const text = (seconds: number) => instantText(seconds * 1000).slice(0, byDay ? 10 : 16)
+  const text = (seconds: number) =>
+    byDay ? instantIn('utc', seconds * 1000).slice(0, 10) : instantText(seconds * 1000)
   return (
     <Table
       caption={title}
       rows={at.map((seconds, index) => ({ seconds, index }))}
       rowKey={({ seconds }) => seconds}
       columns={[
-        { head: byDay ? 'Day' : 'Time', cell: ({ seconds }) => text(seconds) },
+        { head: byDay ? 'Day (UTC)' : 'Time', cell: ({ seconds }) => text(seconds) },
         ...series.map(({ label, values }) => ({
           head: label,
           kind: 'number' as const,
@@ -130,13 +133,13 @@ function drawPlot(parent: HTMLElement, data: PlotData): () => void {
         },
         y: { range: (_, _min, max) => [0, Math.max(1, (max ?? 0) * 1.1)] },
       },
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+      // Days are counted in UTC by the service.
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), byDay ? 'Etc/UTC' : zoneName()),
       axes: [
         {
           ...axis,
           ...(names && { splits: () => [...at] }),
-          values: (_, ticks) =>
-            ticks.map((tick) => names?.[tick] ?? (byDay || tick % DAY_SECONDS === 0 ? dayText(tick) : hourText(tick))),
+          values: (_, ticks) => ticks.map((tick) => names?.[tick] ?? tickText(tick, byDay)),
         },
         { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6] },
       ],
@@ -173,8 +176,11 @@ function stacked(series: readonly Series[]): Series[] {
   return sums.reverse()
 }
 
-const hourText = (seconds: number) => new Date(seconds * 1000).toISOString().slice(11, 16)
-const dayText = (seconds: number) => new Date(seconds * 1000).toISOString().slice(5, 10)
+/** `11-23`, or the time of the day. */
+function tickText(seconds: number, byDay: boolean | undefined): string {
+  const text = byDay ? instantIn('utc', seconds * 1000) : instantText(seconds * 1000)
+  return byDay || text.endsWith(' 00:00') ? text.slice(5, 10) : text.slice(11)
+}
 
 /** A custom property as the canvas takes it: `light-dark()` is decided. */
 function resolved(parent: HTMLElement, name: string): string {

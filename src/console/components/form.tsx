@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useState } from 'preact/hooks'
 import { isDay } from '../format.ts'
 import { changeQuery, type Query } from '../router.ts'
+import { zoneName } from '../time-zone.ts'
 import { fieldError } from './basics.tsx'
 
 interface FieldProps {
@@ -80,9 +81,14 @@ export function TextField({
   )
 }
 
-/** A day, in UTC as all times here. A link may bring an instant, which a field for days could not show. */
+/** A day of the zone that is shown. A link may bring an instant, which a field for days could not show. */
 export const DayField = ({ label, value, ...field }: Omit<TextProps, 'type' | 'rows'>) => (
-  <TextField {...field} label={`${label} (UTC)`} value={value} type={value === '' || isDay(value) ? 'date' : 'text'} />
+  <TextField
+    {...field}
+    label={`${label} (${zoneName()})`}
+    value={value}
+    type={value === '' || isDay(value) ? 'date' : 'text'}
+  />
 )
 
 interface SelectProps extends FieldProps {

@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { titleOf } from '../environment.tsx'
 import { createStore, useStore } from '../store.ts'
+import { chooseZone, isBrowserInUtc, useZone, zoneName } from '../time-zone.ts'
 
 interface PageFrame {
   title: string
@@ -22,9 +23,22 @@ export function Page({ title, actions, children }: PageFrame) {
       <div class="head">
         <h1 tabIndex={-1}>{title}</h1>
         {actions}
+        <ZoneSwitch />
       </div>
       {children}
     </>
+  )
+}
+
+/** Says in which zone all times of the page are. */
+function ZoneSwitch() {
+  const zone = useZone()
+  if (isBrowserInUtc) return <span class="quiet">Times: UTC</span>
+  const other = zone === 'utc' ? 'local' : 'utc'
+  return (
+    <button type="button" class="small" onClick={() => chooseZone(other)} title={`Show times in ${zoneName(other)}`}>
+      Times: {zoneName(zone)}
+    </button>
   )
 }
 

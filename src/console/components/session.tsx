@@ -146,7 +146,6 @@ export function UserMenu() {
         consequence={<p>Ends all your sessions, in this browser and in others. API tokens stay.</p>}
         onConfirm={() => call('logoutEverywhere', {}).then(forget)}
       />
-      <p class="quiet">All times are UTC.</p>
     </section>
   )
 }

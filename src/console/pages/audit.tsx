@@ -5,8 +5,9 @@ import { call, type Input, lines, type Output, useApi, useList } from '../api.ts
 import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'
 import { type Filter, useSubmit } from '../components/form.tsx'
 import { type Column, ListPage, saveFile } from '../components/table.tsx'
-import { countText, plural, withWholeDays } from '../format.ts'
+import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
+import { withWholeDays } from '../time-zone.ts'
 
 type Entry = Output<'listAuditLog'>[number]
 type User = Output<'listUsers'>[number]

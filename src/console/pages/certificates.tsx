@@ -6,9 +6,10 @@ import { Action } from '../components/dialog.tsx'
 import { DayField, SelectField, TextField, useTyped } from '../components/form.tsx'
 import { Page, tell } from '../components/page.tsx'
 import { type Column, type CsvFile, List } from '../components/table.tsx'
-import { countText, plural, withWholeDays } from '../format.ts'
+import { countText, plural } from '../format.ts'
 import { CERTIFICATE_FILTERS, RENEWAL_ADVICE } from '../labels.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
+import { withWholeDays } from '../time-zone.ts'
 
 const RENEWALS: Readonly<Record<string, string>> = { false: 'Not renewed yet', true: 'Renewed' }
 const STATUSES = [

@@ -3,8 +3,8 @@
 import { type Input, type Output, useList } from '../api.ts'
 import { AccountLink, Badge, Empty, Time } from '../components/basics.tsx'
 import { type Column, ListPage } from '../components/table.tsx'
-import { instantText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
+import { instantText, zoneName } from '../time-zone.ts'
 import { type Explanation, explainFailure } from './failure-words.ts'
 
 type Failure = Output<'listFailures'>[number]
@@ -59,7 +59,7 @@ export function FailuresPage({ query, entry }: PageProps) {
     >
       {since !== undefined && !Number.isNaN(Date.parse(since)) && (
         <p>
-          Since {instantText(since)} UTC. <a href={href('/failures')}>Show all</a>
+          Since {instantText(since)} {zoneName()}. <a href={href('/failures')}>Show all</a>
         </p>
       )}
     </ListPage>

@@ -6,9 +6,10 @@ import { Problem } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { DayField, SelectField, TextField, useForm, useSubmit } from '../components/form.tsx'
 import { Page, Section } from '../components/page.tsx'
-import { countText, plural, withWholeDays } from '../format.ts'
+import { countText, plural } from '../format.ts'
 import { CERTIFICATE_FILTERS, KEY_COMPROMISE, REVOCATION_REASONS } from '../labels.ts'
 import { go, href, type PageProps, type Query } from '../router.ts'
+import { withWholeDays } from '../time-zone.ts'
 
 type Filter = NonNullable<Input<'bulkRevoke'>['body']>['filter']
 type DryRun = Extract<Output<'bulkRevoke'>, { dry_run: true }>

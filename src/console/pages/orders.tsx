@@ -5,8 +5,8 @@ import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } fr
 import type { Filter } from '../components/form.tsx'
 import { Page, Section } from '../components/page.tsx'
 import { type Column, type CsvFile, ListPage, Table } from '../components/table.tsx'
-import { withWholeDays } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
+import { withWholeDays } from '../time-zone.ts'
 import { FailureList } from './failures.tsx'
 
 type ListedOrder = Output<'listOrders'>[number]

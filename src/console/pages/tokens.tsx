@@ -7,10 +7,10 @@ import { Action, ShownOnce } from '../components/dialog.tsx'
 import { DayField, SelectField, TextField, useForm } from '../components/form.tsx'
 import { tell } from '../components/page.tsx'
 import { type Column, ListPage } from '../components/table.tsx'
-import { endOfDay } from '../format.ts'
 import { ROLE_OPTIONS, ROLES } from '../labels.ts'
 import type { PageProps } from '../router.ts'
 import type { Role } from '../stored-session.ts'
+import { endOfDay } from '../time-zone.ts'
 
 type Token = Output<'listTokens'>[number]
 type WithSecret = Output<'createToken'>

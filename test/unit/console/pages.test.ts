@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
-import { endOfDay, withWholeDays } from '../../../src/console/format.ts'
+import { endOfDayIn, instantIn, wholeDaysIn } from '../../../src/console/format.ts'
 import { clientCommands, directoryUrlOf, shellQuoted } from '../../../src/console/pages/client-commands.ts'
 import { explainFailure } from '../../../src/console/pages/failure-words.ts'
 import {
@@ -157,17 +157,34 @@ describe('a failure in words', () => {
 
 describe('a day in a field', () => {
   test('is whole: what ends with it ends at its end, and other times stay', () => {
-    assert.equal(endOfDay('2026-12-31'), '2026-12-31T23:59:59.999Z')
+    assert.equal(endOfDayIn('utc', '2026-12-31'), '2026-12-31T23:59:59.999Z')
     assert.deepEqual(
-      withWholeDays({ since: '2026-11-26', until: '2026-11-26', created_before: '2026-12-31', action: 'x' }),
+      wholeDaysIn('utc', { since: '2026-11-26', until: '2026-11-26', created_before: '2026-12-31', action: 'x' }),
       {
-        since: '2026-11-26',
+        since: '2026-11-26T00:00:00.000Z',
         until: '2026-11-26T23:59:59.999Z',
         created_before: '2027-01-01T00:00:00.000Z',
         action: 'x',
       },
     )
     const instant = { issued_before: '2026-11-26T10:00:00Z', until: 'soon' }
-    assert.deepEqual(withWholeDays(instant), instant)
+    assert.deepEqual(wholeDaysIn('utc', instant), instant)
+    assert.equal(endOfDayIn('utc', '2026-02-31'), '2026-02-31')
+  })
+
+  test('is a day of the browser where times are shown in its zone, also on the day when summer ends', () => {
+    const before = process.env['TZ']
+    process.env['TZ'] = 'Europe/Berlin'
+    try {
+      assert.deepEqual(wholeDaysIn('local', { since: '2026-10-25', until: '2026-10-25' }), {
+        since: '2026-10-24T22:00:00.000Z',
+        until: '2026-10-25T22:59:59.999Z',
+      })
+      assert.equal(instantIn('local', '2026-07-01T22:30:00Z'), '2026-07-02 00:30')
+      assert.equal(instantIn('utc', '2026-07-01T22:30:00Z'), '2026-07-01 22:30')
+    } finally {
+      if (before === undefined) delete process.env['TZ']
+      else process.env['TZ'] = before
+    }
   })
 })
