@@ -15,8 +15,8 @@ import { watchTheme } from './theme.ts'
 import { instantText } from './time-zone.ts'
 
 function App() {
-  const { user, asks } = useSession()
-  if (user === undefined) return <SignInPage />
+  const { user, asks, isWaiting } = useSession()
+  if (user === undefined) return isWaiting ? null : <SignInPage />
   return (
     <>
       <button type="button" class="skip" onClick={() => document.querySelector<HTMLElement>('main h1')?.focus()}>

@@ -1,5 +1,6 @@
 /**
- * The session: its user, the token, in memory and in the session storage of this tab, and when it ends.
+ * The session: its user, the token, in memory and in the session storage of the tab, and when it ends. The tabs of a
+ * browser share it (`tabs.ts`).
  *
  * A token that the service no longer takes opens the sign-in over the page. Requests wait for it
  * and are sent again, so that nothing typed is lost.
@@ -7,6 +8,7 @@
 
 import type { Output } from '../admin/client.ts'
 import { createStore, useStore } from './store.ts'
+import { joinTabs } from './tabs.ts'
 
 export type User = Output<'getMe'>
 export type Role = User['role']
@@ -23,6 +25,8 @@ interface SessionState {
   token: string | undefined
   user: User | undefined
   endsAt: number
+  /** Another tab may have a session. */
+  isWaiting?: boolean
   /** Why the sign-in is shown over the page. */
   asks: 'ended' | 'idle' | 'wanted' | undefined
 }
@@ -37,6 +41,32 @@ const NOBODY: SessionState = { token: undefined, user: undefined, endsAt: 0, ask
 const state = createStore<SessionState>(restored())
 let activeAt = Date.now()
 let waiting: (() => void)[] = []
+/** A tab of the same machine answers at once; a browser slows hidden ones down. */
+const ANSWER_MS = 300
+
+const tabs = joinTabs<Session>({
+  session() {
+    const { token, user, endsAt } = state.get()
+    return token === undefined || user === undefined ? undefined : { token, user, endsAt }
+  },
+  onSession(session) {
+    const { user, endsAt } = state.get()
+    const isSameUser = user === undefined || (user.id === session.user.id && user.role === session.user.role)
+    if (isSameUser && session.endsAt > Math.max(endsAt, Date.now())) hold(session)
+  },
+  onForget(token) {
+    if (token === state.get().token) forgetHere()
+  },
+  onActive() {
+    activeAt = Date.now()
+  },
+})
+
+if (state.get().token === undefined) {
+  state.set({ ...NOBODY, isWaiting: true })
+  tabs.ask()
+  setTimeout(() => state.set({ ...state.get(), isWaiting: false }), ANSWER_MS)
+}
 
 export const useSession = (): SessionState => useStore(state)
 export const currentSession = state.get
@@ -60,14 +90,23 @@ function lifetimeMs(token: string): number {
 /** Another user gets a page of its own: nothing of the former one stays. */
 export function begin(token: string, user: User): void {
   const former = state.get().user
-  const endsAt = Date.now() + lifetimeMs(token)
-  sessionStorage.setItem(KEY, JSON.stringify({ token, user, endsAt } satisfies Session))
+  const session = { token, user, endsAt: Date.now() + lifetimeMs(token) }
   if (former && (former.id !== user.id || former.role !== user.role)) {
+    store(session)
     location.reload()
     return
   }
+  hold(session)
+  tabs.share(session)
+}
+
+const store = (session: Session) => sessionStorage.setItem(KEY, JSON.stringify(session))
+
+/** Continues what waits for a session. */
+function hold(session: Session): void {
+  store(session)
   activeAt = Date.now()
-  state.set({ token, user, endsAt, asks: undefined })
+  state.set({ ...session, asks: undefined })
   for (const resume of waiting.splice(0)) resume()
 }
 
@@ -75,12 +114,18 @@ export function begin(token: string, user: User): void {
 export function noteUser(user: User): void {
   const { token, endsAt } = state.get()
   if (token === undefined) return
-  sessionStorage.setItem(KEY, JSON.stringify({ token, user, endsAt } satisfies Session))
+  store({ token, user, endsAt })
   state.set({ ...state.get(), user })
 }
 
-/** Leaves nothing behind, on the screen or in the tab. */
+/** Leaves nothing behind, on the screen or in a tab. */
 export function forget(): void {
+  const { token } = state.get()
+  forgetHere()
+  if (token !== undefined) tabs.forget(token)
+}
+
+function forgetHere(): void {
   sessionStorage.removeItem(KEY)
   waiting = []
   for (const clear of forgetters) clear()
@@ -113,6 +158,7 @@ export function signedInAgain(): Promise<void> {
 
 export const stayActive = () => {
   activeAt = Date.now()
+  tabs.noteActive()
 }
 
 export interface Ending {

@@ -125,7 +125,20 @@ describe('a session of the console', { ...requireCommand('chromium-headless-shel
     await close()
   })
 
-  test('each tab has a session of its own; signing out everywhere ends all of them', async () => {
+  test('tabs of a browser share the session, and a sign-out in one of them ends it in all', async () => {
+    const { page, close } = await browser.as('admin')
+    const second = await page.context().newPage()
+    await second.goto(`${browser.url}#/orders`)
+    await second.getByRole('heading', { name: 'Orders', level: 1 }).waitFor()
+    await second.getByRole('button', { name: 'Sign out', exact: true }).click()
+    for (const tab of [page, second]) await tab.getByLabel('Username').waitFor()
+    const third = await page.context().newPage()
+    await third.goto(browser.url)
+    await third.getByLabel('Username').waitFor()
+    await close()
+  })
+
+  test('each browser has a session of its own; signing out everywhere ends all of them', async () => {
     const first = await browser.as('admin')
     const second = await browser.as('admin', { place: '/bulk-revocations' })
     await first.page.getByRole('button', { name: 'Sign out everywhere' }).click()
