@@ -22,17 +22,20 @@ export interface Route {
   page: ComponentType<PageProps>
   needs: OperationId
   group?: string
+  /** Opens it after `g`. */
+  key?: string
 }
 
 /** In the order of the navigation. */
 export const ROUTES: readonly Route[] = [
-  { path: '/', name: 'Overview', page: OverviewPage, needs: 'listCertificates', group: 'Daily' },
+  { path: '/', name: 'Overview', page: OverviewPage, needs: 'listCertificates', group: 'Daily', key: 'o' },
   {
     path: '/certificates',
     name: 'Certificates',
     page: lazyPage(() => import('./pages/certificates.tsx'), 'CertificatesPage'),
     needs: 'listCertificates',
     group: 'Daily',
+    key: 'c',
   },
   {
     path: '/certificates/:serial',
@@ -65,6 +68,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/failures.tsx'), 'FailuresPage'),
     needs: 'listFailures',
     group: 'Daily',
+    key: 'f',
   },
   {
     path: '/orders',
@@ -72,6 +76,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/orders.tsx'), 'OrdersPage'),
     needs: 'listOrders',
     group: 'Daily',
+    key: 'r',
   },
   {
     path: '/orders/:order',
@@ -91,6 +96,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/accounts.tsx'), 'AccountsPage'),
     needs: 'listAccounts',
     group: 'Clients',
+    key: 'a',
   },
   {
     path: '/accounts/:account',
@@ -104,6 +110,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/eab.tsx'), 'EabPage'),
     needs: 'listEabCredentials',
     group: 'Clients',
+    key: 'e',
   },
   {
     path: '/eab/:credential',
@@ -117,6 +124,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/identifiers.tsx'), 'IdentifiersPage'),
     needs: 'listAllowedIdentifiers',
     group: 'Policy',
+    key: 'i',
   },
   {
     path: '/csr-profiles',
@@ -124,6 +132,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/csr-profiles.tsx'), 'CsrProfilesPage'),
     needs: 'listCsrProfiles',
     group: 'Policy',
+    key: 'p',
   },
   {
     path: '/csr-profiles/:profile',
@@ -137,6 +146,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/blocked-keys.tsx'), 'BlockedKeysPage'),
     needs: 'listBlockedKeys',
     group: 'Policy',
+    key: 'b',
   },
   {
     path: '/operation',
@@ -144,6 +154,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/operation.tsx'), 'OperationPage'),
     needs: 'getOverview',
     group: 'Service',
+    key: 'm',
   },
   {
     path: '/issuers',
@@ -158,6 +169,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/issuers.tsx'), 'CrlPage'),
     needs: 'listCrls',
     group: 'Service',
+    key: 'l',
   },
   {
     path: '/notifications',
@@ -165,6 +177,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/notifications.tsx'), 'NotificationsPage'),
     needs: 'listNotifications',
     group: 'Service',
+    key: 'n',
   },
   {
     path: '/events',
@@ -172,6 +185,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/events.tsx'), 'EventsPage'),
     needs: 'getWorkers',
     group: 'Service',
+    key: 'v',
   },
   {
     path: '/settings',
@@ -179,6 +193,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/settings.tsx'), 'SettingsPage'),
     needs: 'getSettings',
     group: 'Service',
+    key: 's',
   },
   {
     path: '/audit-log',
@@ -186,6 +201,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/audit.tsx'), 'AuditPage'),
     needs: 'listAuditLog',
     group: 'People',
+    key: 'h',
   },
   {
     path: '/users',
@@ -193,6 +209,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/users.tsx'), 'UsersPage'),
     needs: 'listUsers',
     group: 'People',
+    key: 'u',
   },
   {
     path: '/tokens',
@@ -200,6 +217,7 @@ export const ROUTES: readonly Route[] = [
     page: lazyPage(() => import('./pages/tokens.tsx'), 'TokensPage'),
     needs: 'listTokens',
     group: 'People',
+    key: 't',
   },
   {
     path: '/profile',

@@ -18,7 +18,7 @@ const PLACES = [
   ['/events', 'No undelivered events'],
   ['/users', 'ada@example.com'],
   ['/tokens', 'metrics'],
-  ['/settings', 'server.external_url'],
+  ['/settings?part=external_url', 'server.external_url'],
   ['/identifiers', '*.shop.test'],
   ['/csr-profiles', 'web servers'],
   ['/blocked-keys', 'No blocked keys'],

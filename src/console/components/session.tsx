@@ -21,6 +21,7 @@ import { chooseTheme, THEMES, type Theme, useChosenTheme } from '../theme.ts'
 import { Problem } from './basics.tsx'
 import { Action, Dialog } from './dialog.tsx'
 import { SelectField, TextField, useForm, useSubmit } from './form.tsx'
+import { Keyboard } from './keyboard.tsx'
 
 function SignInForm({ username: known = '' }: { username?: string }) {
   const { values, field } = useForm({ username: known, password: '' })
@@ -137,6 +138,7 @@ export function UserMenu() {
         onChange={(value: string) => chooseTheme(value as Theme)}
         options={THEMES.map((one) => [one, THEME_NAMES[one]])}
       />
+      <Keyboard />
       <button type="button" class="small" onClick={signOut}>
         Sign out
       </button>

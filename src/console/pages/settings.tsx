@@ -73,23 +73,50 @@ export function SettingsPage({ query }: PageProps) {
       <Ready loaded={loaded}>
         {({ settings, file }) => {
           const shown = settings.filter((setting) => fits(query, setting))
+          const isFiltered = shown.length < settings.length
           return (
             <>
               <FileState file={file} />
               <FilterBar query={query} filters={FILTERS} />
-              <Table
-                caption="Settings"
-                rows={shown}
-                columns={COLUMNS}
-                rowKey={({ key }) => key}
-                empty={<Empty title="No matches" />}
-              />
+              {shown.length === 0 && <Empty title="No matches" />}
+              {sectionsOf(shown).map(([name, rows]) => (
+                <SettingsSection key={`${name} ${isFiltered}`} name={name} rows={rows} isOpen={isFiltered} />
+              ))}
               <p class="quiet foot">{countText(shown.length)} shown</p>
             </>
           )
         }}
       </Ready>
     </Page>
+  )
+}
+
+/** By the first part of the key, in the order of the manual. */
+function sectionsOf(settings: readonly Setting[]): (readonly [name: string, rows: readonly Setting[]])[] {
+  const sections = new Map<string, Setting[]>()
+  for (const setting of settings) {
+    const [name = ''] = setting.key.split('.')
+    sections.set(name, [...(sections.get(name) ?? []), setting])
+  }
+  return [...sections]
+}
+
+interface SectionProps {
+  name: string
+  rows: readonly Setting[]
+  isOpen: boolean
+}
+
+/** Closed at first: all keys together are twenty screens. */
+function SettingsSection({ name, rows, isOpen }: SectionProps) {
+  const set = rows.filter(({ source }) => source !== 'default' && source !== null).length
+  return (
+    <details class="section" open={isOpen}>
+      <summary>
+        <h2>{name}</h2> <span class="quiet">{set === 0 ? 'all defaults' : `${set} of ${rows.length} set`}</span>
+      </summary>
+      <Table caption={`Settings of ${name}`} rows={rows} columns={COLUMNS} rowKey={({ key }) => key} />
+    </details>
   )
 }
 
