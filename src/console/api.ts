@@ -162,6 +162,8 @@ export interface Listed<R> {
   dropped: number
   more(): void
   reload(): void
+  /** All rows from the first on, page after page, beside those that are shown. */
+  all(): AsyncIterable<R>
 }
 
 interface ListState<R> {
@@ -273,7 +275,8 @@ export function useList<I extends OperationId>(id: I, input: Input<I>, entry?: n
     if (next !== undefined && !isLoading) void load(next)
   }, [next, isLoading, load])
   const reload = useCallback(() => setRound((before) => before + 1), [])
-  return { rows, error, isLoading, hasMore: next !== undefined, isCut, dropped, more, reload }
+  const all = () => allRows(id, input)
+  return { rows, error, isLoading, hasMore: next !== undefined, isCut, dropped, more, reload, all }
 }
 
 function withPage<R>(

@@ -12,10 +12,12 @@ import {
   Time,
   type Tone,
 } from '../components/basics.tsx'
+import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import type { Filter } from '../components/form.tsx'
+import { List, ListPage } from '../components/list.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
-import { type Column, type CsvFile, List, ListPage } from '../components/table.tsx'
+import type { Column } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
@@ -30,9 +32,19 @@ const AccountStatus = ({ status }: Pick<ListedAccount, 'status'>) => <Badge tone
 
 const COLUMNS: readonly Column<ListedAccount>[] = [
   { head: 'Account', kind: 'wide', cell: ({ id }) => <AccountLink id={id} /> },
-  { head: 'Status', cell: (account) => <AccountStatus {...account} /> },
-  { head: 'Key identifier', kind: 'wide', cell: ({ eab_kid }) => eab_kid ?? <span class="quiet">–</span> },
-  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+  { head: 'Status', by: ({ status }) => status, cell: (account) => <AccountStatus {...account} /> },
+  {
+    head: 'Key identifier',
+    kind: 'wide',
+    by: ({ eab_kid }) => eab_kid,
+    cell: ({ eab_kid }) => eab_kid ?? <span class="quiet">–</span>,
+  },
+  {
+    head: 'Created',
+    kind: 'fixed',
+    by: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} />,
+  },
 ]
 
 const CSV: CsvFile<ListedAccount> = {

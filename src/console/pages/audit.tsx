@@ -3,8 +3,10 @@
 import { useState } from 'preact/hooks'
 import { call, type Input, lines, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'
+import { saveFile } from '../components/csv.tsx'
 import { type Filter, useSubmit } from '../components/form.tsx'
-import { type Column, ListPage, saveFile } from '../components/table.tsx'
+import { ListPage } from '../components/list.tsx'
+import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
@@ -18,7 +20,12 @@ function columnsOf(users: readonly User[]): Column<Entry>[] {
   const nameOf = (id: string | null, details: Entry['details']) =>
     id === null ? String(details['operator'] ?? 'command line') : (names.get(id) ?? id)
   return [
-    { head: 'Time', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
+    {
+      head: 'Time',
+      kind: 'fixed',
+      by: ({ created_at }) => created_at,
+      cell: ({ created_at }) => <Time at={created_at} relative={false} />,
+    },
     { head: 'User', kind: 'fixed', cell: ({ user_id, details }) => nameOf(user_id, details) },
     { head: 'Action', kind: 'fixed', cell: ({ action }) => <code>{action}</code> },
     {

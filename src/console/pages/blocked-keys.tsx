@@ -5,9 +5,10 @@ import { call, type Output, useList } from '../api.ts'
 import { Allowed, Badge, Empty, fieldError, Problem, Time } from '../components/basics.tsx'
 import { Action, Confirm } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
+import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
 import { Skeleton } from '../components/skeleton.tsx'
-import { type Column, ListPage } from '../components/table.tsx'
+import type { Column } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 
 type Key = Output<'listBlockedKeys'>[number]
@@ -23,7 +24,12 @@ const columnsOf = (reload: () => void): Column<Key>[] => [
     ),
   },
   { head: 'Source', cell: ({ source }) => <Badge>{source}</Badge> },
-  { head: 'Since', kind: 'fixed', cell: ({ blocked_at }) => <Time at={blocked_at} /> },
+  {
+    head: 'Since',
+    kind: 'fixed',
+    by: ({ blocked_at }) => blocked_at,
+    cell: ({ blocked_at }) => <Time at={blocked_at} />,
+  },
   {
     head: 'Actions',
     // Keys of a file are unblocked in the file.

@@ -2,10 +2,10 @@
 
 import { useState } from 'preact/hooks'
 import { call, type Output } from '../api.ts'
+import { saveFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import { SelectField } from '../components/form.tsx'
 import { tell } from '../components/page.tsx'
-import { saveFile } from '../components/table.tsx'
 import { derOf } from '../format.ts'
 import { KEY_COMPROMISE, RENEWAL_ADVICE, REVOCATION_REASONS } from '../labels.ts'
 

@@ -161,7 +161,7 @@ const CHAIN_COLUMNS: readonly Column<Details['chain'][number]>[] = [
 
 const LOG_COLUMNS: readonly Column<Details['timestamps'][number]>[] = [
   { head: 'Log', kind: 'wide', cell: ({ log_url }) => log_url },
-  { head: 'Signed', kind: 'fixed', cell: ({ signed_at }) => <Time at={signed_at} /> },
+  { head: 'Signed', kind: 'fixed', by: ({ signed_at }) => signed_at, cell: ({ signed_at }) => <Time at={signed_at} /> },
   { head: 'Signature checked', kind: 'fixed', cell: ({ verified }) => (verified ? 'yes' : 'no') },
 ]
 

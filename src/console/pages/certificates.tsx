@@ -2,10 +2,13 @@
 
 import { call, can, type Input, type Output, useList } from '../api.ts'
 import { Badge, ButtonLink, Empty, Time } from '../components/basics.tsx'
+import type { CsvFile } from '../components/csv.tsx'
 import { Action } from '../components/dialog.tsx'
 import { DayField, SelectField, TextField, useTyped } from '../components/form.tsx'
+import { List } from '../components/list.tsx'
 import { Page, tell } from '../components/page.tsx'
-import { type Column, type CsvFile, List } from '../components/table.tsx'
+import { SavedViews } from '../components/saved-views.tsx'
+import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { CERTIFICATE_FILTERS, RENEWAL_ADVICE } from '../labels.ts'
 import { changeQuery, go, href, type PageProps, type Query } from '../router.ts'
@@ -54,6 +57,7 @@ export function CertificatesPage({ query, entry }: PageProps) {
         </ButtonLink>
       }
     >
+      <SavedViews path="/certificates" query={query} />
       <Search query={query} />
       <Chips query={query} />
       <List<ListedCertificate>

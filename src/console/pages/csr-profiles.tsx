@@ -5,8 +5,9 @@ import { call, can, type Output, useApi, useList } from '../api.ts'
 import { ButtonLink, Empty, Facts, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
+import { ListPage } from '../components/list.tsx'
 import { Page, tell } from '../components/page.tsx'
-import { type Column, ListPage } from '../components/table.tsx'
+import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { go, href, type PageProps } from '../router.ts'
 import { CsrTrial, ProfileTrial } from './csr-profile-trial.tsx'
@@ -19,6 +20,7 @@ const COLUMNS: readonly Column<ListedProfile>[] = [
   {
     head: 'Name',
     kind: 'wide',
+    by: ({ name }) => name,
     cell: ({ id, name }) => <a href={href(`/csr-profiles/${id}`)}>{name}</a>,
   },
   { head: 'Description', kind: 'wide', cell: ({ description }) => description },
@@ -27,7 +29,12 @@ const COLUMNS: readonly Column<ListedProfile>[] = [
     kind: 'number',
     cell: ({ profile_data }) => Object.keys(profile_data).length,
   },
-  { head: 'Changed', kind: 'fixed', cell: ({ updated_at }) => <Time at={updated_at} /> },
+  {
+    head: 'Changed',
+    kind: 'fixed',
+    by: ({ updated_at }) => updated_at,
+    cell: ({ updated_at }) => <Time at={updated_at} />,
+  },
 ]
 
 export function CsrProfilesPage({ entry }: PageProps) {

@@ -3,10 +3,12 @@
 import { useState } from 'preact/hooks'
 import { call, type Input, type Output, useApi, useList } from '../api.ts'
 import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time } from '../components/basics.tsx'
+import type { CsvFile } from '../components/csv.tsx'
 import { Action, ShownOnce } from '../components/dialog.tsx'
 import { DayField, type Filter, TextField, useForm } from '../components/form.tsx'
+import { ListPage } from '../components/list.tsx'
 import { Page, tell } from '../components/page.tsx'
-import { type Column, type CsvFile, ListPage } from '../components/table.tsx'
+import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 import { endOfDay } from '../time-zone.ts'
@@ -25,16 +27,31 @@ function CredentialState({ credential }: { credential: Credential }) {
 }
 
 const COLUMNS: readonly Column<Credential>[] = [
-  { head: 'Key identifier', kind: 'wide', cell: ({ id, kid }) => <a href={href(`/eab/${id}`)}>{kid}</a> },
-  { head: 'Label', cell: ({ label }) => label },
+  {
+    head: 'Key identifier',
+    kind: 'wide',
+    by: ({ kid }) => kid,
+    cell: ({ id, kid }) => <a href={href(`/eab/${id}`)}>{kid}</a>,
+  },
+  { head: 'Label', by: ({ label }) => label, cell: ({ label }) => label },
   { head: 'Status', cell: (credential) => <CredentialState credential={credential} /> },
   {
     head: 'Uses',
     kind: 'fixed',
     cell: ({ uses, max_uses }) => (max_uses === null ? uses : `${uses} / ${max_uses}`),
   },
-  { head: 'Expires', kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
-  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
+  {
+    head: 'Expires',
+    kind: 'fixed',
+    by: ({ expires_at }) => expires_at,
+    cell: ({ expires_at }) => <Time at={expires_at} />,
+  },
+  {
+    head: 'Created',
+    kind: 'fixed',
+    by: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} relative={false} />,
+  },
 ]
 
 const CSV: CsvFile<Credential> = {

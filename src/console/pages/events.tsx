@@ -4,8 +4,9 @@ import { useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
 import { Badge, Copyable, Empty, Facts, Freshness, Ready, Time } from '../components/basics.tsx'
 import { Dialog } from '../components/dialog.tsx'
+import { List } from '../components/list.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
-import { type Column, List, Table } from '../components/table.tsx'
+import { type Column, Table } from '../components/table.tsx'
 import { countText, spanText } from '../format.ts'
 import type { PageProps } from '../router.ts'
 
@@ -65,7 +66,12 @@ function DeadLetters({ entry }: { entry: number }) {
     { head: 'Event', cell: ({ kind }) => <code>{kind}</code> },
     { head: 'Consumer', cell: ({ consumer }) => consumer },
     { head: 'Error', kind: 'wide', cell: ({ error }) => error },
-    { head: 'Failed', kind: 'fixed', cell: ({ failed_at }) => <Time at={failed_at} /> },
+    {
+      head: 'Failed',
+      kind: 'fixed',
+      by: ({ failed_at }) => failed_at,
+      cell: ({ failed_at }) => <Time at={failed_at} />,
+    },
     {
       head: 'Actions',
       cell: (letter) => (

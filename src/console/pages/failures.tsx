@@ -2,7 +2,8 @@
 
 import { type Input, type Output, useList } from '../api.ts'
 import { AccountLink, Badge, Empty, Time } from '../components/basics.tsx'
-import { type Column, ListPage } from '../components/table.tsx'
+import { ListPage } from '../components/list.tsx'
+import type { Column } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { instantText, zoneName } from '../time-zone.ts'
 import { type Explanation, explainFailure } from './failure-words.ts'
@@ -29,7 +30,12 @@ function Why({ failure }: { failure: Failure }) {
 }
 
 const COLUMNS: readonly Column<Failure>[] = [
-  { head: 'Time', kind: 'fixed', cell: ({ occurred_at }) => <Time at={occurred_at} relative={false} /> },
+  {
+    head: 'Time',
+    kind: 'fixed',
+    by: ({ occurred_at }) => occurred_at,
+    cell: ({ occurred_at }) => <Time at={occurred_at} relative={false} />,
+  },
   {
     head: 'What failed',
     kind: 'wide',

@@ -5,8 +5,9 @@ import { call, type Output, useApi, useList } from '../api.ts'
 import { AccountLink, Allowed, Empty, fieldError, Problem, Ready, Time } from '../components/basics.tsx'
 import { Action } from '../components/dialog.tsx'
 import { TextField, useSubmit } from '../components/form.tsx'
+import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
-import { type Column, ListPage } from '../components/table.tsx'
+import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
 
@@ -50,9 +51,19 @@ const accountsText = ({ account_ids, more_accounts }: Identifier) =>
   countText(account_ids.length) + (more_accounts ? '+' : '')
 
 const columnsOf = (reload: () => void): Column<Identifier>[] => [
-  { head: 'Identifier', kind: 'wide', cell: ({ identifier_value }) => <code>{identifier_value}</code> },
+  {
+    head: 'Identifier',
+    kind: 'wide',
+    by: ({ identifier_value }) => identifier_value,
+    cell: ({ identifier_value }) => <code>{identifier_value}</code>,
+  },
   { head: 'Accounts', kind: 'wide', cell: (one) => <AccountsOf identifier={one} /> },
-  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+  {
+    head: 'Created',
+    kind: 'fixed',
+    by: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} />,
+  },
   {
     head: 'Actions',
     cell: (one) => (

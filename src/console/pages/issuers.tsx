@@ -2,9 +2,11 @@
 
 import { call, type Output, useApi, useList } from '../api.ts'
 import { Allowed, Badge, Copyable, Empty, Problem, Ready, Time } from '../components/basics.tsx'
+import { saveFile } from '../components/csv.tsx'
 import { useSubmit } from '../components/form.tsx'
+import { List } from '../components/list.tsx'
 import { Page, tell } from '../components/page.tsx'
-import { type Column, List, saveFile, Table } from '../components/table.tsx'
+import { type Column, Table } from '../components/table.tsx'
 import { countText } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
 

@@ -5,8 +5,9 @@ import { call, type Input, type Output, useApi, useList } from '../api.ts'
 import { Badge, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
 import { Action, Dialog } from '../components/dialog.tsx'
 import { type Filter, TextField, useForm } from '../components/form.tsx'
+import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
-import { type Column, ListPage } from '../components/table.tsx'
+import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import type { PageProps } from '../router.ts'
 
@@ -30,10 +31,15 @@ const columnsOf = (open: (id: string) => void): Column<Notification>[] => [
     kind: 'word',
     cell: ({ notification_type }) => notification_type.replaceAll('_', ' '),
   },
-  { head: 'Recipient', kind: 'wide', cell: ({ recipient }) => recipient },
-  { head: 'Status', cell: ({ status }) => <State status={status} /> },
+  { head: 'Recipient', kind: 'wide', by: ({ recipient }) => recipient, cell: ({ recipient }) => recipient },
+  { head: 'Status', by: ({ status }) => status, cell: ({ status }) => <State status={status} /> },
   { head: 'Error', kind: 'wide', cell: ({ error_detail }) => error_detail },
-  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} relative={false} /> },
+  {
+    head: 'Created',
+    kind: 'fixed',
+    by: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} relative={false} />,
+  },
 ]
 
 const FILTERS: readonly Filter[] = [

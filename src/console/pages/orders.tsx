@@ -2,9 +2,11 @@
 
 import { type Input, type Output, useApi, useList } from '../api.ts'
 import { AccountLink, Badge, Copyable, Empty, Facts, Ready, Time, type Tone } from '../components/basics.tsx'
+import type { CsvFile } from '../components/csv.tsx'
 import type { Filter } from '../components/form.tsx'
+import { ListPage } from '../components/list.tsx'
 import { Page, Section } from '../components/page.tsx'
-import { type Column, type CsvFile, ListPage, Table } from '../components/table.tsx'
+import { type Column, Table } from '../components/table.tsx'
 import { href, type PageProps } from '../router.ts'
 import { withWholeDays } from '../time-zone.ts'
 import { FailureList } from './failures.tsx'
@@ -31,9 +33,14 @@ export const ORDER_COLUMNS: readonly Column<ListedOrder>[] = [
       <a href={href(`/orders/${id}`)}>{identifiers.map(({ value }) => value).join(', ')}</a>
     ),
   },
-  { head: 'Status', cell: ({ status }) => <OrderStatus status={status} /> },
+  { head: 'Status', by: ({ status }) => status, cell: ({ status }) => <OrderStatus status={status} /> },
   { head: 'Error', kind: 'wide', cell: reasonOf },
-  { head: 'Created', kind: 'fixed', cell: ({ created_at }) => <Time at={created_at} /> },
+  {
+    head: 'Created',
+    kind: 'fixed',
+    by: ({ created_at }) => created_at,
+    cell: ({ created_at }) => <Time at={created_at} />,
+  },
 ]
 
 const WITH_ACCOUNT: readonly Column<ListedOrder>[] = [

@@ -5,8 +5,9 @@ import { call, type Output, useList } from '../api.ts'
 import { Badge, Empty, Time } from '../components/basics.tsx'
 import { Action, ShownOnce } from '../components/dialog.tsx'
 import { DayField, SelectField, TextField, useForm } from '../components/form.tsx'
+import { ListPage } from '../components/list.tsx'
 import { tell } from '../components/page.tsx'
-import { type Column, ListPage } from '../components/table.tsx'
+import type { Column } from '../components/table.tsx'
 import { ROLE_OPTIONS, ROLES } from '../labels.ts'
 import type { PageProps } from '../router.ts'
 import type { Role } from '../stored-session.ts'
@@ -22,11 +23,21 @@ function Status({ revoked_at, expires_at }: Token) {
 }
 
 const columnsOf = (reload: () => void): Column<Token>[] => [
-  { head: 'Name', kind: 'wide', cell: ({ name }) => name },
-  { head: 'Role', cell: ({ role }) => ROLES[role] },
+  { head: 'Name', kind: 'wide', by: ({ name }) => name, cell: ({ name }) => name },
+  { head: 'Role', by: ({ role }) => ROLES[role], cell: ({ role }) => ROLES[role] },
   { head: 'Status', cell: (token) => <Status {...token} /> },
-  { head: 'Expires', kind: 'fixed', cell: ({ expires_at }) => <Time at={expires_at} /> },
-  { head: 'Last used', kind: 'fixed', cell: ({ last_used_at }) => <Time at={last_used_at} /> },
+  {
+    head: 'Expires',
+    kind: 'fixed',
+    by: ({ expires_at }) => expires_at,
+    cell: ({ expires_at }) => <Time at={expires_at} />,
+  },
+  {
+    head: 'Last used',
+    kind: 'fixed',
+    by: ({ last_used_at }) => last_used_at,
+    cell: ({ last_used_at }) => <Time at={last_used_at} />,
+  },
   {
     head: 'Actions',
     cell: ({ id, name, revoked_at }) =>

@@ -5,8 +5,9 @@ import { call, can, type Output, useApi, useList } from '../api.ts'
 import { Badge, Facts, Ready, Time } from '../components/basics.tsx'
 import { Action, ShownOnce } from '../components/dialog.tsx'
 import { SelectField, TextField, useForm } from '../components/form.tsx'
+import { ListPage } from '../components/list.tsx'
 import { Page, tell } from '../components/page.tsx'
-import { type Column, ListPage } from '../components/table.tsx'
+import type { Column } from '../components/table.tsx'
 import { ROLE_OPTIONS, ROLES } from '../labels.ts'
 import type { PageProps } from '../router.ts'
 import { forget, type Role, useSession } from '../stored-session.ts'
@@ -47,14 +48,19 @@ export function UsersPage({ entry }: PageProps) {
 
 /** Users do not change or delete themselves here. */
 const columnsOf = (me: string | undefined, reload: () => void, show: Show): Column<User>[] => [
-  { head: 'Username', cell: ({ username }) => username },
-  { head: 'Mail address', kind: 'word', cell: ({ email }) => email },
-  { head: 'Role', cell: ({ role }) => ROLES[role] },
+  { head: 'Username', by: ({ username }) => username, cell: ({ username }) => username },
+  { head: 'Mail address', kind: 'word', by: ({ email }) => email, cell: ({ email }) => email },
+  { head: 'Role', by: ({ role }) => ROLES[role], cell: ({ role }) => ROLES[role] },
   {
     head: 'Status',
     cell: ({ enabled }) => <Badge tone={enabled ? 'good' : 'plain'}>{enabled ? 'enabled' : 'disabled'}</Badge>,
   },
-  { head: 'Last login', kind: 'fixed', cell: ({ last_login_at }) => <Time at={last_login_at} relative={false} /> },
+  {
+    head: 'Last login',
+    kind: 'fixed',
+    by: ({ last_login_at }) => last_login_at,
+    cell: ({ last_login_at }) => <Time at={last_login_at} relative={false} />,
+  },
   {
     head: 'Actions',
     cell: (user) =>
