@@ -50,6 +50,7 @@ export const AUDIT_ACTIONS = [
   'crl.rebuild',
   'notification.retry',
   'notification.purge',
+  'notification.test',
   'event.retry',
   'backend.revocation_given_up',
   'audit.export',
