@@ -13,7 +13,7 @@ import {
 } from '../../store/account-list.ts'
 import { deactivateAccount } from '../../store/account-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { flagParameter, instantParameter, line, time, timestamp, uuid } from '../schemas.ts'
@@ -63,7 +63,8 @@ const params = z.strictObject({ account_id: uuid() })
 export const ACCOUNTS = endpointGroup('Accounts', {
   listAccounts: endpoint({
     route: 'GET /accounts',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists ACME accounts, the newest first.',
     query: z.strictObject({
       status: z.enum(ACCOUNT_STATUSES).optional(),
@@ -95,7 +96,8 @@ export const ACCOUNTS = endpointGroup('Accounts', {
   }),
   getAccount: endpoint({
     route: 'GET /accounts/{account_id}',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Shows one ACME account with its contacts.',
     params,
     reply: { status: 200, schema: AccountDetails },
@@ -108,7 +110,7 @@ export const ACCOUNTS = endpointGroup('Accounts', {
   }),
   deactivateAccount: endpoint({
     route: 'POST /accounts/{account_id}/deactivate',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Deactivates an ACME account and its authorizations, for good.',
     params,
     reply: { status: 200, schema: AccountDetails },

@@ -12,7 +12,7 @@ import type { TbsCertificate } from '../../shared/pki/tbs-certificate.ts'
 import type { FoundCertificate } from '../../store/certificate-list.ts'
 import { findIssuerChain } from '../../store/certificate-store.ts'
 import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { time, timestamp } from '../schemas.ts'
 import { Certificate, certificateBody, params, query, requireContent } from './certificate-endpoints.ts'
 
@@ -47,7 +47,8 @@ const CertificateDetails = z
 export const CERTIFICATE_DETAILS = endpointGroup('Certificates', {
   getCertificateDetails: endpoint({
     route: 'GET /certificates/{serial}/details',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Shows one certificate with its extensions, chain, timestamps and renewal window.',
     params,
     query,

@@ -18,7 +18,7 @@ import {
 import { findIssuerChain } from '../../store/certificate-store.ts'
 import { CERTIFICATE_SORTS, type CertificateSort } from '../../store/certificate-ways.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import {
   fingerprint,
@@ -80,7 +80,8 @@ export const query = z.strictObject({
 export const CERTIFICATES = endpointGroup('Certificates', {
   listCertificates: endpoint({
     route: 'GET /certificates',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists certificates, the newest first; filtered by expiry, the one that expires last.',
     query: z.strictObject({
       account_id: uuid().optional(),
@@ -142,7 +143,8 @@ export const CERTIFICATES = endpointGroup('Certificates', {
   }),
   getCertificate: endpoint({
     route: 'GET /certificates/{serial}',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary:
       'Shows one certificate by its serial number. When several have it, one of an account comes first, then the newest.',
     params,
@@ -154,7 +156,8 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     }),
   }),
   getCertificateByFingerprint: endpoint({
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     route: 'GET /certificates/by-fingerprint/{fingerprint}',
     summary: 'Shows one certificate by its SHA-256 fingerprint.',
     params: z.strictObject({ fingerprint: fingerprint() }),
@@ -166,7 +169,8 @@ export const CERTIFICATES = endpointGroup('Certificates', {
   }),
   getCertificatePem: endpoint({
     route: 'GET /certificates/{serial}/pem',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Gives the certificate alone as PEM.',
     params,
     query,
@@ -178,7 +182,8 @@ export const CERTIFICATES = endpointGroup('Certificates', {
   }),
   getCertificateChain: endpoint({
     route: 'GET /certificates/{serial}/chain',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Gives the certificate and its issuers as PEM.',
     params,
     query,

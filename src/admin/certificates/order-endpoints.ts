@@ -8,7 +8,7 @@ import { uuidTime } from '../../shared/lib/uuid.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
 import { createInspectStore, type InspectedAuthorization } from '../../store/inspect-store.ts'
 import { type ListedOrder, listOrders, skipOfOrders } from '../../store/order-list.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { instantParameter, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 
@@ -105,7 +105,8 @@ function authorizationBody(authorization: InspectedAuthorization): z.input<typeo
 export const ORDERS = endpointGroup('Orders', {
   listOrders: endpoint({
     route: 'GET /orders',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists orders, the newest first.',
     query: z.strictObject({
       account_id: uuid().optional(),
@@ -132,7 +133,8 @@ export const ORDERS = endpointGroup('Orders', {
   }),
   getOrder: endpoint({
     route: 'GET /orders/{order_id}',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Shows one order with its authorizations and their evidence.',
     params: z.strictObject({ order_id: uuid() }),
     reply: { status: 200, schema: OrderDetails },
@@ -153,7 +155,8 @@ export const ORDERS = endpointGroup('Orders', {
   }),
   getAuthorization: endpoint({
     route: 'GET /authorizations/{authorization_id}',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Shows one authorization with its challenges and evidence.',
     params: z.strictObject({ authorization_id: uuid() }),
     reply: { status: 200, schema: Authorization },

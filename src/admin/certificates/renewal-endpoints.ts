@@ -7,7 +7,7 @@ import { advisedWindow, type RenewalWindow } from '../../domain/renewal-window.t
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { type AdviceSelection, createRenewalAdvice } from '../../store/renewal-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
 import { fingerprint, instantParameter, serialNumber, time, timestamp, whenSound } from '../schemas.ts'
 
@@ -36,7 +36,8 @@ function selectionOf({ serial_numbers, issuer, issued_before }: z.output<ReturnT
 export const RENEWALS = endpointGroup('Renewals', {
   adviseRenewal: endpoint({
     route: 'POST /renewals',
-    roles: ADMINS,
+    permission: 'advise_renewal',
+    scope: 'accounts',
     summary: 'Advises the clients of certificates to renew them now.',
     body: z.strictObject({
       filter: filter(),
@@ -61,7 +62,8 @@ export const RENEWALS = endpointGroup('Renewals', {
   }),
   clearRenewals: endpoint({
     route: 'DELETE /renewals',
-    roles: ADMINS,
+    permission: 'advise_renewal',
+    scope: 'accounts',
     summary: 'Withdraws advice to renew now.',
     body: z.strictObject({ filter: filter() }),
     reply: { status: 200, schema: z.strictObject({ certificates: z.int() }) },

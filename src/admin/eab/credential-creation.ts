@@ -8,7 +8,7 @@ import { normalizeAllowedIdentifier } from '../../domain/allowlist.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { encodeBase64url } from '../../shared/lib/encoding.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { grantProfile, requireHeld } from '../profiles/profile-assignments.ts'
 import { futureInstant, line, uuid } from '../schemas.ts'
@@ -43,7 +43,8 @@ const WantedCredential = z.strictObject({
 export const EAB_CREATION = endpointGroup('EAB credentials', {
   createEabCredential: endpoint({
     route: 'POST /eab',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'credentials',
     summary: 'Makes a credential and shows its HMAC key.',
     body: WantedCredential,
     reply: { status: 201, schema: EabCredentialWithKey },

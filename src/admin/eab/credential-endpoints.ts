@@ -4,7 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
@@ -95,7 +95,8 @@ const RevokedEabCredential = z
 export const EAB = endpointGroup('EAB credentials', {
   listEabCredentials: endpoint({
     route: 'GET /eab',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'credentials',
     summary: 'Lists credentials, the newest first.',
     reply: { status: 200, schema: z.array(EabCredential) },
     query: z.strictObject({
@@ -113,7 +114,8 @@ export const EAB = endpointGroup('EAB credentials', {
   }),
   getEabCredential: endpoint({
     route: 'GET /eab/{cred_id}',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'credentials',
     summary: 'Shows one credential without its key.',
     params: credentialParams,
     reply: { status: 200, schema: EabCredential },
@@ -122,7 +124,8 @@ export const EAB = endpointGroup('EAB credentials', {
   }),
   getCascadeOfEab: endpoint({
     route: 'GET /eab/{cred_id}/cascade',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'credentials',
     summary: 'Counts the rows that a revocation would change, and the certificates that would stay valid.',
     params: credentialParams,
     reply: { status: 200, schema: EabCascade },
@@ -134,7 +137,8 @@ export const EAB = endpointGroup('EAB credentials', {
   }),
   revokeEabCredential: endpoint({
     route: 'POST /eab/{cred_id}/revoke',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'credentials',
     summary: 'Revokes a credential, the accounts registered with it and their authorizations.',
     params: credentialParams,
     reply: { status: 200, schema: RevokedEabCredential },

@@ -5,7 +5,7 @@ import { notFound } from '../../domain/admin-error.ts'
 import { parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { accountExists } from '../../store/account-list.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
 import {
@@ -100,7 +100,7 @@ const associationParams = z.strictObject({ identifier_id: uuid(), account_id: uu
 export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   listAllowedIdentifiers: endpoint({
     route: 'GET /allowed-identifiers',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Lists all identifiers, the newest first.',
     reply: { status: 200, schema: z.array(AllowedIdentifier) },
     query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
@@ -114,7 +114,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   createAllowedIdentifier: endpoint({
     route: 'POST /allowed-identifiers',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Makes an identifier: a name, `*.name` for a name and all below it, an address or a network.',
     body: z.strictObject({ type: z.enum(['dns', 'ip']), value: line(255) }),
     reply: { status: 201, schema: AllowedIdentifier },
@@ -127,7 +127,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   getAllowedIdentifier: endpoint({
     route: 'GET /allowed-identifiers/{identifier_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Shows one identifier.',
     params,
     reply: { status: 200, schema: AllowedIdentifier },
@@ -140,7 +140,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   deleteAllowedIdentifier: endpoint({
     route: 'DELETE /allowed-identifiers/{identifier_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Deletes an identifier, and with it all its grants to accounts and credentials.',
     params,
     reply: { status: 204 },
@@ -153,7 +153,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   addAccountToIdentifier: endpoint({
     route: 'PUT /allowed-identifiers/{identifier_id}/accounts/{account_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Allows an identifier to an account itself.',
     params: associationParams,
     reply: { status: 204 },
@@ -166,7 +166,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   removeAccountFromIdentifier: endpoint({
     route: 'DELETE /allowed-identifiers/{identifier_id}/accounts/{account_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Takes it back. Grants by the credential of the account stay.',
     params: associationParams,
     reply: { status: 204 },
@@ -179,7 +179,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   listIdentifiersOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/allowed-identifiers',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Lists the identifiers that an account may request.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(IdentifierOfAccount) },
@@ -194,7 +194,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   changeIdentifiersOfAccount: endpoint({
     route: 'POST /accounts/{account_id}/allowed-identifiers',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Allows some identifiers to an account itself and withdraws others, all in one commit.',
     params: z.strictObject({ account_id: uuid() }),
     body: ChangedIdentifiers,

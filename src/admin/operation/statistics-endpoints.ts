@@ -11,7 +11,7 @@ import {
   listFailures,
   readEventCounts,
 } from '../../store/event-statistics-store.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
 import { instantParameter, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
 
@@ -44,7 +44,7 @@ function failureBody({ event_id, account_id, kind, occurred_at, data }: Kept): z
 export const EVENT_COUNTS = endpointGroup('Events', {
   getEventCounts: endpoint({
     route: 'GET /events/counts',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Counts events by hour and kind, the oldest hour first; an hour without events is left out.',
     query: z.strictObject({ hours: wholeParameter(1, MOST_HOURS).default(24) }),
     reply: { status: 200, schema: z.array(EventCount) },
@@ -61,7 +61,8 @@ export const EVENT_COUNTS = endpointGroup('Events', {
 export const FAILURES = endpointGroup('Accounts', {
   listFailures: endpoint({
     route: 'GET /failures',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists failures of all accounts within 30 days, the newest first. The last 50 of each account are kept.',
     query: z.strictObject({ since: instantParameter().optional(), ...offsetParameters() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
@@ -72,7 +73,8 @@ export const FAILURES = endpointGroup('Accounts', {
   }),
   listFailuresOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/failures',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists the last 50 failures of an account within 30 days, the newest first.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(AccountFailure) },

@@ -7,7 +7,7 @@ import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { accountExists } from '../../store/account-list.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Note, Transaction } from '../audit/audit-log.ts'
 import { lockCredential, lockGrantsOfAccount } from '../eab/credential-store.ts'
 import { uuid } from '../schemas.ts'
@@ -38,7 +38,7 @@ const associationParams = z.strictObject({ profile_id: uuid(), account_id: uuid(
 export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
   assignCsrProfile: endpoint({
     route: 'PUT /csr-profiles/{profile_id}/accounts/{account_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Gives a profile to an account itself, where it wins over the profile of its credential.',
     params: associationParams,
     reply: { status: 204 },
@@ -51,7 +51,7 @@ export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
   }),
   unassignCsrProfile: endpoint({
     route: 'DELETE /csr-profiles/{profile_id}/accounts/{account_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Takes it back: the account has the profile of its credential, or none.',
     params: associationParams,
     reply: { status: 204 },
@@ -64,7 +64,7 @@ export const CSR_PROFILE_ASSIGNMENTS = endpointGroup('CSR profiles', {
   }),
   getCsrProfileOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/csr-profile',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows the profile that counts for an account, or null.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: CsrProfileOfAccount.nullable() },

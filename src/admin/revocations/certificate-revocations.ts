@@ -15,7 +15,7 @@ import { type FoundCertificate, findCertificatesBySerial } from '../../store/cer
 import { revokeCertificate } from '../../store/certificate-store.ts'
 import { recordUnseen } from '../../store/revocation-import.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
 import {
   Certificate,
@@ -46,7 +46,8 @@ type CrlOutcome = z.infer<typeof CrlOutcome>
 export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
   revokeCertificate: endpoint({
     route: 'POST /certificates/{serial}/revoke',
-    roles: ADMINS,
+    permission: 'revoke',
+    scope: 'accounts',
     summary: 'Revokes one certificate; the reason 1, keyCompromise, also blocks its key.',
     params,
     body: z
@@ -75,7 +76,7 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
   }),
   revokeFromCrl: endpoint({
     route: 'POST /certificates/revoke-from-crl',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Revokes all certificates that a CRL of one of our issuers lists, even those missing from the database.',
     body: z.strictObject({ crl: z.base64().max(MOST_OF_A_CRL).meta({ description: 'DER, base64.' }) }),
     reply: { status: 200, schema: CrlOutcome },

@@ -8,7 +8,7 @@ import { ROLES, type Role } from '../../domain/administrator.ts'
 import { uuidv7 } from '../../shared/lib/uuid.ts'
 import { pageById, type ReadPage } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { futureInstant, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
@@ -65,7 +65,7 @@ function tokenBody(row: ApiTokenRow): z.input<typeof ApiToken> {
 export const TOKENS = endpointGroup('API tokens', {
   listTokens: endpoint({
     route: 'GET /tokens',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Lists all API tokens, the newest first, revoked ones included.',
     reply: { status: 200, schema: z.array(ApiToken) },
     query: z.strictObject(placeParameters()),
@@ -76,7 +76,7 @@ export const TOKENS = endpointGroup('API tokens', {
   }),
   createToken: endpoint({
     route: 'POST /tokens',
-    roles: ADMINS,
+    permission: 'administer',
     needsSession: true,
     summary: 'Makes an API token, which never has more rights than its maker, and shows it once.',
     body: z.strictObject({
@@ -94,7 +94,7 @@ export const TOKENS = endpointGroup('API tokens', {
   }),
   revokeToken: endpoint({
     route: 'DELETE /tokens/{token_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Revokes an API token, at once.',
     params: z.strictObject({ token_id: uuid() }),
     reply: { status: 204 },

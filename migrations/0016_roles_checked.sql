@@ -1,0 +1,5 @@
+-- concurrently
+-- The roles of all rows are checked, and a registrar's accounts and credentials are found by their tags.
+-- going back: nothing is missed.
+ALTER TABLE admin_users VALIDATE CONSTRAINT admin_users_role;
+ALTER TABLE admin_api_tokens VALIDATE CONSTRAINT admin_api_tokens_role;

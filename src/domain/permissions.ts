@@ -1,0 +1,84 @@
+/** Which roles may do what. Gate, OpenAPI document, manual, console and role test are made from this table. */
+
+import type { Role } from './administrator.ts'
+
+/** Each endpoint of the Admin API names one of these, or none for an endpoint without a token. */
+export const PERMISSIONS = {
+  /** Of its own session, password and user. */
+  use_session: ['admin', 'auditor', 'operator', 'registrar'],
+  /** All but credentials and allowed identifiers. */
+  read: ['admin', 'auditor', 'operator'],
+  /** Accounts with their orders, authorizations, certificates and failures. */
+  read_accounts: ['admin', 'auditor', 'operator', 'registrar'],
+  /** Bulk revocation, blocked keys, CRLs, maintenance, the signing switch, notifications and events. */
+  operate: ['admin', 'operator'],
+  revoke: ['admin', 'operator', 'registrar'],
+  advise_renewal: ['admin', 'operator', 'registrar'],
+  /** Credentials, and names and tags of accounts. */
+  onboard: ['admin', 'registrar'],
+  /** Users, API tokens, policy, terms, and what credentials and accounts are granted. */
+  administer: ['admin'],
+} as const satisfies Record<string, readonly Role[]>
+
+export type Permission = keyof typeof PERMISSIONS
+
+/** A registrar sees and changes only what has one of its tags. Other roles know no such bound. */
+const SCOPED_ROLE = 'registrar' satisfies Role
+export const isScoped = (role: Role): boolean => role === SCOPED_ROLE
+
+/** An endpoint with one of these says how it keeps to the tags of a registrar. */
+export type ScopedPermission = {
+  [P in Permission]: typeof SCOPED_ROLE extends (typeof PERMISSIONS)[P][number] ? P : never
+}[Permission]
+
+/** What a registrar reaches through an endpoint, as its description names it. */
+export const SCOPES = {
+  self: 'its own session and user',
+  accounts: 'accounts with one of its tags, and what belongs to them',
+  credentials: 'credentials with one of its tags',
+} as const
+export type ScopeName = keyof typeof SCOPES
+
+/** Tags, or `all` where none bounds the author. */
+export type Scope = 'all' | readonly string[]
+
+export const rolesOf = (permission: Permission): readonly Role[] => PERMISSIONS[permission]
+
+/** Without tags, a registrar reaches nothing. */
+export const scopeOf = ({ role, scope = [] }: { role: Role; scope?: readonly string[] }): Scope =>
+  isScoped(role) ? scope : 'all'
+
+/** Whether a role may do all that another one may, wherever that one may. */
+const includes = (role: Role, other: Role): boolean =>
+  role === other ||
+  (!isScoped(role) &&
+    Object.values<readonly Role[]>(PERMISSIONS).every((roles) => !roles.includes(other) || roles.includes(role)))
+
+/** Roles have no order: of an auditor and a registrar none is the lesser. @returns undefined for such a pair */
+export function lesserRole(one: Role, other: Role): Role | undefined {
+  if (includes(one, other)) return other
+  return includes(other, one) ? one : undefined
+}
+
+/** The role and tags that hold for an API token: never more than its own, and never more than its maker's. */
+export function lesserAuthority(token: Authority, maker: Authority): Authority | undefined {
+  const role = lesserRole(token.role, maker.role)
+  if (role === undefined) return undefined
+  const [own, makers] = [scopeOf(token), scopeOf(maker)]
+  if (own === 'all' || makers === 'all') return { role, scope: own === 'all' ? tagsOf(makers) : tagsOf(own) }
+  return { role, scope: own.filter((tag) => makers.includes(tag)) }
+}
+
+const tagsOf = (scope: Scope): readonly string[] => (scope === 'all' ? [] : scope)
+
+export interface Authority {
+  role: Role
+  scope: readonly string[]
+}
+
+/** Whether an author who began with one authority still has at least that. */
+export function stillHas(began: Authority, now: Authority): boolean {
+  const [before, after] = [scopeOf(began), scopeOf(now)]
+  const keepsTags = after === 'all' || (before !== 'all' && before.every((tag) => after.includes(tag)))
+  return keepsTags && includes(now.role, began.role)
+}
