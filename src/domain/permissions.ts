@@ -39,6 +39,8 @@ export const SCOPES = {
 } as const
 export type ScopeName = keyof typeof SCOPES
 
+export const SCOPE_RULE = 'must have one or more tags for the role registrar, and none for other roles'
+
 /** Tags, or `all` where none bounds the author. */
 export type Scope = 'all' | readonly string[]
 
@@ -76,9 +78,9 @@ export interface Authority {
   scope: readonly string[]
 }
 
-/** Whether an author who began with one authority still has at least that. */
-export function stillHas(began: Authority, now: Authority): boolean {
-  const [before, after] = [scopeOf(began), scopeOf(now)]
-  const keepsTags = after === 'all' || (before !== 'all' && before.every((tag) => after.includes(tag)))
-  return keepsTags && includes(now.role, began.role)
+/** Whether one may do all that the other may. */
+export function includesAuthority(one: Authority, other: Authority): boolean {
+  const [wide, narrow] = [scopeOf(one), scopeOf(other)]
+  const hasTags = wide === 'all' || (narrow !== 'all' && narrow.every((tag) => wide.includes(tag)))
+  return hasTags && includes(one.role, other.role)
 }

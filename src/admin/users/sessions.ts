@@ -10,7 +10,7 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { type Actor, ROLES, type SessionMethod } from '../../domain/administrator.ts'
-import { type Authority, lesserAuthority, stillHas } from '../../domain/permissions.ts'
+import { type Authority, includesAuthority, lesserAuthority } from '../../domain/permissions.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 
 const None = z.object({})
@@ -126,7 +126,7 @@ export async function requireAuthority(
   const current =
     sessionId === undefined ? await holdApiToken(tx, apiTokenId as string) : await holdSession(tx, sessionId)
   if (!current) throw noLongerGood()
-  if (role !== undefined && !stillHas({ role, scope }, current))
+  if (role !== undefined && !includesAuthority(current, { role, scope }))
     throw new AdminError('forbidden', `this needs the rights of ${role}, which have just been taken away`)
 }
 

@@ -4,11 +4,12 @@ import { isIP } from 'node:net'
 import { z } from 'zod/v4'
 import { AdminError } from '../../domain/admin-error.ts'
 import { isUsername, ROLES, USERNAME_RULE } from '../../domain/administrator.ts'
+import { SCOPE_RULE } from '../../domain/permissions.ts'
 import { isMailAddress, MAIL_ADDRESS } from '../../shared/lib/bounded.ts'
 import { pagesOfUsers, type UserRow } from '../../store/user-store.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, password, text, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
+import { line, password, tagList, text, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
 import { changeUser, createUser, removeUser, requireUser, resetPassword, unlockAddress, unlockUser } from './users.ts'
 
 const User = z
@@ -17,6 +18,7 @@ const User = z
     username: z.string(),
     email: z.string(),
     role: z.enum(ROLES),
+    scope: z.array(z.string()).meta({ description: 'Tags of accounts and credentials that a registrar looks after.' }),
     enabled: z.boolean(),
     created_at: timestamp(),
     updated_at: timestamp(),
@@ -29,12 +31,13 @@ const UserWithPassword = z
   .meta({ id: 'UserWithPassword' })
 
 function userBody(user: UserRow): z.input<typeof User> {
-  const { id, username, email, role, enabled, created_at, updated_at, last_login_at } = user
+  const { id, username, email, role, scope, enabled, created_at, updated_at, last_login_at } = user
   return {
     id,
     username,
     email,
     role,
+    scope: [...scope],
     enabled,
     created_at: time(created_at),
     updated_at: time(updated_at),
@@ -112,7 +115,12 @@ export const USERS = endpointGroup('Users', {
     permission: 'administer',
     needsSession: true,
     summary: 'Makes a user and shows the generated password.',
-    body: z.strictObject({ username: USERNAME, email: MAIL, role: z.enum(ROLES).default('auditor') }),
+    body: z.strictObject({
+      username: USERNAME,
+      email: MAIL,
+      role: z.enum(ROLES).default('auditor'),
+      scope: tagList().default([]).meta({ description: SCOPE_RULE }),
+    }),
     reply: { status: 201, schema: UserWithPassword },
     errors: ['conflict', 'rate_limited'],
     audit: 'user.create',
@@ -133,21 +141,22 @@ export const USERS = endpointGroup('Users', {
   updateUser: endpoint({
     route: 'PATCH /users/{user_id}',
     permission: 'administer',
-    summary: 'Changes role or access of a user, at once. An API token may take rights away, not give them.',
+    summary: 'Changes role, scope or access of a user, at once. An API token may take rights away, not give them.',
     params,
     body: z
-      .strictObject({ enabled: z.boolean().optional(), role: z.enum(ROLES).optional() })
+      .strictObject({
+        enabled: z.boolean().optional(),
+        role: z.enum(ROLES).optional(),
+        scope: tagList().optional().meta({ description: SCOPE_RULE }),
+      })
       .refine((change) => Object.keys(change).length > 0, {
-        error: "has neither 'enabled' nor 'role'",
+        error: "has none of 'enabled', 'role', 'scope'",
         when: whenSound,
       }),
     reply: { status: 200, schema: User },
     errors: ['not_found', 'conflict'],
     audit: 'user.update',
     async handle({ params, body, author }, { audit }) {
-      const gives = body.role === 'admin' || body.enabled === true
-      if (gives && author.apiTokenId !== undefined)
-        throw new AdminError('forbidden', 'giving rights needs a login; an API token may only take them away')
       return { body: userBody(await changeUser(audit, author, params.user_id, body)) }
     },
   }),
