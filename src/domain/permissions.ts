@@ -41,14 +41,14 @@ export type ScopeName = keyof typeof SCOPES
 
 export const SCOPE_RULE = 'must have one or more tags for the role registrar, and none for other roles'
 
-/** Tags, or `all` where none bounds the author. */
-export type Scope = 'all' | readonly string[]
+/** Tags that bound what is reached; undefined for a role without such a bound. */
+export type Scope = readonly string[] | undefined
 
 export const rolesOf = (permission: Permission): readonly Role[] => PERMISSIONS[permission]
 
 /** Without tags, a registrar reaches nothing. */
 export const scopeOf = ({ role, scope = [] }: { role: Role; scope?: readonly string[] }): Scope =>
-  isScoped(role) ? scope : 'all'
+  isScoped(role) ? scope : undefined
 
 /** Whether a role may do all that another one may, wherever that one may. */
 const includes = (role: Role, other: Role): boolean =>
@@ -67,11 +67,8 @@ export function lesserAuthority(token: Authority, maker: Authority): Authority |
   const role = lesserRole(token.role, maker.role)
   if (role === undefined) return undefined
   const [own, makers] = [scopeOf(token), scopeOf(maker)]
-  if (own === 'all' || makers === 'all') return { role, scope: own === 'all' ? tagsOf(makers) : tagsOf(own) }
-  return { role, scope: own.filter((tag) => makers.includes(tag)) }
+  return { role, scope: (own ?? makers ?? []).filter((tag) => makers?.includes(tag) ?? true) }
 }
-
-const tagsOf = (scope: Scope): readonly string[] => (scope === 'all' ? [] : scope)
 
 export interface Authority {
   role: Role
@@ -81,6 +78,6 @@ export interface Authority {
 /** Whether one may do all that the other may. */
 export function includesAuthority(one: Authority, other: Authority): boolean {
   const [wide, narrow] = [scopeOf(one), scopeOf(other)]
-  const hasTags = wide === 'all' || (narrow !== 'all' && narrow.every((tag) => wide.includes(tag)))
+  const hasTags = wide === undefined || narrow?.every((tag) => wide.includes(tag)) === true
   return hasTags && includes(one.role, other.role)
 }

@@ -3,6 +3,7 @@
 import { z } from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
+import { scopeOf } from '../../domain/permissions.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
 import {
   type FoundAccount,
@@ -85,6 +86,7 @@ export const ACCOUNTS = endpointGroup('Accounts', {
         contactPart: contact,
         createdBefore: created_before,
         createdAfter: created_after,
+        scope: scopeOf(author),
       }
       const page = await readPageOf(
         (after, limit) => listAccounts(db, filter, after, limit),
@@ -103,7 +105,7 @@ export const ACCOUNTS = endpointGroup('Accounts', {
     reply: { status: 200, schema: AccountDetails },
     errors: ['not_found'],
     async handle({ params, author }, { db }) {
-      const account = await findAccount(db, params.account_id)
+      const account = await findAccount(db, params.account_id, scopeOf(author))
       if (!account) throw notFound('account')
       return { body: detailsBody(account, author) }
     },
@@ -125,10 +127,10 @@ export const ACCOUNTS = endpointGroup('Accounts', {
 /** As if its owner had asked (RFC 8555 §7.3.6); an account deactivated already stays as it is. */
 function deactivate(audit: AuditLog, actor: Actor, id: string): Promise<FoundAccount> {
   return audit.transaction(actor, async (tx, note) => {
-    const account = await findAccount(tx, id)
+    const account = await findAccount(tx, id, scopeOf(actor))
     if (!account) throw notFound('account')
     if (await deactivateAccount(queriesOf(tx), id)) note('account.deactivate', { account_id: id })
     else if (account.status === 'revoked') throw new AdminError('conflict', 'the account is revoked')
-    return (await findAccount(tx, id)) as FoundAccount
+    return (await findAccount(tx, id, scopeOf(actor))) as FoundAccount
   })
 }

@@ -2,6 +2,7 @@
 
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
+import { scopeOf } from '../../domain/permissions.ts'
 import { type RenewalWindow, renewalWindow, type WindowPolicy } from '../../domain/renewal-window.ts'
 import { fingerprintSha256, parseCertificate } from '../../shared/pki/certificate.ts'
 import type { Extension } from '../../shared/pki/extensions.ts'
@@ -54,8 +55,8 @@ export const CERTIFICATE_DETAILS = endpointGroup('Certificates', {
     query,
     reply: { status: 200, schema: CertificateDetails },
     errors: ['not_found'],
-    async handle({ params, query }, { db, policy }) {
-      const certificate = await requireContent(db, params.serial, query.issuer)
+    async handle({ params, query, author }, { db, policy }) {
+      const certificate = await requireContent(db, params.serial, scopeOf(author), query.issuer)
       return { body: await detailsBody(db, certificate, policy.renewal) }
     },
   }),

@@ -3,6 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { CERTIFICATE_STATUSES, type CertificateFilter } from '../../store/certificate-filter.ts'
@@ -106,7 +107,7 @@ export const CERTIFICATES = endpointGroup('Certificates', {
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(Certificate) },
-    async handle({ query }, { db, pages }) {
+    async handle({ query, author }, { db, pages }) {
       const { account_id, serial, domain, domain_suffix, sort, limit, offset, cursor } = query
       const { fingerprint, spki_sha256: spkiSha256, status, issuer, profile, issued_before, issued_after } = query
       const {
@@ -131,6 +132,7 @@ export const CERTIFICATES = endpointGroup('Certificates', {
         issuedBefore: issued_before,
         issuedAfter: issued_after,
         revokedAfter,
+        scope: scopeOf(author),
       }
       const order = sort ?? usualSort(filter)
       const page = await readPageOf(
@@ -151,8 +153,8 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     query,
     reply: { status: 200, schema: Certificate },
     errors: ['not_found'],
-    handle: async ({ params, query }, { db }) => ({
-      body: certificateBody(await requireCertificate(db, params.serial, query.issuer)),
+    handle: async ({ params, query, author }, { db }) => ({
+      body: certificateBody(await requireCertificate(db, params.serial, scopeOf(author), query.issuer)),
     }),
   }),
   getCertificateByFingerprint: endpoint({
@@ -163,8 +165,10 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: Certificate },
     errors: ['not_found'],
-    handle: async ({ params }, { db }) => ({
-      body: certificateBody(await known(db, await findCertificateByFingerprint(db, params.fingerprint))),
+    handle: async ({ params, author }, { db }) => ({
+      body: certificateBody(
+        await known(db, await findCertificateByFingerprint(db, params.fingerprint, scopeOf(author))),
+      ),
     }),
   }),
   getCertificatePem: endpoint({
@@ -176,8 +180,8 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/x-pem-file' },
     errors: ['not_found'],
-    handle: async ({ params, query }, { db }) => ({
-      body: encodePem('CERTIFICATE', (await requireContent(db, params.serial, query.issuer)).der),
+    handle: async ({ params, query, author }, { db }) => ({
+      body: encodePem('CERTIFICATE', (await requireContent(db, params.serial, scopeOf(author), query.issuer)).der),
     }),
   }),
   getCertificateChain: endpoint({
@@ -189,8 +193,8 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
     errors: ['not_found'],
-    async handle({ params, query }, { db }) {
-      const { der, issuer_fingerprint } = await requireContent(db, params.serial, query.issuer)
+    async handle({ params, query, author }, { db }) {
+      const { der, issuer_fingerprint } = await requireContent(db, params.serial, scopeOf(author), query.issuer)
       const issuers = (await findIssuerChain(queriesOf(db), issuer_fingerprint)) ?? []
       return { body: [der, ...issuers].map((certificate) => encodePem('CERTIFICATE', certificate)).join('') }
     },
@@ -211,15 +215,16 @@ function usualSort({ expiresAfter, expiresBefore, status, accountId, name }: Cer
 export async function requireCertificate(
   db: CommonQueryMethods,
   serialNumber: string,
+  scope: Scope,
   issuer?: string,
 ): Promise<FoundCertificate> {
-  const [first] = await findCertificatesBySerial(db, serialNumber, issuer === undefined ? undefined : [issuer])
+  const [first] = await findCertificatesBySerial(db, serialNumber, scope, issuer === undefined ? undefined : [issuer])
   return known(db, first)
 }
 
 /** As requireCertificate, for one whose DER is stored. */
-export async function requireContent(db: CommonQueryMethods, serialNumber: string, issuer?: string) {
-  const certificate = await requireCertificate(db, serialNumber, issuer)
+export async function requireContent(db: CommonQueryMethods, serialNumber: string, scope: Scope, issuer?: string) {
+  const certificate = await requireCertificate(db, serialNumber, scope, issuer)
   if (certificate.der.length > 0) return certificate
   throw notFound('certificate')
 }

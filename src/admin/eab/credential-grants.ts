@@ -1,6 +1,7 @@
 /** `/eab/{cred_id}/…`: what a binding credential grants to its accounts, names and a CSR profile. */
 
 import { z } from 'zod/v4'
+import { scopeOf } from '../../domain/permissions.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { giveToCredential, takeFromCredential } from '../profiles/profile-assignments.ts'
@@ -31,8 +32,8 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     reply: { status: 200, schema: z.array(PlainIdentifier) },
     errors: ['not_found'],
     query: z.strictObject(placeParameters()),
-    async handle({ params, query }, { db, pages }) {
-      await requireCredential(db, params.cred_id)
+    async handle({ params, query, author }, { db, pages }) {
+      await requireCredential(db, params.cred_id, scopeOf(author))
       const page = await readPageOf(pagesOfCredential(db, params.cred_id), longPageRequest(query, pages))
       return { body: page.rows.map(plainIdentifierBody), next: nextOf(page) }
     },
@@ -84,8 +85,8 @@ export const EAB_GRANTS = endpointGroup('EAB credentials', {
     params: credentialParams,
     reply: { status: 200, schema: CsrProfile.nullable() },
     errors: ['not_found'],
-    async handle({ params }, { db }) {
-      await requireCredential(db, params.cred_id)
+    async handle({ params, author }, { db }) {
+      await requireCredential(db, params.cred_id, scopeOf(author))
       const profile = await findProfileOfCredential(db, params.cred_id)
       return { body: profile && csrProfileBody(profile) }
     },

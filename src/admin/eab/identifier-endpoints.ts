@@ -3,6 +3,7 @@
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { parseAllowedIdentifier } from '../../domain/allowlist.ts'
+import { scopeOf } from '../../domain/permissions.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { accountExists } from '../../store/account-list.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
@@ -179,14 +180,15 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   listIdentifiersOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/allowed-identifiers',
-    permission: 'administer',
+    permission: 'onboard',
+    scope: 'accounts',
     summary: 'Lists the identifiers that an account may request.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(IdentifierOfAccount) },
     errors: ['not_found'],
     query: z.strictObject(placeParameters()),
-    async handle({ params, query }, { db, pages }) {
-      if (!(await accountExists(db, params.account_id))) throw notFound('account')
+    async handle({ params, query, author }, { db, pages }) {
+      if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
       const page = await readPageOf(pagesOfAccount(db, params.account_id), longPageRequest(query, pages))
       const body = page.rows.map((row) => ({ ...plainIdentifierBody(row), eab_credential_id: row.eab_credential_id }))
       return { body, next: nextOf(page) }

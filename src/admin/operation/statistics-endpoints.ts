@@ -4,6 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { EVENT_KINDS, FAILURE_KINDS } from '../../domain/event.ts'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { accountExists } from '../../store/account-list.ts'
 import {
   type AccountFailure as Kept,
@@ -66,8 +67,8 @@ export const FAILURES = endpointGroup('Accounts', {
     summary: 'Lists failures of all accounts within 30 days, the newest first. The last 50 of each account are kept.',
     query: z.strictObject({ since: instantParameter().optional(), ...offsetParameters() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
-    async handle({ query: { since = new Date(0), ...place } }, { db, pages }) {
-      const { rows, next } = await readByOffset(place, pages, (page) => listFailures(db, since, page))
+    async handle({ query: { since = new Date(0), ...place }, author }, { db, pages }) {
+      const { rows, next } = await readByOffset(place, pages, (page) => listFailures(db, since, scopeOf(author), page))
       return { body: rows.map(failureBody), next }
     },
   }),
@@ -79,14 +80,14 @@ export const FAILURES = endpointGroup('Accounts', {
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
     errors: ['not_found'],
-    handle: async ({ params }, { db }) => ({
-      body: (await failuresOf(db, params.account_id)).map(failureBody),
+    handle: async ({ params, author }, { db }) => ({
+      body: (await failuresOf(db, params.account_id, scopeOf(author))).map(failureBody),
     }),
   }),
 })
 
 /** The last 50, the newest first. */
-async function failuresOf(db: CommonQueryMethods, accountId: string): Promise<readonly Kept[]> {
-  if (!(await accountExists(db, accountId))) throw notFound('account')
+async function failuresOf(db: CommonQueryMethods, accountId: string, scope: Scope): Promise<readonly Kept[]> {
+  if (!(await accountExists(db, accountId, scope))) throw notFound('account')
   return listAccountFailures(db, accountId)
 }
