@@ -107,7 +107,7 @@ export function changeUser(
     // The tags of a registrar who becomes something else are forgotten.
     const { scope = isScoped(role) ? before.scope : [] } = wanted
     requireScope({ role, scope })
-    const gives = (enabled && !before.enabled) || !includesAuthority(before, { role, scope })
+    const gives = wanted.enabled === true || !includesAuthority(before, { role, scope })
     if (gives && actor.apiTokenId !== undefined)
       throw new AdminError('forbidden', 'giving rights needs a login; an API token may only take them away')
     const changes = changesOf(before, { enabled, role, scope })
