@@ -288,7 +288,7 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
     const account = accountIdOf(await boundClient(service, moved))
     await sql("UPDATE accounts SET tags = '{team-b}' WHERE id = $1", [account])
     for (const { id } of [shared, moved]) {
-      assert.equal((await registrar.get(`/eab/${id}`)).status, 200)
+      assert.equal((await registrar.get(`/eab/${id}`)).json.account_id, null)
       for (const reply of [
         await registrar.get(`/eab/${id}/cascade`),
         await registrar.send('POST', `/eab/${id}/revoke`),
