@@ -7,7 +7,7 @@ import type { Actor } from '../../domain/administrator.ts'
 import { payloadOf } from '../../domain/stored-event.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { limitOf, limitParameter, type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
 import { line, text, time, timestamp, uuid, whenSound } from '../schemas.ts'
@@ -53,7 +53,7 @@ const bodyOf = (row: DeadLetterRow): z.input<typeof DeadLetter> => ({
 export const DEAD_LETTERS = endpointGroup('Events', {
   listDeadLetters: endpoint({
     route: 'GET /events/dead',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Lists deliveries of events that failed for good, the newest first, with their payload.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(DeadLetter) },
@@ -64,7 +64,7 @@ export const DEAD_LETTERS = endpointGroup('Events', {
   }),
   retryDeadLetter: endpoint({
     route: 'POST /events/dead/{dead_letter_id}/retry',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Delivers an event again that had failed for good.',
     params: z.strictObject({ dead_letter_id: uuid() }),
     reply: { status: 204 },
@@ -94,7 +94,7 @@ const Selection = z
 export const DEAD_LETTER_GROUPS = endpointGroup('Events', {
   listDeadLetterCauses: endpoint({
     route: 'GET /events/dead/causes',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Groups undelivered events by consumer and error, the commonest first.',
     reply: {
       status: 200,
@@ -116,7 +116,7 @@ export const DEAD_LETTER_GROUPS = endpointGroup('Events', {
   }),
   retryDeadLetters: endpoint({
     route: 'POST /events/dead/retry',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Delivers events again that had failed for good: some, or those of one cause; at most 1,000 at once.',
     body: Selection,
     reply: { status: 200, schema: z.strictObject({ retried: z.int() }) },

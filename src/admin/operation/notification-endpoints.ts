@@ -5,7 +5,7 @@ import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { NOTIFICATION_STATUSES } from '../../domain/notification.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
 import { line, text, time, timeOrNull, timestamp, uuid, whenSound } from '../schemas.ts'
@@ -83,7 +83,7 @@ const causeOf = ({ notification_type: type, cause }: OfCause) =>
 export const NOTIFICATIONS = endpointGroup('Notifications', {
   listNotifications: endpoint({
     route: 'GET /notifications',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Lists notifications, the newest first.',
     query: z
       .strictObject({ status: z.enum(NOTIFICATION_STATUSES).optional(), ...ofCause, ...offsetParameters() })
@@ -97,7 +97,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   }),
   getNotification: endpoint({
     route: 'GET /notifications/{notification_id}',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Shows one notification with its body.',
     params: z.strictObject({ notification_id: uuid() }),
     reply: { status: 200, schema: NotificationWithBody },
@@ -110,7 +110,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   }),
   retryNotifications: endpoint({
     route: 'POST /notifications/retry',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Queues failed notifications again: some, those of one cause, or all.',
     body: z.strictObject({ ids: boundedArray(uuid(), MOST_CHOSEN, 1).optional(), ...ofCause }).refine(isWhole, BOTH),
     bodyIsOptional: true,
@@ -122,7 +122,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   }),
   listNotificationCauses: endpoint({
     route: 'GET /notifications/causes',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Groups failed notifications by type and error, the commonest first.',
     query: z.strictObject({ limit: limitParameter() }),
     reply: { status: 200, schema: z.array(NotificationCause) },
@@ -132,7 +132,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   }),
   sendTestMail: endpoint({
     route: 'POST /notifications/test',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Sends a mail to the address of the caller and waits for what the mail server says.',
     reply: { status: 200, schema: TestMail },
     audit: 'notification.test',
@@ -140,7 +140,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   }),
   purgeNotifications: endpoint({
     route: 'POST /notifications/purge',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Deletes notifications that were sent or have failed and are older than so many days.',
     body: z.strictObject({ days: z.int().min(1).max(36_500).default(30) }),
     bodyIsOptional: true,
