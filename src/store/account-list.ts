@@ -38,6 +38,8 @@ export interface AccountFilter {
 
 const Row = z.object({
   id: z.string(),
+  label: z.string().nullable(),
+  tags: z.array(z.string()),
   status: z.enum(ACCOUNT_STATUSES),
   thumbprint: z.string(),
   jwk: z.string(),
@@ -50,7 +52,7 @@ const Row = z.object({
 export type ListedAccount = z.infer<typeof Row>
 
 const columns = sql.fragment`
-  a.id, a.status, a.thumbprint, a.jwk, a.contacts, a.terms_agreed, a.created_at,
+  a.id, a.label, a.tags, a.status, a.thumbprint, a.jwk, a.contacts, a.terms_agreed, a.created_at,
   coalesce(a.updated_at, a.created_at) AS updated_at,
   (SELECT kid FROM eab_credentials WHERE id = a.eab_credential_id) AS eab_kid`
 

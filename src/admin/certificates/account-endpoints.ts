@@ -1,6 +1,7 @@
 /** `/accounts`: ACME accounts, and their deactivation. */
 
 import { z } from 'zod/v4'
+import { accountName } from '../../domain/account-name.ts'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
@@ -21,6 +22,10 @@ import { flagParameter, instantParameter, line, time, timestamp, uuid } from '..
 const Account = z
   .strictObject({
     id: z.uuid(),
+    name: z.string().meta({ description: 'Its label, else its first contact, else its kid, else the end of its id.' }),
+    label: z.string().nullable(),
+    tags: z.array(z.string()),
+    contacts: z.array(z.string()),
     jwk_thumbprint: z.string(),
     jwk: z.record(z.string(), z.unknown()).optional().meta({ description: 'For admins only.' }),
     status: z.enum(ACCOUNT_STATUSES),
@@ -32,7 +37,7 @@ const Account = z
   .meta({ id: 'Account' })
 
 const AccountDetails = z
-  .strictObject({ ...Account.shape, contacts: z.array(z.string()), csr_profile_id: z.uuid().optional() })
+  .strictObject({ ...Account.shape, csr_profile_id: z.uuid().optional() })
   .meta({ id: 'AccountDetails' })
 
 interface Reader {
@@ -40,9 +45,13 @@ interface Reader {
 }
 
 function accountBody(account: ListedAccount, { role }: Reader): z.input<typeof Account> {
-  const { id, thumbprint, jwk, status, terms_agreed, eab_kid, created_at, updated_at } = account
+  const { id, label, tags, contacts, thumbprint, jwk, status, terms_agreed, eab_kid, created_at, updated_at } = account
   return {
     id,
+    name: accountName({ id, label, contacts, eabKid: eab_kid }),
+    label,
+    tags,
+    contacts,
     jwk_thumbprint: thumbprint,
     ...(role === 'admin' && { jwk: JSON.parse(jwk) }),
     status,
@@ -55,7 +64,6 @@ function accountBody(account: ListedAccount, { role }: Reader): z.input<typeof A
 
 const detailsBody = (account: FoundAccount, reader: Reader): z.input<typeof AccountDetails> => ({
   ...accountBody(account, reader),
-  contacts: account.contacts,
   ...(account.csr_profile_id !== null && { csr_profile_id: account.csr_profile_id }),
 })
 

@@ -4,6 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
@@ -26,6 +27,7 @@ export const EabCredential = z
     label: z.string(),
     created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
     account_id: z.uuid().nullable().meta({ description: 'The account registered with it last.' }),
+    account_name: accountNameMember(),
     used: z.boolean(),
     used_at: timestamp().nullable(),
     revoked: z.boolean(),
@@ -48,8 +50,8 @@ export const EabCredential = z
   })
   .meta({ id: 'EabCredential' })
 
-export function credentialBody(row: CredentialRow): z.input<typeof EabCredential> {
-  const { id, kid, label, created_by, account_id, used, used_at, revoked, created_at } = row
+export function credentialBody(row: CredentialRow & { account_name: string | null }): z.input<typeof EabCredential> {
+  const { id, kid, label, created_by, account_id, account_name, used, used_at, revoked, created_at } = row
   const { profiles, preapproved_networks, expires_at, max_uses, uses, allowed_networks } = row
   return {
     id,
@@ -57,6 +59,7 @@ export function credentialBody(row: CredentialRow): z.input<typeof EabCredential
     label: label ?? '',
     created_by,
     account_id,
+    account_name,
     used,
     used_at: timeOrNull(used_at),
     revoked,
@@ -108,7 +111,7 @@ export const EAB = endpointGroup('EAB credentials', {
     }),
     async handle({ query: { kid, status, ...place } }, { db, pages }) {
       const page = await readPageOf(pagesOfCredentials(db, kid, status), longPageRequest(place, pages))
-      return { body: page.rows.map(credentialBody), next: nextOf(page) }
+      return { body: (await withAccountNames(db, page.rows)).map(credentialBody), next: nextOf(page) }
     },
   }),
   getEabCredential: endpoint({
@@ -118,7 +121,9 @@ export const EAB = endpointGroup('EAB credentials', {
     params: credentialParams,
     reply: { status: 200, schema: EabCredential },
     errors: ['not_found'],
-    handle: async ({ params }, { db }) => ({ body: credentialBody(await requireCredential(db, params.cred_id)) }),
+    handle: async ({ params }, { db }) => ({
+      body: credentialBody(await withAccountName(db, await requireCredential(db, params.cred_id))),
+    }),
   }),
   getCascadeOfEab: endpoint({
     route: 'GET /eab/{cred_id}/cascade',
@@ -143,7 +148,8 @@ export const EAB = endpointGroup('EAB credentials', {
     async handle({ params, author }, context) {
       const { credential, revokedAccounts } = await revoke(context, author, params.cred_id)
       const revoked_account_ids = revokedAccounts.slice(0, MOST_NAMED)
-      return { body: { ...credentialBody(credential), revoked_accounts: revokedAccounts.length, revoked_account_ids } }
+      const shown = credentialBody(await withAccountName(context.db, credential))
+      return { body: { ...shown, revoked_accounts: revokedAccounts.length, revoked_account_ids } }
     },
   }),
 })

@@ -6,6 +6,7 @@ import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { payloadOf } from '../../domain/stored-event.ts'
 import { rowsOf } from '../../store/slonik.ts'
+import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
@@ -19,6 +20,7 @@ const DeadLetter = z
     kind: z.string(),
     subject: z.string(),
     account_id: z.uuid().nullable(),
+    account_name: accountNameMember(),
     occurred_at: timestamp(),
     data: z.record(z.string(), z.unknown()),
     attempts: z.int(),
@@ -42,7 +44,7 @@ const Row = z.object({
 })
 type DeadLetterRow = z.infer<typeof Row>
 
-const bodyOf = (row: DeadLetterRow): z.input<typeof DeadLetter> => ({
+const bodyOf = (row: DeadLetterRow & { account_name: string | null }): z.input<typeof DeadLetter> => ({
   ...row,
   data: { ...payloadOf({ ...row, accountId: row.account_id ?? undefined }) },
   occurred_at: time(row.occurred_at),
@@ -58,7 +60,7 @@ export const DEAD_LETTERS = endpointGroup('Events', {
     reply: { status: 200, schema: z.array(DeadLetter) },
     async handle({ query }, { db, pages }) {
       const { rows, next } = await readByOffset(query, pages, (page) => listDeadLetters(db, page))
-      return { body: rows.map(bodyOf), next }
+      return { body: (await withAccountNames(db, rows)).map(bodyOf), next }
     },
   }),
   retryDeadLetter: endpoint({

@@ -7,6 +7,7 @@ import type { Actor } from '../../domain/administrator.ts'
 import { NEVER_SENT, NOTIFICATION_STATUSES, type NotificationStatus } from '../../domain/notification.ts'
 import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
@@ -20,6 +21,7 @@ const Notification = z
     subject: z.string(),
     status: z.enum(NOTIFICATION_STATUSES),
     account_id: z.uuid().nullable(),
+    account_name: accountNameMember(),
     error_detail: z.string().nullable(),
     retry_count: z.int(),
     created_at: timestamp(),
@@ -62,7 +64,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
     reply: { status: 200, schema: z.array(Notification) },
     async handle({ query: { status, ...place } }, { db, pages }) {
       const { rows, next } = await readByOffset(place, pages, (page) => listNotifications(db, status, page))
-      return { body: rows.map(notificationBody), next }
+      return { body: (await withAccountNames(db, rows)).map(notificationBody), next }
     },
   }),
   getNotification: endpoint({
@@ -75,7 +77,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
     async handle({ params }, { db }) {
       const found = await findNotification(db, params.notification_id)
       if (!found) throw notFound('notification')
-      return { body: notificationBody(found) }
+      return { body: notificationBody(await withAccountName(db, found)) }
     },
   }),
   retryNotifications: endpoint({
