@@ -14,6 +14,7 @@ import type { AuditVerification as StoredVerification } from './audit-verificati
 const AuditLogEntry = z
   .strictObject({
     id: z.uuid(),
+    sequence: z.int().meta({ description: 'Its number in the chain.' }),
     user_id: z.uuid().nullable().meta({ description: 'Null for the command line; details.operator names its user.' }),
     action: z.string(),
     target_user_id: z.uuid().nullable(),
@@ -24,9 +25,10 @@ const AuditLogEntry = z
   .meta({ id: 'AuditLogEntry' })
 
 function entryBody(entry: StoredAuditEntry): z.input<typeof AuditLogEntry> {
-  const { id, userId, action, targetUserId, details, ipAddress, createdAt } = entry
+  const { id, sequence, userId, action, targetUserId, details, ipAddress, createdAt } = entry
   return {
     id,
+    sequence,
     action,
     details,
     user_id: userId ?? null,
@@ -40,13 +42,18 @@ const filters = {
   action: z.string().min(1).max(64).optional(),
   user_id: uuid().optional(),
   ip_address: line(64).optional(),
+  object: line(255).optional().meta({
+    description:
+      'An id, name, key identifier or serial number, as the entry has it; up to 50,000 entries are searched at once.',
+  }),
   since: instantParameter().optional().meta({ description: 'Entries of this time and later.' }),
   until: instantParameter().optional().meta({ description: 'Entries of this time and earlier.' }),
 }
 const Filters = z.strictObject(filters)
 
-const filterOf = ({ action, user_id, ip_address, since, until }: z.output<typeof Filters>): AuditFilter => ({
+const filterOf = ({ action, user_id, ip_address, object, since, until }: z.output<typeof Filters>): AuditFilter => ({
   action,
+  object,
   userId: user_id,
   ipAddress: ip_address,
   since,
@@ -115,9 +122,10 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
     reply: { status: 200, schema: z.array(AuditLogEntry) },
     async handle({ query }, { db, pages }) {
       const limit = limitOf(query.limit, pages)
-      const { entries, next } = await readAuditPage(db, filterOf(query), query.cursor, limit)
+      const { entries, next, isCut } = await readAuditPage(db, filterOf(query), query.cursor, limit)
       return {
         body: entries.map(entryBody),
+        isCut,
         next: next === undefined ? undefined : { cursor: String(next), limit: String(limit) },
       }
     },
