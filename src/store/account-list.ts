@@ -5,8 +5,10 @@
  */
 
 import { z } from 'zod/v4'
+import type { Scope } from '../domain/permissions.ts'
 import { ACCOUNT_STATUSES, type AccountStatus } from '../domain/states.ts'
 import {
+  allOf,
   createdBetween,
   type Fragment,
   hasIndex,
@@ -18,6 +20,7 @@ import {
   unbounded,
   walkById,
 } from './list-page.ts'
+import { hasTagOf, isInScope } from './scope.ts'
 import { type CommonQueryMethods, constantSql, type DatabasePool, rowsOf, sql } from './slonik.ts'
 import { account } from './status-sql.ts'
 
@@ -34,6 +37,8 @@ export interface AccountFilter {
   /** Neither instant is included. */
   createdAfter?: Date | undefined
   createdBefore?: Date | undefined
+  /** Tags of which it has one. */
+  scope?: Scope
 }
 
 const Row = z.object({
@@ -59,29 +64,34 @@ const columns = sql.fragment`
 const WithProfile = Row.extend({ csr_profile_id: z.string().nullable() })
 export type FoundAccount = z.infer<typeof WithProfile>
 
-export function findAccount(db: CommonQueryMethods, id: string): Promise<FoundAccount | null> {
+export function findAccount(db: CommonQueryMethods, id: string, scope: Scope): Promise<FoundAccount | null> {
   return db.maybeOne(rowsOf(WithProfile)`
     SELECT ${columns}, (SELECT csr_profile_id FROM account_csr_profiles WHERE account_id = a.id) AS csr_profile_id
-      FROM accounts a WHERE a.id = ${id}`)
+      FROM accounts a WHERE a.id = ${id} AND ${isInScope(sql.fragment`a`, scope)}`)
 }
 
-export async function accountExists(db: CommonQueryMethods, id: string): Promise<boolean> {
-  return db.exists(rowsOf(z.object({}))`SELECT FROM accounts WHERE id = ${id}`)
+export async function accountExists(db: CommonQueryMethods, id: string, scope: Scope): Promise<boolean> {
+  return db.exists(
+    rowsOf(z.object({}))`SELECT FROM accounts a WHERE id = ${id} AND ${isInScope(sql.fragment`a`, scope)}`,
+  )
 }
 
 /** @param after the cursor of the previous page */
 export async function listAccounts(
   db: DatabasePool,
-  { status, contact, contactPart, eabKid, eabOnly, createdAfter, createdBefore }: AccountFilter,
+  { status, contact, contactPart, eabKid, eabOnly, createdAfter, createdBefore, scope }: AccountFilter,
   after: string | undefined,
   limit: number,
 ): Promise<ListPage<ListedAccount>> {
   const id = sql.fragment`a.id`
   const hasContacts = contact !== undefined && (await hasIndex(db, 'accounts_contacts'))
+  const found = [
+    ...(hasContacts ? [sql.fragment`contacts @> ${sql.array([contact], 'text')}`] : []),
+    ...(scope ? [hasTagOf(sql.fragment`accounts`, scope)] : []),
+  ]
   // The planner expects thousands of accounts a contact and would read all by id.
-  const accounts = hasContacts
-    ? sql.fragment`(SELECT * FROM accounts WHERE contacts @> ${sql.array([contact], 'text')} OFFSET 0)`
-    : sql.fragment`accounts`
+  const accounts =
+    found.length > 0 ? sql.fragment`(SELECT * FROM accounts WHERE ${allOf(found)} OFFSET 0)` : sql.fragment`accounts`
   const bounds = createdBetween(id, createdAfter, createdBefore)
   const fits: Fragment[] = [
     ...bounds,
@@ -108,7 +118,7 @@ export async function listAccounts(
     read: (where, count) =>
       db.any(rowsOf(Row)`SELECT ${columns} FROM ${accounts} a WHERE ${where} ORDER BY a.id DESC LIMIT ${count}`),
   })
-  const isNarrow = eabKid !== undefined || (status !== undefined && status !== 'valid') || hasContacts
+  const isNarrow = eabKid !== undefined || (status !== undefined && status !== 'valid') || found.length > 0
   return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }
 

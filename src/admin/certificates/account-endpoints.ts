@@ -4,6 +4,7 @@ import { z } from 'zod/v4'
 import { accountName } from '../../domain/account-name.ts'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
+import { scopeOf } from '../../domain/permissions.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
 import {
   type FoundAccount,
@@ -14,7 +15,7 @@ import {
 } from '../../store/account-list.ts'
 import { deactivateAccount } from '../../store/account-store.ts'
 import { queriesOf } from '../../store/slonik.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { flagParameter, instantParameter, line, time, timestamp, uuid } from '../schemas.ts'
@@ -71,7 +72,8 @@ const params = z.strictObject({ account_id: uuid() })
 export const ACCOUNTS = endpointGroup('Accounts', {
   listAccounts: endpoint({
     route: 'GET /accounts',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists ACME accounts, the newest first.',
     query: z.strictObject({
       status: z.enum(ACCOUNT_STATUSES).optional(),
@@ -92,6 +94,7 @@ export const ACCOUNTS = endpointGroup('Accounts', {
         contactPart: contact,
         createdBefore: created_before,
         createdAfter: created_after,
+        scope: scopeOf(author),
       }
       const page = await readPageOf(
         (after, limit) => listAccounts(db, filter, after, limit),
@@ -103,20 +106,21 @@ export const ACCOUNTS = endpointGroup('Accounts', {
   }),
   getAccount: endpoint({
     route: 'GET /accounts/{account_id}',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Shows one ACME account with its contacts.',
     params,
     reply: { status: 200, schema: AccountDetails },
     errors: ['not_found'],
     async handle({ params, author }, { db }) {
-      const account = await findAccount(db, params.account_id)
+      const account = await findAccount(db, params.account_id, scopeOf(author))
       if (!account) throw notFound('account')
       return { body: detailsBody(account, author) }
     },
   }),
   deactivateAccount: endpoint({
     route: 'POST /accounts/{account_id}/deactivate',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Deactivates an ACME account and its authorizations, for good.',
     params,
     reply: { status: 200, schema: AccountDetails },
@@ -131,10 +135,10 @@ export const ACCOUNTS = endpointGroup('Accounts', {
 /** As if its owner had asked (RFC 8555 §7.3.6); an account deactivated already stays as it is. */
 function deactivate(audit: AuditLog, actor: Actor, id: string): Promise<FoundAccount> {
   return audit.transaction(actor, async (tx, note) => {
-    const account = await findAccount(tx, id)
+    const account = await findAccount(tx, id, scopeOf(actor))
     if (!account) throw notFound('account')
     if (await deactivateAccount(queriesOf(tx), id)) note('account.deactivate', { account_id: id })
     else if (account.status === 'revoked') throw new AdminError('conflict', 'the account is revoked')
-    return (await findAccount(tx, id)) as FoundAccount
+    return (await findAccount(tx, id, scopeOf(actor))) as FoundAccount
   })
 }

@@ -3,6 +3,7 @@
 import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { revocationReasonName } from '../../domain/revocation.ts'
 import { encodePem } from '../../shared/pki/pem.ts'
 import { CERTIFICATE_STATUSES, type CertificateFilter } from '../../store/certificate-filter.ts'
@@ -19,7 +20,7 @@ import { findIssuerChain } from '../../store/certificate-store.ts'
 import { CERTIFICATE_SORTS, type CertificateSort } from '../../store/certificate-ways.ts'
 import { queriesOf } from '../../store/slonik.ts'
 import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import {
   fingerprint,
@@ -83,7 +84,8 @@ export const query = z.strictObject({
 export const CERTIFICATES = endpointGroup('Certificates', {
   listCertificates: endpoint({
     route: 'GET /certificates',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists certificates, the newest first; filtered by expiry, the one that expires last.',
     query: z.strictObject({
       account_id: uuid().optional(),
@@ -108,7 +110,7 @@ export const CERTIFICATES = endpointGroup('Certificates', {
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(Certificate) },
-    async handle({ query }, { db, pages }) {
+    async handle({ query, author }, { db, pages }) {
       const { account_id, serial, domain, domain_suffix, sort, limit, offset, cursor } = query
       const { fingerprint, spki_sha256: spkiSha256, status, issuer, profile, issued_before, issued_after } = query
       const {
@@ -133,6 +135,7 @@ export const CERTIFICATES = endpointGroup('Certificates', {
         issuedBefore: issued_before,
         issuedAfter: issued_after,
         revokedAfter,
+        scope: scopeOf(author),
       }
       const order = sort ?? usualSort(filter)
       const page = await readPageOf(
@@ -149,52 +152,61 @@ export const CERTIFICATES = endpointGroup('Certificates', {
   }),
   getCertificate: endpoint({
     route: 'GET /certificates/{serial}',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary:
       'Shows one certificate by its serial number. When several have it, one of an account comes first, then the newest.',
     params,
     query,
     reply: { status: 200, schema: Certificate },
     errors: ['not_found'],
-    handle: async ({ params, query }, { db }) => ({
-      body: certificateBody(await withAccountName(db, await requireCertificate(db, params.serial, query.issuer))),
+    handle: async ({ params, query, author }, { db }) => ({
+      body: certificateBody(
+        await withAccountName(db, await requireCertificate(db, params.serial, scopeOf(author), query.issuer)),
+      ),
     }),
   }),
   getCertificateByFingerprint: endpoint({
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     route: 'GET /certificates/by-fingerprint/{fingerprint}',
     summary: 'Shows one certificate by its SHA-256 fingerprint.',
     params: z.strictObject({ fingerprint: fingerprint() }),
     reply: { status: 200, schema: Certificate },
     errors: ['not_found'],
-    handle: async ({ params }, { db }) => ({
+    handle: async ({ params, author }, { db }) => ({
       body: certificateBody(
-        await withAccountName(db, await known(db, await findCertificateByFingerprint(db, params.fingerprint))),
+        await withAccountName(
+          db,
+          await known(db, await findCertificateByFingerprint(db, params.fingerprint, scopeOf(author))),
+        ),
       ),
     }),
   }),
   getCertificatePem: endpoint({
     route: 'GET /certificates/{serial}/pem',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Gives the certificate alone as PEM.',
     params,
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/x-pem-file' },
     errors: ['not_found'],
-    handle: async ({ params, query }, { db }) => ({
-      body: encodePem('CERTIFICATE', (await requireContent(db, params.serial, query.issuer)).der),
+    handle: async ({ params, query, author }, { db }) => ({
+      body: encodePem('CERTIFICATE', (await requireContent(db, params.serial, scopeOf(author), query.issuer)).der),
     }),
   }),
   getCertificateChain: endpoint({
     route: 'GET /certificates/{serial}/chain',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Gives the certificate and its issuers as PEM.',
     params,
     query,
     reply: { status: 200, schema: z.string(), contentType: 'application/pem-certificate-chain' },
     errors: ['not_found'],
-    async handle({ params, query }, { db }) {
-      const { der, issuer_fingerprint } = await requireContent(db, params.serial, query.issuer)
+    async handle({ params, query, author }, { db }) {
+      const { der, issuer_fingerprint } = await requireContent(db, params.serial, scopeOf(author), query.issuer)
       const issuers = (await findIssuerChain(queriesOf(db), issuer_fingerprint)) ?? []
       return { body: [der, ...issuers].map((certificate) => encodePem('CERTIFICATE', certificate)).join('') }
     },
@@ -215,15 +227,16 @@ function usualSort({ expiresAfter, expiresBefore, status, accountId, name }: Cer
 export async function requireCertificate(
   db: CommonQueryMethods,
   serialNumber: string,
+  scope: Scope,
   issuer?: string,
 ): Promise<FoundCertificate> {
-  const [first] = await findCertificatesBySerial(db, serialNumber, issuer === undefined ? undefined : [issuer])
+  const [first] = await findCertificatesBySerial(db, serialNumber, scope, issuer === undefined ? undefined : [issuer])
   return known(db, first)
 }
 
 /** As requireCertificate, for one whose DER is stored. */
-export async function requireContent(db: CommonQueryMethods, serialNumber: string, issuer?: string) {
-  const certificate = await requireCertificate(db, serialNumber, issuer)
+export async function requireContent(db: CommonQueryMethods, serialNumber: string, scope: Scope, issuer?: string) {
+  const certificate = await requireCertificate(db, serialNumber, scope, issuer)
   if (certificate.der.length > 0) return certificate
   throw notFound('certificate')
 }

@@ -2,7 +2,7 @@
 
 import { z } from 'zod/v4'
 import { accountNameMember, withAccountNames } from '../account-names.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { wholeParameter } from '../schemas.ts'
 import { EXPIRY_DAYS, expiringByAccount, expiryHistogram, HISTOGRAM_GROUPS, MOST_ACCOUNTS } from './expiry-counts.ts'
 
@@ -50,7 +50,7 @@ const byDays = (counts: readonly number[]) =>
 export const EXPIRY = endpointGroup('Certificates', {
   getExpiryHistogram: endpoint({
     route: 'GET /certificates/expiry-histogram',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Counts certificates that are not revoked by the day of their end, and by issuer or profile.',
     query: z.strictObject({
       by: z.enum(HISTOGRAM_GROUPS).default('issuer'),
@@ -64,7 +64,7 @@ export const EXPIRY = endpointGroup('Certificates', {
   }),
   getExpiringByAccount: endpoint({
     route: 'GET /certificates/expiring-by-account',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: `Counts certificates that are not revoked and end within ${EXPIRY_DAYS.join(', ')} days, by account.`,
     reply: { status: 200, schema: ExpiringByAccount },
     async handle(_request, { db }) {

@@ -3,13 +3,14 @@
 import type { DatabasePool } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { AUTHORIZATION_STATUSES, ORDER_STATUSES, orderStatus } from '../../domain/states.ts'
 import { uuidTime } from '../../shared/lib/uuid.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
 import { createInspectStore, type InspectedAuthorization } from '../../store/inspect-store.ts'
 import { type ListedOrder, listOrders, skipOfOrders } from '../../store/order-list.ts'
 import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { instantParameter, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 
@@ -112,7 +113,8 @@ function authorizationBody(
 export const ORDERS = endpointGroup('Orders', {
   listOrders: endpoint({
     route: 'GET /orders',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists orders, the newest first.',
     query: z.strictObject({
       account_id: uuid().optional(),
@@ -125,10 +127,10 @@ export const ORDERS = endpointGroup('Orders', {
       ...placeParameters(),
     }),
     reply: { status: 200, schema: z.array(Order) },
-    async handle({ query }, { db, pages }) {
+    async handle({ query, author }, { db, pages }) {
       const { account_id, status, domain, created_before, created_after, ...place } = query
       const times = { createdBefore: created_before, createdAfter: created_after }
-      const filter = { accountId: account_id, status, name: domain, ...times }
+      const filter = { accountId: account_id, status, name: domain, ...times, scope: scopeOf(author) }
       const page = await readPageOf(
         (after, limit) => listOrders(db, filter, after, limit),
         pageRequest(place, pages),
@@ -139,13 +141,14 @@ export const ORDERS = endpointGroup('Orders', {
   }),
   getOrder: endpoint({
     route: 'GET /orders/{order_id}',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Shows one order with its authorizations and their evidence.',
     params: z.strictObject({ order_id: uuid() }),
     reply: { status: 200, schema: OrderDetails },
     errors: ['not_found'],
-    async handle({ params }, { db }) {
-      const { order, authorizations } = await findOrder(db, params.order_id)
+    async handle({ params, author }, { db }) {
+      const { order, authorizations } = await findOrder(db, params.order_id, scopeOf(author))
       const { profile, not_before, not_after } = order
       return {
         body: {
@@ -160,13 +163,14 @@ export const ORDERS = endpointGroup('Orders', {
   }),
   getAuthorization: endpoint({
     route: 'GET /authorizations/{authorization_id}',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Shows one authorization with its challenges and evidence.',
     params: z.strictObject({ authorization_id: uuid() }),
     reply: { status: 200, schema: Authorization },
     errors: ['not_found'],
-    async handle({ params }, { db }) {
-      const found = await createInspectStore(db).findAuthorization(params.authorization_id)
+    async handle({ params, author }, { db }) {
+      const found = await createInspectStore(db, scopeOf(author)).findAuthorization(params.authorization_id)
       if (!found) throw notFound('authorization')
       return { body: authorizationBody(await withAccountName(db, found)) }
     },
@@ -174,8 +178,8 @@ export const ORDERS = endpointGroup('Orders', {
 })
 
 /** With its authorizations, in the order of its identifiers. */
-async function findOrder(db: DatabasePool, id: string) {
-  const found = await createInspectStore(db).findOrder(id)
+async function findOrder(db: DatabasePool, id: string, scope: Scope) {
+  const found = await createInspectStore(db, scope).findOrder(id)
   if (!found) throw notFound('order')
   const { order, authorizations } = found
   const statuses = authorizations.map(({ status }) => status)

@@ -4,11 +4,12 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { parseAllowedIdentifier } from '../../domain/allowlist.ts'
+import { scopeOf } from '../../domain/permissions.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { accountExists } from '../../store/account-list.ts'
 import { namesOf } from '../../store/account-names.ts'
 import { accountNameMember } from '../account-names.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
 import {
@@ -114,7 +115,7 @@ const associationParams = z.strictObject({ identifier_id: uuid(), account_id: uu
 export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   listAllowedIdentifiers: endpoint({
     route: 'GET /allowed-identifiers',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Lists all identifiers, the newest first.',
     reply: { status: 200, schema: z.array(AllowedIdentifier) },
     query: z.strictObject({ value: line(255).optional(), ...placeParameters() }),
@@ -128,7 +129,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   createAllowedIdentifier: endpoint({
     route: 'POST /allowed-identifiers',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Makes an identifier: a name, `*.name` for a name and all below it, an address or a network.',
     body: z.strictObject({ type: z.enum(['dns', 'ip']), value: line(255) }),
     reply: { status: 201, schema: AllowedIdentifier },
@@ -141,7 +142,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   getAllowedIdentifier: endpoint({
     route: 'GET /allowed-identifiers/{identifier_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Shows one identifier.',
     params,
     reply: { status: 200, schema: AllowedIdentifier },
@@ -155,7 +156,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   deleteAllowedIdentifier: endpoint({
     route: 'DELETE /allowed-identifiers/{identifier_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Deletes an identifier, and with it all its grants to accounts and credentials.',
     params,
     reply: { status: 204 },
@@ -168,7 +169,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   addAccountToIdentifier: endpoint({
     route: 'PUT /allowed-identifiers/{identifier_id}/accounts/{account_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Allows an identifier to an account itself.',
     params: associationParams,
     reply: { status: 204 },
@@ -181,7 +182,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   removeAccountFromIdentifier: endpoint({
     route: 'DELETE /allowed-identifiers/{identifier_id}/accounts/{account_id}',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Takes it back. Grants by the credential of the account stay.',
     params: associationParams,
     reply: { status: 204 },
@@ -194,14 +195,15 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   listIdentifiersOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/allowed-identifiers',
-    roles: ADMINS,
+    permission: 'onboard',
+    scope: 'accounts',
     summary: 'Lists the identifiers that an account may request.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(IdentifierOfAccount) },
     errors: ['not_found'],
     query: z.strictObject(placeParameters()),
-    async handle({ params, query }, { db, pages }) {
-      if (!(await accountExists(db, params.account_id))) throw notFound('account')
+    async handle({ params, query, author }, { db, pages }) {
+      if (!(await accountExists(db, params.account_id, scopeOf(author)))) throw notFound('account')
       const page = await readPageOf(pagesOfAccount(db, params.account_id), longPageRequest(query, pages))
       const body = page.rows.map((row) => ({ ...plainIdentifierBody(row), eab_credential_id: row.eab_credential_id }))
       return { body, next: nextOf(page) }
@@ -209,7 +211,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
   }),
   changeIdentifiersOfAccount: endpoint({
     route: 'POST /accounts/{account_id}/allowed-identifiers',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Allows some identifiers to an account itself and withdraws others, all in one commit.',
     params: z.strictObject({ account_id: uuid() }),
     body: ChangedIdentifiers,

@@ -7,7 +7,7 @@ import type { Actor } from '../../domain/administrator.ts'
 import { payloadOf } from '../../domain/stored-event.ts'
 import { rowsOf } from '../../store/slonik.ts'
 import { accountNameMember, withAccountNames } from '../account-names.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
 import { time, timestamp, uuid } from '../schemas.ts'
@@ -54,7 +54,7 @@ const bodyOf = (row: DeadLetterRow & { account_name: string | null }): z.input<t
 export const DEAD_LETTERS = endpointGroup('Events', {
   listDeadLetters: endpoint({
     route: 'GET /events/dead',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Lists deliveries of events that failed for good, the newest first, with their payload.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(DeadLetter) },
@@ -65,7 +65,7 @@ export const DEAD_LETTERS = endpointGroup('Events', {
   }),
   retryDeadLetter: endpoint({
     route: 'POST /events/dead/{dead_letter_id}/retry',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Delivers an event again that had failed for good.',
     params: z.strictObject({ dead_letter_id: uuid() }),
     reply: { status: 204 },

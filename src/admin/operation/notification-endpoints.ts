@@ -8,7 +8,7 @@ import { NEVER_SENT, NOTIFICATION_STATUSES, type NotificationStatus } from '../.
 import { lowestUuidv7 } from '../../shared/lib/uuid.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
-import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
 import { time, timeOrNull, timestamp, uuid } from '../schemas.ts'
@@ -58,7 +58,7 @@ const notificationBody = <R extends ListedNotification>(row: R) => ({
 export const NOTIFICATIONS = endpointGroup('Notifications', {
   listNotifications: endpoint({
     route: 'GET /notifications',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Lists notifications, the newest first.',
     query: z.strictObject({ status: z.enum(NOTIFICATION_STATUSES).optional(), ...offsetParameters() }),
     reply: { status: 200, schema: z.array(Notification) },
@@ -69,7 +69,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   }),
   getNotification: endpoint({
     route: 'GET /notifications/{notification_id}',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Shows one notification with its body.',
     params: z.strictObject({ notification_id: uuid() }),
     reply: { status: 200, schema: NotificationWithBody },
@@ -82,7 +82,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   }),
   retryNotifications: endpoint({
     route: 'POST /notifications/retry',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Queues all failed notifications again.',
     reply: { status: 200, schema: z.strictObject({ retried: z.int() }) },
     audit: 'notification.retry',
@@ -90,7 +90,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
   }),
   purgeNotifications: endpoint({
     route: 'POST /notifications/purge',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Deletes notifications that were sent or have failed and are older than so many days.',
     body: z.strictObject({ days: z.int().min(1).max(36_500).default(30) }),
     bodyIsOptional: true,

@@ -11,7 +11,7 @@ import { formatName } from '../../shared/pki/name.ts'
 import { readWorkers } from '../../store/background-run-store.ts'
 import { type HourlyCount, readEventCounts } from '../../store/event-statistics-store.ts'
 import { queriesOf, rowsOf, sql } from '../../store/slonik.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { EXPIRY_DAYS } from '../certificates/expiry-counts.ts'
 import type { AdminContext } from '../context.ts'
 import { time, timestamp } from '../schemas.ts'
@@ -87,7 +87,7 @@ function instanceBody({ database, pool, caBackend, dnsResolver }: InstanceState)
 export const OVERVIEW = endpointGroup('Operation', {
   getOverview: endpoint({
     route: 'GET /overview',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows alarms, numbers of the last day, and the state of all parts. It costs little.',
     reply: { status: 200, schema: Overview },
     handle: async (_request, { overview }) => ({ octets: await overview() }),

@@ -4,6 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { EVENT_KINDS, FAILURE_KINDS } from '../../domain/event.ts'
+import { type Scope, scopeOf } from '../../domain/permissions.ts'
 import { accountExists } from '../../store/account-list.ts'
 import {
   type AccountFailure as Kept,
@@ -12,7 +13,7 @@ import {
   readEventCounts,
 } from '../../store/event-statistics-store.ts'
 import { accountNameMember, withAccountNames } from '../account-names.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
 import { instantParameter, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
 
@@ -49,7 +50,7 @@ function failureBody({ event_id, data, occurred_at, ...failure }: NamedFailure):
 export const EVENT_COUNTS = endpointGroup('Events', {
   getEventCounts: endpoint({
     route: 'GET /events/counts',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Counts events by hour and kind, the oldest hour first; an hour without events is left out.',
     query: z.strictObject({ hours: wholeParameter(1, MOST_HOURS).default(24) }),
     reply: { status: 200, schema: z.array(EventCount) },
@@ -66,30 +67,32 @@ export const EVENT_COUNTS = endpointGroup('Events', {
 export const FAILURES = endpointGroup('Accounts', {
   listFailures: endpoint({
     route: 'GET /failures',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists failures of all accounts within 30 days, the newest first. The last 50 of each account are kept.',
     query: z.strictObject({ since: instantParameter().optional(), ...offsetParameters() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
-    async handle({ query: { since = new Date(0), ...place } }, { db, pages }) {
-      const { rows, next } = await readByOffset(place, pages, (page) => listFailures(db, since, page))
+    async handle({ query: { since = new Date(0), ...place }, author }, { db, pages }) {
+      const { rows, next } = await readByOffset(place, pages, (page) => listFailures(db, since, scopeOf(author), page))
       return { body: (await withAccountNames(db, rows)).map(failureBody), next }
     },
   }),
   listFailuresOfAccount: endpoint({
     route: 'GET /accounts/{account_id}/failures',
-    roles: BOTH_ROLES,
+    permission: 'read_accounts',
+    scope: 'accounts',
     summary: 'Lists the last 50 failures of an account within 30 days, the newest first.',
     params: z.strictObject({ account_id: uuid() }),
     reply: { status: 200, schema: z.array(AccountFailure) },
     errors: ['not_found'],
-    handle: async ({ params }, { db }) => ({
-      body: (await withAccountNames(db, await failuresOf(db, params.account_id))).map(failureBody),
+    handle: async ({ params, author }, { db }) => ({
+      body: (await withAccountNames(db, await failuresOf(db, params.account_id, scopeOf(author)))).map(failureBody),
     }),
   }),
 })
 
 /** The last 50, the newest first. */
-async function failuresOf(db: CommonQueryMethods, accountId: string): Promise<readonly Kept[]> {
-  if (!(await accountExists(db, accountId))) throw notFound('account')
+async function failuresOf(db: CommonQueryMethods, accountId: string, scope: Scope): Promise<readonly Kept[]> {
+  if (!(await accountExists(db, accountId, scope))) throw notFound('account')
   return listAccountFailures(db, accountId)
 }

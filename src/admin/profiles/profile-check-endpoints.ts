@@ -14,7 +14,7 @@ import { hashSpki } from '../../shared/pki/spki.ts'
 import { ALL_ROWS } from '../../store/list-page.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
 import { accountNameMember, withAccountNames } from '../account-names.ts'
-import { BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { uuid } from '../schemas.ts'
 import { ProfileData, profileOf } from './csr-profile-data.ts'
 import { findProfile } from './profile-store.ts'
@@ -52,7 +52,7 @@ const CsrProfileCheck = z
 export const CSR_PROFILE_CHECK = endpointGroup('CSR profiles', {
   checkCsrProfile: endpoint({
     route: 'POST /csr-profiles/check',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: `Tries profile data that is not stored on the last ${CHECKED_CERTIFICATES} certificates, and changes nothing.`,
     body: z.strictObject({
       profile_data: ProfileData,
