@@ -6,10 +6,11 @@ import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { scopeOf } from '../../domain/permissions.ts'
 import { ACCOUNT_STATUSES } from '../../domain/states.ts'
+import { countCertificates } from '../../store/account-changes.ts'
 import {
+  type ListedAccount as AccountRow,
   type FoundAccount,
   findAccount,
-  type ListedAccount,
   listAccounts,
   skipOfAccounts,
 } from '../../store/account-list.ts'
@@ -18,7 +19,8 @@ import { queriesOf } from '../../store/slonik.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
-import { flagParameter, instantParameter, line, time, timestamp, uuid } from '../schemas.ts'
+import { flagParameter, instantParameter, line, tag, tagList, time, timestamp, uuid, whenSound } from '../schemas.ts'
+import { updateAccount } from './account-changes.ts'
 
 const Account = z
   .strictObject({
@@ -37,6 +39,15 @@ const Account = z
   })
   .meta({ id: 'Account' })
 
+const ListedAccount = z
+  .strictObject({
+    ...Account.shape,
+    certificates: z
+      .strictObject({ current: z.int(), more: z.boolean() })
+      .meta({ description: 'Neither expired nor revoked, of its last 100 orders; `more`: it has older orders.' }),
+  })
+  .meta({ id: 'ListedAccount' })
+
 const AccountDetails = z
   .strictObject({ ...Account.shape, csr_profile_id: z.uuid().optional() })
   .meta({ id: 'AccountDetails' })
@@ -45,7 +56,7 @@ interface Reader {
   role: string
 }
 
-function accountBody(account: ListedAccount, { role }: Reader): z.input<typeof Account> {
+function accountBody(account: AccountRow, { role }: Reader): z.input<typeof Account> {
   const { id, label, tags, contacts, thumbprint, jwk, status, terms_agreed, eab_kid, created_at, updated_at } = account
   return {
     id,
@@ -77,6 +88,8 @@ export const ACCOUNTS = endpointGroup('Accounts', {
     summary: 'Lists ACME accounts, the newest first.',
     query: z.strictObject({
       status: z.enum(ACCOUNT_STATUSES).optional(),
+      name: line(255).optional().meta({ description: 'Part of its label, a contact or its kid, in any case.' }),
+      tag: tag().optional(),
       eab_only: flagParameter().optional(),
       eab_kid: z.string().min(1).max(255).optional(),
       contact: line(512).optional(),
@@ -84,11 +97,13 @@ export const ACCOUNTS = endpointGroup('Accounts', {
       created_after: instantParameter().optional(),
       ...placeParameters(),
     }),
-    reply: { status: 200, schema: z.array(Account) },
+    reply: { status: 200, schema: z.array(ListedAccount) },
     async handle({ query, author }, { db, pages }) {
-      const { status, eab_only, eab_kid, contact, created_before, created_after, ...place } = query
+      const { status, name, tag, eab_only, eab_kid, contact, created_before, created_after, ...place } = query
       const filter = {
         status,
+        namePart: name,
+        tag,
         eabOnly: eab_only,
         eabKid: eab_kid,
         contactPart: contact,
@@ -101,7 +116,15 @@ export const ACCOUNTS = endpointGroup('Accounts', {
         pageRequest(place, pages),
         skipOfAccounts(db, filter),
       )
-      return { body: page.rows.map((row) => accountBody(row, author)), next: nextOf(page), isCut: page.isCut }
+      const counts = await countCertificates(
+        db,
+        page.rows.map(({ id }) => id),
+      )
+      const body = page.rows.map((row) => ({
+        ...accountBody(row, author),
+        certificates: counts.get(row.id) ?? { current: 0, more: false },
+      }))
+      return { body, next: nextOf(page), isCut: page.isCut }
     },
   }),
   getAccount: endpoint({
@@ -117,6 +140,25 @@ export const ACCOUNTS = endpointGroup('Accounts', {
       if (!account) throw notFound('account')
       return { body: detailsBody(account, author) }
     },
+  }),
+  updateAccount: endpoint({
+    route: 'PATCH /accounts/{account_id}',
+    permission: 'onboard',
+    scope: 'accounts',
+    summary: 'Gives an account a name and tags. A registrar changes only tags of its scope, and leaves one of them.',
+    params,
+    body: z
+      .strictObject({
+        label: line(255).nullable().optional().meta({ description: 'Null for none.' }),
+        tags: tagList().optional(),
+      })
+      .refine((change) => Object.keys(change).length > 0, { error: "has none of 'label', 'tags'", when: whenSound }),
+    reply: { status: 200, schema: AccountDetails },
+    errors: ['not_found', 'forbidden'],
+    audit: 'account.update',
+    handle: async ({ params, body, author }, { audit }) => ({
+      body: detailsBody(await updateAccount(audit, author, params.account_id, body), author),
+    }),
   }),
   deactivateAccount: endpoint({
     route: 'POST /accounts/{account_id}/deactivate',

@@ -9,7 +9,7 @@ import { accountNameMember, withAccountName, withAccountNames } from '../account
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { line, tag, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 import {
   CREDENTIAL_STATUSES,
   type CredentialRow,
@@ -109,14 +109,16 @@ export const EAB = endpointGroup('EAB credentials', {
     reply: { status: 200, schema: z.array(EabCredential) },
     query: z.strictObject({
       kid: line(255).optional(),
+      name: line(255).optional().meta({ description: 'Part of its kid or its label, in any case.' }),
+      tag: tag().optional(),
       status: z
         .enum(CREDENTIAL_STATUSES)
         .optional()
         .meta({ description: 'Open ones are neither revoked nor expired; they may be used up.' }),
       ...placeParameters(),
     }),
-    async handle({ query: { kid, status, ...place }, author }, { db, pages }) {
-      const filter = { kid, status, scope: scopeOf(author) }
+    async handle({ query: { kid, name, tag, status, ...place }, author }, { db, pages }) {
+      const filter = { kid, namePart: name, tag, status, scope: scopeOf(author) }
       const page = await readPageOf(pagesOfCredentials(db, filter), longPageRequest(place, pages))
       return { body: (await withAccountNames(db, page.rows)).map(credentialBody), next: nextOf(page) }
     },
