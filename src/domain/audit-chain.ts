@@ -37,6 +37,7 @@ export const AUDIT_ACTIONS = [
   'csr_profile.delete',
   'csr_profile.assign',
   'csr_profile.unassign',
+  'account.update',
   'account.deactivate',
   'certificate.revoke',
   'certificate.bulk_revoke',

@@ -53,6 +53,7 @@ export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequ
   deleteCsrProfile: { path: `/csr-profiles/${NOBODY}` },
   assignCsrProfile: { path: `/csr-profiles/${NOBODY}/accounts/${NOBODY}` },
   unassignCsrProfile: { path: `/csr-profiles/${NOBODY}/accounts/${NOBODY}` },
+  updateAccount: { path: `/accounts/${NOBODY}`, body: { label: 'new' } },
   deactivateAccount: { path: `/accounts/${NOBODY}/deactivate` },
   acceptTerms: { path: '/terms/accept', body: { all: true } },
   revokeCertificate: { path: '/certificates/abcd/revoke', body: { reason: 4 } },

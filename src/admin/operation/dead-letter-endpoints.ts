@@ -7,6 +7,7 @@ import type { Actor } from '../../domain/administrator.ts'
 import { payloadOf } from '../../domain/stored-event.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { rowsOf, sql } from '../../store/slonik.ts'
+import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { limitOf, limitParameter, type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
@@ -20,6 +21,7 @@ const DeadLetter = z
     kind: z.string(),
     subject: z.string(),
     account_id: z.uuid().nullable(),
+    account_name: accountNameMember(),
     occurred_at: timestamp(),
     data: z.record(z.string(), z.unknown()),
     attempts: z.int(),
@@ -43,7 +45,7 @@ const Row = z.object({
 })
 type DeadLetterRow = z.infer<typeof Row>
 
-const bodyOf = (row: DeadLetterRow): z.input<typeof DeadLetter> => ({
+const bodyOf = (row: DeadLetterRow & { account_name: string | null }): z.input<typeof DeadLetter> => ({
   ...row,
   data: { ...payloadOf({ ...row, accountId: row.account_id ?? undefined }) },
   occurred_at: time(row.occurred_at),
@@ -59,7 +61,7 @@ export const DEAD_LETTERS = endpointGroup('Events', {
     reply: { status: 200, schema: z.array(DeadLetter) },
     async handle({ query }, { db, pages }) {
       const { rows, next } = await readByOffset(query, pages, (page) => listDeadLetters(db, page))
-      return { body: rows.map(bodyOf), next }
+      return { body: (await withAccountNames(db, rows)).map(bodyOf), next }
     },
   }),
   retryDeadLetter: endpoint({

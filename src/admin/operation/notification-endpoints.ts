@@ -5,6 +5,7 @@ import { notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { NOTIFICATION_STATUSES } from '../../domain/notification.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { limitOf, limitParameter, offsetParameters, readByOffset } from '../pages.ts'
@@ -28,6 +29,7 @@ const Notification = z
     subject: z.string(),
     status: z.enum(NOTIFICATION_STATUSES),
     account_id: z.uuid().nullable(),
+    account_name: accountNameMember(),
     error_detail: z.string().nullable(),
     retry_count: z.int(),
     created_at: timestamp(),
@@ -92,7 +94,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
     async handle({ query: { status, notification_type, cause, ...place } }, { db, pages }) {
       const filter = { status, ofCause: causeOf({ notification_type, cause }) }
       const { rows, next } = await readByOffset(place, pages, (page) => listNotifications(db, filter, page))
-      return { body: rows.map(notificationBody), next }
+      return { body: (await withAccountNames(db, rows)).map(notificationBody), next }
     },
   }),
   getNotification: endpoint({
@@ -105,7 +107,7 @@ export const NOTIFICATIONS = endpointGroup('Notifications', {
     async handle({ params }, { db }) {
       const found = await findNotification(db, params.notification_id)
       if (!found) throw notFound('notification')
-      return { body: notificationBody(found) }
+      return { body: notificationBody(await withAccountName(db, found)) }
     },
   }),
   retryNotifications: endpoint({
