@@ -23,6 +23,7 @@ import { BLOCKED_KEYS } from './revocations/blocked-key-endpoints.ts'
 import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
 import { CERTIFICATE_REVOCATIONS } from './revocations/certificate-revocations.ts'
 import { TOKENS } from './users/api-tokens.ts'
+import { SESSIONS } from './users/session-endpoints.ts'
 import { SESSION, USERS } from './users/user-endpoints.ts'
 
 const SERVICE = endpointGroup('Service', {
@@ -48,6 +49,7 @@ const SERVICE = endpointGroup('Service', {
 export const OPERATIONS = {
   ...SERVICE,
   ...SESSION,
+  ...SESSIONS,
   ...USERS,
   ...TOKENS,
   ...AUDIT_LOG,

@@ -222,7 +222,7 @@ export const ROUTES: readonly Route[] = [
   {
     path: '/profile',
     name: 'Your profile',
-    page: lazyPage(() => import('./pages/users.tsx'), 'ProfilePage'),
+    page: lazyPage(() => import('./pages/profile.tsx'), 'ProfilePage'),
     needs: 'getMe',
     group: 'People',
   },

@@ -1,16 +1,17 @@
-/** Administrators and auditors, and the profile of the user who is signed in. */
+/** Users of the console and the Admin API: who they are, what they may do, and their sessions. */
 
 import { useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
-import { Badge, Facts, Ready, Time } from '../components/basics.tsx'
-import { Action, ShownOnce } from '../components/dialog.tsx'
+import { Badge, Time } from '../components/basics.tsx'
+import { Action, Dialog, ShownOnce } from '../components/dialog.tsx'
 import { SelectField, TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
-import { Page, tell } from '../components/page.tsx'
+import { tell } from '../components/page.tsx'
 import type { Column } from '../components/table.tsx'
 import { ROLE_OPTIONS, ROLES } from '../labels.ts'
 import type { PageProps } from '../router.ts'
-import { forget, type Role, useSession } from '../stored-session.ts'
+import { type Role, useSession } from '../stored-session.ts'
+import { SessionTable } from './sessions.tsx'
 
 type User = Output<'listUsers'>[number]
 /** A password that is shown once, and above it whose it is. */
@@ -67,6 +68,8 @@ const columnsOf = (me: string | undefined, reload: () => void, show: Show): Colu
       can('updateUser') &&
       user.id !== me && (
         <div class="actions left">
+          <EditUser user={user} onDone={reload} />
+          <SessionsOfUser user={user} />
           {actionsOn(user, reload, show).map(({ action, title, does, ...confirm }) => (
             <Action
               key={action}
@@ -205,48 +208,53 @@ function CreateUser({ show }: { show: Show }) {
   )
 }
 
-/** The profile of the user who is signed in. */
-export function ProfilePage() {
-  const loaded = useApi('getMe', {})
-  const { values, field, reset } = useForm({ current: '' })
-  const [made, setMade] = useState<Output<'resetMyPassword'>>()
+function EditUser({ user, onDone }: { user: User; onDone: () => void }) {
+  const { username, email } = user
+  const { values, field, reset } = useForm({ username, email })
   return (
-    <Page title="Your profile">
-      <Ready loaded={loaded}>
-        {(me) => (
-          <Facts
-            rows={[
-              ['Username', me.username],
-              ['Mail address', me.email],
-              ['Role', ROLES[me.role]],
-              ['Last login', <Time key="login" at={me.last_login_at} />],
-              ['Created', <Time key="created" at={me.created_at} />],
-            ]}
-          />
-        )}
-      </Ready>
-      <div class="actions left">
-        <Action
-          action="Generate a new password"
-          danger
-          consequence={
-            <p>The old password and all your sessions end, this one included. You sign in with the new one.</p>
-          }
-          onOpen={reset}
-          onConfirm={async () => setMade(await call('resetMyPassword', { body: { current_password: values.current } }))}
-        >
-          {(error) => (
-            <TextField
-              label="Current password"
-              type="password"
-              autoComplete="current-password"
-              required
-              {...field('current', error, 'current_password')}
-            />
-          )}
-        </Action>
-      </div>
-      {made && <ShownOnce title="Your new password" secrets={[['Password', made.password]]} onClose={forget} />}
-    </Page>
+    <Action
+      kind="small"
+      text="Edit"
+      label={`Edit ${username}`}
+      action="Save"
+      title={`Name and mail address of ${username}`}
+      consequence={<p>The user signs in with the new name from now on. The audit log keeps who it was.</p>}
+      onOpen={reset}
+      onConfirm={() => call('updateUser', { params: { user_id: user.id }, body: values }).then(onDone)}
+    >
+      {(error) => (
+        <>
+          <TextField label="Username" required {...field('username', error)} />
+          <TextField label="Mail address" type="email" required {...field('email', error)} />
+        </>
+      )}
+    </Action>
   )
+}
+
+function SessionsOfUser({ user: { id, username } }: { user: User }) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <button type="button" class="small" aria-label={`Sessions of ${username}`} onClick={() => setOpen(true)}>
+        Sessions
+      </button>
+      {isOpen && (
+        <Dialog title={`Sessions of ${username}`} wide onClose={() => setOpen(false)}>
+          <OthersSessions userId={id} />
+          <div class="actions">
+            <button type="button" onClick={() => setOpen(false)}>
+              Close
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </>
+  )
+}
+
+function OthersSessions({ userId }: { userId: string }) {
+  const loaded = useApi('listSessionsOfUser', { params: { user_id: userId } })
+  const end = (session_id: string) => call('endSessionOfUser', { params: { user_id: userId, session_id } })
+  return <SessionTable loaded={loaded} needs="endSessionOfUser" end={end} />
 }
