@@ -189,6 +189,18 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
       assert.equal((await registrar.get('/me')).status, 200)
     })
 
+  test('getSettings shows what its clients need, and neither secrets nor files', async () => {
+    const { settings, file } = (await registrar.get('/settings')).json as { settings: { key: string }[]; file: unknown }
+    const keys = settings.map(({ key }) => key)
+    assert.equal(file, null)
+    assert.ok(keys.includes('server.external_url') && keys.includes('acme.paths.directory'), keys.join())
+    assert.deepEqual(
+      keys.filter((key) => /secret|password|file|database|admin_api|smtp/.test(key)),
+      [],
+    )
+    assert.ok(keys.length < 20, keys.join())
+  })
+
   test('without a tag in common, it sees nothing at all', async () => {
     const stranger = await administrator(service, 'stranger', 'registrar', ['team-c'])
     for (const [id, one] of casesOf('list')) assert.deepEqual((await ask(stranger, id, one, ours)).json, [], id)
@@ -317,7 +329,7 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
       '/overview',
       '/audit-log',
       '/users',
-      '/settings',
+      '/workers',
       '/certificates/expiry-histogram',
       '/events/counts',
     ])

@@ -1,8 +1,9 @@
 /** The commands for single operations of the Admin API, one row each. */
 
+import { ROLES } from '../../domain/administrator.ts'
 import { ACCOUNT_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
 import { optional } from '../../shared/command-line.ts'
-import { flag, oneOf, text, whole } from '../values.ts'
+import { flag, oneOf, text, texts, whole } from '../values.ts'
 import { type OperationRow, row } from './operation-command.ts'
 import { maintenanceText, passwordText, revokedText, signingText, userText, workersText } from './reply-texts.ts'
 
@@ -26,7 +27,11 @@ const AUDIT_FILTER = {
   until: optional('Entries of this time and earlier', text),
   ip_address: optional('Only from this address', text),
 }
-const ROLE = { role: optional('admin or auditor', oneOf(['admin', 'auditor'])) }
+const ROLE_NAMES = `${ROLES.slice(0, -1).join(', ')} or ${ROLES.at(-1)}`
+const ROLE = {
+  role: optional(ROLE_NAMES, oneOf(ROLES)),
+  scope: optional('Tags of accounts and credentials that a registrar looks after, with commas between', texts),
+}
 const EMAIL = {
   email: optional('E-mail address of the user; with -c FILE, admin_api.initial_admin_email when absent', text),
 }
@@ -332,7 +337,8 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     body: {
       username: optional('Name of the user (default admin)', text),
       ...EMAIL,
-      role: optional('admin or auditor (default admin)', oneOf(['admin', 'auditor'])),
+      ...ROLE,
+      role: optional(`${ROLE_NAMES} (default admin)`, oneOf(ROLES)),
     },
     defaults: (config) => ({
       username: 'admin',
@@ -346,7 +352,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     operation: 'listUsers',
     about: 'List the users of the Admin API, newest first',
     query: PLACE,
-    columns: ['id', 'username', 'email', 'role', 'enabled'],
+    columns: ['id', 'username', 'email', 'role', 'scope', 'enabled'],
   }),
   row({
     ...PASSWORD,
@@ -360,7 +366,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   row({
     usage: 'users update <user_id>',
     operation: 'updateUser',
-    about: 'Change role or access of a user, at once',
+    about: 'Change role, scope or access of a user, at once',
     body: { enabled: optional('true or false: whether the user may log in', flag), ...ROLE },
     text: userText,
   }),
@@ -381,7 +387,7 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     operation: 'listTokens',
     about: 'List the API tokens, newest first',
     query: PLACE,
-    columns: ['id', 'name', 'role', 'expires_at', 'last_used_at', 'revoked_at'],
+    columns: ['id', 'name', 'role', 'scope', 'expires_at', 'last_used_at', 'revoked_at'],
   }),
   row({
     usage: 'tokens create <name>',
