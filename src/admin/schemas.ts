@@ -85,8 +85,7 @@ export const fingerprint = () =>
     .transform((text) => text.replaceAll(':', '').toLowerCase())
     .refine((text) => /^[0-9a-f]{64}$/.test(text), { error: 'must be a SHA-256 fingerprint in hexadecimal' })
 
+export const tag = () => text(40, TAG_RULE).refine(isTag, { error: TAG_RULE })
+
 /** Without duplicates, in the order of the alphabet. */
-export const tagList = () =>
-  boundedArray(text(40, TAG_RULE).refine(isTag, { error: TAG_RULE }), MOST_TAGS).transform((tags) =>
-    [...new Set(tags)].sort(),
-  )
+export const tagList = () => boundedArray(tag(), MOST_TAGS).transform((tags) => [...new Set(tags)].sort())

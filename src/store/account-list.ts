@@ -30,6 +30,9 @@ export interface AccountFilter {
   contact?: string | undefined
   /** Part of one of its contacts, in any case. */
   contactPart?: string | undefined
+  /** Part of its label, one of its contacts or its kid, in any case. */
+  namePart?: string | undefined
+  tag?: string | undefined
   /** Key id of the credential it was registered with. */
   eabKid?: string | undefined
   /** Registered with some credential. */
@@ -43,6 +46,8 @@ export interface AccountFilter {
 
 const Row = z.object({
   id: z.string(),
+  label: z.string().nullable(),
+  tags: z.array(z.string()),
   status: z.enum(ACCOUNT_STATUSES),
   thumbprint: z.string(),
   jwk: z.string(),
@@ -55,7 +60,7 @@ const Row = z.object({
 export type ListedAccount = z.infer<typeof Row>
 
 const columns = sql.fragment`
-  a.id, a.status, a.thumbprint, a.jwk, a.contacts, a.terms_agreed, a.created_at,
+  a.id, a.label, a.tags, a.status, a.thumbprint, a.jwk, a.contacts, a.terms_agreed, a.created_at,
   coalesce(a.updated_at, a.created_at) AS updated_at,
   (SELECT kid FROM eab_credentials WHERE id = a.eab_credential_id) AS eab_kid`
 
@@ -77,7 +82,7 @@ export async function accountExists(db: CommonQueryMethods, id: string, scope: S
 /** @param after the cursor of the previous page */
 export async function listAccounts(
   db: DatabasePool,
-  { status, contact, contactPart, eabKid, eabOnly, createdAfter, createdBefore, scope }: AccountFilter,
+  { status, contact, contactPart, eabKid, eabOnly, createdAfter, createdBefore, namePart, tag, scope }: AccountFilter,
   after: string | undefined,
   limit: number,
 ): Promise<ListPage<ListedAccount>> {
@@ -86,6 +91,7 @@ export async function listAccounts(
   const found = [
     ...(hasContacts ? [sql.fragment`contacts @> ${sql.array([contact], 'text')}`] : []),
     ...(scope ? [hasTagOf(sql.fragment`accounts`, scope)] : []),
+    ...(tag === undefined ? [] : [hasTagOf(sql.fragment`accounts`, [tag])]),
   ]
   // The planner expects thousands of accounts a contact and would read all by id.
   const accounts =
@@ -100,6 +106,8 @@ export async function listAccounts(
     ...(contactPart === undefined
       ? []
       : [sql.fragment`EXISTS (SELECT FROM unnest(a.contacts) k WHERE strpos(lower(k), lower(${contactPart})) > 0)`]),
+    ...(namePart === undefined ? [] : [hasNamePart(namePart)]),
+    ...(tag === undefined ? [] : [hasTagOf(sql.fragment`a`, [tag])]),
     ...(status === undefined ? [] : [sql.fragment`a.status = ${status}`]),
     // Repeats the index's condition, so that the partial index serves either status.
     ...(status === undefined || status === 'valid' ? [] : [constantSql(`a.status ${account.isNot('valid')}`)]),
@@ -119,6 +127,11 @@ export async function listAccounts(
   const isNarrow = eabKid !== undefined || (status !== undefined && status !== 'valid') || found.length > 0
   return readPage(isNarrow || fits.length === 0 ? unbounded(walk) : walk, after, limit)
 }
+
+const hasNamePart = (part: string): Fragment => sql.fragment`
+  (strpos(lower(a.label), lower(${part})) > 0
+   OR EXISTS (SELECT FROM unnest(a.contacts) k WHERE strpos(lower(k), lower(${part})) > 0)
+   OR EXISTS (SELECT FROM eab_credentials e WHERE e.id = a.eab_credential_id AND strpos(lower(e.kid), lower(${part})) > 0))`
 
 /** Works as skipOfCertificates. */
 export function skipOfAccounts(db: DatabasePool, filter: AccountFilter): Skip | undefined {

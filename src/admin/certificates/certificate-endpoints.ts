@@ -19,6 +19,7 @@ import {
 import { findIssuerChain } from '../../store/certificate-store.ts'
 import { CERTIFICATE_SORTS, type CertificateSort } from '../../store/certificate-ways.ts'
 import { queriesOf } from '../../store/slonik.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import {
@@ -37,6 +38,7 @@ export const Certificate = z
   .strictObject({
     id: z.uuid(),
     account_id: z.uuid().nullable(),
+    account_name: accountNameMember(),
     order_id: z.uuid().nullable(),
     serial_number: z.string(),
     fingerprint: z.string().nullable().meta({ description: 'Null where only issuer and serial number are known.' }),
@@ -50,11 +52,12 @@ export const Certificate = z
   })
   .meta({ id: 'Certificate' })
 
-export function certificateBody(row: ListedCertificate): z.input<typeof Certificate> {
-  const { id, account_id, order_id, serial_number, fingerprint, issuer_fingerprint, revoked_at } = row
+export function certificateBody(row: ListedCertificate & { account_name: string | null }): z.input<typeof Certificate> {
+  const { id, account_id, account_name, order_id, serial_number, fingerprint, issuer_fingerprint, revoked_at } = row
   return {
     id,
     account_id,
+    account_name,
     order_id,
     serial_number,
     fingerprint,
@@ -140,7 +143,11 @@ export const CERTIFICATES = endpointGroup('Certificates', {
         pageRequest({ limit, offset, cursor }, pages),
         skipOfCertificates(db, filter, order),
       )
-      return { body: page.rows.map(certificateBody), next: nextOf(page), isCut: page.isCut }
+      return {
+        body: (await withAccountNames(db, page.rows)).map(certificateBody),
+        next: nextOf(page),
+        isCut: page.isCut,
+      }
     },
   }),
   getCertificate: endpoint({
@@ -154,7 +161,9 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     reply: { status: 200, schema: Certificate },
     errors: ['not_found'],
     handle: async ({ params, query, author }, { db }) => ({
-      body: certificateBody(await requireCertificate(db, params.serial, scopeOf(author), query.issuer)),
+      body: certificateBody(
+        await withAccountName(db, await requireCertificate(db, params.serial, scopeOf(author), query.issuer)),
+      ),
     }),
   }),
   getCertificateByFingerprint: endpoint({
@@ -167,7 +176,10 @@ export const CERTIFICATES = endpointGroup('Certificates', {
     errors: ['not_found'],
     handle: async ({ params, author }, { db }) => ({
       body: certificateBody(
-        await known(db, await findCertificateByFingerprint(db, params.fingerprint, scopeOf(author))),
+        await withAccountName(
+          db,
+          await known(db, await findCertificateByFingerprint(db, params.fingerprint, scopeOf(author))),
+        ),
       ),
     }),
   }),

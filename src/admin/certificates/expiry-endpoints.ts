@@ -1,6 +1,7 @@
 /** How many certificates end when, and whose: `/certificates/expiry-histogram` and `/certificates/expiring-by-account`. */
 
 import { z } from 'zod/v4'
+import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { wholeParameter } from '../schemas.ts'
 import { EXPIRY_DAYS, expiringByAccount, expiryHistogram, HISTOGRAM_GROUPS, MOST_ACCOUNTS } from './expiry-counts.ts'
@@ -32,6 +33,7 @@ const ExpiringByAccount = z
       .array(
         z.strictObject({
           account_id: z.uuid().nullable().meta({ description: 'Null for certificates that no account is known of.' }),
+          account_name: accountNameMember(),
           contacts: z.array(z.string()),
           eab_kid: z.string().nullable(),
           expiring: Expiring,
@@ -70,7 +72,10 @@ export const EXPIRY = endpointGroup('Certificates', {
       return {
         body: {
           is_estimate: isEstimate,
-          accounts: accounts.map(({ expiring, ...account }) => ({ ...account, expiring: byDays(expiring) })),
+          accounts: (await withAccountNames(db, accounts)).map(({ expiring, ...account }) => ({
+            ...account,
+            expiring: byDays(expiring),
+          })),
           others: byDays(others),
         },
       }

@@ -9,6 +9,7 @@ import { uuidTime } from '../../shared/lib/uuid.ts'
 import { type ChallengeType, challengeId } from '../../shared/protocol/challenge.ts'
 import { createInspectStore, type InspectedAuthorization } from '../../store/inspect-store.ts'
 import { type ListedOrder, listOrders, skipOfOrders } from '../../store/order-list.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { nextOf, pageRequest, placeParameters, readPageOf } from '../pages.ts'
 import { instantParameter, line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
@@ -20,6 +21,7 @@ const Order = z
   .strictObject({
     id: z.uuid(),
     account_id: z.uuid(),
+    account_name: accountNameMember(),
     status: z.enum(ORDER_STATUSES),
     identifiers: z.array(Identifier),
     created_at: timestamp(),
@@ -44,6 +46,7 @@ const Authorization = z
   .strictObject({
     id: z.uuid(),
     account_id: z.uuid(),
+    account_name: accountNameMember(),
     identifier: Identifier,
     wildcard: z.boolean(),
     status: z.enum(AUTHORIZATION_STATUSES),
@@ -65,11 +68,12 @@ const OrderDetails = z
   })
   .meta({ id: 'OrderDetails' })
 
-function orderBody(order: ListedOrder): z.input<typeof Order> {
-  const { id, account_id, status, identifiers, expires_at, certificate_id, error } = order
+function orderBody(order: ListedOrder & { account_name: string | null }): z.input<typeof Order> {
+  const { id, account_id, account_name, status, identifiers, expires_at, certificate_id, error } = order
   return {
     id,
     account_id,
+    account_name,
     status,
     identifiers: identifiers.map(({ type, value }) => ({ type, value })),
     created_at: time(uuidTime(id)),
@@ -80,8 +84,10 @@ function orderBody(order: ListedOrder): z.input<typeof Order> {
 }
 
 /** Without the token: a reply ends up in tickets. */
-function authorizationBody(authorization: InspectedAuthorization): z.input<typeof Authorization> {
-  const { id, account_id, identifier_type: type, identifier_value: value } = authorization
+function authorizationBody(
+  authorization: InspectedAuthorization & { account_name: string | null },
+): z.input<typeof Authorization> {
+  const { id, account_id, account_name, identifier_type: type, identifier_value: value } = authorization
   const { wildcard, status, expires_at, offered, attempts, evidence } = authorization
   const challenges = offered.map((kind) => ({
     id: challengeId(authorization, kind as ChallengeType),
@@ -94,6 +100,7 @@ function authorizationBody(authorization: InspectedAuthorization): z.input<typeo
   return {
     id,
     account_id,
+    account_name,
     identifier: { type, value },
     wildcard,
     status,
@@ -129,7 +136,7 @@ export const ORDERS = endpointGroup('Orders', {
         pageRequest(place, pages),
         skipOfOrders(db, filter),
       )
-      return { body: page.rows.map(orderBody), next: nextOf(page), isCut: page.isCut }
+      return { body: (await withAccountNames(db, page.rows)).map(orderBody), next: nextOf(page), isCut: page.isCut }
     },
   }),
   getOrder: endpoint({
@@ -145,11 +152,11 @@ export const ORDERS = endpointGroup('Orders', {
       const { profile, not_before, not_after } = order
       return {
         body: {
-          ...orderBody(order),
+          ...orderBody(await withAccountName(db, order)),
           profile,
           not_before: timeOrNull(not_before),
           not_after: timeOrNull(not_after),
-          authorizations: authorizations.map(authorizationBody),
+          authorizations: (await withAccountNames(db, authorizations)).map(authorizationBody),
         },
       }
     },
@@ -165,7 +172,7 @@ export const ORDERS = endpointGroup('Orders', {
     async handle({ params, author }, { db }) {
       const found = await createInspectStore(db, scopeOf(author)).findAuthorization(params.authorization_id)
       if (!found) throw notFound('authorization')
-      return { body: authorizationBody(found) }
+      return { body: authorizationBody(await withAccountName(db, found)) }
     },
   }),
 })

@@ -87,7 +87,7 @@ async function createCredential(
     note('eab.create', { eab_id: id, kid, label, ...(tags.length > 0 && { tags }) })
     await grantNames(tx, note, actor, id, identifiers)
     if (csrProfileId !== undefined) await grantProfile(tx, note, actor, id, await requireHeld(tx, csrProfileId))
-    return { ...credentialBody(made), hmac_key: encodeBase64url(key) }
+    return { ...credentialBody({ ...made, account_name: null }), hmac_key: encodeBase64url(key) }
   })
 }
 

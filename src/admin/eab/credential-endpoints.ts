@@ -5,10 +5,11 @@ import { z } from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { type Scope, scopeOf } from '../../domain/permissions.ts'
+import { accountNameMember, withAccountName, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AdminContext } from '../context.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
-import { line, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
+import { line, tag, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 import {
   CREDENTIAL_STATUSES,
   type CredentialRow,
@@ -29,6 +30,7 @@ export const EabCredential = z
     label: z.string(),
     created_by: z.uuid().nullable().meta({ description: 'Null for the command line.' }),
     account_id: z.uuid().nullable().meta({ description: 'The account registered with it last.' }),
+    account_name: accountNameMember(),
     used: z.boolean(),
     used_at: timestamp().nullable(),
     revoked: z.boolean(),
@@ -52,8 +54,8 @@ export const EabCredential = z
   })
   .meta({ id: 'EabCredential' })
 
-export function credentialBody(row: CredentialRow): z.input<typeof EabCredential> {
-  const { id, kid, label, created_by, account_id, used, used_at, revoked, created_at } = row
+export function credentialBody(row: CredentialRow & { account_name: string | null }): z.input<typeof EabCredential> {
+  const { id, kid, label, created_by, account_id, account_name, used, used_at, revoked, created_at } = row
   const { profiles, preapproved_networks, expires_at, max_uses, uses, allowed_networks, tags } = row
   return {
     id,
@@ -61,6 +63,7 @@ export function credentialBody(row: CredentialRow): z.input<typeof EabCredential
     label: label ?? '',
     created_by,
     account_id,
+    account_name,
     used,
     used_at: timeOrNull(used_at),
     revoked,
@@ -106,16 +109,18 @@ export const EAB = endpointGroup('EAB credentials', {
     reply: { status: 200, schema: z.array(EabCredential) },
     query: z.strictObject({
       kid: line(255).optional(),
+      name: line(255).optional().meta({ description: 'Part of its kid or its label, in any case.' }),
+      tag: tag().optional(),
       status: z
         .enum(CREDENTIAL_STATUSES)
         .optional()
         .meta({ description: 'Open ones are neither revoked nor expired; they may be used up.' }),
       ...placeParameters(),
     }),
-    async handle({ query: { kid, status, ...place }, author }, { db, pages }) {
-      const filter = { kid, status, scope: scopeOf(author) }
+    async handle({ query: { kid, name, tag, status, ...place }, author }, { db, pages }) {
+      const filter = { kid, namePart: name, tag, status, scope: scopeOf(author) }
       const page = await readPageOf(pagesOfCredentials(db, filter), longPageRequest(place, pages))
-      return { body: page.rows.map(credentialBody), next: nextOf(page) }
+      return { body: (await withAccountNames(db, page.rows)).map(credentialBody), next: nextOf(page) }
     },
   }),
   getEabCredential: endpoint({
@@ -127,7 +132,7 @@ export const EAB = endpointGroup('EAB credentials', {
     reply: { status: 200, schema: EabCredential },
     errors: ['not_found'],
     handle: async ({ params, author }, { db }) => ({
-      body: credentialBody(await requireCredential(db, params.cred_id, scopeOf(author))),
+      body: credentialBody(await withAccountName(db, await requireCredential(db, params.cred_id, scopeOf(author)))),
     }),
   }),
   getCascadeOfEab: endpoint({
@@ -155,7 +160,8 @@ export const EAB = endpointGroup('EAB credentials', {
     async handle({ params, author }, context) {
       const { credential, revokedAccounts } = await revoke(context, author, params.cred_id)
       const revoked_account_ids = revokedAccounts.slice(0, MOST_NAMED)
-      return { body: { ...credentialBody(credential), revoked_accounts: revokedAccounts.length, revoked_account_ids } }
+      const shown = credentialBody(await withAccountName(context.db, credential))
+      return { body: { ...shown, revoked_accounts: revokedAccounts.length, revoked_account_ids } }
     },
   }),
 })

@@ -112,6 +112,9 @@ const id = sql.fragment`id`
 
 export interface CredentialFilter {
   kid?: string | undefined
+  /** Part of its kid or its label, in any case. */
+  namePart?: string | undefined
+  tag?: string | undefined
   status?: CredentialStatus | undefined
   /** Tags of which it has one. */
   scope?: Scope
@@ -120,11 +123,15 @@ export interface CredentialFilter {
 /** The newest first, along eab_credentials_pkey. */
 export function pagesOfCredentials(
   db: DatabasePool,
-  { kid, status, scope }: CredentialFilter = {},
+  { kid, namePart, tag, status, scope }: CredentialFilter = {},
 ): ReadPage<CredentialRow> {
   const fits = [
     ofScope(scope),
     ...(kid === undefined ? [] : [sql.fragment`kid = ${kid}`]),
+    ...(namePart === undefined
+      ? []
+      : [sql.fragment`(strpos(lower(kid), lower(${namePart})) > 0 OR strpos(lower(label), lower(${namePart})) > 0)`]),
+    ...(tag === undefined ? [] : [isInScope(sql.fragment`e`, [tag])]),
     ...(status === undefined ? [] : [HAS_STATUS[status]]),
   ]
   const walk: Walk<CredentialRow> = {
@@ -143,7 +150,7 @@ export function pagesOfCredentials(
     },
   }
   // No window ends at a credential outside the scope, so that no cursor names one.
-  const isFound = status === undefined || kid !== undefined || scope !== undefined
+  const isFound = (kid ?? tag ?? scope) !== undefined || (status ?? namePart) === undefined
   return (after, limit) => readPage(isFound ? unbounded(walk) : walk, after, limit)
 }
 

@@ -1,11 +1,14 @@
 /** `/allowed-identifiers`: what accounts may request where allowlists are enforced. */
 
+import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { parseAllowedIdentifier } from '../../domain/allowlist.ts'
 import { scopeOf } from '../../domain/permissions.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
 import { accountExists } from '../../store/account-list.ts'
+import { namesOf } from '../../store/account-names.ts'
+import { accountNameMember } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { longPageRequest, nextOf, placeParameters, readPageOf } from '../pages.ts'
 import { line, time, timestamp, uuid, whenSound } from '../schemas.ts'
@@ -53,6 +56,7 @@ const AllowedIdentifier = z
     account_ids: z
       .array(z.uuid())
       .meta({ description: 'Accounts that may request it, themselves or through their credential; the first.' }),
+    account_names: z.array(accountNameMember()).meta({ description: 'In the order of their ids.' }),
     more_accounts: z.boolean().meta({ description: 'There are more: a list names 100, this resource 10,000.' }),
   })
   .meta({ id: 'AllowedIdentifier' })
@@ -62,11 +66,21 @@ export function plainIdentifierBody(row: IdentifierRow): z.input<typeof PlainIde
   return { id, identifier_type, identifier_value, created_by, created_at: time(created_at) }
 }
 
-const identifierBody = (row: IdentifierWithSome): z.input<typeof AllowedIdentifier> => ({
-  ...plainIdentifierBody(row),
-  account_ids: row.account_ids,
-  more_accounts: row.more_accounts,
-})
+/** One statement for the accounts of all rows. */
+async function identifierBodies(db: CommonQueryMethods, rows: readonly IdentifierWithSome[]) {
+  const names = await namesOf(
+    db,
+    rows.flatMap(({ account_ids }) => account_ids),
+  )
+  return rows.map(
+    (row): z.input<typeof AllowedIdentifier> => ({
+      ...plainIdentifierBody(row),
+      account_ids: row.account_ids,
+      account_names: row.account_ids.map((id) => names.get(id) ?? null),
+      more_accounts: row.more_accounts,
+    }),
+  )
+}
 
 const MOST_CHANGED = 1_000
 const texts = () => boundedArray(line(255), MOST_CHANGED).optional()
@@ -110,7 +124,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
       const parsed = value === undefined ? undefined : parseAllowedIdentifier(value)
       if (parsed?.ok === false) return { body: [] }
       const page = await readPageOf(pagesOfIdentifiers(db, parsed?.identifier), request)
-      return { body: page.rows.map(identifierBody), next: nextOf(page) }
+      return { body: await identifierBodies(db, page.rows), next: nextOf(page) }
     },
   }),
   createAllowedIdentifier: endpoint({
@@ -123,7 +137,7 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     audit: 'identifier.create',
     async handle({ body, author }, { audit }) {
       const made = await createIdentifier(audit, author, body)
-      return { body: { ...plainIdentifierBody(made), account_ids: [], more_accounts: false } }
+      return { body: { ...plainIdentifierBody(made), account_ids: [], account_names: [], more_accounts: false } }
     },
   }),
   getAllowedIdentifier: endpoint({
@@ -135,8 +149,9 @@ export const ALLOWED_IDENTIFIERS = endpointGroup('Allowed identifiers', {
     errors: ['not_found'],
     async handle({ params }, { db }) {
       const found = await findIdentifier(db, params.identifier_id)
-      if (!found) throw notFound('allowed identifier')
-      return { body: identifierBody(found) }
+      const [body] = await identifierBodies(db, found ? [found] : [])
+      if (!body) throw notFound('allowed identifier')
+      return { body }
     },
   }),
   deleteAllowedIdentifier: endpoint({

@@ -12,6 +12,7 @@ import {
   listFailures,
   readEventCounts,
 } from '../../store/event-statistics-store.ts'
+import { accountNameMember, withAccountNames } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
 import { instantParameter, time, timestamp, uuid, wholeParameter } from '../schemas.ts'
@@ -30,16 +31,20 @@ const AccountFailure = z
   .strictObject({
     id: z.uuid().meta({ description: 'Of the event.' }),
     account_id: z.uuid(),
+    account_name: accountNameMember(),
     kind: z.string().meta({ description: `One of ${FAILURE_KINDS.join(', ')}.` }),
     occurred_at: timestamp(),
     data: z.record(z.string(), z.unknown()).meta({ description: 'The payload of the event, without tokens.' }),
   })
   .meta({ id: 'AccountFailure' })
 
-function failureBody({ event_id, account_id, kind, occurred_at, data }: Kept): z.input<typeof AccountFailure> {
+type NamedFailure = Kept & { account_name: string | null }
+
+function failureBody({ event_id, data, occurred_at, ...failure }: NamedFailure): z.input<typeof AccountFailure> {
   // Replies are copied into tickets, so the token stays out.
   const { token: _, ...shown }: Kept['data'] & { token?: string } = data
-  return { id: event_id, account_id, kind, occurred_at: time(occurred_at), data: shown }
+  const { account_id, account_name, kind } = failure
+  return { id: event_id, account_id, account_name, kind, occurred_at: time(occurred_at), data: shown }
 }
 
 export const EVENT_COUNTS = endpointGroup('Events', {
@@ -69,7 +74,7 @@ export const FAILURES = endpointGroup('Accounts', {
     reply: { status: 200, schema: z.array(AccountFailure) },
     async handle({ query: { since = new Date(0), ...place }, author }, { db, pages }) {
       const { rows, next } = await readByOffset(place, pages, (page) => listFailures(db, since, scopeOf(author), page))
-      return { body: rows.map(failureBody), next }
+      return { body: (await withAccountNames(db, rows)).map(failureBody), next }
     },
   }),
   listFailuresOfAccount: endpoint({
@@ -81,7 +86,7 @@ export const FAILURES = endpointGroup('Accounts', {
     reply: { status: 200, schema: z.array(AccountFailure) },
     errors: ['not_found'],
     handle: async ({ params, author }, { db }) => ({
-      body: (await failuresOf(db, params.account_id, scopeOf(author))).map(failureBody),
+      body: (await withAccountNames(db, await failuresOf(db, params.account_id, scopeOf(author)))).map(failureBody),
     }),
   }),
 })

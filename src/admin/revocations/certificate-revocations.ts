@@ -16,6 +16,7 @@ import { type FoundCertificate, findCertificatesBySerial } from '../../store/cer
 import { revokeCertificate } from '../../store/certificate-store.ts'
 import { recordUnseen } from '../../store/revocation-import.ts'
 import { queriesOf } from '../../store/slonik.ts'
+import { withAccountName } from '../account-names.ts'
 import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog, Transaction } from '../audit/audit-log.ts'
 import {
@@ -69,10 +70,11 @@ export const CERTIFICATE_REVOCATIONS = endpointGroup('Certificates', {
     reply: { status: 200, schema: Certificate },
     errors: ['not_found', 'conflict'],
     audit: 'certificate.revoke',
-    async handle({ params, body, author }, { audit, events, noteRevocations }) {
+    async handle({ params, body, author }, { db, audit, events, noteRevocations }) {
       const wanted = { reason: body.reason, issuerFingerprint: body.issuer, notAfter: body.not_after }
       const means = { audit, note: noteRevocations, events: events.certificates }
-      return { body: certificateBody(await revokeBySerial(means, author, params.serial, wanted)) }
+      const revoked = await revokeBySerial(means, author, params.serial, wanted)
+      return { body: certificateBody(await withAccountName(db, revoked)) }
     },
   }),
   revokeFromCrl: endpoint({
