@@ -312,6 +312,18 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
     }
   })
 
+  test('it takes no account by tags, gives none away, and does not lose one', async () => {
+    const retag = (account: string, tags: string[]) => registrar.send('PATCH', `/accounts/${account}`, { tags })
+    assert.equal((await retag(theirs.account, ['team-a'])).status, 404)
+    for (const tags of [['team-a', 'team-b'], ['team-b'], []])
+      assert.equal((await retag(ours.account, tags)).status, 403, tags.join())
+    await admin.send('PATCH', `/accounts/${ours.account}`, { tags: ['team-a', 'plant'] })
+    for (const tags of [['team-a'], ['plant'], ['team-a', 'team-b', 'plant']])
+      assert.equal((await retag(ours.account, tags)).status, 403, tags.join())
+    assert.deepEqual((await admin.get(`/accounts/${ours.account}`)).json.tags, ['plant', 'team-a'])
+    assert.equal((await admin.send('PATCH', `/accounts/${ours.account}`, { tags: ['team-a'] })).status, 200)
+  })
+
   test('a certificate of others is not revoked by naming its issuer, and no unknown one is recorded', async () => {
     const { issuer_fingerprint: issuer } = (await admin.get(`/certificates/${theirs.serial}`)).json
     for (const serial of [theirs.serial, '1234'])

@@ -54,6 +54,10 @@ export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   getSettings: { kind: 'settings', path: () => '/settings' },
   listAccounts: list('/accounts', () => ''),
   getAccount: one(({ account }) => `/accounts/${account}`),
+  updateAccount: one(
+    ({ account }) => `/accounts/${account}`,
+    () => ({ label: 'ours' }),
+  ),
   listFailures: list('/failures', () => ''),
   listFailuresOfAccount: one(({ account }) => `/accounts/${account}/failures`),
   getCsrProfileOfAccount: one(({ account }) => `/accounts/${account}/csr-profile`),
