@@ -44,8 +44,6 @@ export const oneOf = <const K extends readonly string[]>(known: K) => {
   return (value: string): K[number] => check(known.includes(value), value, `is one of ${known.join(', ')}`)
 }
 
-export const texts = (value: string): string[] => value.split(',').map((one) => one.trim())
-
 export const flag = (value: string): boolean => oneOf(['true', 'false'])(value) === 'true'
 
 export function json(value: string): unknown {

@@ -3,7 +3,7 @@
 import { ROLES } from '../../domain/administrator.ts'
 import { ACCOUNT_STATUSES, ORDER_STATUSES } from '../../domain/states.ts'
 import { optional } from '../../shared/command-line.ts'
-import { flag, oneOf, text, texts, whole } from '../values.ts'
+import { flag, oneOf, text, whole } from '../values.ts'
 import { type OperationRow, row } from './operation-command.ts'
 import { maintenanceText, passwordText, revokedText, signingText, userText, workersText } from './reply-texts.ts'
 
@@ -31,7 +31,7 @@ const AUDIT_FILTER = {
 const ROLE_NAMES = `${ROLES.slice(0, -1).join(', ')} or ${ROLES.at(-1)}`
 const ROLE = {
   role: optional(ROLE_NAMES, oneOf(ROLES)),
-  scope: optional('Tags of accounts and credentials that a registrar looks after, with commas between', texts),
+  scope: optional('Tags of accounts and credentials that a registrar looks after, with commas between them', tagsOf),
 }
 const EMAIL = {
   email: optional('E-mail address of the user; with -c FILE, admin_api.initial_admin_email when absent', text),
