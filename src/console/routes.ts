@@ -28,7 +28,7 @@ export interface Route {
 
 /** In the order of the navigation. */
 export const ROUTES: readonly Route[] = [
-  { path: '/', name: 'Overview', page: OverviewPage, needs: 'listCertificates', group: 'Daily', key: 'o' },
+  { path: '/', name: 'Overview', page: OverviewPage, needs: 'getOverview', group: 'Daily', key: 'o' },
   {
     path: '/certificates',
     name: 'Certificates',
@@ -191,7 +191,8 @@ export const ROUTES: readonly Route[] = [
     path: '/settings',
     name: 'Settings',
     page: lazyPage(() => import('./pages/settings.tsx'), 'SettingsPage'),
-    needs: 'getSettings',
+    // A registrar is shown only what its clients need.
+    needs: 'getOverview',
     group: 'Service',
     key: 's',
   },

@@ -7,7 +7,7 @@ import { Action, ShownOnce } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
 import { Page, Section, tell } from '../components/page.tsx'
 import { countText, plural } from '../format.ts'
-import { ROLES } from '../labels.ts'
+import { roleText } from '../labels.ts'
 import { forget, noteUser } from '../stored-session.ts'
 import { SessionTable } from './sessions.tsx'
 
@@ -24,8 +24,7 @@ export function ProfilePage() {
               rows={[
                 ['Username', me.username],
                 ['Mail address', me.email],
-                ['Role', ROLES[me.role]],
-                ['Tags', me.scope.join(', ')],
+                ['Role', roleText(me)],
                 ['Last login', <Time key="login" at={me.last_login_at} />],
                 ['Created', <Time key="created" at={me.created_at} />],
               ]}
