@@ -6,6 +6,7 @@ import { Badge, Facts, Ready, Time } from '../components/basics.tsx'
 import { Action, ShownOnce } from '../components/dialog.tsx'
 import { SelectField, TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
+import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { Page, tell } from '../components/page.tsx'
 import type { Column } from '../components/table.tsx'
 import { ROLE_OPTIONS, ROLES } from '../labels.ts'
@@ -14,14 +15,14 @@ import { forget, type Role, useSession } from '../stored-session.ts'
 
 type User = Output<'listUsers'>[number]
 /** A password that is shown once, and above it whose it is. */
+const PLACE = '/users'
 type Show = (title: string, password: string) => void
 
 export function UsersPage({ entry }: PageProps) {
   const list = useList('listUsers', {}, entry)
-  const [shown, setShown] = useState<{ title: string; password: string }>()
   const { user: me } = useSession()
   const show: Show = (title, password) => {
-    setShown({ title, password })
+    keepSecret({ id: title, place: PLACE, title, secrets: [['Password', password]] })
     list.reload()
   }
   return (
@@ -39,9 +40,7 @@ export function UsersPage({ entry }: PageProps) {
       rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
       columns={columnsOf(me?.id, list.reload, show)}
     >
-      {shown && (
-        <ShownOnce title={shown.title} secrets={[['Password', shown.password]]} onClose={() => setShown(undefined)} />
-      )}
+      <OnceShown place={PLACE} />
     </ListPage>
   )
 }
