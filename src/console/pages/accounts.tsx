@@ -208,7 +208,7 @@ const AccountFacts = ({ account }: { account: Account }) => (
         ['Tags', account.tags.length > 0 && <Tags key="tags" tags={account.tags} />],
         ['Status', <AccountStatus key="status" {...account} />],
         ['Id', <Copyable key="id" text={account.id} />],
-        ['Contacts', contactsText(account.contacts) ?? 'none'],
+        ['Contacts', account.contacts.join(', ') || 'none'],
         ['Key thumbprint', <Copyable key="thumbprint" text={account.jwk_thumbprint} />],
         ['Key identifier', account.eab_kid ?? 'none'],
         ['Agreed to the terms', account.tos_agreed ? 'yes' : 'no'],
