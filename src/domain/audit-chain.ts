@@ -51,6 +51,7 @@ export const AUDIT_ACTIONS = [
   'crl.rebuild',
   'notification.retry',
   'notification.purge',
+  'notification.test',
   'event.retry',
   'backend.revocation_given_up',
   'audit.export',

@@ -56,6 +56,17 @@ const includes = (role: Role, other: Role): boolean =>
   (!isScoped(role) &&
     Object.values<readonly Role[]>(PERMISSIONS).every((roles) => !roles.includes(other) || roles.includes(role)))
 
+/**
+ * Whether an author may give a row these tags in place of others: a registrar adds and takes away its own alone, and has a
+ * tag of the row before and afterwards.
+ */
+export function mayRetag(scope: Scope, before: readonly string[], after: readonly string[]): boolean {
+  if (scope === undefined) return true
+  const changed = [...before.filter((tag) => !after.includes(tag)), ...after.filter((tag) => !before.includes(tag))]
+  const isIn = (tag: string) => scope.includes(tag)
+  return before.some(isIn) && after.some(isIn) && changed.every(isIn)
+}
+
 /** Roles have no order: of an auditor and a registrar none is the lesser. @returns undefined for such a pair */
 export function lesserRole(one: Role, other: Role): Role | undefined {
   if (includes(one, other)) return other

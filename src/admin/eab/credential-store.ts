@@ -18,7 +18,7 @@ import {
   upTo,
   type Walk,
 } from '../../store/list-page.ts'
-import { hasTagOf, isInScope } from '../../store/scope.ts'
+import { hasTagOf, isAccountInScope, isInScope } from '../../store/scope.ts'
 import { constantSql, type DatabasePool, rowsOf, sql } from '../../store/slonik.ts'
 import { account, authorization, order } from '../../store/status-sql.ts'
 
@@ -50,9 +50,16 @@ const Credential = z.object({
 export type CredentialRow = z.infer<typeof Credential>
 
 const Id = z.object({ id: z.string() })
-const columns = sql.fragment`id, kid, label, created_by, account_id, used, used_at, revoked, created_at, profiles,
+const withoutAccount = sql.fragment`id, kid, label, created_by, used, used_at, revoked, created_at, profiles,
   preapproved_networks::text[] AS preapproved_networks, expires_at, max_uses, uses,
   allowed_networks::text[] AS allowed_networks, tags`
+const columns = sql.fragment`${withoutAccount}, account_id`
+
+/** The account may have got other tags since. */
+const columnsIn = (scope: Scope) =>
+  scope === undefined
+    ? columns
+    : sql.fragment`${withoutAccount}, CASE WHEN ${isAccountInScope(sql.fragment`account_id`, scope)} THEN account_id END AS account_id`
 
 export interface NewCredential {
   id: string
@@ -88,7 +95,7 @@ const ofScope = (scope: Scope) => isInScope(sql.fragment`e`, scope)
 
 export function findCredential(db: CommonQueryMethods, id: string, scope: Scope): Promise<CredentialRow | null> {
   return db.maybeOne(
-    rowsOf(Credential)`SELECT ${columns} FROM eab_credentials e WHERE id = ${id} AND ${ofScope(scope)}`,
+    rowsOf(Credential)`SELECT ${columnsIn(scope)} FROM eab_credentials e WHERE id = ${id} AND ${ofScope(scope)}`,
   )
 }
 
@@ -137,7 +144,7 @@ export function pagesOfCredentials(
     async read(from, end, limit) {
       return [
         ...(await db.any(rowsOf(Credential)`
-          SELECT ${columns} FROM eab_credentials e WHERE ${allOf([behind(id, from), upTo(id, end), ...fits])}
+          SELECT ${columnsIn(scope)} FROM eab_credentials e WHERE ${allOf([behind(id, from), upTo(id, end), ...fits])}
            ORDER BY id DESC LIMIT ${limit}`)),
       ]
     },

@@ -431,7 +431,24 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   row({
     usage: 'notifications retry',
     operation: 'retryNotifications',
-    about: 'Queue all failed notifications again',
+    about: 'Queue failed notifications again: all, or those of one cause',
+    body: {
+      notification_type: optional('Only those of this type', text),
+      cause: optional('and of this error, as notifications causes prints it', text),
+    },
+  }),
+  row({
+    usage: 'notifications causes',
+    operation: 'listNotificationCauses',
+    about: 'Group failed notifications by type and error',
+    query: LIMIT,
+    columns: ['notifications', 'recipients', 'last_at', 'notification_type', 'cause'],
+  }),
+  row({
+    usage: 'notifications test',
+    operation: 'sendTestMail',
+    about: 'Send a test mail to your own address, and print what the mail server says',
+    needsSession: true,
   }),
   row({
     usage: 'notifications purge',
@@ -450,5 +467,12 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'events retry <dead_letter_id>',
     operation: 'retryDeadLetter',
     about: 'Deliver such an event again',
+  }),
+  row({
+    usage: 'events causes',
+    operation: 'listDeadLetterCauses',
+    about: 'Group undelivered events by consumer and error',
+    query: LIMIT,
+    columns: ['events', 'last_at', 'consumer', 'error'],
   }),
 ]
