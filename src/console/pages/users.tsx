@@ -3,9 +3,10 @@
 import { useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
 import { Badge, Time } from '../components/basics.tsx'
-import { Action, Dialog, ShownOnce } from '../components/dialog.tsx'
+import { Action, Dialog } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
+import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { tell } from '../components/page.tsx'
 import { RoleFields, type RoleValues, roleBody } from '../components/role-fields.tsx'
 import type { Column } from '../components/table.tsx'
@@ -16,14 +17,14 @@ import { SessionTable } from './sessions.tsx'
 
 type User = Output<'listUsers'>[number]
 /** A password that is shown once, and above it whose it is. */
+const PLACE = '/users'
 type Show = (title: string, password: string) => void
 
 export function UsersPage({ entry }: PageProps) {
   const list = useList('listUsers', {}, entry)
-  const [shown, setShown] = useState<{ title: string; password: string }>()
   const { user: me } = useSession()
   const show: Show = (title, password) => {
-    setShown({ title, password })
+    keepSecret({ id: title, place: PLACE, title, secrets: [['Password', password]] })
     list.reload()
   }
   return (
@@ -41,9 +42,7 @@ export function UsersPage({ entry }: PageProps) {
       rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
       columns={columnsOf(me?.id, list.reload, show)}
     >
-      {shown && (
-        <ShownOnce title={shown.title} secrets={[['Password', shown.password]]} onClose={() => setShown(undefined)} />
-      )}
+      <OnceShown place={PLACE} />
     </ListPage>
   )
 }
