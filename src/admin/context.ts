@@ -2,9 +2,9 @@
 
 import type { DatabasePool } from 'slonik'
 import type { WindowPolicy } from '../domain/renewal-window.ts'
+import type { MailTemplates } from '../events/notifications/templates.ts'
 import type { RevocationEvents } from '../services/revocation.ts'
 import type { NoteRevocations } from '../services/revocation-notes.ts'
-import type { MailTemplates } from '../events/notifications/templates.ts'
 import type { SecretBox } from '../shared/lib/secret-box.ts'
 import type { AdminQuestions } from './admin-message.ts'
 import type { AuditExports } from './audit/audit-export.ts'

@@ -11,7 +11,7 @@ import { text, uuid } from '../schemas.ts'
 import { beginIncident } from './begin-incident.ts'
 import {
   Incident,
-  IncidentFilter,
+  type IncidentFilter,
   IncidentMail,
   IncidentOwner,
   IncidentSummary,

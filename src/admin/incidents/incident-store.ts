@@ -37,9 +37,18 @@ const None = z.object({})
 export function insertIncident(tx: CommonQueryMethods, one: Omit<Incident, 'created_at'>): Promise<Incident> {
   return tx.one(rowsOf(Incident)`
     INSERT INTO incidents (${sql.join(
-      ['id', 'filter', 'actions', 'certificates', 'issuers', 'job_id', 'advised', 'notifications', 'without_contact', 'created_by'].map(
-        (name) => sql.identifier([name]),
-      ),
+      [
+        'id',
+        'filter',
+        'actions',
+        'certificates',
+        'issuers',
+        'job_id',
+        'advised',
+        'notifications',
+        'without_contact',
+        'created_by',
+      ].map((name) => sql.identifier([name])),
       sql.fragment`, `,
     )})
     VALUES (${one.id}, ${JSON.stringify(one.filter)}::jsonb, ${JSON.stringify(one.actions)}::jsonb, ${one.certificates},

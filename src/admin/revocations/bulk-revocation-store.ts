@@ -160,7 +160,8 @@ const upperBound = ({ issued_before }: RevocationFilter) =>
 
 /** Certificates of the window that have not expired, revoked ones included. */
 export function matching(filter: RevocationFilter, { afterId, endId }: Window, until: Date) {
-  const { account_id, eab_kid, serial_numbers, domain, domain_suffix, issued_before, issued_after, spki_sha256 } = filter
+  const { account_id, eab_kid, serial_numbers, domain, domain_suffix, issued_before, issued_after, spki_sha256 } =
+    filter
   const conditions = [
     sql.fragment`c.id > ${afterId} AND c.id <= ${endId ?? upperBound(filter)}`,
     sql.fragment`c.not_after > now() AND c.issued_at <= ${until.toISOString()}::timestamptz`,
