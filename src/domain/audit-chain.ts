@@ -51,7 +51,6 @@ export const AUDIT_ACTIONS = [
   'crl.rebuild',
   'notification.retry',
   'notification.purge',
-  'notification.test',
   'event.retry',
   'backend.revocation_given_up',
   'audit.export',

@@ -5,12 +5,11 @@ import { z } from 'zod/v4'
 import { AdminError, notFound } from '../../domain/admin-error.ts'
 import type { Actor } from '../../domain/administrator.ts'
 import { payloadOf } from '../../domain/stored-event.ts'
-import { boundedArray } from '../../shared/lib/bounded.ts'
-import { rowsOf, sql } from '../../store/slonik.ts'
+import { rowsOf } from '../../store/slonik.ts'
 import { ADMINS, endpoint, endpointGroup } from '../admin-endpoint.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { type OffsetPage, offsetParameters, readByOffset } from '../pages.ts'
-import { text, time, timestamp, uuid, whenSound } from '../schemas.ts'
+import { time, timestamp, uuid } from '../schemas.ts'
 
 const DeadLetter = z
   .strictObject({
@@ -27,28 +26,6 @@ const DeadLetter = z
     failed_at: timestamp(),
   })
   .meta({ id: 'DeadLetter' })
-
-const MOST_GROUPED = 10_000
-const MOST_GROUPS = 100
-const DeadLetterGroup = z
-  .strictObject({ consumer: z.string(), error: z.string(), events: z.int(), newest_at: timestamp() })
-  .meta({ id: 'DeadLetterGroup' })
-
-/** Of a group more; they are one transaction. */
-const MOST_CHOSEN = 1_000
-const Retried = z
-  .strictObject({
-    ids: boundedArray(uuid(), MOST_CHOSEN, 1).optional(),
-    group: z
-      .strictObject({ consumer: text(255), error: text(10_000) })
-      .optional()
-      .meta({ description: `As listDeadLetterGroups shows it; the oldest ${MOST_GROUPED} at once.` }),
-  })
-  .refine(({ ids, group }) => (ids === undefined) !== (group === undefined), {
-    error: "must have either 'ids' or 'group'",
-    when: whenSound,
-  })
-type Retried = z.output<typeof Retried>
 
 const Row = z.object({
   id: z.string(),
@@ -83,30 +60,6 @@ export const DEAD_LETTERS = endpointGroup('Events', {
       const { rows, next } = await readByOffset(query, pages, (page) => listDeadLetters(db, page))
       return { body: rows.map(bodyOf), next }
     },
-  }),
-  listDeadLetterGroups: endpoint({
-    route: 'GET /events/dead-groups',
-    roles: ADMINS,
-    summary: `Shows deliveries that failed for good by consumer and error: of the last ${MOST_GROUPED}, the largest groups first.`,
-    reply: { status: 200, schema: z.array(DeadLetterGroup) },
-    handle: async (_request, { db }) => ({
-      body: (await listGroups(db)).map((group) => ({ ...group, newest_at: time(group.newest_at) })),
-    }),
-  }),
-  retryDeadLetters: endpoint({
-    route: 'POST /events/dead/retry',
-    roles: ADMINS,
-    summary: 'Delivers events again that had failed for good: some, or those of one consumer and error.',
-    body: Retried,
-    reply: {
-      status: 200,
-      schema: z.strictObject({
-        retried: z.int(),
-        left: z.int().meta({ description: 'No instance has their consumer any more.' }),
-      }),
-    },
-    audit: 'event.retry',
-    handle: async ({ author, body }, { audit }) => ({ body: await retryDeadLetters(audit, author, body) }),
   }),
   retryDeadLetter: endpoint({
     route: 'POST /events/dead/{dead_letter_id}/retry',
@@ -152,45 +105,4 @@ async function reviveDeadLetter(tx: CommonQueryMethods, id: string): Promise<boo
     INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
     SELECT consumer, event_id, kind, subject, account_id, occurred_at, data FROM letter`)
   return true
-}
-
-function retryDeadLetters(audit: AuditLog, author: Actor, chosen: Retried) {
-  return audit.transaction(author, async (tx, note) => {
-    const result = await reviveDeadLetters(tx, chosen)
-    const { ids, group } = chosen
-    if (result.retried > 0) note('event.retry', { ...result, dead_letter_ids: ids, consumer: group?.consumer })
-    return result
-  })
-}
-
-const Revived = z.object({ retried: z.int(), left: z.int() })
-
-/** In the order in which they had failed. */
-function reviveDeadLetters(tx: CommonQueryMethods, { ids, group }: Retried) {
-  const chosen = ids
-    ? sql.fragment`id = ANY (${sql.array(ids, 'uuid')})`
-    : sql.fragment`consumer = ${group?.consumer ?? ''} AND error = ${group?.error ?? ''}`
-  return tx.one(rowsOf(Revived)`
-    WITH chosen AS (
-      SELECT id, consumer FROM event_dead_letters WHERE ${chosen} ORDER BY failed_at, id LIMIT ${MOST_GROUPED} FOR UPDATE
-    ), letters AS (
-      DELETE FROM event_dead_letters d USING chosen c
-       WHERE d.id = c.id AND EXISTS (SELECT FROM event_consumers e WHERE e.name = c.consumer) RETURNING d.*
-    ), revived AS (
-      INSERT INTO event_deliveries (consumer, event_id, kind, subject, account_id, occurred_at, data)
-      SELECT consumer, event_id, kind, subject, account_id, occurred_at, data FROM letters ORDER BY failed_at, id
-      RETURNING 1
-    )
-    SELECT (SELECT count(*)::integer FROM revived) AS retried,
-           ((SELECT count(*) FROM chosen) - (SELECT count(*) FROM revived))::integer AS left`)
-}
-
-const Group = z.object({ consumer: z.string(), error: z.string(), events: z.int(), newest_at: z.date() })
-
-/** event_dead_letters_age */
-function listGroups(db: CommonQueryMethods) {
-  return db.any(rowsOf(Group)`
-    SELECT consumer, error, count(*)::integer AS events, max(failed_at) AS newest_at
-      FROM (SELECT consumer, error, failed_at FROM event_dead_letters ORDER BY failed_at DESC LIMIT ${MOST_GROUPED}) dead
-     GROUP BY 1, 2 ORDER BY 3 DESC, 4 DESC LIMIT ${MOST_GROUPS}`)
 }
