@@ -2,6 +2,8 @@
 
 import { z } from 'zod/v4'
 import { ADMIN_ERRORS, type AdminErrorCode } from '../domain/admin-error.ts'
+import { ROLES } from '../domain/administrator.ts'
+import { SCOPES } from '../domain/permissions.ts'
 import type { AnyEndpoint } from './admin-endpoint.ts'
 
 interface DocumentOptions {
@@ -32,12 +34,13 @@ export function openApiDocument(endpoints: readonly AnyEndpoint[], { version, ba
 }
 
 function operation(endpoint: AnyEndpoint, schemas: Schemas): Json {
-  const { id, tag, summary, roles, body, bodyIsOptional, reply, audit } = endpoint
+  const { id, tag, summary, roles, permission, scope, body, bodyIsOptional, reply, audit } = endpoint
   return {
     operationId: id,
     tags: [tag],
     summary,
-    ...(roles === 'none' ? { security: [] } : { 'x-roles': roles }),
+    ...(roles === 'none' ? { security: [] } : { 'x-permission': permission, 'x-roles': roles }),
+    ...(scope && { 'x-registrar': SCOPES[scope] }),
     ...(audit && { 'x-audit-action': audit }),
     parameters: [...parameters('path', endpoint.params, schemas), ...parameters('query', endpoint.query, schemas)],
     ...(body && {
@@ -71,7 +74,7 @@ export function errorsOf(endpoint: AnyEndpoint): AdminErrorCode[] {
   const codes = new Set<AdminErrorCode>(errors)
   if (query || body || !params) codes.add('invalid_request')
   if (roles !== 'none') codes.add('unauthorized')
-  if (roles !== 'none' && roles.length === 1) codes.add('forbidden')
+  if (roles !== 'none' && roles.length < ROLES.length) codes.add('forbidden')
   if (params) codes.add('not_found')
   if (isSearch(endpoint)) codes.add('unavailable')
   return [...codes].sort((a, b) => ADMIN_ERRORS[a] - ADMIN_ERRORS[b])

@@ -85,7 +85,7 @@ describe('the frame of the console', { ...requireCommand('chromium-headless-shel
     await page.getByText('Columns', { exact: true }).click()
     await page.getByLabel('Uses').uncheck()
     await becomes(() => page.getByRole('columnheader', { name: 'Uses' }).count(), 0)
-    await page.getByLabel('Status').selectOption({ index: 1 })
+    await page.locator('form').getByLabel('Status').selectOption({ index: 1 })
     await page.getByRole('button', { name: 'Save this view' }).click()
     await page.getByRole('dialog').getByLabel('Name').fill('Open ones')
     await page.getByRole('dialog').getByRole('button', { name: 'Save this view' }).click()

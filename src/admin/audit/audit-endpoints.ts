@@ -4,7 +4,7 @@ import { z } from 'zod/v4'
 import { type NotedHead, parseHead } from '../../domain/audit-chain.ts'
 import { AUDIT_VERIFICATION_STATUSES } from '../../domain/states.ts'
 import { boundedArray } from '../../shared/lib/bounded.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { limitOf, limitParameter } from '../pages.ts'
 import { instantParameter, line, text, time, timeOrNull, timestamp, uuid } from '../schemas.ts'
 import { type AuditFilter, readAuditPage, type StoredAuditEntry } from './audit-store.ts'
@@ -116,7 +116,7 @@ const head = text(84).transform((written, check): NotedHead => {
 export const AUDIT_LOG = endpointGroup('Audit log', {
   listAuditLog: endpoint({
     route: 'GET /audit-log',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists actions of administrators, the newest first.',
     query: z.strictObject({ ...filters, cursor: cursor.optional(), limit: limitParameter() }),
     reply: { status: 200, schema: z.array(AuditLogEntry) },
@@ -132,7 +132,7 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   }),
   exportAuditLog: endpoint({
     route: 'POST /audit-log/export',
-    roles: ADMINS,
+    permission: 'administer',
     summary: 'Gives all matching entries, the newest first, one JSON object a line.',
     body: Filters,
     bodyIsOptional: true,
@@ -145,7 +145,7 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   }),
   listAuditVerifications: endpoint({
     route: 'GET /audit-log/verifications',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists the last checks of the audit log, at most 20, the newest first.',
     query: z.strictObject({ limit: limitParameter() }),
     reply: { status: 200, schema: z.array(AuditVerification) },
@@ -155,7 +155,7 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   }),
   beginAuditVerification: endpoint({
     route: 'POST /audit-log/verifications',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Begins to check the chain of the whole audit log.',
     body: z.strictObject({
       heads: boundedArray(head, MOST_HEADS).default([]).meta({
@@ -173,7 +173,7 @@ export const AUDIT_LOG = endpointGroup('Audit log', {
   }),
   getAuditVerification: endpoint({
     route: 'GET /audit-log/verifications/{verification_id}',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows progress and findings of a check of the audit log.',
     params: z.strictObject({ verification_id: uuid() }),
     reply: { status: 200, schema: AuditVerification },
