@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { call, can, useApi } from './api.ts'
 import { Problem } from './components/basics.tsx'
 import { loadAllPages } from './components/lazy-page.tsx'
+import { OpenSecrets } from './components/once-shown.tsx'
 import { Page, Toast } from './components/page.tsx'
 import { SessionBar, SignInDialog, SignInPage, UserMenu } from './components/session.tsx'
 import { EnvironmentName } from './environment.tsx'
@@ -57,6 +58,7 @@ function Frame() {
       </div>
       <main id="main">
         <SessionBar />
+        <OpenSecrets path={place.path} />
         {can('getOverview') && !TELLS_OF_STOPS.includes(place.path) && <StopBars />}
         <Broken key={place.path}>
           <CurrentPage place={place} />

@@ -119,6 +119,20 @@ export const ROUTES: readonly Route[] = [
     needs: 'getEabCredential',
   },
   {
+    path: '/onboarding',
+    name: 'Onboarding',
+    page: lazyPage(() => import('./pages/onboarding.tsx'), 'OnboardingPage'),
+    needs: 'createEabCredential',
+    group: 'Clients',
+    key: 'w',
+  },
+  {
+    path: '/onboarding/:credential',
+    name: 'Hand-over',
+    page: lazyPage(() => import('./pages/hand-over.tsx'), 'HandOverPage'),
+    needs: 'getEabCredential',
+  },
+  {
     path: '/identifiers',
     name: 'Allowed identifiers',
     page: lazyPage(() => import('./pages/identifiers.tsx'), 'IdentifiersPage'),
@@ -223,7 +237,7 @@ export const ROUTES: readonly Route[] = [
   {
     path: '/profile',
     name: 'Your profile',
-    page: lazyPage(() => import('./pages/users.tsx'), 'ProfilePage'),
+    page: lazyPage(() => import('./pages/profile.tsx'), 'ProfilePage'),
     needs: 'getMe',
     group: 'People',
   },

@@ -380,8 +380,13 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
   row({
     usage: 'users update <user_id>',
     operation: 'updateUser',
-    about: 'Change role, scope or access of a user, at once',
-    body: { enabled: optional('true or false: whether the user may log in', flag), ...ROLE },
+    about: 'Change name, mail address, role, scope or access of a user, at once',
+    body: {
+      username: optional('New name', text),
+      email: optional('New mail address', text),
+      enabled: optional('true or false: whether the user may log in', flag),
+      ...ROLE,
+    },
     text: userText,
   }),
   row({
@@ -394,6 +399,18 @@ export const OPERATION_ROWS: readonly OperationRow[] = [
     usage: 'users reset-password <user_id>',
     operation: 'resetPassword',
     about: 'Generate a new password, print it once, and end all sessions and API tokens of the user',
+  }),
+  row({
+    usage: 'users sessions <user_id>',
+    operation: 'listSessionsOfUser',
+    about: 'List the sessions of a user, newest first',
+    query: LIMIT,
+    columns: ['id', 'created_at', 'expires_at', 'ip_address', 'methods', 'user_agent'],
+  }),
+  row({
+    usage: 'users end-session <user_id> <session_id>',
+    operation: 'endSessionOfUser',
+    about: 'End a session of a user, on every instance',
   }),
   row({ usage: 'me show', operation: 'getMe', about: 'Show who is logged in', needsSession: true }),
   row({

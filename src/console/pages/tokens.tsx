@@ -1,11 +1,11 @@
 /** API tokens for machines. */
 
-import { useState } from 'preact/hooks'
 import { call, type Output, useList } from '../api.ts'
 import { Badge, Empty, Time } from '../components/basics.tsx'
-import { Action, ShownOnce } from '../components/dialog.tsx'
+import { Action } from '../components/dialog.tsx'
 import { DayField, TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
+import { keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { tell } from '../components/page.tsx'
 import { RoleFields, roleBody } from '../components/role-fields.tsx'
 import type { Column } from '../components/table.tsx'
@@ -15,6 +15,7 @@ import { endOfDay } from '../time-zone.ts'
 
 type Token = Output<'listTokens'>[number]
 type WithSecret = Output<'createToken'>
+const PLACE = '/tokens'
 
 function Status({ revoked_at, expires_at }: Token) {
   if (revoked_at !== null) return <Badge tone="bad">revoked</Badge>
@@ -62,11 +63,15 @@ const columnsOf = (reload: () => void): Column<Token>[] => [
 
 export function TokensPage({ entry }: PageProps) {
   const list = useList('listTokens', {}, entry)
-  const [made, setMade] = useState<WithSecret>()
   const create = (
     <CreateToken
       onMade={(token) => {
-        setMade(token)
+        keepSecret({
+          id: token.id,
+          place: PLACE,
+          title: `The token ${token.name}`,
+          secrets: [['Token', token.token]],
+        })
         list.reload()
       }}
     />
@@ -81,15 +86,7 @@ export function TokensPage({ entry }: PageProps) {
       rowKey={({ id, revoked_at }) => `${id} ${revoked_at}`}
       empty={<Empty title="No API tokens">{create}</Empty>}
     >
-      {made && (
-        <ShownOnce
-          title={`The token ${made.name}`}
-          secrets={[['Token', made.token]]}
-          onClose={() => setMade(undefined)}
-        >
-          <p>Send it as Authorization: Bearer …</p>
-        </ShownOnce>
-      )}
+      <OnceShown place={PLACE}>{() => <p>Send it as Authorization: Bearer …</p>}</OnceShown>
     </ListPage>
   )
 }

@@ -1,28 +1,30 @@
-/** The users of the Admin API, and the profile of the user who is signed in. */
+/** Users of the console and the Admin API: who they are, what they may do, and their sessions. */
 
 import { useState } from 'preact/hooks'
 import { call, can, type Output, useApi, useList } from '../api.ts'
-import { Badge, Facts, Ready, Time } from '../components/basics.tsx'
-import { Action, ShownOnce } from '../components/dialog.tsx'
+import { Badge, Time } from '../components/basics.tsx'
+import { Action, Dialog } from '../components/dialog.tsx'
 import { TextField, useForm } from '../components/form.tsx'
 import { ListPage } from '../components/list.tsx'
-import { Page, tell } from '../components/page.tsx'
+import { keepSecret, OnceShown } from '../components/once-shown.tsx'
+import { tell } from '../components/page.tsx'
 import { RoleFields, type RoleValues, roleBody } from '../components/role-fields.tsx'
 import type { Column } from '../components/table.tsx'
 import { ROLES, roleText } from '../labels.ts'
 import type { PageProps } from '../router.ts'
-import { forget, useSession } from '../stored-session.ts'
+import { useSession } from '../stored-session.ts'
+import { SessionTable } from './sessions.tsx'
 
 type User = Output<'listUsers'>[number]
 /** A password that is shown once, and above it whose it is. */
+const PLACE = '/users'
 type Show = (title: string, password: string) => void
 
 export function UsersPage({ entry }: PageProps) {
   const list = useList('listUsers', {}, entry)
-  const [shown, setShown] = useState<{ title: string; password: string }>()
   const { user: me } = useSession()
   const show: Show = (title, password) => {
-    setShown({ title, password })
+    keepSecret({ id: title, place: PLACE, title, secrets: [['Password', password]] })
     list.reload()
   }
   return (
@@ -40,9 +42,7 @@ export function UsersPage({ entry }: PageProps) {
       rowKey={({ id, updated_at }) => `${id} ${updated_at}`}
       columns={columnsOf(me?.id, list.reload, show)}
     >
-      {shown && (
-        <ShownOnce title={shown.title} secrets={[['Password', shown.password]]} onClose={() => setShown(undefined)} />
-      )}
+      <OnceShown place={PLACE} />
     </ListPage>
   )
 }
@@ -68,6 +68,8 @@ const columnsOf = (me: string | undefined, reload: () => void, show: Show): Colu
       can('updateUser') &&
       user.id !== me && (
         <div class="actions left">
+          <EditUser user={user} onDone={reload} />
+          <SessionsOfUser user={user} />
           <ChangeRole user={user} onChanged={reload} />
           {actionsOn(user, reload, show).map(({ action, title, does, ...confirm }) => (
             <Action
@@ -203,48 +205,53 @@ function CreateUser({ show }: { show: Show }) {
   )
 }
 
-/** The profile of the user who is signed in. */
-export function ProfilePage() {
-  const loaded = useApi('getMe', {})
-  const { values, field, reset } = useForm({ current: '' })
-  const [made, setMade] = useState<Output<'resetMyPassword'>>()
+function EditUser({ user, onDone }: { user: User; onDone: () => void }) {
+  const { username, email } = user
+  const { values, field, reset } = useForm({ username, email })
   return (
-    <Page title="Your profile">
-      <Ready loaded={loaded}>
-        {(me) => (
-          <Facts
-            rows={[
-              ['Username', me.username],
-              ['Mail address', me.email],
-              ['Role', roleText(me)],
-              ['Last login', <Time key="login" at={me.last_login_at} />],
-              ['Created', <Time key="created" at={me.created_at} />],
-            ]}
-          />
-        )}
-      </Ready>
-      <div class="actions left">
-        <Action
-          action="Generate a new password"
-          danger
-          consequence={
-            <p>The old password and all your sessions end, this one included. You sign in with the new one.</p>
-          }
-          onOpen={reset}
-          onConfirm={async () => setMade(await call('resetMyPassword', { body: { current_password: values.current } }))}
-        >
-          {(error) => (
-            <TextField
-              label="Current password"
-              type="password"
-              autoComplete="current-password"
-              required
-              {...field('current', error, 'current_password')}
-            />
-          )}
-        </Action>
-      </div>
-      {made && <ShownOnce title="Your new password" secrets={[['Password', made.password]]} onClose={forget} />}
-    </Page>
+    <Action
+      kind="small"
+      text="Edit"
+      label={`Edit ${username}`}
+      action="Save"
+      title={`Name and mail address of ${username}`}
+      consequence={<p>The user signs in with the new name from now on. The audit log keeps who it was.</p>}
+      onOpen={reset}
+      onConfirm={() => call('updateUser', { params: { user_id: user.id }, body: values }).then(onDone)}
+    >
+      {(error) => (
+        <>
+          <TextField label="Username" required {...field('username', error)} />
+          <TextField label="Mail address" type="email" required {...field('email', error)} />
+        </>
+      )}
+    </Action>
   )
+}
+
+function SessionsOfUser({ user: { id, username } }: { user: User }) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <button type="button" class="small" aria-label={`Sessions of ${username}`} onClick={() => setOpen(true)}>
+        Sessions
+      </button>
+      {isOpen && (
+        <Dialog title={`Sessions of ${username}`} wide onClose={() => setOpen(false)}>
+          <OthersSessions userId={id} />
+          <div class="actions">
+            <button type="button" onClick={() => setOpen(false)}>
+              Close
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </>
+  )
+}
+
+function OthersSessions({ userId }: { userId: string }) {
+  const loaded = useApi('listSessionsOfUser', { params: { user_id: userId } })
+  const end = (session_id: string) => call('endSessionOfUser', { params: { user_id: userId, session_id } })
+  return <SessionTable loaded={loaded} needs="endSessionOfUser" end={end} />
 }
