@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { ENDPOINTS } from '../../src/admin/endpoints.ts'
 import { type AcmeClient, closeConnections, type Responder, startResponder } from '../support/acme-client.ts'
 import { type AdminClient, type AdminReplyText, administrator, clientWith } from '../support/admin.ts'
-import { accountIdOf, boundClient, type MadeCredential, made, NOBODY } from '../support/bound.ts'
+import { accountIdOf, boundClient, change, type MadeCredential, made, NOBODY } from '../support/bound.ts'
 import { rowsIn } from '../support/database.ts'
 import { SCOPE_CASES, type ScopeCase, type TeamObjects } from '../support/scope-cases.ts'
 import type { TestService } from '../support/service.ts'
@@ -196,6 +196,17 @@ describe('the scope of a registrar', { timeout: 900_000 }, () => {
       [],
     )
     assert.ok(keys.length < 20, keys.join())
+  })
+
+  test('getOnboarding shows the CSR profiles of its own credentials alone', async () => {
+    const profile = await made(admin, '/csr-profiles', { name: 'for both teams', profile_data: { san_maximum: 3 } })
+    const names = async () =>
+      (await registrar.get('/onboarding')).json.csr_profiles.map(({ name }: { name: string }) => name)
+    await change(admin, 'PUT', `/eab/${theirs.credential}/csr-profile/${profile.id}`)
+    assert.deepEqual(await names(), [])
+    await change(admin, 'PUT', `/eab/${ours.credential}/csr-profile/${profile.id}`)
+    assert.deepEqual(await names(), ['for both teams'])
+    await change(admin, 'DELETE', `/eab/${ours.credential}/csr-profile/${profile.id}`)
   })
 
   test('without a tag in common, it sees nothing at all', async () => {
