@@ -14,6 +14,7 @@ import { EAB } from './eab/credential-endpoints.ts'
 import { EAB_GRANTS } from './eab/credential-grants.ts'
 import { ALLOWED_IDENTIFIERS } from './eab/identifier-endpoints.ts'
 import { ONBOARDING } from './eab/onboarding-endpoints.ts'
+import { INCIDENTS } from './incidents/incident-endpoints.ts'
 import { OPERATION } from './operation/operation-endpoints.ts'
 import { CSR_PROFILE_ASSIGNMENTS } from './profiles/profile-assignments.ts'
 import { CSR_PROFILE_CHECK } from './profiles/profile-check-endpoints.ts'
@@ -74,6 +75,7 @@ export const OPERATIONS = {
   ...ORDERS,
   ...RENEWALS,
   ...BLOCKED_KEYS,
+  ...INCIDENTS,
 }
 
 /** Without them, for the router and all that is made from the descriptions. */

@@ -63,6 +63,19 @@ export const ROUTES: readonly Route[] = [
     needs: 'getBulkRevocation',
   },
   {
+    path: '/incident',
+    name: 'Incident',
+    page: lazyPage(() => import('./pages/incidents.tsx'), 'IncidentsPage'),
+    needs: 'examineIncident',
+    group: 'Daily',
+  },
+  {
+    path: '/incident/:incident',
+    name: 'Incident',
+    page: lazyPage(() => import('./pages/incident.tsx'), 'IncidentPage'),
+    needs: 'getIncident',
+  },
+  {
     path: '/failures',
     name: 'Failures',
     page: lazyPage(() => import('./pages/failures.tsx'), 'FailuresPage'),
