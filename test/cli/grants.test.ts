@@ -67,6 +67,23 @@ describe('commands about grants', () => {
     assert.match(again.stderr, /is there already/)
   })
 
+  test('accounts: a name and tags are given, and taken away by empty values', async () => {
+    const shown = async (...words: string[]) => {
+      const { name, label, tags } = JSON.parse(await run('accounts', ...words, '--json'))
+      return { name, label, tags }
+    }
+    const named = { name: 'Team A', label: 'Team A', tags: ['emea', 'team-a'] }
+    assert.deepEqual(await shown('update', account, '--label', 'Team A', '--tags', 'team-a, emea'), named)
+    assert.deepEqual(await shown('show', account), named)
+    assert.match(await run('accounts', 'list', '--tag', 'emea'), new RegExp(`^${account} +Team A +valid `, 'm'))
+    const none = await shown('update', account, '--label', '', '--tags', '')
+    assert.deepEqual([none.label, none.tags], [null, []])
+    const refused = await chancery(service, 'accounts', 'update', account, '--tags', 'Not a tag')
+    assert.equal(refused.code, 1)
+    await run('eab', 'create', '--kid', 'tagged', '--tag', 'emea')
+    assert.match(await run('eab', 'list', '--tag', 'emea'), /tagged/)
+  })
+
   test('profiles: create, replace, assign, validate, unassign, delete', async () => {
     const file = path.join(folder, 'servers.json')
     const write = (profile_data: object) => writeFileSync(file, JSON.stringify({ name: 'servers', profile_data }))

@@ -205,6 +205,7 @@ describe('lists', () => {
       requester.accountId,
     ])
     assert.deepEqual(await accounts('--eab-kid', 'unknown'), [])
+    assert.deepEqual(await accounts('--tag', 'unknown'), [])
   })
 
   test('as a table, with the options of the next page on standard error', async () => {

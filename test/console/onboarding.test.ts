@@ -38,6 +38,7 @@ describe('onboarding in the console', { ...requireCommand('chromium-headless-she
     await page.getByLabel('Names').fill(names)
     await page.getByRole('button', { name: 'Onboard', exact: true }).click()
     await page.getByRole('heading', { name: `Hand-over: ${team}`, level: 1 }).waitFor()
+    await page.getByText('HMAC key', { exact: true }).waitFor()
   }
   const keyOn = async (page: Page) =>
     /HMAC key\s*([\w-]{43})/.exec((await page.locator('main').textContent()) ?? '')?.[1] ??
@@ -49,6 +50,7 @@ describe('onboarding in the console', { ...requireCommand('chromium-headless-she
     async () => {
       const { page, complaints, close } = await browser.as('admin', CLIPBOARD)
       await page.getByRole('link', { name: 'Onboard a team' }).click()
+      await page.getByLabel('Team').waitFor()
       await assertAccessible(page, 'onboarding')
       await onboard(page, 'Payments Ünit', '*.pay.test')
       await page.getByText('Waiting for the first account.', { exact: false }).waitFor()
