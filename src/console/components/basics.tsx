@@ -140,6 +140,16 @@ interface ProblemProps {
   retry?: () => void
 }
 
+/** What a form itself refuses, before it asks the service. */
+export class FormError extends Error {
+  readonly field: string
+
+  constructor(field: string, message: string) {
+    super(message)
+    this.field = field
+  }
+}
+
 /** An error in the service's sentence, and the advice that helps. */
 export function Problem({ error, sentence, retry }: ProblemProps) {
   if (error === undefined || error === null) return null
@@ -157,6 +167,7 @@ export function Problem({ error, sentence, retry }: ProblemProps) {
 }
 
 function sentenceOf(error: unknown): string {
+  if (error instanceof FormError) return error.message
   if (error instanceof AdminApiError) {
     const { message } = error
     const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1)}${/[.!?]$/.test(message) ? '' : '.'}`
@@ -171,6 +182,7 @@ function sentenceOf(error: unknown): string {
 
 /** The service's error of one field of a form. @param field as in the body, with dots */
 export function fieldError(error: unknown, field: string): string | undefined {
+  if (error instanceof FormError) return error.field === field ? error.message : undefined
   if (!(error instanceof AdminApiError)) return undefined
   return error.body.fields?.find((one) => one.field === field)?.message
 }

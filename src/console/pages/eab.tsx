@@ -8,9 +8,11 @@ import { DayField, type Filter, TextField, useForm } from '../components/form.ts
 import { ListPage } from '../components/list.tsx'
 import { type KeptSecret, keepSecret, OnceShown } from '../components/once-shown.tsx'
 import { Page, tell } from '../components/page.tsx'
+import { tagsOf } from '../components/role-fields.tsx'
 import type { Column } from '../components/table.tsx'
 import { countText, plural } from '../format.ts'
 import { href, type PageProps } from '../router.ts'
+import { currentSession } from '../stored-session.ts'
 import { endOfDay } from '../time-zone.ts'
 import { clientCommands, ROOT_FILE } from './client-commands.ts'
 import { GrantedIdentifiers, GrantedProfile } from './grants.tsx'
@@ -140,13 +142,27 @@ export function EabPage({ query, entry }: PageProps) {
   )
 }
 
+/** A registrar of one tag makes credentials with it. */
+function currentTags(): string {
+  const scope = currentSession().user?.scope ?? []
+  return scope.length === 1 ? (scope[0] ?? '') : ''
+}
+
 function CreateCredential({ onMade }: { onMade: (made: WithKey) => void }) {
-  const { values, field, reset } = useForm({ kid: '', label: '', maxUses: '', expires: '', networks: '' })
+  const { values, field, reset } = useForm({
+    kid: '',
+    label: '',
+    tags: currentTags(),
+    maxUses: '',
+    expires: '',
+    networks: '',
+  })
   const create = async () => {
-    const { kid, label, maxUses, expires, networks } = values
+    const { kid, label, tags, maxUses, expires, networks } = values
     const allowed_networks = linesOf(networks)
     const body = {
       kid,
+      tags: tagsOf(tags),
       ...(label && { label }),
       ...(maxUses && { max_uses: Number(maxUses) }),
       ...(expires && { expires_at: endOfDay(expires) }),
@@ -165,6 +181,11 @@ function CreateCredential({ onMade }: { onMade: (made: WithKey) => void }) {
             {...field('kid', error)}
           />
           <TextField label="Label" help="For you; clients do not see it." {...field('label', error)} />
+          <TextField
+            label="Tags"
+            help="Whose it is, with commas between. Its accounts get them, and registrars of a tag look after them."
+            {...field('tags', error)}
+          />
           <TextField
             label="Maximum accounts"
             help="Empty: acme.eab_reusable decides."
@@ -238,6 +259,7 @@ export function EabCredentialPage({ params }: PageProps) {
             rows={[
               ['Status', <CredentialState key="state" credential={credential} />],
               ['Label', credential.label],
+              ['Tags', credential.tags.join(', ')],
               ['Id', <Copyable key="id" text={credential.id} />],
               ['Uses', String(credential.uses)],
               ['Maximum accounts', credential.max_uses ?? 'set by acme.eab_reusable'],
