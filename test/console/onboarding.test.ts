@@ -40,9 +40,11 @@ describe('onboarding in the console', { ...requireCommand('chromium-headless-she
     await page.getByRole('heading', { name: `Hand-over: ${team}`, level: 1 }).waitFor()
     await page.getByText('HMAC key', { exact: true }).waitFor()
   }
-  const keyOn = async (page: Page) =>
-    /HMAC key\s*([\w-]{43})/.exec((await page.locator('main').textContent()) ?? '')?.[1] ??
-    assert.fail('the key is not shown')
+  const keyOn = async (page: Page) => {
+    await page.getByText('HMAC key', { exact: true }).waitFor()
+    const text = (await page.locator('main').textContent()) ?? ''
+    return /HMAC key\s*([\w-]{43})/.exec(text)?.[1] ?? assert.fail('the key is not shown')
+  }
 
   test(
     'two clicks lead from the overview to a sheet, which turns green when a copied command has its certificate',
