@@ -58,7 +58,7 @@ describe('onboarding in the console', { ...requireCommand('chromium-headless-she
       await page.getByText('Waiting for the first account.', { exact: false }).waitFor()
       await page.getByText(`curl -fsS ${service.baseUrl}/roots.pem`, { exact: false }).waitFor()
       await assertAccessible(page, 'a hand-over sheet')
-      await page.getByLabel('Client').selectOption('lego')
+      await page.getByRole('combobox', { name: 'Client' }).selectOption('lego')
       await page.getByRole('button', { name: 'Copy everything' }).click()
       const sheet = String(await page.evaluate('navigator.clipboard.readText()'))
       assert.ok(sheet.includes(readFileSync(service.ca.root, 'utf8').trim()), 'the root is in the sheet')
