@@ -52,6 +52,7 @@ let kids = 0
 export const SCOPE_CASES: Readonly<Record<string, ScopeCase>> = {
   getMe: self('/me'),
   getSettings: { kind: 'settings', path: () => '/settings' },
+  getOnboarding: self('/onboarding'),
   listAccounts: list('/accounts', () => ''),
   getAccount: one(({ account }) => `/accounts/${account}`),
   updateAccount: one(
