@@ -56,6 +56,8 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     '/identifiers',
     '/eab',
     `/eab/${data.credentialId}`,
+    '/onboarding',
+    `/onboarding/${data.credentialId}`,
     '/csr-profiles',
     `/csr-profiles/${data.profileId}`,
     '/blocked-keys',
