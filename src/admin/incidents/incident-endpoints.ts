@@ -4,7 +4,7 @@ import type { CommonQueryMethods } from 'slonik'
 import { z } from 'zod/v4'
 import { notFound } from '../../domain/admin-error.ts'
 import { readReport, UnreadableReport } from '../../domain/incident.ts'
-import { ADMINS, BOTH_ROLES, endpoint, endpointGroup } from '../admin-endpoint.ts'
+import { endpoint, endpointGroup } from '../admin-endpoint.ts'
 import { offsetParameters, readByOffset } from '../pages.ts'
 import { findBlockedKey } from '../revocations/blocked-key-endpoints.ts'
 import { text, uuid } from '../schemas.ts'
@@ -48,7 +48,7 @@ const params = z.strictObject({ incident_id: uuid() })
 export const INCIDENTS = endpointGroup('Incidents', {
   examineIncident: endpoint({
     route: 'POST /incidents/examine',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows what a key, certificate, CSR, account, kid or name concerns, by owner. It changes nothing.',
     body: z.strictObject({
       text: text(MOST_OF_A_REPORT).meta({
@@ -78,7 +78,7 @@ export const INCIDENTS = endpointGroup('Incidents', {
   }),
   previewIncidentMail: endpoint({
     route: 'POST /incidents/mail-preview',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Shows the mail that the owners would get, and how many would get it.',
     body: IncidentMail,
     reply: {
@@ -102,7 +102,7 @@ export const INCIDENTS = endpointGroup('Incidents', {
   }),
   beginIncident: endpoint({
     route: 'POST /incidents',
-    roles: ADMINS,
+    permission: 'operate',
     summary: 'Begins an incident: revokes certificates, blocks the key, advises renewal, tells the owners.',
     body: NewIncident,
     reply: { status: 201, schema: Incident },
@@ -115,7 +115,7 @@ export const INCIDENTS = endpointGroup('Incidents', {
   }),
   listIncidents: endpoint({
     route: 'GET /incidents',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Lists incidents, the newest first.',
     query: z.strictObject(offsetParameters()),
     reply: { status: 200, schema: z.array(IncidentSummary) },
@@ -126,7 +126,7 @@ export const INCIDENTS = endpointGroup('Incidents', {
   }),
   getIncident: endpoint({
     route: 'GET /incidents/{incident_id}',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Shows how far an incident is: revocations, mails, and the CRLs that contain the revocations.',
     params,
     reply: { status: 200, schema: Incident },
@@ -137,7 +137,7 @@ export const INCIDENTS = endpointGroup('Incidents', {
   }),
   listIncidentOwners: endpoint({
     route: 'GET /incidents/{incident_id}/owners',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: `Shows the outcome by owner: the first ${OWNERS_SHOWN}, the most certificates first.`,
     params,
     reply: { status: 200, schema: z.array(OutcomeOfOwner) },
@@ -149,7 +149,7 @@ export const INCIDENTS = endpointGroup('Incidents', {
   }),
   getIncidentReport: endpoint({
     route: 'GET /incidents/{incident_id}/report',
-    roles: BOTH_ROLES,
+    permission: 'read',
     summary: 'Gives the incident, its owners, and each certificate with its outcome, one JSON object a line.',
     params,
     reply: { status: 200, schema: ReportLine, contentType: 'application/x-ndjson' },
