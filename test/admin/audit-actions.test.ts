@@ -121,6 +121,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
     await at.admin.send('POST', '/certificates/bulk-revoke', { filter: { domain: 'two.test' } })
     await operate(at.service, 'keys', 'block', KEY)
     await operate(at.service, 'keys', 'unblock', KEY)
+    await made(at.admin, '/incidents', { filter: { domain: 'nowhere.test' }, advise_renewal: true, confirm_count: 0 })
     await operate(at.service, 'crl', 'rebuild')
     const [row] = await rowsIn<{ id: string }>(
       at.service.database,
@@ -189,6 +190,7 @@ describe('the audit log', { timeout: 900_000 }, () => {
       'eab.reseal',
       'terms.accept',
       'certificate.import',
+      'incident.begin',
       'key.block',
     ])
       assert.ok(byCommand.has(action), action)
