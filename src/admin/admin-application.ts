@@ -12,6 +12,7 @@ import type { Actor, Role } from '../domain/administrator.ts'
 import type { Header } from '../http/http-message.ts'
 import { parseJsonObject } from '../shared/lib/encoding.ts'
 import { countedAddress } from '../shared/lib/ip-address.ts'
+import { printable } from '../shared/lib/terminal.ts'
 import { isBusy } from '../store/slonik.ts'
 import type { Answer, AnyEndpoint } from './admin-endpoint.ts'
 import { errorReply, invalid } from './admin-errors.ts'
@@ -41,6 +42,7 @@ const DATABASE_RETRY_SECONDS = 5
 const MOST_OF_A_STRANGER = 8 * 1024
 /** The largest bodies of an auditor are a CSR and a CSR profile. */
 const MOST_OF_AN_AUDITOR = 64 * 1024
+const MOST_OF_A_USER_AGENT = 200
 /** Requests of one user, so that one user cannot keep the others out. */
 const MOST_OF_ONE = 24
 /**
@@ -93,6 +95,7 @@ export class AdminApplication {
             author: author as SignedIn,
             requestId,
             address: request.address,
+            userAgent: request.userAgent && printable(request.userAgent).slice(0, MOST_OF_A_USER_AGENT),
           },
           this.#options.context,
         )

@@ -15,6 +15,7 @@ export interface AdminRequest {
   contentType: string | undefined
   acceptEncoding?: string | undefined
   ifNoneMatch?: string | undefined
+  userAgent?: string | undefined
   body: Uint8Array
   /** The client's address, read behind trusted proxies. */
   address: string

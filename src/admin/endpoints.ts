@@ -13,6 +13,7 @@ import { EAB_CREATION } from './eab/credential-creation.ts'
 import { EAB } from './eab/credential-endpoints.ts'
 import { EAB_GRANTS } from './eab/credential-grants.ts'
 import { ALLOWED_IDENTIFIERS } from './eab/identifier-endpoints.ts'
+import { ONBOARDING } from './eab/onboarding-endpoints.ts'
 import { INCIDENTS } from './incidents/incident-endpoints.ts'
 import { OPERATION } from './operation/operation-endpoints.ts'
 import { CSR_PROFILE_ASSIGNMENTS } from './profiles/profile-assignments.ts'
@@ -24,6 +25,7 @@ import { BLOCKED_KEYS } from './revocations/blocked-key-endpoints.ts'
 import { BULK_REVOCATIONS } from './revocations/bulk-revocation-endpoints.ts'
 import { CERTIFICATE_REVOCATIONS } from './revocations/certificate-revocations.ts'
 import { TOKENS } from './users/api-tokens.ts'
+import { SESSIONS } from './users/session-endpoints.ts'
 import { SESSION, USERS } from './users/user-endpoints.ts'
 
 const SERVICE = endpointGroup('Service', {
@@ -49,6 +51,7 @@ const SERVICE = endpointGroup('Service', {
 export const OPERATIONS = {
   ...SERVICE,
   ...SESSION,
+  ...SESSIONS,
   ...USERS,
   ...TOKENS,
   ...AUDIT_LOG,
@@ -57,6 +60,7 @@ export const OPERATIONS = {
   ...BACKEND_REVOCATIONS,
   ...EAB,
   ...EAB_CREATION,
+  ...ONBOARDING,
   ...EAB_GRANTS,
   ...ALLOWED_IDENTIFIERS,
   ...CSR_PROFILES,

@@ -28,7 +28,7 @@ export interface Route {
 
 /** In the order of the navigation. */
 export const ROUTES: readonly Route[] = [
-  { path: '/', name: 'Overview', page: OverviewPage, needs: 'listCertificates', group: 'Daily', key: 'o' },
+  { path: '/', name: 'Overview', page: OverviewPage, needs: 'getOverview', group: 'Daily', key: 'o' },
   {
     path: '/certificates',
     name: 'Certificates',
@@ -132,6 +132,20 @@ export const ROUTES: readonly Route[] = [
     needs: 'getEabCredential',
   },
   {
+    path: '/onboarding',
+    name: 'Onboarding',
+    page: lazyPage(() => import('./pages/onboarding.tsx'), 'OnboardingPage'),
+    needs: 'createEabCredential',
+    group: 'Clients',
+    key: 'w',
+  },
+  {
+    path: '/onboarding/:credential',
+    name: 'Hand-over',
+    page: lazyPage(() => import('./pages/hand-over.tsx'), 'HandOverPage'),
+    needs: 'getEabCredential',
+  },
+  {
     path: '/identifiers',
     name: 'Allowed identifiers',
     page: lazyPage(() => import('./pages/identifiers.tsx'), 'IdentifiersPage'),
@@ -204,7 +218,8 @@ export const ROUTES: readonly Route[] = [
     path: '/settings',
     name: 'Settings',
     page: lazyPage(() => import('./pages/settings.tsx'), 'SettingsPage'),
-    needs: 'getSettings',
+    // A registrar is shown only what its clients need.
+    needs: 'getOverview',
     group: 'Service',
     key: 's',
   },
@@ -235,7 +250,7 @@ export const ROUTES: readonly Route[] = [
   {
     path: '/profile',
     name: 'Your profile',
-    page: lazyPage(() => import('./pages/users.tsx'), 'ProfilePage'),
+    page: lazyPage(() => import('./pages/profile.tsx'), 'ProfilePage'),
     needs: 'getMe',
     group: 'People',
   },

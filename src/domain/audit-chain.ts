@@ -17,6 +17,8 @@ export const AUDIT_ACTIONS = [
   'user.update',
   'user.delete',
   'user.reset_password',
+  'user.change_password',
+  'user.end_session',
   'user.unlock',
   'user.import',
   'token.create',

@@ -84,7 +84,7 @@ describe('the authority of a request under way', () => {
   const send = (client: AdminClient, id: string) => {
     const { path, body } = ADMINISTRATIVE_REQUESTS[id] as { path: string; body?: object }
     const { method } = CHANGING.find((one) => one.id === id) as { method: string }
-    const proof = id === 'resetMyPassword' ? { current_password: password } : {}
+    const proof = ['resetMyPassword', 'changeMyPassword'].includes(id) ? { current_password: password } : {}
     return client.send(method, path.replace('{profile_id}', profile), body && { ...body, ...proof })
   }
 

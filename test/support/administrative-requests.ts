@@ -15,6 +15,10 @@ const profile = { name: 'a profile', profile_data: { san_maximum: 3 } }
 export const ADMINISTRATIVE_REQUESTS: Readonly<Record<string, AdministrativeRequest>> = {
   logout: { path: '/auth/logout' },
   logoutEverywhere: { path: '/auth/logout-everywhere' },
+  endMySession: { path: `/me/sessions/${NOBODY}` },
+  updateMe: { path: '/me', body: { email: 'new@example.com' } },
+  changeMyPassword: { path: '/me/password', body: { current_password: 'x', new_password: 'vacant orchid tram 61' } },
+  endSessionOfUser: { path: `/users/${NOBODY}/sessions/${NOBODY}` },
   createUser: { path: '/users', body: { username: 'new', email: 'new@example.com' } },
   updateUser: { path: `/users/${NOBODY}`, body: { enabled: false } },
   deleteUser: { path: `/users/${NOBODY}` },
