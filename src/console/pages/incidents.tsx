@@ -11,9 +11,7 @@ import { countText, plural } from '../format.ts'
 import { mayBePrivate, publicKeyHash } from '../public-key.ts'
 import { href, type PageProps } from '../router.ts'
 import { Plan } from './incident-plan.tsx'
-import { filterText } from './incident-words.ts'
-
-export type Examination = Output<'examineIncident'>
+import { type Examination, filterText } from './incident-words.ts'
 
 const KEPT = 'That was a private key. It stays in this browser; only the SHA-256 of its public key is sent.'
 
