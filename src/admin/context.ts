@@ -56,8 +56,6 @@ export interface AdminMail {
   isEnabled: boolean
   serverUrl: string
   templates(): MailTemplates
-  /** @throws MailError with the answer of the mail server */
-  sendTest(recipient: string): Promise<void>
 }
 
 /** Events for log and metrics of the service. */

@@ -61,6 +61,8 @@ describe('a tour of the console', { ...requireCommand('chromium-headless-shell')
     '/csr-profiles',
     `/csr-profiles/${data.profileId}`,
     '/blocked-keys',
+    '/incident',
+    `/incident/${data.incidentId}`,
     '/audit-log',
     '/notifications',
     '/events',
